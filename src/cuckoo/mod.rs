@@ -1,0 +1,2 @@
+//! Pure mathematics of cuckoo filters.
+pub mod classic;

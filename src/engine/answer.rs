@@ -1,0 +1,224 @@
+//! What the engine takes and answers: plain values, no I/O.
+
+use crate::chain::params::{Difference, FilterParams, FilterRequest, ParamsError};
+use crate::store::StoreError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Most characters of a filter's name.
+pub const MAX_NAME_LENGTH: usize = 255;
+
+/// Name of a filter, the key in the URL: 1 to 255 characters of
+/// `A-Z a-z 0-9 . _ : ~ -`. Valid by construction.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FilterName(String);
+
+/// A text that can't name a filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a filter key has 1 to 255 characters of A-Z a-z 0-9 . _ : ~ -; this one {problem}")]
+pub struct InvalidName {
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl FilterName {
+    /// Checks a text that names a filter.
+    ///
+    /// # Errors
+    /// Says which character or length is refused.
+    pub fn parse(text: &str) -> Result<FilterName, InvalidName> {
+        if text.is_empty() {
+            return Err(InvalidName { problem: "is empty".to_owned() });
+        }
+        if text.len() > MAX_NAME_LENGTH {
+            return Err(InvalidName { problem: format!("has {} bytes", text.len()) });
+        }
+        match text.chars().find(|&c| !is_name_character(c)) {
+            None => Ok(FilterName(text.to_owned())),
+            Some(refused) => Err(InvalidName { problem: format!("has {refused:?}") }),
+        }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '~' | '-')
+}
+
+impl fmt::Display for FilterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for FilterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// Everything there is to know about a filter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilterInfo {
+    /// Its name.
+    pub name: FilterName,
+    /// What it was asked to be.
+    pub params: FilterParams,
+    /// Items in it: adds less deletes.
+    pub items: u64,
+    /// Deletes that found their item, since creation.
+    pub deletions: u64,
+    /// The chain, oldest sub-filter first.
+    pub sub_filters: Vec<SubFilterInfo>,
+    /// Bits of slots per item; `None` while the filter is empty.
+    pub bits_per_item: Option<f64>,
+    /// Bytes that its slots take when every page is written.
+    pub slot_bytes: u64,
+    /// Bytes of its pages in memory.
+    pub memory_bytes: u64,
+    /// Bytes of its page images in the store, an estimate.
+    pub disk_bytes: u64,
+    /// Probability that an item which was never added is found, from the
+    /// load as it is.
+    pub expected_false_positive_rate: f64,
+    /// Adds left before the next expansion, an estimate.
+    pub adds_before_expansion: u64,
+    /// When it was created.
+    pub created_at: SystemTime,
+}
+
+/// One link of the chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubFilterInfo {
+    /// Buckets.
+    pub buckets: u64,
+    /// Pages that hold the buckets.
+    pub pages: u64,
+    /// Bytes of slots.
+    pub bytes: u64,
+    /// Fingerprints in it.
+    pub items: u64,
+    /// Share of its slots in use, 0 to 1.
+    pub load: f64,
+    /// Probability that it finds an item which was never added.
+    pub expected_false_positive_rate: f64,
+}
+
+/// A line of the list of filters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterSummary {
+    /// Its name.
+    pub name: FilterName,
+    /// What it was asked to be.
+    pub params: FilterParams,
+    /// Items in it.
+    pub items: u64,
+    /// Bytes that its slots take when every page is written.
+    pub slot_bytes: u64,
+    /// When it was created.
+    pub created_at: SystemTime,
+}
+
+/// Answer of a creation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Created {
+    /// It is new.
+    New(FilterInfo),
+    /// It was there and has what was asked for.
+    Existing(FilterInfo),
+    /// It was there and differs in these fields; nothing was changed.
+    Differs(FilterInfo, Vec<Difference>),
+}
+
+/// How items are added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddOptions {
+    /// What to do with an item that is found already.
+    pub mode: AddMode,
+    /// Parameters of the filter if it is missing; `None`: missing is an error.
+    pub create: Option<FilterRequest>,
+}
+
+/// What to do with an item that is found already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddMode {
+    /// Add another copy of it.
+    #[default]
+    Always,
+    /// Leave it.
+    OnlyIfAbsent,
+}
+
+/// What became of one added item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddResult {
+    /// It is in.
+    Added,
+    /// It was found already and left ([`AddMode::OnlyIfAbsent`]).
+    Exists,
+    /// There was no room and the filter may not grow.
+    Full,
+}
+
+/// Why a filter may not grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullReason {
+    /// It was created with `expansion` 0.
+    ExpansionOff,
+    /// It has as many sub-filters as `max_expansions` allows.
+    MaxExpansions,
+    /// The next sub-filter would exceed the bytes a filter may have.
+    MaxFilterBytes,
+}
+
+/// Answer of an add, aligned with the items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// One word an item.
+    pub results: Vec<AddResult>,
+    /// Present when any of them is [`AddResult::Full`].
+    pub full_reason: Option<FullReason>,
+}
+
+/// Why the engine did not do what it was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EngineError {
+    /// There is no filter of this name.
+    #[error("there is no filter {name}")]
+    NotFound {
+        /// The name.
+        name: FilterName,
+    },
+    /// The parameters break limits.
+    #[error("the parameters are refused")]
+    InvalidParams(Vec<ParamsError>),
+    /// A batch touches more pages than a request may hold in memory.
+    #[error("the batch touches {needed} pages, a request may touch {bound}: send fewer items at once")]
+    TooManyPages {
+        /// Pages it touches.
+        needed: usize,
+        /// Pages it may touch.
+        bound: usize,
+    },
+    /// A queue or the open filters are at their bound; try again later.
+    #[error("overloaded: {what}")]
+    Overloaded {
+        /// Which bound.
+        what: &'static str,
+    },
+    /// The server is stopping.
+    #[error("the server is stopping")]
+    Stopping,
+    /// A commit failed; whether it took place shows after the next one.
+    #[error("the outcome of the commit is unknown")]
+    OutcomeUnknown(#[source] Arc<StoreError>),
+    /// The store could not be read; nothing was changed.
+    #[error("the store could not be read")]
+    Store(#[source] Arc<StoreError>),
+}
+

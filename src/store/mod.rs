@@ -1,0 +1,272 @@
+//! The storage seam: page ids and bytes, never buckets.
+//!
+//! A [`PageStore`] keeps three things: the descriptions of the filters, the
+//! images of their pages, and the redo log that says how the pages changed
+//! since their images were written. It does not interpret any of them. What
+//! each key and value looks like on disk is in `docs/format.md`.
+//!
+//! Two implementations ship, [`rocks::RocksStore`] and [`memory::MemoryStore`];
+//! both pass the one suite in [`contract`]. [`metered::MeteredStore`] wraps
+//! either and counts.
+//!
+//! # Contract
+//!
+//! - [`PageStore::commit`] is atomic: after a crash either all of it is there
+//!   or nothing. When it returns `Ok`, it survives whatever the configured
+//!   [`WalSync`] promises. When it returns `Err`, the outcome is unknown until
+//!   the same sequence has been committed again.
+//! - Commits and checkpoints become durable in the order in which they
+//!   returned: a crash keeps a prefix. So a checkpoint that truncates the log
+//!   can never survive without the page images that made the truncation right.
+//! - A page that was never written reads as absent.
+//! - Nothing is reordered across `commit` calls with increasing sequences;
+//!   `replay` visits records in ascending sequence.
+//! - Corrupt or newer bytes are an error that names what was read; they are
+//!   never returned as data.
+
+pub mod contract;
+pub mod format;
+pub mod memory;
+pub mod metered;
+pub mod redo;
+pub mod rocks;
+
+use crate::page::{FilterId, Ordinal, PageId, Sequence};
+use std::path::PathBuf;
+
+/// When a commit is forced to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalSync {
+    /// Before it is answered. Survives a power cut.
+    Always,
+    /// In the background, every so many milliseconds. Survives a crash of the
+    /// process at once, a power cut after the interval.
+    Interval(std::time::Duration),
+    /// When the operating system likes. Survives a crash of the process.
+    Never,
+}
+
+/// One atomic unit of change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// Number of the commit; a record already stored under it is replaced.
+    pub sequence: Sequence,
+    /// Redo record as [`redo`] encodes it. Empty: the record stored under the
+    /// sequence, if any, is removed.
+    pub redo: Vec<u8>,
+    /// Changes to filters, applied in order.
+    pub filters: Vec<FilterChange>,
+}
+
+/// A change to one filter's description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilterChange {
+    /// A filter that was not there before.
+    Create {
+        /// Its number.
+        id: FilterId,
+        /// Its name; the key users gave.
+        name: String,
+        /// Its description, opaque here.
+        meta: Vec<u8>,
+    },
+    /// A new description of a filter that is there.
+    Update {
+        /// Its number.
+        id: FilterId,
+        /// Its whole description.
+        meta: Vec<u8>,
+        /// Sub-filters that the description names no more; their pages are
+        /// put on the reclaim list.
+        dropped: Vec<Ordinal>,
+    },
+    /// The filter is gone: its name is free, its pages are put on the reclaim
+    /// list. Costs the same for a page and for a million.
+    Remove {
+        /// Its number.
+        id: FilterId,
+        /// Its name.
+        name: String,
+    },
+    /// Undoes whatever a commit of unknown outcome did to this filter: the
+    /// name leads to it, it has this description, and nothing of it is on the
+    /// reclaim list.
+    Restore {
+        /// Its number.
+        id: FilterId,
+        /// Its name.
+        name: String,
+        /// Its whole description.
+        meta: Vec<u8>,
+    },
+}
+
+/// Pages that nobody can reach any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Garbage {
+    /// All pages of a removed filter.
+    Filter(FilterId),
+    /// All pages of a dropped sub-filter.
+    SubFilter(FilterId, Ordinal),
+}
+
+/// A filter as the store knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFilter {
+    /// Its number.
+    pub id: FilterId,
+    /// Its name.
+    pub name: String,
+    /// Its description, opaque here.
+    pub meta: Vec<u8>,
+}
+
+/// Where pages, descriptions and the redo log are kept. See the module docs
+/// for the contract. Every method may block on I/O.
+pub trait PageStore: Send + Sync + 'static {
+    /// Writes one commit. One write, at most one forced write to the disk.
+    ///
+    /// # Errors
+    /// The outcome is unknown; commit the same sequence again.
+    fn commit(&self, commit: &Commit) -> Result<(), StoreError>;
+
+    /// Reads the images of `ids`, which are sorted and distinct, in one batch,
+    /// and calls `each` once for every index of `ids`, in order, with the
+    /// page's bytes (zeros at the end may be missing) or `None` if it was
+    /// never written.
+    ///
+    /// # Errors
+    /// Corrupt bytes name the page. What `each` saw before is right.
+    fn read_pages(
+        &self,
+        ids: &[PageId],
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), StoreError>;
+
+    /// Writes page images, then removes every redo record below
+    /// `truncate_before`; atomically.
+    ///
+    /// # Errors
+    /// The images may or may not be there; the records still are.
+    fn checkpoint(
+        &self,
+        images: &[(PageId, Vec<u8>)],
+        truncate_before: Sequence,
+    ) -> Result<(), StoreError>;
+
+    /// Visits every redo record from the oldest to the newest.
+    ///
+    /// # Errors
+    /// A corrupt record names its sequence. An error of `each` ends the visit.
+    fn replay(
+        &self,
+        each: &mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError>;
+
+    /// Finds a filter by its name.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError>;
+
+    /// Finds a filter by its number.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    fn filter_by_id(&self, id: FilterId) -> Result<Option<StoredFilter>, StoreError>;
+
+    /// Lists up to `limit` filters whose names start with `prefix` and are
+    /// greater than `after`, in byte order of the names.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    fn list_filters(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredFilter>, StoreError>;
+
+    /// Reserves `count` filter numbers that were never handed out before and
+    /// never will be again, and returns the first. Durable when it returns.
+    ///
+    /// # Errors
+    /// The numbers may be lost, never handed out twice.
+    fn reserve_filter_ids(&self, count: u64) -> Result<FilterId, StoreError>;
+
+    /// What waits on the reclaim list, in ascending order.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    fn garbage(&self) -> Result<Vec<Garbage>, StoreError>;
+
+    /// Removes the pages of one entry and the entry, atomically. The caller
+    /// has seen to it that no checkpoint writes to them any more.
+    ///
+    /// # Errors
+    /// The entry is still there.
+    fn reclaim(&self, garbage: Garbage) -> Result<(), StoreError>;
+
+    /// Bytes that the filter's page images take on disk and in write buffers,
+    /// an estimate.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError>;
+
+    /// Forces everything written so far to the disk; called on a clean stop
+    /// and by the interval of [`WalSync::Interval`].
+    ///
+    /// # Errors
+    /// The disk refused.
+    fn sync(&self) -> Result<(), StoreError>;
+
+    /// Gauges of the storage engine for `/metrics`, as (name without prefix,
+    /// help, value); empty where there is nothing to say.
+    fn gauges(&self) -> Vec<(&'static str, &'static str, f64)>;
+}
+
+/// What can go wrong below the seam.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has the data directory open.
+    #[error("data directory {path} is in use by another process: stop it, or choose another --data-dir")]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The data directory can't be created or written.
+    #[error("data directory {path} can't be used: {reason}; check that it exists and that this user may write to it")]
+    Unusable {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// The bytes were written by a newer program.
+    #[error("{what} has format version {found}, this program reads up to {supported}: start a newer cuckood")]
+    NewerFormat {
+        /// What was read.
+        what: String,
+        /// Version found.
+        found: u32,
+        /// Newest version understood.
+        supported: u32,
+    },
+    /// The bytes do not match their checksum or make no sense.
+    #[error("{what} is corrupt: {reason}")]
+    Corrupt {
+        /// What was read: names filter and page where there is one.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The storage engine or the disk refused.
+    #[error("storage failed while {doing}: {reason}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the storage engine said.
+        reason: String,
+    },
+}
