@@ -45,7 +45,7 @@ impl Engine {
     pub async fn filter_info(&self, name: &FilterName) -> Result<FilterInfo, EngineError> { unimplemented!() }
     pub async fn list_filters(&self, prefix: &str, after: Option<&FilterName>, limit: usize) -> Result<Vec<FilterSummary>, EngineError> { unimplemented!() }
     pub async fn delete_filter(&self, name: &FilterName) -> Result<(), EngineError> { unimplemented!() }
-    pub async fn add(&self, name: &FilterName, items: &ItemBatch, options: &AddOptions) -> Result<Added, EngineError> { unimplemented!() }
+    pub async fn add(&self, name: &FilterName, items: &ItemBatch, options: &AddOptions) -> Result<Vec<AddResult>, EngineError> { unimplemented!() }
     pub async fn delete(&self, name: &FilterName, items: &ItemBatch) -> Result<Vec<bool>, EngineError> { unimplemented!() }
     pub async fn exists(&self, name: &FilterName, items: &ItemBatch) -> Result<Vec<bool>, EngineError> { unimplemented!() }
     pub async fn count(&self, name: &FilterName, items: &ItemBatch) -> Result<Vec<u64>, EngineError> { unimplemented!() }
