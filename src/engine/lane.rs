@@ -54,7 +54,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    fn items(&self) -> usize {
+    /// Items that the command is about.
+    pub(super) fn items(&self) -> usize {
         match &self.command {
             Command::Items(command) => command.items.len(),
             Command::Create(create) => create.items.len(),
