@@ -141,14 +141,18 @@ pub(crate) async fn add_items(
         options,
     } = batch(&app, BatchKind::Add, request).await?;
     let added = engine.add(&name, &items, &options).await?;
-    let words = added.results.iter().map(|result| {
+    let full_reason = added.iter().find_map(|result| match result {
+        AddResult::Full(reason) => Some(*reason),
+        AddResult::Added | AddResult::Exists => None,
+    });
+    let words = added.iter().map(|result| {
         Word::Name(match result {
             AddResult::Added => "added",
             AddResult::Exists => "exists",
-            AddResult::Full => "full",
+            AddResult::Full(_) => "full",
         })
     });
-    Ok(results(format, words, &blanks, added.full_reason))
+    Ok(results(format, words, &blanks, full_reason))
 }
 
 /// Delete items
