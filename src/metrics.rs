@@ -119,9 +119,7 @@ const SECONDS: [f64; 14] = [
 const POWERS_OF_FOUR: [f64; 10] = [
     1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0,
 ];
-const PATH_LENGTHS: [f64; 11] = [
-    1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 100.0, 500.0,
-];
+const PATH_LENGTHS: [f64; 11] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 100.0, 500.0];
 
 families! {
     /// Fingerprints moved to their alternate bucket to make room.

@@ -54,7 +54,6 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Items that the command is about.
     pub(super) fn items(&self) -> usize {
         match &self.command {
             Command::Items(command) => command.items.len(),
