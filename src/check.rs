@@ -76,7 +76,9 @@ fn check_filter(
             if some.is_empty() {
                 break;
             }
-            store.read_pages(&some, &mut |_, image| findings.pages += u64::from(image.is_some()))?;
+            store.read_pages(&some, &mut |_, image| {
+                findings.pages += u64::from(image.is_some())
+            })?;
         }
     }
     Ok(())
@@ -128,9 +130,14 @@ mod tests {
             ordinal: chain.sub_filters()[0].ordinal,
             page: PageIndex(0),
         };
-        store.checkpoint(&[(page, vec![1, 2, 3])], Sequence(0)).unwrap();
+        store
+            .checkpoint(&[(page, vec![1, 2, 3])], Sequence(0))
+            .unwrap();
         let findings = check(&store).unwrap();
-        assert_eq!((findings.filters, findings.pages, findings.records), (1, 1, 0));
+        assert_eq!(
+            (findings.filters, findings.pages, findings.records),
+            (1, 1, 0)
+        );
     }
 
     #[test]
