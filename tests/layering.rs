@@ -30,8 +30,17 @@ const PURE: &[&str] = &["cuckoo", "chain", "page"];
 
 /// What would make a result depend on something else.
 const IMPURE: &[&str] = &[
-    "async", "await", "rand", "std::env", "std::fs", "std::io", "std::net", "std::process",
-    "std::thread", "std::time", "tokio",
+    "async",
+    "await",
+    "rand",
+    "std::env",
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::time",
+    "tokio",
 ];
 
 /// Reads one source file and returns what breaks the rule, as
@@ -89,16 +98,22 @@ fn problem_of(module: &[String], path: &[String]) -> Option<String> {
         };
     }
     if names("rocksdb") && full_module != "store::rocks" {
-        return Some(format!("{full_module} names {full_path}; only store::rocks knows RocksDB"));
+        return Some(format!(
+            "{full_module} names {full_path}; only store::rocks knows RocksDB"
+        ));
     }
     if names("std::env") && room != "config" && room != "main" {
-        return Some(format!("{full_module} reads the environment; only config and main do"));
+        return Some(format!(
+            "{full_module} reads the environment; only config and main do"
+        ));
     }
     if PURE.contains(&room) && IMPURE.iter().any(|impure| names(impure)) {
         return Some(format!("{full_module} names {full_path}; {room} is pure"));
     }
     if room == "cuckoo" && names("serde") {
-        return Some(format!("{full_module} names {full_path}; cuckoo is mathematics alone"));
+        return Some(format!(
+            "{full_module} names {full_path}; cuckoo is mathematics alone"
+        ));
     }
     None
 }
@@ -163,20 +178,24 @@ fn read_path(
                 for leaf in leaves {
                     let mut whole = segments.clone();
                     whole.extend(leaf.segments);
-                    paths.push(NamedPath { line: leaf.line, segments: resolve(whole, module) });
+                    paths.push(NamedPath {
+                        line: leaf.line,
+                        segments: resolve(whole, module),
+                    });
                 }
             }
             return at + 1;
         }
     }
-    paths.push(NamedPath { line, segments: resolve(segments, module) });
+    paths.push(NamedPath {
+        line,
+        segments: resolve(segments, module),
+    });
     at
 }
 
 fn is_path_separator(tokens: &[TokenTree], at: usize) -> bool {
-    let colon = |at: usize| {
-        matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == ':')
-    };
+    let colon = |at: usize| matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == ':');
     colon(at) && colon(at + 1)
 }
 
@@ -191,7 +210,10 @@ fn branches(group: TokenStream) -> Vec<TokenStream> {
 
 /// Turns a path that starts at `super` into one that starts at `crate`.
 fn resolve(segments: Vec<String>, module: &[String]) -> Vec<String> {
-    let up = segments.iter().take_while(|segment| *segment == "super").count();
+    let up = segments
+        .iter()
+        .take_while(|segment| *segment == "super")
+        .count();
     if up == 0 {
         return segments;
     }
@@ -224,22 +246,42 @@ fn imports_point_one_way() {
     let broken: Vec<String> = files
         .iter()
         .flat_map(|file| {
-            let name = file.strip_prefix(&source).unwrap().to_string_lossy().into_owned();
+            let name = file
+                .strip_prefix(&source)
+                .unwrap()
+                .to_string_lossy()
+                .into_owned();
             violations(&name, &fs::read_to_string(file).unwrap())
         })
         .collect();
-    assert!(broken.is_empty(), "the import rule is broken:\n{}", broken.join("\n"));
+    assert!(
+        broken.is_empty(),
+        "the import rule is broken:\n{}",
+        broken.join("\n")
+    );
 }
 
 #[test]
 fn the_checker_notices_each_kind_of_violation() {
     for (file, source) in [
         ("cuckoo/kick.rs", "use crate::chain::params::FilterParams;"),
-        ("chain/plan.rs", "use crate::{page::PageId, store::PageStore};"),
-        ("chain/plan.rs", "fn f() { let id = crate::engine::Engine::open(); }"),
-        ("chain/plan.rs", "fn f() { format!(\"{}\", crate::store::x()) }"),
+        (
+            "chain/plan.rs",
+            "use crate::{page::PageId, store::PageStore};",
+        ),
+        (
+            "chain/plan.rs",
+            "fn f() { let id = crate::engine::Engine::open(); }",
+        ),
+        (
+            "chain/plan.rs",
+            "fn f() { format!(\"{}\", crate::store::x()) }",
+        ),
         ("chain/read.rs", "use super::super::store::PageStore;"),
-        ("chain/read.rs", "mod tests { use super::super::super::store::PageStore; }"),
+        (
+            "chain/read.rs",
+            "mod tests { use super::super::super::store::PageStore; }",
+        ),
         ("chain/read.rs", "async fn f() {}"),
         ("chain/read.rs", "use std::{fmt, time::Instant};"),
         ("cuckoo/hash.rs", "use rand::Rng;"),
@@ -263,17 +305,39 @@ fn the_checker_notices_each_kind_of_violation() {
 fn the_checker_lets_through_what_is_allowed() {
     for (file, source) in [
         ("cuckoo/kick.rs", "use super::bucket::Bucket; use std::fmt;"),
-        ("cuckoo/kick.rs", "// use crate::engine::Engine;\n/// See [`crate::engine`].\nfn f() {}"),
-        ("chain/plan.rs", "use crate::{cuckoo::layout, page::PageId}; use super::meta::Meta;"),
-        ("chain/plan.rs", "fn f() { g(\"crate::engine::Engine\"); env!(\"CARGO_PKG_VERSION\"); }"),
-        ("chain/plan.rs", "mod tests { use super::super::meta::Meta; use super::*; }"),
+        (
+            "cuckoo/kick.rs",
+            "// use crate::engine::Engine;\n/// See [`crate::engine`].\nfn f() {}",
+        ),
+        (
+            "chain/plan.rs",
+            "use crate::{cuckoo::layout, page::PageId}; use super::meta::Meta;",
+        ),
+        (
+            "chain/plan.rs",
+            "fn f() { g(\"crate::engine::Engine\"); env!(\"CARGO_PKG_VERSION\"); }",
+        ),
+        (
+            "chain/plan.rs",
+            "mod tests { use super::super::meta::Meta; use super::*; }",
+        ),
         ("store/rocks.rs", "use rocksdb::{DB, Options};"),
         ("store/metered.rs", "use crate::metrics::Metrics;"),
-        ("engine/lane.rs", "use crate::{chain::plan, store::PageStore, metrics::Metrics};"),
-        ("http/items.rs", "use crate::engine::{ItemBatch, Engine}; async fn f() {}"),
+        (
+            "engine/lane.rs",
+            "use crate::{chain::plan, store::PageStore, metrics::Metrics};",
+        ),
+        (
+            "http/items.rs",
+            "use crate::engine::{ItemBatch, Engine}; async fn f() {}",
+        ),
         ("config.rs", "fn f() { std::env::var(\"X\"); }"),
         ("main.rs", "use cuckood::store::rocks::RocksStore;"),
     ] {
-        assert_eq!(violations(file, source), Vec::<String>::new(), "{file}: {source}");
+        assert_eq!(
+            violations(file, source),
+            Vec::<String>::new(),
+            "{file}: {source}"
+        );
     }
 }

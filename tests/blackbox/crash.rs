@@ -47,7 +47,10 @@ fn acknowledged_items_survive_kill_9_in_the_middle_of_a_load() {
     let data_dir = data.path().join("data");
     let mut server = Server::start(&data_dir, TIGHT);
     server.create_filter(ROOMY, &json!({"capacity": 4_000_000, "expansion": 2}));
-    server.create_filter(GROWING, &json!({"capacity": 1_000, "bucket_size": 4, "expansion": 2}));
+    server.create_filter(
+        GROWING,
+        &json!({"capacity": 1_000, "bucket_size": 4, "expansion": 2}),
+    );
 
     let mut writers: Vec<Writer> = [ROOMY, ROOMY, GROWING, GROWING]
         .into_iter()
@@ -92,7 +95,10 @@ fn acknowledged_items_survive_kill_9_in_the_middle_of_a_load() {
         );
     }
 
-    assert!(slices_written > 0.0, "no checkpoint ran: the bounds are too wide to test anything");
+    assert!(
+        slices_written > 0.0,
+        "no checkpoint ran: the bounds are too wide to test anything"
+    );
     server.stop();
     let check = cuckood()
         .arg("check")
@@ -100,7 +106,11 @@ fn acknowledged_items_survive_kill_9_in_the_middle_of_a_load() {
         .arg(&data_dir)
         .output()
         .unwrap();
-    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+    assert!(
+        check.status.success(),
+        "{}",
+        String::from_utf8_lossy(&check.stderr)
+    );
     let server = Server::start(&data_dir, TIGHT);
     verify(&server, &mut writers, &mut churner);
 }
@@ -188,7 +198,10 @@ impl Writer {
                 }
             };
             if !answered {
-                assert!(killed.load(Ordering::SeqCst), "a request failed while the server was up");
+                assert!(
+                    killed.load(Ordering::SeqCst),
+                    "a request failed while the server was up"
+                );
                 return;
             }
             self.answered += 1;
@@ -225,11 +238,15 @@ impl Writer {
             self.items[index].at_most += 1;
         }
         let change = indexes.len() as i64;
-        let Some(results) = post_lines(client, &format!("{url}/items"), &self.names(indexes)) else {
+        let Some(results) = post_lines(client, &format!("{url}/items"), &self.names(indexes))
+        else {
             self.in_doubt = Some(change);
             return false;
         };
-        assert!(results.iter().all(|result| result == "added"), "{results:?}");
+        assert!(
+            results.iter().all(|result| result == "added"),
+            "{results:?}"
+        );
         for &index in indexes {
             self.items[index].at_least += 1;
         }
@@ -325,7 +342,10 @@ struct Churner {
 
 impl Churner {
     fn new(seed: u64) -> Churner {
-        Churner { random: Random(seed), possible: vec![None] }
+        Churner {
+            random: Random(seed),
+            possible: vec![None],
+        }
     }
 
     fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
@@ -333,10 +353,13 @@ impl Churner {
         loop {
             let before = self.possible[0];
             let (after, answered) = match before {
-                None => (Some(0), client.put(&url).send().is_ok_and(|answer| {
-                    assert_eq!(answer.status(), StatusCode::CREATED);
-                    true
-                })),
+                None => (
+                    Some(0),
+                    client.put(&url).send().is_ok_and(|answer| {
+                        assert_eq!(answer.status(), StatusCode::CREATED);
+                        true
+                    }),
+                ),
                 Some(items) if items < 500 => {
                     let batch = 1 + self.random.below(200);
                     let items = items + batch;
@@ -345,13 +368,19 @@ impl Churner {
                     let answered = post_lines(client, &format!("{url}/items"), &names).is_some();
                     (Some(items), answered)
                 }
-                Some(_) => (None, client.delete(&url).send().is_ok_and(|answer| {
-                    assert_eq!(answer.status(), StatusCode::NO_CONTENT);
-                    true
-                })),
+                Some(_) => (
+                    None,
+                    client.delete(&url).send().is_ok_and(|answer| {
+                        assert_eq!(answer.status(), StatusCode::NO_CONTENT);
+                        true
+                    }),
+                ),
             };
             if !answered {
-                assert!(killed.load(Ordering::SeqCst), "a request failed while the server was up");
+                assert!(
+                    killed.load(Ordering::SeqCst),
+                    "a request failed while the server was up"
+                );
                 self.possible = vec![before, after];
                 return;
             }
@@ -384,7 +413,11 @@ fn subset_sums(changes: &[i64]) -> Vec<i64> {
 
 fn from_environment(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value}")))
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is no number: {value}")),
+    )
 }
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): enough to choose what to do next.

@@ -33,7 +33,10 @@ impl Server {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = server.child.try_wait().unwrap() {
-                panic!("the server ended ({status}) instead of serving:\n{}", server.log());
+                panic!(
+                    "the server ended ({status}) instead of serving:\n{}",
+                    server.log()
+                );
             }
             let ready = server.client.get(server.url("/readyz")).send();
             if ready.is_ok_and(|answer| answer.status() == StatusCode::OK) {
@@ -62,7 +65,12 @@ impl Server {
             .no_proxy()
             .build()
             .unwrap();
-        Server { child, port, client, log }
+        Server {
+            child,
+            port,
+            client,
+            log,
+        }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -97,12 +105,19 @@ impl Server {
             .json(parameters)
             .send()
             .unwrap();
-        assert_eq!(answer.status(), StatusCode::CREATED, "PUT {key}: {:?}", answer.text());
+        assert_eq!(
+            answer.status(),
+            StatusCode::CREATED,
+            "PUT {key}: {:?}",
+            answer.text()
+        );
     }
 
     /// Items that the filter says it has.
     pub(crate) fn items(&self, key: &str) -> u64 {
-        self.get_json(&format!("/filters/{key}"))["items"].as_u64().unwrap()
+        self.get_json(&format!("/filters/{key}"))["items"]
+            .as_u64()
+            .unwrap()
     }
 
     /// Posts one item a line and returns one result a line; `None` if no
@@ -113,7 +128,13 @@ impl Server {
 
     /// Value of a metric without labels.
     pub(crate) fn metric(&self, name: &str) -> f64 {
-        let text = self.client.get(self.url("/metrics")).send().unwrap().text().unwrap();
+        let text = self
+            .client
+            .get(self.url("/metrics"))
+            .send()
+            .unwrap()
+            .text()
+            .unwrap();
         text.lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
             .unwrap_or_else(|| panic!("there is no metric {name}"))
@@ -140,7 +161,10 @@ impl Server {
     /// Waits until it has ended; returns how, and what it printed.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
         let status = wait_for(&mut self.child).unwrap_or_else(|| {
-            panic!("the server is still there after {PATIENCE:?}:\n{}", self.log())
+            panic!(
+                "the server is still there after {PATIENCE:?}:\n{}",
+                self.log()
+            )
         });
         (status, self.log())
     }

@@ -15,7 +15,11 @@ fn assert_refused(refused: &Output, code: i32, words: &[&str]) -> String {
         .lines()
         .filter(|line| words.iter().all(|word| line.contains(word)))
         .collect();
-    assert_eq!(lines.len(), 1, "one line with {words:?} is expected in:\n{said}");
+    assert_eq!(
+        lines.len(),
+        1,
+        "one line with {words:?} is expected in:\n{said}"
+    );
     assert!(!said.contains("panicked"), "{said}");
     lines[0].to_owned()
 }
@@ -82,7 +86,10 @@ fn all_bad_settings_are_refused_at_once() {
     let refused = refused_start(&mut serve_command(free_port(), data.path(), &flags));
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(matches!(refused.status.code(), Some(1 | 2)), "{said}");
-    assert!(said.contains("bucket-size") && said.contains("max-iterations"), "{said}");
+    assert!(
+        said.contains("bucket-size") && said.contains("max-iterations"),
+        "{said}"
+    );
 }
 
 #[test]

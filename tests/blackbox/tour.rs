@@ -20,7 +20,11 @@ const PRINTED_ADDRESS: &str = "127.0.0.1:8080";
 /// One thing the reader does.
 #[derive(Debug, PartialEq)]
 enum Step {
-    Run { line: usize, script: String, expected: Option<Expected> },
+    Run {
+        line: usize,
+        script: String,
+        expected: Option<Expected>,
+    },
     Restart,
 }
 
@@ -35,7 +39,10 @@ enum Expected {
 fn the_tour_works_as_printed() {
     let readme = include_str!("../../README.md");
     let steps = steps_of(readme);
-    assert!(steps.contains(&Step::Restart), "the tour shows that a restart keeps everything");
+    assert!(
+        steps.contains(&Step::Restart),
+        "the tour shows that a restart keeps everything"
+    );
 
     let data = tempfile::tempdir().unwrap();
     let desk = tempfile::tempdir().unwrap();
@@ -49,7 +56,11 @@ fn the_tour_works_as_printed() {
                 assert!(status.success(), "{log}");
                 server = Server::start_on(port, data.path(), &[]);
             }
-            Step::Run { line, script, expected } => {
+            Step::Run {
+                line,
+                script,
+                expected,
+            } => {
                 let printed = run(script, port, desk.path(), *line);
                 if let Some(expected) = expected {
                     assert!(
@@ -103,7 +114,11 @@ fn steps_of(readme: &str) -> Vec<Step> {
                 }
                 let expected = match fence {
                     "```sh" => {
-                        steps.push(Step::Run { line: number + 1, script: body, expected: None });
+                        steps.push(Step::Run {
+                            line: number + 1,
+                            script: body,
+                            expected: None,
+                        });
                         continue;
                     }
                     "```text" => Expected::Text(body),
@@ -112,7 +127,10 @@ fn steps_of(readme: &str) -> Vec<Step> {
                     _ => continue,
                 };
                 match steps.last_mut() {
-                    Some(Step::Run { expected: none @ None, .. }) => *none = Some(expected),
+                    Some(Step::Run {
+                        expected: none @ None,
+                        ..
+                    }) => *none = Some(expected),
                     _ => panic!("README.md:{}: output of no command", number + 1),
                 }
             }
@@ -137,7 +155,9 @@ impl Expected {
                     && expected
                         .lines()
                         .zip(printed.lines())
-                        .all(|(expected, printed)| line_matches(expected.trim_end(), printed.trim_end()))
+                        .all(|(expected, printed)| {
+                            line_matches(expected.trim_end(), printed.trim_end())
+                        })
             }
             Expected::Json(text) => line_matches(&without_space(text), &without_space(printed)),
         }
