@@ -25,8 +25,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("store::metered", &["page", "metrics"]),
     ("metrics", &[]),
     ("engine", &["chain", "cuckoo", "store", "page", "metrics"]),
-    ("http", &["engine", "chain", "metrics", "config"]),
-    ("config", &["engine", "chain", "store"]),
+    ("http", &["engine", "chain", "metrics"]),
+    ("config", &["http", "engine", "chain", "store"]),
     ("main", &["config", "engine", "http", "metrics", "store"]),
     ("lib", &[]),
 ];

@@ -8,6 +8,7 @@
 )]
 
 mod crash;
+mod metrics;
 mod server;
 mod start;
 mod stop;

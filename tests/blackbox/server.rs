@@ -97,6 +97,13 @@ impl Server {
         answer.json().unwrap()
     }
 
+    /// Asks for a text, which must come with status 200.
+    pub(crate) fn get_text(&self, path: &str) -> String {
+        let answer = self.client.get(self.url(path)).send().unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "GET {path}");
+        answer.text().unwrap()
+    }
+
     /// Creates a filter that is not there yet.
     pub(crate) fn create_filter(&self, key: &str, parameters: &serde_json::Value) {
         let answer = self
@@ -128,13 +135,7 @@ impl Server {
 
     /// Value of a metric without labels.
     pub(crate) fn metric(&self, name: &str) -> f64 {
-        let text = self
-            .client
-            .get(self.url("/metrics"))
-            .send()
-            .unwrap()
-            .text()
-            .unwrap();
+        let text = self.get_text("/metrics");
         text.lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
             .unwrap_or_else(|| panic!("there is no metric {name}"))
