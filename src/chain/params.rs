@@ -210,9 +210,7 @@ impl FilterParams {
         );
         compare(
             "expansion",
-            request
-                .expansion
-                .map(|expansion| u64::from(round_expansion(expansion))),
+            request.expansion.map(|factor| u64::from(round_expansion(factor))),
             u64::from(self.expansion),
         );
         compare(
@@ -283,35 +281,37 @@ impl FilterParams {
 
     /// Puts stored parameters together again; `None` if they break a limit,
     /// which only corrupt bytes do.
-    #[expect(clippy::too_many_arguments, reason = "one per stored field")]
-    pub(crate) fn from_stored(
-        capacity: u64,
-        layout: LayoutKind,
-        bucket_size: u8,
-        max_iterations: u16,
-        expansion: u32,
-        max_expansions: u16,
-        max_filter_bytes: u64,
-        page_bytes: u32,
-    ) -> Option<FilterParams> {
-        let smallest = 2 * u64::from(bucket_size);
-        let valid = bucket_size >= 1
-            && (smallest..=MAX_CAPACITY).contains(&capacity)
-            && max_iterations >= 1
-            && u64::from(expansion) <= MAX_EXPANSION
-            && (expansion == 0 || expansion.is_power_of_two())
-            && page_bytes == PAGE_BYTES;
+    pub(super) fn from_stored(stored: StoredParams) -> Option<FilterParams> {
+        let smallest = 2 * u64::from(stored.bucket_size);
+        let valid = stored.bucket_size >= 1
+            && (smallest..=MAX_CAPACITY).contains(&stored.capacity)
+            && stored.max_iterations >= 1
+            && u64::from(stored.expansion) <= MAX_EXPANSION
+            && (stored.expansion == 0 || stored.expansion.is_power_of_two())
+            && stored.page_bytes == PAGE_BYTES;
         valid.then_some(FilterParams {
-            capacity,
-            layout,
-            bucket_size,
-            max_iterations,
-            expansion,
-            max_expansions,
-            max_filter_bytes,
-            page_bytes,
+            capacity: stored.capacity,
+            layout: stored.layout,
+            bucket_size: stored.bucket_size,
+            max_iterations: stored.max_iterations,
+            expansion: stored.expansion,
+            max_expansions: stored.max_expansions,
+            max_filter_bytes: stored.max_filter_bytes,
+            page_bytes: stored.page_bytes,
         })
     }
+}
+
+/// Parameters as they were read, not checked yet.
+pub(super) struct StoredParams {
+    pub(super) capacity: u64,
+    pub(super) layout: LayoutKind,
+    pub(super) bucket_size: u8,
+    pub(super) page_bytes: u32,
+    pub(super) max_iterations: u16,
+    pub(super) expansion: u32,
+    pub(super) max_expansions: u16,
+    pub(super) max_filter_bytes: u64,
 }
 
 /// Checks `low..=high` and hands the value on, so that all fields are checked
@@ -344,4 +344,69 @@ fn round_expansion(expansion: u64) -> u32 {
 /// Narrows a value whose range was checked before.
 fn narrow<T: TryFrom<u64> + Default>(checked: u64) -> T {
     T::try_from(checked).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(request: FilterRequest) -> Result<FilterParams, Vec<ParamsError>> {
+        FilterParams::resolve(&request, &Defaults::default())
+    }
+
+    #[test]
+    fn every_limit_is_named_with_what_was_given_and_what_is_allowed() {
+        let errors = resolve(FilterRequest {
+            capacity: Some(1),
+            bucket_size: Some(0),
+            max_iterations: Some(65_536),
+            expansion: Some(32_769),
+            max_expansions: Some(65_536),
+            layout: None,
+        })
+        .unwrap_err();
+        let fields: Vec<&str> = errors.iter().map(|error| error.field).collect();
+        assert_eq!(fields, ["bucket_size", "max_iterations", "expansion", "max_expansions"]);
+        assert_eq!(errors[0].to_string(), "bucket_size is 0, allowed is 1 to 255");
+
+        let errors = resolve(FilterRequest { capacity: Some(3), ..Default::default() });
+        assert_eq!(errors.unwrap_err()[0].to_string(), "capacity is 3, allowed is 4 to 1099511627776");
+    }
+
+    #[test]
+    fn bytes_are_checked_before_anything_is_allocated() {
+        let error = resolve(FilterRequest { capacity: Some(MAX_CAPACITY), ..Default::default() });
+        let error = error.unwrap_err().remove(0);
+        assert_eq!(error.field, "capacity");
+        assert!(error.given.contains("2199023255552 bytes"), "{}", error.given);
+        assert!(error.allowed.contains("--max-filter-bytes"));
+    }
+
+    #[test]
+    fn a_default_capacity_never_refuses_a_large_bucket() {
+        let params = resolve(FilterRequest { bucket_size: Some(255), ..Default::default() });
+        assert_eq!(params.unwrap().capacity(), 1024);
+        let defaults = Defaults { capacity: 100, ..Defaults::default() };
+        let request = FilterRequest { bucket_size: Some(255), ..Default::default() };
+        assert_eq!(FilterParams::resolve(&request, &defaults).unwrap().capacity(), 510);
+    }
+
+    #[test]
+    fn expansion_is_rounded_up_to_a_power_of_two_and_compared_so() {
+        let params = resolve(FilterRequest { expansion: Some(3), ..Default::default() }).unwrap();
+        assert_eq!(params.expansion(), 4);
+        for same in [3, 4] {
+            let request = FilterRequest { expansion: Some(same), ..Default::default() };
+            assert_eq!(params.differences(&request), []);
+        }
+        let request = FilterRequest {
+            expansion: Some(2),
+            capacity: Some(1024),
+            ..Default::default()
+        };
+        let differences = params.differences(&request);
+        assert_eq!(differences.len(), 1);
+        assert_eq!(differences[0].field, "expansion");
+        assert_eq!(differences[0].existing, "4");
+    }
 }

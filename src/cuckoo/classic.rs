@@ -1,3 +1,189 @@
-//! RedisBloom's layout.
-/// Buckets for a capacity.
-pub fn buckets_for(_capacity: u64, _bucket_size: u8) -> u64 { 1 }
+//! The layout of RedisBloom and Apache Kvrocks, bit for bit.
+//!
+//! - hash: MurmurHash64A with seed 0 over the item's bytes
+//! - fingerprint: `hash % 255 + 1`, 8 bits
+//! - first bucket: `hash % buckets`; second: `(hash ^ fingerprint * 0x5bd1e995) % buckets`
+//! - `buckets` is a power of two, so the alternate of a bucket is an XOR and a
+//!   mask, and sub-filters of growing size nest
+//!
+//! A page holds the largest power of two of whole buckets that fits.
+
+use super::hash::ItemHash;
+use super::layout::{BucketIndex, Candidates, Fingerprint, Place};
+
+const ALTERNATE_MULTIPLIER: u64 = 0x5bd1_e995;
+
+/// Geometry of one sub-filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classic {
+    bucket_mask: u64,
+    bucket_size: u8,
+    /// Buckets per page as a power of two.
+    page_shift: u8,
+}
+
+/// Buckets of a first sub-filter that holds `capacity` items: the capacity
+/// over the load that kick-outs reach for this bucket size, rounded up to a
+/// power of two. With one slot a bucket that load is not certain: a third item
+/// of one class finds no room whatever the size, so such a filter may grow a
+/// little before its capacity.
+pub fn buckets_for(capacity: u64, bucket_size: u8) -> u64 {
+    let slots_per_mille_bucket = target_load_per_mille(bucket_size) * u64::from(bucket_size.max(1));
+    (capacity * 1000)
+        .div_ceil(slots_per_mille_bucket)
+        .next_power_of_two()
+}
+
+/// The load that kick-outs reach, in thousandths.
+fn target_load_per_mille(bucket_size: u8) -> u64 {
+    match bucket_size {
+        0 | 1 => 500,
+        2 => 850,
+        3 => 930,
+        _ => 955,
+    }
+}
+
+impl Classic {
+    /// The geometry of `buckets` (a power of two) of `bucket_size` slots on
+    /// pages of at most `page_bytes`. `None` if they break that, or if the
+    /// pages could not be numbered with 32 bits.
+    pub fn new(buckets: u64, bucket_size: u8, page_bytes: u32) -> Option<Classic> {
+        if !buckets.is_power_of_two() || bucket_size == 0 {
+            return None;
+        }
+        let per_page = u64::from(page_bytes / u32::from(bucket_size)).min(buckets);
+        let page_shift = u8::try_from(per_page.checked_ilog2()?).ok()?;
+        u32::try_from(buckets >> page_shift).ok()?;
+        Some(Classic {
+            bucket_mask: buckets - 1,
+            bucket_size,
+            page_shift,
+        })
+    }
+
+    /// Fingerprint and candidate buckets of an item.
+    #[inline]
+    pub fn candidates(&self, hash: ItemHash) -> Candidates {
+        let fingerprint = Fingerprint((hash.0 % 255 + 1) as u8);
+        let first = BucketIndex(hash.0 & self.bucket_mask);
+        Candidates {
+            fingerprint,
+            first,
+            second: self.alternate(first, fingerprint),
+        }
+    }
+
+    /// The other bucket of a fingerprint; its own inverse.
+    #[inline]
+    pub fn alternate(&self, bucket: BucketIndex, fingerprint: Fingerprint) -> BucketIndex {
+        BucketIndex((bucket.0 ^ u64::from(fingerprint.0) * ALTERNATE_MULTIPLIER) & self.bucket_mask)
+    }
+
+    /// Page and slots of a bucket.
+    #[inline]
+    pub fn place(&self, bucket: BucketIndex) -> Place {
+        let within = bucket.0 & ((1 << self.page_shift) - 1);
+        Place {
+            // `new` saw to it that pages are numbered with 32 bits, and a page
+            // of at most 4 KiB has fewer than 2^16 slots.
+            page: (bucket.0 >> self.page_shift) as u32,
+            first_slot: within as u16 * u16::from(self.bucket_size),
+        }
+    }
+
+    /// Slots per bucket.
+    #[inline]
+    pub fn bucket_size(&self) -> u8 {
+        self.bucket_size
+    }
+
+    /// Buckets, a power of two.
+    pub fn buckets(&self) -> u64 {
+        self.bucket_mask + 1
+    }
+
+    /// Pages, at least one.
+    pub fn pages(&self) -> u32 {
+        (self.bucket_mask >> self.page_shift) as u32 + 1
+    }
+
+    /// Bytes of one page.
+    pub fn page_bytes(&self) -> u32 {
+        u32::from(self.bucket_size) << self.page_shift
+    }
+
+    /// Share of the slots that kick-outs are expected to reach.
+    pub fn target_load(&self) -> f64 {
+        target_load_per_mille(self.bucket_size) as f64 / 1000.0
+    }
+
+    /// An absent item meets two buckets; each occupied slot holds its
+    /// fingerprint with probability 1/255.
+    pub fn false_positive_rate(&self, load: f64) -> f64 {
+        let occupied = 2.0 * f64::from(self.bucket_size) * load.clamp(0.0, 1.0);
+        1.0 - (1.0f64 - 1.0 / 255.0).powf(occupied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_requested_capacity_fits_below_the_target_load() {
+        for (capacity, bucket_size, buckets) in [
+            (1024, 2, 1024),
+            (1_000, 2, 1024),
+            (10_000_000, 2, 8 << 20),
+            (10_000_000, 4, 4 << 20),
+            (2, 1, 4),
+            (510, 255, 4),
+        ] {
+            assert_eq!(buckets_for(capacity, bucket_size), buckets, "{capacity}/{bucket_size}");
+        }
+    }
+
+    #[test]
+    fn a_page_holds_a_power_of_two_of_whole_buckets() {
+        let three = Classic::new(1 << 20, 3, 4096).unwrap();
+        assert_eq!(three.page_bytes(), 3 * 1024);
+        assert_eq!(three.pages(), 1024);
+        let small = Classic::new(4, 2, 4096).unwrap();
+        assert_eq!(small.page_bytes(), 8);
+        assert_eq!(small.pages(), 1);
+        assert_eq!(Classic::new(1 << 63, 1, 4096), None);
+        assert_eq!(Classic::new(3, 1, 4096), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_alternate_is_its_own_inverse(hash: u64, shift in 0u32..36, size in 1u8..=255) {
+            let layout = Classic::new(1 << shift, size, 4096).unwrap();
+            let it = layout.candidates(ItemHash(hash));
+            prop_assert!(it.fingerprint.0 != 0);
+            prop_assert_eq!(layout.alternate(it.second, it.fingerprint), it.first);
+            for bucket in it.buckets() {
+                let place = layout.place(bucket);
+                prop_assert!(place.page < layout.pages());
+                prop_assert!(
+                    u32::from(place.first_slot) + u32::from(size) <= layout.page_bytes()
+                );
+            }
+        }
+
+        #[test]
+        fn a_match_in_a_larger_sub_filter_is_a_match_in_a_smaller_one(
+            one: u64, other: u64, shift in 1u32..8, growth in 1u32..8,
+        ) {
+            let small = Classic::new(1 << shift, 2, 4096).unwrap();
+            let large = Classic::new(1 << (shift + growth), 2, 4096).unwrap();
+            let same_class = |layout: &Classic| {
+                let (a, b) = (layout.candidates(ItemHash(one)), layout.candidates(ItemHash(other)));
+                a.fingerprint == b.fingerprint && (a.first == b.first || a.first == b.second)
+            };
+            prop_assert!(!same_class(&large) || same_class(&small));
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! What the engine takes and answers: plain values, no I/O.
 
 use crate::chain::params::{Difference, FilterParams, FilterRequest, ParamsError};
+pub use crate::chain::plan::{AddMode, AddResult, FullReason};
 use crate::store::StoreError;
 use std::fmt;
 use std::sync::Arc;
@@ -138,54 +139,7 @@ pub enum Created {
 /// How items are added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddOptions {
-    /// What to do with an item that is found already.
-    pub mode: AddMode,
-    /// Parameters of the filter if it is missing; `None`: missing is an error.
-    pub create: Option<FilterRequest>,
-}
-
-/// What to do with an item that is found already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AddMode {
-    /// Add another copy of it.
-    #[default]
-    Always,
-    /// Leave it.
-    OnlyIfAbsent,
-}
-
-/// What became of one added item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddResult {
-    /// It is in.
-    Added,
-    /// It was found already and left ([`AddMode::OnlyIfAbsent`]).
-    Exists,
-    /// There was no room and the filter may not grow.
-    Full,
-}
-
-/// Why a filter may not grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FullReason {
-    /// It was created with `expansion` 0.
-    ExpansionOff,
-    /// It has as many sub-filters as `max_expansions` allows.
-    MaxExpansions,
-    /// The next sub-filter would exceed the bytes a filter may have.
-    MaxFilterBytes,
-}
-
-/// Answer of an add, aligned with the items.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Added {
-    /// One word an item.
-    pub results: Vec<AddResult>,
-    /// Present when any of them is [`AddResult::Full`].
-    pub full_reason: Option<FullReason>,
-}
-
-/// Why the engine did not do what it was asked.
+    /// Why the engine did not do what it was asked.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
     /// There is no filter of this name.

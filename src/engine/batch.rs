@@ -39,6 +39,16 @@ impl ItemBatch {
         self.ends.is_empty()
     }
 
+    /// The item at a position, counted from 0.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(index)?;
+        let start = match index.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.bytes.get(start..end)
+    }
+
     /// The items in the order in which they were pushed.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let mut start = 0;

@@ -6,7 +6,7 @@
 //! each key and value looks like on disk is in `docs/format.md`.
 //!
 //! Two implementations ship, [`rocks::RocksStore`] and [`memory::MemoryStore`];
-//! both pass the one suite in [`contract`]. [`metered::MeteredStore`] wraps
+//! both pass the one suite in `contract.rs`. [`metered::MeteredStore`] wraps
 //! either and counts.
 //!
 //! # Contract
@@ -24,12 +24,15 @@
 //! - Corrupt or newer bytes are an error that names what was read; they are
 //!   never returned as data.
 
-pub mod contract;
+#[cfg(test)]
+mod contract;
 pub mod format;
 pub mod memory;
 pub mod metered;
 pub mod redo;
 pub mod rocks;
+mod varint;
+mod writes;
 
 use crate::page::{FilterId, Ordinal, PageId, Sequence};
 use std::path::PathBuf;
@@ -221,8 +224,8 @@ pub trait PageStore: Send + Sync + 'static {
     /// The disk refused.
     fn sync(&self) -> Result<(), StoreError>;
 
-    /// Gauges of the storage engine for `/metrics`, as (name without prefix,
-    /// help, value); empty where there is nothing to say.
+    /// Gauges of the storage engine for `/metrics`, as (name without the
+    /// prefix `cuckood_`, help, value); empty where there is nothing to say.
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)>;
 }
 

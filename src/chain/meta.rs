@@ -1,0 +1,439 @@
+//! The persistent description of a chain. `docs/format.md` tabulates the
+//! encoding byte by byte.
+
+use super::params::{FilterParams, LayoutKind, StoredParams};
+use super::plan::FullReason;
+use crate::cuckoo::classic::Classic;
+use crate::cuckoo::hash::{HashId, ItemHash};
+use crate::cuckoo::layout::Layout;
+use crate::page::Ordinal;
+
+/// Newest version of the encoding.
+pub const META_VERSION: u8 = 1;
+
+/// Sub-filters a chain can have at most: `max_expansions` beyond the first.
+const MAX_SUB_FILTERS: usize = u16::MAX as usize + 1;
+
+/// A filter: its parameters and its sub-filters, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    params: FilterParams,
+    hash: HashId,
+    created_at_ms: u64,
+    deletions: u64,
+    next_ordinal: u32,
+    sub_filters: Vec<SubFilter>,
+}
+
+/// One link of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubFilter {
+    /// Names its pages; never reused within the filter.
+    pub ordinal: Ordinal,
+    /// Fingerprints in it.
+    pub items: u64,
+    /// Its geometry.
+    pub layout: Layout,
+}
+
+/// Bytes that are no description of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetaError {
+    /// A newer program wrote them.
+    #[error("filter metadata has version {found}, this program reads up to {META_VERSION}")]
+    Newer {
+        /// The version found.
+        found: u8,
+    },
+    /// They contradict the format.
+    #[error("filter metadata is corrupt: {0}")]
+    Corrupt(&'static str),
+}
+
+impl SubFilter {
+    /// Share of the slots in use, 0 to 1.
+    pub fn load(&self) -> f64 {
+        self.items as f64 / self.layout.slots() as f64
+    }
+
+    /// Probability that an item which was never added is found in it.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.layout.false_positive_rate(self.load())
+    }
+}
+
+impl Chain {
+    /// An empty chain of one sub-filter. `None` if its pages could not be
+    /// numbered, which parameters that passed their checks do not ask for.
+    pub fn new(params: FilterParams, created_at_ms: u64) -> Option<Chain> {
+        let mut chain = Chain {
+            hash: match params.layout() {
+                LayoutKind::Classic => HashId::Murmur64A,
+            },
+            params,
+            created_at_ms,
+            deletions: 0,
+            next_ordinal: 0,
+            sub_filters: Vec::new(),
+        };
+        let layout = chain.layout_at(0)?;
+        chain.push(layout);
+        Some(chain)
+    }
+
+    /// What the filter was asked to be.
+    pub fn params(&self) -> &FilterParams {
+        &self.params
+    }
+
+    /// Milliseconds since 1970 when it was created.
+    pub fn created_at_ms(&self) -> u64 {
+        self.created_at_ms
+    }
+
+    /// Deletes that found their item.
+    pub fn deletions(&self) -> u64 {
+        self.deletions
+    }
+
+    /// Items in the filter: adds less deletes.
+    pub fn items(&self) -> u64 {
+        self.sub_filters.iter().map(|sub| sub.items).sum()
+    }
+
+    /// The sub-filters, oldest first; never empty.
+    #[inline]
+    pub fn sub_filters(&self) -> &[SubFilter] {
+        &self.sub_filters
+    }
+
+    /// Bytes that all slots take when every page is written.
+    pub fn slot_bytes(&self) -> u64 {
+        self.sub_filters.iter().map(|sub| slot_bytes(&sub.layout)).sum()
+    }
+
+    /// Hashes an item with the filter's hash.
+    #[inline]
+    pub fn hash(&self, item: &[u8]) -> ItemHash {
+        self.hash.hash(item)
+    }
+
+    /// Position of the sub-filter that has this ordinal.
+    pub fn position_of(&self, ordinal: Ordinal) -> Option<usize> {
+        // Ordinals grow along the chain.
+        self.sub_filters
+            .binary_search_by_key(&ordinal, |sub| sub.ordinal)
+            .ok()
+    }
+
+    /// Probability that an item which was never added is found, from the
+    /// loads as they are: the chain misses only if every sub-filter misses.
+    pub fn false_positive_rate(&self) -> f64 {
+        let misses: f64 = self
+            .sub_filters
+            .iter()
+            .map(|sub| 1.0 - sub.false_positive_rate())
+            .product();
+        1.0 - misses
+    }
+
+    /// Adds that are expected to fit before the chain grows: the slots that
+    /// kick-outs reach, less those in use.
+    pub fn adds_before_expansion(&self) -> u64 {
+        self.sub_filters
+            .iter()
+            .map(|sub| {
+                let reachable = sub.layout.slots() as f64 * sub.layout.target_load();
+                (reachable as u64).saturating_sub(sub.items)
+            })
+            .sum()
+    }
+
+    /// Appends a sub-filter, `expansion` times as large as the newest.
+    ///
+    /// # Errors
+    /// Why it may not grow; the chain is as it was.
+    pub(super) fn grow(&mut self) -> Result<(), FullReason> {
+        if self.params.expansion() == 0 {
+            return Err(FullReason::ExpansionOff);
+        }
+        if self.sub_filters.len() > usize::from(self.params.max_expansions())
+            || self.next_ordinal == u32::MAX
+        {
+            return Err(FullReason::MaxExpansions);
+        }
+        let layout = self
+            .layout_at(self.sub_filters.len())
+            .ok_or(FullReason::MaxFilterBytes)?;
+        let bytes = self.slot_bytes().checked_add(slot_bytes(&layout));
+        if bytes.is_none_or(|bytes| bytes > self.params.max_filter_bytes()) {
+            return Err(FullReason::MaxFilterBytes);
+        }
+        self.push(layout);
+        Ok(())
+    }
+
+    /// Drops the newest sub-filters that are empty, but never the first, and
+    /// returns their ordinals. Should the chain grow again, the new
+    /// sub-filters get new ordinals.
+    pub fn drop_emptied(&mut self) -> Vec<Ordinal> {
+        let mut dropped = Vec::new();
+        while let [_, .., newest] = self.sub_filters.as_slice() {
+            if newest.items > 0 {
+                break;
+            }
+            dropped.push(newest.ordinal);
+            self.sub_filters.pop();
+        }
+        dropped
+    }
+
+    pub(super) fn note_added(&mut self, position: usize) {
+        if let Some(sub) = self.sub_filters.get_mut(position) {
+            sub.items += 1;
+        }
+    }
+
+    pub(super) fn note_deleted(&mut self, position: usize) {
+        if let Some(sub) = self.sub_filters.get_mut(position) {
+            sub.items -= 1;
+            self.deletions += 1;
+        }
+    }
+
+    fn push(&mut self, layout: Layout) {
+        self.sub_filters.push(SubFilter {
+            ordinal: Ordinal(self.next_ordinal),
+            items: 0,
+            layout,
+        });
+        self.next_ordinal += 1;
+    }
+
+    /// Geometry of the sub-filter at a position: `expansion^position` times
+    /// the first one's buckets. `None` if that is beyond what can be addressed.
+    fn layout_at(&self, position: usize) -> Option<Layout> {
+        let growth = match (position, self.params.expansion()) {
+            (0, _) | (_, 1) => 1,
+            (_, factor) => u64::from(factor).checked_pow(u32::try_from(position).ok()?)?,
+        };
+        let buckets = self.params.first_buckets().checked_mul(growth)?;
+        buckets.checked_mul(u64::from(self.params.bucket_size()))?;
+        match self.params.layout() {
+            LayoutKind::Classic => {
+                Classic::new(buckets, self.params.bucket_size(), self.params.page_bytes())
+                    .map(Layout::Classic)
+            }
+        }
+    }
+
+    /// The description as it is stored.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(56 + 12 * self.sub_filters.len());
+        out.push(META_VERSION);
+        out.push(match self.params.layout() {
+            LayoutKind::Classic => 1,
+        });
+        out.push(match self.hash {
+            HashId::Murmur64A => 1,
+        });
+        out.push(self.params.bucket_size());
+        out.extend_from_slice(&self.params.page_bytes().to_le_bytes());
+        out.extend_from_slice(&self.params.capacity().to_le_bytes());
+        out.extend_from_slice(&self.params.max_iterations().to_le_bytes());
+        out.extend_from_slice(&self.params.expansion().to_le_bytes());
+        out.extend_from_slice(&self.params.max_expansions().to_le_bytes());
+        out.extend_from_slice(&self.params.max_filter_bytes().to_le_bytes());
+        out.extend_from_slice(&self.created_at_ms.to_le_bytes());
+        out.extend_from_slice(&self.deletions.to_le_bytes());
+        out.extend_from_slice(&self.next_ordinal.to_le_bytes());
+        out.extend_from_slice(&(self.sub_filters.len() as u32).to_le_bytes());
+        for sub in &self.sub_filters {
+            out.extend_from_slice(&sub.ordinal.0.to_le_bytes());
+            out.extend_from_slice(&sub.items.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads a stored description.
+    ///
+    /// # Errors
+    /// A newer version, or bytes that no chain encodes to.
+    pub fn decode(bytes: &[u8]) -> Result<Chain, MetaError> {
+        let mut reader = Reader(bytes);
+        let version = reader.byte()?;
+        if version > META_VERSION {
+            return Err(MetaError::Newer { found: version });
+        }
+        if version != META_VERSION {
+            return Err(MetaError::Corrupt("unknown version"));
+        }
+        let layout = match reader.byte()? {
+            1 => LayoutKind::Classic,
+            _ => return Err(MetaError::Corrupt("unknown layout")),
+        };
+        let hash = match reader.byte()? {
+            1 => HashId::Murmur64A,
+            _ => return Err(MetaError::Corrupt("unknown hash")),
+        };
+        let bucket_size = reader.byte()?;
+        let page_bytes = u32::from_le_bytes(reader.array()?);
+        let params = FilterParams::from_stored(StoredParams {
+            capacity: u64::from_le_bytes(reader.array()?),
+            layout,
+            bucket_size,
+            page_bytes,
+            max_iterations: u16::from_le_bytes(reader.array()?),
+            expansion: u32::from_le_bytes(reader.array()?),
+            max_expansions: u16::from_le_bytes(reader.array()?),
+            max_filter_bytes: u64::from_le_bytes(reader.array()?),
+        })
+        .ok_or(MetaError::Corrupt("a parameter is out of range"))?;
+        let created_at_ms = u64::from_le_bytes(reader.array()?);
+        let deletions = u64::from_le_bytes(reader.array()?);
+        let next_ordinal = u32::from_le_bytes(reader.array()?);
+        let count = u32::from_le_bytes(reader.array()?) as usize;
+        if count == 0 || count > MAX_SUB_FILTERS || reader.0.len() != 12 * count {
+            return Err(MetaError::Corrupt("wrong number of sub-filters"));
+        }
+        let mut chain = Chain {
+            params,
+            hash,
+            created_at_ms,
+            deletions,
+            next_ordinal,
+            sub_filters: Vec::with_capacity(count),
+        };
+        let mut smallest_ordinal = 0;
+        for position in 0..count {
+            let ordinal = u32::from_le_bytes(reader.array()?);
+            let items = u64::from_le_bytes(reader.array()?);
+            let layout = chain
+                .layout_at(position)
+                .ok_or(MetaError::Corrupt("a sub-filter is too large"))?;
+            if ordinal < smallest_ordinal || ordinal >= next_ordinal {
+                return Err(MetaError::Corrupt("sub-filter numbers do not ascend"));
+            }
+            if items > layout.slots() {
+                return Err(MetaError::Corrupt("more items than slots"));
+            }
+            smallest_ordinal = ordinal + 1;
+            chain.sub_filters.push(SubFilter { ordinal: Ordinal(ordinal), items, layout });
+        }
+        Ok(chain)
+    }
+}
+
+fn slot_bytes(layout: &Layout) -> u64 {
+    u64::from(layout.pages()) * u64::from(layout.page_bytes())
+}
+
+/// Takes bytes off the front, or says that they ended.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MetaError> {
+        let (front, rest) = self
+            .0
+            .split_first_chunk::<N>()
+            .ok_or(MetaError::Corrupt("it ends too early"))?;
+        self.0 = rest;
+        Ok(*front)
+    }
+
+    fn byte(&mut self) -> Result<u8, MetaError> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::params::{Defaults, FilterRequest};
+    use proptest::prelude::*;
+
+    fn chain(request: FilterRequest) -> Chain {
+        let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+        Chain::new(params, 1_700_000_000_123).unwrap()
+    }
+
+    #[test]
+    fn a_grown_chain_reads_back_as_written() {
+        let mut grown = chain(FilterRequest { expansion: Some(2), ..Default::default() });
+        for _ in 0..5 {
+            grown.grow().unwrap();
+        }
+        grown.note_added(3);
+        assert_eq!(Chain::decode(&grown.encode()), Ok(grown));
+    }
+
+    #[test]
+    fn the_encoding_is_pinned() {
+        let it = chain(FilterRequest { capacity: Some(1000), ..Default::default() });
+        let hex: String = it.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            hex,
+            "0101010200100000e80300000000000014000100000020000000000004000000\
+             7b68e5cf8b01000000000000000000000100000001000000000000000000000000000000"
+        );
+    }
+
+    #[test]
+    fn a_newer_version_is_named() {
+        let mut bytes = chain(FilterRequest::default()).encode();
+        bytes[0] = 2;
+        assert_eq!(Chain::decode(&bytes), Err(MetaError::Newer { found: 2 }));
+    }
+
+    #[test]
+    fn a_dropped_sub_filter_comes_back_under_a_new_ordinal() {
+        let mut it = chain(FilterRequest::default());
+        it.grow().unwrap();
+        it.grow().unwrap();
+        it.note_added(1);
+        assert_eq!(it.drop_emptied(), [Ordinal(2)]);
+        it.grow().unwrap();
+        assert_eq!(it.sub_filters()[2].ordinal, Ordinal(3));
+        assert_eq!(it.position_of(Ordinal(2)), None);
+        assert_eq!(it.position_of(Ordinal(3)), Some(2));
+    }
+
+    #[test]
+    fn growth_ends_at_each_of_its_limits() {
+        let mut never = chain(FilterRequest { expansion: Some(0), ..Default::default() });
+        assert_eq!(never.grow(), Err(FullReason::ExpansionOff));
+
+        let mut twice = chain(FilterRequest { max_expansions: Some(2), ..Default::default() });
+        twice.grow().unwrap();
+        twice.grow().unwrap();
+        assert_eq!(twice.grow(), Err(FullReason::MaxExpansions));
+
+        let small = Defaults { max_filter_bytes: 5 * 2048, ..Defaults::default() };
+        let request = FilterRequest { expansion: Some(2), ..Default::default() };
+        let params = FilterParams::resolve(&request, &small).unwrap();
+        let mut capped = Chain::new(params, 0).unwrap();
+        capped.grow().unwrap();
+        assert_eq!(capped.grow(), Err(FullReason::MaxFilterBytes));
+
+        let mut huge = chain(FilterRequest { expansion: Some(32_768), ..Default::default() });
+        while huge.grow().is_ok() {}
+        assert_eq!(huge.grow(), Err(FullReason::MaxFilterBytes));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let _ = Chain::decode(&bytes);
+        }
+
+        #[test]
+        fn a_changed_byte_never_panics(at in 0usize..92, value: u8) {
+            let mut it = chain(FilterRequest::default());
+            it.grow().unwrap();
+            it.grow().unwrap();
+            let mut bytes = it.encode();
+            bytes[at] = value;
+            let _ = Chain::decode(&bytes);
+        }
+    }
+}

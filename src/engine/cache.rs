@@ -1,0 +1,682 @@
+//! The page cache: a bounded arena of frames, and tables that say which page
+//! lies in which frame.
+//!
+//! Readers take no lock and wait for nobody. A page's words are atomics in a
+//! frame that is never freed; a table entry names the frame and a generation
+//! that is new whenever a frame gets a page. A reader loads the entry, loads
+//! words, and loads the entry again: if it did not change, the words were the
+//! page's (a seqlock, Boehm, "Can Seqlocks Get Along With Programming Language
+//! Memory Models?", MSPC 2012). Whether several pages were read at one moment
+//! is what the [versions](PageCache::version) tell.
+//!
+//! A frame stays while its page is dirty, pinned by a command that waits, or
+//! stamped with the drain that a lane is planning. Everything else is evicted
+//! by the clock algorithm (Corbató, 1968) when room is needed.
+
+use crate::chain::params::PAGE_BYTES;
+use crate::page::{FilterId, Ordinal, PageId, PageIndex};
+use parking_lot::Mutex;
+use prometheus::{IntCounter, IntGauge};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
+
+/// Words of a frame.
+pub(super) const FRAME_WORDS: usize = PAGE_BYTES as usize / 8;
+
+/// Frames that are allocated together, about 1 MiB.
+const CHUNK_FRAMES: usize = 256;
+
+/// Pages whose entries are allocated together.
+const LEAF_PAGES: usize = 512;
+
+/// Versions of pages, shared by all filters. Two pages of one stripe cost each
+/// other a repeated read now and then, never a wrong one.
+const STRIPES: usize = 1 << 15;
+
+/// A version counts finished publications in its low bits and those under way
+/// in its high bits.
+const PUBLISHING: u64 = 1 << 48;
+
+/// Number of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct FrameIndex(u32);
+
+/// Room for one page, and what is known of the page in it.
+pub(super) struct Frame {
+    words: [AtomicU64; FRAME_WORDS],
+    /// The drain that last planned over the page; see [`PageCache::begin_drain`].
+    stamp: AtomicU64,
+    /// Commands that wait with this page.
+    pins: AtomicU32,
+    /// Read since the clock's hand came by.
+    referenced: AtomicBool,
+    /// How far the page is from its stored image; written under the ledger's
+    /// lock only.
+    dirt: AtomicU8,
+    /// First commit that was published since the image was copied; 0 = none.
+    /// Under the ledger's lock.
+    changed_since_copy: AtomicU64,
+}
+
+/// How far a resident page is from its stored image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dirt {
+    /// The image is the page.
+    Clean,
+    /// Changed, and waiting for a checkpoint.
+    Dirty,
+    /// Its image was copied and is being written.
+    Copied,
+}
+
+impl Frame {
+    fn new() -> Frame {
+        Frame {
+            words: [const { AtomicU64::new(0) }; FRAME_WORDS],
+            stamp: AtomicU64::new(0),
+            pins: AtomicU32::new(0),
+            referenced: AtomicBool::new(false),
+            dirt: AtomicU8::new(0),
+            changed_since_copy: AtomicU64::new(0),
+        }
+    }
+
+    /// Overwrites a word. Only the filter's lane does, between
+    /// [`PageCache::begin_publish`] and [`PageCache::end_publish`].
+    pub(super) fn store(&self, word: u16, value: u64) {
+        if let Some(cell) = self.words.get(usize::from(word)) {
+            cell.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// A word as its lane sees it.
+    #[inline]
+    pub(super) fn load(&self, word: u16) -> u64 {
+        self.words
+            .get(usize::from(word))
+            .map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// The first `bytes` bytes of the page.
+    pub(super) fn image(&self, bytes: u32) -> Vec<u8> {
+        let mut image: Vec<u8> = self
+            .words
+            .iter()
+            .take((bytes as usize).div_ceil(8))
+            .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
+            .collect();
+        image.truncate(bytes as usize);
+        image
+    }
+
+    fn fill(&self, image: &[u8]) {
+        let mut words = self.words.iter();
+        for (chunk, cell) in image.chunks(8).zip(&mut words) {
+            cell.store(little_endian(chunk), Ordering::Relaxed);
+        }
+        for cell in words {
+            cell.store(0, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn dirt(&self) -> Dirt {
+        match self.dirt.load(Ordering::Acquire) {
+            0 => Dirt::Clean,
+            1 => Dirt::Dirty,
+            _ => Dirt::Copied,
+        }
+    }
+
+    pub(super) fn set_dirt(&self, dirt: Dirt) {
+        let byte = match dirt {
+            Dirt::Clean => 0,
+            Dirt::Dirty => 1,
+            Dirt::Copied => 2,
+        };
+        self.dirt.store(byte, Ordering::Release);
+    }
+
+    pub(super) fn changed_since_copy(&self) -> u64 {
+        self.changed_since_copy.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_changed_since_copy(&self, sequence: u64) {
+        self.changed_since_copy.store(sequence, Ordering::Relaxed);
+    }
+}
+
+/// Up to eight bytes as a word, missing ones as zeros.
+pub(super) fn little_endian(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
+/// Which pages of one sub-filter are resident, and where.
+pub(super) struct PageTable {
+    filter: FilterId,
+    ordinal: Ordinal,
+    pages: u32,
+    page_bytes: u32,
+    /// Where the stripes of this table start.
+    first_stripe: usize,
+    /// The filter was removed or the sub-filter dropped: its pages need no
+    /// checkpoint any more.
+    dropped: AtomicBool,
+    resident: AtomicU32,
+    dirty: AtomicU32,
+    /// Entries by page: 0, or generation in the high and frame + 1 in the low
+    /// half. Leaves come to be with their first page.
+    leaves: Box<[OnceLock<Box<[AtomicU64]>>]>,
+}
+
+impl PageTable {
+    /// A table of a sub-filter's pages, none of them resident.
+    pub(super) fn new(filter: FilterId, ordinal: Ordinal, pages: u32, page_bytes: u32) -> Self {
+        let leaves = (pages as usize).div_ceil(LEAF_PAGES);
+        let mixed = (filter.0 ^ u64::from(ordinal.0).rotate_left(40))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        PageTable {
+            filter,
+            ordinal,
+            pages,
+            page_bytes,
+            first_stripe: (mixed >> 40) as usize,
+            dropped: AtomicBool::new(false),
+            resident: AtomicU32::new(0),
+            dirty: AtomicU32::new(0),
+            leaves: (0..leaves).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// Full name of one of its pages.
+    pub(super) fn id(&self, page: u32) -> PageId {
+        PageId { filter: self.filter, ordinal: self.ordinal, page: PageIndex(page) }
+    }
+
+    /// Bytes of each of its pages.
+    pub(super) fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    /// Resident pages.
+    pub(super) fn resident(&self) -> u32 {
+        self.resident.load(Ordering::Relaxed)
+    }
+
+    /// Pages that wait for a checkpoint.
+    pub(super) fn dirty(&self) -> &AtomicU32 {
+        &self.dirty
+    }
+
+    /// Says that nobody will ask for these pages again.
+    pub(super) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Whether [`mark_dropped`](Self::mark_dropped) was called.
+    pub(super) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn entry(&self, page: u32) -> Option<&AtomicU64> {
+        self.leaves
+            .get(page as usize / LEAF_PAGES)?
+            .get()?
+            .get(page as usize % LEAF_PAGES)
+    }
+
+    fn entry_to_fill(&self, page: u32) -> Option<&AtomicU64> {
+        let leaf = page as usize / LEAF_PAGES;
+        let length = (self.pages as usize - leaf * LEAF_PAGES).min(LEAF_PAGES);
+        self.leaves
+            .get(leaf)?
+            .get_or_init(|| (0..length).map(|_| AtomicU64::new(0)).collect())
+            .get(page as usize % LEAF_PAGES)
+    }
+}
+
+/// What keeps a page resident beyond its installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Nothing but having been read lately.
+    Loose,
+    /// A pin, to be given back with [`PageCache::unpin`].
+    Pinned,
+}
+
+/// All frames, bounded in number.
+pub(super) struct PageCache {
+    chunks: Box<[OnceLock<Box<[Frame]>>]>,
+    versions: Box<[AtomicU64]>,
+    /// Per lane, the stamp of the drain it is planning.
+    drains: Box<[AtomicU64]>,
+    clock: Mutex<Clock>,
+    bytes: IntGauge,
+    evictions: IntCounter,
+}
+
+struct Clock {
+    capacity: u32,
+    /// Whose page each frame holds, by frame, as far as frames were used.
+    owners: Vec<Option<Owner>>,
+    hand: usize,
+    generation: u32,
+}
+
+struct Owner {
+    table: Arc<PageTable>,
+    page: u32,
+}
+
+impl PageCache {
+    /// A cache of `bytes` bytes for the filters of `lanes` lanes. Frames are
+    /// allocated as they are needed.
+    pub(super) fn new(bytes: u64, lanes: usize, gauge: IntGauge, evictions: IntCounter) -> Self {
+        let frames = usize::try_from(bytes / u64::from(PAGE_BYTES)).unwrap_or(usize::MAX);
+        let frames = frames.clamp(CHUNK_FRAMES, u32::MAX as usize - CHUNK_FRAMES);
+        PageCache {
+            chunks: (0..frames.div_ceil(CHUNK_FRAMES)).map(|_| OnceLock::new()).collect(),
+            versions: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            drains: (0..lanes).map(|lane| AtomicU64::new(first_stamp(lane))).collect(),
+            clock: Mutex::new(Clock {
+                capacity: frames as u32,
+                owners: Vec::new(),
+                hand: 0,
+                generation: 0,
+            }),
+            bytes: gauge,
+            evictions,
+        }
+    }
+
+    /// Pages that fit.
+    pub(super) fn capacity(&self) -> u32 {
+        self.clock.lock().capacity
+    }
+
+    #[inline]
+    fn frame_at(&self, index: usize) -> Option<&Frame> {
+        self.chunks
+            .get(index / CHUNK_FRAMES)?
+            .get()?
+            .get(index % CHUNK_FRAMES)
+    }
+
+    /// The frame of that number.
+    #[inline]
+    pub(super) fn frame(&self, index: FrameIndex) -> Option<&Frame> {
+        self.frame_at(index.0 as usize)
+    }
+
+    /// A word of a page, or `None` if the page is not resident. No lock.
+    #[inline]
+    pub(super) fn read(&self, table: &PageTable, page: u32, word: u16) -> Option<u64> {
+        let entry = table.entry(page)?;
+        let named = entry.load(Ordering::Acquire);
+        let frame = self.frame(frame_of(named)?)?;
+        let value = frame.load(word);
+        fence(Ordering::Acquire);
+        if entry.load(Ordering::Relaxed) != named {
+            return None;
+        }
+        if !frame.referenced.load(Ordering::Relaxed) {
+            frame.referenced.store(true, Ordering::Relaxed);
+        }
+        Some(value)
+    }
+
+    /// Whether a page is resident just now.
+    #[inline]
+    pub(super) fn is_resident(&self, table: &PageTable, page: u32) -> bool {
+        table
+            .entry(page)
+            .is_some_and(|entry| entry.load(Ordering::Relaxed) != 0)
+    }
+
+    /// The frame of a page that is pinned, so that it can't go away.
+    pub(super) fn resident_frame(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        frame_of(table.entry(page)?.load(Ordering::Acquire))
+    }
+
+    /// The stripe of a page's version.
+    #[inline]
+    pub(super) fn stripe(&self, table: &PageTable, page: u32) -> usize {
+        table.first_stripe.wrapping_add(page as usize) % STRIPES
+    }
+
+    /// The version of a stripe, or `None` while a commit is being published
+    /// to it. Two equal versions: nothing was published between.
+    #[inline]
+    pub(super) fn version(&self, stripe: usize) -> Option<u64> {
+        let version = self.versions.get(stripe)?.load(Ordering::Acquire);
+        (version < PUBLISHING).then_some(version)
+    }
+
+    /// Whether each stripe still has the version it was read with. Called
+    /// after the last word was read.
+    #[inline]
+    pub(super) fn still(&self, seen: &[(usize, u64)]) -> bool {
+        fence(Ordering::Acquire);
+        seen.iter().all(|&(stripe, version)| {
+            self.versions
+                .get(stripe)
+                .is_some_and(|now| now.load(Ordering::Relaxed) == version)
+        })
+    }
+
+    /// Says that words of these stripes are about to change.
+    pub(super) fn begin_publish(&self, stripes: impl Iterator<Item = usize>) {
+        for stripe in stripes {
+            if let Some(version) = self.versions.get(stripe) {
+                version.fetch_add(PUBLISHING, Ordering::Relaxed);
+            }
+        }
+        fence(Ordering::Release);
+    }
+
+    /// Says that they have changed. To be called with the same stripes.
+    pub(super) fn end_publish(&self, stripes: impl Iterator<Item = usize>) {
+        for stripe in stripes {
+            if let Some(version) = self.versions.get(stripe) {
+                version.fetch_sub(PUBLISHING - 1, Ordering::Release);
+            }
+        }
+    }
+
+    /// The frame of a page, kept for the drain that the lane is planning.
+    /// `None` if the page is not resident. `first` is called when this drain
+    /// had not touched the page before.
+    #[inline]
+    pub(super) fn stamp(
+        &self,
+        lane: usize,
+        table: &PageTable,
+        page: u32,
+        first: impl FnOnce(),
+    ) -> Option<FrameIndex> {
+        let entry = table.entry(page)?;
+        let named = entry.load(Ordering::Acquire);
+        let index = frame_of(named)?;
+        let frame = self.frame(index)?;
+        let drain = self.drains.get(lane)?.load(Ordering::Relaxed);
+        if frame.stamp.load(Ordering::Relaxed) == drain {
+            return Some(index);
+        }
+        // Either this load sees that the page is being evicted, or whoever
+        // evicts sees the stamp (see `try_evict`).
+        frame.stamp.store(drain, Ordering::SeqCst);
+        if entry.load(Ordering::SeqCst) != named {
+            return None;
+        }
+        first();
+        Some(index)
+    }
+
+    /// Lets go of all pages that the lane's last drain stamped. Called by the
+    /// lane when a drain was published or dropped.
+    pub(super) fn end_drain(&self, lane: usize) {
+        if let Some(drain) = self.drains.get(lane) {
+            drain.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Gives a page a frame, unless it has one already. `None`: every frame
+    /// is dirty, pinned or stamped just now.
+    ///
+    /// Only the owner of the page's flight (see `loader`) calls this, or the
+    /// lane for a page that nobody can know yet; so an image can't be late.
+    pub(super) fn install(
+        &self,
+        table: &Arc<PageTable>,
+        page: u32,
+        image: &[u8],
+        hold: Hold,
+    ) -> Option<FrameIndex> {
+        let entry = table.entry_to_fill(page)?;
+        let mut clock = self.clock.lock();
+        let index = match frame_of(entry.load(Ordering::Acquire)) {
+            Some(index) => index,
+            None => {
+                let index = self.take_frame(&mut clock)?;
+                let frame = self.frame(index)?;
+                frame.stamp.store(0, Ordering::Relaxed);
+                frame.referenced.store(true, Ordering::Relaxed);
+                // Readers of the frame's last page must see that its entry is
+                // gone before they see these words.
+                fence(Ordering::Release);
+                frame.fill(image);
+                clock.generation = clock.generation.wrapping_add(1);
+                let named = u64::from(clock.generation) << 32 | (u64::from(index.0) + 1);
+                entry.store(named, Ordering::SeqCst);
+                if let Some(owner) = clock.owners.get_mut(index.0 as usize) {
+                    *owner = Some(Owner { table: Arc::clone(table), page });
+                }
+                table.resident.fetch_add(1, Ordering::Relaxed);
+                self.bytes.add(i64::from(PAGE_BYTES));
+                index
+            }
+        };
+        self.hold(index, hold);
+        Some(index)
+    }
+
+    /// Pins a page if it is resident.
+    pub(super) fn pin(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        let _clock = self.clock.lock();
+        let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
+        self.hold(index, Hold::Pinned);
+        Some(index)
+    }
+
+    /// Gives a pin back.
+    pub(super) fn unpin(&self, index: FrameIndex) {
+        if let Some(frame) = self.frame(index) {
+            frame.pins.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    fn hold(&self, index: FrameIndex, hold: Hold) {
+        if hold == Hold::Pinned
+            && let Some(frame) = self.frame(index)
+        {
+            frame.pins.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A frame that holds no page: a new one, or one whose page the clock's
+    /// hand finds unused.
+    fn take_frame(&self, clock: &mut Clock) -> Option<FrameIndex> {
+        let used = clock.owners.len();
+        if used < clock.capacity as usize {
+            self.chunks
+                .get(used / CHUNK_FRAMES)?
+                .get_or_init(|| (0..CHUNK_FRAMES).map(|_| Frame::new()).collect());
+            clock.owners.push(None);
+            return Some(FrameIndex(used as u32));
+        }
+        // Twice round: once to clear the marks of use, once to find.
+        for _ in 0..2 * used {
+            let at = clock.hand;
+            clock.hand = (clock.hand + 1) % used;
+            if self.try_evict(clock, at) {
+                return Some(FrameIndex(at as u32));
+            }
+        }
+        None
+    }
+
+    fn try_evict(&self, clock: &mut Clock, at: usize) -> bool {
+        let (Some(frame), Some(slot)) = (self.frame_at(at), clock.owners.get_mut(at)) else {
+            return false;
+        };
+        let Some(owner) = slot else {
+            return true;
+        };
+        let Some(entry) = owner.table.entry(owner.page) else {
+            return false;
+        };
+        if frame.pins.load(Ordering::Acquire) > 0
+            || frame.dirt() != Dirt::Clean
+            || frame.referenced.swap(false, Ordering::Relaxed)
+        {
+            return false;
+        }
+        let named = entry.swap(0, Ordering::SeqCst);
+        // The stamp is looked at before the dirt: a drain that has ended has
+        // marked what it changed.
+        if self.is_stamped(frame) || frame.dirt() != Dirt::Clean {
+            entry.store(named, Ordering::SeqCst);
+            return false;
+        }
+        owner.table.resident.fetch_sub(1, Ordering::Relaxed);
+        *slot = None;
+        self.bytes.sub(i64::from(PAGE_BYTES));
+        self.evictions.inc();
+        true
+    }
+
+    fn is_stamped(&self, frame: &Frame) -> bool {
+        let stamp = frame.stamp.load(Ordering::SeqCst);
+        self.drains
+            .get(lane_of(stamp))
+            .is_some_and(|drain| drain.load(Ordering::SeqCst) == stamp)
+    }
+}
+
+/// Stamps of a lane count up from here; 0 is nobody's.
+fn first_stamp(lane: usize) -> u64 {
+    (lane as u64 + 1) << 48
+}
+
+fn lane_of(stamp: u64) -> usize {
+    ((stamp >> 48) as usize).wrapping_sub(1)
+}
+
+#[inline]
+fn frame_of(named: u64) -> Option<FrameIndex> {
+    (named as u32).checked_sub(1).map(FrameIndex)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> PageCache {
+        PageCache::new(
+            CHUNK_FRAMES as u64 * u64::from(PAGE_BYTES),
+            2,
+            IntGauge::new("bytes", "bytes").unwrap(),
+            IntCounter::new("evictions", "evictions").unwrap(),
+        )
+    }
+
+    fn table(pages: u32) -> Arc<PageTable> {
+        Arc::new(PageTable::new(FilterId(7), Ordinal(0), pages, PAGE_BYTES))
+    }
+
+    fn install(cache: &PageCache, table: &Arc<PageTable>, page: u32) -> Option<FrameIndex> {
+        cache.install(table, page, &(u64::from(page) + 1).to_le_bytes(), Hold::Loose)
+    }
+
+    #[test]
+    fn a_page_reads_as_installed_until_it_is_evicted() {
+        let (cache, table) = (cache(), table(2_000));
+        for page in 0..2_000 {
+            install(&cache, &table, page).unwrap();
+            assert_eq!(cache.read(&table, page, 0), Some(u64::from(page) + 1));
+            assert_eq!(cache.read(&table, page, 511), Some(0));
+        }
+        assert_eq!(table.resident(), CHUNK_FRAMES as u32);
+        for page in 0..2_000 {
+            let word = cache.read(&table, page, 0);
+            assert!(word.is_none_or(|word| word == u64::from(page) + 1));
+        }
+        assert_eq!(cache.evictions.get(), 2_000 - CHUNK_FRAMES as u64);
+    }
+
+    #[test]
+    fn what_is_pinned_dirty_or_stamped_stays() {
+        let (cache, table) = (cache(), table(4_000));
+        let pinned = cache.install(&table, 0, &[], Hold::Pinned).unwrap();
+        let dirty = install(&cache, &table, 1).unwrap();
+        cache.frame(dirty).unwrap().set_dirt(Dirt::Dirty);
+        install(&cache, &table, 2).unwrap();
+        let stamped = cache.stamp(1, &table, 2, || {}).unwrap();
+        for page in 3..4_000 {
+            install(&cache, &table, page).unwrap();
+        }
+        for page in 0..3 {
+            assert!(cache.is_resident(&table, page), "page {page}");
+        }
+        cache.unpin(pinned);
+        cache.frame(dirty).unwrap().set_dirt(Dirt::Clean);
+        cache.end_drain(1);
+        let again = self::table(1_000);
+        for page in 0..1_000 {
+            install(&cache, &again, page).unwrap();
+        }
+        for page in 0..3 {
+            assert!(!cache.is_resident(&table, page), "page {page}");
+        }
+        assert!(stamped != pinned);
+    }
+
+    #[test]
+    fn a_cache_of_nothing_but_held_pages_says_that_it_is_full() {
+        let (cache, table) = (cache(), table(1_000));
+        for page in 0..CHUNK_FRAMES as u32 {
+            cache.install(&table, page, &[], Hold::Pinned).unwrap();
+        }
+        assert_eq!(install(&cache, &table, 999), None);
+    }
+
+    #[test]
+    fn a_version_is_unknown_while_two_lanes_publish_and_new_afterwards() {
+        let (cache, table) = (cache(), table(1));
+        let stripe = cache.stripe(&table, 0);
+        let before = cache.version(stripe).unwrap();
+        cache.begin_publish([stripe].into_iter());
+        cache.begin_publish([stripe].into_iter());
+        assert_eq!(cache.version(stripe), None);
+        cache.end_publish([stripe].into_iter());
+        assert_eq!(cache.version(stripe), None);
+        cache.end_publish([stripe].into_iter());
+        assert_ne!(cache.version(stripe), Some(before));
+        assert!(!cache.still(&[(stripe, before)]));
+    }
+
+    #[test]
+    fn readers_never_see_the_words_of_another_page_while_frames_are_reused() {
+        let cache = Arc::new(cache());
+        let table = table(CHUNK_FRAMES as u32 * 3);
+        let stop = Arc::new(AtomicBool::new(false));
+        let readers: Vec<_> = (0..2u32)
+            .map(|start| {
+                let (cache, table, stop) = (Arc::clone(&cache), Arc::clone(&table), Arc::clone(&stop));
+                std::thread::spawn(move || {
+                    let (mut page, mut seen) = (start, 0u64);
+                    while !stop.load(Ordering::Relaxed) {
+                        page = (page * 5 + 7) % table.pages;
+                        if let Some(word) = cache.read(&table, page, 0) {
+                            assert_eq!(word, u64::from(page) + 1);
+                            seen += 1;
+                        }
+                    }
+                    seen
+                })
+            })
+            .collect();
+        for round in 0..100 {
+            for page in 0..table.pages {
+                install(&cache, &table, (page * 7 + round) % table.pages).unwrap();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    }
+}

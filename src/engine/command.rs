@@ -1,0 +1,91 @@
+//! Every mutation as one plain value. Applying the same commands in the same
+//! order gives the same bytes: ids and times are fields, decided before.
+
+use super::answer::FilterName;
+use crate::chain::params::FilterParams;
+use crate::chain::plan::{AddMode, AddResult};
+use crate::chain::read::PageAddress;
+use crate::cuckoo::hash::ItemHash;
+use crate::page::FilterId;
+use std::sync::Arc;
+
+/// What a lane is asked to do.
+#[derive(Clone, Debug)]
+pub(super) enum Command {
+    /// Make a filter, and add items to it in the same commit.
+    Create(Create),
+    /// Take a filter away.
+    Remove(FilterId),
+    /// Drop the newest sub-filters that are empty.
+    DropEmptied(FilterId),
+    /// Work on the items of one filter.
+    Items(ItemsCommand),
+}
+
+/// See [`Command::Create`].
+#[derive(Clone, Debug)]
+pub(super) struct Create {
+    /// Its number, never used before.
+    pub(super) id: FilterId,
+    /// Its name.
+    pub(super) name: FilterName,
+    /// What it shall be.
+    pub(super) params: FilterParams,
+    /// Milliseconds since 1970.
+    pub(super) created_at_ms: u64,
+    /// Its first items.
+    pub(super) items: Arc<[ItemHash]>,
+    /// How they are added.
+    pub(super) mode: AddMode,
+}
+
+/// See [`Command::Items`].
+#[derive(Clone, Debug)]
+pub(super) struct ItemsCommand {
+    /// The filter.
+    pub(super) filter: FilterId,
+    /// What to do with the items.
+    pub(super) verb: Verb,
+    /// The items.
+    pub(super) items: Arc<[ItemHash]>,
+}
+
+/// What to do with items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// Add each.
+    Add(AddMode),
+    /// Delete one copy of each.
+    Delete,
+    /// Ask whether each is there. Only for readers that commits kept
+    /// overtaking; all others ask the pages themselves.
+    Exists,
+    /// Ask how often each is there; as for `Exists`.
+    Count,
+}
+
+/// What became of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The filter is there, with its first items.
+    Created(Vec<AddResult>),
+    /// A filter of that name was there before.
+    NameTaken,
+    /// The filter is gone.
+    Removed,
+    /// So many sub-filters are gone.
+    Dropped(usize),
+    /// One result an item.
+    Added(Vec<AddResult>),
+    /// One result an item.
+    Deleted(Vec<bool>),
+    /// One result an item.
+    Found(Vec<bool>),
+    /// One result an item.
+    Counted(Vec<u64>),
+    /// The filter it was meant for is not the one of that name any more; look
+    /// it up again. Nothing was done.
+    Stale,
+    /// These pages must be resident first. Nothing was done.
+    NeedsPages(Vec<PageAddress>),
+}

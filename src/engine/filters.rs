@@ -1,0 +1,287 @@
+//! The open filters: what is known of each in memory, bounded in number.
+//!
+//! A filter is open from the first request that names it until room is needed.
+//! Its lane alone changes it: by publishing a new [`FilterView`] after the
+//! commit. Everybody else takes the view as it is, without a lock.
+
+use super::answer::{EngineError, FilterName};
+use super::cache::PageTable;
+use crate::chain::meta::{Chain, MetaError};
+use crate::page::FilterId;
+use crate::store::{PageStore, StoreError, StoredFilter};
+use arc_swap::ArcSwap;
+use foldhash::fast::FixedState;
+use parking_lot::RwLock;
+use prometheus::IntGauge;
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+const SHARDS: usize = 16;
+
+/// One filter, as of its last commit.
+pub(super) struct FilterView {
+    /// Its description.
+    pub(super) chain: Chain,
+    /// The tables of its sub-filters' pages, aligned with the chain.
+    pub(super) tables: Vec<Arc<PageTable>>,
+}
+
+impl FilterView {
+    /// A view of a chain none of whose pages is resident.
+    pub(super) fn new(id: FilterId, chain: Chain) -> Self {
+        FilterView { tables: Vec::new(), chain: chain.clone() }.advanced(id, chain)
+    }
+
+    /// The view after a commit: sub-filters that are still there keep their
+    /// tables.
+    pub(super) fn advanced(&self, id: FilterId, chain: Chain) -> Self {
+        let tables = chain
+            .sub_filters()
+            .iter()
+            .map(|sub| {
+                self.chain
+                    .position_of(sub.ordinal)
+                    .and_then(|position| self.tables.get(position))
+                    .map_or_else(
+                        || {
+                            let layout = sub.layout;
+                            Arc::new(PageTable::new(
+                                id,
+                                sub.ordinal,
+                                layout.pages(),
+                                layout.page_bytes(),
+                            ))
+                        },
+                        Arc::clone,
+                    )
+            })
+            .collect();
+        FilterView { chain, tables }
+    }
+
+    fn is_clean(&self) -> bool {
+        self.tables
+            .iter()
+            .all(|table| table.dirty().load(Ordering::Acquire) == 0)
+    }
+}
+
+/// A filter that is open.
+pub(super) struct OpenFilter {
+    /// Its number.
+    pub(super) id: FilterId,
+    /// Its name.
+    pub(super) name: FilterName,
+    /// Its state; stored by its lane only.
+    pub(super) view: ArcSwap<FilterView>,
+    removed: AtomicBool,
+    used: AtomicBool,
+}
+
+impl OpenFilter {
+    /// An open filter in that state.
+    pub(super) fn new(id: FilterId, name: FilterName, chain: Chain) -> Self {
+        OpenFilter {
+            id,
+            name,
+            view: ArcSwap::from_pointee(FilterView::new(id, chain)),
+            removed: AtomicBool::new(false),
+            used: AtomicBool::new(true),
+        }
+    }
+
+    /// Whether the filter was deleted since this was opened.
+    pub(super) fn is_removed(&self) -> bool {
+        self.removed.load(Ordering::Acquire)
+    }
+}
+
+/// The open filters by name.
+pub(super) struct Filters {
+    shards: [Shard; SHARDS],
+    count: AtomicUsize,
+    limit: usize,
+    gauge: IntGauge,
+}
+
+struct Shard {
+    open: RwLock<HashMap<FilterName, Arc<OpenFilter>, FixedState>>,
+    /// Counts creations and removals, so that whoever reads a description
+    /// from the store knows whether it is still true.
+    epoch: AtomicU64,
+}
+
+impl Filters {
+    /// Room for `limit` open filters.
+    pub(super) fn new(limit: usize, gauge: IntGauge) -> Self {
+        Filters {
+            shards: std::array::from_fn(|_| Shard {
+                open: RwLock::new(HashMap::default()),
+                epoch: AtomicU64::new(0),
+            }),
+            count: AtomicUsize::new(0),
+            limit: limit.max(SHARDS),
+            gauge,
+        }
+    }
+
+    /// The filter of that name if it is open.
+    pub(super) fn get(&self, name: &FilterName) -> Option<Arc<OpenFilter>> {
+        let found = self.shard(name).open.read().get(name).map(Arc::clone)?;
+        if !found.used.load(Ordering::Relaxed) {
+            found.used.store(true, Ordering::Relaxed);
+        }
+        Some(found)
+    }
+
+    /// The filter of that name, opened from the store if need be. Blocks.
+    pub(super) fn open(
+        &self,
+        name: &FilterName,
+        store: &dyn PageStore,
+    ) -> Result<Option<Arc<OpenFilter>>, StoreError> {
+        let shard = self.shard(name);
+        loop {
+            if let Some(open) = self.get(name) {
+                return Ok(Some(open));
+            }
+            let epoch = shard.epoch.load(Ordering::Acquire);
+            let Some(stored) = store.filter_by_name(name.as_str())? else {
+                return Ok(None);
+            };
+            let chain = decode(&stored)?;
+            let mut open = shard.open.write();
+            if shard.epoch.load(Ordering::Acquire) != epoch {
+                // Created or removed meanwhile: what was read may be old.
+                continue;
+            }
+            let filter = open.entry(name.clone()).or_insert_with(|| {
+                self.count_one_more();
+                Arc::new(OpenFilter::new(stored.id, name.clone(), chain))
+            });
+            return Ok(Some(Arc::clone(filter)));
+        }
+    }
+
+    /// Makes a filter known that was just created. Called by its lane.
+    pub(super) fn insert(&self, filter: Arc<OpenFilter>) {
+        let shard = self.shard(&filter.name);
+        let mut open = shard.open.write();
+        shard.epoch.fetch_add(1, Ordering::AcqRel);
+        if open.insert(filter.name.clone(), filter).is_none() {
+            self.count_one_more();
+        }
+    }
+
+    /// Forgets a filter that was just removed. Called by its lane.
+    pub(super) fn remove(&self, filter: &OpenFilter) {
+        filter.removed.store(true, Ordering::Release);
+        for table in &filter.view.load().tables {
+            table.mark_dropped();
+        }
+        let shard = self.shard(&filter.name);
+        let mut open = shard.open.write();
+        shard.epoch.fetch_add(1, Ordering::AcqRel);
+        if open.remove(&filter.name).is_some() {
+            self.count_less(1);
+        }
+    }
+
+    /// Whether this is the open filter of its name, and not one that was
+    /// closed or replaced.
+    pub(super) fn is_current(&self, filter: &Arc<OpenFilter>) -> bool {
+        !filter.is_removed()
+            && self
+                .shard(&filter.name)
+                .open
+                .read()
+                .get(&filter.name)
+                .is_some_and(|open| Arc::ptr_eq(open, filter))
+    }
+
+    /// Whether one more may be opened.
+    pub(super) fn has_room(&self) -> bool {
+        self.count.load(Ordering::Relaxed) < self.limit
+    }
+
+    /// Closes filters that nobody uses, an eighth of the bound at most, those
+    /// not asked for lately first. Says whether there is room then.
+    pub(super) fn close_unused(&self) -> bool {
+        let mut to_close = (self.limit / 8).max(1);
+        for _ in 0..2 {
+            for shard in &self.shards {
+                let mut open = shard.open.write();
+                let before = open.len();
+                open.retain(|_, filter| {
+                    if to_close == 0 || filter.used.swap(false, Ordering::Relaxed) {
+                        return true;
+                    }
+                    // Whoever works with the filter holds another reference,
+                    // and can't get one while the shard is locked.
+                    let closable = Arc::strong_count(filter) == 1 && filter.view.load().is_clean();
+                    to_close -= usize::from(closable);
+                    !closable
+                });
+                self.count_less(before - open.len());
+            }
+        }
+        self.has_room()
+    }
+
+    /// Resident and open filters, for tests and the gauge.
+    pub(super) fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn shard(&self, name: &FilterName) -> &Shard {
+        let index = FixedState::default().hash_one(name.as_str()) as usize % SHARDS;
+        let [first, ..] = &self.shards;
+        self.shards.get(index).unwrap_or(first)
+    }
+
+    fn count_one_more(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.gauge.inc();
+    }
+
+    fn count_less(&self, closed: usize) {
+        self.count.fetch_sub(closed, Ordering::Relaxed);
+        self.gauge.sub(closed as i64);
+    }
+}
+
+/// The lane of a filter: the same for a name as long as the number of lanes.
+pub(super) fn lane_of(name: &FilterName, lanes: usize) -> usize {
+    (FixedState::with_seed(0x6c61_6e65).hash_one(name.as_str()) % lanes.max(1) as u64) as usize
+}
+
+/// The chain that a stored filter describes.
+pub(super) fn decode(stored: &StoredFilter) -> Result<Chain, StoreError> {
+    Chain::decode(&stored.meta).map_err(|error| match error {
+        MetaError::Newer { found } => StoreError::NewerFormat {
+            what: format!("metadata of filter {} ({:?})", stored.id, stored.name),
+            found: u32::from(found),
+            supported: u32::from(crate::chain::meta::META_VERSION),
+        },
+        MetaError::Corrupt(reason) => StoreError::Corrupt {
+            what: format!("metadata of filter {} ({:?})", stored.id, stored.name),
+            reason: reason.to_owned(),
+        },
+    })
+}
+
+/// A stored name that is none is corruption.
+pub(super) fn stored_name(stored: &StoredFilter) -> Result<FilterName, StoreError> {
+    FilterName::parse(&stored.name).map_err(|error| StoreError::Corrupt {
+        what: format!("name of filter {}", stored.id),
+        reason: error.to_string(),
+    })
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        EngineError::Store(Arc::new(error))
+    }
+}

@@ -1,0 +1,291 @@
+//! Bringing pages in from the store.
+//!
+//! One flight per page: whoever needs a page that is neither resident nor in
+//! flight puts a flight up before it reads, and only the owner of the flight
+//! installs the image. So an image that was read long ago can't replace a
+//! newer page: while its flight is up nobody else can have installed, changed
+//! and checkpointed the page.
+//!
+//! All pages of a call are read in one sorted batch.
+
+use super::cache::{FRAME_WORDS, FrameIndex, Hold, PageCache, PageTable, little_endian};
+use super::checkpoint::Ledgers;
+use super::filters::FilterView;
+use crate::chain::read::PageAddress;
+use crate::page::PageId;
+use crate::store::{PageStore, StoreError};
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Reads pages for readers and for commands.
+pub(super) struct Loader {
+    store: Arc<dyn PageStore>,
+    cache: Arc<PageCache>,
+    ledgers: Arc<Ledgers>,
+    flights: Mutex<HashMap<PageId, Arc<Flight>>>,
+    /// Pages that commands may pin, all together.
+    permits: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Flight {
+    landed: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Flight {
+    fn land(&self) {
+        *self.landed.lock() = true;
+        self.changed.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut landed = self.landed.lock();
+        while !*landed {
+            self.changed.wait(&mut landed);
+        }
+    }
+}
+
+/// Pages read for one request, beside the cache: they answer it even if the
+/// cache has no room for them.
+#[derive(Default)]
+pub(super) struct Images {
+    pages: HashMap<PageId, Image>,
+}
+
+struct Image {
+    /// The page's version from before it was read.
+    version: Option<u64>,
+    words: Box<[u64]>,
+}
+
+impl Images {
+    /// A word and the version it belongs to.
+    pub(super) fn word(&self, page: PageId, word: u16) -> Option<(u64, Option<u64>)> {
+        let image = self.pages.get(&page)?;
+        let value = image.words.get(usize::from(word)).copied().unwrap_or(0);
+        Some((value, image.version))
+    }
+}
+
+/// Pages that stay resident until this is dropped.
+pub(super) struct Pins {
+    cache: Arc<PageCache>,
+    frames: Vec<FrameIndex>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        for &frame in &self.frames {
+            self.cache.unpin(frame);
+        }
+    }
+}
+
+/// Flights to be landed however the work ends.
+struct Own<'a> {
+    loader: &'a Loader,
+    pages: Vec<(PageAddress, PageId, Arc<Flight>)>,
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        let mut flights = self.loader.flights.lock();
+        for (_, id, _) in &self.pages {
+            flights.remove(id);
+        }
+        drop(flights);
+        for (_, _, flight) in &self.pages {
+            flight.land();
+        }
+    }
+}
+
+impl Loader {
+    /// A loader that lets commands pin `pinnable` pages.
+    pub(super) fn new(
+        store: Arc<dyn PageStore>,
+        cache: Arc<PageCache>,
+        ledgers: Arc<Ledgers>,
+        pinnable: usize,
+    ) -> Self {
+        Loader {
+            store,
+            cache,
+            ledgers,
+            flights: Mutex::new(HashMap::new()),
+            permits: Arc::new(Semaphore::new(pinnable)),
+        }
+    }
+
+    /// Waits until `pages` more pages may be pinned. Taken for all pages of a
+    /// command at once, so commands can't wait for each other in a circle.
+    /// `None` when the engine has stopped.
+    pub(super) async fn permit(&self, pages: usize) -> Option<OwnedSemaphorePermit> {
+        let pages = u32::try_from(pages).ok()?;
+        Arc::clone(&self.permits).acquire_many_owned(pages).await.ok()
+    }
+
+    /// The same without waiting: `None` if so many may not be pinned now.
+    pub(super) fn permit_now(&self, pages: usize) -> Option<OwnedSemaphorePermit> {
+        let pages = u32::try_from(pages).ok()?;
+        Arc::clone(&self.permits).try_acquire_many_owned(pages).ok()
+    }
+
+    /// Reads the pages of a request that are not resident. Blocks. `pages`
+    /// ascend and are distinct.
+    pub(super) fn read(
+        &self,
+        view: &FilterView,
+        pages: &[PageAddress],
+    ) -> Result<Images, StoreError> {
+        let mut images = Images::default();
+        self.fetch(view, pages, |owned, bytes, version| {
+            let words = bytes.chunks(8).map(little_endian).collect();
+            images.pages.insert(owned.table.id(owned.address.page), Image { version, words });
+            // Without room in the cache the request is answered all the same.
+            self.cache.install(owned.table, owned.address.page, bytes, Hold::Loose);
+            Ok(())
+        })?;
+        Ok(images)
+    }
+
+    /// Makes the pages of a command resident and pins them. Blocks, at worst
+    /// until a checkpoint has freed a frame. `pages` ascend and are distinct,
+    /// and `permit` was taken for their number.
+    pub(super) fn pin(
+        &self,
+        view: &FilterView,
+        pages: &[PageAddress],
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Pins, StoreError> {
+        let mut pins = Pins {
+            cache: Arc::clone(&self.cache),
+            frames: Vec::with_capacity(pages.len()),
+            _permit: permit,
+        };
+        let mut wanted = pages.to_vec();
+        while !wanted.is_empty() {
+            wanted.retain(|page| {
+                let pinned = table_of(view, *page).and_then(|table| self.cache.pin(table, page.page));
+                pins.frames.extend(pinned);
+                pinned.is_none()
+            });
+            let mut landed = Vec::new();
+            self.fetch(view, &wanted, |owned, bytes, _| {
+                let frame = self.install_pinned(owned.table, owned.address.page, bytes)?;
+                pins.frames.push(frame);
+                landed.push(owned.address);
+                Ok(())
+            })?;
+            wanted.retain(|page| !landed.contains(page));
+        }
+        Ok(pins)
+    }
+
+    /// Installs a page and pins it, waiting for a frame.
+    pub(super) fn install_pinned(
+        &self,
+        table: &Arc<PageTable>,
+        page: u32,
+        bytes: &[u8],
+    ) -> Result<FrameIndex, StoreError> {
+        loop {
+            if let Some(frame) = self.cache.install(table, page, bytes, Hold::Pinned) {
+                return Ok(frame);
+            }
+            // Dirty, pinned and stamped pages are bounded, so a checkpoint or
+            // the end of a drain frees frames.
+            self.ledgers.wait_for_frames(Duration::from_millis(20))?;
+        }
+    }
+
+    /// Reads those pages that are neither resident nor in flight, in one
+    /// batch, and calls `each` for them; then waits for the others' flights.
+    fn fetch(
+        &self,
+        view: &FilterView,
+        pages: &[PageAddress],
+        mut each: impl FnMut(Owned<'_>, &[u8], Option<u64>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut own = Own { loader: self, pages: Vec::new() };
+        let mut others = Vec::new();
+        {
+            let mut flights = self.flights.lock();
+            for &address in pages {
+                let Some(table) = table_of(view, address) else { continue };
+                if self.cache.is_resident(table, address.page) {
+                    continue;
+                }
+                let id = table.id(address.page);
+                if let Some(flight) = flights.get(&id) {
+                    others.push(Arc::clone(flight));
+                } else {
+                    let flight = Arc::new(Flight::default());
+                    flights.insert(id, Arc::clone(&flight));
+                    own.pages.push((address, id, flight));
+                }
+            }
+        }
+        if !own.pages.is_empty() {
+            self.read_own(view, &own, &mut each)?;
+        }
+        drop(own);
+        for flight in others {
+            flight.wait();
+        }
+        Ok(())
+    }
+
+    fn read_own(
+        &self,
+        view: &FilterView,
+        own: &Own<'_>,
+        each: &mut impl FnMut(Owned<'_>, &[u8], Option<u64>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let ids: Vec<PageId> = own.pages.iter().map(|&(_, id, _)| id).collect();
+        // The versions are taken before the first read.
+        let versions: Vec<Option<u64>> = own
+            .pages
+            .iter()
+            .map(|(address, ..)| {
+                let table = table_of(view, *address)?;
+                self.cache.version(self.cache.stripe(table, address.page))
+            })
+            .collect();
+        let mut result = Ok(());
+        self.store.read_pages(&ids, &mut |index, bytes| {
+            let Some((address, id, _)) = own.pages.get(index) else { return };
+            let Some(table) = table_of(view, *address) else { return };
+            let bytes = bytes.unwrap_or_default();
+            if result.is_err() {
+                return;
+            }
+            result = if bytes.len() > FRAME_WORDS * 8 || bytes.len() > table.page_bytes() as usize {
+                Err(StoreError::Corrupt {
+                    what: id.to_string(),
+                    reason: format!("it has {} bytes", bytes.len()),
+                })
+            } else {
+                let version = versions.get(index).copied().flatten();
+                each(Owned { address: *address, table }, bytes, version)
+            };
+        })?;
+        result
+    }
+}
+
+/// A page whose flight is the caller's.
+struct Owned<'a> {
+    address: PageAddress,
+    table: &'a Arc<PageTable>,
+}
+
+fn table_of(view: &FilterView, page: PageAddress) -> Option<&Arc<PageTable>> {
+    view.tables.get(page.sub as usize)
+}

@@ -1,0 +1,251 @@
+//! Asking a filter, beside its lane: exists and count over the pages as they
+//! are published.
+//!
+//! A positive answer needs no check: every published slot is committed. A
+//! negative answer or a count is right if no page it rests on was published
+//! to between the first word read and the last; otherwise it is asked again.
+
+use super::answer::EngineError;
+use super::cache::PageCache;
+use super::filters::{FilterView, OpenFilter};
+use super::loader::{Images, Loader};
+use crate::chain::meta::Chain;
+use crate::chain::read::{self, PageAddress, PageWords, WordAddress};
+use crate::cuckoo::hash::ItemHash;
+use std::sync::Arc;
+
+/// Items answered before the thread is given back, so that one large batch
+/// does not hold up all other requests.
+const ITEMS_PER_TURN: usize = 4096;
+
+/// Pages that a request reads from the store at once.
+const PAGES_PER_LOAD: usize = 4096;
+
+/// Rounds through the store before the lane is asked to answer.
+const ROUNDS: usize = 6;
+
+/// Repeats of one resident item before it counts as overtaken.
+const REPEATS: usize = 1000;
+
+/// What is asked about each item.
+pub(super) trait Question: Copy + Send + 'static {
+    /// The answer.
+    type Answer: Copy + Default + Send + 'static;
+
+    /// Asks the chain; `None` if a page was not at hand.
+    fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<Self::Answer>;
+
+    /// Whether the answer is right whatever was published meanwhile.
+    fn is_certain(self, answer: Self::Answer) -> bool;
+}
+
+/// Is the item there?
+#[derive(Clone, Copy)]
+pub(super) struct Exists;
+
+/// How often is the item there?
+#[derive(Clone, Copy)]
+pub(super) struct Count;
+
+impl Question for Exists {
+    type Answer = bool;
+
+    #[inline]
+    fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
+        read::exists(chain, hash, pages)
+    }
+
+    #[inline]
+    fn is_certain(self, found: bool) -> bool {
+        found
+    }
+}
+
+impl Question for Count {
+    type Answer = u64;
+
+    #[inline]
+    fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<u64> {
+        read::count(chain, hash, pages)
+    }
+
+    #[inline]
+    fn is_certain(self, _: u64) -> bool {
+        false
+    }
+}
+
+/// Answers to a request, and what they cost.
+pub(super) struct Answers<A> {
+    /// One an item; those of `open` are not filled in.
+    pub(super) answers: Vec<A>,
+    /// Items that commits kept overtaking: the lane has to answer them.
+    pub(super) open: Vec<usize>,
+    /// Pages looked at in the cache.
+    pub(super) cached_pages: u64,
+    /// Questions asked again because of a commit.
+    pub(super) retries: u64,
+}
+
+/// Answers what can be answered. Resident pages cost no thread hop; the others
+/// are read in one batch per round off the async threads.
+pub(super) async fn ask<Q: Question>(
+    question: Q,
+    filter: &OpenFilter,
+    items: &[ItemHash],
+    cache: &Arc<PageCache>,
+    loader: &Arc<Loader>,
+) -> Result<Answers<Q::Answer>, EngineError> {
+    let mut result = Answers {
+        answers: vec![Q::Answer::default(); items.len()],
+        open: Vec::new(),
+        cached_pages: 0,
+        retries: 0,
+    };
+    let per_item = 2 * filter.view.load().tables.len().max(1);
+    let per_turn = ITEMS_PER_TURN.min(PAGES_PER_LOAD.div_ceil(per_item));
+    for (turn, chunk) in items.chunks(per_turn).enumerate() {
+        if turn > 0 {
+            tokio::task::yield_now().await;
+        }
+        let first = turn * per_turn;
+        let mut unanswered: Vec<usize> = (first..first + chunk.len()).collect();
+        let mut images = Images::default();
+        for round in 0..ROUNDS {
+            // The view comes first: pages that it does not name were published
+            // after this request began.
+            let view = filter.view.load_full();
+            let mut words = PublishedWords::new(cache, &view, &images);
+            unanswered.retain(|&index| {
+                let Some(&hash) = items.get(index) else { return false };
+                match words.settle(question, hash) {
+                    Some(answer) => {
+                        if let Some(slot) = result.answers.get_mut(index) {
+                            *slot = answer;
+                        }
+                        false
+                    }
+                    None => true,
+                }
+            });
+            result.cached_pages += words.cached_pages;
+            result.retries += words.retries;
+            if unanswered.is_empty() {
+                break;
+            }
+            if round + 1 == ROUNDS {
+                result.open.append(&mut unanswered);
+                break;
+            }
+            let pages = all_pages(&view.chain, unanswered.iter().filter_map(|&index| items.get(index)));
+            let loader = Arc::clone(loader);
+            images = off_thread(move || loader.read(&view, &pages)).await??;
+        }
+    }
+    Ok(result)
+}
+
+/// All pages that the items may lie on, ascending, each once.
+pub(super) fn all_pages<'a>(
+    chain: &Chain,
+    items: impl Iterator<Item = &'a ItemHash>,
+) -> Vec<PageAddress> {
+    let mut pages: Vec<PageAddress> = items
+        .flat_map(|&hash| read::candidate_pages(chain, hash))
+        .collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages
+}
+
+/// Runs blocking work where it may block.
+pub(super) async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, EngineError> {
+    // The task ends early only if the runtime is being shut down, or by a
+    // panic, which is reported where it happened.
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| EngineError::Stopping)
+}
+
+/// Words as published, with the versions they had.
+struct PublishedWords<'a> {
+    cache: &'a PageCache,
+    view: &'a FilterView,
+    images: &'a Images,
+    /// Stripe and version of what this question has read so far.
+    seen: Vec<(usize, u64)>,
+    overtaken: bool,
+    last_page: Option<PageAddress>,
+    cached_pages: u64,
+    retries: u64,
+}
+
+impl<'a> PublishedWords<'a> {
+    fn new(cache: &'a PageCache, view: &'a FilterView, images: &'a Images) -> Self {
+        PublishedWords {
+            cache,
+            view,
+            images,
+            seen: Vec::with_capacity(64),
+            overtaken: false,
+            last_page: None,
+            cached_pages: 0,
+            retries: 0,
+        }
+    }
+
+    /// Asks until the answer is right. `None`: pages are missing, or the
+    /// question rests on an image that a commit has overtaken.
+    fn settle<Q: Question>(&mut self, question: Q, hash: ItemHash) -> Option<Q::Answer> {
+        for repeat in 0..REPEATS {
+            self.seen.clear();
+            self.overtaken = false;
+            self.last_page = None;
+            let answer = question.ask(&self.view.chain, hash, self)?;
+            if question.is_certain(answer) || (!self.overtaken && self.cache.still(&self.seen)) {
+                return Some(answer);
+            }
+            self.retries += 1;
+            // A publication takes microseconds: storing words, no I/O.
+            match repeat % 16 {
+                15 => std::thread::yield_now(),
+                _ => std::hint::spin_loop(),
+            }
+        }
+        None
+    }
+}
+
+impl PageWords for PublishedWords<'_> {
+    #[inline]
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        let table = self.view.tables.get(at.sub as usize)?;
+        let stripe = self.cache.stripe(table, at.page);
+        let version = self.cache.version(stripe);
+        let page = PageAddress { sub: at.sub, page: at.page };
+        let (value, version) = match self.cache.read(table, at.page, at.word) {
+            Some(value) => {
+                if self.last_page != Some(page) {
+                    self.last_page = Some(page);
+                    self.cached_pages += 1;
+                }
+                (value, version)
+            }
+            None => {
+                let (value, read_at) = self.images.word(table.id(at.page), at.word)?;
+                // An image that was overtaken is as good as none.
+                if read_at != version {
+                    return None;
+                }
+                (value, read_at)
+            }
+        };
+        match version {
+            Some(version) => self.seen.push((stripe, version)),
+            None => self.overtaken = true,
+        }
+        Some(value)
+    }
+}

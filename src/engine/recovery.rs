@@ -1,0 +1,166 @@
+//! Starting again: the redo log is applied to the pages it names.
+//!
+//! Values in the log are absolute, so it does not matter how much of it the
+//! stored images contain already, nor whether a replay was interrupted and
+//! starts over. Records of filters and sub-filters that are no more are passed
+//! over. Nothing else is loaded: what nobody asks for stays in the store.
+
+use super::answer::FilterName;
+use super::cache::PageCache;
+use super::checkpoint::{CutLog, Ledgers};
+use super::filters::{Filters, OpenFilter, decode, lane_of, stored_name};
+use super::loader::Loader;
+use crate::chain::read::PageAddress;
+use crate::cuckoo::bucket::{self, SLOTS_PER_WORD};
+use crate::page::{FilterId, PageId, Sequence};
+use crate::store::redo::{self, RedoReader, SlotWrite};
+use crate::store::{PageStore, StoreError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Pages that are brought in for a record at once.
+const PAGES_AT_ONCE: usize = 128;
+
+/// What a replay found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Recovered {
+    /// Redo records read.
+    pub(super) records: u64,
+    /// Slots set.
+    pub(super) slots: u64,
+}
+
+/// What a replay works with.
+pub(super) struct Recovery<'a> {
+    pub(super) store: &'a dyn PageStore,
+    pub(super) filters: &'a Filters,
+    pub(super) cache: &'a Arc<PageCache>,
+    pub(super) ledgers: &'a Ledgers,
+    pub(super) loader: &'a Loader,
+    pub(super) lanes: usize,
+}
+
+impl Recovery<'_> {
+    /// Applies every record of the log, oldest first. Blocks.
+    ///
+    /// # Errors
+    /// Corrupt records, pages or descriptions.
+    pub(super) fn run(&self) -> Result<Recovered, StoreError> {
+        let mut recovered = Recovered::default();
+        let mut known: HashMap<FilterId, Option<Arc<OpenFilter>>> = HashMap::new();
+        self.store.replay(&mut |sequence, record| {
+            redo::check(record).map_err(|error| error.in_record(sequence))?;
+            recovered.records += 1;
+            self.ledgers.note_logged(sequence, record.len() as u64);
+            self.ledgers.continue_after(sequence);
+            let mut pages: BTreeMap<PageId, Vec<SlotWrite>> = BTreeMap::new();
+            for write in RedoReader::new(record) {
+                let write = write.map_err(|error| error.in_record(sequence))?;
+                pages.entry(write.page).or_default().push(write);
+                if pages.len() > PAGES_AT_ONCE {
+                    recovered.slots += self.apply(sequence, &mut known, std::mem::take(&mut pages))?;
+                }
+            }
+            recovered.slots += self.apply(sequence, &mut known, pages)?;
+            Ok(())
+        })?;
+        Ok(recovered)
+    }
+
+    fn apply(
+        &self,
+        sequence: Sequence,
+        known: &mut HashMap<FilterId, Option<Arc<OpenFilter>>>,
+        mut pages: BTreeMap<PageId, Vec<SlotWrite>>,
+    ) -> Result<u64, StoreError> {
+        let mut slots = 0;
+        while let Some((&PageId { filter: id, .. }, _)) = pages.first_key_value() {
+            let next_filter = PageId {
+                filter: FilterId(id.0.saturating_add(1)),
+                ordinal: crate::page::Ordinal(0),
+                page: crate::page::PageIndex(0),
+            };
+            let others = pages.split_off(&next_filter);
+            let of_filter = std::mem::replace(&mut pages, others);
+            let filter = match known.entry(id) {
+                std::collections::hash_map::Entry::Occupied(found) => found.get().clone(),
+                std::collections::hash_map::Entry::Vacant(free) => free.insert(self.open(id)?).clone(),
+            };
+            if let Some(filter) = filter {
+                slots += self.apply_to_filter(sequence, &filter, of_filter)?;
+            }
+            // The largest id there is has no filter behind it.
+            if id.0 == u64::MAX {
+                break;
+            }
+        }
+        Ok(slots)
+    }
+
+    fn apply_to_filter(
+        &self,
+        sequence: Sequence,
+        filter: &OpenFilter,
+        pages: BTreeMap<PageId, Vec<SlotWrite>>,
+    ) -> Result<u64, StoreError> {
+        let view = filter.view.load_full();
+        let mut writes: BTreeMap<PageAddress, Vec<SlotWrite>> = BTreeMap::new();
+        for (id, slots) in pages {
+            let Some(position) = view.chain.position_of(id.ordinal) else { continue };
+            let layout = view.chain.sub_filters().get(position).map(|sub| sub.layout);
+            let fits = layout.is_some_and(|layout| {
+                id.page.0 < layout.pages()
+                    && slots.iter().all(|it| it.slot_bytes == 1 && it.slot < layout.page_bytes())
+            });
+            if !fits {
+                return Err(StoreError::Corrupt {
+                    what: format!("redo record {}", sequence.0),
+                    reason: format!("{id} has no such slot"),
+                });
+            }
+            writes.insert(PageAddress { sub: position as u32, page: id.page.0 }, slots);
+        }
+        let addresses: Vec<PageAddress> = writes.keys().copied().collect();
+        let Some(permit) = self.loader.permit_now(addresses.len()) else {
+            return Err(StoreError::Io {
+                doing: "replaying the redo log",
+                reason: "the page cache is too small for it".to_owned(),
+            });
+        };
+        let pins = self.loader.pin(&view, &addresses, permit)?;
+        let lane = lane_of(&filter.name, self.lanes);
+        let mut applied = 0;
+        self.ledgers.publish(lane, sequence, 0, |publication| {
+            for (address, slots) in &writes {
+                let Some(table) = view.tables.get(address.sub as usize) else { continue };
+                let Some(index) = self.cache.resident_frame(table, address.page) else { continue };
+                let Some(frame) = self.cache.frame(index) else { continue };
+                for write in slots {
+                    let slot = write.slot as u16;
+                    let (word, lane) = (slot / SLOTS_PER_WORD, slot % SLOTS_PER_WORD);
+                    frame.store(word, bucket::set(frame.load(word), lane, write.value as u8));
+                    applied += 1;
+                }
+                publication.changed(table, address.page, index);
+            }
+        });
+        drop(pins);
+        while self.ledgers.has_many_dirty_pages() {
+            // The log stays whole until it was replayed to its end: should
+            // this be interrupted, it is replayed from its start onto the
+            // images written here, which ends in the same bytes.
+            self.ledgers.checkpoint_slice(CutLog::No)?;
+        }
+        Ok(applied)
+    }
+
+    fn open(&self, id: FilterId) -> Result<Option<Arc<OpenFilter>>, StoreError> {
+        let Some(stored) = self.store.filter_by_id(id)? else {
+            return Ok(None);
+        };
+        let name: FilterName = stored_name(&stored)?;
+        let filter = Arc::new(OpenFilter::new(stored.id, name, decode(&stored)?));
+        self.filters.insert(Arc::clone(&filter));
+        Ok(Some(filter))
+    }
+}

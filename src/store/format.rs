@@ -1,0 +1,631 @@
+//! Every key and every value, byte by byte; `docs/format.md` tabulates them.
+//!
+//! Keys are big-endian, so that their byte order is the order of the numbers.
+//! Every value is an [`envelope`](seal): version, kind, checksum, payload. The
+//! checksum covers the key too, so a value that turns up under another key is
+//! noticed. Both stores keep exactly these bytes.
+
+use super::{Garbage, StoreError, StoredFilter, varint};
+use crate::page::{FilterId, Ordinal, PageId, Sequence};
+
+/// Version of every value this program writes, and the newest it reads.
+pub const VALUE_VERSION: u8 = 1;
+
+/// Version of the data directory as a whole: which columns there are and what
+/// their keys look like.
+pub const DATA_VERSION: u32 = 1;
+
+/// Largest page image in bytes.
+pub const MAX_PAGE_BYTES: usize = 4096;
+
+/// Bytes of a value before its payload: version, kind, checksum.
+pub const ENVELOPE_BYTES: usize = 6;
+
+/// Key of the data directory's version in [`Column::Info`].
+pub(super) const DATA_VERSION_KEY: &[u8] = b"data_format";
+
+/// Key of the next filter number in [`Column::Info`].
+pub(super) const NEXT_FILTER_ID_KEY: &[u8] = b"next_filter_id";
+
+/// The first filter number there is; 0 is none.
+pub(super) const FIRST_FILTER_ID: FilterId = FilterId(1);
+
+/// The page's bytes follow as they are, less the zeros at its end.
+const DENSE: u8 = 0;
+/// Pairs follow: how many zeros to skip, then a byte that is not zero.
+const PACKED: u8 = 1;
+
+/// A set of keys that is ordered and kept apart from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Column {
+    /// What concerns the data directory as a whole.
+    Info,
+    /// Filter name -> filter number.
+    Names,
+    /// Filter number -> name and description.
+    Filters,
+    /// Page -> image.
+    Pages,
+    /// Sequence -> redo record.
+    Log,
+    /// Pages nobody can reach any more.
+    Reclaim,
+}
+
+impl Column {
+    /// All of them.
+    pub const ALL: [Column; 6] = [
+        Column::Info,
+        Column::Names,
+        Column::Filters,
+        Column::Pages,
+        Column::Log,
+        Column::Reclaim,
+    ];
+
+    /// Its name on disk.
+    pub fn name(self) -> &'static str {
+        match self {
+            Column::Info => "default",
+            Column::Names => "names",
+            Column::Filters => "filters",
+            Column::Pages => "pages",
+            Column::Log => "log",
+            Column::Reclaim => "reclaim",
+        }
+    }
+}
+
+/// What a value is, its second byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Page = 1,
+    Redo = 2,
+    FilterNumber = 3,
+    FilterName = 4,
+    FilterMeta = 5,
+    Reclaim = 6,
+    DataVersion = 7,
+    NextFilterId = 8,
+}
+
+/// Names one stored value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredValue {
+    /// The image of a page.
+    Page(PageId),
+    /// A redo record.
+    Redo(Sequence),
+    /// The number a filter name leads to.
+    FilterNumber(String),
+    /// The name of a filter.
+    FilterName(FilterId),
+    /// The description of a filter.
+    FilterMeta(FilterId),
+}
+
+impl StoredValue {
+    /// Where it is kept.
+    pub fn place(&self) -> (Column, Vec<u8>) {
+        match self {
+            StoredValue::Page(id) => (Column::Pages, page_key(*id).to_vec()),
+            StoredValue::Redo(sequence) => (Column::Log, log_key(*sequence).to_vec()),
+            StoredValue::FilterNumber(name) => (Column::Names, name.as_bytes().to_vec()),
+            StoredValue::FilterName(id) => (Column::Filters, filter_name_key(*id).to_vec()),
+            StoredValue::FilterMeta(id) => (Column::Filters, filter_meta_key(*id).to_vec()),
+        }
+    }
+}
+
+/// Keys from the first, included, to the last, excluded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KeyRange {
+    pub(super) from: Vec<u8>,
+    pub(super) to: Vec<u8>,
+}
+
+/// No key is longer.
+const LONGEST_KEY_BYTES: usize = 255;
+
+impl KeyRange {
+    /// All keys of a column.
+    pub(super) fn all() -> KeyRange {
+        KeyRange::under(&[], LONGEST_KEY_BYTES)
+    }
+
+    /// All keys that start with `prefix` and are up to `longest` bytes long.
+    fn under(prefix: &[u8], longest: usize) -> KeyRange {
+        let mut to = prefix.to_vec();
+        // One byte more than any key has sorts behind all of them.
+        to.resize(longest + 1, 0xff);
+        KeyRange { from: prefix.to_vec(), to }
+    }
+}
+
+const PAGE_KEY_BYTES: usize = 16;
+const SUB_FILTER_BYTES: usize = 12;
+const FILTER_ID_BYTES: usize = 8;
+
+pub(super) fn page_key(id: PageId) -> [u8; PAGE_KEY_BYTES] {
+    let number = u128::from(id.filter.0) << 64
+        | u128::from(id.ordinal.0) << 32
+        | u128::from(id.page.0);
+    number.to_be_bytes()
+}
+
+fn sub_filter_key(filter: FilterId, ordinal: Ordinal) -> [u8; SUB_FILTER_BYTES] {
+    let mut key = [0; SUB_FILTER_BYTES];
+    let (id, rest) = key.split_at_mut(FILTER_ID_BYTES);
+    id.copy_from_slice(&filter.0.to_be_bytes());
+    rest.copy_from_slice(&ordinal.0.to_be_bytes());
+    key
+}
+
+/// The pages that `garbage` names.
+pub(super) fn pages_of(garbage: Garbage) -> KeyRange {
+    KeyRange::under(&reclaim_key(garbage), PAGE_KEY_BYTES)
+}
+
+pub(super) fn log_key(sequence: Sequence) -> [u8; 8] {
+    sequence.0.to_be_bytes()
+}
+
+pub(super) fn log_sequence(key: &[u8]) -> Result<Sequence, StoreError> {
+    let key = <[u8; 8]>::try_from(key)
+        .map_err(|_| corrupt("the redo log".to_owned(), "a key in it is no sequence"))?;
+    Ok(Sequence(u64::from_be_bytes(key)))
+}
+
+/// The records below `before`, from `lowest` on.
+pub(super) fn log_below(lowest: Sequence, before: Sequence) -> KeyRange {
+    KeyRange { from: log_key(lowest).to_vec(), to: log_key(before).to_vec() }
+}
+
+pub(super) fn filter_name_key(id: FilterId) -> [u8; 9] {
+    filter_key(id, 0)
+}
+
+pub(super) fn filter_meta_key(id: FilterId) -> [u8; 9] {
+    filter_key(id, 1)
+}
+
+fn filter_key(id: FilterId, part: u8) -> [u8; 9] {
+    let mut key = [part; 9];
+    let (head, _) = key.split_at_mut(FILTER_ID_BYTES);
+    head.copy_from_slice(&id.0.to_be_bytes());
+    key
+}
+
+pub(super) fn reclaim_key(garbage: Garbage) -> Vec<u8> {
+    match garbage {
+        Garbage::Filter(id) => id.0.to_be_bytes().to_vec(),
+        Garbage::SubFilter(id, ordinal) => sub_filter_key(id, ordinal).to_vec(),
+    }
+}
+
+pub(super) fn read_reclaim(key: &[u8], value: &[u8]) -> Result<Garbage, StoreError> {
+    let nonsense = || corrupt("the reclaim list".to_owned(), "an entry names no pages");
+    let (id, ordinal) = key.split_at_checked(FILTER_ID_BYTES).ok_or_else(nonsense)?;
+    let id = FilterId(u64::from_be_bytes(id.try_into().map_err(|_| nonsense())?));
+    let garbage = match ordinal {
+        [] => Garbage::Filter(id),
+        _ => {
+            let ordinal = ordinal.try_into().map_err(|_| nonsense())?;
+            Garbage::SubFilter(id, Ordinal(u32::from_be_bytes(ordinal)))
+        }
+    };
+    open(Kind::Reclaim, key, value, || format!("the entry of filter {id} in the reclaim list"))?;
+    Ok(garbage)
+}
+
+/// All entries of the reclaim list that concern `id`.
+pub(super) fn reclaim_entries_of(id: FilterId) -> KeyRange {
+    KeyRange::under(&id.0.to_be_bytes(), SUB_FILTER_BYTES)
+}
+
+pub(super) fn seal_reclaim(key: &[u8]) -> Vec<u8> {
+    seal(Kind::Reclaim, key, &[])
+}
+
+/// # Errors
+/// A page that is larger than any page may be.
+pub(super) fn seal_page(id: PageId, page: &[u8]) -> Result<Vec<u8>, StoreError> {
+    if page.len() > MAX_PAGE_BYTES {
+        return Err(StoreError::Io {
+            doing: "writing a page image",
+            reason: format!("{id} has {} bytes, at most {MAX_PAGE_BYTES} are allowed", page.len()),
+        });
+    }
+    Ok(seal(Kind::Page, &page_key(id), &encode_page(page)))
+}
+
+/// The page's bytes without the zeros at its end, unpacked into `scratch`
+/// where they are packed.
+pub(super) fn open_page<'a>(
+    id: PageId,
+    value: &'a [u8],
+    scratch: &'a mut Vec<u8>,
+) -> Result<&'a [u8], StoreError> {
+    let payload = open(Kind::Page, &page_key(id), value, || id.to_string())?;
+    decode_page(payload, scratch).map_err(|reason| corrupt(id.to_string(), reason))
+}
+
+fn encode_page(page: &[u8]) -> Vec<u8> {
+    let used = page.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let (used, _) = page.split_at(used);
+
+    let mut packed = vec![PACKED];
+    let mut zeros = 0;
+    for &byte in used {
+        if byte == 0 {
+            zeros += 1;
+            continue;
+        }
+        varint::put(&mut packed, zeros);
+        packed.push(byte);
+        zeros = 0;
+        if packed.len() > used.len() {
+            break;
+        }
+    }
+    if packed.len() <= used.len() {
+        return packed;
+    }
+    let mut dense = Vec::with_capacity(1 + used.len());
+    dense.push(DENSE);
+    dense.extend_from_slice(used);
+    dense
+}
+
+fn decode_page<'a>(payload: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], &'static str> {
+    match payload.split_first() {
+        Some((&DENSE, page)) if page.len() <= MAX_PAGE_BYTES => Ok(page),
+        Some((&DENSE, _)) => Err("it is larger than a page may be"),
+        Some((&PACKED, pairs)) => {
+            unpack(pairs, scratch)?;
+            Ok(scratch)
+        }
+        _ => Err("its encoding is unknown"),
+    }
+}
+
+fn unpack(mut pairs: &[u8], page: &mut Vec<u8>) -> Result<(), &'static str> {
+    page.clear();
+    while !pairs.is_empty() {
+        let zeros = varint::take(&mut pairs).ok_or("its packed bytes end early")?;
+        let (&byte, rest) = pairs.split_first().ok_or("its packed bytes end early")?;
+        let at = usize::try_from(zeros)
+            .ok()
+            .and_then(|zeros| page.len().checked_add(zeros))
+            .filter(|&at| at < MAX_PAGE_BYTES)
+            .ok_or("it is larger than a page may be")?;
+        page.resize(at, 0);
+        page.push(byte);
+        pairs = rest;
+    }
+    Ok(())
+}
+
+pub(super) fn seal_redo(sequence: Sequence, redo: &[u8]) -> Vec<u8> {
+    seal(Kind::Redo, &log_key(sequence), redo)
+}
+
+pub(super) fn open_redo(sequence: Sequence, value: &[u8]) -> Result<&[u8], StoreError> {
+    open(Kind::Redo, &log_key(sequence), value, || format!("redo record {}", sequence.0))
+}
+
+pub(super) fn seal_filter_number(name: &str, id: FilterId) -> Vec<u8> {
+    seal(Kind::FilterNumber, name.as_bytes(), &id.0.to_le_bytes())
+}
+
+pub(super) fn open_filter_number(name: &[u8], value: &[u8]) -> Result<FilterId, StoreError> {
+    let what = || format!("the number of filter {:?}", String::from_utf8_lossy(name));
+    let payload = open(Kind::FilterNumber, name, value, what)?;
+    number(payload).map(FilterId).ok_or_else(|| corrupt(what(), "it is no number"))
+}
+
+pub(super) fn seal_filter_name(id: FilterId, name: &str) -> Vec<u8> {
+    seal(Kind::FilterName, &filter_name_key(id), name.as_bytes())
+}
+
+pub(super) fn open_filter_name(id: FilterId, value: &[u8]) -> Result<String, StoreError> {
+    let what = || format!("the name of filter {id}");
+    let payload = open(Kind::FilterName, &filter_name_key(id), value, what)?;
+    text(payload).ok_or_else(|| corrupt(what(), "it is no text"))
+}
+
+/// A key of [`Column::Names`].
+pub(super) fn read_name(key: &[u8]) -> Result<String, StoreError> {
+    text(key).ok_or_else(|| corrupt("the list of filter names".to_owned(), "a name is no text"))
+}
+
+/// Puts a filter together from what is stored under its number: all of it or
+/// nothing.
+pub(super) fn stored_filter(
+    id: FilterId,
+    name: Option<&[u8]>,
+    meta: Option<&[u8]>,
+) -> Result<Option<StoredFilter>, StoreError> {
+    match (name, meta) {
+        (Some(name), Some(meta)) => Ok(Some(StoredFilter {
+            id,
+            name: open_filter_name(id, name)?,
+            meta: open_filter_meta(id, meta)?.to_vec(),
+        })),
+        (None, None) => Ok(None),
+        _ => Err(corrupt(format!("filter {id}"), "only one of its name and description is there")),
+    }
+}
+
+/// Checks that a name leads to a filter that has it.
+pub(super) fn named(
+    name: &str,
+    id: FilterId,
+    found: Option<StoredFilter>,
+) -> Result<StoredFilter, StoreError> {
+    found
+        .filter(|filter| filter.name == name)
+        .ok_or_else(|| corrupt(format!("filter {name:?}"), &format!("filter {id} has not its name")))
+}
+
+pub(super) fn seal_filter_meta(id: FilterId, meta: &[u8]) -> Vec<u8> {
+    seal(Kind::FilterMeta, &filter_meta_key(id), meta)
+}
+
+pub(super) fn open_filter_meta(id: FilterId, value: &[u8]) -> Result<&[u8], StoreError> {
+    let what = || format!("the description of filter {id}");
+    open(Kind::FilterMeta, &filter_meta_key(id), value, what)
+}
+
+pub(super) fn seal_data_version(version: u32) -> Vec<u8> {
+    seal(Kind::DataVersion, DATA_VERSION_KEY, &version.to_le_bytes())
+}
+
+/// # Errors
+/// Also a version that this program does not know.
+pub(super) fn check_data_version(value: &[u8]) -> Result<(), StoreError> {
+    let what = || "the data directory".to_owned();
+    let payload = open(Kind::DataVersion, DATA_VERSION_KEY, value, what)?;
+    let found = <[u8; 4]>::try_from(payload)
+        .map(u32::from_le_bytes)
+        .map_err(|_| corrupt(what(), "its version is no number"))?;
+    match found {
+        0 => Err(corrupt(what(), "its version is 0")),
+        1..=DATA_VERSION => Ok(()),
+        _ => Err(StoreError::NewerFormat { what: what(), found, supported: DATA_VERSION }),
+    }
+}
+
+pub(super) fn seal_next_filter_id(next: FilterId) -> Vec<u8> {
+    seal(Kind::NextFilterId, NEXT_FILTER_ID_KEY, &next.0.to_le_bytes())
+}
+
+pub(super) fn open_next_filter_id(value: &[u8]) -> Result<FilterId, StoreError> {
+    let what = || "the next filter number".to_owned();
+    let payload = open(Kind::NextFilterId, NEXT_FILTER_ID_KEY, value, what)?;
+    number(payload).map(FilterId).ok_or_else(|| corrupt(what(), "it is no number"))
+}
+
+/// The number after `count` more were handed out from `first` on.
+pub(super) fn filter_id_after(first: FilterId, count: u64) -> Result<FilterId, StoreError> {
+    first.0.checked_add(count).map(FilterId).ok_or_else(|| StoreError::Io {
+        doing: "reserving filter numbers",
+        reason: "there are no more".to_owned(),
+    })
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
+}
+
+fn number(payload: &[u8]) -> Option<u64> {
+    <[u8; 8]>::try_from(payload).ok().map(u64::from_le_bytes)
+}
+
+/// Puts the envelope around a payload.
+fn seal(kind: Kind, key: &[u8], payload: &[u8]) -> Vec<u8> {
+    seal_as(VALUE_VERSION, kind, key, payload)
+}
+
+fn seal_as(version: u8, kind: Kind, key: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(ENVELOPE_BYTES + payload.len());
+    value.push(version);
+    value.push(kind as u8);
+    value.extend_from_slice(&checksum(version, kind as u8, key, payload).to_le_bytes());
+    value.extend_from_slice(payload);
+    value
+}
+
+/// Takes the envelope off a value that was read under `key`.
+///
+/// The checksum comes first: a flipped bit in the version byte is a flipped
+/// bit, not a newer program. So every version to come keeps the envelope.
+fn open<'a>(
+    kind: Kind,
+    key: &[u8],
+    value: &'a [u8],
+    what: impl Fn() -> String,
+) -> Result<&'a [u8], StoreError> {
+    let Some((&[version, found_kind, c0, c1, c2, c3], payload)) =
+        value.split_first_chunk::<ENVELOPE_BYTES>()
+    else {
+        return Err(corrupt(what(), "it is too short"));
+    };
+    let stored = u32::from_le_bytes([c0, c1, c2, c3]);
+    if stored != checksum(version, found_kind, key, payload) {
+        return Err(corrupt(what(), "its checksum does not match"));
+    }
+    if version > VALUE_VERSION {
+        return Err(StoreError::NewerFormat {
+            what: what(),
+            found: u32::from(version),
+            supported: u32::from(VALUE_VERSION),
+        });
+    }
+    if version == 0 || found_kind != kind as u8 {
+        return Err(corrupt(what(), "it is a value of another kind"));
+    }
+    Ok(payload)
+}
+
+fn checksum(version: u8, kind: u8, key: &[u8], payload: &[u8]) -> u32 {
+    // The key's length keeps its end apart from the payload's start.
+    let head = [version, kind];
+    let length = (key.len() as u64).to_le_bytes();
+    let parts: [&[u8]; 4] = [&head, &length, key, payload];
+    parts.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, part))
+}
+
+fn corrupt(what: String, reason: &str) -> StoreError {
+    StoreError::Corrupt { what, reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+pub(super) fn data_version_of_a_newer_program() -> Vec<u8> {
+    seal_data_version(DATA_VERSION + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PageIndex;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn page(filter: u64, ordinal: u32, page: u32) -> PageId {
+        PageId { filter: FilterId(filter), ordinal: Ordinal(ordinal), page: PageIndex(page) }
+    }
+
+    fn trimmed(page: &[u8]) -> &[u8] {
+        let used = page.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        &page[..used]
+    }
+
+    fn sparse_or_dense_page() -> impl Strategy<Value = Vec<u8>> {
+        let rare = prop_oneof![20 => Just(0u8), 1 => any::<u8>()];
+        prop_oneof![vec(any::<u8>(), 0..=MAX_PAGE_BYTES), vec(rare, 0..=MAX_PAGE_BYTES)]
+    }
+
+    proptest! {
+        #[test]
+        fn a_page_comes_back_without_the_zeros_at_its_end(image in sparse_or_dense_page()) {
+            let id = page(1, 2, 3);
+            let value = seal_page(id, &image).unwrap();
+            prop_assert!(value.len() <= ENVELOPE_BYTES + 1 + trimmed(&image).len());
+            let mut scratch = Vec::new();
+            prop_assert_eq!(open_page(id, &value, &mut scratch).unwrap(), trimmed(&image));
+        }
+
+        #[test]
+        fn hostile_page_payloads_never_panic_and_never_exceed_a_page(payload: Vec<u8>) {
+            let mut scratch = Vec::new();
+            if let Ok(image) = decode_page(&payload, &mut scratch) {
+                prop_assert!(image.len() <= MAX_PAGE_BYTES);
+            }
+            let mut packed = vec![PACKED];
+            packed.extend_from_slice(&payload);
+            if let Ok(image) = decode_page(&packed, &mut scratch) {
+                prop_assert!(image.len() <= MAX_PAGE_BYTES);
+            }
+        }
+
+        #[test]
+        fn any_damaged_byte_is_noticed(
+            image in sparse_or_dense_page(), at: prop::sample::Index, flip in 1u8..,
+        ) {
+            let id = page(7, 0, 9);
+            let mut value = seal_page(id, &image).unwrap();
+            let at = at.index(value.len());
+            value[at] ^= flip;
+            let error = open_page(id, &value, &mut Vec::new()).unwrap_err();
+            prop_assert!(matches!(error, StoreError::Corrupt { .. }));
+            prop_assert!(error.to_string().contains("filter 7 sub-filter 0 page 9"));
+        }
+
+        #[test]
+        fn keys_sort_like_page_ids(a: (u64, u32, u32), b: (u64, u32, u32)) {
+            let (a, b) = (page(a.0, a.1, a.2), page(b.0, b.1, b.2));
+            prop_assert_eq!(page_key(a).cmp(&page_key(b)), a.cmp(&b));
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        assert_eq!(
+            page_key(page(1, 2, 3)),
+            [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3]
+        );
+        assert_eq!(log_key(Sequence(258)), [0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(filter_name_key(FilterId(5)), [0, 0, 0, 0, 0, 0, 0, 5, 0]);
+        assert_eq!(filter_meta_key(FilterId(5)), [0, 0, 0, 0, 0, 0, 0, 5, 1]);
+        assert_eq!(reclaim_key(Garbage::Filter(FilterId(9))), [0, 0, 0, 0, 0, 0, 0, 9]);
+        assert_eq!(
+            reclaim_key(Garbage::SubFilter(FilterId(9), Ordinal(1))),
+            [0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1]
+        );
+        let dense = seal_page(page(1, 2, 3), &[1, 2, 3, 0, 0]).unwrap();
+        assert_eq!(dense[..2], [1, 1]);
+        assert_eq!(dense[ENVELOPE_BYTES..], [DENSE, 1, 2, 3]);
+        let packed = seal_page(page(1, 2, 3), &[0, 0, 0, 0, 0, 8]).unwrap();
+        assert_eq!(packed[ENVELOPE_BYTES..], [PACKED, 5, 8]);
+        let number = seal_filter_number("seen", FilterId(7));
+        assert_eq!(number[..2], [1, 3]);
+        assert_eq!(number[ENVELOPE_BYTES..], [7, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn an_empty_page_is_a_valid_image() {
+        let id = page(1, 0, 0);
+        for image in [&[0u8; MAX_PAGE_BYTES] as &[u8], &[]] {
+            let value = seal_page(id, image).unwrap();
+            assert_eq!(value.len(), ENVELOPE_BYTES + 1);
+            assert_eq!(open_page(id, &value, &mut Vec::new()).unwrap(), [0u8; 0]);
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_too_large_is_not_written() {
+        let error = seal_page(page(1, 0, 4), &[1; MAX_PAGE_BYTES + 1]).unwrap_err();
+        assert!(error.to_string().contains("filter 1 sub-filter 0 page 4"), "{error}");
+    }
+
+    #[test]
+    fn a_value_under_another_key_is_corrupt() {
+        let value = seal_page(page(1, 0, 0), &[1]).unwrap();
+        let error = open_page(page(1, 0, 1), &value, &mut Vec::new()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "filter 1 sub-filter 0 page 1 is corrupt: its checksum does not match"
+        );
+    }
+
+    #[test]
+    fn a_value_of_a_newer_version_says_so() {
+        let key = log_key(Sequence(4));
+        let value = seal_as(VALUE_VERSION + 1, Kind::Redo, &key, b"later");
+        let error = open_redo(Sequence(4), &value).unwrap_err();
+        assert!(matches!(error, StoreError::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+        let oldest = seal_as(0, Kind::Redo, &key, b"never written");
+        assert!(matches!(open_redo(Sequence(4), &oldest), Err(StoreError::Corrupt { .. })));
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_corrupt() {
+        let value = seal_as(VALUE_VERSION, Kind::Page, &log_key(Sequence(4)), b"page");
+        assert!(matches!(open_redo(Sequence(4), &value), Err(StoreError::Corrupt { .. })));
+    }
+
+    #[test]
+    fn a_range_holds_its_own_pages_and_no_others() {
+        let all = pages_of(Garbage::Filter(FilterId(u64::MAX)));
+        let largest = page_key(page(u64::MAX, u32::MAX, u32::MAX)).to_vec();
+        assert!(all.from <= largest && largest < all.to);
+        let one = pages_of(Garbage::SubFilter(FilterId(3), Ordinal(1)));
+        let holds = |id| {
+            let key = page_key(id).to_vec();
+            one.from <= key && key < one.to
+        };
+        assert!(holds(page(3, 1, 0)) && holds(page(3, 1, u32::MAX)));
+        assert!(!holds(page(3, 0, u32::MAX)) && !holds(page(3, 2, 0)) && !holds(page(4, 1, 0)));
+    }
+}

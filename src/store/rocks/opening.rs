@@ -1,0 +1,104 @@
+//! Opens a data directory, or says in one line why not.
+
+use super::{RocksOptions, column_of, one_line, tuning, unreadable};
+use crate::page::FilterId;
+use crate::store::StoreError;
+use crate::store::format::{self, Column};
+use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, IteratorMode, Options};
+use std::path::Path;
+
+/// The file by which RocksDB knows a directory that it has used.
+const CURRENT_FILE: &str = "CURRENT";
+
+/// Opens the database with all its columns, and returns its options with it:
+/// they hold the statistics.
+pub(super) fn open_database(
+    path: &Path,
+    options: &RocksOptions,
+) -> Result<(DB, Options), StoreError> {
+    std::fs::create_dir_all(path).map_err(|error| unusable(path, error.to_string()))?;
+    let database_options = tuning::database(options);
+    let mut columns: Vec<ColumnFamilyDescriptor> = tuning::columns(options)
+        .into_iter()
+        .map(|(column, options)| ColumnFamilyDescriptor::new(column.name(), options))
+        .collect();
+    // Columns of a newer program must be opened too: only then can its version
+    // be read and named.
+    for name in unknown_columns(path, &database_options)? {
+        columns.push(ColumnFamilyDescriptor::new(name, Options::default()));
+    }
+    let database = DB::open_cf_descriptors(&database_options, path, columns)
+        .map_err(|error| refused(path, &error))?;
+    Ok((database, database_options))
+}
+
+/// Checks the version of the data directory, writes it into a new one, and
+/// returns the next filter number.
+pub(super) fn check_info(database: &DB, path: &Path) -> Result<FilterId, StoreError> {
+    let info = column_of(database, Column::Info)?;
+    let read = |key| {
+        database
+            .get_cf(info, key)
+            .map_err(|error| unreadable("opening the data directory", shown(path), &error))
+    };
+    match read(format::DATA_VERSION_KEY)? {
+        Some(version) => format::check_data_version(&version)?,
+        None if is_empty(database)? => {
+            let version = format::seal_data_version(format::DATA_VERSION);
+            database
+                .put_cf(info, format::DATA_VERSION_KEY, version)
+                .map_err(|error| refused(path, &error))?;
+        }
+        None => return Err(corrupt(path, "it holds the data of another program")),
+    }
+    let unknown = unknown_columns(path, &Options::default())?;
+    if let Some(name) = unknown.first() {
+        return Err(corrupt(path, &format!("column {name} does not belong there")));
+    }
+    match read(format::NEXT_FILTER_ID_KEY)? {
+        Some(next) => format::open_next_filter_id(&next),
+        None => Ok(format::FIRST_FILTER_ID),
+    }
+}
+
+fn unknown_columns(path: &Path, options: &Options) -> Result<Vec<String>, StoreError> {
+    if !path.join(CURRENT_FILE).exists() {
+        return Ok(Vec::new());
+    }
+    let mut names = DB::list_cf(options, path).map_err(|error| refused(path, &error))?;
+    names.retain(|name| Column::ALL.iter().all(|column| column.name() != name));
+    Ok(names)
+}
+
+fn is_empty(database: &DB) -> Result<bool, StoreError> {
+    for column in Column::ALL {
+        let handle = column_of(database, column)?;
+        if database.iterator_cf(handle, IteratorMode::Start).next().is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn refused(path: &Path, error: &rocksdb::Error) -> StoreError {
+    let text: &str = error.as_ref();
+    if text.contains("lock hold by current process") || text.contains("While lock file") {
+        return StoreError::Locked { path: path.to_owned() };
+    }
+    match error.kind() {
+        ErrorKind::Corruption => corrupt(path, &one_line(error)),
+        _ => unusable(path, one_line(error)),
+    }
+}
+
+fn unusable(path: &Path, reason: String) -> StoreError {
+    StoreError::Unusable { path: path.to_owned(), reason }
+}
+
+fn corrupt(path: &Path, reason: &str) -> StoreError {
+    StoreError::Corrupt { what: shown(path), reason: reason.to_owned() }
+}
+
+fn shown(path: &Path) -> String {
+    format!("data directory {}", path.display())
+}

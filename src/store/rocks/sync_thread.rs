@@ -1,0 +1,62 @@
+//! Forces the write-ahead log to the disk every so often.
+
+use super::one_line;
+use crate::store::StoreError;
+use rocksdb::DB;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Shortest pause between two forced writes.
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
+
+/// A thread that ends, after a last forced write, when this is dropped.
+pub(super) struct SyncThread {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SyncThread {
+    /// # Errors
+    /// The system has no thread left.
+    pub(super) fn start(
+        database: Arc<DB>,
+        interval: Duration,
+        failed: Arc<AtomicU64>,
+    ) -> Result<SyncThread, StoreError> {
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("wal-sync".to_owned())
+            .spawn(move || run(&database, interval.max(MIN_INTERVAL), &stopped, &failed))
+            .map_err(|error| StoreError::Io {
+                doing: "starting a thread",
+                reason: error.to_string(),
+            })?;
+        Ok(SyncThread { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+fn run(database: &DB, interval: Duration, stopped: &Receiver<()>, failed: &AtomicU64) {
+    loop {
+        let last = stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout);
+        if let Err(error) = database.flush_wal(true) {
+            failed.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(reason = one_line(&error), "forcing the write-ahead log to the disk failed");
+        }
+        if last {
+            return;
+        }
+    }
+}
+
+impl Drop for SyncThread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
