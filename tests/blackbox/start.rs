@@ -2,6 +2,7 @@
 //! or 2 where the command line itself is wrong.
 
 use crate::server::{Server, cuckood, free_port, refused_start, serve_command};
+use rocksdb::{DB, Options};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -53,6 +54,26 @@ fn a_data_directory_that_is_a_file_is_refused() {
 fn a_data_directory_that_can_not_be_created_is_refused() {
     // Not even root may create anything there.
     refuses_data_dir(Path::new("/proc/cuckood"), &["can't be used"]);
+}
+
+#[test]
+fn data_of_a_newer_program_is_refused_and_left_alone() {
+    let data = tempfile::tempdir().unwrap();
+    Server::start(data.path(), &[]).stop();
+    let open = || {
+        let columns = DB::list_cf(&Options::default(), data.path()).unwrap();
+        DB::open_cf(&Options::default(), data.path(), columns).unwrap()
+    };
+    let database = open();
+    let mut newer = database.get("data_format").unwrap().unwrap();
+    // The first byte of every value is the version of its format.
+    newer[0] += 1;
+    database.put("data_format", &newer).unwrap();
+    drop(database);
+
+    let refused = refused_start(&mut serve_command(free_port(), data.path(), &[]));
+    assert_refused(&refused, 1, &["newer"]);
+    assert_eq!(open().get("data_format").unwrap().unwrap(), newer);
 }
 
 #[test]
