@@ -27,8 +27,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     ("engine", &["chain", "cuckoo", "store", "page", "metrics"]),
     ("http", &["engine", "chain", "metrics"]),
+    ("check", &["chain", "store", "page"]),
     ("config", &["http", "engine", "chain", "store"]),
-    ("main", &["config", "engine", "http", "metrics", "store"]),
+    (
+        "main",
+        &["check", "config", "engine", "http", "metrics", "store"],
+    ),
     ("lib", &[]),
 ];
 

@@ -19,7 +19,7 @@ const TIGHT: &[&str] = &[
     "--max-log-bytes=1MiB",
     "--max-dirty-bytes=2MiB",
     "--checkpoint-slice-bytes=64KiB",
-    "--cache-bytes=4MiB",
+    "--cache-bytes=8MiB",
 ];
 
 /// A filter of many pages that has room for everything.
@@ -46,7 +46,7 @@ fn acknowledged_items_survive_kill_9_in_the_middle_of_a_load() {
     let data = tempfile::tempdir().unwrap();
     let data_dir = data.path().join("data");
     let mut server = Server::start(&data_dir, TIGHT);
-    server.create_filter(ROOMY, &json!({"capacity": 4_000_000, "expansion": 2}));
+    server.create_filter(ROOMY, &json!({"capacity": 8_000_000, "expansion": 2}));
     server.create_filter(
         GROWING,
         &json!({"capacity": 1_000, "bucket_size": 4, "expansion": 2}),
