@@ -3,74 +3,282 @@
 //! them. The algorithm below knows no metrics: what it did is a fact in its
 //! outcome, which the engine records.
 
+use crate::store::PageStore;
+use prometheus::core::{Collector, Desc};
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry,
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder, proto,
 };
+use std::sync::Arc;
 
-/// The registry and every family in it. One per server, so that tests can run
-/// several servers in a process.
-pub struct Metrics {
-    /// Where all families are registered.
-    pub registry: Registry,
+/// What a family is made from, whatever its kind.
+struct Declaration {
+    name: &'static str,
+    help: &'static str,
+    labels: &'static [&'static str],
+    buckets: &'static [f64],
+}
+
+impl Declaration {
+    fn opts(&self) -> Opts {
+        Opts::new(self.name, self.help.trim())
+    }
+
+    fn histogram_opts(&self) -> HistogramOpts {
+        HistogramOpts::from(self.opts()).buckets(self.buckets.to_vec())
+    }
+}
+
+/// A kind of family that a declaration can be turned into.
+trait Family: Collector + Clone + Sized + 'static {
+    fn declare(declaration: &Declaration) -> prometheus::Result<Self>;
+}
+
+impl Family for IntCounter {
+    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
+        IntCounter::with_opts(declaration.opts())
+    }
+}
+
+impl Family for IntCounterVec {
+    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
+        IntCounterVec::new(declaration.opts(), declaration.labels)
+    }
+}
+
+impl Family for IntGauge {
+    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
+        IntGauge::with_opts(declaration.opts())
+    }
+}
+
+impl Family for IntGaugeVec {
+    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
+        IntGaugeVec::new(declaration.opts(), declaration.labels)
+    }
+}
+
+impl Family for Histogram {
+    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
+        Histogram::with_opts(declaration.histogram_opts())
+    }
+}
+
+impl Family for HistogramVec {
+    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
+        HistogramVec::new(declaration.histogram_opts(), declaration.labels)
+    }
+}
+
+/// Declares the struct and its constructor from one list, so that a field's
+/// doc comment and its help text can't part.
+macro_rules! families {
+    ($(
+        $(#[doc = $help:literal])+
+        $field:ident: $kind:ident = $name:literal, $labels:expr, $buckets:expr;
+    )*) => {
+        /// The registry and every family in it. One per server, so that tests can run
+        /// several servers in a process.
+        pub struct Metrics {
+            /// Where all families are registered.
+            pub registry: Registry,
+            $( $(#[doc = $help])+ pub $field: $kind, )*
+        }
+
+        impl Metrics {
+            /// Registers every family, and the ones of the process (memory, file
+            /// descriptors, processor seconds).
+            ///
+            /// # Errors
+            /// A name is malformed or taken: a mistake in this file.
+            pub fn new() -> Result<Metrics, prometheus::Error> {
+                let registry = Registry::new();
+                registry.register(Box::new(
+                    prometheus::process_collector::ProcessCollector::for_self(),
+                ))?;
+                $(
+                    let $field = <$kind as Family>::declare(&Declaration {
+                        name: $name,
+                        help: concat!($($help),+),
+                        labels: &$labels,
+                        buckets: &$buckets,
+                    })?;
+                    registry.register(Box::new($field.clone()))?;
+                )*
+                let metrics = Metrics { registry, $($field),* };
+                metrics.touch();
+                Ok(metrics)
+            }
+        }
+    };
+}
+
+const SECONDS: [f64; 14] = [
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0,
+];
+const POWERS_OF_FOUR: [f64; 10] = [
+    1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0,
+];
+const PATH_LENGTHS: [f64; 11] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 100.0, 500.0];
+
+families! {
     /// Fingerprints moved to their alternate bucket to make room.
-    pub kick_outs: IntCounter,
+    kick_outs: IntCounter = "cuckood_kick_outs_total", [], [];
     /// Sub-filters appended to a chain that had no room left.
-    pub expansions: IntCounter,
+    expansions: IntCounter = "cuckood_expansions_total", [], [];
     /// Pages looked at, by where they came from (`cache`, `store`).
-    pub page_reads: IntCounterVec,
+    page_reads: IntCounterVec = "cuckood_page_reads_total", ["source"], [];
     /// Items by operation (`add`, `exists`, `count`, `delete`) and outcome.
-    pub items: IntCounterVec,
+    items: IntCounterVec = "cuckood_items_total", ["operation", "outcome"], [];
     /// Commands applied by lanes, by kind and outcome.
-    pub commands: IntCounterVec,
+    commands: IntCounterVec = "cuckood_commands_total", ["kind", "outcome"], [];
     /// Kick-outs per path that made room.
-    pub kick_path_length: Histogram,
+    kick_path_length: Histogram = "cuckood_kick_path_length", [], PATH_LENGTHS;
     /// Distinct pages changed per commit.
-    pub commit_pages_dirtied: Histogram,
+    commit_pages_dirtied: Histogram = "cuckood_commit_pages_dirtied", [], POWERS_OF_FOUR;
     /// Items per commit.
-    pub commit_items: Histogram,
+    commit_items: Histogram = "cuckood_commit_items", [], POWERS_OF_FOUR;
     /// Seconds per commit, the forced write included.
-    pub commit_seconds: Histogram,
+    commit_seconds: Histogram = "cuckood_commit_duration_seconds", [], SECONDS;
     /// Commits of which the store said that they failed.
-    pub commit_failures: IntCounter,
+    commit_failures: IntCounter = "cuckood_commit_failures_total", [], [];
     /// Commands put back because a kick-out needed a page that was not resident.
-    pub commands_put_back: IntCounter,
+    commands_put_back: IntCounter = "cuckood_commands_put_back_total", [], [];
     /// Commands that wait, by lane.
-    pub lane_queue_depth: IntGaugeVec,
+    lane_queue_depth: IntGaugeVec = "cuckood_lane_queue_depth", ["lane"], [];
     /// Filters open.
-    pub open_filters: IntGauge,
+    open_filters: IntGauge = "cuckood_open_filters", [], [];
     /// Bytes of resident pages.
-    pub cache_bytes: IntGauge,
+    cache_bytes: IntGauge = "cuckood_cache_bytes", [], [];
     /// Pages dropped from the cache to make room.
-    pub cache_evictions: IntCounter,
+    cache_evictions: IntCounter = "cuckood_cache_evictions_total", [], [];
     /// Reads repeated because a commit changed their pages meanwhile.
-    pub read_retries: IntCounter,
+    read_retries: IntCounter = "cuckood_read_retries_total", [], [];
     /// Pages that wait for a checkpoint.
-    pub dirty_pages: IntGauge,
+    dirty_pages: IntGauge = "cuckood_dirty_pages", [], [];
     /// Bytes of redo records that wait for a checkpoint.
-    pub log_bytes: IntGauge,
+    log_bytes: IntGauge = "cuckood_log_bytes", [], [];
     /// Bytes of redo records committed.
-    pub log_bytes_written: IntCounter,
+    log_bytes_written: IntCounter = "cuckood_log_written_bytes_total", [], [];
     /// Slices of page images written.
-    pub checkpoint_slices: IntCounter,
+    checkpoint_slices: IntCounter = "cuckood_checkpoint_slices_total", [], [];
     /// Page images written.
-    pub checkpoint_pages: IntCounter,
+    checkpoint_pages: IntCounter = "cuckood_checkpoint_pages_total", [], [];
     /// Slices that the store refused.
-    pub checkpoint_failures: IntCounter,
+    checkpoint_failures: IntCounter = "cuckood_checkpoint_failures_total", [], [];
     /// Times a commit waited for a checkpoint because a bound was reached.
-    pub checkpoint_waits: IntCounter,
+    checkpoint_waits: IntCounter = "cuckood_checkpoint_waits_total", [], [];
     /// HTTP requests by route template, method and status.
-    pub http_requests: IntCounterVec,
+    http_requests: IntCounterVec = "cuckood_http_requests_total", ["route", "method", "status"], [];
     /// Seconds per HTTP request by route template and method.
-    pub http_request_seconds: HistogramVec,
+    http_request_seconds: HistogramVec = "cuckood_http_request_duration_seconds", ["route", "method"], SECONDS;
     /// HTTP requests being worked on.
-    pub http_in_flight: IntGauge,
+    http_in_flight: IntGauge = "cuckood_http_in_flight", [], [];
     /// HTTP requests refused before they were worked on, by reason.
-    pub http_rejected: IntCounterVec,
+    http_rejected: IntCounterVec = "cuckood_http_rejected_total", ["reason"], [];
     /// Bytes of request bodies read.
-    pub http_request_body_bytes: IntCounter,
+    http_request_body_bytes: IntCounter = "cuckood_http_request_body_bytes_total", [], [];
     /// Bytes of response bodies written.
-    pub http_response_body_bytes: IntCounter,
+    http_response_body_bytes: IntCounter = "cuckood_http_response_body_bytes_total", [], [];
     /// Connections open.
-    pub http_connections: IntGauge,
+    http_connections: IntGauge = "cuckood_http_connections", [], [];
+}
+
+impl Metrics {
+    /// Makes the series whose labels are known beforehand, so that a rate over
+    /// them starts from zero and not from the first event.
+    fn touch(&self) {
+        for source in ["cache", "store"] {
+            self.page_reads.with_label_values(&[source]);
+        }
+        for reason in crate::http::REJECTION_REASONS {
+            self.http_rejected.with_label_values(&[reason]);
+        }
+    }
+
+    /// Publishes the store's gauges as `cuckood_store_*`, read anew at each
+    /// [`Metrics::encode`]. A store that has none adds nothing.
+    ///
+    /// # Errors
+    /// A gauge's name is malformed or taken.
+    pub fn register_store(&self, store: Arc<dyn PageStore>) -> Result<(), prometheus::Error> {
+        let mut descs = Vec::new();
+        for (name, help, _) in store.gauges() {
+            descs.extend(store_gauge(name, help)?.desc().into_iter().cloned());
+        }
+        if descs.is_empty() {
+            return Ok(());
+        }
+        self.registry
+            .register(Box::new(StoreGauges { store, descs }))
+    }
+
+    /// Everything in the text format of Prometheus.
+    ///
+    /// # Errors
+    /// A family is inconsistent with itself.
+    pub fn encode(&self) -> Result<Vec<u8>, prometheus::Error> {
+        let mut text = Vec::with_capacity(16 << 10);
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(text)
+    }
+}
+
+/// Asks the store for its gauges whenever the registry is gathered.
+struct StoreGauges {
+    store: Arc<dyn PageStore>,
+    descs: Vec<Desc>,
+}
+
+fn store_gauge(name: &str, help: &str) -> Result<Gauge, prometheus::Error> {
+    Gauge::with_opts(Opts::new(format!("cuckood_store_{name}"), help))
+}
+
+impl Collector for StoreGauges {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descs.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<proto::MetricFamily> {
+        let mut families = Vec::with_capacity(self.descs.len());
+        for (name, help, value) in self.store.gauges() {
+            if let Ok(gauge) = store_gauge(name, help) {
+                gauge.set(value);
+                families.extend(gauge.collect());
+            }
+        }
+        families
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_has_a_help_text_and_counters_end_in_total() {
+        let metrics = Metrics::new().unwrap();
+        metrics
+            .http_requests
+            .with_label_values(&["/livez", "GET", "200"])
+            .inc();
+        for family in metrics.registry.gather() {
+            assert!(!family.help().is_empty(), "{}", family.name());
+            let counts = family.get_field_type() == proto::MetricType::COUNTER;
+            assert_eq!(
+                counts,
+                family.name().ends_with("_total"),
+                "{}",
+                family.name()
+            );
+        }
+    }
+
+    #[test]
+    fn help_texts_are_the_doc_comments() {
+        let text = String::from_utf8(Metrics::new().unwrap().encode().unwrap()).unwrap();
+        assert!(text.contains(
+            "# HELP cuckood_kick_outs_total Fingerprints moved to their alternate bucket to make room.\n"
+        ));
+    }
 }

@@ -139,7 +139,13 @@ pub enum Created {
 /// How items are added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddOptions {
-    /// Why the engine did not do what it was asked.
+    /// What to do with an item that is found already.
+    pub mode: AddMode,
+    /// Parameters of the filter if it is missing; `None`: missing is an error.
+    pub create: Option<FilterRequest>,
+}
+
+/// Why the engine did not do what it was asked.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
     /// There is no filter of this name.

@@ -54,7 +54,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    fn items(&self) -> usize {
+    pub(super) fn items(&self) -> usize {
         match &self.command {
             Command::Items(command) => command.items.len(),
             Command::Create(create) => create.items.len(),

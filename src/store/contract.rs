@@ -69,42 +69,76 @@ pub(super) use contract_tests;
 type Open<'a, S> = &'a mut dyn FnMut() -> S;
 
 fn page(filter: u64, ordinal: u32, page: u32) -> PageId {
-    PageId { filter: FilterId(filter), ordinal: Ordinal(ordinal), page: PageIndex(page) }
+    PageId {
+        filter: FilterId(filter),
+        ordinal: Ordinal(ordinal),
+        page: PageIndex(page),
+    }
 }
 
 fn record(store: &dyn PageStore, sequence: u64, redo: &[u8]) {
-    let commit = Commit { sequence: Sequence(sequence), redo: redo.to_vec(), filters: Vec::new() };
+    let commit = Commit {
+        sequence: Sequence(sequence),
+        redo: redo.to_vec(),
+        filters: Vec::new(),
+    };
     store.commit(&commit).unwrap();
 }
 
 fn change(store: &dyn PageStore, sequence: u64, filters: Vec<FilterChange>) {
-    let commit = Commit { sequence: Sequence(sequence), redo: Vec::new(), filters };
+    let commit = Commit {
+        sequence: Sequence(sequence),
+        redo: Vec::new(),
+        filters,
+    };
     store.commit(&commit).unwrap();
 }
 
 fn create(id: u64, name: &str, meta: &[u8]) -> FilterChange {
-    FilterChange::Create { id: FilterId(id), name: name.to_owned(), meta: meta.to_vec() }
+    FilterChange::Create {
+        id: FilterId(id),
+        name: name.to_owned(),
+        meta: meta.to_vec(),
+    }
 }
 
 fn update(id: u64, meta: &[u8], dropped: &[u32]) -> FilterChange {
     let dropped = dropped.iter().copied().map(Ordinal).collect();
-    FilterChange::Update { id: FilterId(id), meta: meta.to_vec(), dropped }
+    FilterChange::Update {
+        id: FilterId(id),
+        meta: meta.to_vec(),
+        dropped,
+    }
 }
 
 fn remove(id: u64, name: &str) -> FilterChange {
-    FilterChange::Remove { id: FilterId(id), name: name.to_owned() }
+    FilterChange::Remove {
+        id: FilterId(id),
+        name: name.to_owned(),
+    }
 }
 
 fn restore(id: u64, name: &str, meta: &[u8]) -> FilterChange {
-    FilterChange::Restore { id: FilterId(id), name: name.to_owned(), meta: meta.to_vec() }
+    FilterChange::Restore {
+        id: FilterId(id),
+        name: name.to_owned(),
+        meta: meta.to_vec(),
+    }
 }
 
 fn stored(id: u64, name: &str, meta: &[u8]) -> StoredFilter {
-    StoredFilter { id: FilterId(id), name: name.to_owned(), meta: meta.to_vec() }
+    StoredFilter {
+        id: FilterId(id),
+        name: name.to_owned(),
+        meta: meta.to_vec(),
+    }
 }
 
 fn write_pages(store: &dyn PageStore, pages: &[(PageId, &[u8])]) {
-    let images: Vec<_> = pages.iter().map(|(id, image)| (*id, image.to_vec())).collect();
+    let images: Vec<_> = pages
+        .iter()
+        .map(|(id, image)| (*id, image.to_vec()))
+        .collect();
     store.checkpoint(&images, Sequence(0)).unwrap();
 }
 
@@ -132,7 +166,10 @@ fn log(store: &dyn PageStore) -> Vec<(u64, Vec<u8>)> {
 }
 
 fn log_sequences(store: &dyn PageStore) -> Vec<u64> {
-    log(store).into_iter().map(|(sequence, _)| sequence).collect()
+    log(store)
+        .into_iter()
+        .map(|(sequence, _)| sequence)
+        .collect()
 }
 
 fn names(listed: Vec<StoredFilter>) -> Vec<String> {
@@ -150,15 +187,28 @@ pub(super) fn a_commit_is_there_as_a_whole_after_a_restart<S: Subject>(open: Ope
     let commit = Commit {
         sequence: Sequence(7),
         redo: b"slots".to_vec(),
-        filters: vec![create(1, "seen", b"one"), create(2, "sent", b"two"), update(1, b"three", &[4])],
+        filters: vec![
+            create(1, "seen", b"one"),
+            create(2, "sent", b"two"),
+            update(1, b"three", &[4]),
+        ],
     };
     subject.store().commit(&commit).unwrap();
     for _ in 0..2 {
         let store = subject.store();
         assert_eq!(log(store), [(7, b"slots".to_vec())]);
-        assert_eq!(store.filter_by_name("seen").unwrap(), Some(stored(1, "seen", b"three")));
-        assert_eq!(store.filter_by_id(FilterId(2)).unwrap(), Some(stored(2, "sent", b"two")));
-        assert_eq!(store.garbage().unwrap(), [Garbage::SubFilter(FilterId(1), Ordinal(4))]);
+        assert_eq!(
+            store.filter_by_name("seen").unwrap(),
+            Some(stored(1, "seen", b"three"))
+        );
+        assert_eq!(
+            store.filter_by_id(FilterId(2)).unwrap(),
+            Some(stored(2, "sent", b"two"))
+        );
+        assert_eq!(
+            store.garbage().unwrap(),
+            [Garbage::SubFilter(FilterId(1), Ordinal(4))]
+        );
         store.sync().unwrap();
         subject.reopen();
     }
@@ -188,8 +238,9 @@ pub(super) fn records_are_replayed_in_the_order_of_their_sequences<S: Subject>(o
         record(subject.store(), sequence, &sequence.to_le_bytes());
     }
     subject.reopen();
-    let expected: Vec<_> =
-        [1, 2, 256, 300, u64::MAX].map(|sequence| (sequence, sequence.to_le_bytes().to_vec())).into();
+    let expected: Vec<_> = [1, 2, 256, 300, u64::MAX]
+        .map(|sequence| (sequence, sequence.to_le_bytes().to_vec()))
+        .into();
     assert_eq!(log(subject.store()), expected);
 }
 
@@ -212,8 +263,10 @@ pub(super) fn replaying_twice_gives_the_same_bytes<S: Subject>(open: Open<'_, S>
     for sequence in 1..=9u32 {
         let mut redo = RedoBuilder::new();
         redo.filter(FilterId(1), 1);
-        redo.page(Ordinal(0), PageIndex(sequence % 3)).slot(sequence % 5, u64::from(sequence));
-        redo.page(Ordinal(1), PageIndex(0)).slot(9, u64::from(sequence % 2));
+        redo.page(Ordinal(0), PageIndex(sequence % 3))
+            .slot(sequence % 5, u64::from(sequence));
+        redo.page(Ordinal(1), PageIndex(0))
+            .slot(9, u64::from(sequence % 2));
         record(subject.store(), u64::from(sequence), &redo.finish());
     }
     let mut pages = BTreeMap::new();
@@ -222,16 +275,22 @@ pub(super) fn replaying_twice_gives_the_same_bytes<S: Subject>(open: Open<'_, S>
     apply_log(subject.store(), &mut pages);
     assert_eq!(pages, once);
     // As after a crash between the images and the truncation.
-    let images: Vec<_> = once.iter().map(|(id, image)| (*id, image.clone())).collect();
+    let images: Vec<_> = once
+        .iter()
+        .map(|(id, image)| (*id, image.clone()))
+        .collect();
     subject.store().checkpoint(&images, Sequence(0)).unwrap();
     let ids: Vec<_> = once.keys().copied().collect();
-    let mut reread: BTreeMap<_, _> = ids.iter().copied().zip(read(subject.store(), &ids)).map(
-        |(id, image)| {
+    let mut reread: BTreeMap<_, _> = ids
+        .iter()
+        .copied()
+        .zip(read(subject.store(), &ids))
+        .map(|(id, image)| {
             let mut image = image.unwrap();
             image.resize(64, 0);
             (id, image)
-        },
-    ).collect();
+        })
+        .collect();
     apply_log(subject.store(), &mut reread);
     assert_eq!(reread, once);
 }
@@ -243,7 +302,10 @@ pub(super) fn an_error_of_the_visitor_ends_the_replay<S: Subject>(open: Open<'_,
     let mut visited = 0;
     let outcome = subject.store().replay(&mut |sequence, _| {
         visited += 1;
-        Err(StoreError::Corrupt { what: format!("record {}", sequence.0), reason: "no".to_owned() })
+        Err(StoreError::Corrupt {
+            what: format!("record {}", sequence.0),
+            reason: "no".to_owned(),
+        })
     });
     assert_eq!(message(outcome), "record 1 is corrupt: no");
     assert_eq!(visited, 1);
@@ -254,7 +316,10 @@ pub(super) fn a_checkpoint_truncates_the_log_below_its_mark_only<S: Subject>(ope
     for sequence in 1..=6 {
         record(subject.store(), sequence, b"slots");
     }
-    subject.store().checkpoint(&[(page(1, 0, 0), vec![9])], Sequence(4)).unwrap();
+    subject
+        .store()
+        .checkpoint(&[(page(1, 0, 0), vec![9])], Sequence(4))
+        .unwrap();
     assert_eq!(log_sequences(subject.store()), [4, 5, 6]);
     // An older mark brings nothing back and takes nothing away.
     subject.store().checkpoint(&[], Sequence(2)).unwrap();
@@ -296,14 +361,29 @@ pub(super) fn pages_are_read_in_order_and_missing_ones_are_none<S: Subject>(open
     sparse[4000] = 200;
     write_pages(
         subject.store(),
-        &[(page(2, 0, 0), &dense), (page(1, 1, 5), &sparse), (page(1, 0, 256), &[0; 4096])],
+        &[
+            (page(2, 0, 0), &dense),
+            (page(1, 1, 5), &sparse),
+            (page(1, 0, 256), &[0; 4096]),
+        ],
     );
     let ids = [
-        page(1, 0, 0), page(1, 0, 256), page(1, 1, 5), page(1, 1, 6), page(2, 0, 0), page(u64::MAX, 0, 0),
+        page(1, 0, 0),
+        page(1, 0, 256),
+        page(1, 1, 5),
+        page(1, 1, 6),
+        page(2, 0, 0),
+        page(u64::MAX, 0, 0),
     ];
     for _ in 0..2 {
-        let expected =
-            [None, Some(vec![]), Some(sparse[..=4000].to_vec()), None, Some(dense.clone()), None];
+        let expected = [
+            None,
+            Some(vec![]),
+            Some(sparse[..=4000].to_vec()),
+            None,
+            Some(dense.clone()),
+            None,
+        ];
         assert_eq!(read(subject.store(), &ids), expected);
         subject.reopen();
     }
@@ -312,8 +392,10 @@ pub(super) fn pages_are_read_in_order_and_missing_ones_are_none<S: Subject>(open
 
 pub(super) fn more_pages_than_fit_one_batch_are_read_in_order<S: Subject>(open: Open<'_, S>) {
     let subject = open();
-    let images: Vec<_> =
-        (0..9000u32).step_by(2).map(|at| (page(1, 0, at), (at + 1).to_le_bytes().to_vec())).collect();
+    let images: Vec<_> = (0..9000u32)
+        .step_by(2)
+        .map(|at| (page(1, 0, at), (at + 1).to_le_bytes().to_vec()))
+        .collect();
     subject.store().checkpoint(&images, Sequence(0)).unwrap();
     let ids: Vec<_> = (0..9000).map(|at| page(1, 0, at)).collect();
     for (at, image) in (0..9000u32).zip(read(subject.store(), &ids)) {
@@ -341,7 +423,10 @@ pub(super) fn a_page_larger_than_allowed_is_refused_and_nothing_is_kept<S: Subje
     record(subject.store(), 1, b"slots");
     let images = [(page(1, 0, 0), vec![1]), (page(1, 0, 1), vec![1; 4097])];
     assert!(subject.store().checkpoint(&images, Sequence(9)).is_err());
-    assert_eq!(read(subject.store(), &[page(1, 0, 0), page(1, 0, 1)]), [None, None]);
+    assert_eq!(
+        read(subject.store(), &[page(1, 0, 0), page(1, 0, 1)]),
+        [None, None]
+    );
     assert_eq!(log_sequences(subject.store()), [1]);
 }
 
@@ -350,9 +435,19 @@ pub(super) fn a_filter_is_found_by_name_and_by_number<S: Subject>(open: Open<'_,
     let store = subject.store();
     assert_eq!(store.filter_by_name("seen").unwrap(), None);
     assert_eq!(store.filter_by_id(FilterId(1)).unwrap(), None);
-    change(store, 1, vec![create(1, "seen", b""), create(2, "seen.again", b"meta")]);
-    assert_eq!(store.filter_by_name("seen").unwrap(), Some(stored(1, "seen", b"")));
-    assert_eq!(store.filter_by_id(FilterId(2)).unwrap(), Some(stored(2, "seen.again", b"meta")));
+    change(
+        store,
+        1,
+        vec![create(1, "seen", b""), create(2, "seen.again", b"meta")],
+    );
+    assert_eq!(
+        store.filter_by_name("seen").unwrap(),
+        Some(stored(1, "seen", b""))
+    );
+    assert_eq!(
+        store.filter_by_id(FilterId(2)).unwrap(),
+        Some(stored(2, "seen.again", b"meta"))
+    );
     assert_eq!(store.filter_by_name("see").unwrap(), None);
     assert_eq!(store.filter_by_name("").unwrap(), None);
     assert_eq!(store.filter_by_id(FilterId(3)).unwrap(), None);
@@ -370,10 +465,17 @@ pub(super) fn an_update_keeps_name_and_number<S: Subject>(open: Open<'_, S>) {
 pub(super) fn changes_of_one_commit_are_applied_in_order<S: Subject>(open: Open<'_, S>) {
     let subject = open();
     let store = subject.store();
-    let changes =
-        vec![create(1, "seen", b"a"), update(1, b"b", &[]), remove(1, "seen"), create(2, "seen", b"c")];
+    let changes = vec![
+        create(1, "seen", b"a"),
+        update(1, b"b", &[]),
+        remove(1, "seen"),
+        create(2, "seen", b"c"),
+    ];
     change(store, 1, changes);
-    assert_eq!(store.filter_by_name("seen").unwrap(), Some(stored(2, "seen", b"c")));
+    assert_eq!(
+        store.filter_by_name("seen").unwrap(),
+        Some(stored(2, "seen", b"c"))
+    );
     assert_eq!(store.filter_by_id(FilterId(1)).unwrap(), None);
     assert_eq!(store.garbage().unwrap(), [Garbage::Filter(FilterId(1))]);
 }
@@ -384,28 +486,50 @@ pub(super) fn a_name_is_free_after_removal_and_never_shows_old_pages<S: Subject>
     let mut subject = open();
     let old = [page(1, 0, 0), page(1, 0, 1), page(1, 7, 0)];
     change(subject.store(), 1, vec![create(1, "seen", b"old")]);
-    write_pages(subject.store(), &[(old[0], &[1]), (old[1], &[2]), (old[2], &[3])]);
+    write_pages(
+        subject.store(),
+        &[(old[0], &[1]), (old[1], &[2]), (old[2], &[3])],
+    );
     change(subject.store(), 2, vec![remove(1, "seen")]);
     assert_eq!(subject.store().filter_by_name("seen").unwrap(), None);
     change(subject.store(), 3, vec![create(2, "seen", b"new")]);
     write_pages(subject.store(), &[(page(2, 0, 0), &[9])]);
     subject.reopen();
-    assert_eq!(subject.store().garbage().unwrap(), [Garbage::Filter(FilterId(1))]);
-    subject.store().reclaim(Garbage::Filter(FilterId(1))).unwrap();
+    assert_eq!(
+        subject.store().garbage().unwrap(),
+        [Garbage::Filter(FilterId(1))]
+    );
+    subject
+        .store()
+        .reclaim(Garbage::Filter(FilterId(1)))
+        .unwrap();
     for _ in 0..2 {
         let store = subject.store();
         assert!(store.garbage().unwrap().is_empty());
         assert_eq!(read(store, &old), [None, None, None]);
         assert_eq!(read(store, &[page(2, 0, 0)]), [Some(vec![9])]);
-        assert_eq!(store.filter_by_name("seen").unwrap(), Some(stored(2, "seen", b"new")));
+        assert_eq!(
+            store.filter_by_name("seen").unwrap(),
+            Some(stored(2, "seen", b"new"))
+        );
         subject.reopen();
     }
 }
 
 pub(super) fn dropped_sub_filters_are_reclaimed_alone<S: Subject>(open: Open<'_, S>) {
     let mut subject = open();
-    change(subject.store(), 1, vec![create(1, "seen", b"three"), create(2, "sent", b"")]);
-    let pages = [page(1, 0, 9), page(1, 1, 0), page(1, 1, u32::MAX), page(1, 2, 0), page(2, 1, 0)];
+    change(
+        subject.store(),
+        1,
+        vec![create(1, "seen", b"three"), create(2, "sent", b"")],
+    );
+    let pages = [
+        page(1, 0, 9),
+        page(1, 1, 0),
+        page(1, 1, u32::MAX),
+        page(1, 2, 0),
+        page(2, 1, 0),
+    ];
     write_pages(subject.store(), &pages.map(|id| (id, &[1u8] as &[u8])));
     change(subject.store(), 2, vec![update(1, b"one", &[2, 1])]);
     let first = Garbage::SubFilter(FilterId(1), Ordinal(1));
@@ -415,11 +539,17 @@ pub(super) fn dropped_sub_filters_are_reclaimed_alone<S: Subject>(open: Open<'_,
     subject.store().reclaim(first).unwrap();
     assert_eq!(subject.store().garbage().unwrap(), [second]);
     let there = || Some(vec![1]);
-    assert_eq!(read(subject.store(), &pages), [there(), None, None, there(), there()]);
+    assert_eq!(
+        read(subject.store(), &pages),
+        [there(), None, None, there(), there()]
+    );
     // Reclaiming what is gone is nothing.
     subject.store().reclaim(first).unwrap();
     subject.store().reclaim(second).unwrap();
-    assert_eq!(read(subject.store(), &pages), [there(), None, None, None, there()]);
+    assert_eq!(
+        read(subject.store(), &pages),
+        [there(), None, None, None, there()]
+    );
 }
 
 pub(super) fn many_pages_are_reclaimed_like_few<S: Subject>(open: Open<'_, S>) {
@@ -432,13 +562,22 @@ pub(super) fn many_pages_are_reclaimed_like_few<S: Subject>(open: Open<'_, S>) {
         subject.store().checkpoint(&images, Sequence(0)).unwrap();
         change(subject.store(), 1, vec![create(5, "seen", b"")]);
         change(subject.store(), 2, vec![remove(5, "seen")]);
-        subject.store().reclaim(Garbage::Filter(FilterId(5))).unwrap();
+        subject
+            .store()
+            .reclaim(Garbage::Filter(FilterId(5)))
+            .unwrap();
         subject.reopen();
         assert!(subject.store().garbage().unwrap().is_empty());
         let mut sorted = ids.clone();
         sorted.sort_unstable();
-        assert!(read(subject.store(), &sorted).iter().all(Option::is_none), "{count} pages");
-        assert_eq!(read(subject.store(), &neighbours), [Some(vec![2]), Some(vec![2])]);
+        assert!(
+            read(subject.store(), &sorted).iter().all(Option::is_none),
+            "{count} pages"
+        );
+        assert_eq!(
+            read(subject.store(), &neighbours),
+            [Some(vec![2]), Some(vec![2])]
+        );
     }
 }
 
@@ -450,8 +589,14 @@ pub(super) fn restore_undoes_a_removal<S: Subject>(open: Open<'_, S>) {
     change(subject.store(), 2, vec![restore(1, "seen", b"meta")]);
     for _ in 0..2 {
         let store = subject.store();
-        assert_eq!(store.filter_by_name("seen").unwrap(), Some(stored(1, "seen", b"meta")));
-        assert_eq!(store.filter_by_id(FilterId(1)).unwrap(), Some(stored(1, "seen", b"meta")));
+        assert_eq!(
+            store.filter_by_name("seen").unwrap(),
+            Some(stored(1, "seen", b"meta"))
+        );
+        assert_eq!(
+            store.filter_by_id(FilterId(1)).unwrap(),
+            Some(stored(1, "seen", b"meta"))
+        );
         assert!(store.garbage().unwrap().is_empty());
         assert_eq!(read(store, &[page(1, 0, 0)]), [Some(vec![1])]);
         subject.reopen();
@@ -461,23 +606,42 @@ pub(super) fn restore_undoes_a_removal<S: Subject>(open: Open<'_, S>) {
 pub(super) fn restore_undoes_an_update_that_dropped_sub_filters<S: Subject>(open: Open<'_, S>) {
     let mut subject = open();
     change(subject.store(), 1, vec![create(1, "seen", b"long")]);
-    change(subject.store(), 2, vec![update(1, b"short", &[1, 2, u32::MAX])]);
+    change(
+        subject.store(),
+        2,
+        vec![update(1, b"short", &[1, 2, u32::MAX])],
+    );
     change(subject.store(), 2, vec![restore(1, "seen", b"long")]);
     // What is dropped after it counts again.
     change(subject.store(), 3, vec![update(1, b"other", &[2])]);
     subject.reopen();
     let store = subject.store();
-    assert_eq!(store.filter_by_name("seen").unwrap(), Some(stored(1, "seen", b"other")));
-    assert_eq!(store.garbage().unwrap(), [Garbage::SubFilter(FilterId(1), Ordinal(2))]);
+    assert_eq!(
+        store.filter_by_name("seen").unwrap(),
+        Some(stored(1, "seen", b"other"))
+    );
+    assert_eq!(
+        store.garbage().unwrap(),
+        [Garbage::SubFilter(FilterId(1), Ordinal(2))]
+    );
 }
 
 pub(super) fn restore_leaves_the_garbage_of_other_filters<S: Subject>(open: Open<'_, S>) {
     let subject = open();
     let created = [1, 2, 3].map(|id| create(id, &format!("f{id}"), b""));
     change(subject.store(), 1, created.to_vec());
-    change(subject.store(), 2, vec![update(1, b"", &[u32::MAX]), remove(2, "f2"), update(3, b"", &[0])]);
+    change(
+        subject.store(),
+        2,
+        vec![
+            update(1, b"", &[u32::MAX]),
+            remove(2, "f2"),
+            update(3, b"", &[0]),
+        ],
+    );
     change(subject.store(), 3, vec![restore(2, "f2", b"")]);
-    let expected = [(1, u32::MAX), (3, 0)].map(|(id, at)| Garbage::SubFilter(FilterId(id), Ordinal(at)));
+    let expected =
+        [(1, u32::MAX), (3, 0)].map(|(id, at)| Garbage::SubFilter(FilterId(id), Ordinal(at)));
     assert_eq!(subject.store().garbage().unwrap(), expected);
 }
 
@@ -492,7 +656,11 @@ pub(super) fn a_repeated_commit_changes_nothing<S: Subject>(open: Open<'_, S>) {
     };
     store.commit(&commit).unwrap();
     let state = |store: &dyn PageStore| {
-        (log(store), store.list_filters("", None, 9).unwrap(), store.garbage().unwrap())
+        (
+            log(store),
+            store.list_filters("", None, 9).unwrap(),
+            store.garbage().unwrap(),
+        )
     };
     let once = state(store);
     store.commit(&commit).unwrap();
@@ -511,9 +679,18 @@ pub(super) fn filter_numbers_are_never_handed_out_twice<S: Subject>(open: Open<'
     let reserved: Vec<u64> = std::thread::scope(|scope| {
         let store = subject.store();
         let threads: Vec<_> = (0..4)
-            .map(|_| scope.spawn(|| (0..20).map(|_| store.reserve_filter_ids(2).unwrap().0).collect()))
+            .map(|_| {
+                scope.spawn(|| {
+                    (0..20)
+                        .map(|_| store.reserve_filter_ids(2).unwrap().0)
+                        .collect()
+                })
+            })
             .collect();
-        threads.into_iter().flat_map(|thread| -> Vec<u64> { thread.join().unwrap() }).collect()
+        threads
+            .into_iter()
+            .flat_map(|thread| -> Vec<u64> { thread.join().unwrap() })
+            .collect()
     });
     let mut distinct = reserved.clone();
     distinct.sort_unstable();
@@ -558,11 +735,16 @@ pub(super) fn a_damaged_page_is_an_error_that_names_it<S: Subject>(open: Open<'_
         write_pages(subject.store(), &[(good, &[5]), (bad, &[6, 7, 8])]);
         subject.damage(&StoredValue::Page(bad), byte);
         let mut seen = Vec::new();
-        let outcome = subject.store().read_pages(&[good, bad], &mut |index, page| {
-            seen.push((index, page.map(<[u8]>::to_vec)));
-        });
+        let outcome = subject
+            .store()
+            .read_pages(&[good, bad], &mut |index, page| {
+                seen.push((index, page.map(<[u8]>::to_vec)));
+            });
         let message = message(outcome);
-        assert!(message.starts_with("filter 3 sub-filter 1 page 2 is corrupt"), "{message}");
+        assert!(
+            message.starts_with("filter 3 sub-filter 1 page 2 is corrupt"),
+            "{message}"
+        );
         assert_eq!(seen, [(0, Some(vec![5]))]);
     }
 }
@@ -583,19 +765,29 @@ pub(super) fn a_damaged_record_is_an_error_that_names_it<S: Subject>(open: Open<
 
 pub(super) fn a_damaged_filter_is_an_error_that_names_it<S: Subject>(open: Open<'_, S>) {
     let damages = [
-        (StoredValue::FilterNumber("seen".to_owned()), "filter \"seen\""),
+        (
+            StoredValue::FilterNumber("seen".to_owned()),
+            "filter \"seen\"",
+        ),
         (StoredValue::FilterName(FilterId(1)), "filter 1"),
         (StoredValue::FilterMeta(FilterId(1)), "filter 1"),
     ];
     for (value, named) in damages {
         let mut subject = open();
-        change(subject.store(), 1, vec![create(1, "seen", b"meta"), create(2, "sent", b"")]);
+        change(
+            subject.store(),
+            1,
+            vec![create(1, "seen", b"meta"), create(2, "sent", b"")],
+        );
         subject.damage(&value, 8);
         let message = message(subject.store().filter_by_name("seen"));
         assert!(message.contains(named), "{message}");
         assert!(subject.store().list_filters("", None, 9).is_err());
         // The others are not affected.
-        assert_eq!(subject.store().filter_by_name("sent").unwrap(), Some(stored(2, "sent", b"")));
+        assert_eq!(
+            subject.store().filter_by_name("sent").unwrap(),
+            Some(stored(2, "sent", b""))
+        );
     }
 }
 
@@ -603,7 +795,9 @@ pub(super) fn the_estimate_grows_with_the_pages<S: Subject>(open: Open<'_, S>) {
     let subject = open();
     let size = || subject.store().approximate_page_bytes(FilterId(1)).unwrap();
     assert_eq!(size(), 0);
-    let images: Vec<_> = (0..100).map(|at| (page(1, 0, at), vec![at as u8 + 1; 4096])).collect();
+    let images: Vec<_> = (0..100)
+        .map(|at| (page(1, 0, at), vec![at as u8 + 1; 4096]))
+        .collect();
     subject.store().checkpoint(&images, Sequence(0)).unwrap();
     let full = size();
     assert!((400_000..1_000_000).contains(&full), "{full}");
@@ -613,26 +807,45 @@ pub(super) fn the_estimate_grows_with_the_pages<S: Subject>(open: Open<'_, S>) {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Commit { sequence: u64, redo: Vec<u8> },
-    Checkpoint { pages: Vec<(u32, u8)>, truncate_before: u64 },
+    Commit {
+        sequence: u64,
+        redo: Vec<u8>,
+    },
+    Checkpoint {
+        pages: Vec<(u32, u8)>,
+        truncate_before: u64,
+    },
     Reopen,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let commit = (1..20u64, proptest::collection::vec(any::<u8>(), 0..4))
         .prop_map(|(sequence, redo)| Step::Commit { sequence, redo });
-    let checkpoint = (proptest::collection::vec((0..6u32, any::<u8>()), 0..4), 0..22u64)
-        .prop_map(|(pages, truncate_before)| Step::Checkpoint { pages, truncate_before });
+    let checkpoint = (
+        proptest::collection::vec((0..6u32, any::<u8>()), 0..4),
+        0..22u64,
+    )
+        .prop_map(|(pages, truncate_before)| Step::Checkpoint {
+            pages,
+            truncate_before,
+        });
     prop_oneof![5 => commit, 3 => checkpoint, 1 => Just(Step::Reopen)]
 }
 
 /// Log and pages against two maps, in any order of writes, with restarts.
 pub(super) fn any_history_reads_like_a_map<S: Subject>(open: Open<'_, S>) {
-    let config = Config { cases: 12, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: 12,
+        failure_persistence: None,
+        ..Config::default()
+    };
     // The same histories on every run.
-    let mut runner = TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(
-        proptest::test_runner::RngAlgorithm::ChaCha,
-    ));
+    let mut runner = TestRunner::new_with_rng(
+        config,
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
+    );
     let subjects = std::cell::RefCell::new(open);
     let histories = proptest::collection::vec(step(), 1..40);
     let outcome = runner.run(&histories, |history| {
@@ -647,20 +860,35 @@ pub(super) fn any_history_reads_like_a_map<S: Subject>(open: Open<'_, S>) {
                         false => expected_log.insert(sequence, redo),
                     };
                 }
-                Step::Checkpoint { pages, truncate_before } => {
-                    let images: Vec<_> =
-                        pages.iter().map(|&(at, byte)| (page(1, 0, at), vec![byte])).collect();
-                    subject.store().checkpoint(&images, Sequence(truncate_before)).unwrap();
+                Step::Checkpoint {
+                    pages,
+                    truncate_before,
+                } => {
+                    let images: Vec<_> = pages
+                        .iter()
+                        .map(|&(at, byte)| (page(1, 0, at), vec![byte]))
+                        .collect();
+                    subject
+                        .store()
+                        .checkpoint(&images, Sequence(truncate_before))
+                        .unwrap();
                     expected_pages.extend(pages);
                     expected_log.retain(|&sequence, _| sequence >= truncate_before);
                 }
                 Step::Reopen => subject.reopen(),
             }
-            prop_assert_eq!(log(subject.store()), expected_log.clone().into_iter().collect::<Vec<_>>());
+            prop_assert_eq!(
+                log(subject.store()),
+                expected_log.clone().into_iter().collect::<Vec<_>>()
+            );
         }
         let ids: Vec<_> = (0..6).map(|at| page(1, 0, at)).collect();
         let expected: Vec<_> = (0..6)
-            .map(|at| expected_pages.get(&at).map(|&byte| if byte == 0 { vec![] } else { vec![byte] }))
+            .map(|at| {
+                expected_pages
+                    .get(&at)
+                    .map(|&byte| if byte == 0 { vec![] } else { vec![byte] })
+            })
             .collect();
         prop_assert_eq!(read(subject.store(), &ids), expected);
         Ok(())

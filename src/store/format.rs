@@ -1,7 +1,7 @@
 //! Every key and every value, byte by byte; `docs/format.md` tabulates them.
 //!
 //! Keys are big-endian, so that their byte order is the order of the numbers.
-//! Every value is an [`envelope`](seal): version, kind, checksum, payload. The
+//! Every value is an envelope: version, kind, checksum, payload. The
 //! checksum covers the key too, so a value that turns up under another key is
 //! noticed. Both stores keep exactly these bytes.
 
@@ -138,7 +138,10 @@ impl KeyRange {
         let mut to = prefix.to_vec();
         // One byte more than any key has sorts behind all of them.
         to.resize(longest + 1, 0xff);
-        KeyRange { from: prefix.to_vec(), to }
+        KeyRange {
+            from: prefix.to_vec(),
+            to,
+        }
     }
 }
 
@@ -147,9 +150,8 @@ const SUB_FILTER_BYTES: usize = 12;
 const FILTER_ID_BYTES: usize = 8;
 
 pub(super) fn page_key(id: PageId) -> [u8; PAGE_KEY_BYTES] {
-    let number = u128::from(id.filter.0) << 64
-        | u128::from(id.ordinal.0) << 32
-        | u128::from(id.page.0);
+    let number =
+        u128::from(id.filter.0) << 64 | u128::from(id.ordinal.0) << 32 | u128::from(id.page.0);
     number.to_be_bytes()
 }
 
@@ -178,7 +180,10 @@ pub(super) fn log_sequence(key: &[u8]) -> Result<Sequence, StoreError> {
 
 /// The records below `before`, from `lowest` on.
 pub(super) fn log_below(lowest: Sequence, before: Sequence) -> KeyRange {
-    KeyRange { from: log_key(lowest).to_vec(), to: log_key(before).to_vec() }
+    KeyRange {
+        from: log_key(lowest).to_vec(),
+        to: log_key(before).to_vec(),
+    }
 }
 
 pub(super) fn filter_name_key(id: FilterId) -> [u8; 9] {
@@ -214,7 +219,9 @@ pub(super) fn read_reclaim(key: &[u8], value: &[u8]) -> Result<Garbage, StoreErr
             Garbage::SubFilter(id, Ordinal(u32::from_be_bytes(ordinal)))
         }
     };
-    open(Kind::Reclaim, key, value, || format!("the entry of filter {id} in the reclaim list"))?;
+    open(Kind::Reclaim, key, value, || {
+        format!("the entry of filter {id} in the reclaim list")
+    })?;
     Ok(garbage)
 }
 
@@ -233,7 +240,10 @@ pub(super) fn seal_page(id: PageId, page: &[u8]) -> Result<Vec<u8>, StoreError> 
     if page.len() > MAX_PAGE_BYTES {
         return Err(StoreError::Io {
             doing: "writing a page image",
-            reason: format!("{id} has {} bytes, at most {MAX_PAGE_BYTES} are allowed", page.len()),
+            reason: format!(
+                "{id} has {} bytes, at most {MAX_PAGE_BYTES} are allowed",
+                page.len()
+            ),
         });
     }
     Ok(seal(Kind::Page, &page_key(id), &encode_page(page)))
@@ -251,7 +261,10 @@ pub(super) fn open_page<'a>(
 }
 
 fn encode_page(page: &[u8]) -> Vec<u8> {
-    let used = page.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let used = page
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
     let (used, _) = page.split_at(used);
 
     let mut packed = vec![PACKED];
@@ -311,7 +324,9 @@ pub(super) fn seal_redo(sequence: Sequence, redo: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn open_redo(sequence: Sequence, value: &[u8]) -> Result<&[u8], StoreError> {
-    open(Kind::Redo, &log_key(sequence), value, || format!("redo record {}", sequence.0))
+    open(Kind::Redo, &log_key(sequence), value, || {
+        format!("redo record {}", sequence.0)
+    })
 }
 
 pub(super) fn seal_filter_number(name: &str, id: FilterId) -> Vec<u8> {
@@ -321,7 +336,9 @@ pub(super) fn seal_filter_number(name: &str, id: FilterId) -> Vec<u8> {
 pub(super) fn open_filter_number(name: &[u8], value: &[u8]) -> Result<FilterId, StoreError> {
     let what = || format!("the number of filter {:?}", String::from_utf8_lossy(name));
     let payload = open(Kind::FilterNumber, name, value, what)?;
-    number(payload).map(FilterId).ok_or_else(|| corrupt(what(), "it is no number"))
+    number(payload)
+        .map(FilterId)
+        .ok_or_else(|| corrupt(what(), "it is no number"))
 }
 
 pub(super) fn seal_filter_name(id: FilterId, name: &str) -> Vec<u8> {
@@ -353,7 +370,10 @@ pub(super) fn stored_filter(
             meta: open_filter_meta(id, meta)?.to_vec(),
         })),
         (None, None) => Ok(None),
-        _ => Err(corrupt(format!("filter {id}"), "only one of its name and description is there")),
+        _ => Err(corrupt(
+            format!("filter {id}"),
+            "only one of its name and description is there",
+        )),
     }
 }
 
@@ -363,9 +383,12 @@ pub(super) fn named(
     id: FilterId,
     found: Option<StoredFilter>,
 ) -> Result<StoredFilter, StoreError> {
-    found
-        .filter(|filter| filter.name == name)
-        .ok_or_else(|| corrupt(format!("filter {name:?}"), &format!("filter {id} has not its name")))
+    found.filter(|filter| filter.name == name).ok_or_else(|| {
+        corrupt(
+            format!("filter {name:?}"),
+            &format!("filter {id} has not its name"),
+        )
+    })
 }
 
 pub(super) fn seal_filter_meta(id: FilterId, meta: &[u8]) -> Vec<u8> {
@@ -392,26 +415,40 @@ pub(super) fn check_data_version(value: &[u8]) -> Result<(), StoreError> {
     match found {
         0 => Err(corrupt(what(), "its version is 0")),
         1..=DATA_VERSION => Ok(()),
-        _ => Err(StoreError::NewerFormat { what: what(), found, supported: DATA_VERSION }),
+        _ => Err(StoreError::NewerFormat {
+            what: what(),
+            found,
+            supported: DATA_VERSION,
+        }),
     }
 }
 
 pub(super) fn seal_next_filter_id(next: FilterId) -> Vec<u8> {
-    seal(Kind::NextFilterId, NEXT_FILTER_ID_KEY, &next.0.to_le_bytes())
+    seal(
+        Kind::NextFilterId,
+        NEXT_FILTER_ID_KEY,
+        &next.0.to_le_bytes(),
+    )
 }
 
 pub(super) fn open_next_filter_id(value: &[u8]) -> Result<FilterId, StoreError> {
     let what = || "the next filter number".to_owned();
     let payload = open(Kind::NextFilterId, NEXT_FILTER_ID_KEY, value, what)?;
-    number(payload).map(FilterId).ok_or_else(|| corrupt(what(), "it is no number"))
+    number(payload)
+        .map(FilterId)
+        .ok_or_else(|| corrupt(what(), "it is no number"))
 }
 
 /// The number after `count` more were handed out from `first` on.
 pub(super) fn filter_id_after(first: FilterId, count: u64) -> Result<FilterId, StoreError> {
-    first.0.checked_add(count).map(FilterId).ok_or_else(|| StoreError::Io {
-        doing: "reserving filter numbers",
-        reason: "there are no more".to_owned(),
-    })
+    first
+        .0
+        .checked_add(count)
+        .map(FilterId)
+        .ok_or_else(|| StoreError::Io {
+            doing: "reserving filter numbers",
+            reason: "there are no more".to_owned(),
+        })
 }
 
 fn text(bytes: &[u8]) -> Option<String> {
@@ -473,11 +510,16 @@ fn checksum(version: u8, kind: u8, key: &[u8], payload: &[u8]) -> u32 {
     let head = [version, kind];
     let length = (key.len() as u64).to_le_bytes();
     let parts: [&[u8]; 4] = [&head, &length, key, payload];
-    parts.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, part))
+    parts
+        .iter()
+        .fold(0, |crc, part| crc32c::crc32c_append(crc, part))
 }
 
 fn corrupt(what: String, reason: &str) -> StoreError {
-    StoreError::Corrupt { what, reason: reason.to_owned() }
+    StoreError::Corrupt {
+        what,
+        reason: reason.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -493,17 +535,27 @@ mod tests {
     use proptest::prelude::*;
 
     fn page(filter: u64, ordinal: u32, page: u32) -> PageId {
-        PageId { filter: FilterId(filter), ordinal: Ordinal(ordinal), page: PageIndex(page) }
+        PageId {
+            filter: FilterId(filter),
+            ordinal: Ordinal(ordinal),
+            page: PageIndex(page),
+        }
     }
 
     fn trimmed(page: &[u8]) -> &[u8] {
-        let used = page.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let used = page
+            .iter()
+            .rposition(|&byte| byte != 0)
+            .map_or(0, |last| last + 1);
         &page[..used]
     }
 
     fn sparse_or_dense_page() -> impl Strategy<Value = Vec<u8>> {
         let rare = prop_oneof![20 => Just(0u8), 1 => any::<u8>()];
-        prop_oneof![vec(any::<u8>(), 0..=MAX_PAGE_BYTES), vec(rare, 0..=MAX_PAGE_BYTES)]
+        prop_oneof![
+            vec(any::<u8>(), 0..=MAX_PAGE_BYTES),
+            vec(rare, 0..=MAX_PAGE_BYTES)
+        ]
     }
 
     proptest! {
@@ -538,7 +590,8 @@ mod tests {
             let at = at.index(value.len());
             value[at] ^= flip;
             let error = open_page(id, &value, &mut Vec::new()).unwrap_err();
-            prop_assert!(matches!(error, StoreError::Corrupt { .. }));
+            let corrupt = matches!(error, StoreError::Corrupt { .. });
+            prop_assert!(corrupt, "{}", error);
             prop_assert!(error.to_string().contains("filter 7 sub-filter 0 page 9"));
         }
 
@@ -558,7 +611,10 @@ mod tests {
         assert_eq!(log_key(Sequence(258)), [0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(filter_name_key(FilterId(5)), [0, 0, 0, 0, 0, 0, 0, 5, 0]);
         assert_eq!(filter_meta_key(FilterId(5)), [0, 0, 0, 0, 0, 0, 0, 5, 1]);
-        assert_eq!(reclaim_key(Garbage::Filter(FilterId(9))), [0, 0, 0, 0, 0, 0, 0, 9]);
+        assert_eq!(
+            reclaim_key(Garbage::Filter(FilterId(9))),
+            [0, 0, 0, 0, 0, 0, 0, 9]
+        );
         assert_eq!(
             reclaim_key(Garbage::SubFilter(FilterId(9), Ordinal(1))),
             [0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1]
@@ -586,7 +642,10 @@ mod tests {
     #[test]
     fn a_page_that_is_too_large_is_not_written() {
         let error = seal_page(page(1, 0, 4), &[1; MAX_PAGE_BYTES + 1]).unwrap_err();
-        assert!(error.to_string().contains("filter 1 sub-filter 0 page 4"), "{error}");
+        assert!(
+            error.to_string().contains("filter 1 sub-filter 0 page 4"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -604,15 +663,31 @@ mod tests {
         let key = log_key(Sequence(4));
         let value = seal_as(VALUE_VERSION + 1, Kind::Redo, &key, b"later");
         let error = open_redo(Sequence(4), &value).unwrap_err();
-        assert!(matches!(error, StoreError::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                StoreError::NewerFormat {
+                    found: 2,
+                    supported: 1,
+                    ..
+                }
+            ),
+            "{error}"
+        );
         let oldest = seal_as(0, Kind::Redo, &key, b"never written");
-        assert!(matches!(open_redo(Sequence(4), &oldest), Err(StoreError::Corrupt { .. })));
+        assert!(matches!(
+            open_redo(Sequence(4), &oldest),
+            Err(StoreError::Corrupt { .. })
+        ));
     }
 
     #[test]
     fn a_value_of_another_kind_is_corrupt() {
         let value = seal_as(VALUE_VERSION, Kind::Page, &log_key(Sequence(4)), b"page");
-        assert!(matches!(open_redo(Sequence(4), &value), Err(StoreError::Corrupt { .. })));
+        assert!(matches!(
+            open_redo(Sequence(4), &value),
+            Err(StoreError::Corrupt { .. })
+        ));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use super::format::{self, Column, KeyRange, StoredValue};
 use super::writes::{self, WriteSink};
-use super::{Commit, Garbage, PageStore, StoreError, StoredFilter};
+use super::{Commit, EachRecord, Garbage, PageStore, StoreError, StoredFilter};
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -31,14 +31,19 @@ impl MemoryStore {
     /// A copy that shares nothing with this one: what a crash right now would
     /// leave behind.
     pub fn fork(&self) -> MemoryStore {
-        MemoryStore { cells: Arc::new(RwLock::new(self.cells.read().clone())) }
+        MemoryStore {
+            cells: Arc::new(RwLock::new(self.cells.read().clone())),
+        }
     }
 
     /// Inverts the bits of one byte of a stored value, envelope included, as a
     /// bad disk might. `false` if there is no such value or byte.
     pub fn damage(&self, value: &StoredValue, byte: usize) -> bool {
         let mut cells = self.cells.write();
-        let Some(byte) = cells.get_mut(&value.place()).and_then(|value| value.get_mut(byte)) else {
+        let Some(byte) = cells
+            .get_mut(&value.place())
+            .and_then(|value| value.get_mut(byte))
+        else {
             return false;
         };
         *byte = !*byte;
@@ -98,8 +103,9 @@ impl WriteSink for Cells {
     }
 
     fn delete_range(&mut self, column: Column, keys: &KeyRange) {
-        let gone: Vec<Vec<u8>> =
-            in_range(self, column, keys).map(|(key, _)| key.to_vec()).collect();
+        let gone: Vec<Vec<u8>> = in_range(self, column, keys)
+            .map(|(key, _)| key.to_vec())
+            .collect();
         for key in gone {
             self.remove(&(column, key));
         }
@@ -148,10 +154,7 @@ impl PageStore for MemoryStore {
         Ok(())
     }
 
-    fn replay(
-        &self,
-        each: &mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError> {
         let records: Vec<(Vec<u8>, Vec<u8>)> = in_column(&self.cells.read(), Column::Log)
             .map(|(key, value)| (key.to_vec(), value.to_vec()))
             .collect();
@@ -164,7 +167,9 @@ impl PageStore for MemoryStore {
 
     fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
         let cells = self.cells.read();
-        let Some(value) = value(&cells, Column::Names, name.as_bytes()) else { return Ok(None) };
+        let Some(value) = value(&cells, Column::Names, name.as_bytes()) else {
+            return Ok(None);
+        };
         let id = format::open_filter_number(name.as_bytes(), value)?;
         format::named(name, id, filter(&cells, id)?).map(Some)
     }
@@ -201,7 +206,11 @@ impl PageStore for MemoryStore {
             None => format::FIRST_FILTER_ID,
         };
         let next = format::filter_id_after(first, count)?;
-        cells.put(Column::Info, format::NEXT_FILTER_ID_KEY, format::seal_next_filter_id(next));
+        cells.put(
+            Column::Info,
+            format::NEXT_FILTER_ID_KEY,
+            format::seal_next_filter_id(next),
+        );
         Ok(first)
     }
 
@@ -254,14 +263,21 @@ mod tests {
         }
 
         fn damage(&mut self, value: &StoredValue, byte: usize) {
-            assert!(MemoryStore::damage(self, value, byte), "there is no byte {byte} of {value:?}");
+            assert!(
+                MemoryStore::damage(self, value, byte),
+                "there is no byte {byte} of {value:?}"
+            );
         }
     }
 
     contract::contract_tests!(MemoryStore::new());
 
     fn store_with_a_page() -> (MemoryStore, PageId) {
-        let id = PageId { filter: FilterId(1), ordinal: Ordinal(0), page: PageIndex(0) };
+        let id = PageId {
+            filter: FilterId(1),
+            ordinal: Ordinal(0),
+            page: PageIndex(0),
+        };
         let store = MemoryStore::new();
         store.checkpoint(&[(id, vec![1])], Sequence(0)).unwrap();
         (store, id)
@@ -269,7 +285,9 @@ mod tests {
 
     fn first_byte(store: &MemoryStore, id: PageId) -> u8 {
         let mut first = None;
-        store.read_pages(&[id], &mut |_, page| first = Some(page.unwrap()[0])).unwrap();
+        store
+            .read_pages(&[id], &mut |_, page| first = Some(page.unwrap()[0]))
+            .unwrap();
         first.unwrap()
     }
 
@@ -285,8 +303,14 @@ mod tests {
     #[test]
     fn a_refused_checkpoint_keeps_nothing_of_it() {
         let (store, id) = store_with_a_page();
-        let too_large = PageId { page: PageIndex(1), ..id };
-        let images = [(id, vec![3]), (too_large, vec![1; format::MAX_PAGE_BYTES + 1])];
+        let too_large = PageId {
+            page: PageIndex(1),
+            ..id
+        };
+        let images = [
+            (id, vec![3]),
+            (too_large, vec![1; format::MAX_PAGE_BYTES + 1]),
+        ];
         assert!(store.checkpoint(&images, Sequence(9)).is_err());
         assert_eq!(first_byte(&store, id), 1);
     }
@@ -302,7 +326,11 @@ mod tests {
     fn the_log_shows_its_sequences() {
         let store = MemoryStore::new();
         for sequence in [2, 1] {
-            let commit = Commit { sequence: Sequence(sequence), redo: vec![1], filters: vec![] };
+            let commit = Commit {
+                sequence: Sequence(sequence),
+                redo: vec![1],
+                filters: vec![],
+            };
             store.commit(&commit).unwrap();
         }
         assert_eq!(store.log_sequences(), [Sequence(1), Sequence(2)]);

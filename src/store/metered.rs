@@ -1,7 +1,7 @@
 //! Counts what passes between an engine and its store, as a decorator: neither
 //! side knows.
 
-use super::{Commit, Garbage, PageStore, StoreError, StoredFilter};
+use super::{Commit, EachRecord, Garbage, PageStore, StoreError, StoredFilter};
 use crate::page::{FilterId, PageId, Sequence};
 use prometheus::IntCounter;
 use std::sync::Arc;
@@ -53,7 +53,11 @@ pub struct StoreCounts {
 impl MeteredStore {
     /// Wraps `inner`; every page it is asked for also counts in `pages_read`.
     pub fn new(inner: Arc<dyn PageStore>, pages_read: Option<IntCounter>) -> Self {
-        MeteredStore { inner, counters: Arc::default(), pages_read }
+        MeteredStore {
+            inner,
+            counters: Arc::default(),
+            pages_read,
+        }
     }
 
     /// What was counted so far.
@@ -116,10 +120,7 @@ impl PageStore for MeteredStore {
         Ok(())
     }
 
-    fn replay(
-        &self,
-        each: &mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError> {
         self.inner.replay(each)
     }
 
@@ -180,7 +181,10 @@ mod tests {
 
     impl Metered {
         fn over(memory: MemoryStore) -> Self {
-            Metered { store: MeteredStore::new(Arc::new(memory.clone()), None), memory }
+            Metered {
+                store: MeteredStore::new(Arc::new(memory.clone()), None),
+                memory,
+            }
         }
     }
 
@@ -209,9 +213,15 @@ mod tests {
             ordinal: Ordinal(0),
             page: PageIndex(page),
         });
-        let commit = Commit { sequence: Sequence(1), redo: vec![7; 30], filters: Vec::new() };
+        let commit = Commit {
+            sequence: Sequence(1),
+            redo: vec![7; 30],
+            filters: Vec::new(),
+        };
         store.commit(&commit).unwrap();
-        store.checkpoint(&[(there, vec![1; 100])], Sequence(2)).unwrap();
+        store
+            .checkpoint(&[(there, vec![1; 100])], Sequence(2))
+            .unwrap();
         store.read_pages(&[there, missing], &mut |_, _| {}).unwrap();
 
         assert_eq!(counter.get(), 2);

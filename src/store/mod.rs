@@ -124,6 +124,9 @@ pub struct StoredFilter {
     pub meta: Vec<u8>,
 }
 
+/// Is shown redo records one by one; an error ends the visit.
+pub type EachRecord<'a> = &'a mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>;
+
 /// Where pages, descriptions and the redo log are kept. See the module docs
 /// for the contract. Every method may block on I/O.
 pub trait PageStore: Send + Sync + 'static {
@@ -161,10 +164,7 @@ pub trait PageStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// A corrupt record names its sequence. An error of `each` ends the visit.
-    fn replay(
-        &self,
-        each: &mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError>;
+    fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError>;
 
     /// Finds a filter by its name.
     ///
@@ -233,13 +233,17 @@ pub trait PageStore: Send + Sync + 'static {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process has the data directory open.
-    #[error("data directory {path} is in use by another process: stop it, or choose another --data-dir")]
+    #[error(
+        "data directory {path} is in use by another process: stop it, or choose another --data-dir"
+    )]
     Locked {
         /// The directory.
         path: PathBuf,
     },
     /// The data directory can't be created or written.
-    #[error("data directory {path} can't be used: {reason}; check that it exists and that this user may write to it")]
+    #[error(
+        "data directory {path} can't be used: {reason}; check that it exists and that this user may write to it"
+    )]
     Unusable {
         /// The directory.
         path: PathBuf,
@@ -247,7 +251,9 @@ pub enum StoreError {
         reason: String,
     },
     /// The bytes were written by a newer program.
-    #[error("{what} has format version {found}, this program reads up to {supported}: start a newer cuckood")]
+    #[error(
+        "{what} has format version {found}, this program reads up to {supported}: start a newer cuckood"
+    )]
     NewerFormat {
         /// What was read.
         what: String,

@@ -103,7 +103,10 @@ impl RedoBuilder {
     /// # Panics
     /// If the width is not 1, 2, 4 or 8.
     pub fn filter(&mut self, id: FilterId, slot_bytes: u8) -> &mut Self {
-        assert!(is_slot_width(slot_bytes), "a slot can't have {slot_bytes} bytes");
+        assert!(
+            is_slot_width(slot_bytes),
+            "a slot can't have {slot_bytes} bytes"
+        );
         self.close_section();
         self.section = Some(Section {
             id,
@@ -145,7 +148,11 @@ impl RedoBuilder {
     /// Bytes of what is complete and of the section being written; the page
     /// being written is not counted.
     pub fn len(&self) -> usize {
-        self.record.len() + self.section.as_ref().map_or(0, |section| section.body.len())
+        self.record.len()
+            + self
+                .section
+                .as_ref()
+                .map_or(0, |section| section.body.len())
     }
 
     /// Whether nothing is complete yet.
@@ -160,7 +167,9 @@ impl RedoBuilder {
     }
 
     fn close_section(&mut self) {
-        let Some(mut section) = self.section.take() else { return };
+        let Some(mut section) = self.section.take() else {
+            return;
+        };
         section.close_page();
         if section.pages == 0 {
             return;
@@ -176,8 +185,18 @@ impl Section {
     fn open_page(&mut self, ordinal: Ordinal, page: PageIndex) {
         self.close_page();
         let behind = self.pages == 0 || (ordinal, page) > self.written;
-        assert!(behind, "pages ascend: {ordinal:?} {page:?} after {:?}", self.written);
-        self.open = Some(OpenPage { ordinal, page, slots: 0, last_slot: 0, body: Vec::new() });
+        assert!(
+            behind,
+            "pages ascend: {ordinal:?} {page:?} after {:?}",
+            self.written
+        );
+        self.open = Some(OpenPage {
+            ordinal,
+            page,
+            slots: 0,
+            last_slot: 0,
+            body: Vec::new(),
+        });
     }
 
     fn push_slot(&mut self, slot: u32, value: u64) {
@@ -188,7 +207,10 @@ impl Section {
         assert!(behind, "slots ascend: {slot} after {}", page.last_slot);
         let bytes = value.to_le_bytes();
         let (kept, cut) = bytes.split_at(usize::from(self.slot_bytes));
-        assert!(cut.iter().all(|&byte| byte == 0), "a value is wider than its slot");
+        assert!(
+            cut.iter().all(|&byte| byte == 0),
+            "a value is wider than its slot"
+        );
 
         let step = match page.slots {
             0 => slot,
@@ -201,7 +223,9 @@ impl Section {
     }
 
     fn close_page(&mut self) {
-        let Some(mut page) = self.open.take() else { return };
+        let Some(mut page) = self.open.take() else {
+            return;
+        };
         if page.slots == 0 {
             return;
         }
@@ -266,7 +290,11 @@ impl<'a> RedoReader<'a> {
             pages_left: 0,
             slots_left: 0,
             first_page: true,
-            page: PageId { filter: FilterId(0), ordinal: Ordinal(0), page: PageIndex(0) },
+            page: PageId {
+                filter: FilterId(0),
+                ordinal: Ordinal(0),
+                page: PageIndex(0),
+            },
             next_slot: 0,
         }
     }
@@ -278,7 +306,10 @@ impl<'a> RedoReader<'a> {
             }
             self.read_page_head()?;
         }
-        let slot = self.read_number()?.checked_add(self.next_slot).ok_or(RedoError::OutOfRange)?;
+        let slot = self
+            .read_number()?
+            .checked_add(self.next_slot)
+            .ok_or(RedoError::OutOfRange)?;
         let write = SlotWrite {
             page: self.page,
             slot_bytes: self.slot_bytes,
@@ -291,8 +322,11 @@ impl<'a> RedoReader<'a> {
     }
 
     fn read_section_head(&mut self) -> Result<(), RedoError> {
-        self.page =
-            PageId { filter: FilterId(self.read_number()?), ordinal: Ordinal(0), page: PageIndex(0) };
+        self.page = PageId {
+            filter: FilterId(self.read_number()?),
+            ordinal: Ordinal(0),
+            page: PageIndex(0),
+        };
         let (&slot_bytes, rest) = self.rest.split_first().ok_or(RedoError::Truncated)?;
         if !is_slot_width(slot_bytes) {
             return Err(RedoError::UnknownSlotWidth(slot_bytes));
@@ -320,8 +354,9 @@ impl<'a> RedoReader<'a> {
             true => page_step + u64::from(self.page.page.0) + 1,
             false => page_step,
         };
-        let ordinal =
-            ordinal_step.checked_add(u64::from(self.page.ordinal.0)).ok_or(RedoError::OutOfRange)?;
+        let ordinal = ordinal_step
+            .checked_add(u64::from(self.page.ordinal.0))
+            .ok_or(RedoError::OutOfRange)?;
         self.page.page = PageIndex(narrow(page)?);
         self.page.ordinal = Ordinal(narrow(ordinal)?);
         self.pages_left -= 1;
@@ -343,7 +378,10 @@ impl<'a> RedoReader<'a> {
             .split_at_checked(usize::from(self.slot_bytes))
             .ok_or(RedoError::Truncated)?;
         self.rest = rest;
-        Ok(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+        Ok(bytes
+            .iter()
+            .rev()
+            .fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
     fn is_at_end(&self) -> bool {
@@ -397,9 +435,25 @@ mod tests {
 
     type Pages = BTreeMap<(u32, u32), BTreeMap<u32, u64>>;
 
-    fn write(filter: u64, ordinal: u32, page: u32, slot_bytes: u8, slot: u32, value: u64) -> SlotWrite {
-        let page = PageId { filter: FilterId(filter), ordinal: Ordinal(ordinal), page: PageIndex(page) };
-        SlotWrite { page, slot_bytes, slot, value }
+    fn write(
+        filter: u64,
+        ordinal: u32,
+        page: u32,
+        slot_bytes: u8,
+        slot: u32,
+        value: u64,
+    ) -> SlotWrite {
+        let page = PageId {
+            filter: FilterId(filter),
+            ordinal: Ordinal(ordinal),
+            page: PageIndex(page),
+        };
+        SlotWrite {
+            page,
+            slot_bytes,
+            slot,
+            value,
+        }
     }
 
     fn build(sections: &[(u64, u8, Pages)]) -> (Vec<u8>, Vec<SlotWrite>) {
@@ -472,14 +526,34 @@ mod tests {
     fn the_bytes_are_pinned() {
         let mut builder = RedoBuilder::new();
         builder.filter(FilterId(300), 2);
-        builder.page(Ordinal(0), PageIndex(5)).slot(7, 0x1234).slot(9, 0);
+        builder
+            .page(Ordinal(0), PageIndex(5))
+            .slot(7, 0x1234)
+            .slot(9, 0);
         builder.page(Ordinal(0), PageIndex(6)).slot(1, 1);
         builder.page(Ordinal(2), PageIndex(3)).slot(0, 0xffff);
         let expected = [
-            0xac, 0x02, 2, 3, // filter 300, two bytes a slot, three pages
-            5 << 2 | 1, 2, 7, 0x34, 0x12, 1, 0, 0, // page 5, two slots
-            0, 1, 1, 0, // next page, one slot
-            3 << 2 | 2, 2, 0, 0xff, 0xff, // two ordinals on, page 3, one slot
+            0xac,
+            0x02,
+            2,
+            3, // filter 300, two bytes a slot, three pages
+            5 << 2 | 1,
+            2,
+            7,
+            0x34,
+            0x12,
+            1,
+            0,
+            0, // page 5, two slots
+            0,
+            1,
+            1,
+            0, // next page, one slot
+            3 << 2 | 2,
+            2,
+            0,
+            0xff,
+            0xff, // two ordinals on, page 3, one slot
         ];
         assert_eq!(builder.finish(), expected);
     }
@@ -487,7 +561,9 @@ mod tests {
     #[test]
     fn a_record_without_slots_is_empty() {
         let mut builder = RedoBuilder::new();
-        builder.filter(FilterId(1), 1).page(Ordinal(0), PageIndex(0));
+        builder
+            .filter(FilterId(1), 1)
+            .page(Ordinal(0), PageIndex(0));
         builder.filter(FilterId(2), 8);
         assert!(builder.finish().is_empty());
         assert_eq!(RedoReader::new(&[]).next(), None);
@@ -503,8 +579,9 @@ mod tests {
             state ^= state << 17;
             state % below
         };
-        let slots: BTreeSet<(u32, u32)> =
-            (0..1000).map(|_| (random(5000) as u32, random(4096) as u32)).collect();
+        let slots: BTreeSet<(u32, u32)> = (0..1000)
+            .map(|_| (random(5000) as u32, random(4096) as u32))
+            .collect();
         let mut builder = RedoBuilder::new();
         builder.filter(FilterId(1), 1);
         let mut open = None;
@@ -529,7 +606,10 @@ mod tests {
         varint::put(&mut record, u64::MAX);
         record.extend([0, 1]);
         let read: Vec<_> = RedoReader::new(&record).collect();
-        assert_eq!(read, [Ok(write(1, 0, 0, 1, 0, 1)), Err(RedoError::Truncated)]);
+        assert_eq!(
+            read,
+            [Ok(write(1, 0, 0, 1, 0, 1)), Err(RedoError::Truncated)]
+        );
     }
 
     #[test]
@@ -547,7 +627,7 @@ mod tests {
         assert_eq!(check(&wide_slot), Err(RedoError::OutOfRange));
 
         let mut wide_page = vec![1, 1, 1];
-        varint::put(&mut wide_page, u64::MAX & !0b11);
+        varint::put(&mut wide_page, !0b11);
         wide_page.extend([0, 0]);
         assert_eq!(check(&wide_page), Err(RedoError::OutOfRange));
     }
@@ -556,14 +636,21 @@ mod tests {
     #[should_panic(expected = "slots ascend")]
     fn slots_out_of_order_are_not_written() {
         let mut builder = RedoBuilder::new();
-        builder.filter(FilterId(1), 1).page(Ordinal(0), PageIndex(0)).slot(3, 1).slot(3, 2);
+        builder
+            .filter(FilterId(1), 1)
+            .page(Ordinal(0), PageIndex(0))
+            .slot(3, 1)
+            .slot(3, 2);
     }
 
     #[test]
     #[should_panic(expected = "pages ascend")]
     fn pages_out_of_order_are_not_written() {
         let mut builder = RedoBuilder::new();
-        builder.filter(FilterId(1), 1).page(Ordinal(1), PageIndex(0)).slot(3, 1);
+        builder
+            .filter(FilterId(1), 1)
+            .page(Ordinal(1), PageIndex(0))
+            .slot(3, 1);
         builder.page(Ordinal(0), PageIndex(9));
     }
 
@@ -571,7 +658,10 @@ mod tests {
     #[should_panic(expected = "wider than its slot")]
     fn a_value_wider_than_its_slot_is_not_written() {
         let mut builder = RedoBuilder::new();
-        builder.filter(FilterId(1), 1).page(Ordinal(0), PageIndex(0)).slot(3, 256);
+        builder
+            .filter(FilterId(1), 1)
+            .page(Ordinal(0), PageIndex(0))
+            .slot(3, 256);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Commits and checkpoints go through one write-ahead log, so a crash keeps a
 //! prefix of them; a checkpoint is never forced to the disk by itself, because
 //! only its place in that order matters. Keys and values are those of
-//! [`format`](super::format), the settings those of [`tuning`].
+//! [`super::format`], the settings are in `rocks/tuning.rs`.
 
 mod gauges;
 mod opening;
@@ -12,7 +12,7 @@ mod tuning;
 
 use super::format::{self, Column, KeyRange};
 use super::writes::{self, WriteSink};
-use super::{Commit, Garbage, PageStore, StoreError, StoredFilter, WalSync};
+use super::{Commit, EachRecord, Garbage, PageStore, StoreError, StoredFilter, WalSync};
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
 use rocksdb::{
@@ -111,7 +111,9 @@ impl RocksStore {
     ) -> Result<(), StoreError> {
         let mut options = WriteOptions::default();
         options.set_sync(forced == Forced::Now);
-        self.database.write_opt(batch, &options).map_err(|error| failed(doing, &error))
+        self.database
+            .write_opt(batch, &options)
+            .map_err(|error| failed(doing, &error))
     }
 
     fn column(&self, column: Column) -> Result<&ColumnFamily, StoreError> {
@@ -129,10 +131,14 @@ impl RocksStore {
         let values = self.database.batched_multi_get_cf(pages, &keys, true);
         let mut scratch = Vec::new();
         for (offset, (&id, value)) in ids.iter().zip(values).enumerate() {
-            let value = value.map_err(|error| unreadable("reading pages", id.to_string(), &error))?;
+            let value =
+                value.map_err(|error| unreadable("reading pages", id.to_string(), &error))?;
             match value {
                 Some(value) => {
-                    each(first_index + offset, Some(format::open_page(id, &value, &mut scratch)?));
+                    each(
+                        first_index + offset,
+                        Some(format::open_page(id, &value, &mut scratch)?),
+                    );
                 }
                 None => each(first_index + offset, None),
             }
@@ -151,7 +157,9 @@ impl RocksStore {
             .flat_map(|&id| [format::filter_name_key(id), format::filter_meta_key(id)])
             .collect();
         let column = self.column(Column::Filters)?;
-        let values = self.database.batched_multi_get_cf_opt(column, &keys, false, at);
+        let values = self
+            .database
+            .batched_multi_get_cf_opt(column, &keys, false, at);
         let mut values = values.into_iter();
         ids.iter()
             .map(|&id| {
@@ -173,11 +181,14 @@ impl RocksStore {
         keys: &KeyRange,
         mut options: ReadOptions,
         doing: &'static str,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<Visit, StoreError>,
+        each: EachEntry<'_>,
     ) -> Result<(), StoreError> {
         options.set_iterate_upper_bound(keys.to.as_slice());
         let from = IteratorMode::From(&keys.from, Direction::Forward);
-        for entry in self.database.iterator_cf_opt(self.column(column)?, options, from) {
+        for entry in self
+            .database
+            .iterator_cf_opt(self.column(column)?, options, from)
+        {
             let (key, value) = entry
                 .map_err(|error| unreadable(doing, format!("column {}", column.name()), &error))?;
             if each(&key, &value)? == Visit::Stop {
@@ -187,6 +198,9 @@ impl RocksStore {
         Ok(())
     }
 }
+
+/// Is shown key and value of entries one by one.
+type EachEntry<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<Visit, StoreError>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Visit {
@@ -211,7 +225,11 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn new(database: &'a DB) -> Self {
-        Batch { database, batch: WriteBatch::default(), missing: None }
+        Batch {
+            database,
+            batch: WriteBatch::default(),
+            missing: None,
+        }
     }
 
     fn in_column(&mut self, column: Column, write: impl FnOnce(&mut WriteBatch, &ColumnFamily)) {
@@ -251,8 +269,13 @@ impl PageStore for RocksStore {
         writes::commit(commit, &mut batch);
         // Before the write: a checkpoint that comes in between must not
         // believe that there is nothing to truncate.
-        self.lowest_record.fetch_min(commit.sequence.0, Ordering::SeqCst);
-        let forced = if self.sync_commits { Forced::Now } else { Forced::Later };
+        self.lowest_record
+            .fetch_min(commit.sequence.0, Ordering::SeqCst);
+        let forced = if self.sync_commits {
+            Forced::Now
+        } else {
+            Forced::Later
+        };
         self.write(batch.finish()?, forced, "committing")
     }
 
@@ -293,18 +316,21 @@ impl PageStore for RocksStore {
         Ok(())
     }
 
-    fn replay(
-        &self,
-        each: &mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError> {
         let mut options = ReadOptions::default();
         options.fill_cache(false);
         options.set_readahead_size(4 << 20);
-        self.visit(Column::Log, &KeyRange::all(), options, "reading the redo log", &mut |key, value| {
-            let sequence = format::log_sequence(key)?;
-            each(sequence, format::open_redo(sequence, value)?)?;
-            Ok(Visit::GoOn)
-        })
+        self.visit(
+            Column::Log,
+            &KeyRange::all(),
+            options,
+            "reading the redo log",
+            &mut |key, value| {
+                let sequence = format::log_sequence(key)?;
+                each(sequence, format::open_redo(sequence, value)?)?;
+                Ok(Visit::GoOn)
+            },
+        )
     }
 
     fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
@@ -316,7 +342,9 @@ impl PageStore for RocksStore {
             .database
             .get_pinned_cf_opt(names, name, &at)
             .map_err(|error| unreadable("reading a filter", format!("filter {name:?}"), &error))?;
-        let Some(number) = number else { return Ok(None) };
+        let Some(number) = number else {
+            return Ok(None);
+        };
         let id = format::open_filter_number(name.as_bytes(), &number)?;
         format::named(name, id, self.filter(id, &at)?).map(Some)
     }
@@ -355,7 +383,11 @@ impl PageStore for RocksStore {
                 }
                 ids.push(format::open_filter_number(key, value)?);
                 names.push(format::read_name(key)?);
-                Ok(if ids.len() < limit { Visit::GoOn } else { Visit::Stop })
+                Ok(if ids.len() < limit {
+                    Visit::GoOn
+                } else {
+                    Visit::Stop
+                })
             })?;
         }
         let found = self.filters(&ids, &reading())?;
@@ -382,10 +414,16 @@ impl PageStore for RocksStore {
         let mut garbage = Vec::new();
         let options = ReadOptions::default();
         let doing = "reading the reclaim list";
-        self.visit(Column::Reclaim, &KeyRange::all(), options, doing, &mut |key, value| {
-            garbage.push(format::read_reclaim(key, value)?);
-            Ok(Visit::GoOn)
-        })?;
+        self.visit(
+            Column::Reclaim,
+            &KeyRange::all(),
+            options,
+            doing,
+            &mut |key, value| {
+                garbage.push(format::read_reclaim(key, value)?);
+                Ok(Visit::GoOn)
+            },
+        )?;
         garbage.sort_unstable();
         Ok(garbage)
     }
@@ -395,10 +433,20 @@ impl PageStore for RocksStore {
         let mut few = Vec::new();
         let mut options = ReadOptions::default();
         options.fill_cache(false);
-        self.visit(Column::Pages, &pages, options, "reclaiming pages", &mut |key, _| {
-            few.push(key.to_vec());
-            Ok(if few.len() <= MAX_POINT_DELETES { Visit::GoOn } else { Visit::Stop })
-        })?;
+        self.visit(
+            Column::Pages,
+            &pages,
+            options,
+            "reclaiming pages",
+            &mut |key, _| {
+                few.push(key.to_vec());
+                Ok(if few.len() <= MAX_POINT_DELETES {
+                    Visit::GoOn
+                } else {
+                    Visit::Stop
+                })
+            },
+        )?;
         let mut batch = Batch::new(&self.database);
         if few.len() <= MAX_POINT_DELETES {
             few.iter().for_each(|key| batch.delete(Column::Pages, key));
@@ -410,12 +458,16 @@ impl PageStore for RocksStore {
     }
 
     /// Table files by their index, write buffers by looking at what is in
-    /// them; at most [`MAX_ESTIMATED_PAGES`] pages there are looked at.
+    /// them; at most `MAX_ESTIMATED_PAGES` pages there are looked at.
     fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
         let pages = format::pages_of(Garbage::Filter(id));
         let range = Range::new(&pages.from, &pages.to);
         let column = self.column(Column::Pages)?;
-        let in_files: u64 = self.database.get_approximate_sizes_cf(column, &[range]).iter().sum();
+        let in_files: u64 = self
+            .database
+            .get_approximate_sizes_cf(column, &[range])
+            .iter()
+            .sum();
 
         let (mut seen, mut in_buffers) = (0, 0);
         let mut options = ReadOptions::default();
@@ -424,25 +476,37 @@ impl PageStore for RocksStore {
         self.visit(Column::Pages, &pages, options, doing, &mut |key, value| {
             seen += 1;
             in_buffers += (key.len() + value.len()) as u64;
-            Ok(if seen < MAX_ESTIMATED_PAGES { Visit::GoOn } else { Visit::Stop })
+            Ok(if seen < MAX_ESTIMATED_PAGES {
+                Visit::GoOn
+            } else {
+                Visit::Stop
+            })
         })?;
         Ok(in_files + in_buffers)
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.database.flush_wal(true).map_err(|error| failed("forcing writes to the disk", &error))
+        self.database
+            .flush_wal(true)
+            .map_err(|error| failed("forcing writes to the disk", &error))
     }
 
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {
-        gauges::read(&self.database, &self.options, self.failed_syncs.load(Ordering::Relaxed))
+        gauges::read(
+            &self.database,
+            &self.options,
+            self.failed_syncs.load(Ordering::Relaxed),
+        )
     }
 }
 
 fn column_of(database: &DB, column: Column) -> Result<&ColumnFamily, StoreError> {
-    database.cf_handle(column.name()).ok_or_else(|| StoreError::Corrupt {
-        what: "the data directory".to_owned(),
-        reason: format!("column {} is missing", column.name()),
-    })
+    database
+        .cf_handle(column.name())
+        .ok_or_else(|| StoreError::Corrupt {
+            what: "the data directory".to_owned(),
+            reason: format!("column {} is missing", column.name()),
+        })
 }
 
 fn lowest_record(database: &DB) -> Result<Sequence, StoreError> {
@@ -450,9 +514,11 @@ fn lowest_record(database: &DB) -> Result<Sequence, StoreError> {
     match database.iterator_cf(column, IteratorMode::Start).next() {
         None => Ok(Sequence(u64::MAX)),
         Some(Ok((key, _))) => format::log_sequence(&key),
-        Some(Err(error)) => {
-            Err(unreadable("reading the redo log", "the redo log".to_owned(), &error))
-        }
+        Some(Err(error)) => Err(unreadable(
+            "reading the redo log",
+            "the redo log".to_owned(),
+            &error,
+        )),
     }
 }
 
@@ -469,13 +535,19 @@ fn filter_value(
 }
 
 fn failed(doing: &'static str, error: &rocksdb::Error) -> StoreError {
-    StoreError::Io { doing, reason: one_line(error) }
+    StoreError::Io {
+        doing,
+        reason: one_line(error),
+    }
 }
 
 /// RocksDB has checksums of its own; what they catch is corrupt, too.
 fn unreadable(doing: &'static str, what: String, error: &rocksdb::Error) -> StoreError {
     match error.kind() {
-        ErrorKind::Corruption => StoreError::Corrupt { what, reason: one_line(error) },
+        ErrorKind::Corruption => StoreError::Corrupt {
+            what,
+            reason: one_line(error),
+        },
         _ => failed(doing, error),
     }
 }

@@ -18,7 +18,11 @@ pub(super) fn commit(commit: &Commit, sink: &mut impl WriteSink) {
     if commit.redo.is_empty() {
         sink.delete(Column::Log, &log_key);
     } else {
-        sink.put(Column::Log, &log_key, format::seal_redo(commit.sequence, &commit.redo));
+        sink.put(
+            Column::Log,
+            &log_key,
+            format::seal_redo(commit.sequence, &commit.redo),
+        );
     }
     for change in &commit.filters {
         filter_change(change, sink);
@@ -48,14 +52,26 @@ fn filter_change(change: &FilterChange, sink: &mut impl WriteSink) {
 }
 
 fn put_filter(id: FilterId, name: &str, meta: &[u8], sink: &mut impl WriteSink) {
-    sink.put(Column::Names, name.as_bytes(), format::seal_filter_number(name, id));
+    sink.put(
+        Column::Names,
+        name.as_bytes(),
+        format::seal_filter_number(name, id),
+    );
     let name_key = format::filter_name_key(id);
-    sink.put(Column::Filters, &name_key, format::seal_filter_name(id, name));
+    sink.put(
+        Column::Filters,
+        &name_key,
+        format::seal_filter_name(id, name),
+    );
     put_meta(id, meta, sink);
 }
 
 fn put_meta(id: FilterId, meta: &[u8], sink: &mut impl WriteSink) {
-    sink.put(Column::Filters, &format::filter_meta_key(id), format::seal_filter_meta(id, meta));
+    sink.put(
+        Column::Filters,
+        &format::filter_meta_key(id),
+        format::seal_filter_meta(id, meta),
+    );
 }
 
 fn put_garbage(garbage: Garbage, sink: &mut impl WriteSink) {
@@ -72,7 +88,11 @@ pub(super) fn images(
     sink: &mut impl WriteSink,
 ) -> Result<(), StoreError> {
     for (id, image) in images {
-        sink.put(Column::Pages, &format::page_key(*id), format::seal_page(*id, image)?);
+        sink.put(
+            Column::Pages,
+            &format::page_key(*id),
+            format::seal_page(*id, image)?,
+        );
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! What RocksDB tells about itself.
 
 use crate::store::format::Column;
-use rocksdb::statistics::Ticker;
 use rocksdb::properties::PropName;
+use rocksdb::statistics::Ticker;
 use rocksdb::{DB, Options, properties};
 
 type Gauge = (&'static str, &'static str, f64);
@@ -19,7 +19,11 @@ const OF_DATABASE: &[(&str, &str, &PropName)] = &[
         "Compactions running.",
         properties::NUM_RUNNING_COMPACTIONS,
     ),
-    ("rocksdb_running_flushes", "Write buffers being written out.", properties::NUM_RUNNING_FLUSHES),
+    (
+        "rocksdb_running_flushes",
+        "Write buffers being written out.",
+        properties::NUM_RUNNING_FLUSHES,
+    ),
     (
         "rocksdb_write_stopped",
         "1 while writes are stopped until compactions catch up.",
@@ -31,7 +35,11 @@ const OF_DATABASE: &[(&str, &str, &PropName)] = &[
         properties::ACTUAL_DELAYED_WRITE_RATE,
     ),
     // One cache serves all columns, so any of them tells its use.
-    ("rocksdb_block_cache_bytes", "Bytes in the block cache.", properties::BLOCK_CACHE_USAGE),
+    (
+        "rocksdb_block_cache_bytes",
+        "Bytes in the block cache.",
+        properties::BLOCK_CACHE_USAGE,
+    ),
     (
         "rocksdb_block_cache_pinned_bytes",
         "Bytes in the block cache that are in use.",
@@ -46,8 +54,16 @@ const OF_DATABASE: &[(&str, &str, &PropName)] = &[
 
 /// Summed up over the columns.
 const OF_COLUMNS: &[(&str, &str, &PropName)] = &[
-    ("rocksdb_memtable_bytes", "Bytes in write buffers.", properties::CUR_SIZE_ALL_MEM_TABLES),
-    ("rocksdb_sst_bytes", "Bytes of table files.", properties::TOTAL_SST_FILES_SIZE),
+    (
+        "rocksdb_memtable_bytes",
+        "Bytes in write buffers.",
+        properties::CUR_SIZE_ALL_MEM_TABLES,
+    ),
+    (
+        "rocksdb_sst_bytes",
+        "Bytes of table files.",
+        properties::TOTAL_SST_FILES_SIZE,
+    ),
     (
         "rocksdb_live_data_bytes",
         "Bytes of table files less what is deleted or overwritten, an estimate.",
@@ -67,7 +83,11 @@ const OF_COLUMNS: &[(&str, &str, &PropName)] = &[
 
 /// Counted since the start.
 const COUNTED: &[(&str, &str, Ticker)] = &[
-    ("rocksdb_block_cache_hits", "Blocks found in the cache, since the start.", Ticker::BlockCacheHit),
+    (
+        "rocksdb_block_cache_hits",
+        "Blocks found in the cache, since the start.",
+        Ticker::BlockCacheHit,
+    ),
     (
         "rocksdb_block_cache_misses",
         "Blocks not found in the cache, since the start.",
@@ -78,11 +98,31 @@ const COUNTED: &[(&str, &str, Ticker)] = &[
         "Reads that a bloom filter answered, since the start.",
         Ticker::BloomFilterUseful,
     ),
-    ("rocksdb_wal_syncs", "Times the write-ahead log was forced to the disk.", Ticker::WalFileSynced),
-    ("rocksdb_wal_written_bytes", "Bytes written to the write-ahead log.", Ticker::WalFileBytes),
-    ("rocksdb_flush_written_bytes", "Bytes of write buffers written out.", Ticker::FlushWriteBytes),
-    ("rocksdb_compaction_read_bytes", "Bytes read by compactions.", Ticker::CompactReadBytes),
-    ("rocksdb_compaction_written_bytes", "Bytes written by compactions.", Ticker::CompactWriteBytes),
+    (
+        "rocksdb_wal_syncs",
+        "Times the write-ahead log was forced to the disk.",
+        Ticker::WalFileSynced,
+    ),
+    (
+        "rocksdb_wal_written_bytes",
+        "Bytes written to the write-ahead log.",
+        Ticker::WalFileBytes,
+    ),
+    (
+        "rocksdb_flush_written_bytes",
+        "Bytes of write buffers written out.",
+        Ticker::FlushWriteBytes,
+    ),
+    (
+        "rocksdb_compaction_read_bytes",
+        "Bytes read by compactions.",
+        Ticker::CompactReadBytes,
+    ),
+    (
+        "rocksdb_compaction_written_bytes",
+        "Bytes written by compactions.",
+        Ticker::CompactWriteBytes,
+    ),
 ];
 
 /// What there is to say now; a value that RocksDB does not tell is left out.
@@ -121,6 +161,11 @@ fn over_columns(database: &DB, property: &PropName) -> u64 {
     Column::ALL
         .iter()
         .filter_map(|column| database.cf_handle(column.name()))
-        .filter_map(|column| database.property_int_value_cf(column, property).ok().flatten())
+        .filter_map(|column| {
+            database
+                .property_int_value_cf(column, property)
+                .ok()
+                .flatten()
+        })
         .sum()
 }

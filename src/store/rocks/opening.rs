@@ -53,7 +53,10 @@ pub(super) fn check_info(database: &DB, path: &Path) -> Result<FilterId, StoreEr
     }
     let unknown = unknown_columns(path, &Options::default())?;
     if let Some(name) = unknown.first() {
-        return Err(corrupt(path, &format!("column {name} does not belong there")));
+        return Err(corrupt(
+            path,
+            &format!("column {name} does not belong there"),
+        ));
     }
     match read(format::NEXT_FILTER_ID_KEY)? {
         Some(next) => format::open_next_filter_id(&next),
@@ -73,7 +76,11 @@ fn unknown_columns(path: &Path, options: &Options) -> Result<Vec<String>, StoreE
 fn is_empty(database: &DB) -> Result<bool, StoreError> {
     for column in Column::ALL {
         let handle = column_of(database, column)?;
-        if database.iterator_cf(handle, IteratorMode::Start).next().is_some() {
+        if database
+            .iterator_cf(handle, IteratorMode::Start)
+            .next()
+            .is_some()
+        {
             return Ok(false);
         }
     }
@@ -83,7 +90,9 @@ fn is_empty(database: &DB) -> Result<bool, StoreError> {
 fn refused(path: &Path, error: &rocksdb::Error) -> StoreError {
     let text: &str = error.as_ref();
     if text.contains("lock hold by current process") || text.contains("While lock file") {
-        return StoreError::Locked { path: path.to_owned() };
+        return StoreError::Locked {
+            path: path.to_owned(),
+        };
     }
     match error.kind() {
         ErrorKind::Corruption => corrupt(path, &one_line(error)),
@@ -92,11 +101,17 @@ fn refused(path: &Path, error: &rocksdb::Error) -> StoreError {
 }
 
 fn unusable(path: &Path, reason: String) -> StoreError {
-    StoreError::Unusable { path: path.to_owned(), reason }
+    StoreError::Unusable {
+        path: path.to_owned(),
+        reason,
+    }
 }
 
 fn corrupt(path: &Path, reason: &str) -> StoreError {
-    StoreError::Corrupt { what: shown(path), reason: reason.to_owned() }
+    StoreError::Corrupt {
+        what: shown(path),
+        reason: reason.to_owned(),
+    }
 }
 
 fn shown(path: &Path) -> String {

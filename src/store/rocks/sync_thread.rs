@@ -34,7 +34,10 @@ impl SyncThread {
                 doing: "starting a thread",
                 reason: error.to_string(),
             })?;
-        Ok(SyncThread { stop: Some(stop), thread: Some(thread) })
+        Ok(SyncThread {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 
@@ -43,7 +46,10 @@ fn run(database: &DB, interval: Duration, stopped: &Receiver<()>, failed: &Atomi
         let last = stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout);
         if let Err(error) = database.flush_wal(true) {
             failed.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(reason = one_line(&error), "forcing the write-ahead log to the disk failed");
+            tracing::error!(
+                reason = one_line(&error),
+                "forcing the write-ahead log to the disk failed"
+            );
         }
         if last {
             return;

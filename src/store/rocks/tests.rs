@@ -30,7 +30,10 @@ impl OnDisk {
     fn with(options: RocksOptions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = RocksStore::open(directory.path(), options).unwrap();
-        OnDisk { store: Some(store), directory }
+        OnDisk {
+            store: Some(store),
+            directory,
+        }
     }
 
     fn rocks(&self) -> &RocksStore {
@@ -40,12 +43,17 @@ impl OnDisk {
     fn gauge(&self, name: &str) -> f64 {
         let gauges = self.rocks().gauges();
         let found = gauges.iter().find(|(found, _, _)| *found == name);
-        found.unwrap_or_else(|| panic!("there is no gauge {name}")).2
+        found
+            .unwrap_or_else(|| panic!("there is no gauge {name}"))
+            .2
     }
 
     fn flush(&self) {
         for column in Column::ALL {
-            self.rocks().database.flush_cf(self.rocks().column(column).unwrap()).unwrap();
+            self.rocks()
+                .database
+                .flush_cf(self.rocks().column(column).unwrap())
+                .unwrap();
         }
     }
 }
@@ -108,7 +116,11 @@ fn open_error(path: impl AsRef<Path>) -> StoreError {
 }
 
 fn page(number: u32) -> PageId {
-    PageId { filter: FilterId(1), ordinal: Ordinal(0), page: PageIndex(number) }
+    PageId {
+        filter: FilterId(1),
+        ordinal: Ordinal(0),
+        page: PageIndex(number),
+    }
 }
 
 #[test]
@@ -124,7 +136,11 @@ fn a_directory_that_is_open_is_locked() {
     let subject = OnDisk::new();
     let error = open_error(subject.directory.path());
     assert!(matches!(error, StoreError::Locked { .. }), "{error}");
-    assert!(error.to_string().contains(&subject.directory.path().display().to_string()));
+    assert!(
+        error
+            .to_string()
+            .contains(&subject.directory.path().display().to_string())
+    );
 }
 
 const HELD_BY_PARENT: &str = "CUCKOOD_TEST_DIRECTORY_HELD_BY_PARENT";
@@ -139,12 +155,18 @@ fn a_directory_that_another_process_has_open_is_locked() {
     }
     let subject = OnDisk::new();
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "store::rocks::tests::a_directory_that_another_process_has_open_is_locked"])
+        .args([
+            "--exact",
+            "store::rocks::tests::a_directory_that_another_process_has_open_is_locked",
+        ])
         .env(HELD_BY_PARENT, subject.directory.path())
         .output()
         .unwrap();
     let output = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success() && output.contains("1 passed"), "{output}");
+    assert!(
+        child.status.success() && output.contains("1 passed"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -164,10 +186,24 @@ fn a_directory_of_a_newer_program_is_refused() {
     let mut subject = OnDisk::new();
     let newer = format::data_version_of_a_newer_program();
     let info = subject.rocks().column(Column::Info).unwrap();
-    subject.rocks().database.put_cf(info, format::DATA_VERSION_KEY, newer).unwrap();
+    subject
+        .rocks()
+        .database
+        .put_cf(info, format::DATA_VERSION_KEY, newer)
+        .unwrap();
     subject.store = None;
     let error = open_error(subject.directory.path());
-    assert!(matches!(error, StoreError::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            StoreError::NewerFormat {
+                found: 2,
+                supported: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
 
     // Also when it has columns that this program does not know.
     let path = subject.directory.path();
@@ -176,7 +212,17 @@ fn a_directory_of_a_newer_program_is_refused() {
     database.create_cf("later", &Options::default()).unwrap();
     drop(database);
     let error = open_error(path);
-    assert!(matches!(error, StoreError::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            StoreError::NewerFormat {
+                found: 2,
+                supported: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
 }
 
 #[test]
@@ -207,10 +253,18 @@ fn files_of_others_in_the_directory_are_left_alone() {
     let mut subject = OnDisk::new();
     let garbage = subject.directory.path().join("notes.txt");
     std::fs::write(&garbage, "mine").unwrap();
-    subject.rocks().checkpoint(&[(page(0), vec![1])], Sequence(0)).unwrap();
+    subject
+        .rocks()
+        .checkpoint(&[(page(0), vec![1])], Sequence(0))
+        .unwrap();
     subject.reopen();
     assert_eq!(std::fs::read_to_string(&garbage).unwrap(), "mine");
-    subject.rocks().read_pages(&[page(0)], &mut |_, page| assert_eq!(page, Some(&[1u8] as _))).unwrap();
+    subject
+        .rocks()
+        .read_pages(&[page(0)], &mut |_, page| {
+            assert_eq!(page, Some(&[1u8] as _))
+        })
+        .unwrap();
 }
 
 #[test]
@@ -232,7 +286,10 @@ fn damaged_database_files_are_refused_in_one_line() {
             std::fs::write(path, "garbage\nin two lines\n").unwrap();
         }
         let error = open_error(path);
-        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+        assert!(
+            error.to_string().contains(&path.display().to_string()),
+            "{error}"
+        );
     }
 }
 
@@ -240,10 +297,21 @@ fn damaged_database_files_are_refused_in_one_line() {
 fn what_was_not_closed_is_there_when_it_is_opened_again() {
     // A copy of the files of an open store is what a killed process leaves.
     let subject = OnDisk::new();
-    let create = FilterChange::Create { id: FilterId(1), name: "seen".to_owned(), meta: vec![1] };
-    let commit = Commit { sequence: Sequence(1), redo: vec![7], filters: vec![create] };
+    let create = FilterChange::Create {
+        id: FilterId(1),
+        name: "seen".to_owned(),
+        meta: vec![1],
+    };
+    let commit = Commit {
+        sequence: Sequence(1),
+        redo: vec![7],
+        filters: vec![create],
+    };
     subject.rocks().commit(&commit).unwrap();
-    subject.rocks().checkpoint(&[(page(0), vec![1])], Sequence(1)).unwrap();
+    subject
+        .rocks()
+        .checkpoint(&[(page(0), vec![1])], Sequence(1))
+        .unwrap();
 
     let copy = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(subject.directory.path()).unwrap() {
@@ -259,7 +327,11 @@ fn what_was_not_closed_is_there_when_it_is_opened_again() {
     reopened.replay(visit).unwrap();
     assert_eq!(records, [(1, vec![7])]);
     assert!(reopened.filter_by_name("seen").unwrap().is_some());
-    reopened.read_pages(&[page(0)], &mut |_, page| assert_eq!(page, Some(&[1u8] as _))).unwrap();
+    reopened
+        .read_pages(&[page(0)], &mut |_, page| {
+            assert_eq!(page, Some(&[1u8] as _))
+        })
+        .unwrap();
 }
 
 #[test]
@@ -267,7 +339,11 @@ fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
     let mut subject = OnDisk::new();
     for sequence in 1..=20u8 {
         let redo = vec![sequence; 100];
-        let commit = Commit { sequence: Sequence(sequence.into()), redo, filters: Vec::new() };
+        let commit = Commit {
+            sequence: Sequence(sequence.into()),
+            redo,
+            filters: Vec::new(),
+        };
         subject.rocks().commit(&commit).unwrap();
     }
     subject.store = None;
@@ -289,13 +365,23 @@ fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
     };
     reopened.replay(visit).unwrap();
     assert!((1..20).contains(&sequences.len()), "{sequences:?}");
-    assert!(sequences.iter().copied().eq(1..=sequences.len() as u64), "{sequences:?}");
+    assert!(
+        sequences.iter().copied().eq(1..=sequences.len() as u64),
+        "{sequences:?}"
+    );
 }
 
 #[test]
 fn a_commit_is_forced_to_the_disk_only_if_asked() {
-    let commit = Commit { sequence: Sequence(1), redo: vec![1], filters: Vec::new() };
-    let always = OnDisk::with(RocksOptions { wal_sync: WalSync::Always, ..options() });
+    let commit = Commit {
+        sequence: Sequence(1),
+        redo: vec![1],
+        filters: Vec::new(),
+    };
+    let always = OnDisk::with(RocksOptions {
+        wal_sync: WalSync::Always,
+        ..options()
+    });
     let never = OnDisk::new();
     for (subject, forced) in [(&always, 1.0), (&never, 0.0)] {
         let before = subject.gauge("rocksdb_wal_syncs");
@@ -310,9 +396,16 @@ fn a_commit_is_forced_to_the_disk_only_if_asked() {
 #[test]
 fn an_interval_forces_writes_in_the_background() {
     let wal_sync = WalSync::Interval(Duration::from_millis(5));
-    let subject = OnDisk::with(RocksOptions { wal_sync, ..options() });
+    let subject = OnDisk::with(RocksOptions {
+        wal_sync,
+        ..options()
+    });
     let before = subject.gauge("rocksdb_wal_syncs");
-    let commit = Commit { sequence: Sequence(1), redo: vec![1], filters: Vec::new() };
+    let commit = Commit {
+        sequence: Sequence(1),
+        redo: vec![1],
+        filters: Vec::new(),
+    };
     subject.rocks().commit(&commit).unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while subject.gauge("rocksdb_wal_syncs") <= before {
@@ -325,7 +418,10 @@ fn an_interval_forces_writes_in_the_background() {
 #[test]
 fn a_long_interval_does_not_hold_up_the_close() {
     let wal_sync = WalSync::Interval(Duration::from_secs(3600));
-    let mut subject = OnDisk::with(RocksOptions { wal_sync, ..options() });
+    let mut subject = OnDisk::with(RocksOptions {
+        wal_sync,
+        ..options()
+    });
     let begin = Instant::now();
     subject.store = None;
     assert!(begin.elapsed() < Duration::from_secs(60));
@@ -334,7 +430,10 @@ fn a_long_interval_does_not_hold_up_the_close() {
 #[test]
 fn every_gauge_has_a_name_of_its_own_and_a_help_text() {
     let subject = OnDisk::new();
-    subject.rocks().checkpoint(&[(page(0), vec![1; 4096])], Sequence(0)).unwrap();
+    subject
+        .rocks()
+        .checkpoint(&[(page(0), vec![1; 4096])], Sequence(0))
+        .unwrap();
     let gauges = subject.rocks().gauges();
     assert!(gauges.len() >= 20, "{gauges:?}");
     let mut names: Vec<_> = gauges.iter().map(|(name, _, _)| *name).collect();
@@ -342,8 +441,14 @@ fn every_gauge_has_a_name_of_its_own_and_a_help_text() {
     names.dedup();
     assert_eq!(names.len(), gauges.len());
     for (name, help, value) in gauges {
-        assert!(help.ends_with('.') && value >= 0.0 && value.is_finite(), "{name} {help} {value}");
-        assert!(!name.ends_with("_total") && name.starts_with("rocksdb_"), "{name}");
+        assert!(
+            help.ends_with('.') && value >= 0.0 && value.is_finite(),
+            "{name} {help} {value}"
+        );
+        assert!(
+            !name.ends_with("_total") && name.starts_with("rocksdb_"),
+            "{name}"
+        );
     }
     assert!(subject.gauge("rocksdb_memtable_bytes") > 4096.0);
     subject.flush();

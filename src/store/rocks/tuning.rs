@@ -48,7 +48,9 @@ pub(super) fn database(options: &RocksOptions) -> Options {
 /// Settings of each column.
 pub(super) fn columns(options: &RocksOptions) -> Vec<(Column, Options)> {
     let cache = Cache::new_lru_cache(options.block_cache_bytes);
-    Column::ALL.map(|name| (name, column(name, options, &cache))).into()
+    Column::ALL
+        .map(|name| (name, column(name, options, &cache)))
+        .into()
 }
 
 fn column(name: Column, options: &RocksOptions, cache: &Cache) -> Options {

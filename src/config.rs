@@ -1,0 +1,593 @@
+//! What the server can be told: flags and environment variables, read once,
+//! here. Every setting has a default that makes sense.
+
+use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+use crate::engine::EngineOptions;
+use crate::http::{HostPolicy, Limits, ServerOptions};
+use crate::store::WalSync;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Named cuckoo filters over HTTP, durable in RocksDB: have we seen this?
+#[derive(Debug, Parser)]
+#[command(version, about, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program does.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve filters.
+    Serve(Box<Config>),
+    /// Print the OpenAPI document.
+    Openapi,
+    /// Read a data directory to its end and say whether all of it makes sense. The server must be stopped.
+    Check {
+        /// Directory that holds the data.
+        #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
+        data_dir: PathBuf,
+    },
+    /// Ask a running server whether it is alive: exit code 0 if so, 1 if not.
+    Healthcheck {
+        /// Address on which the server listens.
+        #[arg(long, env = "CUCKOOD_LISTEN", default_value = "127.0.0.1:8080")]
+        listen: SocketAddr,
+    },
+}
+
+/// The settings of a server. Sizes are bytes, or a number with KiB, MiB, GiB or TiB.
+#[derive(Debug, Args)]
+pub struct Config {
+    /// Address and port to listen on. Any but a loopback address needs --allow-anonymous.
+    #[arg(long, env = "CUCKOOD_LISTEN", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Let anybody who reaches the server do everything, under any host name.
+    #[arg(long, env = "CUCKOOD_ALLOW_ANONYMOUS")]
+    pub allow_anonymous: bool,
+
+    /// Directory that holds the data; created if it is missing.
+    #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
+    pub data_dir: PathBuf,
+
+    /// When a change is forced to the disk: `always` (before it is answered), `interval:<ms>`, or `never` (when the system likes).
+    #[arg(long, env = "CUCKOOD_WAL_SYNC", default_value = "always", value_parser = wal_sync)]
+    pub wal_sync: WalSync,
+
+    /// Memory for pages of filters [default: a quarter of the machine's or the container's memory].
+    #[arg(long, env = "CUCKOOD_CACHE_BYTES")]
+    pub cache_bytes: Option<ByteSize>,
+
+    /// Memory for pages that wait to be written; changes wait at the bound [default: a quarter of --cache-bytes].
+    #[arg(long, env = "CUCKOOD_MAX_DIRTY_BYTES")]
+    pub max_dirty_bytes: Option<ByteSize>,
+
+    /// Redo log to replay after a crash, at most; changes wait at the bound.
+    #[arg(long, env = "CUCKOOD_MAX_LOG_BYTES", default_value = "64MiB")]
+    pub max_log_bytes: ByteSize,
+
+    /// Page images written at once in the background; more holds up the changes' own writes.
+    #[arg(long, env = "CUCKOOD_CHECKPOINT_SLICE_BYTES", default_value = "256KiB")]
+    pub checkpoint_slice_bytes: ByteSize,
+
+    /// Memory for the storage engine's own block cache [default: a sixteenth of the machine's or the container's memory].
+    #[arg(long, env = "CUCKOOD_BLOCK_CACHE_BYTES")]
+    pub block_cache_bytes: Option<ByteSize>,
+
+    /// Writer threads; a filter always has the same one [default: one per core].
+    #[arg(long, env = "CUCKOOD_LANES")]
+    pub lanes: Option<usize>,
+
+    /// Filters held open at the same time; more can exist.
+    #[arg(long, env = "CUCKOOD_MAX_OPEN_FILTERS", default_value_t = 10_000)]
+    pub max_open_filters: usize,
+
+    /// Requests with changes that may wait in front of one writer; more are answered 503.
+    #[arg(long, env = "CUCKOOD_MAX_QUEUED_COMMANDS", default_value_t = 1024)]
+    pub max_queued_commands: usize,
+
+    /// Items of those requests; more are answered 503.
+    #[arg(long, env = "CUCKOOD_MAX_QUEUED_ITEMS", default_value_t = 1_000_000)]
+    pub max_queued_items: usize,
+
+    /// Capacity of a filter created without one, in items.
+    #[arg(long, env = "CUCKOOD_DEFAULT_CAPACITY", default_value_t = Defaults::default().capacity)]
+    pub default_capacity: u64,
+
+    /// Slots per bucket of a filter created without that field (1 to 255).
+    #[arg(long, env = "CUCKOOD_DEFAULT_BUCKET_SIZE", default_value_t = Defaults::default().bucket_size)]
+    pub default_bucket_size: u64,
+
+    /// Longest kick-out path of a filter created without that field (1 to 65535).
+    #[arg(long, env = "CUCKOOD_DEFAULT_MAX_ITERATIONS", default_value_t = Defaults::default().max_iterations)]
+    pub default_max_iterations: u64,
+
+    /// Growth factor of a filter created without that field (0 to 32768; 0 = never grow).
+    #[arg(long, env = "CUCKOOD_DEFAULT_EXPANSION", default_value_t = Defaults::default().expansion)]
+    pub default_expansion: u64,
+
+    /// Most expansions of a filter created without that field (0 to 65535).
+    #[arg(long, env = "CUCKOOD_DEFAULT_MAX_EXPANSIONS", default_value_t = Defaults::default().max_expansions)]
+    pub default_max_expansions: u64,
+
+    /// Bytes that one filter may take, all its sub-filters together; stored with each filter when it is created.
+    #[arg(long, env = "CUCKOOD_MAX_FILTER_BYTES", default_value = "16GiB")]
+    pub max_filter_bytes: ByteSize,
+
+    /// Largest request body, before and after decompression; larger ones are answered 413.
+    #[arg(long, env = "CUCKOOD_MAX_BODY_BYTES", default_value = "32MiB")]
+    pub max_body_bytes: ByteSize,
+
+    /// All request bodies in memory at the same time; more are answered 503.
+    #[arg(long, env = "CUCKOOD_MAX_BUFFERED_BYTES", default_value = "256MiB")]
+    pub max_buffered_bytes: ByteSize,
+
+    /// Items of one batch; larger ones are answered 413.
+    #[arg(long, env = "CUCKOOD_MAX_BATCH_ITEMS", default_value_t = Limits::default().max_batch_items)]
+    pub max_batch_items: usize,
+
+    /// Connections open at the same time; further ones wait.
+    #[arg(long, env = "CUCKOOD_MAX_CONNECTIONS", default_value_t = ServerOptions::default().max_connections)]
+    pub max_connections: usize,
+
+    /// Longest time for the head of a request, in seconds; beyond it 408.
+    #[arg(long, env = "CUCKOOD_HEADER_TIMEOUT_SECONDS", default_value_t = ServerOptions::default().header_timeout.as_secs())]
+    pub header_timeout_seconds: u64,
+
+    /// Longest silence of a connection between requests, in seconds; then it is closed.
+    #[arg(long, env = "CUCKOOD_IDLE_TIMEOUT_SECONDS", default_value_t = ServerOptions::default().idle_timeout.as_secs())]
+    pub idle_timeout_seconds: u64,
+
+    /// Longest time that a client may leave an answer unread, in seconds; then it is cut off.
+    #[arg(long, env = "CUCKOOD_WRITE_TIMEOUT_SECONDS", default_value_t = ServerOptions::default().write_timeout.as_secs())]
+    pub write_timeout_seconds: u64,
+
+    /// Longest pause within a request body, in seconds; beyond it 408.
+    #[arg(long, env = "CUCKOOD_BODY_IDLE_TIMEOUT_SECONDS", default_value_t = Limits::default().body_idle_timeout.as_secs())]
+    pub body_idle_timeout_seconds: u64,
+
+    /// Longest time for a whole request body, in seconds; beyond it 408.
+    #[arg(long, env = "CUCKOOD_BODY_TIMEOUT_SECONDS", default_value_t = Limits::default().body_timeout.as_secs())]
+    pub body_timeout_seconds: u64,
+
+    /// Seconds in which requests are still accepted after a stop was asked for, while /readyz says no.
+    #[arg(long, env = "CUCKOOD_DRAIN_DELAY_SECONDS", default_value_t = 0)]
+    pub drain_delay_seconds: u64,
+
+    /// Seconds that requests under way may take to finish after that.
+    #[arg(long, env = "CUCKOOD_DRAIN_TIMEOUT_SECONDS", default_value_t = ServerOptions::default().drain_timeout.as_secs())]
+    pub drain_timeout_seconds: u64,
+
+    /// How log lines are written; `auto` is `human` on a terminal and `json` otherwise.
+    #[arg(long, env = "CUCKOOD_LOG_FORMAT", default_value = "auto")]
+    pub log_format: LogFormat,
+
+    /// Which log lines are written, as `level` or `module=level,…`.
+    #[arg(long, env = "CUCKOOD_LOG", default_value = "info")]
+    pub log: String,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Human on a terminal, JSON otherwise.
+    Auto,
+    /// For people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Settings that are checked, in the form in which the parts take them.
+#[derive(Debug)]
+pub struct Settings {
+    /// For the engine.
+    pub engine: EngineOptions,
+    /// For requests.
+    pub limits: Limits,
+    /// For connections.
+    pub server: ServerOptions,
+    /// By which names the server answers.
+    pub hosts: HostPolicy,
+    /// Bytes of the storage engine's own block cache.
+    pub block_cache_bytes: u64,
+}
+
+/// Settings that can't be served with: all of them, each with what to do.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct ConfigErrors(pub Vec<String>);
+
+impl Config {
+    /// Checks the settings together and fills in what depends on the machine.
+    ///
+    /// # Errors
+    /// Everything that is wrong, at once.
+    pub fn settings(&self, machine: &Machine) -> Result<Settings, ConfigErrors> {
+        let mut errors = Vec::new();
+        if !self.allow_anonymous && !self.listen.ip().is_loopback() {
+            errors.push(format!(
+                "--listen {} can be reached from other machines, and there are no keys: listen on 127.0.0.1, or say --allow-anonymous",
+                self.listen
+            ));
+        }
+        for (flag, value) in [
+            ("--lanes", self.lanes.unwrap_or(1)),
+            ("--max-open-filters", self.max_open_filters),
+            ("--max-queued-commands", self.max_queued_commands),
+            ("--max-queued-items", self.max_queued_items),
+            ("--max-batch-items", self.max_batch_items),
+            ("--max-connections", self.max_connections),
+        ] {
+            if value == 0 {
+                errors.push(format!("{flag} is 0, it must be at least 1"));
+            }
+        }
+        for (flag, value) in [
+            ("--header-timeout-seconds", self.header_timeout_seconds),
+            ("--idle-timeout-seconds", self.idle_timeout_seconds),
+            ("--write-timeout-seconds", self.write_timeout_seconds),
+            (
+                "--body-idle-timeout-seconds",
+                self.body_idle_timeout_seconds,
+            ),
+            ("--body-timeout-seconds", self.body_timeout_seconds),
+        ] {
+            if value == 0 {
+                errors.push(format!("{flag} is 0, it must be at least 1"));
+            }
+        }
+
+        let cache_bytes = self
+            .cache_bytes
+            .map_or(machine.memory_bytes / 4, ByteSize::bytes);
+        let max_dirty_bytes = self
+            .max_dirty_bytes
+            .map_or(cache_bytes / 4, ByteSize::bytes);
+        let at_least = |flag: &str, given: u64, low: u64, errors: &mut Vec<String>| {
+            if given < low {
+                errors.push(format!(
+                    "{flag} is {given} bytes, it must be at least {}",
+                    ByteSize(low)
+                ));
+            }
+        };
+        at_least("--cache-bytes", cache_bytes, MIN_CACHE_BYTES, &mut errors);
+        at_least(
+            "--max-dirty-bytes",
+            max_dirty_bytes,
+            MIN_DIRTY_BYTES,
+            &mut errors,
+        );
+        at_least(
+            "--max-log-bytes",
+            self.max_log_bytes.0,
+            MIN_LOG_BYTES,
+            &mut errors,
+        );
+        at_least(
+            "--checkpoint-slice-bytes",
+            self.checkpoint_slice_bytes.0,
+            MIN_SLICE_BYTES,
+            &mut errors,
+        );
+        at_least(
+            "--max-body-bytes",
+            self.max_body_bytes.0,
+            1 << 10,
+            &mut errors,
+        );
+        if max_dirty_bytes > cache_bytes {
+            errors.push(format!(
+                "--max-dirty-bytes is {max_dirty_bytes}, more than --cache-bytes {cache_bytes}: pages that wait are part of the cache; make it smaller"
+            ));
+        }
+        if self.max_buffered_bytes < self.max_body_bytes {
+            errors.push(format!(
+                "--max-buffered-bytes is {}, less than --max-body-bytes {}: a body of that size could never be read; make it larger",
+                self.max_buffered_bytes, self.max_body_bytes
+            ));
+        }
+        if self.max_queued_items < self.max_batch_items {
+            errors.push(format!(
+                "--max-queued-items is {}, less than --max-batch-items {}: such a batch could never be queued; make it larger",
+                self.max_queued_items, self.max_batch_items
+            ));
+        }
+        let defaults = Defaults {
+            capacity: self.default_capacity,
+            bucket_size: self.default_bucket_size,
+            max_iterations: self.default_max_iterations,
+            expansion: self.default_expansion,
+            max_expansions: self.default_max_expansions,
+            max_filter_bytes: self.max_filter_bytes.0,
+        };
+        if let Err(refused) = FilterParams::resolve(&FilterRequest::default(), &defaults) {
+            for error in refused {
+                let flag = error.field.replace('_', "-");
+                errors.push(format!(
+                    "--default-{flag} is {}, allowed is {}",
+                    error.given, error.allowed
+                ));
+            }
+        }
+        if !errors.is_empty() {
+            return Err(ConfigErrors(errors));
+        }
+
+        Ok(Settings {
+            engine: EngineOptions {
+                defaults,
+                lanes: self.lanes.unwrap_or(machine.cores),
+                cache_bytes,
+                max_dirty_bytes,
+                max_log_bytes: self.max_log_bytes.0,
+                checkpoint_slice_bytes: self.checkpoint_slice_bytes.0,
+                max_open_filters: self.max_open_filters,
+                max_queued_commands: self.max_queued_commands,
+                max_queued_items: self.max_queued_items,
+            },
+            limits: Limits {
+                max_body_bytes: self.max_body_bytes.in_memory(),
+                max_buffered_bytes: self.max_buffered_bytes.in_memory(),
+                max_batch_items: self.max_batch_items,
+                body_idle_timeout: Duration::from_secs(self.body_idle_timeout_seconds),
+                body_timeout: Duration::from_secs(self.body_timeout_seconds),
+            },
+            server: ServerOptions {
+                max_connections: self.max_connections,
+                header_timeout: Duration::from_secs(self.header_timeout_seconds),
+                idle_timeout: Duration::from_secs(self.idle_timeout_seconds),
+                write_timeout: Duration::from_secs(self.write_timeout_seconds),
+                drain_delay: Duration::from_secs(self.drain_delay_seconds),
+                drain_timeout: Duration::from_secs(self.drain_timeout_seconds),
+            },
+            hosts: match self.allow_anonymous {
+                true => HostPolicy::Any,
+                false => HostPolicy::LocalOnly,
+            },
+            block_cache_bytes: self
+                .block_cache_bytes
+                .map_or(machine.memory_bytes / 16, ByteSize::bytes),
+        })
+    }
+}
+
+/// Smallest cache: below it a batch of a few thousand items does not fit.
+const MIN_CACHE_BYTES: u64 = 4 << 20;
+const MIN_DIRTY_BYTES: u64 = 1 << 20;
+const MIN_LOG_BYTES: u64 = 64 << 10;
+/// One page.
+const MIN_SLICE_BYTES: u64 = 4 << 10;
+
+/// A number of bytes, written as such or with a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ByteSize(pub u64);
+
+const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+
+impl ByteSize {
+    fn bytes(self) -> u64 {
+        self.0
+    }
+
+    fn in_memory(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+impl FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ByteSize, String> {
+        let (digits, shift) = UNITS
+            .iter()
+            .find_map(|&(unit, shift)| Some((text.strip_suffix(unit)?, shift)))
+            .unwrap_or((text, 0));
+        let size = digits
+            .trim_end()
+            .parse::<u64>()
+            .ok()
+            .and_then(|number| number.checked_mul(1 << shift));
+        size.map(ByteSize).ok_or_else(|| {
+            "a size is a whole number of bytes, or one with KiB, MiB, GiB or TiB, such as 512MiB".to_owned()
+        })
+    }
+}
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (unit, shift) in UNITS {
+            if self.0 >= 1 << shift && self.0.trailing_zeros() >= shift {
+                return write!(f, "{}{unit}", self.0 >> shift);
+            }
+        }
+        write!(f, "{}", self.0)
+    }
+}
+
+fn wal_sync(text: &str) -> Result<WalSync, String> {
+    let interval = || {
+        let milliseconds = text.strip_prefix("interval:")?.parse().ok()?;
+        (milliseconds > 0).then_some(WalSync::Interval(Duration::from_millis(milliseconds)))
+    };
+    match text {
+        "always" => Ok(WalSync::Always),
+        "never" => Ok(WalSync::Never),
+        _ => interval().ok_or_else(|| {
+            "allowed is always, never, or interval:<milliseconds> such as interval:100".to_owned()
+        }),
+    }
+}
+
+/// What the program runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Memory that may be used: the machine's, or less if the control group says so.
+    pub memory_bytes: u64,
+    /// Processor cores that may be used.
+    pub cores: usize,
+}
+
+/// Memory that is assumed where the system does not say.
+const UNKNOWN_MEMORY_BYTES: u64 = 1 << 30;
+
+impl Machine {
+    /// Asks the system.
+    pub fn detect() -> Machine {
+        let machine = memory_total(Path::new("/proc/meminfo"));
+        let group = group_limit(Path::new("/proc/self/cgroup"), Path::new("/sys/fs/cgroup"));
+        Machine {
+            memory_bytes: [machine, group]
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(UNKNOWN_MEMORY_BYTES),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// `MemTotal` of `/proc/meminfo`, in bytes.
+fn memory_total(meminfo: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(meminfo).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+/// The smallest `memory.max` of this process's control group (version 2) and
+/// the groups around it; `None` if nothing limits it.
+fn group_limit(membership: &Path, root: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(membership).ok()?;
+    let group = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    root.join(group)
+        .ancestors()
+        .take_while(|group| group.starts_with(root))
+        .filter_map(|group| std::fs::read_to_string(group.join("memory.max")).ok())
+        .filter_map(|limit| limit.trim().parse().ok())
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MACHINE: Machine = Machine {
+        memory_bytes: 4 << 30,
+        cores: 2,
+    };
+
+    fn config(flags: &[&str]) -> Config {
+        let line = ["cuckood", "serve"].iter().chain(flags);
+        match Cli::try_parse_from(line).unwrap().command {
+            Command::Serve(config) => *config,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn no_flag_at_all_is_sensible() {
+        let settings = config(&[]).settings(&MACHINE).unwrap();
+        assert_eq!(settings.engine.cache_bytes, 1 << 30);
+        assert_eq!(settings.engine.max_dirty_bytes, 256 << 20);
+        assert_eq!(settings.engine.lanes, 2);
+        assert_eq!(settings.engine.defaults, Defaults::default());
+        assert_eq!(settings.limits.max_body_bytes, 32 << 20);
+        assert_eq!(settings.hosts, HostPolicy::LocalOnly);
+    }
+
+    #[test]
+    fn bad_combinations_are_refused_all_at_once() {
+        let errors = config(&[
+            "--listen=0.0.0.0:80",
+            "--max-body-bytes=1GiB",
+            "--cache-bytes=1MiB",
+            "--default-bucket-size=256",
+            "--max-batch-items=2000000",
+            "--max-connections=0",
+        ])
+        .settings(&MACHINE)
+        .unwrap_err();
+        for flag in [
+            "--listen",
+            "--max-buffered-bytes",
+            "--cache-bytes",
+            "--default-bucket-size",
+            "--max-queued-items",
+            "--max-connections",
+        ] {
+            assert!(
+                errors.0.iter().any(|error| error.starts_with(flag)),
+                "{flag}: {errors}"
+            );
+        }
+    }
+
+    #[test]
+    fn any_address_is_listened_on_when_that_was_asked_for() {
+        let settings = config(&["--listen=0.0.0.0:80", "--allow-anonymous"]).settings(&MACHINE);
+        assert_eq!(settings.unwrap().hosts, HostPolicy::Any);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("512MiB", 512 << 20),
+            ("1 GiB", 1 << 30),
+        ] {
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
+        }
+        for text in ["", "MiB", "-1", "1.5GiB", "1MB", "16777216TiB"] {
+            assert!(text.parse::<ByteSize>().is_err(), "{text}");
+        }
+        assert_eq!(ByteSize(512 << 20).to_string(), "512MiB");
+        assert_eq!(ByteSize(1025).to_string(), "1025");
+    }
+
+    #[test]
+    fn wal_sync_has_three_forms() {
+        assert_eq!(wal_sync("always"), Ok(WalSync::Always));
+        assert_eq!(wal_sync("never"), Ok(WalSync::Never));
+        assert_eq!(
+            wal_sync("interval:20"),
+            Ok(WalSync::Interval(Duration::from_millis(20)))
+        );
+        for text in ["", "interval", "interval:0", "interval:-1", "sometimes"] {
+            assert!(wal_sync(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_tightest_group_around_the_process_limits_its_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let membership = root.join("cgroup");
+        std::fs::write(&membership, "0::/outer/inner\n").unwrap();
+        std::fs::create_dir_all(root.join("outer/inner")).unwrap();
+        assert_eq!(group_limit(&membership, root), None);
+        std::fs::write(root.join("outer/inner/memory.max"), "max\n").unwrap();
+        std::fs::write(root.join("outer/memory.max"), "536870912\n").unwrap();
+        assert_eq!(group_limit(&membership, root), Some(512 << 20));
+    }
+
+    #[test]
+    fn the_machines_memory_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let meminfo = directory.path().join("meminfo");
+        std::fs::write(&meminfo, "MemTotal:       16000 kB\nMemFree:  1 kB\n").unwrap();
+        assert_eq!(memory_total(&meminfo), Some(16000 * 1024));
+        assert_eq!(memory_total(&directory.path().join("none")), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! Puts the answers of batches together: one word per item, as JSON or as
+//! lines, written in one pass.
+
+use super::problem::HttpError;
+use crate::engine::FullReason;
+use axum::body::Body;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use std::io::Write as _;
+
+/// In which form the results of a batch are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Json,
+    Lines,
+}
+
+impl Format {
+    /// Lines only when the client lists `text/plain` before anything that
+    /// JSON satisfies.
+    pub(crate) fn wanted(headers: &HeaderMap) -> Format {
+        let ranges = headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','));
+        for range in ranges {
+            match range.split(';').next().unwrap_or_default().trim() {
+                "text/plain" | "text/*" => return Format::Lines,
+                "application/json" | "application/*" | "*/*" => return Format::Json,
+                _ => {}
+            }
+        }
+        Format::Json
+    }
+
+    fn media_type(self) -> HeaderValue {
+        match self {
+            Format::Json => HeaderValue::from_static("application/json"),
+            Format::Lines => HeaderValue::from_static("text/plain; charset=utf-8"),
+        }
+    }
+}
+
+/// What is said about one item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    Name(&'static str),
+    Flag(bool),
+    Number(u64),
+}
+
+/// The answer to a batch. `blanks` are the positions of blank lines among the
+/// results: `null` in JSON, a blank line in lines.
+pub(crate) fn results(
+    format: Format,
+    words: impl ExactSizeIterator<Item = Word>,
+    blanks: &[usize],
+    full_reason: Option<FullReason>,
+) -> Response {
+    let mut body = Vec::with_capacity(64 + 8 * (words.len() + blanks.len()));
+    let mut blanks = blanks.iter().copied().peekable();
+    let mut words = words.peekable();
+    let mut position = 0;
+    if format == Format::Json {
+        body.extend_from_slice(br#"{"results":["#);
+    }
+    loop {
+        let word = match blanks.next_if_eq(&position) {
+            Some(_) => None,
+            None => match words.next() {
+                Some(word) => Some(word),
+                None => break,
+            },
+        };
+        if format == Format::Json && position > 0 {
+            body.push(b',');
+        }
+        write_word(&mut body, format, word);
+        if format == Format::Lines {
+            body.push(b'\n');
+        }
+        position += 1;
+    }
+    if format == Format::Json {
+        body.push(b']');
+        if let Some(reason) = full_reason {
+            let (name, advice) = reason_words(reason);
+            // Both are plain words of our own: nothing to escape.
+            let _ = write!(body, r#","full_reason":"{name}","full_detail":"{advice}""#);
+        }
+        body.push(b'}');
+    }
+    ([(CONTENT_TYPE, format.media_type())], Body::from(body)).into_response()
+}
+
+fn write_word(body: &mut Vec<u8>, format: Format, word: Option<Word>) {
+    // Writing to a vector can't fail.
+    let _ = match (word, format) {
+        (Some(Word::Name(name)), Format::Json) => write!(body, "\"{name}\""),
+        (Some(Word::Name(name)), Format::Lines) => write!(body, "{name}"),
+        (Some(Word::Flag(flag)), _) => write!(body, "{flag}"),
+        (Some(Word::Number(number)), _) => write!(body, "{number}"),
+        (None, Format::Json) => write!(body, "null"),
+        (None, Format::Lines) => Ok(()),
+    };
+}
+
+/// The limit's name, and what to do about it.
+pub(crate) fn reason_words(reason: FullReason) -> (&'static str, &'static str) {
+    match reason {
+        FullReason::ExpansionOff => (
+            "expansion_off",
+            "the filter was created with expansion 0 and does not grow; create a larger one and add the items there",
+        ),
+        FullReason::MaxExpansions => (
+            "max_expansions",
+            "the filter has grown as often as max_expansions allows; create one with a larger capacity and add the items there",
+        ),
+        FullReason::MaxFilterBytes => (
+            "max_filter_bytes",
+            "growing would exceed the bytes that a filter may have on this server (--max-filter-bytes when it was created)",
+        ),
+    }
+}
+
+/// A JSON answer.
+pub(crate) fn json(value: &impl Serialize) -> Result<Response, HttpError> {
+    let body = serde_json::to_vec(value).map_err(|error| HttpError::Unanswerable {
+        cause: error.to_string(),
+    })?;
+    Ok((
+        [(CONTENT_TYPE, Format::Json.media_type())],
+        Body::from(body),
+    )
+        .into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt as _;
+
+    async fn text(
+        format: Format,
+        words: &[Word],
+        blanks: &[usize],
+        full: Option<FullReason>,
+    ) -> String {
+        let response = results(format, words.iter().copied(), blanks, full);
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn results_stay_aligned_with_blank_lines() {
+        let words = [Word::Name("added"), Word::Flag(true), Word::Number(7)];
+        assert_eq!(
+            text(Format::Json, &words, &[0, 2, 5], None).await,
+            r#"{"results":[null,"added",null,true,7,null]}"#
+        );
+        assert_eq!(
+            text(Format::Lines, &words, &[0, 2, 5], None).await,
+            "\nadded\n\ntrue\n7\n\n"
+        );
+        assert_eq!(
+            text(Format::Json, &[], &[], None).await,
+            r#"{"results":[]}"#
+        );
+        assert_eq!(text(Format::Lines, &[], &[], None).await, "");
+    }
+
+    #[tokio::test]
+    async fn a_full_filter_says_why_and_what_to_do() {
+        for reason in [
+            FullReason::ExpansionOff,
+            FullReason::MaxExpansions,
+            FullReason::MaxFilterBytes,
+        ] {
+            let answer = text(Format::Json, &[Word::Name("full")], &[], Some(reason)).await;
+            let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+            assert_eq!(answer["full_reason"], reason_words(reason).0);
+            assert_eq!(answer["full_detail"], reason_words(reason).1);
+        }
+    }
+
+    #[test]
+    fn lines_come_only_to_those_who_ask_first_for_them() {
+        for (accept, format) in [
+            ("text/plain", Format::Lines),
+            ("text/plain;q=0.9, */*", Format::Lines),
+            ("application/json, text/plain, */*", Format::Json),
+            ("*/*", Format::Json),
+            ("image/png", Format::Json),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            assert_eq!(Format::wanted(&headers), format, "{accept}");
+        }
+    }
+}

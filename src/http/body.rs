@@ -1,0 +1,158 @@
+//! Reads request bodies whole, within the bounds of one request and of the
+//! server, and within time.
+
+use super::App;
+use super::problem::HttpError;
+use axum::body::{Body, Bytes, HttpBody};
+use http_body_util::BodyExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// Bytes that one permit of the server's bound stands for.
+const PERMIT_BYTES: usize = 1024;
+
+/// How long, and how far, a refused body is read on, so that the client gets
+/// to the answer instead of a reset connection.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 64 << 20;
+
+/// Permits for so many bytes, rounded up.
+pub(super) fn permits(bytes: usize) -> usize {
+    bytes.div_ceil(PERMIT_BYTES)
+}
+
+/// A request body in memory. While it lives it counts against the bytes that
+/// all bodies together may take.
+pub(crate) struct Buffered {
+    pub(crate) bytes: Bytes,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a body to its end.
+///
+/// # Errors
+/// It is too large, too slow, broken, or the server holds too many bodies.
+pub(crate) async fn read(app: &App, mut body: Body) -> Result<Buffered, HttpError> {
+    let limits = &app.limits;
+    let too_slow = || HttpError::BodyTimeout {
+        idle_seconds: limits.body_idle_timeout.as_secs(),
+        total_seconds: limits.body_timeout.as_secs(),
+    };
+    let deadline = Instant::now() + limits.body_timeout;
+    let mut pieces = Pieces::default();
+    let mut permit: Option<OwnedSemaphorePermit> = None;
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if declared > limits.max_body_bytes {
+        discard(&mut body).await;
+        return Err(HttpError::BodyTooLarge {
+            limit: limits.max_body_bytes,
+        });
+    }
+    loop {
+        let next = timeout(limits.body_idle_timeout, body.frame());
+        let frame = match timeout_at(deadline, next).await {
+            Ok(Ok(None)) => break,
+            Ok(Ok(Some(frame))) => frame.map_err(|_| HttpError::UnreadableBody)?,
+            Ok(Err(_)) | Err(_) => return Err(too_slow()),
+        };
+        // Trailers say nothing that we need.
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        app.metrics
+            .http_request_body_bytes
+            .inc_by(data.len() as u64);
+        let size = pieces.size().saturating_add(data.len());
+        if size > limits.max_body_bytes {
+            drop(pieces);
+            discard(&mut body).await;
+            return Err(HttpError::BodyTooLarge {
+                limit: limits.max_body_bytes,
+            });
+        }
+        if let Err(error) = hold(app, &mut permit, size) {
+            drop(pieces);
+            drop(permit);
+            discard(&mut body).await;
+            return Err(error);
+        }
+        pieces.push(data, declared);
+    }
+    Ok(Buffered {
+        bytes: pieces.join(),
+        _permit: permit,
+    })
+}
+
+/// Takes what is missing to hold `size` bytes; never waits, since a body that
+/// waits for another to end still holds what it has.
+fn hold(
+    app: &App,
+    permit: &mut Option<OwnedSemaphorePermit>,
+    size: usize,
+) -> Result<(), HttpError> {
+    let held = permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+    let missing = permits(size).saturating_sub(held);
+    if missing == 0 {
+        return Ok(());
+    }
+    let missing = u32::try_from(missing).map_err(|_| HttpError::TooManyBodies)?;
+    let more = Arc::clone(&app.buffered)
+        .try_acquire_many_owned(missing)
+        .map_err(|_| HttpError::TooManyBodies)?;
+    match permit {
+        Some(permit) => permit.merge(more),
+        None => *permit = Some(more),
+    }
+    Ok(())
+}
+
+/// Reads on for a while without keeping anything.
+async fn discard(body: &mut Body) {
+    let mut left = LINGER_BYTES;
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            match left.checked_sub(length) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+        }
+    };
+    // Whether it ended or timed out, the answer is the same.
+    let _ = timeout(LINGER, reading).await;
+}
+
+/// The pieces of a body; most bodies are one piece and are never copied.
+#[derive(Default)]
+struct Pieces {
+    first: Option<Bytes>,
+    joined: Vec<u8>,
+}
+
+impl Pieces {
+    fn size(&self) -> usize {
+        self.first.as_ref().map_or(0, Bytes::len) + self.joined.len()
+    }
+
+    fn push(&mut self, data: Bytes, declared: usize) {
+        if self.size() == 0 {
+            self.first = Some(data);
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            self.joined.reserve(declared.max(first.len() + data.len()));
+            self.joined.extend_from_slice(&first);
+        }
+        self.joined.extend_from_slice(&data);
+    }
+
+    fn join(self) -> Bytes {
+        match self.first {
+            Some(first) => first,
+            None => Bytes::from(self.joined),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The outermost layer: gives each request an id, renders every error in one
+//! shape, logs each failure once, counts.
+
+use super::App;
+use super::problem::{HttpError, PROBLEM_JSON, REJECTION_REASONS};
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::error::Error;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const LONGEST_REQUEST_ID: usize = 128;
+
+/// Route under which requests are counted that no route matched, and method
+/// of those that use none of the usual ones: a client can't add series.
+const UNMATCHED: &str = "unmatched";
+const OTHER_METHOD: &str = "other";
+
+/// Wraps everything. See the module.
+pub(crate) async fn boundary(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let request_id = request_id(request.headers());
+    let method = method_label(request.method());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+
+    app.metrics.http_in_flight.inc();
+    let in_flight = InFlight(&app);
+    let mut response = next.run(request).await;
+    drop(in_flight);
+
+    let seconds = started.elapsed().as_secs_f64();
+    if let Some(error) = failure(&response) {
+        let code = error.code().name();
+        if REJECTION_REASONS.contains(&code) {
+            app.metrics.http_rejected.with_label_values(&[code]).inc();
+        }
+        log(&error, &request_id, method, route, seconds);
+        response = render(&error, &request_id, response.headers());
+    }
+    let status = response.status();
+    app.metrics
+        .http_requests
+        .with_label_values(&[route, method, status.as_str()])
+        .inc();
+    app.metrics
+        .http_request_seconds
+        .with_label_values(&[route, method])
+        .observe(seconds);
+
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&request_id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    headers
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(
+        "x-content-type-options",
+        HeaderValue::from_static("nosniff"),
+    );
+    response
+}
+
+/// Counts down even when the client goes away in the middle of a request.
+struct InFlight<'a>(&'a App);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.metrics.http_in_flight.dec();
+    }
+}
+
+/// Turns a panic of a handler into an error that the boundary renders.
+pub(crate) fn panicked(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
+    HttpError::Panicked.into_response()
+}
+
+/// The error behind a response: ours, or one of the framework's own.
+fn failure(response: &Response) -> Option<Arc<HttpError>> {
+    if let Some(error) = response.extensions().get::<Arc<HttpError>>() {
+        return Some(Arc::clone(error));
+    }
+    HttpError::from_status(response.status()).map(Arc::new)
+}
+
+/// The problem details; `headers` are those of the response it replaces, of
+/// which `Allow` and the like stay.
+fn render(error: &HttpError, request_id: &str, headers: &HeaderMap) -> Response {
+    let code = error.code();
+    let body = serde_json::to_vec(&error.problem(request_id)).unwrap_or_default();
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = code.status();
+    *response.headers_mut() = headers.clone();
+    let headers = response.headers_mut();
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(CONTENT_ENCODING);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+    if let Some(seconds) = code.retry_after_seconds() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// One line per failure. It names the route, never the path: the path holds
+/// the filter's key, the query an item.
+fn log(error: &HttpError, request_id: &str, method: &str, route: &str, seconds: f64) {
+    let code = error.code();
+    let status = code.status().as_u16();
+    let code = code.name();
+    if status < 500 {
+        tracing::info!(
+            request_id,
+            method,
+            route,
+            status,
+            code,
+            seconds,
+            "request refused"
+        );
+    } else if error.code().status() == StatusCode::SERVICE_UNAVAILABLE {
+        tracing::warn!(
+            request_id,
+            method,
+            route,
+            status,
+            code,
+            seconds,
+            "request turned away"
+        );
+    } else {
+        let cause = causes(error);
+        tracing::error!(
+            request_id,
+            method,
+            route,
+            status,
+            code,
+            seconds,
+            cause,
+            "request failed"
+        );
+    }
+}
+
+fn causes(error: &HttpError) -> String {
+    let mut text = match error {
+        HttpError::Unanswerable { cause } => cause.clone(),
+        other => other.to_string(),
+    };
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// The client's id if it is sane, otherwise a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers
+        .get(REQUEST_ID)
+        .and_then(|value| value.to_str().ok())
+        .filter(|id| !id.is_empty() && id.len() <= LONGEST_REQUEST_ID)
+        .filter(|id| {
+            id.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:+/=".contains(&byte))
+        });
+    match given {
+        Some(id) => id.to_owned(),
+        None => fresh_request_id(),
+    }
+}
+
+/// Sixteen hexadecimal digits: a counter behind a keyed hash of the process,
+/// unlikely to repeat, and nothing can be told from it.
+pub(super) fn fresh_request_id() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    static KEY: std::sync::LazyLock<RandomState> = std::sync::LazyLock::new(RandomState::new);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{:016x}", KEY.hash_one(number))
+}
+
+fn method_label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "DELETE" => "DELETE",
+        "PATCH" => "PATCH",
+        "OPTIONS" => "OPTIONS",
+        _ => OTHER_METHOD,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sane_request_id_is_kept_and_another_replaced() {
+        let id = |value: &[u8]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID, HeaderValue::from_bytes(value).unwrap());
+            request_id(&headers)
+        };
+        assert_eq!(id(b"order-17.a"), "order-17.a");
+        for odd in [&b""[..], b"a b", b"a\"b", b"\xffx", &[b'a'; 129]] {
+            assert_eq!(id(odd).len(), 16, "{odd:?}");
+        }
+        assert_ne!(request_id(&HeaderMap::new()), request_id(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,243 @@
+//! One TCP connection under the clocks that the HTTP library does not keep:
+//! how long a request's head may take, how long a connection may idle between
+//! requests, how long a client may leave an answer unread.
+
+use axum::body::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use prometheus::IntCounter;
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+/// What a connection is doing, as far as its clocks are concerned.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Phase(Arc<AtomicU8>);
+
+/// Nothing came yet since the connection or since the last answer.
+const IDLE: u8 = 0;
+/// Part of a request's head came.
+const HEAD: u8 = 1;
+/// A request is being answered; its own bounds apply.
+const BUSY: u8 = 2;
+
+impl Phase {
+    /// A request's head is complete.
+    pub(crate) fn begin_answer(&self) -> Answering {
+        self.0.store(BUSY, Ordering::Release);
+        Answering(self.clone())
+    }
+
+    /// Whether a request's head has begun and is not complete.
+    pub(crate) fn in_head(&self) -> bool {
+        self.get() == HEAD
+    }
+
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set(&self, phase: u8) {
+        self.0.store(phase, Ordering::Release);
+    }
+}
+
+/// Lives while a request is answered, its answer's body included.
+pub(crate) struct Answering(Phase);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.set(IDLE);
+    }
+}
+
+/// How long a connection may take for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// For a request's head, from its first byte.
+    pub(crate) head: Duration,
+    /// Between an answer and the next request, and from the connection to the
+    /// first byte.
+    pub(crate) idle: Duration,
+    /// For the client to take more of an answer.
+    pub(crate) write: Duration,
+}
+
+/// A TCP stream that fails with [`io::ErrorKind::TimedOut`] when its client
+/// is slower than it may be.
+pub(crate) struct TimedStream {
+    stream: TcpStream,
+    patience: Patience,
+    phase: Phase,
+    waiting: Option<Waiting>,
+    writing: Option<Pin<Box<Sleep>>>,
+}
+
+/// The clock of the phase in which it was started.
+struct Waiting {
+    phase: u8,
+    clock: Pin<Box<Sleep>>,
+}
+
+impl TimedStream {
+    pub(crate) fn new(stream: TcpStream, patience: Patience, phase: Phase) -> TimedStream {
+        TimedStream {
+            stream,
+            patience,
+            phase,
+            waiting: None,
+            writing: None,
+        }
+    }
+
+    /// The stream without its clocks.
+    pub(crate) fn into_inner(self) -> TcpStream {
+        self.stream
+    }
+
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let phase = self.phase.get();
+        let patience = match phase {
+            IDLE => self.patience.idle,
+            HEAD => self.patience.head,
+            _ => {
+                self.waiting = None;
+                return Poll::Pending;
+            }
+        };
+        let waiting = match self.waiting.take() {
+            Some(waiting) if waiting.phase == phase => waiting,
+            _ => Waiting {
+                phase,
+                clock: Box::pin(sleep(patience)),
+            },
+        };
+        let waiting = self.waiting.insert(waiting);
+        waiting.clock.as_mut().poll(cx)
+    }
+
+    /// Hands on the outcome of a write, or the end of our patience with it.
+    fn poll_written<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.writing = None;
+            return written;
+        }
+        let patience = self.patience.write;
+        let clock = self
+            .writing
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(clock.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for TimedStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        match Pin::new(&mut this.stream).poll_read(cx, buffer) {
+            Poll::Ready(outcome) => {
+                if buffer.filled().len() > before && this.phase.get() == IDLE {
+                    this.phase.set(HEAD);
+                }
+                Poll::Ready(outcome)
+            }
+            Poll::Pending => {
+                ready!(this.poll_patience(cx));
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+        }
+    }
+}
+
+impl AsyncWrite for TimedStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.poll_written(cx, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
+        this.poll_written(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+/// The body of an answer: counts its bytes and keeps the connection in the
+/// phase of answering until it is written or given up.
+pub(crate) struct AnswerBody {
+    body: axum::body::Body,
+    written: IntCounter,
+    _answering: Answering,
+}
+
+impl AnswerBody {
+    pub(crate) fn new(body: axum::body::Body, written: IntCounter, answering: Answering) -> Self {
+        AnswerBody {
+            body,
+            written,
+            _answering: answering,
+        }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            this.written.inc_by(length as u64);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

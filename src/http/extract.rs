@@ -1,0 +1,254 @@
+//! Typed extractors whose rejections are our own errors, and the reading of
+//! the two kinds of bodies.
+
+use super::App;
+use super::body::{self, Buffered};
+use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
+use super::problem::HttpError;
+use super::query::{Query, excerpt};
+use crate::chain::params::FilterRequest;
+use crate::engine::{AddMode, AddOptions, FilterName};
+use axum::extract::{FromRequestParts, Path, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
+use std::sync::Arc;
+
+/// Bodies up to this size are parsed where they were read; larger ones on a
+/// thread that may block, so that one batch does not hold up other requests.
+const PARSE_IN_PLACE_BYTES: usize = 64 << 10;
+
+/// The key in the path.
+pub(crate) struct Key(pub(crate) FilterName);
+
+impl FromRequestParts<Arc<App>> for Key {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, HttpError> {
+        let Path(key) = Path::<String>::from_request_parts(parts, app)
+            .await
+            .map_err(|_| HttpError::MalformedPath)?;
+        Ok(Key(FilterName::parse(&key)?))
+    }
+}
+
+/// The one item of a question in the query: `item` or `item_base64url`.
+///
+/// # Errors
+/// Neither or both are given, the item is too long for a query, or not base64url.
+pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<Batch, HttpError> {
+    let query = Query::parse(uri, &["item", "item_base64url"])?;
+    let decoded;
+    let item = match (query.bytes("item"), query.bytes("item_base64url")) {
+        (Some(item), None) => {
+            // Bytes that are no text are a mistake in a query; they have a
+            // parameter of their own.
+            query.text("item")?;
+            item
+        }
+        (None, Some(text)) => {
+            decoded = parse::base64url_item(text)?;
+            decoded.as_slice()
+        }
+        (None, None) => {
+            return Err(HttpError::parameter(
+                "item",
+                "left out",
+                "item or item_base64url",
+            ));
+        }
+        (Some(_), Some(_)) => {
+            return Err(HttpError::parameter(
+                "item_base64url",
+                "given beside item",
+                "one of the two",
+            ));
+        }
+    };
+    if item.len() > parse::MAX_QUERY_ITEM_BYTES {
+        return Err(HttpError::ItemTooLongForQuery {
+            given: item.len(),
+            limit: parse::MAX_QUERY_ITEM_BYTES,
+            post,
+        });
+    }
+    Ok(Batch::of(item))
+}
+
+/// Reads the items of a request, JSON or lines.
+///
+/// # Errors
+/// Everything that can be wrong with a body.
+pub(crate) async fn batch(
+    app: &App,
+    kind: BatchKind,
+    request: Request,
+) -> Result<Batch, HttpError> {
+    let (parts, body) = request.into_parts();
+    let max_items = app.limits.max_batch_items;
+    match media_type(&parts.headers).as_deref() {
+        Some("application/json") => {
+            Query::none(&parts.uri)?;
+            let body = body::read(app, body).await?;
+            parsed(body, move |bytes| parse::json_batch(bytes, kind, max_items)).await
+        }
+        Some("text/plain") => {
+            let (encoding, options) = line_options(kind, &parts.uri)?;
+            let body = body::read(app, body).await?;
+            parsed(body, move |bytes| {
+                parse::text_batch(bytes, encoding, options, max_items)
+            })
+            .await
+        }
+        given => Err(HttpError::UnsupportedMediaType {
+            given: excerpt(given.unwrap_or("not stated")),
+            allowed: "application/json, or text/plain with one item a line",
+        }),
+    }
+}
+
+/// Reads the fields of a filter; no body at all is the server's defaults.
+///
+/// # Errors
+/// Everything that can be wrong with a body.
+pub(crate) async fn fields(app: &App, request: Request) -> Result<FilterRequest, HttpError> {
+    let (parts, body) = request.into_parts();
+    Query::none(&parts.uri)?;
+    let body = body::read(app, body).await?;
+    match media_type(&parts.headers).as_deref() {
+        Some("application/json") => {}
+        _ if body.bytes.is_empty() => {}
+        given => {
+            return Err(HttpError::UnsupportedMediaType {
+                given: excerpt(given.unwrap_or("not stated")),
+                allowed: "application/json, or an empty body for the server's defaults",
+            });
+        }
+    }
+    parsed(body, |bytes| parse::filter_request(bytes, "")).await
+}
+
+async fn parsed<T: Send + 'static>(
+    body: Buffered,
+    parse: impl FnOnce(&[u8]) -> Result<T, HttpError> + Send + 'static,
+) -> Result<T, HttpError> {
+    if body.bytes.len() <= PARSE_IN_PLACE_BYTES {
+        return parse(&body.bytes);
+    }
+    tokio::task::spawn_blocking(move || parse(&body.bytes))
+        .await
+        .map_err(|_| HttpError::Panicked)?
+}
+
+/// The options of a `text/plain` request, which stand in the query.
+fn line_options(kind: BatchKind, uri: &Uri) -> Result<(Encoding, AddOptions), HttpError> {
+    const ADD: [&str; 9] = [
+        "encoding",
+        "only_if_absent",
+        "create",
+        "capacity",
+        "layout",
+        "bucket_size",
+        "max_iterations",
+        "expansion",
+        "max_expansions",
+    ];
+    let query = match kind {
+        BatchKind::Add => Query::parse(uri, &ADD)?,
+        BatchKind::Other => Query::parse(uri, &["encoding"])?,
+    };
+    let encoding = match query.text("encoding")? {
+        None => Encoding::default(),
+        Some(text) => Encoding::parse(text)
+            .ok_or_else(|| HttpError::parameter("encoding", excerpt(text), Encoding::NAMES))?,
+    };
+    if kind == BatchKind::Other {
+        return Ok((encoding, AddOptions::default()));
+    }
+    let mode = match query.switch("only_if_absent")? {
+        true => AddMode::OnlyIfAbsent,
+        false => AddMode::Always,
+    };
+    let wanted = query.switch("create")?;
+    let mut request = FilterRequest::default();
+    for field in parse::FIELDS {
+        let Some(text) = query.text(field)? else {
+            continue;
+        };
+        if !wanted {
+            return Err(HttpError::parameter(
+                field,
+                "given without create=true",
+                "together with create=true",
+            ));
+        }
+        let value = match field {
+            "layout" => Scalar::Quoted(text),
+            _ => Scalar::Bare(text),
+        };
+        parse::set_field(&mut request, field, value)
+            .map_err(|allowed| HttpError::parameter(field, excerpt(text), allowed))?;
+    }
+    let create = wanted.then_some(request);
+    Ok((encoding, AddOptions { mode, create }))
+}
+
+/// The media type without its parameters, in lower case.
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let essence = value.split(';').next().unwrap_or_default();
+    Some(essence.trim().to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::params::LayoutKind;
+
+    #[test]
+    fn a_question_takes_one_item_in_one_of_two_ways() {
+        let item = |uri: &'static str| {
+            query_item(&Uri::from_static(uri), "POST")
+                .map(|batch| batch.items.iter().next().unwrap().to_vec())
+        };
+        assert_eq!(item("/?item=a").unwrap(), b"a");
+        assert_eq!(item("/?item=").unwrap(), b"");
+        assert_eq!(item("/?item_base64url=_w").unwrap(), [0xff]);
+        for uri in [
+            "/",
+            "/?item=a&item_base64url=_w",
+            "/?item=%ff",
+            "/?item_base64url=%2F",
+        ] {
+            assert!(item(uri).is_err(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn options_of_lines_stand_in_the_query() {
+        let uri = Uri::from_static(
+            "/?only_if_absent=true&create=true&capacity=10&layout=classic&encoding=base64",
+        );
+        let (encoding, options) = line_options(BatchKind::Add, &uri).unwrap();
+        assert_eq!(encoding, Encoding::Base64);
+        assert_eq!(options.mode, AddMode::OnlyIfAbsent);
+        let create = options.create.unwrap();
+        assert_eq!(create.capacity, Some(10));
+        assert_eq!(create.layout, Some(LayoutKind::Classic));
+
+        for uri in [
+            "/?capacity=10",
+            "/?create=1",
+            "/?create=true&capacity=x",
+            "/?create=true&capacity=",
+            "/?items=a",
+        ] {
+            assert!(
+                line_options(BatchKind::Add, &Uri::from_static(uri)).is_err(),
+                "{uri}"
+            );
+        }
+        let create = Uri::from_static("/?create=true");
+        assert!(line_options(BatchKind::Other, &create).is_err());
+    }
+}

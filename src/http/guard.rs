@@ -1,0 +1,191 @@
+//! Keeps web pages away from a server that knows no keys.
+//!
+//! A browser sends requests wherever a page tells it to. Three facts in its
+//! headers betray that a page of somebody else is behind a request: the name
+//! it called us by (a rebound DNS name is not `localhost`), `Origin`, and
+//! `Sec-Fetch-Site`.
+
+use super::App;
+use super::problem::HttpError;
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::sync::Arc;
+
+/// By which names the server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostPolicy {
+    /// `localhost`, `127.0.0.1` and `[::1]`, with any port.
+    LocalOnly,
+    /// Any.
+    Any,
+}
+
+/// Refuses requests that come from a foreign web page.
+pub(crate) async fn guard(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, HttpError> {
+    check(app.hosts, request.uri(), request.headers())?;
+    Ok(next.run(request).await)
+}
+
+fn check(policy: HostPolicy, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
+    let host = called_by(uri, headers);
+    if policy == HostPolicy::LocalOnly && !host.as_ref().is_some_and(is_local) {
+        return Err(HttpError::ForeignHost);
+    }
+    for origin in headers.get_all(ORIGIN) {
+        let same = origin
+            .to_str()
+            .ok()
+            .and_then(|origin| origin.parse::<Uri>().ok())
+            .zip(host.as_ref())
+            .is_some_and(|(origin, host)| is_same(&origin, host));
+        if !same {
+            return Err(HttpError::ForeignOrigin);
+        }
+    }
+    let cross_site = headers
+        .get_all("sec-fetch-site")
+        .iter()
+        .any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site"));
+    if cross_site {
+        return Err(HttpError::ForeignOrigin);
+    }
+    Ok(())
+}
+
+/// The name in the request line goes before the header (RFC 9112, 3.2.2); two
+/// headers are no name at all.
+fn called_by(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
+    let authority = match uri.authority() {
+        Some(authority) => authority.clone(),
+        None => {
+            let mut hosts = headers.get_all(HOST).iter();
+            let host = hosts.next()?;
+            if hosts.next().is_some() {
+                return None;
+            }
+            host.to_str().ok()?.parse().ok()?
+        }
+    };
+    (!authority.as_str().contains('@')).then_some(authority)
+}
+
+fn is_local(authority: &Authority) -> bool {
+    let host = authority.host();
+    host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]"
+}
+
+fn is_same(origin: &Uri, host: &Authority) -> bool {
+    let (Some(scheme), Some(authority)) = (origin.scheme_str(), origin.authority()) else {
+        return false;
+    };
+    let default_port = match scheme {
+        "http" => 80,
+        "https" => 443,
+        _ => return false,
+    };
+    authority.host().eq_ignore_ascii_case(host.host())
+        && authority.port_u16().unwrap_or(default_port) == host.port_u16().unwrap_or(default_port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+
+    fn asked(policy: HostPolicy, headers: &[(&'static str, &'static str)]) -> bool {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        check(policy, &Uri::from_static("/filters"), &map).is_ok()
+    }
+
+    #[test]
+    fn only_local_names_are_served_without_keys() {
+        for host in [
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:1",
+            "[::1]:8080",
+            "[::1]",
+        ] {
+            assert!(asked(HostPolicy::LocalOnly, &[("host", host)]), "{host}");
+        }
+        for host in [
+            "example.org",
+            "localhost.example.org",
+            "localhost.",
+            "127.0.0.1.nip.io",
+            "user@localhost",
+            "0.0.0.0:8080",
+            "",
+        ] {
+            assert!(!asked(HostPolicy::LocalOnly, &[("host", host)]), "{host}");
+        }
+        assert!(!asked(HostPolicy::LocalOnly, &[]));
+        assert!(!asked(
+            HostPolicy::LocalOnly,
+            &[("host", "localhost"), ("host", "example.org")]
+        ));
+        assert!(asked(HostPolicy::Any, &[("host", "example.org")]));
+        assert!(asked(HostPolicy::Any, &[]));
+    }
+
+    #[test]
+    fn an_origin_must_be_our_own() {
+        let with = |origin| {
+            asked(
+                HostPolicy::LocalOnly,
+                &[("host", "127.0.0.1:8080"), ("origin", origin)],
+            )
+        };
+        assert!(with("http://127.0.0.1:8080"));
+        for origin in [
+            "http://127.0.0.1:3000",
+            "http://localhost:8080",
+            "https://example.org",
+            "null",
+            "file://",
+        ] {
+            assert!(!with(origin), "{origin}");
+        }
+        assert!(asked(
+            HostPolicy::Any,
+            &[
+                ("host", "filters.example.org"),
+                ("origin", "https://filters.example.org")
+            ]
+        ));
+        assert!(!asked(
+            HostPolicy::Any,
+            &[
+                ("host", "filters.example.org"),
+                ("origin", "https://example.org")
+            ]
+        ));
+    }
+
+    #[test]
+    fn a_cross_site_fetch_is_refused_and_a_typed_address_is_not() {
+        let with = |site| {
+            asked(
+                HostPolicy::Any,
+                &[("host", "localhost"), ("sec-fetch-site", site)],
+            )
+        };
+        assert!(!with("cross-site"));
+        assert!(with("none"));
+        assert!(with("same-origin"));
+    }
+}

@@ -1,0 +1,322 @@
+//! Items: add, delete, ask, count. One item and many go the same way.
+
+use super::App;
+use super::answer::{Format, Word, json, results};
+use super::extract::{Key, batch, query_item};
+use super::parse::{Batch, BatchKind};
+use super::problem::HttpError;
+use crate::engine::AddResult;
+use axum::extract::{OriginalUri, Request, State};
+use axum::response::Response;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Items to add.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes the body; the body is read item by item, without a copy of each"
+)]
+pub(crate) struct AddBody {
+    /// The items; the batch is committed as a whole or not at all.
+    #[schema(schema_with = super::openapi::item_list)]
+    items: Vec<String>,
+    /// How strings are to be read.
+    #[schema(schema_with = super::openapi::encoding, required = false)]
+    encoding: Option<String>,
+    /// Leave an item that is found already (or that seems to be, at the filter's false-positive rate).
+    #[schema(default = false, required = false)]
+    only_if_absent: bool,
+    /// Parameters to create the filter with if it is missing.
+    #[schema(schema_with = super::openapi::create, required = false)]
+    create: Option<super::filters::FilterFields>,
+}
+
+/// Items to ask for or to delete.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes the body; the body is read item by item, without a copy of each"
+)]
+pub(crate) struct ItemsBody {
+    /// The items.
+    #[schema(schema_with = super::openapi::item_list)]
+    items: Vec<String>,
+    /// How strings are to be read.
+    #[schema(schema_with = super::openapi::encoding, required = false)]
+    encoding: Option<String>,
+}
+
+/// What became of added items.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes the answer, which is written in one pass"
+)]
+pub(crate) struct AddedBody {
+    /// One word per item, in their order; null for a blank line.
+    #[schema(schema_with = super::openapi::added_list)]
+    results: Vec<String>,
+    /// The limit that was met; only when a result is `full`.
+    #[schema(schema_with = super::openapi::full_reason, required = false)]
+    full_reason: Option<String>,
+    /// What to do about it.
+    #[schema(
+        required = false,
+        example = "the filter was created with expansion 0 and does not grow; create a larger one and add the items there"
+    )]
+    full_detail: Option<String>,
+}
+
+/// One boolean per item.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes the answer, which is written in one pass"
+)]
+pub(crate) struct FlagsBody {
+    /// In the order of the items; null for a blank line.
+    #[schema(example = json!([true, false]))]
+    results: Vec<Option<bool>>,
+}
+
+/// One number per item.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes the answer, which is written in one pass"
+)]
+pub(crate) struct CountsBody {
+    /// In the order of the items; null for a blank line.
+    #[schema(example = json!([2, 0]))]
+    results: Vec<Option<u64>>,
+}
+
+/// Whether an item is in the filter.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ExistsBody {
+    /// False is certain; true is right but for the filter's false-positive rate.
+    #[schema(example = true)]
+    exists: bool,
+}
+
+/// How often an item is in the filter.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CountBody {
+    /// Never too low; too high at the filter's false-positive rate.
+    #[schema(example = 2)]
+    count: u64,
+}
+
+/// Add items
+///
+/// Adding an item twice makes two copies, unless `only_if_absent` is set.
+#[utoipa::path(
+    post,
+    path = "/filters/{key}/items",
+    operation_id = "add_items",
+    tag = "items",
+    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    request_body(
+        description = "The items. As `text/plain` one a line, with the other fields in the query (`only_if_absent=true`, `create=true`, `capacity=1000`, …).",
+        content((AddBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24", 17]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n17\n")),
+    ),
+    responses((
+        status = 200,
+        description = "One result per item.",
+        content((AddedBody = "application/json", example = json!({"results": ["added", "added", "added"]})), (String = "text/plain", example = "added\nadded\nadded\n")),
+    ))
+)]
+pub(crate) async fn add_items(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let engine = app.engine()?;
+    let format = Format::wanted(request.headers());
+    let Batch {
+        items,
+        blanks,
+        options,
+    } = batch(&app, BatchKind::Add, request).await?;
+    let added = engine.add(&name, &items, &options).await?;
+    let full_reason = added.iter().find_map(|result| match result {
+        AddResult::Full(reason) => Some(*reason),
+        AddResult::Added | AddResult::Exists => None,
+    });
+    let words = added.iter().map(|result| {
+        Word::Name(match result {
+            AddResult::Added => "added",
+            AddResult::Exists => "exists",
+            AddResult::Full(_) => "full",
+        })
+    });
+    Ok(results(format, words, &blanks, full_reason))
+}
+
+/// Delete items
+///
+/// Removes one copy of each item that is found. **Delete only what was added**:
+/// deleting an item that was never added may remove another item's
+/// fingerprint, which is then missed.
+#[utoipa::path(
+    post,
+    path = "/filters/{key}/items/delete",
+    operation_id = "delete_items",
+    tag = "items",
+    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    request_body(
+        description = "The items. As `text/plain` one a line.",
+        content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
+    ),
+    responses((
+        status = 200,
+        description = "Whether each item was found and removed.",
+        content((FlagsBody = "application/json", example = json!({"results": [true, false]})), (String = "text/plain", example = "true\nfalse\n")),
+    ))
+)]
+pub(crate) async fn delete_items(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let engine = app.engine()?;
+    let format = Format::wanted(request.headers());
+    let Batch { items, blanks, .. } = batch(&app, BatchKind::Other, request).await?;
+    let deleted = engine.delete(&name, &items).await?;
+    Ok(results(
+        format,
+        deleted.into_iter().map(Word::Flag),
+        &blanks,
+        None,
+    ))
+}
+
+/// Ask for one item
+#[utoipa::path(
+    get,
+    path = "/filters/{key}/exists",
+    operation_id = "get_item_exists",
+    tag = "items",
+    params(
+        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
+        ("item" = Option<String>, Query, description = "The item, up to 4 KiB.", example = "SPRING-24"),
+        ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
+    ),
+    responses((status = 200, description = "Absent is certain, present is not.", body = ExistsBody))
+)]
+pub(crate) async fn get_exists(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, HttpError> {
+    let asked = query_item(&uri, "POST /filters/{key}/exists")?;
+    let found = app.engine()?.exists(&name, &asked.items).await?;
+    json(&ExistsBody {
+        exists: only(&found)?,
+    })
+}
+
+/// Ask for many items
+#[utoipa::path(
+    post,
+    path = "/filters/{key}/exists",
+    operation_id = "check_items",
+    tag = "items",
+    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    request_body(
+        description = "The items. As `text/plain` one a line.",
+        content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
+    ),
+    responses((
+        status = 200,
+        description = "Whether each item may be in the filter.",
+        content((FlagsBody = "application/json", example = json!({"results": [true, false]})), (String = "text/plain", example = "true\nfalse\n")),
+    ))
+)]
+pub(crate) async fn post_exists(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let engine = app.engine()?;
+    let format = Format::wanted(request.headers());
+    let Batch { items, blanks, .. } = batch(&app, BatchKind::Other, request).await?;
+    let found = engine.exists(&name, &items).await?;
+    Ok(results(
+        format,
+        found.into_iter().map(Word::Flag),
+        &blanks,
+        None,
+    ))
+}
+
+/// Count one item
+#[utoipa::path(
+    get,
+    path = "/filters/{key}/count",
+    operation_id = "get_item_count",
+    tag = "items",
+    params(
+        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
+        ("item" = Option<String>, Query, description = "The item, up to 4 KiB.", example = "SPRING-24"),
+        ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
+    ),
+    responses((status = 200, description = "Copies of the item, never too few.", body = CountBody))
+)]
+pub(crate) async fn get_count(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, HttpError> {
+    let asked = query_item(&uri, "POST /filters/{key}/count")?;
+    let counts = app.engine()?.count(&name, &asked.items).await?;
+    json(&CountBody {
+        count: only(&counts)?,
+    })
+}
+
+/// Count many items
+#[utoipa::path(
+    post,
+    path = "/filters/{key}/count",
+    operation_id = "count_items",
+    tag = "items",
+    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    request_body(
+        description = "The items. As `text/plain` one a line.",
+        content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
+    ),
+    responses((
+        status = 200,
+        description = "Copies of each item, never too few.",
+        content((CountsBody = "application/json", example = json!({"results": [2, 0]})), (String = "text/plain", example = "2\n0\n")),
+    ))
+)]
+pub(crate) async fn post_count(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let engine = app.engine()?;
+    let format = Format::wanted(request.headers());
+    let Batch { items, blanks, .. } = batch(&app, BatchKind::Other, request).await?;
+    let counts = engine.count(&name, &items).await?;
+    Ok(results(
+        format,
+        counts.into_iter().map(Word::Number),
+        &blanks,
+        None,
+    ))
+}
+
+/// The answer to the one item that was asked for.
+fn only<T: Copy>(answers: &[T]) -> Result<T, HttpError> {
+    answers
+        .first()
+        .copied()
+        .ok_or_else(|| HttpError::Unanswerable {
+            cause: "the engine answered no item where one was asked for".to_owned(),
+        })
+}

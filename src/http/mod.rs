@@ -1,0 +1,117 @@
+//! The HTTP surface: takes a request apart, asks the engine, puts the answer
+//! together. No rule about filters lives here; no status code is chosen in a
+//! handler.
+//!
+//! - [`routes`](mod@routes) is the only route table; `filters`, `items` and `ops` hold the
+//!   handlers by resource.
+//! - `body` reads request bodies within their bounds, `query` and `parse` turn
+//!   bytes into items and fields, `extract` holds the extractors built on them.
+//! - `problem` maps every error to a status and a stable code; `boundary` is
+//!   the outermost layer, which renders them, logs them once and counts.
+//! - `guard` keeps web pages away from a server without keys.
+//! - [`server`] accepts connections, watches their timeouts and drains them.
+
+mod answer;
+mod body;
+mod boundary;
+mod connection;
+mod extract;
+mod filters;
+mod guard;
+mod items;
+mod openapi;
+mod ops;
+mod parse;
+mod problem;
+mod query;
+mod routes;
+mod server;
+
+pub use guard::HostPolicy;
+pub use openapi::document as openapi_document;
+pub use problem::REJECTION_REASONS;
+pub use routes::router;
+pub use server::{ServerOptions, serve};
+
+use crate::engine::Engine;
+use crate::metrics::Metrics;
+use problem::HttpError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Bounds of what one request may bring. Each is a flag of the server.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of a request body, before and after decompression.
+    pub max_body_bytes: usize,
+    /// Bytes of all request bodies held in memory at the same time.
+    pub max_buffered_bytes: usize,
+    /// Items of one batch.
+    pub max_batch_items: usize,
+    /// Longest pause between two pieces of a request body.
+    pub body_idle_timeout: Duration,
+    /// Longest time for a whole request body.
+    pub body_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            max_body_bytes: 32 << 20,
+            max_buffered_bytes: 256 << 20,
+            max_batch_items: 250_000,
+            body_idle_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+/// What all handlers share: the engine once it is open, and the bounds.
+///
+/// It exists before the engine does, so that probes are answered while the
+/// redo log is replayed.
+pub struct App {
+    engine: OnceLock<Engine>,
+    draining: AtomicBool,
+    metrics: Arc<Metrics>,
+    limits: Limits,
+    hosts: HostPolicy,
+    buffered: Arc<Semaphore>,
+}
+
+impl App {
+    /// An application without an engine: it answers probes, and 503 to the rest.
+    pub fn new(metrics: Arc<Metrics>, limits: Limits, hosts: HostPolicy) -> Arc<App> {
+        let buffered = Arc::new(Semaphore::new(body::permits(limits.max_buffered_bytes)));
+        Arc::new(App {
+            engine: OnceLock::new(),
+            draining: AtomicBool::new(false),
+            metrics,
+            limits,
+            hosts,
+            buffered,
+        })
+    }
+
+    /// Starts serving filters from this engine. The first call decides.
+    pub fn open(&self, engine: Engine) {
+        // A second engine would be a mistake of the caller that no request
+        // can see: the first stays.
+        let _ = self.engine.set(engine);
+    }
+
+    /// Makes `/readyz` say no from now on; requests are still served.
+    pub fn start_draining(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    fn engine(&self) -> Result<&Engine, HttpError> {
+        self.engine.get().ok_or(HttpError::Starting)
+    }
+}

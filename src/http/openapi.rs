@@ -1,0 +1,404 @@
+//! The description of the API, generated from the handlers. What each
+//! operation can fail with is added here, from the table below, with examples
+//! that the error type itself renders.
+
+use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem};
+use super::routes;
+use crate::chain::params::Difference;
+use crate::engine::{EngineError, FilterName};
+use crate::store::StoreError;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::example::ExampleBuilder;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{
+    AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type,
+};
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{
+    ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref, RefOr,
+};
+
+const DESCRIPTION: &str = "Named cuckoo filters over HTTP, kept in RocksDB: *have we seen this?*
+
+A filter that says *absent* is right. A filter that says *exists* is right but for its false-positive rate.
+
+**Deleting what was never added may remove another item's fingerprint**, after which that item is missed. \
+So let your database decide: ask the filter first; if it may exist, act in the database; delete from the \
+filter after that is committed.
+
+Items are JSON strings (their UTF-8 bytes) or integers from -2^63 to 2^64-1 (their decimal digits), up to \
+64 KiB. Errors are `application/problem+json` (RFC 9457) with a stable `code`. Every response carries \
+`x-request-id`.";
+
+/// The whole document.
+pub fn document() -> OpenApi {
+    let mut document = routes::table().into_openapi();
+    for item in document.paths.paths.values_mut() {
+        for operation in operations(item) {
+            add_problems(operation);
+        }
+    }
+    document
+}
+
+/// The document as it is committed and served: indented, with a final newline.
+pub(crate) fn document_text() -> String {
+    let mut text = document().to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// What the document says before any route.
+pub(super) fn preamble() -> OpenApi {
+    let tag = |name: &str, description: &str| {
+        TagBuilder::new()
+            .name(name)
+            .description(Some(description))
+            .build()
+    };
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("cuckood")
+                .version(env!("CARGO_PKG_VERSION"))
+                .description(Some(DESCRIPTION))
+                .license(Some(
+                    LicenseBuilder::new()
+                        .name("Apache-2.0")
+                        .identifier(Some("Apache-2.0"))
+                        .build(),
+                ))
+                .build(),
+        )
+        .tags(Some([
+            tag("filters", "Filters themselves."),
+            tag("items", "What is in a filter."),
+            tag("operations", "For those who run the server."),
+        ]))
+        .components(Some(
+            ComponentsBuilder::new().schema_from::<Problem>().build(),
+        ))
+        .build()
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [
+        item.get.as_mut(),
+        item.put.as_mut(),
+        item.post.as_mut(),
+        item.delete.as_mut(),
+        item.head.as_mut(),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What an operation can fail with, by its id.
+fn failures(operation: &str) -> Vec<Code> {
+    const EVERY: &[Code] = &[Code::ForeignHost, Code::ForeignOrigin, Code::Internal];
+    const ENGINE: &[Code] = &[
+        Code::MalformedQuery,
+        Code::InvalidFields,
+        Code::StorageFailed,
+        Code::Starting,
+        Code::Draining,
+        Code::Overloaded,
+    ];
+    const KEYED: &[Code] = &[Code::MalformedPath, Code::InvalidKey];
+    const MISSING: &[Code] = &[Code::FilterNotFound];
+    const BODY: &[Code] = &[
+        Code::MalformedJson,
+        Code::UnreadableBody,
+        Code::BodyTimeout,
+        Code::BodyTooLarge,
+        Code::UnsupportedMediaType,
+        Code::UnsupportedContentEncoding,
+    ];
+    const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooManyPages];
+    const CHANGE: &[Code] = &[Code::OutcomeUnknown];
+    const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists];
+    const QUESTION: &[Code] = &[Code::ItemTooLongForQuery];
+
+    let groups: &[&[Code]] = match operation {
+        "get_readiness" => &[EVERY, &[Code::Starting, Code::Draining]],
+        "list_filters" => &[EVERY, ENGINE],
+        "put_filter" => &[EVERY, ENGINE, KEYED, BODY, CHANGE, NEW],
+        "get_filter" | "head_filter" => &[EVERY, ENGINE, KEYED, MISSING],
+        "delete_filter" => &[EVERY, ENGINE, KEYED, MISSING, CHANGE],
+        "add_items" | "delete_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE],
+        "check_items" | "count_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH],
+        "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
+        _ => &[EVERY],
+    };
+    groups
+        .iter()
+        .flat_map(|group| group.iter().copied())
+        .collect()
+}
+
+/// Adds one response per status, with an example per code.
+fn add_problems(operation: &mut Operation) {
+    let id = operation.operation_id.as_deref().unwrap_or_default();
+    let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
+    for code in failures(id) {
+        by_status.entry(code.status()).or_default().push(code);
+    }
+    let bodiless = id == "head_filter";
+    for (status, codes) in by_status {
+        let response = match bodiless {
+            true => Response::new(titles(&codes)),
+            false => problem_response(&codes),
+        };
+        operation
+            .responses
+            .responses
+            .insert(status.as_str().to_owned(), response.into());
+    }
+}
+
+fn problem_response(codes: &[Code]) -> Response {
+    let examples = codes.iter().map(|&code| {
+        let problem = serde_json::to_value(sample(code).problem("f3b0c44298fc1c14"));
+        let example = ExampleBuilder::new()
+            .summary(code.title())
+            .value(Some(problem.unwrap_or_default()))
+            .build();
+        (code.name(), example)
+    });
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("Problem")))
+        .examples_from_iter(examples)
+        .build();
+    ResponseBuilder::new()
+        .description(titles(codes))
+        .content(PROBLEM_JSON, content)
+        .build()
+}
+
+fn titles(codes: &[Code]) -> String {
+    let titles: Vec<String> = codes
+        .iter()
+        .map(|code| format!("`{}`: {}.", code.name(), code.title()))
+        .collect();
+    titles.join(" ")
+}
+
+/// An error of each code, for the examples.
+fn sample(code: Code) -> HttpError {
+    let store = || {
+        Arc::new(StoreError::Io {
+            doing: "writing",
+            reason: "no space left".to_owned(),
+        })
+    };
+    match code {
+        Code::MalformedJson => HttpError::MalformedJson {
+            reason: "EOF while parsing a list at line 1 column 17".to_owned(),
+        },
+        Code::MalformedPath => HttpError::MalformedPath,
+        Code::MalformedQuery => HttpError::MalformedQuery {
+            parameter: "item".to_owned(),
+            reason: "is given twice",
+        },
+        Code::UnreadableBody => HttpError::UnreadableBody,
+        Code::BadRequest => HttpError::Framework(StatusCode::BAD_REQUEST),
+        Code::ForeignHost => HttpError::ForeignHost,
+        Code::ForeignOrigin => HttpError::ForeignOrigin,
+        Code::UnknownRoute => HttpError::UnknownRoute,
+        Code::FilterNotFound => match FilterName::parse("coupons") {
+            Ok(name) => HttpError::Engine(EngineError::NotFound { name }),
+            Err(invalid) => HttpError::InvalidKey(invalid),
+        },
+        Code::MethodNotAllowed => HttpError::MethodNotAllowed,
+        Code::BodyTimeout => HttpError::BodyTimeout {
+            idle_seconds: 30,
+            total_seconds: 300,
+        },
+        Code::HeadTimeout => HttpError::HeadTimeout,
+        Code::FilterDiffers => HttpError::FilterDiffers {
+            differences: vec![Difference {
+                field: "capacity",
+                requested: "2000".to_owned(),
+                existing: "1000".to_owned(),
+            }],
+        },
+        Code::FilterExists => HttpError::FilterExists,
+        Code::BodyTooLarge => HttpError::BodyTooLarge { limit: 32 << 20 },
+        Code::BatchTooLarge => HttpError::BatchTooLarge { limit: 250_000 },
+        Code::TooManyPages => HttpError::Engine(EngineError::TooManyPages {
+            needed: 400_000,
+            bound: 100_000,
+        }),
+        Code::ItemTooLongForQuery => HttpError::ItemTooLongForQuery {
+            given: 5000,
+            limit: super::parse::MAX_QUERY_ITEM_BYTES,
+            post: "POST /filters/{key}/exists",
+        },
+        Code::UnsupportedMediaType => HttpError::UnsupportedMediaType {
+            given: "text/html".to_owned(),
+            allowed: "application/json, or text/plain with one item a line",
+        },
+        Code::UnsupportedContentEncoding => HttpError::UnsupportedContentEncoding,
+        Code::InvalidKey => match FilterName::parse("a/b") {
+            Ok(_) => HttpError::MalformedPath,
+            Err(invalid) => HttpError::InvalidKey(invalid),
+        },
+        Code::InvalidFields => HttpError::InvalidFields(vec![FieldError {
+            place: Place::Body("/capacity".to_owned()),
+            given: "-5".to_owned(),
+            allowed: "an integer from 2 * bucket_size to 1099511627776".to_owned(),
+        }]),
+        Code::Internal => HttpError::Panicked,
+        Code::OutcomeUnknown => HttpError::Engine(EngineError::OutcomeUnknown(store())),
+        Code::StorageFailed => HttpError::Engine(EngineError::Store(store())),
+        Code::Starting => HttpError::Starting,
+        Code::Draining => HttpError::Draining,
+        Code::Overloaded => HttpError::TooManyBodies,
+    }
+}
+
+fn words(allowed: &[&str]) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(allowed.iter().map(|&word| Value::from(word))))
+}
+
+/// The schema of a layout's name.
+pub(super) fn layout() -> Schema {
+    words(&["classic"])
+        .description(Some(
+            "How fingerprints are placed. `classic` is bit-compatible with RedisBloom and Apache Kvrocks.",
+        ))
+        .examples([json!("classic")])
+        .into()
+}
+
+/// The schema of the items of a body.
+pub(super) fn item_list() -> Schema {
+    // The bounds are said in words: some generators can't hold them as numbers.
+    let integer = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .description(Some(
+            "From -2^63 to 2^64-1; its decimal digits are the item.",
+        ));
+    let string = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("Up to 64 KiB; its UTF-8 bytes are the item."));
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::AnyOf(
+            AnyOfBuilder::new().item(string).item(integer).build(),
+        )))
+        .description(Some(
+            "Up to 250,000 items, unless the server was started with another limit.",
+        ))
+        .max_items(None)
+        .examples([json!(["SPRING-24", 17])])
+        .into()
+}
+
+/// The schema of the encoding of the items.
+pub(super) fn encoding() -> Schema {
+    words(&["utf-8", "base64"])
+        .description(Some(
+            "How strings are to be read; with `base64` integers are refused.",
+        ))
+        .default(Some(json!("utf-8")))
+        .examples([json!("utf-8")])
+        .into()
+}
+
+/// The schema of the parameters that an add may create its filter with.
+pub(super) fn create() -> RefOr<Schema> {
+    Ref::from_schema_name("FilterFields").into()
+}
+
+/// The schema of the results of an add.
+pub(super) fn added_list() -> Schema {
+    let word = words(&["added", "exists", "full"])
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .enum_values(Some([
+            json!("added"),
+            json!("exists"),
+            json!("full"),
+            json!(null),
+        ]));
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::from(word)))
+        .description(Some(
+            "`added`; `exists`: found already and left (with `only_if_absent`); `full`: no room. Null for a blank line.",
+        ))
+        .examples([json!(["added", "exists"])])
+        .into()
+}
+
+/// The schema of the limit that stopped a filter from growing.
+pub(super) fn full_reason() -> Schema {
+    words(&["expansion_off", "max_expansions", "max_filter_bytes"])
+        .description(Some(
+            "The limit that was met; only when a result is `full`.",
+        ))
+        .examples([json!("expansion_off")])
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_document_is_what_the_code_says() {
+        let committed = include_str!("../../openapi/openapi.json");
+        assert!(
+            committed == document_text(),
+            "openapi/openapi.json is stale; run: cuckood openapi > openapi/openapi.json"
+        );
+    }
+
+    #[test]
+    fn every_response_is_described_and_every_operation_named() {
+        let document: Value = serde_json::from_str(&document_text()).unwrap();
+        let mut ids = Vec::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let id = operation["operationId"].as_str().unwrap();
+                assert!(id.contains('_'), "{id}");
+                ids.push(id.to_owned());
+                for (status, response) in operation["responses"].as_object().unwrap() {
+                    let at = format!("{method} {path} {status}");
+                    assert_ne!(response["description"].as_str().unwrap(), "", "{at}");
+                    let Some(content) = response.get("content") else {
+                        assert!(status == "204" || method == "head", "{at} has no content");
+                        continue;
+                    };
+                    for media in content.as_object().unwrap().values() {
+                        let example = media.get("example").or(media.get("examples"));
+                        assert!(example.is_some(), "{at} has no example");
+                    }
+                }
+            }
+        }
+        let total = ids.len();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), total, "an operation id is used twice");
+    }
+
+    #[test]
+    fn each_sample_has_the_code_it_is_a_sample_of() {
+        for operation in [
+            "put_filter",
+            "add_items",
+            "get_item_exists",
+            "get_readiness",
+        ] {
+            for code in failures(operation) {
+                assert_eq!(sample(code).code(), code);
+            }
+        }
+    }
+}

@@ -1,0 +1,540 @@
+//! Every error of the HTTP surface, and the one place that says which status
+//! and which stable code it is answered with (RFC 9457, problem details).
+
+use crate::chain::params::{Difference, ParamsError};
+use crate::engine::{EngineError, InvalidName};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Media type of problem details.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+
+/// Name of a kind of problem, the same in every version of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    MalformedJson,
+    MalformedPath,
+    MalformedQuery,
+    UnreadableBody,
+    BadRequest,
+    ForeignHost,
+    ForeignOrigin,
+    UnknownRoute,
+    FilterNotFound,
+    MethodNotAllowed,
+    BodyTimeout,
+    HeadTimeout,
+    FilterDiffers,
+    FilterExists,
+    BodyTooLarge,
+    BatchTooLarge,
+    TooManyPages,
+    ItemTooLongForQuery,
+    UnsupportedMediaType,
+    UnsupportedContentEncoding,
+    InvalidKey,
+    InvalidFields,
+    Internal,
+    OutcomeUnknown,
+    StorageFailed,
+    Starting,
+    Draining,
+    Overloaded,
+}
+
+/// Reasons under which requests are counted that were refused before any
+/// filter was looked at: the values of the label `reason`.
+pub const REJECTION_REASONS: [&str; 9] = [
+    "foreign_host",
+    "foreign_origin",
+    "body_timeout",
+    "body_too_large",
+    "batch_too_large",
+    "too_many_pages",
+    "starting",
+    "draining",
+    "overloaded",
+];
+
+impl Code {
+    /// How it is written in answers and logs.
+    pub(crate) fn name(self) -> &'static str {
+        self.facts().1
+    }
+
+    pub(crate) fn status(self) -> StatusCode {
+        self.facts().0
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        self.facts().2
+    }
+
+    /// Seconds after which trying again makes sense, where it does.
+    pub(crate) fn retry_after_seconds(self) -> Option<u32> {
+        (self.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(1)
+    }
+
+    fn facts(self) -> (StatusCode, &'static str, &'static str) {
+        use StatusCode as S;
+        match self {
+            Code::MalformedJson => (S::BAD_REQUEST, "malformed_json", "The body is not JSON"),
+            Code::MalformedPath => (S::BAD_REQUEST, "malformed_path", "The path can't be read"),
+            Code::MalformedQuery => (S::BAD_REQUEST, "malformed_query", "The query can't be read"),
+            Code::UnreadableBody => (S::BAD_REQUEST, "unreadable_body", "The body can't be read"),
+            Code::BadRequest => (S::BAD_REQUEST, "bad_request", "The request can't be read"),
+            Code::ForeignHost => (S::FORBIDDEN, "foreign_host", "This host name is not served"),
+            Code::ForeignOrigin => (
+                S::FORBIDDEN,
+                "foreign_origin",
+                "Web pages of other origins are refused",
+            ),
+            Code::UnknownRoute => (
+                S::NOT_FOUND,
+                "unknown_route",
+                "There is nothing under this path",
+            ),
+            Code::FilterNotFound => (S::NOT_FOUND, "filter_not_found", "There is no such filter"),
+            Code::MethodNotAllowed => (
+                S::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "This path does not take this method",
+            ),
+            Code::BodyTimeout => (
+                S::REQUEST_TIMEOUT,
+                "body_timeout",
+                "The body came too slowly",
+            ),
+            Code::HeadTimeout => (
+                S::REQUEST_TIMEOUT,
+                "head_timeout",
+                "The head of the request came too slowly",
+            ),
+            Code::FilterDiffers => (
+                S::CONFLICT,
+                "filter_differs",
+                "The filter exists with other parameters",
+            ),
+            Code::FilterExists => (
+                S::PRECONDITION_FAILED,
+                "filter_exists",
+                "The filter exists already",
+            ),
+            Code::BodyTooLarge => (
+                S::PAYLOAD_TOO_LARGE,
+                "body_too_large",
+                "The body is too large",
+            ),
+            Code::BatchTooLarge => (
+                S::PAYLOAD_TOO_LARGE,
+                "batch_too_large",
+                "The batch has too many items",
+            ),
+            Code::TooManyPages => (
+                S::PAYLOAD_TOO_LARGE,
+                "too_many_pages",
+                "The batch touches too many pages",
+            ),
+            Code::ItemTooLongForQuery => (
+                S::URI_TOO_LONG,
+                "item_too_long_for_query",
+                "The item is too long for a query",
+            ),
+            Code::UnsupportedMediaType => (
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "This media type is not taken",
+            ),
+            Code::UnsupportedContentEncoding => (
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_content_encoding",
+                "This content encoding is not taken",
+            ),
+            Code::InvalidKey => (
+                S::UNPROCESSABLE_ENTITY,
+                "invalid_key",
+                "This can't be the key of a filter",
+            ),
+            Code::InvalidFields => (
+                S::UNPROCESSABLE_ENTITY,
+                "invalid_fields",
+                "A field of the request is refused",
+            ),
+            Code::Internal => (
+                S::INTERNAL_SERVER_ERROR,
+                "internal",
+                "The server made a mistake",
+            ),
+            Code::OutcomeUnknown => (
+                S::INTERNAL_SERVER_ERROR,
+                "outcome_unknown",
+                "Whether the change took place is unknown",
+            ),
+            Code::StorageFailed => (
+                S::INTERNAL_SERVER_ERROR,
+                "storage_failed",
+                "The storage failed",
+            ),
+            Code::Starting => (S::SERVICE_UNAVAILABLE, "starting", "The server is starting"),
+            Code::Draining => (S::SERVICE_UNAVAILABLE, "draining", "The server is stopping"),
+            Code::Overloaded => (
+                S::SERVICE_UNAVAILABLE,
+                "overloaded",
+                "The server is overloaded",
+            ),
+        }
+    }
+}
+
+/// Where in a request a refused field is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// JSON pointer (RFC 6901) into the body; empty = the body itself.
+    Body(String),
+    /// Name of a query parameter.
+    Query(String),
+}
+
+/// One refused field: what was given, what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FieldError {
+    pub(crate) place: Place,
+    pub(crate) given: String,
+    pub(crate) allowed: String,
+}
+
+/// Everything a request can fail with.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("the body is not JSON: {reason}")]
+    MalformedJson { reason: String },
+    #[error("the path is not valid percent-encoded UTF-8")]
+    MalformedPath,
+    #[error("the query parameter {parameter} {reason}")]
+    MalformedQuery {
+        parameter: String,
+        reason: &'static str,
+    },
+    #[error("the body broke off or its encoding is damaged")]
+    UnreadableBody,
+    #[error("the request was refused with status {0}")]
+    Framework(StatusCode),
+    #[error(
+        "without keys the server answers to localhost, 127.0.0.1 and [::1] only; it was called by another name. Call it by one of these, or start it with --allow-anonymous"
+    )]
+    ForeignHost,
+    #[error(
+        "the request comes from a web page of another origin; such pages may not reach this server"
+    )]
+    ForeignOrigin,
+    #[error("there is nothing under this path; /openapi.json and /docs list what there is")]
+    UnknownRoute,
+    #[error("this path does not take this method; the header Allow lists those that it takes")]
+    MethodNotAllowed,
+    #[error(
+        "no piece of the body came for {idle_seconds} s, or all of it took longer than {total_seconds} s; send faster, or in smaller batches"
+    )]
+    BodyTimeout {
+        idle_seconds: u64,
+        total_seconds: u64,
+    },
+    #[error("the head of the request was not complete in time; send it at once")]
+    HeadTimeout,
+    #[error("the filter exists and differs in {}; leave these fields out, send what it has, or choose another key", fields(.differences))]
+    FilterDiffers { differences: Vec<Difference> },
+    #[error("the filter exists, and If-None-Match: * asked for a new one")]
+    FilterExists,
+    #[error(
+        "the body is larger than {limit} bytes (decompressed); send smaller batches, or start the server with a larger --max-body-bytes"
+    )]
+    BodyTooLarge { limit: usize },
+    #[error(
+        "the batch has more than {limit} items; send smaller batches, or start the server with a larger --max-batch-items"
+    )]
+    BatchTooLarge { limit: usize },
+    #[error(
+        "the item has {given} bytes, in a query {limit} are allowed; use {post} with the item in the body"
+    )]
+    ItemTooLongForQuery {
+        given: usize,
+        limit: usize,
+        post: &'static str,
+    },
+    #[error("the media type is {given}, allowed is {allowed}")]
+    UnsupportedMediaType {
+        given: String,
+        allowed: &'static str,
+    },
+    #[error("the content encoding is not taken; allowed is gzip, or none")]
+    UnsupportedContentEncoding,
+    #[error(transparent)]
+    InvalidKey(#[from] InvalidName),
+    #[error("{}", refusals(.0))]
+    InvalidFields(Vec<FieldError>),
+    #[error("the server made a mistake; the request id leads to its log")]
+    Panicked,
+    #[error("the server could not put the answer together; the request id leads to its log")]
+    Unanswerable { cause: String },
+    #[error("the server is replaying its log and serves in a moment")]
+    Starting,
+    #[error("the server is stopping; ask again when it is back")]
+    Draining,
+    #[error(
+        "the server holds as many request bodies as it may (--max-buffered-bytes); try again in a moment"
+    )]
+    TooManyBodies,
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl HttpError {
+    /// A refused field of the body, by JSON pointer.
+    pub(crate) fn field(
+        pointer: String,
+        given: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Self {
+        HttpError::InvalidFields(vec![FieldError {
+            place: Place::Body(pointer),
+            given: given.into(),
+            allowed: allowed.into(),
+        }])
+    }
+
+    /// A refused query parameter.
+    pub(crate) fn parameter(
+        name: &str,
+        given: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Self {
+        HttpError::InvalidFields(vec![FieldError {
+            place: Place::Query(name.to_owned()),
+            given: given.into(),
+            allowed: allowed.into(),
+        }])
+    }
+
+    /// The stable code, and through it the status.
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            HttpError::MalformedJson { .. } => Code::MalformedJson,
+            HttpError::MalformedPath => Code::MalformedPath,
+            HttpError::MalformedQuery { .. } => Code::MalformedQuery,
+            HttpError::UnreadableBody => Code::UnreadableBody,
+            HttpError::Framework(status) if status.is_server_error() => Code::Internal,
+            HttpError::Framework(_) => Code::BadRequest,
+            HttpError::ForeignHost => Code::ForeignHost,
+            HttpError::ForeignOrigin => Code::ForeignOrigin,
+            HttpError::UnknownRoute => Code::UnknownRoute,
+            HttpError::MethodNotAllowed => Code::MethodNotAllowed,
+            HttpError::BodyTimeout { .. } => Code::BodyTimeout,
+            HttpError::HeadTimeout => Code::HeadTimeout,
+            HttpError::FilterDiffers { .. } => Code::FilterDiffers,
+            HttpError::FilterExists => Code::FilterExists,
+            HttpError::BodyTooLarge { .. } => Code::BodyTooLarge,
+            HttpError::BatchTooLarge { .. } => Code::BatchTooLarge,
+            HttpError::ItemTooLongForQuery { .. } => Code::ItemTooLongForQuery,
+            HttpError::UnsupportedMediaType { .. } => Code::UnsupportedMediaType,
+            HttpError::UnsupportedContentEncoding => Code::UnsupportedContentEncoding,
+            HttpError::InvalidKey(_) => Code::InvalidKey,
+            HttpError::InvalidFields(_) => Code::InvalidFields,
+            HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,
+            HttpError::Starting => Code::Starting,
+            HttpError::Draining => Code::Draining,
+            HttpError::TooManyBodies => Code::Overloaded,
+            HttpError::Engine(error) => match error {
+                EngineError::NotFound { .. } => Code::FilterNotFound,
+                EngineError::InvalidParams(_) => Code::InvalidFields,
+                EngineError::TooManyPages { .. } => Code::TooManyPages,
+                EngineError::Overloaded { .. } => Code::Overloaded,
+                EngineError::Stopping => Code::Draining,
+                EngineError::OutcomeUnknown(_) => Code::OutcomeUnknown,
+                EngineError::Store(_) => Code::StorageFailed,
+            },
+        }
+    }
+
+    /// What an answer of the framework's own says, so that it can be said in
+    /// our shape; `None` for answers that are no errors.
+    pub(crate) fn from_status(status: StatusCode) -> Option<HttpError> {
+        if !status.is_client_error() && !status.is_server_error() {
+            return None;
+        }
+        Some(match status {
+            StatusCode::NOT_FOUND => HttpError::UnknownRoute,
+            StatusCode::METHOD_NOT_ALLOWED => HttpError::MethodNotAllowed,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => HttpError::UnsupportedContentEncoding,
+            other => HttpError::Framework(other),
+        })
+    }
+
+    /// What the answer says about this error.
+    pub(crate) fn problem(&self, request_id: &str) -> Problem {
+        let code = self.code();
+        Problem {
+            r#type: format!("urn:cuckood:problem:{}", code.name()),
+            title: code.title().to_owned(),
+            status: code.status().as_u16(),
+            detail: self.detail(),
+            code: code.name().to_owned(),
+            request_id: request_id.to_owned(),
+            errors: self.errors(),
+        }
+    }
+
+    /// The sentence for the client. Causes below the engine stay in the log.
+    fn detail(&self) -> String {
+        match self {
+            HttpError::Engine(EngineError::InvalidParams(errors)) => {
+                refusals(&errors.iter().map(field_error).collect::<Vec<_>>())
+            }
+            HttpError::Engine(EngineError::Overloaded { what }) => {
+                format!("the server is overloaded ({what}); try again in a moment")
+            }
+            HttpError::Engine(EngineError::OutcomeUnknown(_)) => {
+                "the storage failed while the change was written, so it may or may not be there; \
+                 ask before you send it again"
+                    .to_owned()
+            }
+            HttpError::Engine(EngineError::Store(_)) => {
+                "the storage could not be read; nothing was changed, and the request id leads to the server's log"
+                    .to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+
+    fn errors(&self) -> Vec<ProblemField> {
+        match self {
+            HttpError::InvalidFields(errors) => errors.iter().map(ProblemField::refused).collect(),
+            HttpError::Engine(EngineError::InvalidParams(errors)) => errors
+                .iter()
+                .map(|error| ProblemField::refused(&field_error(error)))
+                .collect(),
+            HttpError::FilterDiffers { differences } => {
+                differences.iter().map(ProblemField::differing).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn field_error(error: &ParamsError) -> FieldError {
+    FieldError {
+        place: Place::Body(format!("/{}", error.field)),
+        given: error.given.clone(),
+        allowed: error.allowed.clone(),
+    }
+}
+
+fn fields(differences: &[Difference]) -> String {
+    let names: Vec<&str> = differences.iter().map(|d| d.field).collect();
+    names.join(", ")
+}
+
+fn refusals(errors: &[FieldError]) -> String {
+    let sentences: Vec<String> = errors.iter().map(FieldError::sentence).collect();
+    sentences.join("; ")
+}
+
+impl FieldError {
+    fn sentence(&self) -> String {
+        let name = match &self.place {
+            Place::Body(pointer) if pointer.is_empty() => "the body",
+            Place::Body(pointer) => pointer.as_str(),
+            Place::Query(name) => name.as_str(),
+        };
+        format!("{name} is {}, allowed is {}", self.given, self.allowed)
+    }
+}
+
+/// An error as the client sees it (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// A URN that names the kind of problem.
+    #[schema(example = "urn:cuckood:problem:filter_not_found")]
+    r#type: String,
+    /// The kind of problem in a few words.
+    #[schema(example = "There is no such filter")]
+    title: String,
+    /// The HTTP status.
+    #[schema(example = 404)]
+    status: u16,
+    /// What was wrong, what is allowed, what to do.
+    #[schema(example = "there is no filter coupons")]
+    detail: String,
+    /// Stable name of the kind of problem, for programs.
+    #[schema(example = "filter_not_found")]
+    code: String,
+    /// Leads to the server's log; the same as the header `x-request-id`.
+    #[schema(example = "f3b0c44298fc1c14")]
+    request_id: String,
+    /// The refused or differing fields, where there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    errors: Vec<ProblemField>,
+}
+
+/// One field of a refused request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProblemField {
+    /// JSON pointer to the field in the body; empty = the body itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<String>,
+    /// Name of the query parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<String>,
+    /// The whole sentence.
+    detail: String,
+    /// What was given.
+    given: String,
+    /// What is allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed: Option<String>,
+    /// What the existing filter has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    existing: Option<String>,
+}
+
+impl ProblemField {
+    fn refused(error: &FieldError) -> ProblemField {
+        let (pointer, parameter) = match &error.place {
+            Place::Body(pointer) => (Some(pointer.clone()), None),
+            Place::Query(name) => (None, Some(name.clone())),
+        };
+        ProblemField {
+            pointer,
+            parameter,
+            detail: error.sentence(),
+            given: error.given.clone(),
+            allowed: Some(error.allowed.clone()),
+            existing: None,
+        }
+    }
+
+    fn differing(difference: &Difference) -> ProblemField {
+        ProblemField {
+            pointer: Some(format!("/{}", difference.field)),
+            parameter: None,
+            detail: format!(
+                "{} was requested as {}, the filter has {}",
+                difference.field, difference.requested, difference.existing
+            ),
+            given: difference.requested.clone(),
+            allowed: None,
+            existing: Some(difference.existing.clone()),
+        }
+    }
+}
+
+/// Carries the error to the boundary, which knows the request id and renders it.
+impl IntoResponse for HttpError {
+    fn into_response(self) -> Response {
+        let mut response = self.code().status().into_response();
+        response.extensions_mut().insert(Arc::new(self));
+        response
+    }
+}

@@ -1,0 +1,74 @@
+//! The only route table, and the layers around it.
+
+use super::App;
+use super::boundary::{boundary, panicked};
+use super::guard::guard;
+use super::{filters, items, openapi, ops};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_SECURITY_POLICY;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use std::sync::Arc;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::decompression::RequestDecompressionLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+/// Every route that the API has, with its description.
+pub(super) fn table() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(openapi::preamble())
+        .routes(routes!(filters::list_filters))
+        .routes(routes!(
+            filters::put_filter,
+            filters::get_filter,
+            filters::head_filter,
+            filters::delete_filter
+        ))
+        .routes(routes!(items::add_items))
+        .routes(routes!(items::delete_items))
+        .routes(routes!(items::get_exists, items::post_exists))
+        .routes(routes!(items::get_count, items::post_count))
+        .routes(routes!(ops::livez))
+        .routes(routes!(ops::readyz))
+        .routes(routes!(ops::metrics))
+        .routes(routes!(ops::openapi_json))
+}
+
+/// The application as a service. The layers, from the outside: the boundary
+/// renders errors, panics become errors, foreign web pages are refused, and
+/// bodies are compressed and decompressed.
+pub fn router(app: Arc<App>) -> Router {
+    let (routes, _) = table().split_for_parts();
+    routes
+        .merge(docs())
+        .fallback(ops::unknown_route)
+        .method_not_allowed_fallback(ops::method_not_allowed)
+        .layer(RequestDecompressionLayer::new())
+        .layer(CompressionLayer::new())
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), boundary))
+        .with_state(app)
+}
+
+/// The browsable description. Its files are part of the program; the policy
+/// holds the browser to it.
+fn docs() -> Router<Arc<App>> {
+    const POLICY: HeaderValue = HeaderValue::from_static(
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",
+    );
+    let config = Config::from("/openapi.json").validator_url("none");
+    Router::from(SwaggerUi::new("/docs").config(config)).layer(middleware::from_fn(
+        |request: Request, next: Next| async move {
+            let mut response: Response = next.run(request).await;
+            response
+                .headers_mut()
+                .insert(CONTENT_SECURITY_POLICY, POLICY);
+            response
+        },
+    ))
+}

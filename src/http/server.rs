@@ -1,0 +1,223 @@
+//! Accepts connections, bounds them in number and time, and drains them.
+
+use super::App;
+use super::boundary::fresh_request_id;
+use super::connection::{AnswerBody, Patience, Phase, TimedStream};
+use super::problem::{HttpError, PROBLEM_JSON};
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+use tower::ServiceExt as _;
+
+/// Bytes of a request's head, the request line included; beyond it the HTTP
+/// library answers 431 by itself.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// Pause after a connection could not be accepted for want of descriptors or
+/// memory: without it the loop would spin until one is free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How connections are bounded. Each is a flag of the server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Connections open at the same time; further ones wait to be accepted.
+    pub max_connections: usize,
+    /// Longest time for a request's head, from its first byte.
+    pub header_timeout: Duration,
+    /// Longest time a connection may be silent between requests.
+    pub idle_timeout: Duration,
+    /// Longest time a client may leave an answer unread.
+    pub write_timeout: Duration,
+    /// How long connections are still accepted after a stop was asked for, so
+    /// that whoever sends traffic here notices `/readyz`.
+    pub drain_delay: Duration,
+    /// How long requests may take to finish after that.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            max_connections: 1024,
+            header_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
+            drain_delay: Duration::ZERO,
+            drain_timeout: Duration::from_secs(25),
+        }
+    }
+}
+
+/// Serves until `stop` resolves and the requests then under way are answered
+/// or their time is up. Returns how many connections were cut off.
+pub async fn serve(
+    listener: TcpListener,
+    app: Arc<App>,
+    options: ServerOptions,
+    stop: impl Future<Output = ()>,
+) -> usize {
+    let router = super::router(Arc::clone(&app));
+    let free = Arc::new(Semaphore::new(options.max_connections));
+    let (drain, draining) = watch::channel(false);
+    let mut stop = pin!(async {
+        stop.await;
+        app.start_draining();
+        sleep(options.drain_delay).await;
+    });
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &free) => accepted,
+            () = &mut stop => break,
+        };
+        match accepted {
+            Ok((stream, permit)) => {
+                let connection = Connection {
+                    app: Arc::clone(&app),
+                    router: router.clone(),
+                    patience: Patience {
+                        head: options.header_timeout,
+                        idle: options.idle_timeout,
+                        write: options.write_timeout,
+                    },
+                    draining: draining.clone(),
+                    _permit: permit,
+                };
+                tokio::spawn(connection.run(stream));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    drop(draining);
+    drain.send_replace(true);
+    if timeout(options.drain_timeout, drain.closed())
+        .await
+        .is_err()
+    {
+        return drain.receiver_count();
+    }
+    0
+}
+
+/// Waits for a free place, then for a connection: a flood waits in the
+/// kernel's queue instead of in our memory.
+async fn accept(
+    listener: &TcpListener,
+    free: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(free)
+        .acquire_owned()
+        .await
+        .map_err(io::Error::other)?;
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return Ok((stream, permit)),
+            // The client was gone before we came: no fault of ours.
+            Err(error) if is_client_fault(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_client_fault(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+struct Connection {
+    app: Arc<App>,
+    router: Router,
+    patience: Patience,
+    draining: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Serves one connection to its end.
+    async fn run(mut self, stream: TcpStream) {
+        let metrics = &self.app.metrics;
+        metrics.http_connections.inc();
+        // Answers are small and written at once: waiting to fill a segment
+        // would only add to the latency. Without it the answer comes as well.
+        let _ = stream.set_nodelay(true);
+
+        let phase = Phase::default();
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            let answering = phase.begin_answer();
+            let answer = self
+                .router
+                .clone()
+                .oneshot(request.map(axum::body::Body::new));
+            let written = metrics.http_response_body_bytes.clone();
+            async move {
+                let answer = answer.await?;
+                Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, written, answering)))
+            }
+        });
+        let timed = TimedStream::new(stream, self.patience, phase.clone());
+        let mut connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            // The stream's own clocks run out first: they can tell a slow head
+            // from an idle connection. This one makes the library poll the
+            // stream when it turns idle.
+            .header_read_timeout(self.patience.idle + self.patience.head)
+            .max_header_size(MAX_HEAD_BYTES)
+            .serve_connection(TokioIo::new(timed), service);
+        let ended = tokio::select! {
+            ended = &mut connection => ended,
+            () = drained(&mut self.draining) => {
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
+                (&mut connection).await
+            }
+        };
+        if ended.is_err() && phase.in_head() && is_timeout(&ended) {
+            let stream = connection.into_parts().io.into_inner().into_inner();
+            answer_late(stream).await;
+        }
+        metrics.http_connections.dec();
+    }
+}
+
+async fn drained(draining: &mut watch::Receiver<bool>) {
+    // An error means that the sender is gone, and with it the server.
+    let _ = draining.wait_for(|&draining| draining).await;
+}
+
+fn is_timeout(ended: &Result<(), hyper::Error>) -> bool {
+    let Err(error) = ended else { return false };
+    std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+}
+
+/// Answers a request whose head never ended, as far as the client still listens.
+async fn answer_late(mut stream: TcpStream) {
+    let problem = HttpError::HeadTimeout.problem(&fresh_request_id());
+    let body = serde_json::to_string(&problem).unwrap_or_default();
+    let answer = format!(
+        "HTTP/1.1 408 Request Timeout\r\ncontent-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // The client may be gone: then nobody misses the answer.
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
