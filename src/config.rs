@@ -2,7 +2,7 @@
 //! here. Every setting has a default that makes sense.
 
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
-use crate::engine::EngineOptions;
+use crate::engine::{EngineOptions, MAX_LANES};
 use crate::http::{HostPolicy, Limits, ServerOptions};
 use crate::store::WalSync;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -65,7 +65,7 @@ pub struct Config {
     #[arg(long, env = "CUCKOOD_CACHE_BYTES")]
     pub cache_bytes: Option<ByteSize>,
 
-    /// Memory for pages that wait to be written; changes wait at the bound [default: a quarter of --cache-bytes].
+    /// Memory for pages that wait to be written, at most a quarter of --cache-bytes; changes wait at the bound [default: that quarter].
     #[arg(long, env = "CUCKOOD_MAX_DIRTY_BYTES")]
     pub max_dirty_bytes: Option<ByteSize>,
 
@@ -81,7 +81,7 @@ pub struct Config {
     #[arg(long, env = "CUCKOOD_BLOCK_CACHE_BYTES")]
     pub block_cache_bytes: Option<ByteSize>,
 
-    /// Writer threads; a filter always has the same one [default: one per core].
+    /// Writer threads, 1 to 256; a filter always has the same one [default: one per core].
     #[arg(long, env = "CUCKOOD_LANES")]
     pub lanes: Option<usize>,
 
@@ -284,10 +284,13 @@ impl Config {
             1 << 10,
             &mut errors,
         );
-        if max_dirty_bytes > cache_bytes {
+        if max_dirty_bytes > cache_bytes / 4 {
             errors.push(format!(
-                "--max-dirty-bytes is {max_dirty_bytes}, more than --cache-bytes {cache_bytes}: pages that wait are part of the cache; make it smaller"
+                "--max-dirty-bytes is {max_dirty_bytes}, more than a quarter of --cache-bytes {cache_bytes}: make it smaller, or the cache larger"
             ));
+        }
+        if self.lanes.is_some_and(|lanes| lanes > MAX_LANES) {
+            errors.push(format!("--lanes is more than {MAX_LANES}, make it smaller"));
         }
         if self.max_buffered_bytes < self.max_body_bytes {
             errors.push(format!(
@@ -325,7 +328,7 @@ impl Config {
         Ok(Settings {
             engine: EngineOptions {
                 defaults,
-                lanes: self.lanes.unwrap_or(machine.cores),
+                lanes: self.lanes.unwrap_or(machine.cores.min(MAX_LANES)),
                 cache_bytes,
                 max_dirty_bytes,
                 max_log_bytes: self.max_log_bytes.0,

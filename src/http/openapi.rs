@@ -35,20 +35,16 @@ Items are JSON strings (their UTF-8 bytes) or integers from -2^63 to 2^64-1 (the
 64 KiB. Errors are `application/problem+json` (RFC 9457) with a stable `code`. Every response carries \
 `x-request-id`.";
 
-/// The whole document.
-pub fn document() -> OpenApi {
+/// The whole document as JSON text, indented, with a final newline: as it is
+/// committed, printed and served.
+pub fn document() -> String {
     let mut document = routes::table().into_openapi();
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
             add_problems(operation);
         }
     }
-    document
-}
-
-/// The document as it is committed and served: indented, with a final newline.
-pub(crate) fn document_text() -> String {
-    let mut text = document().to_pretty_json().unwrap_or_default();
+    let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }
@@ -354,14 +350,14 @@ mod tests {
     fn the_committed_document_is_what_the_code_says() {
         let committed = include_str!("../../openapi/openapi.json");
         assert!(
-            committed == document_text(),
+            committed == document(),
             "openapi/openapi.json is stale; run: cuckood openapi > openapi/openapi.json"
         );
     }
 
     #[test]
     fn every_response_is_described_and_every_operation_named() {
-        let document: Value = serde_json::from_str(&document_text()).unwrap();
+        let document: Value = serde_json::from_str(&super::document()).unwrap();
         let mut ids = Vec::new();
         for (path, item) in document["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {

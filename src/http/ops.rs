@@ -78,7 +78,7 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Htt
     responses((status = 200, description = "The OpenAPI document.", body = Object, example = json!({"openapi": "3.1.0"})))
 )]
 pub(crate) async fn openapi_json() -> Response {
-    static DOCUMENT: LazyLock<String> = LazyLock::new(openapi::document_text);
+    static DOCUMENT: LazyLock<String> = LazyLock::new(openapi::document);
     let media_type = HeaderValue::from_static("application/json");
     ([(CONTENT_TYPE, media_type)], DOCUMENT.as_str()).into_response()
 }
