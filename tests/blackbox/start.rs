@@ -56,6 +56,22 @@ fn a_data_directory_that_can_not_be_created_is_refused() {
     refuses_data_dir(Path::new("/proc/cuckood"), &["can't be used"]);
 }
 
+/// The value of `data_format`, put together as `docs/format.md` says.
+fn data_version(version: u32) -> Vec<u8> {
+    let (value_version, kind, key) = (1, 7, b"data_format");
+    let payload = version.to_le_bytes();
+    let key_length = (key.len() as u64).to_le_bytes();
+    let checksum = [&[value_version, kind][..], &key_length, key, &payload]
+        .iter()
+        .fold(0, |checksum, part| crc32c::crc32c_append(checksum, part));
+    [
+        &[value_version, kind][..],
+        &checksum.to_le_bytes(),
+        &payload,
+    ]
+    .concat()
+}
+
 #[test]
 fn data_of_a_newer_program_is_refused_and_left_alone() {
     let data = tempfile::tempdir().unwrap();
@@ -65,14 +81,16 @@ fn data_of_a_newer_program_is_refused_and_left_alone() {
         DB::open_cf(&Options::default(), data.path(), columns).unwrap()
     };
     let database = open();
-    let mut newer = database.get("data_format").unwrap().unwrap();
-    // The first byte of every value is the version of its format.
-    newer[0] += 1;
+    let newer = data_version(2);
+    assert_eq!(
+        database.get("data_format").unwrap().unwrap(),
+        data_version(1)
+    );
     database.put("data_format", &newer).unwrap();
     drop(database);
 
     let refused = refused_start(&mut serve_command(free_port(), data.path(), &[]));
-    assert_refused(&refused, 1, &["newer"]);
+    assert_refused(&refused, 1, &["version 2", "newer cuckood"]);
     assert_eq!(open().get("data_format").unwrap().unwrap(), newer);
 }
 
