@@ -204,7 +204,6 @@ impl Ledgers {
         }
         self.metrics.dirty_pages.set(self.dirty_pages.load(Ordering::Relaxed) as i64);
         if self.is_over_half() {
-            self.signals.lock();
             self.work.notify_one();
         }
     }

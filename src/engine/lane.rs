@@ -47,7 +47,8 @@ pub(super) struct Request {
     pub(super) command: Command,
     /// The filter that the caller means; none for a creation.
     pub(super) filter: Option<Arc<OpenFilter>>,
-    /// Pages that the command asked for before; let go with the request.
+    /// Pages that the command asked for before.
+    #[expect(dead_code, reason = "held only to be let go with the request")]
     pub(super) pins: Option<Pins>,
     /// Where the outcome goes.
     pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
@@ -175,8 +176,8 @@ impl Lane {
             }
             match request.command.clone() {
                 Command::Create(create) => in_doubt = self.create(request, create, &mut search),
-                Command::Remove(_) => in_doubt = self.remove(request),
-                Command::DropEmptied(_) => in_doubt = self.drop_emptied(request),
+                Command::Remove(id) => in_doubt = self.remove(request, id),
+                Command::DropEmptied(id) => in_doubt = self.drop_emptied(request, id),
                 Command::Items(_) => {
                     let (drain, next) = self.drain(request, &mut search);
                     held_back = next;
@@ -196,6 +197,14 @@ impl Lane {
         self.queue_depth.dec();
         self.queued_items.fetch_sub(request.items(), Ordering::Relaxed);
         request
+    }
+
+    /// The filter that a request means, if it still is the one of its name.
+    fn current(&self, request: &Request, id: FilterId) -> Option<Arc<OpenFilter>> {
+        request
+            .filter
+            .clone()
+            .filter(|filter| filter.id == id && self.filters.is_current(filter))
     }
 
     /// Plans the first command and those that wait behind it, as far as the
@@ -220,16 +229,16 @@ impl Lane {
     /// Plans one command on top of the drain, or answers it at once if that
     /// can't be done now.
     fn plan(&self, request: Request, drain: &mut Drain, pages: &mut PageBudget, search: &mut KickSearch) {
-        let (Command::Items(command), Some(filter)) = (&request.command, &request.filter) else {
+        let Command::Items(command) = &request.command else {
             return;
         };
-        if filter.id != command.filter || !self.filters.is_current(filter) {
+        let Some(filter) = self.current(&request, command.filter) else {
             return request.answer(Ok(Outcome::Stale));
-        }
+        };
         let state = drain
             .filters
             .entry(filter.id)
-            .or_insert_with(|| DrainFilter::of(filter));
+            .or_insert_with(|| DrainFilter::of(&filter));
         let before = pages.touched;
         let mut words = LaneWords {
             lane: self,
@@ -367,8 +376,8 @@ impl Lane {
         }
     }
 
-    fn remove(&self, request: Request) -> Option<InDoubt> {
-        let Some(filter) = request.filter.clone().filter(|filter| self.filters.is_current(filter)) else {
+    fn remove(&self, request: Request, id: FilterId) -> Option<InDoubt> {
+        let Some(filter) = self.current(&request, id) else {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
@@ -392,8 +401,8 @@ impl Lane {
         }
     }
 
-    fn drop_emptied(&self, request: Request) -> Option<InDoubt> {
-        let Some(filter) = request.filter.clone().filter(|filter| self.filters.is_current(filter)) else {
+    fn drop_emptied(&self, request: Request, id: FilterId) -> Option<InDoubt> {
+        let Some(filter) = self.current(&request, id) else {
             request.answer(Ok(Outcome::Stale));
             return None;
         };

@@ -1,0 +1,187 @@
+//! A store whose operations can be held up or made to fail, so that tests
+//! drive an interleaving by hand.
+
+use cuckood::page::{FilterId, PageId, Sequence};
+use cuckood::store::{Commit, Garbage, PageStore, StoreError, StoredFilter};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// A place in a store operation where it can be held up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    /// The commit is durable, the engine does not know yet.
+    CommitDone,
+    /// Page images were copied, nothing is written yet.
+    CheckpointStart,
+    /// Pages were read, nobody has seen them yet.
+    ReadDone,
+}
+
+/// What goes wrong with commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failing {
+    Nothing,
+    /// Refused, nothing is written.
+    Before,
+    /// Written, and reported as failed.
+    After,
+}
+
+struct State {
+    closed: Option<Point>,
+    waiting: usize,
+    failing: Failing,
+    checkpoints_fail: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct GatedStore {
+    inner: Arc<dyn PageStore>,
+    shared: Arc<(Mutex<State>, Condvar)>,
+}
+
+impl GatedStore {
+    pub(crate) fn new(inner: Arc<dyn PageStore>) -> Self {
+        let state = State {
+            closed: None,
+            waiting: 0,
+            failing: Failing::Nothing,
+            checkpoints_fail: false,
+        };
+        GatedStore { inner, shared: Arc::new((Mutex::new(state), Condvar::new())) }
+    }
+
+    pub(crate) fn close(&self, point: Point) {
+        self.shared.0.lock().unwrap().closed = Some(point);
+    }
+
+    pub(crate) fn open(&self) {
+        self.shared.0.lock().unwrap().closed = None;
+        self.shared.1.notify_all();
+    }
+
+    /// Blocks until somebody stands at the gate.
+    pub(crate) fn await_arrival(&self) {
+        let (state, changed) = &*self.shared;
+        let mut state = state.lock().unwrap();
+        while state.waiting == 0 {
+            let (next, timeout) = changed.wait_timeout(state, Duration::from_secs(20)).unwrap();
+            state = next;
+            assert!(!timeout.timed_out(), "nobody came to the gate");
+        }
+    }
+
+    pub(crate) fn fail_commits(&self, failing: Failing) {
+        self.shared.0.lock().unwrap().failing = failing;
+    }
+
+    pub(crate) fn fail_checkpoints(&self, fail: bool) {
+        self.shared.0.lock().unwrap().checkpoints_fail = fail;
+    }
+
+    fn pass(&self, point: Point) {
+        let (state, changed) = &*self.shared;
+        let mut state = state.lock().unwrap();
+        state.waiting += usize::from(state.closed == Some(point));
+        changed.notify_all();
+        let mut waited = false;
+        while state.closed == Some(point) {
+            waited = true;
+            state = changed.wait(state).unwrap();
+        }
+        state.waiting -= usize::from(waited);
+    }
+
+    fn failure(&self) -> StoreError {
+        StoreError::Io { doing: "being tested", reason: "the test says so".to_owned() }
+    }
+}
+
+impl PageStore for GatedStore {
+    fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        let failing = self.shared.0.lock().unwrap().failing;
+        match failing {
+            Failing::Before => return Err(self.failure()),
+            Failing::After => {
+                self.inner.commit(commit)?;
+                return Err(self.failure());
+            }
+            Failing::Nothing => {}
+        }
+        self.inner.commit(commit)?;
+        self.pass(Point::CommitDone);
+        Ok(())
+    }
+
+    fn read_pages(
+        &self,
+        ids: &[PageId],
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), StoreError> {
+        let mut pages = Vec::new();
+        self.inner.read_pages(ids, &mut |index, bytes| {
+            pages.push((index, bytes.map(<[u8]>::to_vec)));
+        })?;
+        self.pass(Point::ReadDone);
+        for (index, bytes) in pages {
+            each(index, bytes.as_deref());
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&self, images: &[(PageId, Vec<u8>)], truncate_before: Sequence) -> Result<(), StoreError> {
+        self.pass(Point::CheckpointStart);
+        if self.shared.0.lock().unwrap().checkpoints_fail {
+            return Err(self.failure());
+        }
+        self.inner.checkpoint(images, truncate_before)
+    }
+
+    fn replay(
+        &self,
+        each: &mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.inner.replay(each)
+    }
+
+    fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
+        self.inner.filter_by_name(name)
+    }
+
+    fn filter_by_id(&self, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {
+        self.inner.filter_by_id(id)
+    }
+
+    fn list_filters(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredFilter>, StoreError> {
+        self.inner.list_filters(prefix, after, limit)
+    }
+
+    fn reserve_filter_ids(&self, count: u64) -> Result<FilterId, StoreError> {
+        self.inner.reserve_filter_ids(count)
+    }
+
+    fn garbage(&self) -> Result<Vec<Garbage>, StoreError> {
+        self.inner.garbage()
+    }
+
+    fn reclaim(&self, garbage: Garbage) -> Result<(), StoreError> {
+        self.inner.reclaim(garbage)
+    }
+
+    fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
+        self.inner.approximate_page_bytes(id)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.inner.sync()
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {
+        self.inner.gauges()
+    }
+}

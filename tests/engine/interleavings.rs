@@ -1,0 +1,243 @@
+//! The interleavings that break simpler schemes, driven by hand.
+
+use crate::gated::{GatedStore, Point};
+use crate::support::{self, add, all_exist, create, engine, exists, items, name, options};
+use cuckood::chain::params::FilterRequest;
+use cuckood::engine::Engine;
+use cuckood::store::memory::MemoryStore;
+use cuckood::store::PageStore;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn gated() -> (MemoryStore, GatedStore) {
+    let memory = MemoryStore::new();
+    let store = GatedStore::new(Arc::new(memory.clone()));
+    (memory, store)
+}
+
+fn large() -> FilterRequest {
+    FilterRequest { capacity: Some(400_000), ..Default::default() }
+}
+
+/// Opens what a crash at this moment leaves behind.
+fn after_crash(memory: &MemoryStore) -> Engine {
+    engine(Arc::new(memory.fork()), &options(512))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_image_that_was_read_early_does_not_replace_a_newer_page() {
+    let (_, store) = gated();
+    let engine = engine(Arc::new(store.clone()), &options(512));
+    create(&engine, "f", &large()).await;
+    store.close(Point::ReadDone);
+    let reader = tokio::spawn({
+        let engine = engine.clone();
+        async move { exists(&engine, "f", [1]).await }
+    });
+    tokio::task::block_in_place(|| store.await_arrival());
+    // The reader holds images from before this add of the same pages.
+    let writer = tokio::spawn({
+        let engine = engine.clone();
+        async move { add(&engine, "f", [1]).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!writer.is_finished(), "the writer must wait for the flight of its page");
+    store.open();
+    reader.await.unwrap();
+    writer.await.unwrap();
+    assert!(all_exist(&engine, "f", [1]).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_page_that_changed_while_its_image_was_written_keeps_its_log() {
+    let (memory, store) = gated();
+    let engine = engine(Arc::new(store.clone()), &options(512));
+    create(&engine, "f", &FilterRequest::default()).await;
+    add(&engine, "f", 0..10).await;
+    let checkpoint = {
+        store.close(Point::CheckpointStart);
+        let engine = engine.clone();
+        tokio::task::spawn_blocking(move || engine.shutdown().unwrap())
+    };
+    // A clean stop takes no commands, so the change comes from a second
+    // engine's point of view: the log as it is now.
+    tokio::task::block_in_place(|| store.await_arrival());
+    let crashed = after_crash(&memory);
+    assert!(all_exist(&crashed, "f", 0..10).await);
+    store.open();
+    checkpoint.await.unwrap();
+    assert!(memory.log_sequences().is_empty(), "a clean stop leaves no log");
+    assert!(all_exist(&after_crash(&memory), "f", 0..10).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_commit_published_during_a_checkpoint_survives_the_next_cut() {
+    let (memory, store) = gated();
+    let mut options = options(512);
+    options.lanes = 1;
+    options.max_log_bytes = 2_000;
+    let engine = engine(Arc::new(store.clone()), &options);
+    // One page, so every commit changes the page whose image is being written.
+    create(&engine, "f", &FilterRequest::default()).await;
+    for round in 0..30u64 {
+        store.close(Point::CheckpointStart);
+        let before = round * 40..round * 40 + 39;
+        add(&engine, "f", before).await;
+        // Whether or not a checkpoint stands at the gate, this one is
+        // published after its image was copied.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let late = tokio::spawn({
+            let engine = engine.clone();
+            async move { add(&engine, "f", [round * 40 + 39]).await }
+        });
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        store.open();
+        late.await.unwrap();
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        let crashed = after_crash(&memory);
+        let all = (round + 1) * 40;
+        assert!(all_exist(&crashed, "f", 0..all).await, "round {round}");
+        assert_eq!(items(&crashed, "f").await, all);
+    }
+    let last = memory.log_sequences();
+    assert!(last.first().is_some_and(|first| first.0 > 10), "the log was never cut: {last:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_log_is_not_cut_past_a_record_that_is_durable_but_not_published() {
+    let (memory, store) = gated();
+    let mut options = options(512);
+    options.max_log_bytes = 4_000;
+    let engine = engine(Arc::new(store.clone()), &options);
+    // Two filters of different lanes.
+    let (slow, busy) = ("a", (0..50).map(|n| format!("b{n}")).collect::<Vec<_>>());
+    create(&engine, slow, &FilterRequest::default()).await;
+    for filter in &busy {
+        create(&engine, filter, &FilterRequest::default()).await;
+    }
+    add(&engine, slow, [1]).await;
+    store.close(Point::CommitDone);
+    let unpublished = tokio::spawn({
+        let engine = engine.clone();
+        async move { add(&engine, slow, [2]).await }
+    });
+    tokio::task::block_in_place(|| store.await_arrival());
+    let held = memory.log_sequences().last().copied().unwrap();
+    // Other lanes' commits arrive at the gate as well; what matters is that a
+    // crash now keeps the record.
+    let crashed = after_crash(&memory);
+    assert!(all_exist(&crashed, slow, [1, 2]).await);
+    assert_eq!(items(&crashed, slow).await, 2);
+    store.open();
+    unpublished.await.unwrap();
+    for round in 0..40 {
+        for filter in &busy {
+            add(&engine, filter, [round]).await;
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let first = memory.log_sequences().first().copied();
+    assert!(first.is_none_or(|first| first > held), "published records are cut in time");
+    let crashed = after_crash(&memory);
+    assert!(all_exist(&crashed, slow, [1, 2]).await);
+    for filter in &busy {
+        assert!(all_exist(&crashed, filter, 0..40).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_sub_filter_that_was_dropped_never_shines_through_the_next_one() {
+    let memory = MemoryStore::new();
+    let mut engine = engine(Arc::new(memory.clone()), &options(512));
+    create(&engine, "f", &FilterRequest { capacity: Some(100), ..Default::default() }).await;
+    for round in 0..6u64 {
+        let (first, last) = (round * 1000, round * 1000 + 600);
+        add(&engine, "f", first..last).await;
+        let grown = engine.filter_info(&name("f")).await.unwrap().sub_filters.len();
+        assert!(grown > 3);
+        if round % 2 == 0 {
+            // With images in the store, and without.
+            tokio::task::block_in_place(|| engine.shutdown().unwrap());
+            engine = support::engine(Arc::new(memory.clone()), &options(512));
+        }
+        let deleted = engine.delete(&name("f"), &support::batch(first..last)).await.unwrap();
+        assert!(deleted.iter().all(|&found| found));
+        let dropped = engine.drop_emptied_sub_filters(&name("f")).await.unwrap();
+        assert_eq!(dropped, grown - 1);
+        // Fill again so that the chain grows over the same positions.
+        add(&engine, "f", first + 600..first + 900).await;
+        for crashed in [engine.clone(), after_crash(&memory)] {
+            assert_eq!(items(&crashed, "f").await, 300);
+            let counts = crashed
+                .count(&name("f"), &support::batch(first + 600..first + 900))
+                .await
+                .unwrap();
+            assert!(counts.iter().all(|&count| count >= 1));
+            let found = exists(&crashed, "f", first..last).await;
+            let share = found.iter().filter(|&&found| found).count() as f64 / 600.0;
+            assert!(share < 0.3, "round {round}: {share} of what was deleted is found");
+        }
+        let rest = engine.delete(&name("f"), &support::batch(first + 600..first + 900)).await.unwrap();
+        assert!(rest.iter().all(|&found| found));
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(memory.garbage().unwrap().is_empty(), "dropped pages are reclaimed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_new_filter_of_an_old_name_is_empty_before_and_after_a_crash() {
+    let memory = MemoryStore::new();
+    let engine = engine(Arc::new(memory.clone()), &options(4096));
+    for round in 0..5 {
+        create(&engine, "f", &large()).await;
+        assert_eq!(items(&engine, "f").await, 0, "round {round}");
+        assert!(!exists(&engine, "f", 0..2_000).await.contains(&true));
+        add(&engine, "f", 0..2_000).await;
+        engine.delete_filter(&name("f")).await.unwrap();
+        create(&engine, "f", &large()).await;
+        let crashed = after_crash(&memory);
+        assert!(!exists(&crashed, "f", 0..2_000).await.contains(&true));
+        engine.delete_filter(&name("f")).await.unwrap();
+        assert!(engine.filter_info(&name("f")).await.is_err());
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(memory.garbage().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn replaying_twice_gives_the_same_bytes() {
+    let memory = MemoryStore::new();
+    let engine = engine(Arc::new(memory.clone()), &options(512));
+    create(&engine, "f", &FilterRequest { capacity: Some(2_000), ..Default::default() }).await;
+    for batch in 0..30u64 {
+        add(&engine, "f", batch * 100..batch * 100 + 100).await;
+        engine.delete(&name("f"), &support::batch(batch * 100..batch * 100 + 30)).await.unwrap();
+    }
+    engine.halt();
+    let once = memory.fork();
+    support::engine(Arc::new(once.clone()), &options(512)).shutdown().unwrap();
+    // The second store is replayed, halted before any checkpoint, replayed
+    // with a cache so small that images are written half way, and again.
+    let twice = memory.fork();
+    support::engine(Arc::new(twice.clone()), &options(512)).halt();
+    support::engine(Arc::new(twice.clone()), &options(256)).halt();
+    support::engine(Arc::new(twice.clone()), &options(512)).shutdown().unwrap();
+    assert_eq!(pages(&once), pages(&twice));
+    assert!(pages(&once).iter().any(Option::is_some));
+}
+
+/// All page images a small filter can have.
+fn pages(store: &MemoryStore) -> Vec<Option<Vec<u8>>> {
+    use cuckood::page::{Ordinal, PageId, PageIndex};
+    let id = store.filter_by_name("f").unwrap().unwrap().id;
+    let ids: Vec<PageId> = (0..8)
+        .flat_map(|ordinal| {
+            (0..4).map(move |page| PageId { filter: id, ordinal: Ordinal(ordinal), page: PageIndex(page) })
+        })
+        .collect();
+    let mut images = Vec::new();
+    store
+        .read_pages(&ids, &mut |_, bytes| images.push(bytes.map(<[u8]>::to_vec)))
+        .unwrap();
+    images
+}

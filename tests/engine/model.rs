@@ -1,0 +1,169 @@
+//! The whole engine against an exact multiset, with restarts between.
+
+use crate::support::{self, Random, batch, create, engine, name, options};
+use cuckood::chain::params::FilterRequest;
+use cuckood::engine::{AddMode, AddOptions, AddResult, Engine};
+use cuckood::store::PageStore;
+use cuckood::store::memory::MemoryStore;
+use cuckood::store::rocks::{RocksOptions, RocksStore};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Opens the store again after the last handle to it is gone.
+trait Medium {
+    fn open(&self) -> Arc<dyn PageStore>;
+}
+
+impl Medium for MemoryStore {
+    fn open(&self) -> Arc<dyn PageStore> {
+        Arc::new(self.clone())
+    }
+}
+
+struct Directory(tempfile::TempDir);
+
+impl Medium for Directory {
+    fn open(&self) -> Arc<dyn PageStore> {
+        Arc::new(RocksStore::open(self.0.path(), RocksOptions::default()).unwrap())
+    }
+}
+
+struct Check {
+    engine: Engine,
+    model: BTreeMap<u64, u64>,
+    random: Random,
+}
+
+impl Check {
+    async fn add(&mut self, items: Vec<u64>, mode: AddMode) {
+        let options = AddOptions { mode, create: None };
+        let results = self.engine.add(&name("f"), &batch(items.clone()), &options).await.unwrap();
+        for (item, result) in items.into_iter().zip(results) {
+            match result {
+                AddResult::Added => *self.model.entry(item).or_default() += 1,
+                // A filter may be wrong about this, so the model takes its word.
+                AddResult::Exists => assert_eq!(mode, AddMode::OnlyIfAbsent),
+                AddResult::Full(reason) => panic!("full: {reason:?}"),
+            }
+        }
+    }
+
+    async fn delete(&mut self) {
+        // Only what is there is deleted, each copy once.
+        let mut chosen = Vec::new();
+        for _ in 0..self.random.below(300) {
+            let item = self.random.below(6_000);
+            if let Some(copies) = self.model.get_mut(&item).filter(|copies| **copies > 0) {
+                *copies -= 1;
+                chosen.push(item);
+            }
+        }
+        let deleted = self.engine.delete(&name("f"), &batch(chosen)).await.unwrap();
+        assert!(deleted.iter().all(|&found| found));
+    }
+
+    async fn verify(&self) {
+        let items: Vec<u64> = self.model.keys().copied().collect();
+        let counts = self.engine.count(&name("f"), &batch(items.clone())).await.unwrap();
+        let found = self.engine.exists(&name("f"), &batch(items)).await.unwrap();
+        for (((item, &copies), count), found) in self.model.iter().zip(counts).zip(found) {
+            assert!(count >= copies, "item {item}: count {count}, truth {copies}");
+            assert!(found || copies == 0, "item {item} is a false negative");
+        }
+        let total: u64 = self.model.values().sum();
+        assert_eq!(support::items(&self.engine, "f").await, total);
+    }
+}
+
+async fn agrees_with_a_multiset(medium: impl Medium, bucket_size: u64, seed: u64) {
+    println!("seed {seed}");
+    let options = options(256);
+    let mut check = Check {
+        engine: engine(medium.open(), &options),
+        model: BTreeMap::new(),
+        random: Random(seed),
+    };
+    create(&check.engine, "f", &FilterRequest {
+        capacity: Some(1_500),
+        bucket_size: Some(bucket_size),
+        expansion: Some(2),
+        ..Default::default()
+    })
+    .await;
+    for step in 0..60 {
+        match check.random.below(10) {
+            0..=4 => {
+                let count = check.random.below(400);
+                let items = (0..count).map(|_| check.random.below(6_000)).collect();
+                check.add(items, AddMode::Always).await;
+            }
+            5 => {
+                let items = (0..50).map(|_| check.random.below(6_000)).collect();
+                check.add(items, AddMode::OnlyIfAbsent).await;
+            }
+            6 | 7 => check.delete().await,
+            8 => {
+                if check.random.below(2) == 0 {
+                    check.engine.halt();
+                } else {
+                    check.engine.shutdown().unwrap();
+                }
+                // The last handle closes the store.
+                drop(std::mem::replace(
+                    &mut check.engine,
+                    engine(Arc::new(MemoryStore::new()), &options),
+                ));
+                check.engine = engine(medium.open(), &options);
+            }
+            _ => check.verify().await,
+        }
+        assert!(step < 60);
+    }
+    check.verify().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_engine_on_memory_agrees_with_a_multiset() {
+    for seed in 0..12 {
+        agrees_with_a_multiset(MemoryStore::new(), if seed % 2 == 0 { 2 } else { 4 }, seed).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_engine_on_rocksdb_agrees_with_a_multiset() {
+    for seed in 100..104 {
+        let directory = Directory(tempfile::tempdir().unwrap());
+        agrees_with_a_multiset(directory, if seed % 2 == 0 { 2 } else { 4 }, seed).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_false_positive_rate_is_what_theory_says_at_the_target_load() {
+    for (bucket_size, load) in [(2u64, 0.85), (4, 0.955)] {
+        let engine = engine(Arc::new(MemoryStore::new()), &options(4096));
+        let slots = 1u64 << 19;
+        let capacity = (slots as f64 * load) as u64;
+        create(&engine, "f", &FilterRequest {
+            capacity: Some(capacity),
+            bucket_size: Some(bucket_size),
+            expansion: Some(0),
+            ..Default::default()
+        })
+        .await;
+        for first in (0..capacity).step_by(1_000) {
+            support::add(&engine, "f", first..(first + 1_000).min(capacity)).await;
+        }
+        let info = engine.filter_info(&name("f")).await.unwrap();
+        assert_eq!(info.slot_bytes, slots);
+        let probes = 400_000u64;
+        let mut found = 0;
+        for first in (0..probes).step_by(4_000) {
+            let absent = (first..first + 4_000).map(|n| n + (1 << 40));
+            found += support::exists(&engine, "f", absent).await.into_iter().filter(|&it| it).count();
+        }
+        let measured = found as f64 / probes as f64;
+        let expected = info.expected_false_positive_rate;
+        println!("bucket size {bucket_size}: measured {measured:.5}, expected {expected:.5}");
+        assert!((measured / expected - 1.0).abs() < 0.10, "{measured} against {expected}");
+    }
+}

@@ -1,0 +1,83 @@
+//! What the engine tests share: engines of a convenient size, items, crashes.
+
+use cuckood::chain::params::{Defaults, FilterRequest};
+use cuckood::engine::{AddOptions, AddResult, Engine, EngineOptions, FilterName, ItemBatch};
+use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
+use std::sync::Arc;
+
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+/// Options for a small engine: `frames` pages of cache.
+pub(crate) fn options(frames: u64) -> EngineOptions {
+    EngineOptions {
+        defaults: Defaults { max_expansions: 1000, ..Defaults::default() },
+        lanes: 2,
+        cache_bytes: frames * PAGE_BYTES,
+        max_dirty_bytes: frames / 4 * PAGE_BYTES,
+        max_log_bytes: 1 << 20,
+        checkpoint_slice_bytes: 8 * PAGE_BYTES,
+        max_open_filters: 64,
+        max_queued_commands: 256,
+        max_queued_items: 1_000_000,
+    }
+}
+
+pub(crate) fn engine(store: Arc<dyn PageStore>, options: &EngineOptions) -> Engine {
+    Engine::open(store, options, Arc::new(Metrics::new().unwrap())).unwrap()
+}
+
+pub(crate) fn name(text: &str) -> FilterName {
+    FilterName::parse(text).unwrap()
+}
+
+pub(crate) fn batch(items: impl IntoIterator<Item = u64>) -> ItemBatch {
+    let mut batch = ItemBatch::new();
+    for item in items {
+        batch.push(format!("item-{item}").as_bytes());
+    }
+    batch
+}
+
+pub(crate) async fn create(engine: &Engine, filter: &str, request: &FilterRequest) {
+    engine.create_filter(&name(filter), request).await.unwrap();
+}
+
+/// Adds items and expects each to be in afterwards.
+pub(crate) async fn add(engine: &Engine, filter: &str, items: impl IntoIterator<Item = u64>) {
+    let results = engine
+        .add(&name(filter), &batch(items), &AddOptions::default())
+        .await
+        .unwrap();
+    assert!(results.iter().all(|&result| result == AddResult::Added), "{results:?}");
+}
+
+pub(crate) async fn exists(engine: &Engine, filter: &str, items: impl IntoIterator<Item = u64>) -> Vec<bool> {
+    engine.exists(&name(filter), &batch(items)).await.unwrap()
+}
+
+pub(crate) async fn all_exist(engine: &Engine, filter: &str, items: impl IntoIterator<Item = u64>) -> bool {
+    exists(engine, filter, items).await.into_iter().all(|found| found)
+}
+
+pub(crate) async fn items(engine: &Engine, filter: &str) -> u64 {
+    engine.filter_info(&name(filter)).await.unwrap().items
+}
+
+/// A small generator with a seed that tests print (SplitMix64, Steele, Lea and
+/// Flood, OOPSLA 2014).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
