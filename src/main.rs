@@ -83,7 +83,8 @@ async fn serve_until_stopped(config: &Config, settings: Settings) -> Result<(), 
     let data_dir = config.data_dir.clone();
     let engine = tokio::task::spawn_blocking(move || -> Result<Engine, Box<dyn Error + Send + Sync>> {
         let store: Arc<dyn PageStore> = Arc::new(RocksStore::open(data_dir, store_options)?);
-        metrics.register_store(Arc::clone(&store))?;
+        let gauges = Arc::clone(&store);
+        metrics.register_store(move || gauges.gauges())?;
         let reads = metrics.page_reads.with_label_values(&["store"]);
         let store = Arc::new(MeteredStore::new(store, Some(reads)));
         Ok(Engine::open(store, &engine_options, metrics)?)

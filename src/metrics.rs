@@ -3,13 +3,11 @@
 //! them. The algorithm below knows no metrics: what it did is a fact in its
 //! outcome, which the engine records.
 
-use crate::store::PageStore;
 use prometheus::core::{Collector, Desc};
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder, proto,
 };
-use std::sync::Arc;
 
 /// What a family is made from, whatever its kind.
 struct Declaration {
@@ -191,26 +189,27 @@ impl Metrics {
         for source in ["cache", "store"] {
             self.page_reads.with_label_values(&[source]);
         }
-        for reason in crate::http::REJECTION_REASONS {
-            self.http_rejected.with_label_values(&[reason]);
-        }
     }
 
-    /// Publishes the store's gauges as `cuckood_store_*`, read anew at each
-    /// [`Metrics::encode`]. A store that has none adds nothing.
+    /// Publishes the store's gauges, given as (name, help, value), as
+    /// `cuckood_store_*`; `read` is called at each [`Metrics::encode`]. A store
+    /// that has none adds nothing.
     ///
     /// # Errors
     /// A gauge's name is malformed or taken.
-    pub fn register_store(&self, store: Arc<dyn PageStore>) -> Result<(), prometheus::Error> {
+    pub fn register_store(
+        &self,
+        read: impl Fn() -> Vec<StoreGauge> + Send + Sync + 'static,
+    ) -> Result<(), prometheus::Error> {
         let mut descs = Vec::new();
-        for (name, help, _) in store.gauges() {
+        for (name, help, _) in read() {
             descs.extend(store_gauge(name, help)?.desc().into_iter().cloned());
         }
         if descs.is_empty() {
             return Ok(());
         }
         self.registry
-            .register(Box::new(StoreGauges { store, descs }))
+            .register(Box::new(StoreGauges { read, descs }))
     }
 
     /// Everything in the text format of Prometheus.
@@ -224,9 +223,12 @@ impl Metrics {
     }
 }
 
+/// A gauge as the store gives it: name, help, value.
+pub type StoreGauge = (&'static str, &'static str, f64);
+
 /// Asks the store for its gauges whenever the registry is gathered.
-struct StoreGauges {
-    store: Arc<dyn PageStore>,
+struct StoreGauges<Read> {
+    read: Read,
     descs: Vec<Desc>,
 }
 
@@ -234,14 +236,14 @@ fn store_gauge(name: &str, help: &str) -> Result<Gauge, prometheus::Error> {
     Gauge::with_opts(Opts::new(format!("cuckood_store_{name}"), help))
 }
 
-impl Collector for StoreGauges {
+impl<Read: Fn() -> Vec<StoreGauge> + Send + Sync> Collector for StoreGauges<Read> {
     fn desc(&self) -> Vec<&Desc> {
         self.descs.iter().collect()
     }
 
     fn collect(&self) -> Vec<proto::MetricFamily> {
         let mut families = Vec::with_capacity(self.descs.len());
-        for (name, help, value) in self.store.gauges() {
+        for (name, help, value) in (self.read)() {
             if let Ok(gauge) = store_gauge(name, help) {
                 gauge.set(value);
                 families.extend(gauge.collect());

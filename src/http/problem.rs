@@ -47,7 +47,7 @@ pub(crate) enum Code {
 
 /// Reasons under which requests are counted that were refused before any
 /// filter was looked at: the values of the label `reason`.
-pub const REJECTION_REASONS: [&str; 9] = [
+pub(crate) const REJECTION_REASONS: [&str; 9] = [
     "foreign_host",
     "foreign_origin",
     "body_timeout",
