@@ -31,6 +31,8 @@ pub use answer::{
     FullReason, InvalidName, MAX_NAME_LENGTH, SubFilterInfo,
 };
 pub use batch::ItemBatch;
+// Part of `EngineError`, so whoever reads that need not know the store.
+pub use crate::store::StoreError;
 
 use crate::chain::meta::Chain;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, ParamsError};
@@ -38,7 +40,7 @@ use crate::chain::read::PageAddress;
 use crate::cuckoo::hash::ItemHash;
 use crate::metrics::Metrics;
 use crate::page::FilterId;
-use crate::store::{PageStore, StoreError};
+use crate::store::PageStore;
 use cache::PageCache;
 use checkpoint::{Bounds, Ledgers};
 use command::{Command, Create, ItemsCommand, Outcome, Verb};
