@@ -1,6 +1,12 @@
 //! The layout `classic` against data recorded from RedisBloom 8.8 itself
 //! (tests/fixtures/redisbloom): its hashes, its dumps, its answers.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "what helps a test may fail as the test does"
+)]
+
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use cuckood::chain::params::{Defaults, FilterRequest};
 use cuckood::cuckoo::classic::Classic;

@@ -77,7 +77,8 @@ impl Classic {
     /// The other bucket of a fingerprint; its own inverse.
     #[inline]
     pub fn alternate(&self, bucket: BucketIndex, fingerprint: Fingerprint) -> BucketIndex {
-        BucketIndex((bucket.0 ^ u64::from(fingerprint.0) * ALTERNATE_MULTIPLIER) & self.bucket_mask)
+        let offset = u64::from(fingerprint.0) * ALTERNATE_MULTIPLIER;
+        BucketIndex((bucket.0 ^ offset) & self.bucket_mask)
     }
 
     /// Page and slots of a bucket.

@@ -86,6 +86,14 @@ struct DirtyPage {
     page: u32,
 }
 
+/// Pages of one lane whose images are being written.
+struct Slice {
+    lane: usize,
+    pages: Vec<DirtyPage>,
+    /// By ascending id.
+    images: Vec<(PageId, Vec<u8>)>,
+}
+
 impl Ledger {
     fn oldest_needed(&self) -> Option<Sequence> {
         let dirty = self.dirty.front().map(|page| page.oldest);
@@ -351,7 +359,12 @@ impl Ledgers {
     /// earlier slices wrote. Says whether there was anything to do.
     pub(super) fn checkpoint_slice(&self, cut: CutLog) -> Result<bool, StoreError> {
         let _one_at_a_time = self.slicing.lock();
-        let Some((lane, slice, images)) = self.copy_slice() else {
+        let Some(Slice {
+            lane,
+            pages,
+            images,
+        }) = self.copy_slice()
+        else {
             return self.cut_log(cut);
         };
         let cut_before = match cut {
@@ -359,7 +372,7 @@ impl Ledgers {
             CutLog::No => Sequence(0),
         };
         let written = self.store.checkpoint(&images, cut_before);
-        self.settle_slice(lane, slice, written.is_ok());
+        self.settle_slice(lane, pages, written.is_ok());
         self.note_outcome(&written);
         written?;
         self.metrics.checkpoint_slices.inc();
@@ -393,7 +406,7 @@ impl Ledgers {
     }
 
     /// Copies the images of the pages with the oldest needs, all of one lane.
-    fn copy_slice(&self) -> Option<(usize, Vec<DirtyPage>, Vec<(PageId, Vec<u8>)>)> {
+    fn copy_slice(&self) -> Option<Slice> {
         let (lane, ledger) = self
             .lanes
             .iter()
@@ -432,7 +445,11 @@ impl Ledgers {
         ledger.in_slice = slice.iter().map(|page| page.oldest).min();
         drop(ledger);
         images.sort_unstable_by_key(|&(id, _)| id);
-        Some((lane, slice, images))
+        Some(Slice {
+            lane,
+            pages: slice,
+            images,
+        })
     }
 
     /// After the write: pages that did not change meanwhile are clean, the

@@ -11,27 +11,24 @@
 //! before anything else: no record, and every filter it touched as it is.
 
 use super::answer::EngineError;
-use super::cache::{FrameIndex, PageCache, PageTable};
-use super::checkpoint::Ledgers;
+use super::cache::PageTable;
 use super::command::{Command, Create, ItemsCommand, Outcome, Verb};
+use super::commit::{Changes, Committer, InDoubt, PlannedFilter};
 use super::filters::{FilterView, Filters, OpenFilter};
-use super::loader::{Loader, Pins};
+use super::loader::Pins;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{Basis, ChangedWord, Facts, Overlay, Planner};
+use crate::chain::plan::{Basis, Facts, Overlay, Planner};
 use crate::chain::read::{PageAddress, PageWords, WordAddress};
-use crate::cuckoo::bucket::SLOTS_PER_WORD;
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
-use crate::metrics::Metrics;
-use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
-use crate::store::redo::RedoBuilder;
-use crate::store::{Commit, FilterChange, Garbage, PageStore, StoreError};
+use crate::page::FilterId;
+use crate::store::{FilterChange, Garbage};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use prometheus::IntGauge;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Items after which a drain takes no further command.
@@ -71,8 +68,6 @@ impl Request {
 
 /// What a lane works with.
 pub(super) struct Lane {
-    /// Its number.
-    pub(super) index: usize,
     /// The commands that wait.
     pub(super) commands: Receiver<Request>,
     /// Items that wait.
@@ -83,63 +78,17 @@ pub(super) struct Lane {
     pub(super) max_pages: usize,
     /// The open filters.
     pub(super) filters: Arc<Filters>,
-    /// The resident pages.
-    pub(super) cache: Arc<PageCache>,
-    /// Dirty pages and the log.
-    pub(super) ledgers: Arc<Ledgers>,
-    /// For frames of pages that are new.
-    pub(super) loader: Arc<Loader>,
-    /// Where commits go.
-    pub(super) store: Arc<dyn PageStore>,
-    /// Where facts are counted.
-    pub(super) metrics: Arc<Metrics>,
-}
-
-/// A commit whose outcome nobody knows.
-struct InDoubt {
-    sequence: Sequence,
-    /// Filters it touched that are there.
-    touched: Vec<Arc<OpenFilter>>,
-    /// A filter that it would have created.
-    created: Option<(FilterId, String)>,
+    /// Where its plans go.
+    pub(super) committer: Committer,
 }
 
 /// The commands of one commit.
 #[derive(Default)]
 struct Drain {
-    filters: BTreeMap<FilterId, DrainFilter>,
+    filters: BTreeMap<FilterId, PlannedFilter>,
     answers: Vec<(Request, Outcome)>,
     items: usize,
     facts: Facts,
-}
-
-/// One filter as the drain leaves it.
-struct DrainFilter {
-    filter: Arc<OpenFilter>,
-    view: Arc<FilterView>,
-    chain: Chain,
-    overlay: Overlay,
-    dropped: Vec<Ordinal>,
-    /// Sub-filters from this position on have no pages yet.
-    fresh_from: u32,
-}
-
-impl DrainFilter {
-    fn of(filter: &Arc<OpenFilter>) -> DrainFilter {
-        let view = filter.view.load_full();
-        DrainFilter {
-            filter: Arc::clone(filter),
-            chain: view.chain.clone(),
-            fresh_from: view.tables.len() as u32,
-            view,
-            overlay: Overlay::new(),
-            dropped: Vec::new(),
-        }
-    }
-
-    fn is_changed(&self) -> bool {
-        !self.overlay.is_empty() || !self.dropped.is_empty()
-    }
 }
 
 impl Lane {
@@ -154,20 +103,20 @@ impl Lane {
                 None => match self.commands.recv_timeout(SETTLE_EVERY) {
                     Ok(request) => self.taken(request),
                     Err(RecvTimeoutError::Timeout) => {
-                        in_doubt = in_doubt.and_then(|doubt| self.settle(doubt));
+                        in_doubt = in_doubt.and_then(|doubt| self.committer.settle(doubt));
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                 },
             };
-            in_doubt = in_doubt.and_then(|doubt| self.settle(doubt));
+            in_doubt = in_doubt.and_then(|doubt| self.committer.settle(doubt));
             if in_doubt.is_some() {
                 request.answer(Err(EngineError::Overloaded {
                     what: "an earlier commit failed and the store does not accept writes yet",
                 }));
                 continue;
             }
-            if let Err(reason) = self.ledgers.wait_for_room() {
+            if let Err(reason) = self.committer.ledgers.wait_for_room() {
                 tracing::warn!(%reason, "a command is refused because checkpoints fail");
                 request.answer(Err(EngineError::Overloaded {
                     what: "pages can't be written to the store, and memory for more is used up",
@@ -184,10 +133,10 @@ impl Lane {
                     in_doubt = self.finish(drain);
                 }
             }
-            self.cache.end_drain(self.index);
+            self.committer.cache.end_drain(self.committer.lane);
         }
         if let Some(doubt) = in_doubt
-            && self.settle(doubt).is_some()
+            && self.committer.settle(doubt).is_some()
         {
             tracing::error!("stopped with a commit of unknown outcome");
         }
@@ -250,7 +199,7 @@ impl Lane {
         let state = drain
             .filters
             .entry(filter.id)
-            .or_insert_with(|| DrainFilter::of(&filter));
+            .or_insert_with(|| PlannedFilter::of(&filter));
         let before = pages.touched;
         let mut words = LaneWords {
             lane: self,
@@ -272,7 +221,7 @@ impl Lane {
             return request.answer(Err(EngineError::TooManyPages { needed, bound }));
         }
         let (Some(plan), Some(outcome)) = (plan, outcome) else {
-            self.metrics.commands_put_back.inc();
+            self.committer.metrics.commands_put_back.inc();
             let missing = words.missing.into_iter().collect();
             return request.answer(Ok(Outcome::NeedsPages(missing)));
         };
@@ -292,7 +241,7 @@ impl Lane {
             return None;
         }
         let changes: Vec<Changes> = drain.filters.into_values().map(Changes::of).collect();
-        let committed = self.commit(&changes, |changes| {
+        let committed = self.committer.commit(&changes, |changes| {
             changes
                 .iter()
                 .map(|it| FilterChange::Update {
@@ -304,7 +253,7 @@ impl Lane {
         });
         match committed {
             Ok(()) => {
-                self.record(&drain.facts, drain.items, &changes);
+                self.committer.record(&drain.facts, drain.items, &changes);
                 answer_all(drain.answers);
                 None
             }
@@ -319,7 +268,7 @@ impl Lane {
 
     fn create(&self, request: Request, create: Create, search: &mut KickSearch) -> Option<InDoubt> {
         // The store is asked because the filter may be there but not open.
-        let taken = match self.store.filter_by_name(create.name.as_str()) {
+        let taken = match self.committer.store.filter_by_name(create.name.as_str()) {
             Ok(found) => found.is_some(),
             Err(error) => {
                 request.answer(Err(error.into()));
@@ -359,11 +308,11 @@ impl Lane {
             return None;
         };
         let facts = plan.facts;
-        let changes = Changes::of(DrainFilter {
+        let changes = Changes::of(PlannedFilter {
             chain: plan.chain,
             overlay: plan.overlay,
             fresh_from: 0,
-            ..DrainFilter::of(&filter)
+            ..PlannedFilter::of(&filter)
         });
         if changes.pages.len() > self.max_pages {
             let (needed, bound) = (changes.pages.len(), self.max_pages);
@@ -372,7 +321,7 @@ impl Lane {
         }
         let changes = [changes];
         let name = create.name.as_str().to_owned();
-        let committed = self.commit(&changes, |changes| {
+        let committed = self.committer.commit(&changes, |changes| {
             changes
                 .iter()
                 .map(|it| FilterChange::Create {
@@ -384,7 +333,7 @@ impl Lane {
         });
         match committed {
             Ok(()) => {
-                self.record(&facts, command.items.len(), &changes);
+                self.committer.record(&facts, command.items.len(), &changes);
                 self.filters.insert(filter);
                 request.answer(Ok(Outcome::Created(results)));
                 None
@@ -401,7 +350,7 @@ impl Lane {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
-        let committed = self.commit(&[], |_| {
+        let committed = self.committer.commit(&[], |_| {
             vec![FilterChange::Remove {
                 id: filter.id,
                 name: filter.name.as_str().to_owned(),
@@ -410,7 +359,9 @@ impl Lane {
         match committed {
             Ok(()) => {
                 self.filters.remove(&filter);
-                self.ledgers.reclaim_soon([Garbage::Filter(filter.id)]);
+                self.committer
+                    .ledgers
+                    .reclaim_soon([Garbage::Filter(filter.id)]);
                 request.answer(Ok(Outcome::Removed));
                 None
             }
@@ -426,7 +377,7 @@ impl Lane {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
-        let mut state = DrainFilter::of(&filter);
+        let mut state = PlannedFilter::of(&filter);
         state.dropped = state.chain.drop_emptied();
         let dropped = state.dropped.clone();
         let gone: Vec<Arc<PageTable>> = state
@@ -446,120 +397,13 @@ impl Lane {
             for table in gone {
                 table.mark_dropped();
             }
-            self.ledgers.reclaim_soon(
+            self.committer.ledgers.reclaim_soon(
                 dropped
                     .into_iter()
                     .map(|ordinal| Garbage::SubFilter(filter.id, ordinal)),
             );
         }
         in_doubt
-    }
-
-    /// One write, then publication. On an error nothing is published.
-    fn commit(
-        &self,
-        changes: &[Changes],
-        describe: impl FnOnce(&[Changes]) -> Vec<FilterChange>,
-    ) -> Result<(), CommitFailure> {
-        // Frames for pages that nobody can know yet are taken before the
-        // commit: after it nothing may fail.
-        let new_frames = NewFrames::take(self, changes)?;
-        let started = Instant::now();
-        let commit = Commit {
-            sequence: self.ledgers.begin_commit(self.index),
-            redo: redo_record(changes),
-            filters: describe(changes),
-        };
-        let redo_bytes = commit.redo.len() as u64;
-        if let Err(error) = self.store.commit(&commit) {
-            self.metrics.commit_failures.inc();
-            let error = Arc::new(error);
-            tracing::error!(%error, sequence = commit.sequence.0, "a commit failed; its outcome is unknown");
-            return Err(CommitFailure {
-                sequence: Some(commit.sequence),
-                error: EngineError::OutcomeUnknown(error),
-            });
-        }
-        self.ledgers
-            .publish(self.index, commit.sequence, redo_bytes, |publication| {
-                let stripes = || {
-                    changes.iter().flat_map(|it| {
-                        it.pages.iter().filter_map(|page| {
-                            let table = it.view.tables.get(page.address.sub as usize)?;
-                            Some(self.cache.stripe(table, page.address.page))
-                        })
-                    })
-                };
-                self.cache.begin_publish(stripes());
-                for it in changes {
-                    for page in &it.pages {
-                        let Some(table) = it.view.tables.get(page.address.sub as usize) else {
-                            continue;
-                        };
-                        let frame = new_frames.get(it.filter.id, page.address).or_else(|| {
-                            self.cache
-                                .stamp(self.index, table, page.address.page, || {})
-                        });
-                        let Some((index, frame)) =
-                            frame.and_then(|index| Some((index, self.cache.frame(index)?)))
-                        else {
-                            continue;
-                        };
-                        for word in it.words.get(page.words.clone()).unwrap_or_default() {
-                            frame.store(word.at.word, word.value);
-                        }
-                        publication.changed(table, page.address.page, index);
-                    }
-                    it.filter.view.store(Arc::clone(&it.view));
-                }
-                self.cache.end_publish(stripes());
-            });
-        self.metrics
-            .commit_seconds
-            .observe(started.elapsed().as_secs_f64());
-        self.metrics.log_bytes_written.inc_by(redo_bytes);
-        Ok(())
-    }
-
-    /// Settles a commit of unknown outcome: its number is written again
-    /// without a record, and the filters as they are. Returns the doubt if
-    /// the store refuses that too.
-    fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
-        let restored = doubt.touched.iter().map(|filter| FilterChange::Restore {
-            id: filter.id,
-            name: filter.name.as_str().to_owned(),
-            meta: filter.view.load().chain.encode(),
-        });
-        let removed = doubt.created.iter().map(|(id, name)| FilterChange::Remove {
-            id: *id,
-            name: name.clone(),
-        });
-        let commit = Commit {
-            sequence: doubt.sequence,
-            redo: Vec::new(),
-            filters: restored.chain(removed).collect(),
-        };
-        match self.store.commit(&commit) {
-            Ok(()) => {
-                self.ledgers.publish(self.index, doubt.sequence, 0, |_| {});
-                None
-            }
-            Err(error) => {
-                tracing::error!(%error, sequence = doubt.sequence.0, "the store still refuses writes");
-                Some(doubt)
-            }
-        }
-    }
-
-    fn record(&self, facts: &Facts, items: usize, changes: &[Changes]) {
-        for &path in &facts.kick_paths {
-            self.metrics.kick_outs.inc_by(u64::from(path));
-            self.metrics.kick_path_length.observe(f64::from(path));
-        }
-        self.metrics.expansions.inc_by(u64::from(facts.expansions));
-        self.metrics.commit_items.observe(items as f64);
-        let pages: usize = changes.iter().map(|it| it.pages.len()).sum();
-        self.metrics.commit_pages_dirtied.observe(pages as f64);
     }
 }
 
@@ -617,8 +461,10 @@ impl PageWords for LaneWords<'_> {
     #[inline]
     fn word(&mut self, at: WordAddress) -> Option<u64> {
         let table = self.view.tables.get(at.sub as usize)?;
-        let (cache, pages) = (&self.lane.cache, &mut *self.pages);
-        let stamped = cache.stamp(self.lane.index, table, at.page, || pages.touched += 1);
+        let (cache, pages) = (&self.lane.committer.cache, &mut *self.pages);
+        let stamped = cache.stamp(self.lane.committer.lane, table, at.page, || {
+            pages.touched += 1
+        });
         match stamped.and_then(|index| cache.frame(index)) {
             Some(frame) => Some(frame.load(at.word)),
             None => {
@@ -638,151 +484,5 @@ struct NoPages;
 impl PageWords for NoPages {
     fn word(&mut self, _: WordAddress) -> Option<u64> {
         None
-    }
-}
-
-/// What a commit changes in one filter.
-struct Changes {
-    filter: Arc<OpenFilter>,
-    /// The filter afterwards.
-    view: Arc<FilterView>,
-    /// Sub-filters from this position on are new.
-    fresh_from: u32,
-    words: Vec<ChangedWord>,
-    /// The words by page.
-    pages: Vec<ChangedPage>,
-    dropped: Vec<Ordinal>,
-}
-
-struct ChangedPage {
-    address: PageAddress,
-    words: std::ops::Range<usize>,
-}
-
-impl Changes {
-    fn of(state: DrainFilter) -> Changes {
-        let words = state.overlay.sorted();
-        let mut pages: Vec<ChangedPage> = Vec::new();
-        for (index, word) in words.iter().enumerate() {
-            let address = PageAddress {
-                sub: word.at.sub,
-                page: word.at.page,
-            };
-            match pages.last_mut() {
-                Some(last) if last.address == address => last.words.end = index + 1,
-                _ => pages.push(ChangedPage {
-                    address,
-                    words: index..index + 1,
-                }),
-            }
-        }
-        Changes {
-            view: Arc::new(state.view.advanced(state.filter.id, state.chain)),
-            filter: state.filter,
-            fresh_from: state.fresh_from,
-            words,
-            pages,
-            dropped: state.dropped,
-        }
-    }
-}
-
-/// The redo record of a commit: every written slot, absolute.
-fn redo_record(changes: &[Changes]) -> Vec<u8> {
-    let mut record = RedoBuilder::new();
-    for it in changes {
-        record.filter(it.filter.id, 1);
-        for page in &it.pages {
-            let Some(sub) = it.view.chain.sub_filters().get(page.address.sub as usize) else {
-                continue;
-            };
-            record.page(sub.ordinal, PageIndex(page.address.page));
-            for word in it.words.get(page.words.clone()).unwrap_or_default() {
-                for (lane, value) in word.value.to_le_bytes().into_iter().enumerate() {
-                    if word.slots & 1 << lane != 0 {
-                        let slot = u32::from(word.at.word * SLOTS_PER_WORD) + lane as u32;
-                        record.slot(slot, u64::from(value));
-                    }
-                }
-            }
-        }
-    }
-    record.finish()
-}
-
-/// Frames of pages in sub-filters that are not published yet.
-struct NewFrames<'a> {
-    cache: &'a PageCache,
-    frames: BTreeMap<(FilterId, PageAddress), FrameIndex>,
-}
-
-impl<'a> NewFrames<'a> {
-    fn take(lane: &'a Lane, changes: &[Changes]) -> Result<Self, CommitFailure> {
-        let mut new = NewFrames {
-            cache: &lane.cache,
-            frames: BTreeMap::new(),
-        };
-        for it in changes {
-            for page in it
-                .pages
-                .iter()
-                .filter(|page| page.address.sub >= it.fresh_from)
-            {
-                let Some(table) = it.view.tables.get(page.address.sub as usize) else {
-                    continue;
-                };
-                let frame = lane
-                    .loader
-                    .install_pinned(table, page.address.page, &[])
-                    .map_err(|error| CommitFailure {
-                        sequence: None,
-                        error: error.into(),
-                    })?;
-                new.frames.insert((it.filter.id, page.address), frame);
-            }
-        }
-        Ok(new)
-    }
-
-    fn get(&self, filter: FilterId, page: PageAddress) -> Option<FrameIndex> {
-        self.frames.get(&(filter, page)).copied()
-    }
-}
-
-impl Drop for NewFrames<'_> {
-    fn drop(&mut self) {
-        for &frame in self.frames.values() {
-            self.cache.unpin(frame);
-        }
-    }
-}
-
-/// Why a commit did not happen, or perhaps did.
-struct CommitFailure {
-    /// Its number, if it was handed to the store.
-    sequence: Option<Sequence>,
-    error: EngineError,
-}
-
-impl CommitFailure {
-    fn in_doubt(
-        self,
-        touched: Vec<Arc<OpenFilter>>,
-        created: Option<(FilterId, String)>,
-    ) -> Option<InDoubt> {
-        Some(InDoubt {
-            sequence: self.sequence?,
-            touched,
-            created,
-        })
-    }
-}
-
-impl From<StoreError> for CommitFailure {
-    fn from(error: StoreError) -> Self {
-        CommitFailure {
-            sequence: None,
-            error: error.into(),
-        }
     }
 }

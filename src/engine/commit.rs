@@ -1,0 +1,337 @@
+//! From a plan to a durable, published commit.
+//!
+//! One write to the store holds everything that a drain changed: the redo
+//! record with every slot that was written, and the description of every
+//! filter that was touched. After it nothing may fail, so whatever could (the
+//! frames of pages that are new) is taken before it. Only then are words
+//! stored, dirty pages noted and views replaced.
+
+use super::answer::EngineError;
+use super::cache::{FrameIndex, PageCache};
+use super::checkpoint::Ledgers;
+use super::filters::{FilterView, OpenFilter};
+use super::loader::Loader;
+use crate::chain::meta::Chain;
+use crate::chain::plan::{ChangedWord, Facts, Overlay};
+use crate::chain::read::PageAddress;
+use crate::cuckoo::bucket::SLOTS_PER_WORD;
+use crate::metrics::Metrics;
+use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
+use crate::store::redo::RedoBuilder;
+use crate::store::{Commit, FilterChange, PageStore, StoreError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Writes and publishes the commits of one lane.
+pub(super) struct Committer {
+    /// Number of the lane.
+    pub(super) lane: usize,
+    /// The resident pages.
+    pub(super) cache: Arc<PageCache>,
+    /// Dirty pages and the log.
+    pub(super) ledgers: Arc<Ledgers>,
+    /// For frames of pages that are new.
+    pub(super) loader: Arc<Loader>,
+    /// Where commits go.
+    pub(super) store: Arc<dyn PageStore>,
+    /// Where facts are counted.
+    pub(super) metrics: Arc<Metrics>,
+}
+
+impl Committer {
+    /// One write, then publication. On an error nothing is published.
+    pub(super) fn commit(
+        &self,
+        changes: &[Changes],
+        describe: impl FnOnce(&[Changes]) -> Vec<FilterChange>,
+    ) -> Result<(), CommitFailure> {
+        // Frames for pages that nobody can know yet are taken before the
+        // commit: after it nothing may fail.
+        let new_frames = NewFrames::take(self, changes)?;
+        let started = Instant::now();
+        let commit = Commit {
+            sequence: self.ledgers.begin_commit(self.lane),
+            redo: redo_record(changes),
+            filters: describe(changes),
+        };
+        let redo_bytes = commit.redo.len() as u64;
+        if let Err(error) = self.store.commit(&commit) {
+            self.metrics.commit_failures.inc();
+            let error = Arc::new(error);
+            tracing::error!(%error, sequence = commit.sequence.0, "a commit failed; its outcome is unknown");
+            return Err(CommitFailure {
+                sequence: Some(commit.sequence),
+                error: EngineError::OutcomeUnknown(error),
+            });
+        }
+        self.ledgers
+            .publish(self.lane, commit.sequence, redo_bytes, |publication| {
+                let stripes = || {
+                    changes.iter().flat_map(|it| {
+                        it.pages.iter().filter_map(|page| {
+                            let table = it.view.tables.get(page.address.sub as usize)?;
+                            Some(self.cache.stripe(table, page.address.page))
+                        })
+                    })
+                };
+                self.cache.begin_publish(stripes());
+                for it in changes {
+                    for page in &it.pages {
+                        let Some(table) = it.view.tables.get(page.address.sub as usize) else {
+                            continue;
+                        };
+                        let frame = new_frames.get(it.filter.id, page.address).or_else(|| {
+                            self.cache.stamp(self.lane, table, page.address.page, || {})
+                        });
+                        let Some((index, frame)) =
+                            frame.and_then(|index| Some((index, self.cache.frame(index)?)))
+                        else {
+                            continue;
+                        };
+                        for word in it.words.get(page.words.clone()).unwrap_or_default() {
+                            frame.store(word.at.word, word.value);
+                        }
+                        publication.changed(table, page.address.page, index);
+                    }
+                    it.filter.view.store(Arc::clone(&it.view));
+                }
+                self.cache.end_publish(stripes());
+            });
+        self.metrics
+            .commit_seconds
+            .observe(started.elapsed().as_secs_f64());
+        self.metrics.log_bytes_written.inc_by(redo_bytes);
+        Ok(())
+    }
+
+    /// Settles a commit of unknown outcome: its number is written again
+    /// without a record, and the filters as they are. Returns the doubt if
+    /// the store refuses that too.
+    pub(super) fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
+        let restored = doubt.touched.iter().map(|filter| FilterChange::Restore {
+            id: filter.id,
+            name: filter.name.as_str().to_owned(),
+            meta: filter.view.load().chain.encode(),
+        });
+        let removed = doubt.created.iter().map(|(id, name)| FilterChange::Remove {
+            id: *id,
+            name: name.clone(),
+        });
+        let commit = Commit {
+            sequence: doubt.sequence,
+            redo: Vec::new(),
+            filters: restored.chain(removed).collect(),
+        };
+        match self.store.commit(&commit) {
+            Ok(()) => {
+                self.ledgers.publish(self.lane, doubt.sequence, 0, |_| {});
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, sequence = doubt.sequence.0, "the store still refuses writes");
+                Some(doubt)
+            }
+        }
+    }
+
+    /// Counts what a commit did.
+    pub(super) fn record(&self, facts: &Facts, items: usize, changes: &[Changes]) {
+        for &path in &facts.kick_paths {
+            self.metrics.kick_outs.inc_by(u64::from(path));
+            self.metrics.kick_path_length.observe(f64::from(path));
+        }
+        self.metrics.expansions.inc_by(u64::from(facts.expansions));
+        self.metrics.commit_items.observe(items as f64);
+        let pages: usize = changes.iter().map(|it| it.pages.len()).sum();
+        self.metrics.commit_pages_dirtied.observe(pages as f64);
+    }
+}
+
+/// A commit whose outcome nobody knows.
+pub(super) struct InDoubt {
+    sequence: Sequence,
+    /// Filters it touched that are there.
+    touched: Vec<Arc<OpenFilter>>,
+    /// A filter that it would have created.
+    created: Option<(FilterId, String)>,
+}
+
+/// One filter as it was planned to be.
+pub(super) struct PlannedFilter {
+    pub(super) filter: Arc<OpenFilter>,
+    pub(super) view: Arc<FilterView>,
+    pub(super) chain: Chain,
+    pub(super) overlay: Overlay,
+    pub(super) dropped: Vec<Ordinal>,
+    /// Sub-filters from this position on have no pages yet.
+    pub(super) fresh_from: u32,
+}
+
+impl PlannedFilter {
+    /// The filter as it is published.
+    pub(super) fn of(filter: &Arc<OpenFilter>) -> PlannedFilter {
+        let view = filter.view.load_full();
+        PlannedFilter {
+            filter: Arc::clone(filter),
+            chain: view.chain.clone(),
+            fresh_from: view.tables.len() as u32,
+            view,
+            overlay: Overlay::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Whether there is anything to commit.
+    pub(super) fn is_changed(&self) -> bool {
+        !self.overlay.is_empty() || !self.dropped.is_empty()
+    }
+}
+
+/// What a commit changes in one filter.
+pub(super) struct Changes {
+    pub(super) filter: Arc<OpenFilter>,
+    /// The filter afterwards.
+    pub(super) view: Arc<FilterView>,
+    /// Sub-filters from this position on are new.
+    pub(super) fresh_from: u32,
+    pub(super) words: Vec<ChangedWord>,
+    /// The words by page.
+    pub(super) pages: Vec<ChangedPage>,
+    pub(super) dropped: Vec<Ordinal>,
+}
+
+pub(super) struct ChangedPage {
+    pub(super) address: PageAddress,
+    pub(super) words: std::ops::Range<usize>,
+}
+
+impl Changes {
+    /// What was planned, by page.
+    pub(super) fn of(state: PlannedFilter) -> Changes {
+        let words = state.overlay.sorted();
+        let mut pages: Vec<ChangedPage> = Vec::new();
+        for (index, word) in words.iter().enumerate() {
+            let address = PageAddress {
+                sub: word.at.sub,
+                page: word.at.page,
+            };
+            match pages.last_mut() {
+                Some(last) if last.address == address => last.words.end = index + 1,
+                _ => pages.push(ChangedPage {
+                    address,
+                    words: index..index + 1,
+                }),
+            }
+        }
+        Changes {
+            view: Arc::new(state.view.advanced(state.filter.id, state.chain)),
+            filter: state.filter,
+            fresh_from: state.fresh_from,
+            words,
+            pages,
+            dropped: state.dropped,
+        }
+    }
+}
+
+/// The redo record of a commit: every written slot, absolute.
+fn redo_record(changes: &[Changes]) -> Vec<u8> {
+    let mut record = RedoBuilder::new();
+    for it in changes {
+        record.filter(it.filter.id, 1);
+        for page in &it.pages {
+            let Some(sub) = it.view.chain.sub_filters().get(page.address.sub as usize) else {
+                continue;
+            };
+            record.page(sub.ordinal, PageIndex(page.address.page));
+            for word in it.words.get(page.words.clone()).unwrap_or_default() {
+                for (lane, value) in word.value.to_le_bytes().into_iter().enumerate() {
+                    if word.slots & 1 << lane != 0 {
+                        let slot = u32::from(word.at.word * SLOTS_PER_WORD) + lane as u32;
+                        record.slot(slot, u64::from(value));
+                    }
+                }
+            }
+        }
+    }
+    record.finish()
+}
+
+/// Frames of pages in sub-filters that are not published yet.
+struct NewFrames<'a> {
+    cache: &'a PageCache,
+    frames: BTreeMap<(FilterId, PageAddress), FrameIndex>,
+}
+
+impl<'a> NewFrames<'a> {
+    fn take(committer: &'a Committer, changes: &[Changes]) -> Result<Self, CommitFailure> {
+        let mut new = NewFrames {
+            cache: &committer.cache,
+            frames: BTreeMap::new(),
+        };
+        for it in changes {
+            for page in it
+                .pages
+                .iter()
+                .filter(|page| page.address.sub >= it.fresh_from)
+            {
+                let Some(table) = it.view.tables.get(page.address.sub as usize) else {
+                    continue;
+                };
+                let frame = committer
+                    .loader
+                    .install_pinned(table, page.address.page, &[])
+                    .map_err(|error| CommitFailure {
+                        sequence: None,
+                        error: error.into(),
+                    })?;
+                new.frames.insert((it.filter.id, page.address), frame);
+            }
+        }
+        Ok(new)
+    }
+
+    fn get(&self, filter: FilterId, page: PageAddress) -> Option<FrameIndex> {
+        self.frames.get(&(filter, page)).copied()
+    }
+}
+
+impl Drop for NewFrames<'_> {
+    fn drop(&mut self) {
+        for &frame in self.frames.values() {
+            self.cache.unpin(frame);
+        }
+    }
+}
+
+/// Why a commit did not happen, or perhaps did.
+pub(super) struct CommitFailure {
+    /// Its number, if it was handed to the store.
+    pub(super) sequence: Option<Sequence>,
+    pub(super) error: EngineError,
+}
+
+impl CommitFailure {
+    /// The doubt that is left, if the store was asked at all.
+    pub(super) fn in_doubt(
+        self,
+        touched: Vec<Arc<OpenFilter>>,
+        created: Option<(FilterId, String)>,
+    ) -> Option<InDoubt> {
+        Some(InDoubt {
+            sequence: self.sequence?,
+            touched,
+            created,
+        })
+    }
+}
+
+impl From<StoreError> for CommitFailure {
+    fn from(error: StoreError) -> Self {
+        CommitFailure {
+            sequence: None,
+            error: error.into(),
+        }
+    }
+}

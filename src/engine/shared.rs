@@ -1,0 +1,459 @@
+//! What all handles to an engine share, and how a call finds its way: to the
+//! published pages for a question, to the filter's lane for a change, to the
+//! loader for pages that are not resident.
+
+use super::ID_BLOCK;
+use super::answer::{AddMode, AddResult, EngineError, FilterInfo, FilterName, SubFilterInfo};
+use super::batch::ItemBatch;
+use super::cache::PageCache;
+use super::checkpoint::Ledgers;
+use super::command::{Command, Create, ItemsCommand, Outcome, Verb};
+use super::commit::Committer;
+use super::filters::{self, FilterView, Filters, OpenFilter};
+use super::lane::{Lane, Request};
+use super::loader::{Loader, Pins};
+use super::reader::{self, Question, off_thread};
+use crate::chain::meta::Chain;
+use crate::chain::params::{Defaults, FilterParams, FilterRequest, PAGE_BYTES, ParamsError};
+use crate::chain::read::{PageAddress, candidate_pages};
+use crate::cuckoo::hash::ItemHash;
+use crate::metrics::Metrics;
+use crate::page::FilterId;
+use crate::store::{PageStore, StoreError};
+use crossbeam_channel::{Sender, TrySendError};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
+
+/// What all handles to an engine share.
+pub(super) struct Shared {
+    pub(super) defaults: Defaults,
+    pub(super) max_queued_items: usize,
+    /// Pages that one command may touch.
+    pub(super) max_pages: usize,
+    pub(super) store: Arc<dyn PageStore>,
+    pub(super) cache: Arc<PageCache>,
+    pub(super) ledgers: Arc<Ledgers>,
+    pub(super) loader: Arc<Loader>,
+    pub(super) filters: Arc<Filters>,
+    pub(super) metrics: Arc<Metrics>,
+    /// Empty once the engine stops.
+    pub(super) lanes: RwLock<Vec<LaneHandle>>,
+    pub(super) lane_count: usize,
+    pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) checkpointer: Mutex<Option<JoinHandle<()>>>,
+    pub(super) ids: Mutex<std::ops::Range<u64>>,
+}
+
+/// How commands get into a lane.
+pub(super) struct LaneHandle {
+    pub(super) commands: Sender<Request>,
+    pub(super) queued_items: Arc<AtomicUsize>,
+    pub(super) queue_depth: prometheus::IntGauge,
+}
+
+impl Shared {
+    pub(super) fn start_threads(&self, max_queued_commands: usize) -> Result<(), StoreError> {
+        let spawn_error = |error: std::io::Error| StoreError::Io {
+            doing: "starting a thread",
+            reason: error.to_string(),
+        };
+        for index in 0..self.lane_count {
+            let (sender, commands) = crossbeam_channel::bounded(max_queued_commands.max(1));
+            let handle = LaneHandle {
+                commands: sender,
+                queued_items: Arc::new(AtomicUsize::new(0)),
+                queue_depth: self
+                    .metrics
+                    .lane_queue_depth
+                    .with_label_values(&[&index.to_string()]),
+            };
+            let lane = Lane {
+                commands,
+                queued_items: Arc::clone(&handle.queued_items),
+                queue_depth: handle.queue_depth.clone(),
+                max_pages: self.max_pages,
+                filters: Arc::clone(&self.filters),
+                committer: Committer {
+                    lane: index,
+                    cache: Arc::clone(&self.cache),
+                    ledgers: Arc::clone(&self.ledgers),
+                    loader: Arc::clone(&self.loader),
+                    store: Arc::clone(&self.store),
+                    metrics: Arc::clone(&self.metrics),
+                },
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("lane-{index}"))
+                .spawn(move || lane.run())
+                .map_err(spawn_error)?;
+            self.lanes.write().push(handle);
+            self.threads.lock().push(thread);
+        }
+        let ledgers = Arc::clone(&self.ledgers);
+        let thread = std::thread::Builder::new()
+            .name("checkpoint".to_owned())
+            .spawn(move || ledgers.run())
+            .map_err(spawn_error)?;
+        *self.checkpointer.lock() = Some(thread);
+        Ok(())
+    }
+
+    pub(super) fn resolve(&self, request: &FilterRequest) -> Result<FilterParams, EngineError> {
+        let params =
+            FilterParams::resolve(request, &self.defaults).map_err(EngineError::InvalidParams)?;
+        match Chain::new(params.clone(), 0) {
+            Some(_) => Ok(params),
+            None => Err(EngineError::InvalidParams(vec![ParamsError {
+                field: "capacity",
+                given: params.capacity().to_string(),
+                allowed: "what fits on 4294967296 pages".to_owned(),
+            }])),
+        }
+    }
+
+    pub(super) async fn find(&self, name: &FilterName) -> Result<Arc<OpenFilter>, EngineError> {
+        self.open(name)
+            .await?
+            .ok_or_else(|| EngineError::NotFound { name: name.clone() })
+    }
+
+    pub(super) async fn open(
+        &self,
+        name: &FilterName,
+    ) -> Result<Option<Arc<OpenFilter>>, EngineError> {
+        if let Some(filter) = self.filters.get(name) {
+            return Ok(Some(filter));
+        }
+        self.make_room().await?;
+        let (filters, store, name) = (
+            Arc::clone(&self.filters),
+            Arc::clone(&self.store),
+            name.clone(),
+        );
+        Ok(off_thread(move || filters.open(&name, &*store)).await??)
+    }
+
+    /// Makes sure that one more filter may be open.
+    async fn make_room(&self) -> Result<(), EngineError> {
+        if self.filters.has_room() {
+            return Ok(());
+        }
+        let (filters, ledgers) = (Arc::clone(&self.filters), Arc::clone(&self.ledgers));
+        let room = off_thread(move || {
+            // Filters with dirty pages stay open until a checkpoint wrote them.
+            for _ in 0..40 {
+                if filters.close_unused() {
+                    return true;
+                }
+                if ledgers.wait_for_frames(Duration::from_millis(50)).is_err() {
+                    return false;
+                }
+            }
+            false
+        })
+        .await?;
+        match room {
+            true => Ok(()),
+            false => Err(EngineError::Overloaded {
+                what: "too many filters are in use at the same time",
+            }),
+        }
+    }
+
+    pub(super) async fn create(
+        &self,
+        name: &FilterName,
+        params: &FilterParams,
+        items: Arc<[ItemHash]>,
+        mode: AddMode,
+    ) -> Result<Outcome, EngineError> {
+        self.make_room().await?;
+        let command = Command::Create(Create {
+            id: self.next_id().await?,
+            name: name.clone(),
+            params: params.clone(),
+            created_at_ms: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_millis() as u64),
+            items,
+            mode,
+        });
+        self.submit(command, None, None).await
+    }
+
+    async fn next_id(&self) -> Result<FilterId, EngineError> {
+        loop {
+            if let Some(id) = self.ids.lock().next() {
+                return Ok(FilterId(id));
+            }
+            let store = Arc::clone(&self.store);
+            let first = off_thread(move || store.reserve_filter_ids(ID_BLOCK))
+                .await??
+                .0;
+            let mut ids = self.ids.lock();
+            // Another creation may have been quicker; its block serves both,
+            // and the numbers of this one are never used.
+            if ids.is_empty() {
+                *ids = first..first + ID_BLOCK;
+            }
+        }
+    }
+
+    /// Has the lane work on items, bringing in the pages that it needs.
+    pub(super) async fn work(
+        &self,
+        filter: Arc<OpenFilter>,
+        verb: Verb,
+        items: &ItemBatch,
+    ) -> Result<Outcome, EngineError> {
+        let view = filter.view.load_full();
+        let items = hashes(&view.chain, items);
+        let mut needed: Vec<PageAddress> = Vec::new();
+        let mut pins = None;
+        if !self.all_resident(&view, &items) {
+            needed = reader::all_pages(&view.chain, items.iter());
+            pins = Some(self.pin(&filter, &needed).await?);
+        }
+        loop {
+            let command = Command::Items(ItemsCommand {
+                filter: filter.id,
+                verb,
+                items: Arc::clone(&items),
+            });
+            let outcome = self
+                .submit(command, Some(Arc::clone(&filter)), pins.take())
+                .await?;
+            let Outcome::NeedsPages(missing) = outcome else {
+                return Ok(outcome);
+            };
+            // What was needed before stays needed: the plan starts over.
+            needed.extend(missing);
+            needed.extend(reader::all_pages(&filter.view.load().chain, items.iter()));
+            needed.sort_unstable();
+            needed.dedup();
+            pins = Some(self.pin(&filter, &needed).await?);
+        }
+    }
+
+    fn all_resident(&self, view: &FilterView, items: &[ItemHash]) -> bool {
+        items.iter().all(|&hash| {
+            candidate_pages(&view.chain, hash).all(|page| {
+                view.tables
+                    .get(page.sub as usize)
+                    .is_some_and(|table| self.cache.is_resident(table, page.page))
+            })
+        })
+    }
+
+    async fn pin(
+        &self,
+        filter: &Arc<OpenFilter>,
+        pages: &[PageAddress],
+    ) -> Result<Pins, EngineError> {
+        if pages.len() > self.max_pages {
+            return Err(EngineError::TooManyPages {
+                needed: pages.len(),
+                bound: self.max_pages,
+            });
+        }
+        let permit = self
+            .loader
+            .permit(pages.len())
+            .await
+            .ok_or(EngineError::Stopping)?;
+        let (loader, view, pages) = (
+            Arc::clone(&self.loader),
+            filter.view.load_full(),
+            pages.to_vec(),
+        );
+        Ok(off_thread(move || loader.pin(&view, &pages, permit)).await??)
+    }
+
+    /// Puts a command into the queue of its lane and waits for the outcome.
+    pub(super) async fn submit(
+        &self,
+        command: Command,
+        filter: Option<Arc<OpenFilter>>,
+        pins: Option<Pins>,
+    ) -> Result<Outcome, EngineError> {
+        let kind = command.kind();
+        let (reply, outcome) = oneshot::channel();
+        let request = Request {
+            command,
+            filter,
+            pins,
+            reply,
+        };
+        let outcome = match self.enqueue(request) {
+            Ok(()) => outcome.await.unwrap_or(Err(EngineError::Stopping)),
+            Err(error) => Err(error),
+        };
+        let label = match &outcome {
+            Ok(outcome) => outcome.label(),
+            Err(EngineError::OutcomeUnknown(_)) => "failed",
+            Err(_) => "refused",
+        };
+        self.metrics
+            .commands
+            .with_label_values(&[kind, label])
+            .inc();
+        outcome
+    }
+
+    fn enqueue(&self, request: Request) -> Result<(), EngineError> {
+        let name = match (&request.filter, &request.command) {
+            (Some(filter), _) => &filter.name,
+            (None, Command::Create(create)) => &create.name,
+            (None, _) => return Err(EngineError::Stopping),
+        };
+        let lanes = self.lanes.read();
+        let lane = lanes
+            .get(filters::lane_of(name, self.lane_count))
+            .ok_or(EngineError::Stopping)?;
+        let items = request.items();
+        let waiting = lane.queued_items.fetch_add(items, Ordering::Relaxed);
+        let refused = match waiting > 0 && waiting + items > self.max_queued_items {
+            true => Some(EngineError::Overloaded {
+                what: "too many items wait to be written",
+            }),
+            false => {
+                lane.queue_depth.inc();
+                lane.commands.try_send(request).err().map(|error| {
+                    lane.queue_depth.dec();
+                    match error {
+                        TrySendError::Full(_) => EngineError::Overloaded {
+                            what: "too many commands wait to be written",
+                        },
+                        TrySendError::Disconnected(_) => EngineError::Stopping,
+                    }
+                })
+            }
+        };
+        match refused {
+            None => Ok(()),
+            Some(error) => {
+                lane.queued_items.fetch_sub(items, Ordering::Relaxed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Answers questions beside the lane, and through it only for items that
+    /// commits keep overtaking.
+    pub(super) async fn ask<Q: Question>(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+        question: Q,
+        verb: Verb,
+        unpack: impl Fn(Outcome) -> Option<Vec<Q::Answer>>,
+    ) -> Result<Vec<Q::Answer>, EngineError> {
+        loop {
+            let filter = self.find(name).await?;
+            let hashes = hashes(&filter.view.load().chain, items);
+            let mut asked =
+                reader::ask(question, &filter, &hashes, &self.cache, &self.loader).await?;
+            self.metrics
+                .page_reads
+                .with_label_values(&["cache"])
+                .inc_by(asked.cached_pages);
+            self.metrics.read_retries.inc_by(asked.retries);
+            // Pages of a filter that is gone read as zeros.
+            if filter.is_removed() {
+                continue;
+            }
+            if asked.open.is_empty() {
+                return Ok(asked.answers);
+            }
+            let mut overtaken = ItemBatch::new();
+            for &index in &asked.open {
+                if let Some(item) = items.get(index) {
+                    overtaken.push(item);
+                }
+            }
+            let outcome = self.work(filter, verb, &overtaken).await?;
+            let Some(answers) = unpack(outcome) else {
+                continue;
+            };
+            for (&index, answer) in asked.open.iter().zip(answers) {
+                if let Some(slot) = asked.answers.get_mut(index) {
+                    *slot = answer;
+                }
+            }
+            return Ok(asked.answers);
+        }
+    }
+
+    pub(super) async fn info(&self, filter: &OpenFilter) -> Result<FilterInfo, EngineError> {
+        let (store, id) = (Arc::clone(&self.store), filter.id);
+        let disk_bytes = off_thread(move || store.approximate_page_bytes(id)).await??;
+        let view = filter.view.load_full();
+        let chain = &view.chain;
+        let resident: u64 = view
+            .tables
+            .iter()
+            .map(|table| u64::from(table.resident()))
+            .sum();
+        let (items, slot_bytes) = (chain.items(), chain.slot_bytes());
+        Ok(FilterInfo {
+            name: filter.name.clone(),
+            params: chain.params().clone(),
+            items,
+            deletions: chain.deletions(),
+            sub_filters: chain
+                .sub_filters()
+                .iter()
+                .map(|sub| SubFilterInfo {
+                    buckets: sub.layout.buckets(),
+                    pages: u64::from(sub.layout.pages()),
+                    bytes: u64::from(sub.layout.pages()) * u64::from(sub.layout.page_bytes()),
+                    items: sub.items,
+                    load: sub.load(),
+                    expected_false_positive_rate: sub.false_positive_rate(),
+                })
+                .collect(),
+            bits_per_item: (items > 0).then(|| slot_bytes as f64 * 8.0 / items as f64),
+            slot_bytes,
+            memory_bytes: resident * u64::from(PAGE_BYTES),
+            disk_bytes,
+            expected_false_positive_rate: chain.false_positive_rate(),
+            adds_before_expansion: chain.adds_before_expansion(),
+            created_at: created_at(chain),
+        })
+    }
+
+    pub(super) fn count_added(&self, results: &[AddResult]) {
+        let (mut added, mut exists, mut full) = (0, 0, 0);
+        for result in results {
+            match result {
+                AddResult::Added => added += 1,
+                AddResult::Exists => exists += 1,
+                AddResult::Full(_) => full += 1,
+            }
+        }
+        self.count_items("add", "added", added);
+        self.count_items("add", "exists", exists);
+        self.count_items("add", "full", full);
+    }
+
+    pub(super) fn count_items(&self, operation: &str, outcome: &str, items: usize) {
+        if items > 0 {
+            self.metrics
+                .items
+                .with_label_values(&[operation, outcome])
+                .inc_by(items as u64);
+        }
+    }
+}
+
+pub(super) fn hashes(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> {
+    items.iter().map(|item| chain.hash(item)).collect()
+}
+
+pub(super) fn created_at(chain: &Chain) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(chain.created_at_ms())
+}
