@@ -87,7 +87,8 @@ async fn serve_until_stopped(
     let engine =
         tokio::task::spawn_blocking(move || -> Result<Engine, Box<dyn Error + Send + Sync>> {
             let store: Arc<dyn PageStore> = Arc::new(RocksStore::open(data_dir, store_options)?);
-            metrics.register_store(Arc::clone(&store))?;
+            let gauges = Arc::clone(&store);
+            metrics.register_gauges(Box::new(move || gauges.gauges()))?;
             let reads = metrics.page_reads.with_label_values(&["store"]);
             let store = Arc::new(MeteredStore::new(store, Some(reads)));
             Ok(Engine::open(store, &engine_options, metrics)?)
@@ -139,7 +140,7 @@ fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
         }));
     }
     let store = RocksStore::open(data_dir, RocksOptions::default())?;
-    println!("{}", cuckood::check::check(&store)?);
+    println!("{}", cuckood::engine::check::check(&store)?);
     Ok(())
 }
 

@@ -3,13 +3,11 @@
 //! them. The algorithm below knows no metrics: what it did is a fact in its
 //! outcome, which the engine records.
 
-use crate::store::PageStore;
 use prometheus::core::{Collector, Desc};
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder, proto,
 };
-use std::sync::Arc;
 
 /// What a family is made from, whatever its kind.
 struct Declaration {
@@ -85,7 +83,21 @@ macro_rules! families {
             $( $(#[doc = $help])+ pub $field: $kind, )*
         }
 
-        impl Metrics {
+        /// Reasons under which requests are counted that were refused before any
+/// filter was looked at: the values of the label `reason`.
+pub const REJECTION_REASONS: [&str; 9] = [
+    "foreign_host",
+    "foreign_origin",
+    "body_timeout",
+    "body_too_large",
+    "batch_too_large",
+    "too_many_pages",
+    "starting",
+    "draining",
+    "overloaded",
+];
+
+impl Metrics {
             /// Registers every family, and the ones of the process (memory, file
             /// descriptors, processor seconds).
             ///
@@ -191,26 +203,25 @@ impl Metrics {
         for source in ["cache", "store"] {
             self.page_reads.with_label_values(&[source]);
         }
-        for reason in crate::http::REJECTION_REASONS {
+        for reason in REJECTION_REASONS {
             self.http_rejected.with_label_values(&[reason]);
         }
     }
 
-    /// Publishes the store's gauges as `cuckood_store_*`, read anew at each
-    /// [`Metrics::encode`]. A store that has none adds nothing.
+    /// Publishes gauges that somebody else reads, as `cuckood_*`, anew at each
+    /// [`Metrics::encode`]. Nothing to publish is fine.
     ///
     /// # Errors
     /// A gauge's name is malformed or taken.
-    pub fn register_store(&self, store: Arc<dyn PageStore>) -> Result<(), prometheus::Error> {
+    pub fn register_gauges(&self, read: ReadGauges) -> Result<(), prometheus::Error> {
         let mut descs = Vec::new();
-        for (name, help, _) in store.gauges() {
-            descs.extend(store_gauge(name, help)?.desc().into_iter().cloned());
+        for (name, help, _) in read() {
+            descs.extend(gauge(name, help)?.desc().into_iter().cloned());
         }
         if descs.is_empty() {
             return Ok(());
         }
-        self.registry
-            .register(Box::new(StoreGauges { store, descs }))
+        self.registry.register(Box::new(ReadLate { read, descs }))
     }
 
     /// Everything in the text format of Prometheus.
@@ -224,25 +235,28 @@ impl Metrics {
     }
 }
 
-/// Asks the store for its gauges whenever the registry is gathered.
-struct StoreGauges {
-    store: Arc<dyn PageStore>,
+/// Gauges as (name without prefix, help, value).
+pub type ReadGauges = Box<dyn Fn() -> Vec<(&'static str, &'static str, f64)> + Send + Sync>;
+
+/// Gauges whose values are read when the registry is gathered.
+struct ReadLate {
+    read: ReadGauges,
     descs: Vec<Desc>,
 }
 
-fn store_gauge(name: &str, help: &str) -> Result<Gauge, prometheus::Error> {
-    Gauge::with_opts(Opts::new(format!("cuckood_store_{name}"), help))
+fn gauge(name: &str, help: &str) -> Result<Gauge, prometheus::Error> {
+    Gauge::with_opts(Opts::new(format!("cuckood_{name}"), help))
 }
 
-impl Collector for StoreGauges {
+impl Collector for ReadLate {
     fn desc(&self) -> Vec<&Desc> {
         self.descs.iter().collect()
     }
 
     fn collect(&self) -> Vec<proto::MetricFamily> {
         let mut families = Vec::with_capacity(self.descs.len());
-        for (name, help, value) in self.store.gauges() {
-            if let Ok(gauge) = store_gauge(name, help) {
+        for (name, help, value) in (self.read)() {
+            if let Ok(gauge) = gauge(name, help) {
                 gauge.set(value);
                 families.extend(gauge.collect());
             }

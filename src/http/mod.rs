@@ -29,7 +29,6 @@ mod server;
 
 pub use guard::HostPolicy;
 pub use openapi::document as openapi_document;
-pub use problem::REJECTION_REASONS;
 pub use routes::router;
 pub use server::{ServerOptions, serve};
 
