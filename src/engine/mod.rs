@@ -30,6 +30,7 @@ pub use answer::{
     AddMode, AddOptions, AddResult, Created, EngineError, FilterInfo, FilterName, FilterSummary,
     FullReason, InvalidName, MAX_NAME_LENGTH, SubFilterInfo,
 };
+pub use crate::store::StoreError;
 pub use batch::ItemBatch;
 
 use crate::chain::meta::Chain;
@@ -38,7 +39,7 @@ use crate::chain::read::PageAddress;
 use crate::cuckoo::hash::ItemHash;
 use crate::metrics::Metrics;
 use crate::page::FilterId;
-use crate::store::{PageStore, StoreError};
+use crate::store::PageStore;
 use cache::PageCache;
 use checkpoint::{Bounds, Ledgers};
 use command::{Command, Create, ItemsCommand, Outcome, Verb};

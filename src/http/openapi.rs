@@ -5,8 +5,7 @@
 use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem, ProblemField};
 use super::routes;
 use crate::chain::params::Difference;
-use crate::engine::{EngineError, FilterName};
-use crate::store::StoreError;
+use crate::engine::{EngineError, FilterName, StoreError};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -9,7 +9,11 @@
 
 mod bodies;
 mod connections;
+mod faults;
 mod filters;
+#[path = "../engine/gated.rs"]
+#[expect(dead_code, reason = "the engine's tests need more of it")]
+mod gated;
 mod guard;
 mod items;
 mod lines;
