@@ -95,21 +95,7 @@ macro_rules! families {
             $( $(#[doc = $help])+ pub $field: $kind, )*
         }
 
-        /// Reasons under which requests are counted that were refused before any
-/// filter was looked at: the values of the label `reason`.
-pub const REJECTION_REASONS: [&str; 9] = [
-    "foreign_host",
-    "foreign_origin",
-    "body_timeout",
-    "body_too_large",
-    "batch_too_large",
-    "too_many_pages",
-    "starting",
-    "draining",
-    "overloaded",
-];
-
-impl Metrics {
+        impl Metrics {
             /// Registers every family, and the ones of the process (memory, file
             /// descriptors, processor seconds).
             ///
@@ -217,9 +203,6 @@ impl Metrics {
         }
         for (operation, outcome) in ITEM_OUTCOMES {
             self.items.with_label_values(&[operation, outcome]);
-        }
-        for reason in REJECTION_REASONS {
-            self.http_rejected.with_label_values(&[reason]);
         }
     }
 

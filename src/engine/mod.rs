@@ -32,6 +32,8 @@ pub use answer::{
 };
 pub use crate::store::StoreError;
 pub use batch::ItemBatch;
+// Part of `EngineError`, so whoever reads that need not know the store.
+pub use crate::store::StoreError;
 
 use crate::chain::meta::Chain;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, ParamsError};

@@ -2,8 +2,7 @@
 //! shape, logs each failure once, counts.
 
 use super::App;
-use super::problem::{HttpError, PROBLEM_JSON};
-use crate::metrics::REJECTION_REASONS;
+use super::problem::{HttpError, PROBLEM_JSON, REJECTION_REASONS};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{

@@ -34,7 +34,7 @@ pub use server::{ServerOptions, serve};
 
 use crate::engine::Engine;
 use crate::metrics::Metrics;
-use problem::HttpError;
+use problem::{HttpError, REJECTION_REASONS};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -84,6 +84,11 @@ impl App {
     /// An application without an engine: it answers probes, and 503 to the rest.
     pub fn new(metrics: Arc<Metrics>, limits: Limits, hosts: HostPolicy) -> Arc<App> {
         let buffered = Arc::new(Semaphore::new(body::permits(limits.max_buffered_bytes)));
+        // Makes the series, so that a rate over them starts from zero and not
+        // from the first refusal.
+        for reason in REJECTION_REASONS {
+            metrics.http_rejected.with_label_values(&[reason]);
+        }
         Arc::new(App {
             engine: OnceLock::new(),
             draining: AtomicBool::new(false),

@@ -45,6 +45,20 @@ pub(crate) enum Code {
     Overloaded,
 }
 
+/// Reasons under which requests are counted that were refused before any
+/// filter was looked at: the values of the label `reason`.
+pub(crate) const REJECTION_REASONS: [&str; 9] = [
+    "foreign_host",
+    "foreign_origin",
+    "body_timeout",
+    "body_too_large",
+    "batch_too_large",
+    "too_many_pages",
+    "starting",
+    "draining",
+    "overloaded",
+];
+
 impl Code {
     /// How it is written in answers and logs.
     pub(crate) fn name(self) -> &'static str {

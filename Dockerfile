@@ -1,0 +1,43 @@
+# syntax=docker/dockerfile:1
+# The image holds the binary, the C and C++ runtime, and nothing else: no shell,
+# no package manager. See deploy/README.md for how to run it.
+
+FROM rust:1.95-bookworm AS build
+SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
+# RocksDB's bindings are generated through libclang. The release is pinned by
+# the base image; a pinned package version would vanish with the next fix.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libclang-dev \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+
+# Dependencies first, around an empty program: RocksDB is compiled again when
+# they change, and not whenever the sources do.
+COPY Cargo.toml Cargo.lock ./
+COPY benches ./benches
+RUN mkdir src && echo 'fn main() {}' > src/main.rs && touch src/lib.rs \
+    && cargo build --release --locked --bin cuckood
+
+COPY . .
+# Cargo goes by modification times, and these files may be older than the
+# empty ones that they replace.
+RUN touch src/main.rs src/lib.rs \
+    && cargo build --release --locked --bin cuckood \
+    && install -D target/release/cuckood /image/usr/local/bin/cuckood \
+    && install -d -m 0700 -o 65532 -g 65532 /image/data
+
+FROM gcr.io/distroless/cc-debian12:nonroot
+COPY --from=build /image /
+USER 65532:65532
+# Loopback inside a container is reachable by nobody, so it listens on all
+# addresses, and therefore refuses to start until it is told that anybody may
+# use it: CUCKOOD_ALLOW_ANONYMOUS=true.
+ENV CUCKOOD_LISTEN=0.0.0.0:8080 \
+    CUCKOOD_DATA_DIR=/data
+VOLUME ["/data"]
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
+    CMD ["/usr/local/bin/cuckood", "healthcheck"]
+ENTRYPOINT ["/usr/local/bin/cuckood"]
+CMD ["serve"]

@@ -1,0 +1,47 @@
+# Everything is built with the one optimised profile and into one target
+# directory, so that RocksDB is compiled once for the server, the tests, clippy
+# and the benchmarks.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# ccache is found through its compiler links, not through CC and CXX: cargo
+# watches those, and would build RocksDB again when they change.
+export PATH := /usr/lib/ccache:$(PATH)
+
+CARGO := cargo
+CARGO_FLAGS := --release --locked
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: serve
+serve: ## Build the server and run it on 127.0.0.1:8080, data in ./data (CUCKOOD_* variables change that)
+	@.ci/setup serve
+	$(CARGO) build $(CARGO_FLAGS)
+	$(CARGO) run --quiet $(CARGO_FLAGS) -- serve
+
+.PHONY: test
+test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, Dockerfile
+	@.ci/setup test
+	$(CARGO) fmt --check
+	$(CARGO) clippy $(CARGO_FLAGS) --all-targets -- --deny warnings
+	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc $(CARGO_FLAGS) --no-deps
+	PROMTOOL=$(CURDIR)/.venv/bin/promtool $(CARGO) test $(CARGO_FLAGS) --no-fail-fast
+	$(CARGO) run --quiet $(CARGO_FLAGS) -- openapi | diff openapi/openapi.json - || \
+		{ echo 'openapi/openapi.json is stale: make openapi' >&2; exit 1; }
+	.venv/bin/openapi-spec-validator openapi/openapi.json
+	.venv/bin/hadolint Dockerfile
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	@.ci/setup serve
+	$(CARGO) bench --locked
+
+.PHONY: openapi
+openapi: ## Write openapi/openapi.json anew from the code
+	@.ci/setup serve
+	$(CARGO) run --quiet $(CARGO_FLAGS) -- openapi > openapi/openapi.json.new
+	mv openapi/openapi.json.new openapi/openapi.json

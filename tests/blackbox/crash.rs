@@ -1,0 +1,445 @@
+//! `kill -9` in the middle of a load, again and again, against an oracle of
+//! what was acknowledged.
+//!
+//! `CUCKOOD_CRASH_CYCLES` sets how often (default 10), `CUCKOOD_CRASH_SEED`
+//! repeats the choices of an earlier run; when exactly the kill hits a request
+//! is up to the machine.
+
+use crate::server::{Server, cuckood, free_port, post_lines};
+use reqwest::StatusCode;
+use reqwest::blocking::Client;
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Bounds so small that checkpoints run all the time, the log is truncated
+/// behind them, and the pages of [`ROOMY`] do not fit in memory.
+const TIGHT: &[&str] = &[
+    "--max-log-bytes=64KiB",
+    "--max-dirty-bytes=4MiB",
+    "--checkpoint-slice-bytes=64KiB",
+    "--cache-bytes=16MiB",
+];
+
+/// The bound of the log in [`TIGHT`].
+const MAX_LOG_BYTES: f64 = 64.0 * 1024.0;
+
+/// A filter of many pages that has room for everything.
+const ROOMY: &str = "roomy";
+/// A filter that starts small and expands under the load.
+const GROWING: &str = "growing";
+/// A filter that is created, filled and deleted all the time.
+const CHURNED: &str = "churned";
+
+/// Copies of one item that are added at most: more would fill both of its
+/// buckets and make the filter grow for nothing.
+const MOST_COPIES: u32 = 3;
+
+#[test]
+fn acknowledged_items_survive_kill_9_in_the_middle_of_a_load() {
+    let cycles = from_environment("CUCKOOD_CRASH_CYCLES").unwrap_or(10);
+    let seed = from_environment("CUCKOOD_CRASH_SEED").unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        u64::from(now.subsec_nanos())
+    });
+    println!("CUCKOOD_CRASH_SEED={seed} CUCKOOD_CRASH_CYCLES={cycles}");
+    let mut random = Random(seed);
+
+    let data = tempfile::tempdir().unwrap();
+    let data_dir = data.path().join("data");
+    let mut server = Server::start(&data_dir, TIGHT);
+    server.create_filter(ROOMY, &json!({"capacity": 16_000_000, "expansion": 2}));
+    server.create_filter(
+        GROWING,
+        &json!({"capacity": 1_000, "bucket_size": 4, "expansion": 2}),
+    );
+
+    let mut writers: Vec<Writer> = [ROOMY, ROOMY, GROWING, GROWING]
+        .into_iter()
+        .enumerate()
+        .map(|(number, filter)| Writer::new(number, filter, random.next()))
+        .collect();
+    let mut churner = Churner::new(random.next());
+    let mut truncations = 0;
+
+    for cycle in 1..=cycles {
+        let killed = AtomicBool::new(false);
+        let client = server.client().clone();
+        let base = server.url("");
+        thread::scope(|scope| {
+            for writer in &mut writers {
+                let (client, base, killed) = (&client, &base, &killed);
+                scope.spawn(move || writer.load(client, base, killed));
+            }
+            let (client, base, killed) = (&client, &base, &killed);
+            let churner = &mut churner;
+            scope.spawn(move || churner.load(client, base, killed));
+
+            thread::sleep(Duration::from_millis(300 + random.below(1200)));
+            // More was logged than the log may hold, so its start is gone.
+            if server.metric("cuckood_log_written_bytes_total") > MAX_LOG_BYTES {
+                truncations += 1;
+            }
+            killed.store(true, Ordering::SeqCst);
+            server.kill();
+        });
+
+        // Recovery is interrupted, too, before it may finish.
+        if random.below(2) == 0 {
+            let interrupted = Server::spawn(free_port(), &data_dir, TIGHT);
+            thread::sleep(Duration::from_millis(random.below(150)));
+            interrupted.kill();
+        }
+        server = Server::start(&data_dir, TIGHT);
+        verify(&server, &mut writers, &mut churner);
+        println!(
+            "cycle {cycle}: {} requests answered, {} items in {ROOMY}, {} in {GROWING}, log truncated in {truncations} cycles",
+            writers.iter().map(|writer| writer.answered).sum::<u64>(),
+            server.items(ROOMY),
+            server.items(GROWING),
+        );
+    }
+
+    assert!(
+        truncations > 0,
+        "the log was never truncated: the bounds are too wide to test that"
+    );
+    server.stop();
+    let check = cuckood()
+        .arg("check")
+        .arg("--data-dir")
+        .arg(&data_dir)
+        .output()
+        .unwrap();
+    assert!(
+        check.status.success(),
+        "{}",
+        String::from_utf8_lossy(&check.stderr)
+    );
+    let server = Server::start(&data_dir, TIGHT);
+    verify(&server, &mut writers, &mut churner);
+}
+
+/// Compares what the server has with what it acknowledged, and takes what it
+/// has as the truth about the requests that were never answered.
+fn verify(server: &Server, writers: &mut [Writer], churner: &mut Churner) {
+    for filter in [ROOMY, GROWING] {
+        let (mut acknowledged, mut in_doubt) = (0, Vec::new());
+        for writer in writers.iter_mut().filter(|writer| writer.filter == filter) {
+            acknowledged += writer.settled_items;
+            in_doubt.extend(writer.in_doubt.take());
+        }
+        let found = i64::try_from(server.items(filter)).unwrap();
+        assert!(
+            subset_sums(&in_doubt).contains(&(found - acknowledged)),
+            "{filter} has {found} items; {acknowledged} were acknowledged and {in_doubt:?} are in doubt"
+        );
+        // Which of them it was no longer matters, only the sum does.
+        if let Some(writer) = writers.iter_mut().find(|writer| writer.filter == filter) {
+            writer.settled_items += found - acknowledged;
+        }
+    }
+    for writer in writers.iter() {
+        writer.verify(server);
+    }
+    churner.verify(server);
+}
+
+/// One client that adds and deletes items which nobody else touches.
+struct Writer {
+    number: usize,
+    filter: &'static str,
+    random: Random,
+    /// What is known of item `index`.
+    items: Vec<Copies>,
+    /// Items added less items deleted, of the requests whose outcome is known.
+    settled_items: i64,
+    /// What the request that was never answered would have changed.
+    in_doubt: Option<i64>,
+    answered: u64,
+}
+
+/// How many copies of an item the filter has.
+#[derive(Clone, Copy, Default)]
+struct Copies {
+    at_least: u32,
+    at_most: u32,
+}
+
+impl Writer {
+    fn new(number: usize, filter: &'static str, seed: u64) -> Writer {
+        Writer {
+            number,
+            filter,
+            random: Random(seed),
+            items: Vec::new(),
+            settled_items: 0,
+            in_doubt: None,
+            answered: 0,
+        }
+    }
+
+    fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
+        let url = format!("{base}/filters/{}", self.filter);
+        loop {
+            let answered = match self.random.below(10) {
+                0..5 => {
+                    let batch = 1 + self.random.below(150) as usize;
+                    let first = self.items.len();
+                    self.items.resize(first + batch, Copies::default());
+                    self.add(client, &url, &(first..first + batch).collect::<Vec<_>>())
+                }
+                5 => {
+                    let again = self.choose(30, |copies| copies.at_most < MOST_COPIES);
+                    self.add(client, &url, &again)
+                }
+                6..8 => {
+                    let gone = self.choose(150, |copies| copies.at_least > 0);
+                    self.delete(client, &url, &gone)
+                }
+                _ => {
+                    let asked = self.choose(150, |copies| copies.at_least > 0);
+                    self.ask(client, &url, &asked)
+                }
+            };
+            if !answered {
+                assert!(
+                    killed.load(Ordering::SeqCst),
+                    "a request failed while the server was up"
+                );
+                return;
+            }
+            self.answered += 1;
+        }
+    }
+
+    /// Up to `most` distinct items, at random, of which `wanted` holds.
+    fn choose(&mut self, most: u64, wanted: fn(&Copies) -> bool) -> Vec<usize> {
+        if self.items.is_empty() {
+            return Vec::new();
+        }
+        let mut chosen: Vec<usize> = (0..=self.random.below(most))
+            .map(|_| self.random.below(self.items.len() as u64) as usize)
+            .filter(|&index| wanted(&self.items[index]))
+            .collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen
+    }
+
+    fn name(&self, index: usize) -> String {
+        format!("writer {} item {index}", self.number)
+    }
+
+    fn names(&self, indexes: &[usize]) -> Vec<String> {
+        indexes.iter().map(|&index| self.name(index)).collect()
+    }
+
+    fn add(&mut self, client: &Client, url: &str, indexes: &[usize]) -> bool {
+        if indexes.is_empty() {
+            return true;
+        }
+        for &index in indexes {
+            self.items[index].at_most += 1;
+        }
+        let change = indexes.len() as i64;
+        let Some(results) = post_lines(client, &format!("{url}/items"), &self.names(indexes))
+        else {
+            self.in_doubt = Some(change);
+            return false;
+        };
+        assert!(
+            results.iter().all(|result| result == "added"),
+            "{results:?}"
+        );
+        for &index in indexes {
+            self.items[index].at_least += 1;
+        }
+        self.settled_items += change;
+        true
+    }
+
+    fn delete(&mut self, client: &Client, url: &str, indexes: &[usize]) -> bool {
+        if indexes.is_empty() {
+            return true;
+        }
+        for &index in indexes {
+            self.items[index].at_least -= 1;
+        }
+        let change = -(indexes.len() as i64);
+        let names = self.names(indexes);
+        let Some(results) = post_lines(client, &format!("{url}/items/delete"), &names) else {
+            self.in_doubt = Some(change);
+            return false;
+        };
+        assert!(
+            results.iter().all(|result| result == "true"),
+            "an item that was acknowledged as added was not there to delete"
+        );
+        for &index in indexes {
+            self.items[index].at_most -= 1;
+        }
+        self.settled_items += change;
+        true
+    }
+
+    fn ask(&self, client: &Client, url: &str, indexes: &[usize]) -> bool {
+        if indexes.is_empty() {
+            return true;
+        }
+        match post_lines(client, &format!("{url}/exists"), &self.names(indexes)) {
+            None => false,
+            Some(results) => {
+                self.assert_all_found(indexes, &results);
+                true
+            }
+        }
+    }
+
+    fn assert_all_found(&self, indexes: &[usize], results: &[String]) {
+        let missing: Vec<String> = indexes
+            .iter()
+            .zip(results)
+            .filter(|(_, result)| *result != "true")
+            .map(|(&index, _)| self.name(index))
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "{} of {} acknowledged items are not in {}: {:?}",
+            missing.len(),
+            indexes.len(),
+            self.filter,
+            missing.iter().take(5).collect::<Vec<_>>()
+        );
+    }
+
+    /// Every acknowledged item is there, as often as it was added.
+    fn verify(&self, server: &Server) {
+        let there: Vec<usize> = (0..self.items.len())
+            .filter(|&index| self.items[index].at_least > 0)
+            .collect();
+        for indexes in there.chunks(5_000) {
+            let names = self.names(indexes);
+            let path = format!("/filters/{}/exists", self.filter);
+            let results = server.post_lines(&path, &names).unwrap();
+            self.assert_all_found(indexes, &results);
+
+            let path = format!("/filters/{}/count", self.filter);
+            let counts = server.post_lines(&path, &names).unwrap();
+            for (&index, count) in indexes.iter().zip(&counts) {
+                let at_least = self.items[index].at_least;
+                assert!(
+                    count.parse::<u32>().unwrap() >= at_least,
+                    "{} was added {at_least} times, counted {count} times",
+                    self.name(index)
+                );
+            }
+        }
+    }
+}
+
+/// One client that creates a filter, fills it, deletes it, and again.
+struct Churner {
+    random: Random,
+    /// What the filter may be: absent, or there with so many items.
+    possible: Vec<Option<u64>>,
+}
+
+impl Churner {
+    fn new(seed: u64) -> Churner {
+        Churner {
+            random: Random(seed),
+            possible: vec![None],
+        }
+    }
+
+    fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
+        let url = format!("{base}/filters/{CHURNED}");
+        loop {
+            let before = self.possible[0];
+            let (after, answered) = match before {
+                None => (
+                    Some(0),
+                    client.put(&url).send().is_ok_and(|answer| {
+                        assert_eq!(answer.status(), StatusCode::CREATED);
+                        true
+                    }),
+                ),
+                Some(items) if items < 500 => {
+                    let batch = 1 + self.random.below(200);
+                    let items = items + batch;
+                    self.possible.push(Some(items));
+                    let names: Vec<String> = (0..batch).map(|n| format!("{items} {n}")).collect();
+                    let answered = post_lines(client, &format!("{url}/items"), &names).is_some();
+                    (Some(items), answered)
+                }
+                Some(_) => (
+                    None,
+                    client.delete(&url).send().is_ok_and(|answer| {
+                        assert_eq!(answer.status(), StatusCode::NO_CONTENT);
+                        true
+                    }),
+                ),
+            };
+            if !answered {
+                assert!(
+                    killed.load(Ordering::SeqCst),
+                    "a request failed while the server was up"
+                );
+                self.possible = vec![before, after];
+                return;
+            }
+            self.possible = vec![after];
+        }
+    }
+
+    fn verify(&mut self, server: &Server) {
+        let path = format!("/filters/{CHURNED}");
+        let answer = server.client().get(server.url(&path)).send().unwrap();
+        let found = match answer.status() {
+            StatusCode::NOT_FOUND => None,
+            StatusCode::OK => Some(server.items(CHURNED)),
+            other => panic!("GET {path}: {other}"),
+        };
+        assert!(
+            self.possible.contains(&found),
+            "{CHURNED} has {found:?} items, possible is {:?}",
+            self.possible
+        );
+        self.possible = vec![found];
+    }
+}
+
+fn subset_sums(changes: &[i64]) -> Vec<i64> {
+    changes.iter().fold(vec![0], |sums, change| {
+        sums.iter().flat_map(|sum| [*sum, sum + change]).collect()
+    })
+}
+
+fn from_environment(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is no number: {value}")),
+    )
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014): enough to choose what to do next.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is small.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}

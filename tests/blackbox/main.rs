@@ -1,0 +1,15 @@
+//! The server as its users meet it: a process that is started, asked over a
+//! socket, stopped, and killed. Nothing here knows what is inside.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "what helps a test may fail as the test does"
+)]
+
+mod crash;
+mod metrics;
+mod server;
+mod start;
+mod stop;
+mod tour;

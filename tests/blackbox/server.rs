@@ -1,0 +1,269 @@
+//! The real binary as a process, and a client that talks to it.
+
+use reqwest::StatusCode;
+use reqwest::blocking::Client;
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longest wait for a server to be ready, to stop, or to refuse to start.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running server. Dropping it kills it.
+pub(crate) struct Server {
+    child: Child,
+    port: u16,
+    client: Client,
+    log: TempDir,
+}
+
+impl Server {
+    /// Starts a server on a free port and waits until it is ready.
+    pub(crate) fn start(data_dir: &Path, flags: &[&str]) -> Server {
+        Server::start_on(free_port(), data_dir, flags)
+    }
+
+    /// Starts a server on the given port and waits until it is ready.
+    pub(crate) fn start_on(port: u16, data_dir: &Path, flags: &[&str]) -> Server {
+        let mut server = Server::spawn(port, data_dir, flags);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = server.child.try_wait().unwrap() {
+                panic!(
+                    "the server ended ({status}) instead of serving:\n{}",
+                    server.log()
+                );
+            }
+            let ready = server.client.get(server.url("/readyz")).send();
+            if ready.is_ok_and(|answer| answer.status() == StatusCode::OK) {
+                return server;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the server is not ready after {PATIENCE:?}:\n{}",
+                server.log()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Starts a server and does not wait for anything.
+    pub(crate) fn spawn(port: u16, data_dir: &Path, flags: &[&str]) -> Server {
+        let log = tempfile::tempdir().unwrap();
+        let file = File::create(log.path().join("log")).unwrap();
+        let child = serve_command(port, data_dir, flags)
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
+            .spawn()
+            .unwrap();
+        let client = Client::builder()
+            .timeout(PATIENCE)
+            .no_proxy()
+            .build()
+            .unwrap();
+        Server {
+            child,
+            port,
+            client,
+            log,
+        }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Everything the server has printed so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.log.path().join("log")).unwrap()
+    }
+
+    /// Asks for a JSON answer, which must come with status 200.
+    pub(crate) fn get_json(&self, path: &str) -> serde_json::Value {
+        let answer = self.client.get(self.url(path)).send().unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "GET {path}");
+        answer.json().unwrap()
+    }
+
+    /// Asks for a text, which must come with status 200.
+    pub(crate) fn get_text(&self, path: &str) -> String {
+        let answer = self.client.get(self.url(path)).send().unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "GET {path}");
+        answer.text().unwrap()
+    }
+
+    /// Creates a filter that is not there yet.
+    pub(crate) fn create_filter(&self, key: &str, parameters: &serde_json::Value) {
+        let answer = self
+            .client
+            .put(self.url(&format!("/filters/{key}")))
+            .json(parameters)
+            .send()
+            .unwrap();
+        assert_eq!(
+            answer.status(),
+            StatusCode::CREATED,
+            "PUT {key}: {:?}",
+            answer.text()
+        );
+    }
+
+    /// Items that the filter says it has.
+    pub(crate) fn items(&self, key: &str) -> u64 {
+        self.get_json(&format!("/filters/{key}"))["items"]
+            .as_u64()
+            .unwrap()
+    }
+
+    /// Posts one item a line and returns one result a line; `None` if no
+    /// answer came, so that nobody knows whether it took place.
+    pub(crate) fn post_lines(&self, path: &str, items: &[String]) -> Option<Vec<String>> {
+        post_lines(&self.client, &self.url(path), items)
+    }
+
+    /// Value of a metric without labels.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let text = self.get_text("/metrics");
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+            .unwrap_or_else(|| panic!("there is no metric {name}"))
+            .parse()
+            .unwrap()
+    }
+
+    /// Ends it as `kill -9` does: without a word, wherever it is.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends a signal such as `TERM` and goes on.
+    pub(crate) fn signal(&self, name: &str) {
+        // The shell's own `kill`: a bare system need not have another one.
+        let status = Command::new("sh")
+            .args(["-c", &format!("kill -{name} {}", self.child.id())])
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits until it has ended; returns how, and what it printed.
+    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
+        let status = wait_for(&mut self.child).unwrap_or_else(|| {
+            panic!(
+                "the server is still there after {PATIENCE:?}:\n{}",
+                self.log()
+            )
+        });
+        (status, self.log())
+    }
+
+    /// Asks it to stop and sees that it ends well.
+    pub(crate) fn stop(self) {
+        self.signal("TERM");
+        let (status, log) = self.wait();
+        assert!(status.success(), "{status}:\n{log}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Posts one item a line; see [`Server::post_lines`].
+pub(crate) fn post_lines(client: &Client, url: &str, items: &[String]) -> Option<Vec<String>> {
+    let answer = client
+        .post(url)
+        .header("content-type", "text/plain")
+        .header("accept", "text/plain")
+        .body(items.join("\n"))
+        .send()
+        .ok()?;
+    let status = answer.status();
+    let text = answer.text().ok()?;
+    assert_eq!(status, StatusCode::OK, "POST {url}: {text}");
+    let results: Vec<String> = text.lines().map(str::to_owned).collect();
+    assert_eq!(results.len(), items.len(), "POST {url} answers each item");
+    Some(results)
+}
+
+/// Starts a server that is expected to refuse, and returns what it said.
+pub(crate) fn refused_start(command: &mut Command) -> Output {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    if wait_for(&mut child).is_none() {
+        child.kill().unwrap();
+        panic!("it serves, but was expected to refuse: {command:?}");
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// The command line of a server on loopback.
+pub(crate) fn serve_command(port: u16, data_dir: &Path, flags: &[&str]) -> Command {
+    let mut command = cuckood();
+    command
+        .arg("serve")
+        .arg("--listen")
+        .arg(format!("127.0.0.1:{port}"))
+        .arg("--data-dir")
+        .arg(data_dir)
+        .args(flags);
+    command
+}
+
+/// The binary, deaf to whatever the tests' own environment says to servers.
+pub(crate) fn cuckood() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuckood"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CUCKOOD_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// A port that nobody listens on.
+///
+/// They lie below the range that the system hands to outgoing connections, so
+/// that a server can be started again on its old port.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 1000).unwrap() * 10;
+    loop {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + (first + step) % 12_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn wait_for(child: &mut Child) -> Option<ExitStatus> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    None
+}
