@@ -30,7 +30,6 @@ pub use answer::{
     AddMode, AddOptions, AddResult, Created, EngineError, FilterInfo, FilterName, FilterSummary,
     FullReason, InvalidName, MAX_NAME_LENGTH, SubFilterInfo,
 };
-pub use crate::store::StoreError;
 pub use batch::ItemBatch;
 // Part of `EngineError`, so whoever reads that need not know the store.
 pub use crate::store::StoreError;
