@@ -9,6 +9,18 @@ use prometheus::{
     IntGaugeVec, Opts, Registry, TextEncoder, proto,
 };
 
+/// Outcomes under which the engine counts items, by operation.
+const ITEM_OUTCOMES: [(&str, &str); 8] = [
+    ("add", "added"),
+    ("add", "exists"),
+    ("add", "full"),
+    ("delete", "deleted"),
+    ("delete", "absent"),
+    ("exists", "found"),
+    ("exists", "absent"),
+    ("count", "answered"),
+];
+
 /// What a family is made from, whatever its kind.
 struct Declaration {
     name: &'static str,
@@ -188,6 +200,9 @@ impl Metrics {
     fn touch(&self) {
         for source in ["cache", "store"] {
             self.page_reads.with_label_values(&[source]);
+        }
+        for (operation, outcome) in ITEM_OUTCOMES {
+            self.items.with_label_values(&[operation, outcome]);
         }
     }
 

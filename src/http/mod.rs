@@ -2,14 +2,14 @@
 //! together. No rule about filters lives here; no status code is chosen in a
 //! handler.
 //!
-//! - [`routes`](mod@routes) is the only route table; `filters`, `items` and `ops` hold the
+//! - `routes` is the only route table; `filters`, `items` and `ops` hold the
 //!   handlers by resource.
 //! - `body` reads request bodies within their bounds, `query` and `parse` turn
 //!   bytes into items and fields, `extract` holds the extractors built on them.
 //! - `problem` maps every error to a status and a stable code; `boundary` is
 //!   the outermost layer, which renders them, logs them once and counts.
 //! - `guard` keeps web pages away from a server without keys.
-//! - [`server`] accepts connections, watches their timeouts and drains them.
+//! - `server` accepts connections, watches their timeouts and drains them.
 
 mod answer;
 mod body;

@@ -43,8 +43,11 @@ pub(super) fn table() -> OpenApiRouter<Arc<App>> {
 /// bodies are compressed and decompressed.
 pub fn router(app: Arc<App>) -> Router {
     let (routes, _) = table().split_for_parts();
+    layered(routes.merge(docs()), app)
+}
+
+fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
     routes
-        .merge(docs())
         .fallback(ops::unknown_route)
         .method_not_allowed_fallback(ops::method_not_allowed)
         .layer(RequestDecompressionLayer::new())
@@ -71,4 +74,34 @@ fn docs() -> Router<Arc<App>> {
             response
         },
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::{HostPolicy, Limits};
+    use crate::metrics::Metrics;
+    use axum::body::Body;
+    use axum::routing::get;
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
+    async fn panicking() -> &'static str {
+        panic!("on purpose: it says secret-item")
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_internal_error_that_says_nothing_of_its_cause() {
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let app = App::new(Arc::clone(&metrics), Limits::default(), HostPolicy::Any);
+        let router = layered(Router::new().route("/panicking", get(panicking)), app);
+        let request = Request::get("/panicking").body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 500);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem["code"], "internal");
+        assert!(!problem.to_string().contains("secret-item"));
+        assert_eq!(metrics.http_in_flight.get(), 0);
+    }
 }

@@ -33,7 +33,7 @@ struct Running {
 
 impl Running {
     fn start(data_dir: &Path) -> Running {
-        let mut child = cuckood()
+        let child = cuckood()
             .args([
                 "serve",
                 "--listen",
@@ -46,17 +46,21 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        while let Some(line) = lines.next() {
-            let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let mut running = Running {
+            child,
+            address: String::new(),
+        };
+        let mut lines = BufReader::new(running.child.stdout.take().unwrap()).lines();
+        while running.address.is_empty() {
+            let line = lines.next().expect("it ended before it served").unwrap();
+            let line: serde_json::Value = serde_json::from_str(&line).unwrap();
             if line["message"] == "serving" {
-                let address = line["address"].as_str().unwrap().to_owned();
-                // Somebody has to read on, or the log breaks the pipe.
-                std::thread::spawn(|| lines.for_each(drop));
-                return Running { child, address };
+                running.address = line["address"].as_str().unwrap().to_owned();
             }
         }
-        panic!("it ended before it served");
+        // Somebody has to read on, or the log breaks the pipe.
+        std::thread::spawn(|| lines.for_each(drop));
+        running
     }
 
     /// Asks it to stop as an init system does, and waits.

@@ -1,0 +1,91 @@
+//! Batches as `text/plain`: one item a line.
+
+use super::{Batch, Encoding, MAX_ITEM_BYTES, OptionsIn, decode_base64, too_long};
+use crate::engine::AddOptions;
+use crate::http::problem::HttpError;
+
+/// Takes a `text/plain` body apart, one item a line.
+///
+/// # Errors
+/// Too many lines, too long a line, or not base64 where that was announced.
+pub(crate) fn text_batch(
+    text: &[u8],
+    encoding: Encoding,
+    options: AddOptions,
+    max_items: usize,
+) -> Result<Batch, HttpError> {
+    let mut batch = Batch {
+        options,
+        options_in: OptionsIn::Query,
+        ..Batch::default()
+    };
+    let mut lines_seen = 0;
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    let lines = body.split(|&byte| byte == b'\n');
+    for (number, line) in lines.enumerate().take_while(|_| !text.is_empty()) {
+        lines_seen += 1;
+        if lines_seen > max_items {
+            return Err(HttpError::BatchTooLarge { limit: max_items });
+        }
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            batch.blanks.push(number);
+            continue;
+        }
+        if encoding == Encoding::Plain && line.len() > MAX_ITEM_BYTES {
+            return Err(too_long(line_name(number), line.len()));
+        }
+        batch.items.push(line);
+    }
+    if encoding == Encoding::Base64 {
+        let blanks = &batch.blanks;
+        batch.items = decode_base64(&batch.items, |index| line_name(line_of(blanks, index)))?;
+    }
+    Ok(batch)
+}
+
+/// Line of the nth item, counting the blank lines before it.
+fn line_of(blanks: &[usize], item: usize) -> usize {
+    let mut line = item;
+    for &blank in blanks {
+        if blank > line {
+            break;
+        }
+        line += 1;
+    }
+    line
+}
+
+/// A text body has no JSON pointers; lines are numbered from 1, as editors do.
+fn line_name(number: usize) -> String {
+    format!("line {}", number + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_in_lf_or_crlf_and_blank_ones_are_remembered() {
+        let lines = |text: &[u8]| {
+            let batch = text_batch(text, Encoding::Plain, AddOptions::default(), 4).unwrap();
+            let items: Vec<Vec<u8>> = batch.items.iter().map(<[u8]>::to_vec).collect();
+            (items, batch.blanks)
+        };
+        assert_eq!(lines(b""), (vec![], vec![]));
+        assert_eq!(lines(b"\n"), (vec![], vec![0]));
+        assert_eq!(lines(b"a"), (vec![b"a".to_vec()], vec![]));
+        assert_eq!(
+            lines(b"a\r\n\r\nb\n"),
+            (vec![b"a".to_vec(), b"b".to_vec()], vec![1])
+        );
+        assert_eq!(lines(b"\n\na\xff\n"), (vec![b"a\xff".to_vec()], vec![0, 1]));
+        assert!(text_batch(b"\n\n\n\n\n", Encoding::Plain, AddOptions::default(), 4).is_err());
+    }
+
+    #[test]
+    fn a_refused_line_is_named_by_its_number() {
+        let error = text_batch(b"\nAP8=\n\n!\n", Encoding::Base64, AddOptions::default(), 9);
+        assert!(error.unwrap_err().to_string().starts_with("line 4 "));
+    }
+}

@@ -1,0 +1,189 @@
+//! From bytes to items and fields, without an allocation per item, with a
+//! pointer to whatever is refused: `json` and `lines` read the two kinds of
+//! batches, `fields` the description of a filter. What they share is here.
+
+mod fields;
+mod json;
+mod lines;
+
+pub(crate) use fields::{FIELDS, Scalar, filter_request, set_field};
+pub(crate) use json::json_batch;
+pub(crate) use lines::text_batch;
+
+use super::problem::{HttpError, Place};
+use super::query::excerpt;
+use crate::engine::{AddOptions, ItemBatch};
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::value::RawValue;
+
+/// Largest item, in bytes.
+pub(crate) const MAX_ITEM_BYTES: usize = 64 << 10;
+
+/// Largest item of a query, in bytes; a body takes more.
+pub(crate) const MAX_QUERY_ITEM_BYTES: usize = 4 << 10;
+
+/// Base64 in either spelling of the padding; trailing bits must be zero, so
+/// that no two texts are the same item.
+const fn tolerant_of_padding(alphabet: &alphabet::Alphabet) -> GeneralPurpose {
+    let config =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    GeneralPurpose::new(alphabet, config)
+}
+
+const BASE64: GeneralPurpose = tolerant_of_padding(&alphabet::STANDARD);
+const BASE64_URL: GeneralPurpose = tolerant_of_padding(&alphabet::URL_SAFE);
+
+/// What a batch is for; an add takes more fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchKind {
+    Add,
+    Other,
+}
+
+impl BatchKind {
+    fn takes(self, field: &str) -> bool {
+        match field {
+            "items" | "encoding" => true,
+            "only_if_absent" | "create" => self == BatchKind::Add,
+            _ => false,
+        }
+    }
+
+    fn fields(self) -> &'static str {
+        match self {
+            BatchKind::Add => "items, encoding, only_if_absent, create",
+            BatchKind::Other => "items, encoding",
+        }
+    }
+}
+
+/// How the items of a batch are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// The UTF-8 bytes of a string, or the digits of an integer.
+    #[default]
+    Plain,
+    /// Standard base64.
+    Base64,
+}
+
+impl Encoding {
+    pub(crate) fn parse(text: &str) -> Option<Encoding> {
+        match text {
+            "utf-8" => Some(Encoding::Plain),
+            "base64" => Some(Encoding::Base64),
+            _ => None,
+        }
+    }
+
+    /// What `parse` takes, for an error.
+    pub(crate) const NAMES: &'static str = "utf-8 or base64";
+}
+
+/// The items of a request and what to do with them.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) items: ItemBatch,
+    /// Positions of blank lines among the lines, ascending; they are answered
+    /// with a blank line. Always empty for JSON.
+    pub(crate) blanks: Vec<usize>,
+    pub(crate) options: AddOptions,
+    pub(crate) options_in: OptionsIn,
+}
+
+/// Where the options of a batch stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OptionsIn {
+    #[default]
+    Body,
+    Query,
+}
+
+impl OptionsIn {
+    /// Where the field of a filter to be created stands.
+    pub(crate) fn place_of(self, field: &str) -> Place {
+        match self {
+            OptionsIn::Body => Place::Body(pointer("/create", field)),
+            OptionsIn::Query => Place::Query(field.to_owned()),
+        }
+    }
+}
+
+impl Batch {
+    /// A batch of one.
+    pub(crate) fn of(item: &[u8]) -> Batch {
+        Batch {
+            items: ItemBatch::of(item),
+            ..Batch::default()
+        }
+    }
+}
+
+/// Decodes an item of a query.
+///
+/// # Errors
+/// It is not base64url.
+pub(crate) fn base64url_item(text: &[u8]) -> Result<Vec<u8>, HttpError> {
+    BASE64_URL.decode(text).map_err(|_| {
+        HttpError::parameter(
+            "item_base64url",
+            "not base64url",
+            "base64 with - and _, padded or not",
+        )
+    })
+}
+
+fn decode_base64(
+    items: &ItemBatch,
+    place: impl Fn(usize) -> String,
+) -> Result<ItemBatch, HttpError> {
+    let mut decoded = ItemBatch::new();
+    let mut bytes = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        bytes.clear();
+        BASE64.decode_vec(item, &mut bytes).map_err(|_| {
+            HttpError::field(place(index), "not base64", "standard base64, padded or not")
+        })?;
+        if bytes.len() > MAX_ITEM_BYTES {
+            return Err(too_long(place(index), bytes.len()));
+        }
+        decoded.push(&bytes);
+    }
+    Ok(decoded)
+}
+
+fn too_long(place: String, bytes: usize) -> HttpError {
+    HttpError::field(
+        place,
+        format!("{bytes} bytes long"),
+        format!("up to {MAX_ITEM_BYTES} bytes"),
+    )
+}
+
+/// What the parser said, without the bytes it said it about.
+fn json_error(error: &serde_json::Error, pointer: &str, allowed: &str) -> HttpError {
+    match error.classify() {
+        serde_json::error::Category::Data => {
+            HttpError::field(pointer.to_owned(), "of another type", allowed)
+        }
+        _ => HttpError::MalformedJson {
+            reason: error.to_string(),
+        },
+    }
+}
+
+fn string(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn given(value: &RawValue) -> String {
+    excerpt(value.get())
+}
+
+/// JSON pointer (RFC 6901) to a field of the object at `at`.
+fn pointer(at: &str, field: &str) -> String {
+    let escaped = field.replace('~', "~0").replace('/', "~1");
+    format!("{at}/{}", excerpt(&escaped))
+}
