@@ -1,6 +1,5 @@
 //! cuckood: named cuckoo filters as a service.
 pub mod chain;
-pub mod check;
 pub mod config;
 pub mod cuckoo;
 pub mod engine;

@@ -50,7 +50,10 @@ fn run(config: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
 
 /// Listens first, so that probes are answered while the log is replayed, and
 /// opens the data directory beside that.
-async fn serve_until_stopped(config: &Config, settings: Settings) -> Result<(), Box<dyn Error + Send + Sync>> {
+async fn serve_until_stopped(
+    config: &Config,
+    settings: Settings,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let listener = TcpListener::bind(config.listen).await.map_err(|error| {
@@ -81,21 +84,25 @@ async fn serve_until_stopped(config: &Config, settings: Settings) -> Result<(), 
         settings.engine,
     );
     let data_dir = config.data_dir.clone();
-    let engine = tokio::task::spawn_blocking(move || -> Result<Engine, Box<dyn Error + Send + Sync>> {
-        let store: Arc<dyn PageStore> = Arc::new(RocksStore::open(data_dir, store_options)?);
-        let gauges = Arc::clone(&store);
-        metrics.register_store(move || gauges.gauges())?;
-        let reads = metrics.page_reads.with_label_values(&["store"]);
-        let store = Arc::new(MeteredStore::new(store, Some(reads)));
-        Ok(Engine::open(store, &engine_options, metrics)?)
-    })
-    .await??;
+    let engine =
+        tokio::task::spawn_blocking(move || -> Result<Engine, Box<dyn Error + Send + Sync>> {
+            let store: Arc<dyn PageStore> = Arc::new(RocksStore::open(data_dir, store_options)?);
+            let gauges = Arc::clone(&store);
+            metrics.register_gauges(Box::new(move || gauges.gauges()))?;
+            let reads = metrics.page_reads.with_label_values(&["store"]);
+            let store = Arc::new(MeteredStore::new(store, Some(reads)));
+            Ok(Engine::open(store, &engine_options, metrics)?)
+        })
+        .await??;
     app.open(engine.clone());
     tracing::info!(%address, data_dir = %config.data_dir.display(), "serving");
 
     let cut_off = server.await?;
     if cut_off > 0 {
-        tracing::warn!(connections = cut_off, "requests were cut off: they did not finish within --drain-timeout-seconds");
+        tracing::warn!(
+            connections = cut_off,
+            "requests were cut off: they did not finish within --drain-timeout-seconds"
+        );
     }
     tokio::task::spawn_blocking(move || engine.shutdown()).await??;
     tracing::info!("stopped");
@@ -133,7 +140,7 @@ fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
         }));
     }
     let store = RocksStore::open(data_dir, RocksOptions::default())?;
-    println!("{}", cuckood::check::check(&store)?);
+    println!("{}", cuckood::engine::check::check(&store)?);
     Ok(())
 }
 

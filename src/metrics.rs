@@ -191,25 +191,20 @@ impl Metrics {
         }
     }
 
-    /// Publishes the store's gauges, given as (name, help, value), as
-    /// `cuckood_store_*`; `read` is called at each [`Metrics::encode`]. A store
-    /// that has none adds nothing.
+    /// Publishes gauges that somebody else reads, as `cuckood_*`, anew at each
+    /// [`Metrics::encode`]. Nothing to publish is fine.
     ///
     /// # Errors
     /// A gauge's name is malformed or taken.
-    pub fn register_store(
-        &self,
-        read: impl Fn() -> Vec<StoreGauge> + Send + Sync + 'static,
-    ) -> Result<(), prometheus::Error> {
+    pub fn register_gauges(&self, read: ReadGauges) -> Result<(), prometheus::Error> {
         let mut descs = Vec::new();
         for (name, help, _) in read() {
-            descs.extend(store_gauge(name, help)?.desc().into_iter().cloned());
+            descs.extend(gauge(name, help)?.desc().into_iter().cloned());
         }
         if descs.is_empty() {
             return Ok(());
         }
-        self.registry
-            .register(Box::new(StoreGauges { read, descs }))
+        self.registry.register(Box::new(ReadLate { read, descs }))
     }
 
     /// Everything in the text format of Prometheus.
@@ -223,20 +218,20 @@ impl Metrics {
     }
 }
 
-/// A gauge as the store gives it: name, help, value.
-pub type StoreGauge = (&'static str, &'static str, f64);
+/// Gauges as (name without prefix, help, value).
+pub type ReadGauges = Box<dyn Fn() -> Vec<(&'static str, &'static str, f64)> + Send + Sync>;
 
-/// Asks the store for its gauges whenever the registry is gathered.
-struct StoreGauges<Read> {
-    read: Read,
+/// Gauges whose values are read when the registry is gathered.
+struct ReadLate {
+    read: ReadGauges,
     descs: Vec<Desc>,
 }
 
-fn store_gauge(name: &str, help: &str) -> Result<Gauge, prometheus::Error> {
-    Gauge::with_opts(Opts::new(format!("cuckood_store_{name}"), help))
+fn gauge(name: &str, help: &str) -> Result<Gauge, prometheus::Error> {
+    Gauge::with_opts(Opts::new(format!("cuckood_{name}"), help))
 }
 
-impl<Read: Fn() -> Vec<StoreGauge> + Send + Sync> Collector for StoreGauges<Read> {
+impl Collector for ReadLate {
     fn desc(&self) -> Vec<&Desc> {
         self.descs.iter().collect()
     }
@@ -244,7 +239,7 @@ impl<Read: Fn() -> Vec<StoreGauge> + Send + Sync> Collector for StoreGauges<Read
     fn collect(&self) -> Vec<proto::MetricFamily> {
         let mut families = Vec::with_capacity(self.descs.len());
         for (name, help, value) in (self.read)() {
-            if let Ok(gauge) = store_gauge(name, help) {
+            if let Ok(gauge) = gauge(name, help) {
                 gauge.set(value);
                 families.extend(gauge.collect());
             }

@@ -27,11 +27,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     ("engine", &["chain", "cuckoo", "store", "page", "metrics"]),
     ("http", &["engine", "chain", "metrics"]),
-    ("check", &["chain", "store", "page"]),
     ("config", &["http", "engine", "chain", "store"]),
     (
         "main",
-        &["check", "config", "engine", "http", "metrics", "store"],
+        &["config", "engine", "http", "metrics", "store"],
     ),
     ("lib", &[]),
 ];

@@ -22,6 +22,23 @@ pub(super) enum Command {
     Items(ItemsCommand),
 }
 
+impl Command {
+    /// Its kind, for the metrics.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Command::Create(_) => "create",
+            Command::Remove(_) => "remove",
+            Command::DropEmptied(_) => "drop_emptied",
+            Command::Items(items) => match items.verb {
+                Verb::Add(_) => "add",
+                Verb::Delete => "delete",
+                Verb::Exists => "exists",
+                Verb::Count => "count",
+            },
+        }
+    }
+}
+
 /// See [`Command::Create`].
 #[derive(Clone, Debug)]
 pub(super) struct Create {
@@ -88,4 +105,22 @@ pub(super) enum Outcome {
     Stale,
     /// These pages must be resident first. Nothing was done.
     NeedsPages(Vec<PageAddress>),
+}
+
+impl Outcome {
+    /// What it comes to, for the metrics.
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Outcome::NameTaken => "name_taken",
+            Outcome::Stale => "stale",
+            Outcome::NeedsPages(_) => "needs_pages",
+            Outcome::Created(_)
+            | Outcome::Removed
+            | Outcome::Dropped(_)
+            | Outcome::Added(_)
+            | Outcome::Deleted(_)
+            | Outcome::Found(_)
+            | Outcome::Counted(_) => "applied",
+        }
+    }
 }

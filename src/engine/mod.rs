@@ -17,6 +17,7 @@
 mod answer;
 mod batch;
 mod cache;
+pub mod check;
 mod checkpoint;
 mod command;
 mod filters;
@@ -626,10 +627,20 @@ impl Shared {
         filter: Option<Arc<OpenFilter>>,
         pins: Option<Pins>,
     ) -> Result<Outcome, EngineError> {
+        let kind = command.kind();
         let (reply, outcome) = oneshot::channel();
         let request = Request { command, filter, pins, reply };
-        self.enqueue(request)?;
-        outcome.await.map_err(|_| EngineError::Stopping)?
+        let outcome = match self.enqueue(request) {
+            Ok(()) => outcome.await.unwrap_or(Err(EngineError::Stopping)),
+            Err(error) => Err(error),
+        };
+        let label = match &outcome {
+            Ok(outcome) => outcome.label(),
+            Err(EngineError::OutcomeUnknown(_)) => "failed",
+            Err(_) => "refused",
+        };
+        self.metrics.commands.with_label_values(&[kind, label]).inc();
+        outcome
     }
 
     fn enqueue(&self, request: Request) -> Result<(), EngineError> {

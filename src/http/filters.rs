@@ -27,22 +27,27 @@ const MAX_LISTED: usize = 1000;
 )]
 pub(crate) struct FilterFields {
     /// Items that fit before the first expansion, from 2 * bucket_size to 2^40.
-    #[schema(example = 100_000, minimum = 2, maximum = 1_099_511_627_776_u64)]
+    #[schema(
+        example = 100_000,
+        minimum = 2,
+        maximum = 1_099_511_627_776_u64,
+        nullable = false
+    )]
     capacity: Option<u64>,
     /// How fingerprints are placed. `classic` is bit-compatible with RedisBloom and Apache Kvrocks.
     #[schema(schema_with = super::openapi::layout)]
     layout: Option<String>,
     /// Slots per bucket. More slots fill better and match more often by mistake.
-    #[schema(example = 2, minimum = 1, maximum = 255)]
+    #[schema(example = 2, minimum = 1, maximum = 255, nullable = false)]
     bucket_size: Option<u64>,
     /// Longest path of kick-outs that makes room for one item.
-    #[schema(example = 20, minimum = 1, maximum = 65_535)]
+    #[schema(example = 20, minimum = 1, maximum = 65_535, nullable = false)]
     max_iterations: Option<u64>,
     /// How much larger each further sub-filter is; rounded up to a power of two. 0 = the filter never grows.
-    #[schema(example = 1, minimum = 0, maximum = 32_768)]
+    #[schema(example = 1, minimum = 0, maximum = 32_768, nullable = false)]
     expansion: Option<u64>,
     /// Most sub-filters beyond the first.
-    #[schema(example = 32, minimum = 0, maximum = 65_535)]
+    #[schema(example = 32, minimum = 0, maximum = 65_535, nullable = false)]
     max_expansions: Option<u64>,
 }
 
@@ -207,6 +212,52 @@ impl From<&FilterSummary> for FilterLineBody {
     }
 }
 
+/// A filter of the description's examples.
+fn filter_example() -> serde_json::Value {
+    let rate = 0.0059;
+    serde_json::json!(FilterBody {
+        key: "coupons".to_owned(),
+        layout: "classic",
+        capacity: 100_000,
+        bucket_size: 2,
+        max_iterations: 20,
+        expansion: 1,
+        max_expansions: 32,
+        items: 50_000,
+        deletions: 0,
+        sub_filters: vec![SubFilterBody {
+            buckets: 65_536,
+            pages: 32,
+            bytes: 131_072,
+            items: 50_000,
+            load: 0.381_469_726_562_5,
+            expected_false_positive_rate: rate,
+        }],
+        bits_per_item: Some(20.97152),
+        slot_bytes: 131_072,
+        memory_bytes: 131_072,
+        disk_bytes: 90_112,
+        expected_false_positive_rate: rate,
+        adds_before_expansion: 61_411,
+        created_at: "2026-11-21T10:00:00.000Z".to_owned(),
+    })
+}
+
+/// A page of the list, of the description's examples.
+fn list_example() -> serde_json::Value {
+    serde_json::json!(FilterListBody {
+        filters: vec![FilterLineBody {
+            key: "coupons".to_owned(),
+            layout: "classic",
+            capacity: 100_000,
+            items: 50_000,
+            bytes: 131_072,
+            created_at: "2026-11-21T10:00:00.000Z".to_owned(),
+        }],
+        next_cursor: None,
+    })
+}
+
 fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
@@ -222,12 +273,12 @@ fn rfc3339(time: SystemTime) -> String {
     tag = "filters",
     params(
         ("key" = String, Path, description = "Key of the filter: 1 to 255 characters of `A-Z a-z 0-9 . _ : ~ -`.", example = "coupons", min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9._:~-]+$"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: fail with 412 if the filter exists.", example = "*"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: fail with 412 if the filter exists.", nullable = false, example = "*"),
     ),
-    request_body(content = Option<FilterFields>, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000})),
+    request_body(content = FilterFields, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000})),
     responses(
-        (status = 200, description = "It exists and agrees with the fields sent; nothing was changed.", body = FilterBody),
-        (status = 201, description = "It is new.", body = FilterBody, headers(("Location" = String, description = "Path of the filter."))),
+        (status = 200, description = "It exists and agrees with the fields sent; nothing was changed.", body = FilterBody, example = json!(filter_example())),
+        (status = 201, description = "It is new.", body = FilterBody, headers(("Location" = String, description = "Path of the filter.")), example = json!(filter_example())),
     )
 )]
 pub(crate) async fn put_filter(
@@ -274,7 +325,7 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
         ("limit" = Option<u64>, Query, description = "Most filters of the page; more than 1000 is taken as 1000, 0 as 1.", example = 100),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before.", example = "coupons"),
     ),
-    responses((status = 200, description = "A page of filters.", body = FilterListBody))
+    responses((status = 200, description = "A page of filters.", body = FilterListBody, example = json!(list_example())))
 )]
 pub(crate) async fn list_filters(
     State(app): State<Arc<App>>,
@@ -338,7 +389,7 @@ fn listed(text: &str) -> Option<usize> {
     operation_id = "get_filter",
     tag = "filters",
     params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
-    responses((status = 200, description = "Parameters, size and load as they are now.", body = FilterBody))
+    responses((status = 200, description = "Parameters, size and load as they are now.", body = FilterBody, example = json!(filter_example())))
 )]
 pub(crate) async fn get_filter(
     State(app): State<Arc<App>>,

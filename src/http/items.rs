@@ -139,8 +139,12 @@ pub(crate) async fn add_items(
         items,
         blanks,
         options,
+        options_in,
     } = batch(&app, BatchKind::Add, request).await?;
-    let added = engine.add(&name, &items, &options).await?;
+    let added = engine
+        .add(&name, &items, &options)
+        .await
+        .map_err(|error| HttpError::creating(error, |field| options_in.place_of(field)))?;
     let full_reason = added.iter().find_map(|result| match result {
         AddResult::Full(reason) => Some(*reason),
         AddResult::Added | AddResult::Exists => None,
@@ -204,7 +208,7 @@ pub(crate) async fn delete_items(
         ("item" = Option<String>, Query, description = "The item, up to 4 KiB.", example = "SPRING-24"),
         ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
     ),
-    responses((status = 200, description = "Absent is certain, present is not.", body = ExistsBody))
+    responses((status = 200, description = "Absent is certain, present is not.", body = ExistsBody, example = json!({"exists": true})))
 )]
 pub(crate) async fn get_exists(
     State(app): State<Arc<App>>,
@@ -263,7 +267,7 @@ pub(crate) async fn post_exists(
         ("item" = Option<String>, Query, description = "The item, up to 4 KiB.", example = "SPRING-24"),
         ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
     ),
-    responses((status = 200, description = "Copies of the item, never too few.", body = CountBody))
+    responses((status = 200, description = "Copies of the item, never too few.", body = CountBody, example = json!({"count": 2})))
 )]
 pub(crate) async fn get_count(
     State(app): State<Arc<App>>,

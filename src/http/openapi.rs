@@ -2,7 +2,7 @@
 //! operation can fail with is added here, from the table below, with examples
 //! that the error type itself renders.
 
-use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem};
+use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem, ProblemField};
 use super::routes;
 use crate::chain::params::Difference;
 use crate::engine::{EngineError, FilterName, StoreError};
@@ -20,6 +20,7 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
     ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref, RefOr,
+    Required,
 };
 
 const DESCRIPTION: &str = "Named cuckoo filters over HTTP, kept in RocksDB: *have we seen this?*
@@ -41,6 +42,11 @@ pub fn document() -> String {
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
             add_problems(operation);
+            if operation.operation_id.as_deref() == Some("put_filter")
+                && let Some(RefOr::T(body)) = &mut operation.request_body
+            {
+                body.required = Some(Required::False);
+            }
         }
     }
     let mut text = document.to_pretty_json().unwrap_or_default();
@@ -76,7 +82,10 @@ pub(super) fn preamble() -> OpenApi {
             tag("operations", "For those who run the server."),
         ]))
         .components(Some(
-            ComponentsBuilder::new().schema_from::<Problem>().build(),
+            ComponentsBuilder::new()
+                .schema_from::<Problem>()
+                .schema_from::<ProblemField>()
+                .build(),
         ))
         .build()
 }

@@ -90,6 +90,25 @@ pub(crate) struct Batch {
     /// with a blank line. Always empty for JSON.
     pub(crate) blanks: Vec<usize>,
     pub(crate) options: AddOptions,
+    pub(crate) options_in: OptionsIn,
+}
+
+/// Where the options of a batch stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OptionsIn {
+    #[default]
+    Body,
+    Query,
+}
+
+impl OptionsIn {
+    /// Where the field of a filter to be created stands.
+    pub(crate) fn place_of(self, field: &str) -> Place {
+        match self {
+            OptionsIn::Body => Place::Body(pointer("/create", field)),
+            OptionsIn::Query => Place::Query(field.to_owned()),
+        }
+    }
 }
 
 impl Batch {
@@ -160,8 +179,8 @@ pub(crate) fn json_batch(
     };
     Ok(Batch {
         items,
-        blanks: Vec::new(),
         options: body.options,
+        ..Batch::default()
     })
 }
 
@@ -177,6 +196,7 @@ pub(crate) fn text_batch(
 ) -> Result<Batch, HttpError> {
     let mut batch = Batch {
         options,
+        options_in: OptionsIn::Query,
         ..Batch::default()
     };
     let mut lines_seen = 0;

@@ -317,6 +317,24 @@ impl HttpError {
         }])
     }
 
+    /// An error of an add that creates its filter, whose fields stand
+    /// somewhere else than those of a creation.
+    pub(crate) fn creating(error: EngineError, place_of: impl Fn(&str) -> Place) -> Self {
+        match error {
+            EngineError::InvalidParams(errors) => HttpError::InvalidFields(
+                errors
+                    .into_iter()
+                    .map(|error| FieldError {
+                        place: place_of(error.field),
+                        given: error.given,
+                        allowed: error.allowed,
+                    })
+                    .collect(),
+            ),
+            other => HttpError::Engine(other),
+        }
+    }
+
     /// The stable code, and through it the status.
     pub(crate) fn code(&self) -> Code {
         match self {

@@ -1,7 +1,7 @@
 //! Reads a data directory to its end, without serving it: every filter's
 //! description, every record of the redo log, every page image.
 
-use crate::chain::meta::{Chain, MetaError};
+use super::filters::decode;
 use crate::page::{PageId, PageIndex};
 use crate::store::{PageStore, StoreError, StoredFilter, redo};
 use std::fmt;
@@ -62,7 +62,7 @@ fn check_filter(
     filter: &StoredFilter,
     findings: &mut Findings,
 ) -> Result<(), StoreError> {
-    let chain = Chain::decode(&filter.meta).map_err(|error| in_filter(filter, &error))?;
+    let chain = decode(filter)?;
     findings.filters += 1;
     findings.items += chain.items();
     for sub_filter in chain.sub_filters() {
@@ -76,22 +76,18 @@ fn check_filter(
             if some.is_empty() {
                 break;
             }
-            store.read_pages(&some, &mut |_, image| findings.pages += u64::from(image.is_some()))?;
+            store.read_pages(&some, &mut |_, image| {
+                findings.pages += u64::from(image.is_some())
+            })?;
         }
     }
     Ok(())
 }
 
-fn in_filter(filter: &StoredFilter, error: &MetaError) -> StoreError {
-    StoreError::Corrupt {
-        what: format!("the description of filter {} ({})", filter.id, filter.name),
-        reason: error.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chain::meta::Chain;
     use crate::chain::params::{Defaults, FilterParams, FilterRequest};
     use crate::page::{FilterId, Sequence};
     use crate::store::memory::MemoryStore;
@@ -128,9 +124,14 @@ mod tests {
             ordinal: chain.sub_filters()[0].ordinal,
             page: PageIndex(0),
         };
-        store.checkpoint(&[(page, vec![1, 2, 3])], Sequence(0)).unwrap();
+        store
+            .checkpoint(&[(page, vec![1, 2, 3])], Sequence(0))
+            .unwrap();
         let findings = check(&store).unwrap();
-        assert_eq!((findings.filters, findings.pages, findings.records), (1, 1, 0));
+        assert_eq!(
+            (findings.filters, findings.pages, findings.records),
+            (1, 1, 0)
+        );
     }
 
     #[test]

@@ -1,0 +1,207 @@
+use crate::server::{Server, Setup};
+use cuckood::store::PageStore;
+use cuckood::store::rocks::{RocksOptions, RocksStore};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+const LIVEZ: &[u8] = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+/// Reads until the server has closed the connection.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    let reading = stream.read_to_end(&mut text);
+    timeout(Duration::from_secs(10), reading)
+        .await
+        .expect("the server kept it open")
+        .unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// Reads one small answer.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut bytes = vec![0; 4096];
+    let length = timeout(Duration::from_secs(10), stream.read(&mut bytes))
+        .await
+        .unwrap()
+        .unwrap();
+    String::from_utf8(bytes[..length].to_vec()).unwrap()
+}
+
+fn impatient() -> Setup {
+    let mut setup = Setup::default();
+    setup.server.header_timeout = Duration::from_millis(200);
+    setup.server.idle_timeout = Duration::from_millis(600);
+    setup
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_answered_408() {
+    let server = Server::with(impatient()).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream
+        .write_all(b"GET /livez HTTP/1.1\r\nhost: lo")
+        .await
+        .unwrap();
+    let started = Instant::now();
+    let text = rest(&mut stream).await;
+    assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
+    assert!(
+        text.contains("application/problem+json") && text.contains(r#""code":"head_timeout""#),
+        "{text}"
+    );
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_head_that_drips_is_answered_408_as_well() {
+    let server = Server::with(impatient()).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    for byte in b"GET /livez HTTP/1.1\r\nx: yyyyyyyyyyyyyyyyyyy" {
+        if stream.write_all(&[*byte]).await.is_err() {
+            break;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    let mut text = Vec::new();
+    // Bytes on their way when the server closed may reset the connection.
+    let _ = stream.read_to_end(&mut text).await;
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.is_empty() || text.starts_with("HTTP/1.1 408 "),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn an_idle_connection_outlives_the_head_timeout_and_is_closed_in_silence() {
+    let server = Server::with(impatient()).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    for _ in 0..2 {
+        stream.write_all(LIVEZ).await.unwrap();
+        assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
+        sleep(Duration::from_millis(350)).await;
+    }
+    assert_eq!(rest(&mut stream).await, "");
+
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    assert_eq!(rest(&mut silent).await, "");
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_for_a_place() {
+    let mut setup = Setup::default();
+    setup.server.max_connections = 1;
+    let server = Server::with(setup).await;
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    first.write_all(LIVEZ).await.unwrap();
+    assert!(answer(&mut first).await.starts_with("HTTP/1.1 200 "));
+    let mut second = TcpStream::connect(server.address).await.unwrap();
+    second.write_all(LIVEZ).await.unwrap();
+    let early = timeout(Duration::from_millis(300), second.read(&mut [0; 16])).await;
+    assert!(early.is_err(), "it was served beside the first");
+    drop(first);
+    assert!(answer(&mut second).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let server = Server::start().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let mut both = LIVEZ.to_vec();
+    both.extend_from_slice(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(&both).await.unwrap();
+    let text = rest(&mut stream).await;
+    assert_eq!(text.matches("HTTP/1.1 200 OK").count(), 2, "{text}");
+}
+
+#[tokio::test]
+async fn a_head_beyond_64_kib_is_refused() {
+    let server = Server::start().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
+        "y".repeat(70 << 10)
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 431 "));
+}
+
+#[tokio::test]
+async fn requests_under_way_are_finished_before_the_server_stops() {
+    let mut server = Server::start().await;
+    server.put("/filters/f", json!({})).await.ok();
+    let mut busy = TcpStream::connect(server.address).await.unwrap();
+    let head = "POST /filters/f/items HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\na";
+    busy.write_all(head.as_bytes()).await.unwrap();
+    let mut idle = TcpStream::connect(server.address).await.unwrap();
+    idle.write_all(LIVEZ).await.unwrap();
+    assert!(answer(&mut idle).await.starts_with("HTTP/1.1 200 "));
+
+    server.ask_to_stop();
+    assert_eq!(
+        rest(&mut idle).await,
+        "",
+        "an idle connection is closed at once"
+    );
+    busy.write_all(b"\n").await.unwrap();
+    let text = rest(&mut busy).await;
+    assert!(
+        text.starts_with("HTTP/1.1 200 ") && text.contains("added"),
+        "{text}"
+    );
+    let address = server.address;
+    assert_eq!(server.stopped().await, 0);
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn requests_that_do_not_end_are_cut_off_when_their_time_is_up() {
+    let mut setup = Setup::default();
+    setup.server.drain_timeout = Duration::from_millis(300);
+    let server = Server::with(setup).await;
+    let mut busy = TcpStream::connect(server.address).await.unwrap();
+    let head = "POST /filters/f/items HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\na";
+    busy.write_all(head.as_bytes()).await.unwrap();
+    while server.metrics.http_in_flight.get() == 0 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(server.stop().await, 1);
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || -> Arc<dyn PageStore> {
+        Arc::new(RocksStore::open(directory.path(), RocksOptions::default()).unwrap())
+    };
+    let server = Server::with(Setup {
+        store: open(),
+        ..Setup::default()
+    })
+    .await;
+    server
+        .post(
+            "/filters/f/items",
+            json!({"items": ["a", "b"], "create": {}}),
+        )
+        .await
+        .ok();
+    assert_eq!(server.stop().await, 0);
+
+    let server = Server::with(Setup {
+        store: open(),
+        ..Setup::default()
+    })
+    .await;
+    let found = server
+        .post("/filters/f/exists", json!({"items": ["a", "b", "c"]}))
+        .await
+        .ok();
+    assert_eq!(found, json!({"results": [true, true, false]}));
+    assert_eq!(server.get("/filters/f").await.ok()["items"], 2);
+    server.stop().await;
+}

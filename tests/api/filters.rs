@@ -1,0 +1,274 @@
+use crate::server::{Answer, Server, Setup};
+use reqwest::Method;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_filter_is_created_once() {
+    let server = Server::start().await;
+    let created = server
+        .put("/filters/coupons", json!({"capacity": 1000}))
+        .await;
+    assert_eq!(created.status, 201);
+    assert_eq!(created.header("location"), "/filters/coupons");
+    let info = created.ok();
+    assert_eq!(info["key"], "coupons");
+    assert_eq!(info["capacity"], 1000);
+    assert_eq!(info["layout"], "classic");
+    assert_eq!(info["bucket_size"], 2);
+    assert_eq!(info["max_iterations"], 20);
+    assert_eq!(info["expansion"], 1);
+    assert_eq!(info["max_expansions"], 32);
+    assert_eq!(info["items"], 0);
+    assert_eq!(info["deletions"], 0);
+    assert_eq!(info["bits_per_item"], json!(null));
+    assert_eq!(info["sub_filters"][0]["items"], 0);
+    assert!(info["created_at"].as_str().unwrap().ends_with('Z'));
+    for field in [
+        "slot_bytes",
+        "memory_bytes",
+        "disk_bytes",
+        "expected_false_positive_rate",
+        "adds_before_expansion",
+    ] {
+        assert!(info[field].is_number(), "{field}");
+    }
+
+    for same in [
+        json!({"capacity": 1000}),
+        json!({}),
+        json!({"layout": "classic"}),
+    ] {
+        let again = server.put("/filters/coupons", same).await;
+        assert_eq!(again.status, 200);
+        assert_eq!(again.ok()["capacity"], 1000);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_body_is_the_servers_defaults() {
+    let server = Server::start().await;
+    let bare = Answer::of(server.request(Method::PUT, "/filters/a")).await;
+    assert_eq!(bare.status, 201);
+    assert_eq!(bare.ok()["capacity"], 1024);
+    let typed = server
+        .request(Method::PUT, "/filters/b")
+        .header("content-type", "application/json");
+    assert_eq!(Answer::of(typed).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_filter_that_differs_is_left_alone_and_both_sides_are_shown() {
+    let server = Server::start().await;
+    server
+        .put("/filters/a", json!({"capacity": 1000}))
+        .await
+        .ok();
+    let differs = server
+        .put("/filters/a", json!({"capacity": 2000, "expansion": 4}))
+        .await;
+    let problem = differs.problem(409, "filter_differs");
+    assert_eq!(problem["errors"][0]["pointer"], "/capacity");
+    assert_eq!(problem["errors"][0]["given"], "2000");
+    assert_eq!(problem["errors"][0]["existing"], "1000");
+    assert_eq!(problem["errors"][1]["pointer"], "/expansion");
+    assert_eq!(server.get("/filters/a").await.ok()["capacity"], 1000);
+}
+
+#[tokio::test]
+async fn if_none_match_insists_on_a_new_filter() {
+    let server = Server::start().await;
+    let put = || {
+        server
+            .request(Method::PUT, "/filters/a")
+            .header("if-none-match", "*")
+    };
+    assert_eq!(Answer::of(put()).await.status, 201);
+    Answer::of(put()).await.problem(412, "filter_exists");
+    Answer::of(put().json(&json!({"capacity": 5000})))
+        .await
+        .problem(412, "filter_exists");
+}
+
+#[tokio::test]
+async fn every_limit_answers_with_field_given_and_allowed() {
+    let server = Server::start().await;
+    for (body, pointer) in [
+        (r#"{"capacity": -5}"#, "/capacity"),
+        (r#"{"capacity": 0}"#, "/capacity"),
+        (r#"{"capacity": 3}"#, "/capacity"),
+        (r#"{"capacity": 7, "bucket_size": 4}"#, "/capacity"),
+        (r#"{"capacity": 1099511627777}"#, "/capacity"),
+        (r#"{"capacity": 1e30}"#, "/capacity"),
+        (r#"{"capacity": 1e999}"#, "/capacity"),
+        (r#"{"capacity": 2.5}"#, "/capacity"),
+        (r#"{"capacity": 99999999999999999999999999}"#, "/capacity"),
+        (r#"{"capacity": "x"}"#, "/capacity"),
+        (r#"{"capacity": null}"#, "/capacity"),
+        (r#"{"capacity": true}"#, "/capacity"),
+        (r#"{"capacity": [1]}"#, "/capacity"),
+        (r#"{"capacity": {}}"#, "/capacity"),
+        (r#"{"bucket_size": 0}"#, "/bucket_size"),
+        (r#"{"bucket_size": 256}"#, "/bucket_size"),
+        (r#"{"max_iterations": 0}"#, "/max_iterations"),
+        (r#"{"max_iterations": 65536}"#, "/max_iterations"),
+        (r#"{"expansion": -1}"#, "/expansion"),
+        (r#"{"expansion": 32769}"#, "/expansion"),
+        (r#"{"max_expansions": 65536}"#, "/max_expansions"),
+        (r#"{"layout": "paged"}"#, "/layout"),
+        (r#"{"layout": 1}"#, "/layout"),
+        (r#"{"colour": "red"}"#, "/colour"),
+        (r#"{"capacity": 10, "capacity": 10}"#, "/capacity"),
+        (r#"[]"#, ""),
+        (r#""classic""#, ""),
+    ] {
+        let put = server
+            .request(Method::PUT, "/filters/a")
+            .header("content-type", "application/json")
+            .body(body);
+        assert_eq!(Answer::of(put).await.refused(), [pointer], "{body}");
+    }
+    server
+        .get("/filters/a")
+        .await
+        .problem(404, "filter_not_found");
+}
+
+#[tokio::test]
+async fn a_filter_over_the_servers_bytes_is_refused_before_anything_is_kept() {
+    let mut setup = Setup::default();
+    setup.engine.defaults.max_filter_bytes = 1 << 20;
+    let server = Server::with(setup).await;
+    let refused = server
+        .put("/filters/a", json!({"capacity": 10_000_000}))
+        .await;
+    assert_eq!(refused.refused(), ["/capacity"]);
+    server
+        .get("/filters/a")
+        .await
+        .problem(404, "filter_not_found");
+}
+
+#[tokio::test]
+async fn a_deleted_filter_is_gone_and_its_key_is_free() {
+    let server = Server::start().await;
+    server.put("/filters/a", json!({})).await.ok();
+    server
+        .post("/filters/a/items", json!({"items": ["x"]}))
+        .await
+        .ok();
+    assert_eq!(server.delete("/filters/a").await.status, 204);
+    server
+        .delete("/filters/a")
+        .await
+        .problem(404, "filter_not_found");
+    server
+        .get("/filters/a/exists?item=x")
+        .await
+        .problem(404, "filter_not_found");
+    assert_eq!(server.put("/filters/a", json!({})).await.status, 201);
+    assert_eq!(
+        server.get("/filters/a/exists?item=x").await.ok(),
+        json!({"exists": false})
+    );
+}
+
+#[tokio::test]
+async fn head_says_whether_a_filter_exists() {
+    let server = Server::start().await;
+    server.put("/filters/a", json!({})).await.ok();
+    let head = Answer::of(server.request(Method::HEAD, "/filters/a")).await;
+    assert_eq!((head.status, head.bytes.len()), (200, 0));
+    let head = Answer::of(server.request(Method::HEAD, "/filters/b")).await;
+    assert_eq!((head.status, head.bytes.len()), (404, 0));
+    assert_eq!(head.header("content-type"), "application/problem+json");
+}
+
+#[tokio::test]
+async fn keys_are_decoded_once_and_checked() {
+    let server = Server::start().await;
+    assert_eq!(
+        server.put("/filters/a%2Eb:c~1", json!({})).await.status,
+        201
+    );
+    assert_eq!(server.get("/filters/a.b:c~1").await.ok()["key"], "a.b:c~1");
+    for key in ["a%2Fb", "a%20b", "%C3%A9", "a%252Eb", &"k".repeat(256)] {
+        server
+            .get(&format!("/filters/{key}"))
+            .await
+            .problem(422, "invalid_key");
+    }
+    server
+        .get("/filters/%FF")
+        .await
+        .problem(400, "malformed_path");
+    let longest = "k".repeat(255);
+    assert_eq!(
+        server
+            .put(&format!("/filters/{longest}"), json!({}))
+            .await
+            .status,
+        201
+    );
+}
+
+#[tokio::test]
+async fn filters_are_listed_by_prefix_and_page() {
+    let server = Server::start().await;
+    for key in ["b:2", "a:1", "b:1", "b:3", "c"] {
+        server
+            .put(&format!("/filters/{key}"), json!({"capacity": 64}))
+            .await
+            .ok();
+    }
+    server
+        .post("/filters/b:1/items", json!({"items": ["x", "y"]}))
+        .await
+        .ok();
+    let keys = |answer: &Answer| -> Vec<String> {
+        let list = answer.ok();
+        let filters = list["filters"].as_array().unwrap().iter();
+        filters
+            .map(|line| line["key"].as_str().unwrap().to_owned())
+            .collect()
+    };
+
+    let all = server.get("/filters").await;
+    assert_eq!(keys(&all), ["a:1", "b:1", "b:2", "b:3", "c"]);
+    assert_eq!(all.ok()["next_cursor"], json!(null));
+    let line = &all.ok()["filters"][1];
+    assert_eq!(line["items"], 2);
+    assert_eq!(line["layout"], "classic");
+    assert_eq!(line["capacity"], 64);
+    assert!(line["bytes"].as_u64().unwrap() > 0);
+
+    let first = server.get("/filters?prefix=b:&limit=2").await;
+    assert_eq!(keys(&first), ["b:1", "b:2"]);
+    assert_eq!(first.ok()["next_cursor"], "b:2");
+    let second = server.get("/filters?prefix=b:&limit=2&cursor=b:2").await;
+    assert_eq!(keys(&second), ["b:3"]);
+    assert_eq!(second.ok()["next_cursor"], json!(null));
+    let exact = server.get("/filters?prefix=b:&limit=3").await;
+    assert_eq!(exact.ok()["next_cursor"], json!(null));
+
+    assert_eq!(keys(&server.get("/filters?limit=5000000").await).len(), 5);
+    assert_eq!(keys(&server.get("/filters?limit=0").await).len(), 1);
+    assert!(keys(&server.get("/filters?prefix=zz").await).is_empty());
+    assert_eq!(server.get("/filters?limit=-1").await.refused(), ["limit"]);
+    assert_eq!(server.get("/filters?limit=ten").await.refused(), ["limit"]);
+    assert_eq!(
+        server.get("/filters?cursor=a/b").await.refused(),
+        ["cursor"]
+    );
+    assert_eq!(server.get("/filters?sort=key").await.refused(), ["sort"]);
+}
+
+#[tokio::test]
+async fn parameters_in_the_query_of_a_creation_are_not_overlooked() {
+    let server = Server::start().await;
+    let put = server.put("/filters/a?capacity=5", json!({})).await;
+    assert_eq!(put.refused(), ["capacity"]);
+    server
+        .get("/filters/a")
+        .await
+        .problem(404, "filter_not_found");
+}

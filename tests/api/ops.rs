@@ -1,0 +1,190 @@
+use crate::server::{Answer, Server, Setup};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+#[tokio::test]
+async fn probes_answer_while_the_engine_opens() {
+    let server = Server::not_open(Setup::default()).await;
+    assert_eq!(server.get("/livez").await.text(), "ok\n");
+    server.get("/readyz").await.problem(503, "starting");
+    server.get("/filters").await.problem(503, "starting");
+    server
+        .put("/filters/a", json!({}))
+        .await
+        .problem(503, "starting");
+    server
+        .post("/filters/a/items", json!({"items": []}))
+        .await
+        .problem(503, "starting");
+    assert_eq!(server.get("/metrics").await.status, 200);
+}
+
+#[tokio::test]
+async fn readyz_says_no_while_the_server_drains() {
+    let server = Server::start().await;
+    assert_eq!(server.get("/readyz").await.text(), "ok\n");
+    server.app.start_draining();
+    server.get("/readyz").await.problem(503, "draining");
+    assert_eq!(server.get("/livez").await.status, 200);
+    assert_eq!(server.get("/filters").await.status, 200);
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods_have_our_shape() {
+    let server = Server::start().await;
+    for path in [
+        "/",
+        "/nope",
+        "/filters/",
+        "/filters/a/nope",
+        "/filters/a/items/x/y",
+        "/docs/nope.js",
+    ] {
+        server.get(path).await.problem(404, "unknown_route");
+    }
+    let patch = Answer::of(server.request(Method::PATCH, "/filters/a")).await;
+    patch.problem(405, "method_not_allowed");
+    for method in ["GET", "HEAD", "PUT", "DELETE"] {
+        assert!(
+            patch.header("allow").contains(method),
+            "{}",
+            patch.header("allow")
+        );
+    }
+    let get = server.get("/filters/a/items").await;
+    get.problem(405, "method_not_allowed");
+    assert_eq!(get.header("allow"), "POST");
+    let odd = Answer::of(server.request(Method::from_bytes(b"BREW").unwrap(), "/livez")).await;
+    odd.problem(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn every_answer_carries_a_request_id() {
+    let server = Server::start().await;
+    let with = |id: &str| {
+        server
+            .request(Method::GET, "/livez")
+            .header("x-request-id", id)
+    };
+    assert_eq!(
+        Answer::of(with("order-17")).await.header("x-request-id"),
+        "order-17"
+    );
+    for odd in ["a b", "<script>", &"x".repeat(129)] {
+        let id = Answer::of(with(odd))
+            .await
+            .header("x-request-id")
+            .to_owned();
+        assert_eq!(id.len(), 16, "{odd}");
+    }
+    let refused = server
+        .request(Method::GET, "/nope")
+        .header("x-request-id", "order-18");
+    let problem = Answer::of(refused).await.problem(404, "unknown_route");
+    assert_eq!(problem["request_id"], "order-18");
+}
+
+#[tokio::test]
+async fn the_description_is_served_and_browsable_without_another_host() {
+    let server = Server::start().await;
+    let served = server.get("/openapi.json").await;
+    assert_eq!(served.ok()["info"]["title"], "cuckood");
+    assert_eq!(served.text(), include_str!("../../openapi/openapi.json"));
+
+    let index = server.get("/docs/").await;
+    assert_eq!(index.status, 200);
+    assert!(
+        index
+            .header("content-security-policy")
+            .starts_with("default-src 'self'")
+    );
+    assert!(!index.text().contains("//unpkg") && !index.text().contains("https://"));
+    let initializer = server.get("/docs/swagger-initializer.js").await;
+    assert!(
+        initializer.text().contains("/openapi.json"),
+        "{}",
+        initializer.text()
+    );
+    assert_eq!(server.get("/docs/swagger-ui-bundle.js").await.status, 200);
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_route_and_never_by_path() {
+    let server = Server::start().await;
+    server.put("/filters/secret-key", json!({})).await.ok();
+    server
+        .get("/filters/secret-key/exists?item=secret-item")
+        .await
+        .ok();
+    server
+        .get("/secret-path")
+        .await
+        .problem(404, "unknown_route");
+    let _ = Answer::of(server.request(Method::from_bytes(b"SECRET").unwrap(), "/livez")).await;
+    let metrics = server.get("/metrics").await;
+    assert!(metrics.header("content-type").starts_with("text/plain"));
+    let text = metrics.text();
+    for line in [
+        r#"cuckood_http_requests_total{method="PUT",route="/filters/{key}",status="201"} 1"#,
+        r#"cuckood_http_requests_total{method="GET",route="/filters/{key}/exists",status="200"} 1"#,
+        r#"cuckood_http_requests_total{method="GET",route="unmatched",status="404"} 1"#,
+        r#"cuckood_http_requests_total{method="other",route="/livez",status="405"} 1"#,
+        r#"cuckood_http_rejected_total{reason="overloaded"} 0"#,
+        "cuckood_http_connections 1",
+        "# HELP cuckood_kick_outs_total ",
+        "# TYPE cuckood_expansions_total counter",
+        r#"cuckood_page_reads_total{source="store"} "#,
+        "process_resident_memory_bytes ",
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+    assert!(!text.contains("secret") && !text.contains("SECRET"));
+}
+
+/// The tool is not on every machine; where it is, it has the last word.
+#[tokio::test]
+async fn promtool_has_no_objection_to_the_metrics() {
+    let server = Server::start().await;
+    server
+        .post("/filters/f/items", json!({"items": ["a"], "create": {}}))
+        .await
+        .ok();
+    let text = server.get("/metrics").await;
+    let check = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut check) = check else {
+        eprintln!("promtool is not installed: not checked");
+        return;
+    };
+    check.stdin.take().unwrap().write_all(&text.bytes).unwrap();
+    let outcome = check.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned()
+        + &String::from_utf8_lossy(&outcome.stdout);
+    // The process's own start time is a family of the library's.
+    assert!(outcome.status.success() && said.trim().is_empty(), "{said}");
+}
+
+#[tokio::test]
+async fn every_described_route_exists_and_is_described_as_it_answers() {
+    let server = Server::start().await;
+    let document: Value = server.get("/openapi.json").await.ok();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let target = path.replace("{key}", "missing");
+            let answer = Answer::of(server.request(method.clone(), &target)).await;
+            let described = operation["responses"].as_object().unwrap();
+            let status = answer.status.to_string();
+            assert!(
+                described.contains_key(&status),
+                "{method} {path} answers {status}"
+            );
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A server on a port of its own, and what to ask it with.
+
+use cuckood::chain::params::Defaults;
+use cuckood::engine::{Engine, EngineOptions};
+use cuckood::http::{App, HostPolicy, Limits, ServerOptions, serve};
+use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
+use cuckood::store::memory::MemoryStore;
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// How a server is started; the default is small and quick.
+pub(crate) struct Setup {
+    pub(crate) store: Arc<dyn PageStore>,
+    pub(crate) engine: EngineOptions,
+    pub(crate) limits: Limits,
+    pub(crate) server: ServerOptions,
+    pub(crate) hosts: HostPolicy,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Setup {
+            store: Arc::new(MemoryStore::new()),
+            engine: EngineOptions {
+                defaults: Defaults::default(),
+                lanes: 2,
+                cache_bytes: 16 << 20,
+                max_dirty_bytes: 4 << 20,
+                max_log_bytes: 4 << 20,
+                checkpoint_slice_bytes: 256 << 10,
+                max_open_filters: 100,
+                max_queued_commands: 100,
+                max_queued_items: 1_000_000,
+            },
+            limits: Limits::default(),
+            server: ServerOptions {
+                drain_timeout: Duration::from_secs(5),
+                ..ServerOptions::default()
+            },
+            hosts: HostPolicy::LocalOnly,
+        }
+    }
+}
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) app: Arc<App>,
+    pub(crate) metrics: Arc<Metrics>,
+    client: Client,
+    engine: Option<Engine>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<usize>,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Server {
+        Server::with(Setup::default()).await
+    }
+
+    pub(crate) async fn with(setup: Setup) -> Server {
+        let (store, options) = (Arc::clone(&setup.store), setup.engine.clone());
+        let mut server = Server::not_open(setup).await;
+        let metrics = Arc::clone(&server.metrics);
+        let engine = tokio::task::spawn_blocking(move || Engine::open(store, &options, metrics))
+            .await
+            .unwrap()
+            .unwrap();
+        server.app.open(engine.clone());
+        server.engine = Some(engine);
+        server
+    }
+
+    /// A server that listens while its engine is not open yet.
+    pub(crate) async fn not_open(setup: Setup) -> Server {
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let app = App::new(Arc::clone(&metrics), setup.limits, setup.hosts);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(serve(
+            listener,
+            Arc::clone(&app),
+            setup.server,
+            async move {
+                let _ = stopped.await;
+            },
+        ));
+        Server {
+            address,
+            app,
+            metrics,
+            client: Client::builder().no_gzip().build().unwrap(),
+            engine: None,
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    pub(crate) fn ask_to_stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    /// Waits until the server has drained; returns how many were cut off.
+    pub(crate) async fn stopped(self) -> usize {
+        let cut_off = self.task.await.unwrap();
+        if let Some(engine) = self.engine {
+            tokio::task::spawn_blocking(move || engine.shutdown())
+                .await
+                .unwrap()
+                .unwrap();
+        }
+        cut_off
+    }
+
+    pub(crate) async fn stop(mut self) -> usize {
+        self.ask_to_stop();
+        self.stopped().await
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, self.url(path))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        Answer::of(self.request(Method::GET, path)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        Answer::of(self.request(Method::DELETE, path)).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.request(Method::PUT, path).json(&body)).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.request(Method::POST, path).json(&body)).await
+    }
+
+    /// Sends a body as it is.
+    pub(crate) async fn send(
+        &self,
+        path: &str,
+        media_type: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
+        let request = self
+            .request(Method::POST, path)
+            .header("content-type", media_type);
+        Answer::of(request.body(body)).await
+    }
+}
+
+/// A whole response.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) async fn of(request: RequestBuilder) -> Answer {
+        Answer::from(request.send().await.unwrap()).await
+    }
+
+    pub(crate) async fn from(response: Response) -> Answer {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = response.bytes().await.unwrap().to_vec();
+        Answer {
+            status,
+            headers,
+            bytes,
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.bytes).unwrap()
+    }
+
+    /// The JSON of a success.
+    #[track_caller]
+    pub(crate) fn ok(&self) -> Value {
+        assert!(self.status < 300, "{} {}", self.status, self.text());
+        assert_eq!(self.header("content-type"), "application/json");
+        serde_json::from_slice(&self.bytes).unwrap()
+    }
+
+    /// The problem details of a failure, with everything that each must have.
+    #[track_caller]
+    pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status, status, "{}", self.text());
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let problem: Value = serde_json::from_slice(&self.bytes).unwrap();
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["status"], status);
+        assert_eq!(problem["type"], format!("urn:cuckood:problem:{code}"));
+        assert_eq!(problem["request_id"], self.header("x-request-id"));
+        assert!(!self.header("x-request-id").is_empty());
+        for field in ["title", "detail"] {
+            assert!(problem[field].as_str().unwrap().len() > 5, "{problem}");
+        }
+        if status == 503 {
+            assert!(self.header("retry-after").parse::<u32>().is_ok());
+        }
+        problem
+    }
+
+    /// The pointers of the refused fields of a 422.
+    #[track_caller]
+    pub(crate) fn refused(&self) -> Vec<String> {
+        let problem = self.problem(422, "invalid_fields");
+        let errors = problem["errors"].as_array().unwrap();
+        errors
+            .iter()
+            .map(|error| {
+                assert!(!error["given"].as_str().unwrap().is_empty(), "{error}");
+                assert!(!error["allowed"].as_str().unwrap().is_empty(), "{error}");
+                let place = error.get("pointer").or(error.get("parameter"));
+                place.unwrap().as_str().unwrap().to_owned()
+            })
+            .collect()
+    }
+}

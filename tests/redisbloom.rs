@@ -1,0 +1,236 @@
+//! The layout `classic` against data recorded from RedisBloom 8.8 itself
+//! (tests/fixtures/redisbloom): its hashes, its dumps, its answers.
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use cuckood::chain::params::{Defaults, FilterRequest};
+use cuckood::cuckoo::classic::Classic;
+use cuckood::cuckoo::hash::{HashId, ItemHash, murmur64a};
+use cuckood::cuckoo::layout::Layout;
+use cuckood::engine::{AddOptions, AddResult, Engine, EngineOptions, FilterName, ItemBatch};
+use cuckood::metrics::Metrics;
+use cuckood::store::memory::MemoryStore;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[derive(Deserialize)]
+struct Recording {
+    adds: Vec<String>,
+    deletes: Vec<String>,
+    deleted: Vec<bool>,
+    info: BTreeMap<String, u64>,
+    probe: Vec<String>,
+    exists: Vec<bool>,
+    count: Vec<u64>,
+    scandump: Vec<Chunk>,
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    data_base64: String,
+}
+
+/// Geometry and bytes of a dump.
+struct Dump {
+    items: u64,
+    deletions: u64,
+    sub_filters: Vec<(Layout, Vec<u8>)>,
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/redisbloom")
+}
+
+fn recordings() -> Vec<(String, Recording)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            found.push((name, serde_json::from_str(&text).unwrap()));
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    assert_eq!(found.len(), 8);
+    found
+}
+
+impl Recording {
+    /// How often each item is in the filter after adds and deletes.
+    fn truth(&self) -> BTreeMap<&str, u64> {
+        let mut truth = BTreeMap::new();
+        for item in &self.adds {
+            *truth.entry(item.as_str()).or_default() += 1;
+        }
+        for (item, &deleted) in self.deletes.iter().zip(&self.deleted) {
+            if deleted {
+                *truth.get_mut(item.as_str()).unwrap() -= 1;
+            }
+        }
+        truth
+    }
+
+    fn bucket_size(&self) -> u8 {
+        self.info["Bucket size"] as u8
+    }
+
+    /// The header is 38 packed little-endian bytes, the other chunks are the
+    /// sub-filters' buckets in order.
+    fn dump(&self) -> Option<Dump> {
+        let mut chunks = self
+            .scandump
+            .iter()
+            .map(|chunk| BASE64_STANDARD.decode(&chunk.data_base64).unwrap());
+        let header = chunks.next()?;
+        assert_eq!(header.len(), 38);
+        let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap());
+        let short = |at: usize| u16::from_le_bytes(header[at..at + 2].try_into().unwrap());
+        let (buckets, filters) = (number(8), number(24));
+        let (bucket_size, expansion) = (short(32) as u8, u64::from(short(36)));
+        let mut bytes: Vec<u8> = chunks.flatten().collect();
+        let mut sub_filters = Vec::new();
+        for position in 0..filters as u32 {
+            let buckets = buckets * expansion.pow(position);
+            let layout = Layout::Classic(Classic::new(buckets, bucket_size, 4096).unwrap());
+            let rest = bytes.split_off((buckets * u64::from(bucket_size)) as usize);
+            sub_filters.push((layout, std::mem::replace(&mut bytes, rest)));
+        }
+        assert!(bytes.is_empty());
+        Some(Dump { items: number(0), deletions: number(16), sub_filters })
+    }
+}
+
+impl Dump {
+    /// Slots of the candidate buckets that hold the item's fingerprint.
+    fn matches(&self, item: &str) -> u64 {
+        let hash = HashId::Murmur64A.hash(item.as_bytes());
+        let mut matches = 0;
+        for (layout, bytes) in &self.sub_filters {
+            let candidates = layout.candidates(hash);
+            let size = usize::from(layout.bucket_size());
+            for bucket in candidates.buckets() {
+                let start = bucket.0 as usize * size;
+                let slots = &bytes[start..start + size];
+                matches += slots.iter().filter(|&&slot| slot == candidates.fingerprint.0).count();
+            }
+        }
+        matches as u64
+    }
+}
+
+#[test]
+fn hashes_fingerprints_and_buckets_are_those_of_redisbloom() {
+    let text = std::fs::read_to_string(folder().join("hash_vectors.jsonl")).unwrap();
+    let layout = Classic::new(1024, 2, 4096).unwrap();
+    let mut vectors = 0;
+    for line in text.lines() {
+        let vector: Value = serde_json::from_str(line).unwrap();
+        let hex = vector["hex"].as_str().unwrap();
+        let item: Vec<u8> = (0..hex.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+            .collect();
+        let hash = murmur64a(&item, 0);
+        assert_eq!(hash, vector["hash"].as_u64().unwrap(), "{hex}");
+        let it = layout.candidates(ItemHash(hash));
+        assert_eq!(u64::from(it.fingerprint.0), vector["fp"].as_u64().unwrap(), "{hex}");
+        assert_eq!(it.first.0, vector["i1_mod1024"].as_u64().unwrap(), "{hex}");
+        assert_eq!(it.second.0, vector["i2_mod1024"].as_u64().unwrap(), "{hex}");
+        vectors += 1;
+    }
+    assert!(vectors >= 10, "{vectors} vectors");
+}
+
+#[test]
+fn every_item_of_a_dump_lies_in_a_bucket_that_our_arithmetic_names() {
+    let mut dumps = 0;
+    for (name, recording) in recordings() {
+        let Some(dump) = recording.dump() else {
+            // RedisBloom can't dump an empty filter.
+            assert!(recording.adds.is_empty(), "{name}");
+            continue;
+        };
+        dumps += 1;
+        assert_eq!(dump.items, recording.info["Number of items inserted"], "{name}");
+        assert_eq!(dump.deletions, recording.info["Number of items deleted"], "{name}");
+        assert_eq!(dump.sub_filters.len() as u64, recording.info["Number of filters"], "{name}");
+        for (item, copies) in recording.truth() {
+            assert!(dump.matches(item) >= copies, "{name}: {item:?}");
+        }
+        for (item, (&exists, &count)) in
+            recording.probe.iter().zip(recording.exists.iter().zip(&recording.count))
+        {
+            assert_eq!(dump.matches(item) > 0, exists, "{name}: {item:?}");
+            // RedisBloom counts an item twice whose candidates are one bucket.
+            assert!(dump.matches(item) <= count, "{name}: {item:?}");
+        }
+    }
+    assert_eq!(dumps, 7);
+}
+
+fn engine() -> Engine {
+    let options = EngineOptions {
+        defaults: Defaults::default(),
+        lanes: 1,
+        cache_bytes: 16 << 20,
+        max_dirty_bytes: 4 << 20,
+        max_log_bytes: 4 << 20,
+        checkpoint_slice_bytes: 256 << 10,
+        max_open_filters: 64,
+        max_queued_commands: 64,
+        max_queued_items: 100_000,
+    };
+    let metrics = Arc::new(Metrics::new().unwrap());
+    Engine::open(Arc::new(MemoryStore::new()), &options, metrics).unwrap()
+}
+
+fn batch<'a>(items: impl IntoIterator<Item = &'a str>) -> ItemBatch {
+    let mut batch = ItemBatch::new();
+    for item in items {
+        batch.push(item.as_bytes());
+    }
+    batch
+}
+
+#[tokio::test]
+async fn a_chain_of_the_same_geometry_finds_what_remains_after_the_same_commands() {
+    let engine = engine();
+    for (name, recording) in recordings() {
+        let filter = FilterName::parse(&name).unwrap();
+        let (buckets, size) = (recording.info["Number of buckets"], recording.bucket_size());
+        // The capacity that our sizing gives as many buckets for.
+        let request = FilterRequest {
+            capacity: Some(buckets * u64::from(size) * 85 / 100),
+            bucket_size: Some(u64::from(size)),
+            max_iterations: Some(recording.info["Max iterations"]),
+            expansion: Some(recording.info["Expansion rate"]),
+            ..FilterRequest::default()
+        };
+        engine.create_filter(&filter, &request).await.unwrap();
+        let info = engine.filter_info(&filter).await.unwrap();
+        assert_eq!(info.sub_filters[0].buckets, buckets, "{name}");
+
+        for item in &recording.adds {
+            let added = engine.add(&filter, &batch([item.as_str()]), &AddOptions::default()).await;
+            assert_eq!(added.unwrap(), [AddResult::Added], "{name}: {item:?}");
+        }
+        let deletes = batch(recording.deletes.iter().map(String::as_str));
+        assert_eq!(engine.delete(&filter, &deletes).await.unwrap(), recording.deleted, "{name}");
+
+        let truth = recording.truth();
+        let counts = engine.count(&filter, &batch(truth.keys().copied())).await.unwrap();
+        let found = engine.exists(&filter, &batch(truth.keys().copied())).await.unwrap();
+        for (((item, &copies), count), found) in truth.iter().zip(counts).zip(found) {
+            assert!(count >= copies, "{name}: {item:?} counts {count}, truth is {copies}");
+            assert!(found || copies == 0, "{name}: {item:?}");
+        }
+        let items = engine.filter_info(&filter).await.unwrap().items;
+        assert_eq!(items, recording.info["Number of items inserted"], "{name}");
+        // Better kick-outs never need more sub-filters than RedisBloom's.
+        let grown = engine.filter_info(&filter).await.unwrap().sub_filters.len() as u64;
+        assert!(grown <= recording.info["Number of filters"], "{name}: {grown} sub-filters");
+    }
+}
