@@ -23,7 +23,9 @@ const BATCH: u64 = 1_000;
 const ROUNDS: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()?;
     let folder = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
     let store = RocksStore::open(folder.path().join("engine"), RocksOptions::default())?;
     let store = MeteredStore::new(Arc::new(store), None);
@@ -40,7 +42,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let engine = Engine::open(Arc::new(store.clone()), &options, Arc::new(Metrics::new()?))?;
     let filter = FilterName::parse("bench")?;
-    let request = FilterRequest { capacity: Some(CAPACITY), ..FilterRequest::default() };
+    let request = FilterRequest {
+        capacity: Some(CAPACITY),
+        ..FilterRequest::default()
+    };
     runtime.block_on(engine.create_filter(&filter, &request))?;
     let naive = RocksStore::open(folder.path().join("naive"), RocksOptions::default())?;
 
@@ -50,7 +55,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         add(&runtime, &engine, &filter, &mut next, 1, 20)?;
     }
     println!("{CAPACITY} capacity, half full, batches of {BATCH}, one forced write a batch");
-    println!("{:>5} {:>16} {:>16} {:>16} {:>9} {:>9}", "round", "redo, 1 client", "redo, 4 clients", "every page", "1 / page", "4 / page");
+    println!(
+        "{:>5} {:>16} {:>16} {:>16} {:>9} {:>9}",
+        "round", "redo, 1 client", "redo, 4 clients", "every page", "1 / page", "4 / page"
+    );
     let mut ratios = (Vec::new(), Vec::new());
     let before = store.counts();
     let first = next;
@@ -66,7 +74,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         ratios.0.push(one / pages);
         ratios.1.push(four / pages);
     }
-    println!("median: {:.1}x with 1 client, {:.1}x with 4", median(ratios.0), median(ratios.1));
+    println!(
+        "median: {:.1}x with 1 client, {:.1}x with 4",
+        median(ratios.0),
+        median(ratios.1)
+    );
     let counts = store.counts();
     println!(
         "{:.2} bytes logged per added item, {:.2} bytes of page images",
@@ -115,7 +127,9 @@ fn add(
 fn write_pages(store: &RocksStore, round: u64, batches: u64) -> Result<f64, Box<dyn Error>> {
     const BUCKETS: u64 = 8 << 20;
     const BUCKETS_PER_PAGE: u64 = 2048;
-    let image: Vec<u8> = (0..4096u32).map(|n| if n % 2 == 0 { (n % 255 + 1) as u8 } else { 0 }).collect();
+    let image: Vec<u8> = (0..4096u32)
+        .map(|n| if n % 2 == 0 { (n % 255 + 1) as u8 } else { 0 })
+        .collect();
     let started = Instant::now();
     for batch in 0..batches {
         let pages: BTreeSet<u32> = (0..BATCH)
@@ -128,13 +142,20 @@ fn write_pages(store: &RocksStore, round: u64, batches: u64) -> Result<f64, Box<
         let images: Vec<(PageId, Vec<u8>)> = pages
             .into_iter()
             .map(|page| {
-                let id = PageId { filter: FilterId(1), ordinal: Ordinal(0), page: PageIndex(page) };
+                let id = PageId {
+                    filter: FilterId(1),
+                    ordinal: Ordinal(0),
+                    page: PageIndex(page),
+                };
                 (id, image.clone())
             })
             .collect();
         store.checkpoint(&images, Sequence(0))?;
         // Forces both to the disk with one write.
-        store.commit(&Commit { sequence: Sequence(1), ..Commit::default() })?;
+        store.commit(&Commit {
+            sequence: Sequence(1),
+            ..Commit::default()
+        })?;
     }
     Ok((batches * BATCH) as f64 / started.elapsed().as_secs_f64())
 }

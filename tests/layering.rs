@@ -28,10 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("engine", &["chain", "cuckoo", "store", "page", "metrics"]),
     ("http", &["engine", "chain", "metrics"]),
     ("config", &["http", "engine", "chain", "store"]),
-    (
-        "main",
-        &["config", "engine", "http", "metrics", "store"],
-    ),
+    ("main", &["config", "engine", "http", "metrics", "store"]),
     ("lib", &[]),
 ];
 

@@ -47,7 +47,10 @@ fn recordings() -> Vec<(String, Recording)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "json") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
             let text = std::fs::read_to_string(&path).unwrap();
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             found.push((name, serde_json::from_str(&text).unwrap()));
@@ -99,7 +102,11 @@ impl Recording {
             sub_filters.push((layout, std::mem::replace(&mut bytes, rest)));
         }
         assert!(bytes.is_empty());
-        Some(Dump { items: number(0), deletions: number(16), sub_filters })
+        Some(Dump {
+            items: number(0),
+            deletions: number(16),
+            sub_filters,
+        })
     }
 }
 
@@ -114,7 +121,10 @@ impl Dump {
             for bucket in candidates.buckets() {
                 let start = bucket.0 as usize * size;
                 let slots = &bytes[start..start + size];
-                matches += slots.iter().filter(|&&slot| slot == candidates.fingerprint.0).count();
+                matches += slots
+                    .iter()
+                    .filter(|&&slot| slot == candidates.fingerprint.0)
+                    .count();
             }
         }
         matches as u64
@@ -136,7 +146,11 @@ fn hashes_fingerprints_and_buckets_are_those_of_redisbloom() {
         let hash = murmur64a(&item, 0);
         assert_eq!(hash, vector["hash"].as_u64().unwrap(), "{hex}");
         let it = layout.candidates(ItemHash(hash));
-        assert_eq!(u64::from(it.fingerprint.0), vector["fp"].as_u64().unwrap(), "{hex}");
+        assert_eq!(
+            u64::from(it.fingerprint.0),
+            vector["fp"].as_u64().unwrap(),
+            "{hex}"
+        );
         assert_eq!(it.first.0, vector["i1_mod1024"].as_u64().unwrap(), "{hex}");
         assert_eq!(it.second.0, vector["i2_mod1024"].as_u64().unwrap(), "{hex}");
         vectors += 1;
@@ -154,14 +168,26 @@ fn every_item_of_a_dump_lies_in_a_bucket_that_our_arithmetic_names() {
             continue;
         };
         dumps += 1;
-        assert_eq!(dump.items, recording.info["Number of items inserted"], "{name}");
-        assert_eq!(dump.deletions, recording.info["Number of items deleted"], "{name}");
-        assert_eq!(dump.sub_filters.len() as u64, recording.info["Number of filters"], "{name}");
+        assert_eq!(
+            dump.items, recording.info["Number of items inserted"],
+            "{name}"
+        );
+        assert_eq!(
+            dump.deletions, recording.info["Number of items deleted"],
+            "{name}"
+        );
+        assert_eq!(
+            dump.sub_filters.len() as u64,
+            recording.info["Number of filters"],
+            "{name}"
+        );
         for (item, copies) in recording.truth() {
             assert!(dump.matches(item) >= copies, "{name}: {item:?}");
         }
-        for (item, (&exists, &count)) in
-            recording.probe.iter().zip(recording.exists.iter().zip(&recording.count))
+        for (item, (&exists, &count)) in recording
+            .probe
+            .iter()
+            .zip(recording.exists.iter().zip(&recording.count))
         {
             assert_eq!(dump.matches(item) > 0, exists, "{name}: {item:?}");
             // RedisBloom counts an item twice whose candidates are one bucket.
@@ -214,23 +240,41 @@ async fn a_chain_of_the_same_geometry_finds_what_remains_after_the_same_commands
         assert_eq!(info.sub_filters[0].buckets, buckets, "{name}");
 
         for item in &recording.adds {
-            let added = engine.add(&filter, &batch([item.as_str()]), &AddOptions::default()).await;
+            let added = engine
+                .add(&filter, &batch([item.as_str()]), &AddOptions::default())
+                .await;
             assert_eq!(added.unwrap(), [AddResult::Added], "{name}: {item:?}");
         }
         let deletes = batch(recording.deletes.iter().map(String::as_str));
-        assert_eq!(engine.delete(&filter, &deletes).await.unwrap(), recording.deleted, "{name}");
+        assert_eq!(
+            engine.delete(&filter, &deletes).await.unwrap(),
+            recording.deleted,
+            "{name}"
+        );
 
         let truth = recording.truth();
-        let counts = engine.count(&filter, &batch(truth.keys().copied())).await.unwrap();
-        let found = engine.exists(&filter, &batch(truth.keys().copied())).await.unwrap();
+        let counts = engine
+            .count(&filter, &batch(truth.keys().copied()))
+            .await
+            .unwrap();
+        let found = engine
+            .exists(&filter, &batch(truth.keys().copied()))
+            .await
+            .unwrap();
         for (((item, &copies), count), found) in truth.iter().zip(counts).zip(found) {
-            assert!(count >= copies, "{name}: {item:?} counts {count}, truth is {copies}");
+            assert!(
+                count >= copies,
+                "{name}: {item:?} counts {count}, truth is {copies}"
+            );
             assert!(found || copies == 0, "{name}: {item:?}");
         }
         let items = engine.filter_info(&filter).await.unwrap().items;
         assert_eq!(items, recording.info["Number of items inserted"], "{name}");
         // Better kick-outs never need more sub-filters than RedisBloom's.
         let grown = engine.filter_info(&filter).await.unwrap().sub_filters.len() as u64;
-        assert!(grown <= recording.info["Number of filters"], "{name}: {grown} sub-filters");
+        assert!(
+            grown <= recording.info["Number of filters"],
+            "{name}: {grown} sub-filters"
+        );
     }
 }

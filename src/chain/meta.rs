@@ -109,7 +109,10 @@ impl Chain {
 
     /// Bytes that all slots take when every page is written.
     pub fn slot_bytes(&self) -> u64 {
-        self.sub_filters.iter().map(|sub| slot_bytes(&sub.layout)).sum()
+        self.sub_filters
+            .iter()
+            .map(|sub| slot_bytes(&sub.layout))
+            .sum()
     }
 
     /// Hashes an item with the filter's hash.
@@ -318,7 +321,11 @@ impl Chain {
                 return Err(MetaError::Corrupt("more items than slots"));
             }
             smallest_ordinal = ordinal + 1;
-            chain.sub_filters.push(SubFilter { ordinal: Ordinal(ordinal), items, layout });
+            chain.sub_filters.push(SubFilter {
+                ordinal: Ordinal(ordinal),
+                items,
+                layout,
+            });
         }
         Ok(chain)
     }
@@ -359,7 +366,10 @@ mod tests {
 
     #[test]
     fn a_grown_chain_reads_back_as_written() {
-        let mut grown = chain(FilterRequest { expansion: Some(2), ..Default::default() });
+        let mut grown = chain(FilterRequest {
+            expansion: Some(2),
+            ..Default::default()
+        });
         for _ in 0..5 {
             grown.grow().unwrap();
         }
@@ -369,8 +379,15 @@ mod tests {
 
     #[test]
     fn the_encoding_is_pinned() {
-        let it = chain(FilterRequest { capacity: Some(1000), ..Default::default() });
-        let hex: String = it.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        let it = chain(FilterRequest {
+            capacity: Some(1000),
+            ..Default::default()
+        });
+        let hex: String = it
+            .encode()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         assert_eq!(
             hex,
             "0101010200100000e80300000000000014000100000020000000000004000000\
@@ -400,22 +417,37 @@ mod tests {
 
     #[test]
     fn growth_ends_at_each_of_its_limits() {
-        let mut never = chain(FilterRequest { expansion: Some(0), ..Default::default() });
+        let mut never = chain(FilterRequest {
+            expansion: Some(0),
+            ..Default::default()
+        });
         assert_eq!(never.grow(), Err(FullReason::ExpansionOff));
 
-        let mut twice = chain(FilterRequest { max_expansions: Some(2), ..Default::default() });
+        let mut twice = chain(FilterRequest {
+            max_expansions: Some(2),
+            ..Default::default()
+        });
         twice.grow().unwrap();
         twice.grow().unwrap();
         assert_eq!(twice.grow(), Err(FullReason::MaxExpansions));
 
-        let small = Defaults { max_filter_bytes: 5 * 2048, ..Defaults::default() };
-        let request = FilterRequest { expansion: Some(2), ..Default::default() };
+        let small = Defaults {
+            max_filter_bytes: 5 * 2048,
+            ..Defaults::default()
+        };
+        let request = FilterRequest {
+            expansion: Some(2),
+            ..Default::default()
+        };
         let params = FilterParams::resolve(&request, &small).unwrap();
         let mut capped = Chain::new(params, 0).unwrap();
         capped.grow().unwrap();
         assert_eq!(capped.grow(), Err(FullReason::MaxFilterBytes));
 
-        let mut huge = chain(FilterRequest { expansion: Some(32_768), ..Default::default() });
+        let mut huge = chain(FilterRequest {
+            expansion: Some(32_768),
+            ..Default::default()
+        });
         while huge.grow().is_ok() {}
         assert_eq!(huge.grow(), Err(FullReason::MaxFilterBytes));
     }

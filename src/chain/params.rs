@@ -202,7 +202,11 @@ impl FilterParams {
             }
         };
         compare("capacity", request.capacity, self.capacity);
-        compare("bucket_size", request.bucket_size, u64::from(self.bucket_size));
+        compare(
+            "bucket_size",
+            request.bucket_size,
+            u64::from(self.bucket_size),
+        );
         compare(
             "max_iterations",
             request.max_iterations,
@@ -210,7 +214,9 @@ impl FilterParams {
         );
         compare(
             "expansion",
-            request.expansion.map(|factor| u64::from(round_expansion(factor))),
+            request
+                .expansion
+                .map(|factor| u64::from(round_expansion(factor))),
             u64::from(self.expansion),
         );
         compare(
@@ -366,37 +372,82 @@ mod tests {
         })
         .unwrap_err();
         let fields: Vec<&str> = errors.iter().map(|error| error.field).collect();
-        assert_eq!(fields, ["bucket_size", "max_iterations", "expansion", "max_expansions"]);
-        assert_eq!(errors[0].to_string(), "bucket_size is 0, allowed is 1 to 255");
+        assert_eq!(
+            fields,
+            [
+                "bucket_size",
+                "max_iterations",
+                "expansion",
+                "max_expansions"
+            ]
+        );
+        assert_eq!(
+            errors[0].to_string(),
+            "bucket_size is 0, allowed is 1 to 255"
+        );
 
-        let errors = resolve(FilterRequest { capacity: Some(3), ..Default::default() });
-        assert_eq!(errors.unwrap_err()[0].to_string(), "capacity is 3, allowed is 4 to 1099511627776");
+        let errors = resolve(FilterRequest {
+            capacity: Some(3),
+            ..Default::default()
+        });
+        assert_eq!(
+            errors.unwrap_err()[0].to_string(),
+            "capacity is 3, allowed is 4 to 1099511627776"
+        );
     }
 
     #[test]
     fn bytes_are_checked_before_anything_is_allocated() {
-        let error = resolve(FilterRequest { capacity: Some(MAX_CAPACITY), ..Default::default() });
+        let error = resolve(FilterRequest {
+            capacity: Some(MAX_CAPACITY),
+            ..Default::default()
+        });
         let error = error.unwrap_err().remove(0);
         assert_eq!(error.field, "capacity");
-        assert!(error.given.contains("2199023255552 bytes"), "{}", error.given);
+        assert!(
+            error.given.contains("2199023255552 bytes"),
+            "{}",
+            error.given
+        );
         assert!(error.allowed.contains("--max-filter-bytes"));
     }
 
     #[test]
     fn a_default_capacity_never_refuses_a_large_bucket() {
-        let params = resolve(FilterRequest { bucket_size: Some(255), ..Default::default() });
+        let params = resolve(FilterRequest {
+            bucket_size: Some(255),
+            ..Default::default()
+        });
         assert_eq!(params.unwrap().capacity(), 1024);
-        let defaults = Defaults { capacity: 100, ..Defaults::default() };
-        let request = FilterRequest { bucket_size: Some(255), ..Default::default() };
-        assert_eq!(FilterParams::resolve(&request, &defaults).unwrap().capacity(), 510);
+        let defaults = Defaults {
+            capacity: 100,
+            ..Defaults::default()
+        };
+        let request = FilterRequest {
+            bucket_size: Some(255),
+            ..Default::default()
+        };
+        assert_eq!(
+            FilterParams::resolve(&request, &defaults)
+                .unwrap()
+                .capacity(),
+            510
+        );
     }
 
     #[test]
     fn expansion_is_rounded_up_to_a_power_of_two_and_compared_so() {
-        let params = resolve(FilterRequest { expansion: Some(3), ..Default::default() }).unwrap();
+        let params = resolve(FilterRequest {
+            expansion: Some(3),
+            ..Default::default()
+        })
+        .unwrap();
         assert_eq!(params.expansion(), 4);
         for same in [3, 4] {
-            let request = FilterRequest { expansion: Some(same), ..Default::default() };
+            let request = FilterRequest {
+                expansion: Some(same),
+                ..Default::default()
+            };
             assert_eq!(params.differences(&request), []);
         }
         let request = FilterRequest {

@@ -110,7 +110,11 @@ impl Overlay {
             .collect();
         keys.sort_unstable_by_key(|&(key, ..)| key);
         keys.into_iter()
-            .map(|(key, value, slots)| ChangedWord { at: unpack(key), value, slots })
+            .map(|(key, value, slots)| ChangedWord {
+                at: unpack(key),
+                value,
+                slots,
+            })
             .collect()
     }
 
@@ -260,7 +264,8 @@ impl<'a, P: PageWords> Planner<'a, P> {
             let (layout, candidates) = self.locate(position, hash)?;
             for bucket in candidates.buckets() {
                 let replaced =
-                    self.words.replace(position, &layout, bucket, 0, candidates.fingerprint.0);
+                    self.words
+                        .replace(position, &layout, bucket, 0, candidates.fingerprint.0);
                 if replaced.is_some() {
                     self.chain.note_added(position);
                     return replaced;
@@ -293,7 +298,8 @@ impl<'a, P: PageWords> Planner<'a, P> {
             free = step.from;
             kick_outs += 1;
         }
-        self.words.put(position, &layout, free, candidates.fingerprint.0);
+        self.words
+            .put(position, &layout, free, candidates.fingerprint.0);
         self.chain.note_added(position);
         self.facts.kick_paths.push(kick_outs);
         Some(())
@@ -316,7 +322,8 @@ impl<'a, P: PageWords> Planner<'a, P> {
             let (layout, candidates) = self.locate(position, hash)?;
             for bucket in candidates.buckets() {
                 let replaced =
-                    self.words.replace(position, &layout, bucket, candidates.fingerprint.0, 0);
+                    self.words
+                        .replace(position, &layout, bucket, candidates.fingerprint.0, 0);
                 if replaced.is_some() {
                     self.chain.note_deleted(position);
                     return replaced;
@@ -375,7 +382,11 @@ impl<P: PageWords> Words<'_, P> {
     ) -> Option<()> {
         let place = layout.place(bucket);
         for piece in bucket::pieces(place.first_slot, layout.bucket_size()) {
-            let at = WordAddress { sub: position as u32, page: place.page, word: piece.word };
+            let at = WordAddress {
+                sub: position as u32,
+                page: place.page,
+                word: piece.word,
+            };
             let Some(value) = self.word(at) else {
                 continue;
             };
@@ -400,7 +411,11 @@ impl<P: PageWords> Words<'_, P> {
         let place = layout.place(bucket);
         let mut filled = 0;
         for piece in bucket::pieces(place.first_slot, layout.bucket_size()) {
-            let at = WordAddress { sub: position as u32, page: place.page, word: piece.word };
+            let at = WordAddress {
+                sub: position as u32,
+                page: place.page,
+                word: piece.word,
+            };
             let value = self.word(at)?;
             for (lane, slot) in bucket::lanes_of(piece).zip(slots.iter_mut().skip(filled)) {
                 *slot = bucket::get(value, lane);
@@ -422,7 +437,8 @@ impl<P: PageWords> Words<'_, P> {
     fn put(&mut self, position: usize, layout: &Layout, slot: Slot, fingerprint: u8) {
         let (at, lane) = slot_address(position, layout, slot);
         if let Some(value) = self.word(at) {
-            self.overlay.set(at, bucket::set(value, lane, fingerprint), lane);
+            self.overlay
+                .set(at, bucket::set(value, lane, fingerprint), lane);
         }
     }
 }
@@ -456,12 +472,20 @@ mod tests {
 
     impl PageWords for Pages {
         fn word(&mut self, at: WordAddress) -> Option<u64> {
-            let page = PageAddress { sub: at.sub, page: at.page };
+            let page = PageAddress {
+                sub: at.sub,
+                page: at.page,
+            };
             if self.hidden.contains(&page) {
                 self.missed.insert(page);
                 return None;
             }
-            Some(self.words.get(&(at.sub, at.page, at.word)).copied().unwrap_or(0))
+            Some(
+                self.words
+                    .get(&(at.sub, at.page, at.word))
+                    .copied()
+                    .unwrap_or(0),
+            )
         }
     }
 
@@ -482,7 +506,10 @@ mod tests {
 
     impl Filter {
         /// Plans with `work` and, if the plan is complete, applies it.
-        fn apply<T>(&mut self, work: impl FnOnce(&mut Planner<'_, Pages>) -> T) -> (T, Option<Facts>) {
+        fn apply<T>(
+            &mut self,
+            work: impl FnOnce(&mut Planner<'_, Pages>) -> T,
+        ) -> (T, Option<Facts>) {
             let pending = Overlay::new();
             let basis = Basis {
                 fresh_from: self.chain.sub_filters().len() as u32,
@@ -509,7 +536,9 @@ mod tests {
 
         fn add(&mut self, item: u64) -> AddResult {
             let hash = self.hash(item);
-            self.apply(|planner| planner.add(hash, AddMode::Always)).0.unwrap()
+            self.apply(|planner| planner.add(hash, AddMode::Always))
+                .0
+                .unwrap()
         }
 
         fn delete(&mut self, item: u64) -> bool {
@@ -540,14 +569,24 @@ mod tests {
 
     #[test]
     fn the_requested_capacity_fits_without_expansion() {
-        for (bucket_size, capacity) in [(1, 5_000), (2, 27_000), (3, 24_000), (4, 62_000), (255, 9_000)] {
+        for (bucket_size, capacity) in [
+            (1, 5_000),
+            (2, 27_000),
+            (3, 24_000),
+            (4, 62_000),
+            (255, 9_000),
+        ] {
             let mut it = filter(FilterRequest {
                 capacity: Some(capacity),
                 bucket_size: Some(bucket_size),
                 ..Default::default()
             });
             for n in 0..capacity {
-                assert_eq!(it.add(n), AddResult::Added, "bucket size {bucket_size}, item {n}");
+                assert_eq!(
+                    it.add(n),
+                    AddResult::Added,
+                    "bucket size {bucket_size}, item {n}"
+                );
             }
             assert_eq!(it.chain.sub_filters().len(), 1, "bucket size {bucket_size}");
             assert_eq!(it.occupied(), capacity);
@@ -563,7 +602,10 @@ mod tests {
         });
         let results: Vec<AddResult> = (0..40).map(|n| it.add(n)).collect();
         assert!(results.contains(&AddResult::Full(FullReason::ExpansionOff)));
-        let added = results.iter().filter(|&&result| result == AddResult::Added).count();
+        let added = results
+            .iter()
+            .filter(|&&result| result == AddResult::Added)
+            .count();
         assert_eq!(it.chain.items(), added as u64);
         assert_eq!(it.occupied(), added as u64);
     }
@@ -572,16 +614,18 @@ mod tests {
     fn only_if_absent_leaves_what_is_found() {
         let mut it = filter(FilterRequest::default());
         let hash = it.hash(7);
-        let twice = it.apply(|planner| {
-            [(); 2].map(|()| planner.add(hash, AddMode::OnlyIfAbsent).unwrap())
-        });
+        let twice =
+            it.apply(|planner| [(); 2].map(|()| planner.add(hash, AddMode::OnlyIfAbsent).unwrap()));
         assert_eq!(twice.0, [AddResult::Added, AddResult::Exists]);
         assert_eq!(it.count(7), 1);
     }
 
     #[test]
     fn deleting_frees_slots_that_adds_use_again_in_any_sub_filter() {
-        let mut it = filter(FilterRequest { capacity: Some(500), ..Default::default() });
+        let mut it = filter(FilterRequest {
+            capacity: Some(500),
+            ..Default::default()
+        });
         for n in 0..2_000 {
             it.add(n);
         }
@@ -615,20 +659,29 @@ mod tests {
                 .map(|n| warm.hash(n))
                 .collect();
             let expected = warm.apply(|planner| {
-                hashes.iter().map(|&hash| planner.add(hash, AddMode::Always)).collect::<Vec<_>>()
+                hashes
+                    .iter()
+                    .map(|&hash| planner.add(hash, AddMode::Always))
+                    .collect::<Vec<_>>()
             });
             // Every page starts hidden; what was asked for in vain is loaded
             // and the command planned again, as a lane does.
             let pages: Vec<PageAddress> = (cold.chain.sub_filters().iter().enumerate())
                 .flat_map(|(position, sub)| {
-                    (0..sub.layout.pages()).map(move |page| PageAddress { sub: position as u32, page })
+                    (0..sub.layout.pages()).map(move |page| PageAddress {
+                        sub: position as u32,
+                        page,
+                    })
                 })
                 .collect();
             cold.pages.hidden.extend(pages);
             let mut rounds = 0;
             let found = loop {
                 let found = cold.apply(|planner| {
-                    hashes.iter().map(|&hash| planner.add(hash, AddMode::Always)).collect::<Vec<_>>()
+                    hashes
+                        .iter()
+                        .map(|&hash| planner.add(hash, AddMode::Always))
+                        .collect::<Vec<_>>()
                 });
                 if found.1.is_some() {
                     break found;
@@ -650,14 +703,24 @@ mod tests {
 
     #[test]
     fn planning_over_pending_changes_equals_applying_them_first() {
-        let mut one = filter(FilterRequest { capacity: Some(300), ..Default::default() });
-        let mut two = filter(FilterRequest { capacity: Some(300), ..Default::default() });
+        let mut one = filter(FilterRequest {
+            capacity: Some(300),
+            ..Default::default()
+        });
+        let mut two = filter(FilterRequest {
+            capacity: Some(300),
+            ..Default::default()
+        });
         let mut pending = Overlay::new();
         let mut chain = two.chain.clone();
         for n in 0..900 {
             one.add(n);
             let hash = two.hash(n);
-            let basis = Basis { chain, pending: &pending, fresh_from: 1 };
+            let basis = Basis {
+                chain,
+                pending: &pending,
+                fresh_from: 1,
+            };
             let mut planner = Planner::new(basis, &mut two.pages, &mut two.search);
             planner.add(hash, AddMode::Always).unwrap();
             let plan = planner.finish().unwrap();
@@ -665,7 +728,9 @@ mod tests {
             pending.merge(plan.overlay);
         }
         for word in pending.sorted() {
-            two.pages.words.insert((word.at.sub, word.at.page, word.at.word), word.value);
+            two.pages
+                .words
+                .insert((word.at.sub, word.at.page, word.at.word), word.value);
         }
         assert_eq!(chain, one.chain);
         assert_eq!(two.pages.words, one.pages.words);

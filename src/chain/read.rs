@@ -56,7 +56,9 @@ pub fn count(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Optio
     let mut total = Some(0u64);
     for (position, sub) in chain.sub_filters().iter().enumerate().rev() {
         let found = matches_in(sub, position, hash, pages);
-        total = total.zip(found).map(|(total, found)| total + u64::from(found));
+        total = total
+            .zip(found)
+            .map(|(total, found)| total + u64::from(found));
     }
     total
 }
@@ -70,10 +72,13 @@ pub fn candidate_pages(chain: &Chain, hash: ItemHash) -> impl Iterator<Item = Pa
         .enumerate()
         .flat_map(move |(position, sub)| {
             let layout = sub.layout;
-            layout.candidates(hash).buckets().map(move |bucket| PageAddress {
-                sub: position as u32,
-                page: layout.place(bucket).page,
-            })
+            layout
+                .candidates(hash)
+                .buckets()
+                .map(move |bucket| PageAddress {
+                    sub: position as u32,
+                    page: layout.place(bucket).page,
+                })
         })
 }
 

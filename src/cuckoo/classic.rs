@@ -141,7 +141,11 @@ mod tests {
             (2, 1, 4),
             (510, 255, 4),
         ] {
-            assert_eq!(buckets_for(capacity, bucket_size), buckets, "{capacity}/{bucket_size}");
+            assert_eq!(
+                buckets_for(capacity, bucket_size),
+                buckets,
+                "{capacity}/{bucket_size}"
+            );
         }
     }
 

@@ -96,7 +96,11 @@ impl KickSearch {
         self.call += 1;
         for bucket in candidates {
             if self.mark(bucket) {
-                self.nodes.push(Node { bucket, parent: None, depth: 0 });
+                self.nodes.push(Node {
+                    bucket,
+                    parent: None,
+                    depth: 0,
+                });
             }
         }
     }
@@ -118,7 +122,10 @@ impl KickSearch {
         let index = self.cursor;
         self.cursor += 1;
         if let Some(empty) = slots.iter().position(|&slot| slot == 0) {
-            self.found = Some(Found { node: index, slot: empty as u8 });
+            self.found = Some(Found {
+                node: index,
+                slot: empty as u8,
+            });
             return;
         }
         if node.depth >= self.max_path || self.expanded >= MAX_EXPANDED {
@@ -150,7 +157,10 @@ impl KickSearch {
     pub fn empty_slot(&self) -> Option<Slot> {
         let found = self.found?;
         let node = self.nodes.get(found.node)?;
-        Some(Slot { bucket: node.bucket, slot: found.slot })
+        Some(Slot {
+            bucket: node.bucket,
+            slot: found.slot,
+        })
     }
 
     /// The kick-outs of the path, the one into the empty slot first. After the
@@ -159,13 +169,22 @@ impl KickSearch {
     pub fn moves(&self) -> impl Iterator<Item = Move> + '_ {
         let mut next = self.found.and_then(|found| {
             let node = *self.nodes.get(found.node)?;
-            Some((node, Slot { bucket: node.bucket, slot: found.slot }))
+            Some((
+                node,
+                Slot {
+                    bucket: node.bucket,
+                    slot: found.slot,
+                },
+            ))
         });
         std::iter::from_fn(move || {
             let (node, to) = next?;
             let (parent, slot) = node.parent?;
             let parent = *self.nodes.get(parent as usize)?;
-            let from = Slot { bucket: parent.bucket, slot };
+            let from = Slot {
+                bucket: parent.bucket,
+                slot,
+            };
             next = Some((parent, from));
             Some(Move { from, to })
         })
@@ -219,7 +238,10 @@ mod tests {
                 assert_eq!(step.to, free);
                 assert_eq!(slots[at(step.to)], 0);
                 let fingerprint = Fingerprint(slots[at(step.from)]);
-                assert_eq!(layout.alternate(step.from.bucket, fingerprint), step.to.bucket);
+                assert_eq!(
+                    layout.alternate(step.from.bucket, fingerprint),
+                    step.to.bucket
+                );
                 slots[at(step.to)] = slots[at(step.from)];
                 slots[at(step.from)] = 0;
                 free = step.from;
@@ -236,7 +258,10 @@ mod tests {
         // fingerprints they fail below the load of 0.5 that they are sized for.
         for (size, target) in [(1, 0.40), (2, 0.85), (3, 0.93), (4, 0.955)] {
             let (load, _) = fill(1 << 16, size, 20);
-            assert!(load >= target, "bucket size {size}: first failure at load {load}");
+            assert!(
+                load >= target,
+                "bucket size {size}: first failure at load {load}"
+            );
         }
     }
 

@@ -30,14 +30,20 @@ impl FilterName {
     /// Says which character or length is refused.
     pub fn parse(text: &str) -> Result<FilterName, InvalidName> {
         if text.is_empty() {
-            return Err(InvalidName { problem: "is empty".to_owned() });
+            return Err(InvalidName {
+                problem: "is empty".to_owned(),
+            });
         }
         if text.len() > MAX_NAME_LENGTH {
-            return Err(InvalidName { problem: format!("has {} bytes", text.len()) });
+            return Err(InvalidName {
+                problem: format!("has {} bytes", text.len()),
+            });
         }
         match text.chars().find(|&c| !is_name_character(c)) {
             None => Ok(FilterName(text.to_owned())),
-            Some(refused) => Err(InvalidName { problem: format!("has {refused:?}") }),
+            Some(refused) => Err(InvalidName {
+                problem: format!("has {refused:?}"),
+            }),
         }
     }
 
@@ -158,7 +164,9 @@ pub enum EngineError {
     #[error("the parameters are refused")]
     InvalidParams(Vec<ParamsError>),
     /// A batch touches more pages than a request may hold in memory.
-    #[error("the batch touches {needed} pages, a request may touch {bound}: send fewer items at once")]
+    #[error(
+        "the batch touches {needed} pages, a request may touch {bound}: send fewer items at once"
+    )]
     TooManyPages {
         /// Pages it touches.
         needed: usize,
@@ -181,4 +189,3 @@ pub enum EngineError {
     #[error("the store could not be read")]
     Store(#[source] Arc<StoreError>),
 }
-

@@ -64,6 +64,8 @@ impl ItemBatch {
 /// debug output ends in logs.
 impl std::fmt::Debug for ItemBatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ItemBatch").field("len", &self.len()).finish()
+        f.debug_struct("ItemBatch")
+            .field("len", &self.len())
+            .finish()
     }
 }

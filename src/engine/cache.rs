@@ -175,8 +175,8 @@ impl PageTable {
     /// A table of a sub-filter's pages, none of them resident.
     pub(super) fn new(filter: FilterId, ordinal: Ordinal, pages: u32, page_bytes: u32) -> Self {
         let leaves = (pages as usize).div_ceil(LEAF_PAGES);
-        let mixed = (filter.0 ^ u64::from(ordinal.0).rotate_left(40))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed =
+            (filter.0 ^ u64::from(ordinal.0).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         PageTable {
             filter,
             ordinal,
@@ -192,7 +192,11 @@ impl PageTable {
 
     /// Full name of one of its pages.
     pub(super) fn id(&self, page: u32) -> PageId {
-        PageId { filter: self.filter, ordinal: self.ordinal, page: PageIndex(page) }
+        PageId {
+            filter: self.filter,
+            ordinal: self.ordinal,
+            page: PageIndex(page),
+        }
     }
 
     /// Bytes of each of its pages.
@@ -278,9 +282,13 @@ impl PageCache {
         let frames = usize::try_from(bytes / u64::from(PAGE_BYTES)).unwrap_or(usize::MAX);
         let frames = frames.clamp(CHUNK_FRAMES, u32::MAX as usize - CHUNK_FRAMES);
         PageCache {
-            chunks: (0..frames.div_ceil(CHUNK_FRAMES)).map(|_| OnceLock::new()).collect(),
+            chunks: (0..frames.div_ceil(CHUNK_FRAMES))
+                .map(|_| OnceLock::new())
+                .collect(),
             versions: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
-            drains: (0..lanes).map(|lane| AtomicU64::new(first_stamp(lane))).collect(),
+            drains: (0..lanes)
+                .map(|lane| AtomicU64::new(first_stamp(lane)))
+                .collect(),
             clock: Mutex::new(Clock {
                 capacity: frames as u32,
                 owners: Vec::new(),
@@ -452,7 +460,10 @@ impl PageCache {
                 let named = u64::from(clock.generation) << 32 | (u64::from(index.0) + 1);
                 entry.store(named, Ordering::SeqCst);
                 if let Some(owner) = clock.owners.get_mut(index.0 as usize) {
-                    *owner = Some(Owner { table: Arc::clone(table), page });
+                    *owner = Some(Owner {
+                        table: Arc::clone(table),
+                        page,
+                    });
                 }
                 table.resident.fetch_add(1, Ordering::Relaxed);
                 self.bytes.add(i64::from(PAGE_BYTES));
@@ -578,7 +589,12 @@ mod tests {
     }
 
     fn install(cache: &PageCache, table: &Arc<PageTable>, page: u32) -> Option<FrameIndex> {
-        cache.install(table, page, &(u64::from(page) + 1).to_le_bytes(), Hold::Loose)
+        cache.install(
+            table,
+            page,
+            &(u64::from(page) + 1).to_le_bytes(),
+            Hold::Loose,
+        )
     }
 
     #[test]
@@ -655,7 +671,8 @@ mod tests {
         let stop = Arc::new(AtomicBool::new(false));
         let readers: Vec<_> = (0..2u32)
             .map(|start| {
-                let (cache, table, stop) = (Arc::clone(&cache), Arc::clone(&table), Arc::clone(&stop));
+                let (cache, table, stop) =
+                    (Arc::clone(&cache), Arc::clone(&table), Arc::clone(&stop));
                 std::thread::spawn(move || {
                     let (mut page, mut seen) = (start, 0u64);
                     while !stop.load(Ordering::Relaxed) {

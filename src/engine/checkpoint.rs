@@ -195,14 +195,20 @@ impl Ledgers {
         let Some(ledger) = self.lanes.get(lane) else {
             return;
         };
-        let mut publication = Publication { ledgers: self, ledger: ledger.lock(), sequence };
+        let mut publication = Publication {
+            ledgers: self,
+            ledger: ledger.lock(),
+            sequence,
+        };
         work(&mut publication);
         publication.ledger.in_flight = None;
         drop(publication);
         if redo_bytes > 0 {
             self.note_logged(sequence, redo_bytes);
         }
-        self.metrics.dirty_pages.set(self.dirty_pages.load(Ordering::Relaxed) as i64);
+        self.metrics
+            .dirty_pages
+            .set(self.dirty_pages.load(Ordering::Relaxed) as i64);
         if self.is_over_half() {
             self.work.notify_one();
         }
@@ -249,7 +255,10 @@ impl Ledgers {
     pub(super) fn wait_for_frames(&self, patience: Duration) -> Result<(), StoreError> {
         let mut signals = self.signals.lock();
         if let Some(reason) = signals.failure.clone() {
-            return Err(StoreError::Io { doing: "writing a checkpoint", reason });
+            return Err(StoreError::Io {
+                doing: "writing a checkpoint",
+                reason,
+            });
         }
         signals.flush = true;
         self.work.notify_one();
@@ -401,14 +410,21 @@ impl Ledgers {
         let mut slice = Vec::new();
         let mut images = Vec::new();
         while slice.len() < self.bounds.slice_pages {
-            let Some(page) = ledger.pop_oldest() else { break };
-            let Some(frame) = self.cache.frame(page.frame) else { continue };
+            let Some(page) = ledger.pop_oldest() else {
+                break;
+            };
+            let Some(frame) = self.cache.frame(page.frame) else {
+                continue;
+            };
             if page.table.is_dropped() {
                 frame.set_dirt(Dirt::Clean);
                 self.count_clean(&page.table);
                 continue;
             }
-            images.push((page.table.id(page.page), frame.image(page.table.page_bytes())));
+            images.push((
+                page.table.id(page.page),
+                frame.image(page.table.page_bytes()),
+            ));
             frame.set_changed_since_copy(0);
             frame.set_dirt(Dirt::Copied);
             slice.push(page);
@@ -430,7 +446,9 @@ impl Ledgers {
         ledger.in_slice = None;
         let mut changed = Vec::new();
         for mut page in slice {
-            let Some(frame) = self.cache.frame(page.frame) else { continue };
+            let Some(frame) = self.cache.frame(page.frame) else {
+                continue;
+            };
             match frame.changed_since_copy() {
                 0 if written => {
                     frame.set_dirt(Dirt::Clean);
@@ -452,7 +470,9 @@ impl Ledgers {
                 ledger.dirty.push_front(page);
             }
         }
-        self.metrics.dirty_pages.set(self.dirty_pages.load(Ordering::Relaxed) as i64);
+        self.metrics
+            .dirty_pages
+            .set(self.dirty_pages.load(Ordering::Relaxed) as i64);
     }
 
     fn count_clean(&self, table: &PageTable) {

@@ -31,7 +31,11 @@ pub(super) struct FilterView {
 impl FilterView {
     /// A view of a chain none of whose pages is resident.
     pub(super) fn new(id: FilterId, chain: Chain) -> Self {
-        FilterView { tables: Vec::new(), chain: chain.clone() }.advanced(id, chain)
+        FilterView {
+            tables: Vec::new(),
+            chain: chain.clone(),
+        }
+        .advanced(id, chain)
     }
 
     /// The view after a commit: sub-filters that are still there keep their

@@ -14,7 +14,7 @@ use super::answer::EngineError;
 use super::cache::{FrameIndex, PageCache, PageTable};
 use super::checkpoint::Ledgers;
 use super::command::{Command, Create, ItemsCommand, Outcome, Verb};
-use super::filters::{Filters, FilterView, OpenFilter};
+use super::filters::{FilterView, Filters, OpenFilter};
 use super::loader::{Loader, Pins};
 use crate::chain::meta::Chain;
 use crate::chain::plan::{Basis, ChangedWord, Facts, Overlay, Planner};
@@ -195,7 +195,8 @@ impl Lane {
 
     fn taken(&self, request: Request) -> Request {
         self.queue_depth.dec();
-        self.queued_items.fetch_sub(request.items(), Ordering::Relaxed);
+        self.queued_items
+            .fetch_sub(request.items(), Ordering::Relaxed);
         request
     }
 
@@ -211,10 +212,15 @@ impl Lane {
     /// bounds of a drain allow. Returns the request that did not fit.
     fn drain(&self, first: Request, search: &mut KickSearch) -> (Drain, Option<Request>) {
         let mut drain = Drain::default();
-        let mut pages = PageBudget { touched: 0, limit: self.max_pages };
+        let mut pages = PageBudget {
+            touched: 0,
+            limit: self.max_pages,
+        };
         self.plan(first, &mut drain, &mut pages, search);
         while drain.items < DRAIN_ITEMS && pages.touched < self.max_pages / 2 {
-            let Ok(next) = self.commands.try_recv() else { break };
+            let Ok(next) = self.commands.try_recv() else {
+                break;
+            };
             let next = self.taken(next);
             // Creations and removals have a commit of their own.
             if !matches!(next.command, Command::Items(_)) {
@@ -228,7 +234,13 @@ impl Lane {
 
     /// Plans one command on top of the drain, or answers it at once if that
     /// can't be done now.
-    fn plan(&self, request: Request, drain: &mut Drain, pages: &mut PageBudget, search: &mut KickSearch) {
+    fn plan(
+        &self,
+        request: Request,
+        drain: &mut Drain,
+        pages: &mut PageBudget,
+        search: &mut KickSearch,
+    ) {
         let Command::Items(command) = &request.command else {
             return;
         };
@@ -322,7 +334,11 @@ impl Lane {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
-        let filter = Arc::new(OpenFilter::new(create.id, create.name.clone(), empty.clone()));
+        let filter = Arc::new(OpenFilter::new(
+            create.id,
+            create.name.clone(),
+            empty.clone(),
+        ));
         let command = ItemsCommand {
             filter: create.id,
             verb: Verb::Add(create.mode),
@@ -330,7 +346,11 @@ impl Lane {
         };
         // Nobody has written to its pages: all words are zero.
         let pending = Overlay::new();
-        let basis = Basis { chain: empty, pending: &pending, fresh_from: 0 };
+        let basis = Basis {
+            chain: empty,
+            pending: &pending,
+            fresh_from: 0,
+        };
         let mut nothing = NoPages;
         let mut planner = Planner::new(basis, &mut nothing, search);
         let outcome = apply(&command, &mut planner);
@@ -409,8 +429,13 @@ impl Lane {
         let mut state = DrainFilter::of(&filter);
         state.dropped = state.chain.drop_emptied();
         let dropped = state.dropped.clone();
-        let gone: Vec<Arc<PageTable>> =
-            state.view.tables.iter().skip(state.chain.sub_filters().len()).cloned().collect();
+        let gone: Vec<Arc<PageTable>> = state
+            .view
+            .tables
+            .iter()
+            .skip(state.chain.sub_filters().len())
+            .cloned()
+            .collect();
         let drain = Drain {
             filters: BTreeMap::from([(filter.id, state)]),
             answers: vec![(request, Outcome::Dropped(dropped.len()))],
@@ -422,7 +447,9 @@ impl Lane {
                 table.mark_dropped();
             }
             self.ledgers.reclaim_soon(
-                dropped.into_iter().map(|ordinal| Garbage::SubFilter(filter.id, ordinal)),
+                dropped
+                    .into_iter()
+                    .map(|ordinal| Garbage::SubFilter(filter.id, ordinal)),
             );
         }
         in_doubt
@@ -453,35 +480,43 @@ impl Lane {
                 error: EngineError::OutcomeUnknown(error),
             });
         }
-        self.ledgers.publish(self.index, commit.sequence, redo_bytes, |publication| {
-            let stripes = || {
-                changes.iter().flat_map(|it| {
-                    it.pages.iter().filter_map(|page| {
-                        let table = it.view.tables.get(page.address.sub as usize)?;
-                        Some(self.cache.stripe(table, page.address.page))
+        self.ledgers
+            .publish(self.index, commit.sequence, redo_bytes, |publication| {
+                let stripes = || {
+                    changes.iter().flat_map(|it| {
+                        it.pages.iter().filter_map(|page| {
+                            let table = it.view.tables.get(page.address.sub as usize)?;
+                            Some(self.cache.stripe(table, page.address.page))
+                        })
                     })
-                })
-            };
-            self.cache.begin_publish(stripes());
-            for it in changes {
-                for page in &it.pages {
-                    let Some(table) = it.view.tables.get(page.address.sub as usize) else { continue };
-                    let frame = new_frames
-                        .get(it.filter.id, page.address)
-                        .or_else(|| self.cache.stamp(self.index, table, page.address.page, || {}));
-                    let Some((index, frame)) = frame.and_then(|index| Some((index, self.cache.frame(index)?))) else {
-                        continue;
-                    };
-                    for word in it.words.get(page.words.clone()).unwrap_or_default() {
-                        frame.store(word.at.word, word.value);
+                };
+                self.cache.begin_publish(stripes());
+                for it in changes {
+                    for page in &it.pages {
+                        let Some(table) = it.view.tables.get(page.address.sub as usize) else {
+                            continue;
+                        };
+                        let frame = new_frames.get(it.filter.id, page.address).or_else(|| {
+                            self.cache
+                                .stamp(self.index, table, page.address.page, || {})
+                        });
+                        let Some((index, frame)) =
+                            frame.and_then(|index| Some((index, self.cache.frame(index)?)))
+                        else {
+                            continue;
+                        };
+                        for word in it.words.get(page.words.clone()).unwrap_or_default() {
+                            frame.store(word.at.word, word.value);
+                        }
+                        publication.changed(table, page.address.page, index);
                     }
-                    publication.changed(table, page.address.page, index);
+                    it.filter.view.store(Arc::clone(&it.view));
                 }
-                it.filter.view.store(Arc::clone(&it.view));
-            }
-            self.cache.end_publish(stripes());
-        });
-        self.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
+                self.cache.end_publish(stripes());
+            });
+        self.metrics
+            .commit_seconds
+            .observe(started.elapsed().as_secs_f64());
         self.metrics.log_bytes_written.inc_by(redo_bytes);
         Ok(())
     }
@@ -587,7 +622,10 @@ impl PageWords for LaneWords<'_> {
         match stamped.and_then(|index| cache.frame(index)) {
             Some(frame) => Some(frame.load(at.word)),
             None => {
-                self.missing.insert(PageAddress { sub: at.sub, page: at.page });
+                self.missing.insert(PageAddress {
+                    sub: at.sub,
+                    page: at.page,
+                });
                 None
             }
         }
@@ -626,10 +664,16 @@ impl Changes {
         let words = state.overlay.sorted();
         let mut pages: Vec<ChangedPage> = Vec::new();
         for (index, word) in words.iter().enumerate() {
-            let address = PageAddress { sub: word.at.sub, page: word.at.page };
+            let address = PageAddress {
+                sub: word.at.sub,
+                page: word.at.page,
+            };
             match pages.last_mut() {
                 Some(last) if last.address == address => last.words.end = index + 1,
-                _ => pages.push(ChangedPage { address, words: index..index + 1 }),
+                _ => pages.push(ChangedPage {
+                    address,
+                    words: index..index + 1,
+                }),
             }
         }
         Changes {
@@ -649,7 +693,9 @@ fn redo_record(changes: &[Changes]) -> Vec<u8> {
     for it in changes {
         record.filter(it.filter.id, 1);
         for page in &it.pages {
-            let Some(sub) = it.view.chain.sub_filters().get(page.address.sub as usize) else { continue };
+            let Some(sub) = it.view.chain.sub_filters().get(page.address.sub as usize) else {
+                continue;
+            };
             record.page(sub.ordinal, PageIndex(page.address.page));
             for word in it.words.get(page.words.clone()).unwrap_or_default() {
                 for (lane, value) in word.value.to_le_bytes().into_iter().enumerate() {
@@ -672,14 +718,26 @@ struct NewFrames<'a> {
 
 impl<'a> NewFrames<'a> {
     fn take(lane: &'a Lane, changes: &[Changes]) -> Result<Self, CommitFailure> {
-        let mut new = NewFrames { cache: &lane.cache, frames: BTreeMap::new() };
+        let mut new = NewFrames {
+            cache: &lane.cache,
+            frames: BTreeMap::new(),
+        };
         for it in changes {
-            for page in it.pages.iter().filter(|page| page.address.sub >= it.fresh_from) {
-                let Some(table) = it.view.tables.get(page.address.sub as usize) else { continue };
+            for page in it
+                .pages
+                .iter()
+                .filter(|page| page.address.sub >= it.fresh_from)
+            {
+                let Some(table) = it.view.tables.get(page.address.sub as usize) else {
+                    continue;
+                };
                 let frame = lane
                     .loader
                     .install_pinned(table, page.address.page, &[])
-                    .map_err(|error| CommitFailure { sequence: None, error: error.into() })?;
+                    .map_err(|error| CommitFailure {
+                        sequence: None,
+                        error: error.into(),
+                    })?;
                 new.frames.insert((it.filter.id, page.address), frame);
             }
         }
@@ -712,12 +770,19 @@ impl CommitFailure {
         touched: Vec<Arc<OpenFilter>>,
         created: Option<(FilterId, String)>,
     ) -> Option<InDoubt> {
-        Some(InDoubt { sequence: self.sequence?, touched, created })
+        Some(InDoubt {
+            sequence: self.sequence?,
+            touched,
+            created,
+        })
     }
 }
 
 impl From<StoreError> for CommitFailure {
     fn from(error: StoreError) -> Self {
-        CommitFailure { sequence: None, error: error.into() }
+        CommitFailure {
+            sequence: None,
+            error: error.into(),
+        }
     }
 }

@@ -128,7 +128,10 @@ impl Loader {
     /// `None` when the engine has stopped.
     pub(super) async fn permit(&self, pages: usize) -> Option<OwnedSemaphorePermit> {
         let pages = u32::try_from(pages).ok()?;
-        Arc::clone(&self.permits).acquire_many_owned(pages).await.ok()
+        Arc::clone(&self.permits)
+            .acquire_many_owned(pages)
+            .await
+            .ok()
     }
 
     /// The same without waiting: `None` if so many may not be pinned now.
@@ -147,9 +150,12 @@ impl Loader {
         let mut images = Images::default();
         self.fetch(view, pages, |owned, bytes, version| {
             let words = bytes.chunks(8).map(little_endian).collect();
-            images.pages.insert(owned.table.id(owned.address.page), Image { version, words });
+            images
+                .pages
+                .insert(owned.table.id(owned.address.page), Image { version, words });
             // Without room in the cache the request is answered all the same.
-            self.cache.install(owned.table, owned.address.page, bytes, Hold::Loose);
+            self.cache
+                .install(owned.table, owned.address.page, bytes, Hold::Loose);
             Ok(())
         })?;
         Ok(images)
@@ -172,7 +178,8 @@ impl Loader {
         let mut wanted = pages.to_vec();
         while !wanted.is_empty() {
             wanted.retain(|page| {
-                let pinned = table_of(view, *page).and_then(|table| self.cache.pin(table, page.page));
+                let pinned =
+                    table_of(view, *page).and_then(|table| self.cache.pin(table, page.page));
                 pins.frames.extend(pinned);
                 pinned.is_none()
             });
@@ -213,12 +220,17 @@ impl Loader {
         pages: &[PageAddress],
         mut each: impl FnMut(Owned<'_>, &[u8], Option<u64>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let mut own = Own { loader: self, pages: Vec::new() };
+        let mut own = Own {
+            loader: self,
+            pages: Vec::new(),
+        };
         let mut others = Vec::new();
         {
             let mut flights = self.flights.lock();
             for &address in pages {
-                let Some(table) = table_of(view, address) else { continue };
+                let Some(table) = table_of(view, address) else {
+                    continue;
+                };
                 if self.cache.is_resident(table, address.page) {
                     continue;
                 }
@@ -260,8 +272,12 @@ impl Loader {
             .collect();
         let mut result = Ok(());
         self.store.read_pages(&ids, &mut |index, bytes| {
-            let Some((address, id, _)) = own.pages.get(index) else { return };
-            let Some(table) = table_of(view, *address) else { return };
+            let Some((address, id, _)) = own.pages.get(index) else {
+                return;
+            };
+            let Some(table) = table_of(view, *address) else {
+                return;
+            };
             let bytes = bytes.unwrap_or_default();
             if result.is_err() {
                 return;
@@ -273,7 +289,14 @@ impl Loader {
                 })
             } else {
                 let version = versions.get(index).copied().flatten();
-                each(Owned { address: *address, table }, bytes, version)
+                each(
+                    Owned {
+                        address: *address,
+                        table,
+                    },
+                    bytes,
+                    version,
+                )
             };
         })?;
         result

@@ -159,7 +159,10 @@ impl Engine {
             Arc::clone(&ledgers),
             frames / 4,
         ));
-        let filters = Arc::new(Filters::new(options.max_open_filters, metrics.open_filters.clone()));
+        let filters = Arc::new(Filters::new(
+            options.max_open_filters,
+            metrics.open_filters.clone(),
+        ));
 
         let recovered = Recovery {
             store: &*store,
@@ -295,7 +298,8 @@ impl Engine {
         loop {
             let filter = self.shared.find(name).await?;
             let command = Command::DropEmptied(filter.id);
-            if let Outcome::Dropped(count) = self.shared.submit(command, Some(filter), None).await? {
+            if let Outcome::Dropped(count) = self.shared.submit(command, Some(filter), None).await?
+            {
                 return Ok(count);
             }
         }
@@ -320,11 +324,17 @@ impl Engine {
             .transpose()?;
         loop {
             let outcome = match (self.shared.open(name).await?, &params) {
-                (Some(filter), _) => self.shared.work(filter, Verb::Add(options.mode), items).await?,
+                (Some(filter), _) => {
+                    self.shared
+                        .work(filter, Verb::Add(options.mode), items)
+                        .await?
+                }
                 (None, Some(params)) => {
                     let empty = Chain::new(params.clone(), 0);
                     let hashes = empty.map_or_else(|| Arc::from([]), |chain| hashes(&chain, items));
-                    self.shared.create(name, params, hashes, options.mode).await?
+                    self.shared
+                        .create(name, params, hashes, options.mode)
+                        .await?
                 }
                 (None, None) => return Err(EngineError::NotFound { name: name.clone() }),
             };
@@ -351,10 +361,12 @@ impl Engine {
     ) -> Result<Vec<bool>, EngineError> {
         loop {
             let filter = self.shared.find(name).await?;
-            if let Outcome::Deleted(results) = self.shared.work(filter, Verb::Delete, items).await? {
+            if let Outcome::Deleted(results) = self.shared.work(filter, Verb::Delete, items).await?
+            {
                 let found = results.iter().filter(|&&found| found).count();
                 self.shared.count_items("delete", "deleted", found);
-                self.shared.count_items("delete", "absent", results.len() - found);
+                self.shared
+                    .count_items("delete", "absent", results.len() - found);
                 return Ok(results);
             }
         }
@@ -370,14 +382,17 @@ impl Engine {
         name: &FilterName,
         items: &ItemBatch,
     ) -> Result<Vec<bool>, EngineError> {
-        let results = self.shared.ask(name, items, Exists, Verb::Exists, |outcome| match outcome {
-            Outcome::Found(found) => Some(found),
-            _ => None,
-        });
+        let results = self
+            .shared
+            .ask(name, items, Exists, Verb::Exists, |outcome| match outcome {
+                Outcome::Found(found) => Some(found),
+                _ => None,
+            });
         let results = results.await?;
         let found = results.iter().filter(|&&found| found).count();
         self.shared.count_items("exists", "found", found);
-        self.shared.count_items("exists", "absent", results.len() - found);
+        self.shared
+            .count_items("exists", "absent", results.len() - found);
         Ok(results)
     }
 
@@ -390,10 +405,12 @@ impl Engine {
         name: &FilterName,
         items: &ItemBatch,
     ) -> Result<Vec<u64>, EngineError> {
-        let results = self.shared.ask(name, items, Count, Verb::Count, |outcome| match outcome {
-            Outcome::Counted(counts) => Some(counts),
-            _ => None,
-        });
+        let results = self
+            .shared
+            .ask(name, items, Count, Verb::Count, |outcome| match outcome {
+                Outcome::Counted(counts) => Some(counts),
+                _ => None,
+            });
         let results = results.await?;
         self.shared.count_items("count", "answered", results.len());
         Ok(results)
@@ -447,7 +464,10 @@ impl Shared {
             let handle = LaneHandle {
                 commands: sender,
                 queued_items: Arc::new(AtomicUsize::new(0)),
-                queue_depth: self.metrics.lane_queue_depth.with_label_values(&[&index.to_string()]),
+                queue_depth: self
+                    .metrics
+                    .lane_queue_depth
+                    .with_label_values(&[&index.to_string()]),
             };
             let lane = Lane {
                 index,
@@ -479,7 +499,8 @@ impl Shared {
     }
 
     fn resolve(&self, request: &FilterRequest) -> Result<FilterParams, EngineError> {
-        let params = FilterParams::resolve(request, &self.defaults).map_err(EngineError::InvalidParams)?;
+        let params =
+            FilterParams::resolve(request, &self.defaults).map_err(EngineError::InvalidParams)?;
         match Chain::new(params.clone(), 0) {
             Some(_) => Ok(params),
             None => Err(EngineError::InvalidParams(vec![ParamsError {
@@ -501,7 +522,11 @@ impl Shared {
             return Ok(Some(filter));
         }
         self.make_room().await?;
-        let (filters, store, name) = (Arc::clone(&self.filters), Arc::clone(&self.store), name.clone());
+        let (filters, store, name) = (
+            Arc::clone(&self.filters),
+            Arc::clone(&self.store),
+            name.clone(),
+        );
         Ok(off_thread(move || filters.open(&name, &*store)).await??)
     }
 
@@ -526,7 +551,9 @@ impl Shared {
         .await?;
         match room {
             true => Ok(()),
-            false => Err(EngineError::Overloaded { what: "too many filters are in use at the same time" }),
+            false => Err(EngineError::Overloaded {
+                what: "too many filters are in use at the same time",
+            }),
         }
     }
 
@@ -557,7 +584,9 @@ impl Shared {
                 return Ok(FilterId(id));
             }
             let store = Arc::clone(&self.store);
-            let first = off_thread(move || store.reserve_filter_ids(ID_BLOCK)).await??.0;
+            let first = off_thread(move || store.reserve_filter_ids(ID_BLOCK))
+                .await??
+                .0;
             let mut ids = self.ids.lock();
             // Another creation may have been quicker; its block serves both,
             // and the numbers of this one are never used.
@@ -588,7 +617,9 @@ impl Shared {
                 verb,
                 items: Arc::clone(&items),
             });
-            let outcome = self.submit(command, Some(Arc::clone(&filter)), pins.take()).await?;
+            let outcome = self
+                .submit(command, Some(Arc::clone(&filter)), pins.take())
+                .await?;
             let Outcome::NeedsPages(missing) = outcome else {
                 return Ok(outcome);
             };
@@ -611,12 +642,27 @@ impl Shared {
         })
     }
 
-    async fn pin(&self, filter: &Arc<OpenFilter>, pages: &[PageAddress]) -> Result<Pins, EngineError> {
+    async fn pin(
+        &self,
+        filter: &Arc<OpenFilter>,
+        pages: &[PageAddress],
+    ) -> Result<Pins, EngineError> {
         if pages.len() > self.max_pages {
-            return Err(EngineError::TooManyPages { needed: pages.len(), bound: self.max_pages });
+            return Err(EngineError::TooManyPages {
+                needed: pages.len(),
+                bound: self.max_pages,
+            });
         }
-        let permit = self.loader.permit(pages.len()).await.ok_or(EngineError::Stopping)?;
-        let (loader, view, pages) = (Arc::clone(&self.loader), filter.view.load_full(), pages.to_vec());
+        let permit = self
+            .loader
+            .permit(pages.len())
+            .await
+            .ok_or(EngineError::Stopping)?;
+        let (loader, view, pages) = (
+            Arc::clone(&self.loader),
+            filter.view.load_full(),
+            pages.to_vec(),
+        );
         Ok(off_thread(move || loader.pin(&view, &pages, permit)).await??)
     }
 
@@ -629,7 +675,12 @@ impl Shared {
     ) -> Result<Outcome, EngineError> {
         let kind = command.kind();
         let (reply, outcome) = oneshot::channel();
-        let request = Request { command, filter, pins, reply };
+        let request = Request {
+            command,
+            filter,
+            pins,
+            reply,
+        };
         let outcome = match self.enqueue(request) {
             Ok(()) => outcome.await.unwrap_or(Err(EngineError::Stopping)),
             Err(error) => Err(error),
@@ -639,7 +690,10 @@ impl Shared {
             Err(EngineError::OutcomeUnknown(_)) => "failed",
             Err(_) => "refused",
         };
-        self.metrics.commands.with_label_values(&[kind, label]).inc();
+        self.metrics
+            .commands
+            .with_label_values(&[kind, label])
+            .inc();
         outcome
     }
 
@@ -656,13 +710,17 @@ impl Shared {
         let items = request.items();
         let waiting = lane.queued_items.fetch_add(items, Ordering::Relaxed);
         let refused = match waiting > 0 && waiting + items > self.max_queued_items {
-            true => Some(EngineError::Overloaded { what: "too many items wait to be written" }),
+            true => Some(EngineError::Overloaded {
+                what: "too many items wait to be written",
+            }),
             false => {
                 lane.queue_depth.inc();
                 lane.commands.try_send(request).err().map(|error| {
                     lane.queue_depth.dec();
                     match error {
-                        TrySendError::Full(_) => EngineError::Overloaded { what: "too many commands wait to be written" },
+                        TrySendError::Full(_) => EngineError::Overloaded {
+                            what: "too many commands wait to be written",
+                        },
                         TrySendError::Disconnected(_) => EngineError::Stopping,
                     }
                 })
@@ -690,7 +748,8 @@ impl Shared {
         loop {
             let filter = self.find(name).await?;
             let hashes = hashes(&filter.view.load().chain, items);
-            let mut asked = reader::ask(question, &filter, &hashes, &self.cache, &self.loader).await?;
+            let mut asked =
+                reader::ask(question, &filter, &hashes, &self.cache, &self.loader).await?;
             self.metrics
                 .page_reads
                 .with_label_values(&["cache"])
@@ -727,7 +786,11 @@ impl Shared {
         let disk_bytes = off_thread(move || store.approximate_page_bytes(id)).await??;
         let view = filter.view.load_full();
         let chain = &view.chain;
-        let resident: u64 = view.tables.iter().map(|table| u64::from(table.resident())).sum();
+        let resident: u64 = view
+            .tables
+            .iter()
+            .map(|table| u64::from(table.resident()))
+            .sum();
         let (items, slot_bytes) = (chain.items(), chain.slot_bytes());
         Ok(FilterInfo {
             name: filter.name.clone(),

@@ -33,7 +33,8 @@ pub(super) trait Question: Copy + Send + 'static {
     type Answer: Copy + Default + Send + 'static;
 
     /// Asks the chain; `None` if a page was not at hand.
-    fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<Self::Answer>;
+    fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords)
+    -> Option<Self::Answer>;
 
     /// Whether the answer is right whatever was published meanwhile.
     fn is_certain(self, answer: Self::Answer) -> bool;
@@ -117,7 +118,9 @@ pub(super) async fn ask<Q: Question>(
             let view = filter.view.load_full();
             let mut words = PublishedWords::new(cache, &view, &images);
             unanswered.retain(|&index| {
-                let Some(&hash) = items.get(index) else { return false };
+                let Some(&hash) = items.get(index) else {
+                    return false;
+                };
                 match words.settle(question, hash) {
                     Some(answer) => {
                         if let Some(slot) = result.answers.get_mut(index) {
@@ -137,7 +140,10 @@ pub(super) async fn ask<Q: Question>(
                 result.open.append(&mut unanswered);
                 break;
             }
-            let pages = all_pages(&view.chain, unanswered.iter().filter_map(|&index| items.get(index)));
+            let pages = all_pages(
+                &view.chain,
+                unanswered.iter().filter_map(|&index| items.get(index)),
+            );
             let loader = Arc::clone(loader);
             images = off_thread(move || loader.read(&view, &pages)).await??;
         }
@@ -224,7 +230,10 @@ impl PageWords for PublishedWords<'_> {
         let table = self.view.tables.get(at.sub as usize)?;
         let stripe = self.cache.stripe(table, at.page);
         let version = self.cache.version(stripe);
-        let page = PageAddress { sub: at.sub, page: at.page };
+        let page = PageAddress {
+            sub: at.sub,
+            page: at.page,
+        };
         let (value, version) = match self.cache.read(table, at.page, at.word) {
             Some(value) => {
                 if self.last_page != Some(page) {

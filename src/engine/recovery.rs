@@ -58,7 +58,8 @@ impl Recovery<'_> {
                 let write = write.map_err(|error| error.in_record(sequence))?;
                 pages.entry(write.page).or_default().push(write);
                 if pages.len() > PAGES_AT_ONCE {
-                    recovered.slots += self.apply(sequence, &mut known, std::mem::take(&mut pages))?;
+                    recovered.slots +=
+                        self.apply(sequence, &mut known, std::mem::take(&mut pages))?;
                 }
             }
             recovered.slots += self.apply(sequence, &mut known, pages)?;
@@ -84,7 +85,9 @@ impl Recovery<'_> {
             let of_filter = std::mem::replace(&mut pages, others);
             let filter = match known.entry(id) {
                 std::collections::hash_map::Entry::Occupied(found) => found.get().clone(),
-                std::collections::hash_map::Entry::Vacant(free) => free.insert(self.open(id)?).clone(),
+                std::collections::hash_map::Entry::Vacant(free) => {
+                    free.insert(self.open(id)?).clone()
+                }
             };
             if let Some(filter) = filter {
                 slots += self.apply_to_filter(sequence, &filter, of_filter)?;
@@ -106,11 +109,15 @@ impl Recovery<'_> {
         let view = filter.view.load_full();
         let mut writes: BTreeMap<PageAddress, Vec<SlotWrite>> = BTreeMap::new();
         for (id, slots) in pages {
-            let Some(position) = view.chain.position_of(id.ordinal) else { continue };
+            let Some(position) = view.chain.position_of(id.ordinal) else {
+                continue;
+            };
             let layout = view.chain.sub_filters().get(position).map(|sub| sub.layout);
             let fits = layout.is_some_and(|layout| {
                 id.page.0 < layout.pages()
-                    && slots.iter().all(|it| it.slot_bytes == 1 && it.slot < layout.page_bytes())
+                    && slots
+                        .iter()
+                        .all(|it| it.slot_bytes == 1 && it.slot < layout.page_bytes())
             });
             if !fits {
                 return Err(StoreError::Corrupt {
@@ -118,7 +125,13 @@ impl Recovery<'_> {
                     reason: format!("{id} has no such slot"),
                 });
             }
-            writes.insert(PageAddress { sub: position as u32, page: id.page.0 }, slots);
+            writes.insert(
+                PageAddress {
+                    sub: position as u32,
+                    page: id.page.0,
+                },
+                slots,
+            );
         }
         let addresses: Vec<PageAddress> = writes.keys().copied().collect();
         let Some(permit) = self.loader.permit_now(addresses.len()) else {
@@ -132,9 +145,15 @@ impl Recovery<'_> {
         let mut applied = 0;
         self.ledgers.publish(lane, sequence, 0, |publication| {
             for (address, slots) in &writes {
-                let Some(table) = view.tables.get(address.sub as usize) else { continue };
-                let Some(index) = self.cache.resident_frame(table, address.page) else { continue };
-                let Some(frame) = self.cache.frame(index) else { continue };
+                let Some(table) = view.tables.get(address.sub as usize) else {
+                    continue;
+                };
+                let Some(index) = self.cache.resident_frame(table, address.page) else {
+                    continue;
+                };
+                let Some(frame) = self.cache.frame(index) else {
+                    continue;
+                };
                 for write in slots {
                     let slot = write.slot as u16;
                     let (word, lane) = (slot / SLOTS_PER_WORD, slot % SLOTS_PER_WORD);

@@ -10,9 +10,14 @@ use std::time::Duration;
 
 async fn settled_add(engine: &cuckood::engine::Engine, filter: &str, item: u64) {
     for _ in 0..100 {
-        match engine.add(&name(filter), &batch([item]), &AddOptions::default()).await {
+        match engine
+            .add(&name(filter), &batch([item]), &AddOptions::default())
+            .await
+        {
             Ok(_) => return,
-            Err(EngineError::Overloaded { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(EngineError::Overloaded { .. }) => {
+                tokio::time::sleep(Duration::from_millis(20)).await
+            }
             Err(error) => panic!("{error}"),
         }
     }
@@ -25,21 +30,41 @@ async fn a_failed_commit_changes_nothing_and_the_next_one_settles_it() {
         let memory = MemoryStore::new();
         let store = GatedStore::new(Arc::new(memory.clone()));
         let engine = engine(Arc::new(store.clone()), &options(512));
-        create(&engine, "f", &FilterRequest { capacity: Some(64), ..Default::default() }).await;
+        create(
+            &engine,
+            "f",
+            &FilterRequest {
+                capacity: Some(64),
+                ..Default::default()
+            },
+        )
+        .await;
         create(&engine, "g", &FilterRequest::default()).await;
         add(&engine, "f", 0..50).await;
         add(&engine, "g", 0..50).await;
 
         store.fail_commits(failing);
         // Expansion, delete, creation and removal, none of which may show.
-        let error = engine.add(&name("f"), &batch(1000..1400), &AddOptions::default()).await;
-        assert!(matches!(error, Err(EngineError::OutcomeUnknown(_))), "{error:?}");
+        let error = engine
+            .add(&name("f"), &batch(1000..1400), &AddOptions::default())
+            .await;
+        assert!(
+            matches!(error, Err(EngineError::OutcomeUnknown(_))),
+            "{error:?}"
+        );
         assert_eq!(items(&engine, "f").await, 50);
-        let error = engine.add(&name("f"), &batch([1]), &AddOptions::default()).await;
-        assert!(matches!(error, Err(EngineError::Overloaded { .. })), "{error:?}");
+        let error = engine
+            .add(&name("f"), &batch([1]), &AddOptions::default())
+            .await;
+        assert!(
+            matches!(error, Err(EngineError::Overloaded { .. })),
+            "{error:?}"
+        );
         let removal = engine.delete_filter(&name("g")).await;
         assert!(removal.is_err());
-        let creation = engine.create_filter(&name("h"), &FilterRequest::default()).await;
+        let creation = engine
+            .create_filter(&name("h"), &FilterRequest::default())
+            .await;
         assert!(creation.is_err());
 
         // A crash now may show all of the failed commits or none, never a part.
@@ -60,7 +85,10 @@ async fn a_failed_commit_changes_nothing_and_the_next_one_settles_it() {
             assert!(all_exist(engine, "g", (0..50).chain([2000])).await);
             let phantom = exists(engine, "f", 1000..1400).await;
             let share = phantom.iter().filter(|&&found| found).count();
-            assert!(share < 80, "{failing:?}: {share} of 400 items of a failed commit are found");
+            assert!(
+                share < 80,
+                "{failing:?}: {share} of 400 items of a failed commit are found"
+            );
         }
         create(&engine, "h", &FilterRequest::default()).await;
         add(&engine, "h", [1]).await;
@@ -74,12 +102,25 @@ async fn a_lane_settles_its_doubt_even_if_nobody_asks_for_anything() {
     let engine = engine(Arc::new(store.clone()), &options(512));
     create(&engine, "f", &FilterRequest::default()).await;
     store.fail_commits(Failing::After);
-    let error = engine.add(&name("f"), &batch([1]), &AddOptions::default()).await;
+    let error = engine
+        .add(&name("f"), &batch([1]), &AddOptions::default())
+        .await;
     assert!(error.is_err());
     store.fail_commits(Failing::Nothing);
     tokio::time::sleep(Duration::from_millis(1200)).await;
-    assert_eq!(memory.log_sequences(), [], "the record of unknown outcome is gone");
-    assert_eq!(items(&support::engine(Arc::new(memory.fork()), &options(512)), "f").await, 0);
+    assert_eq!(
+        memory.log_sequences(),
+        [],
+        "the record of unknown outcome is gone"
+    );
+    assert_eq!(
+        items(
+            &support::engine(Arc::new(memory.fork()), &options(512)),
+            "f"
+        )
+        .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -92,13 +133,19 @@ async fn checkpoints_that_fail_refuse_writes_at_the_bound_and_keep_reads_going()
     store.fail_checkpoints(true);
     let mut accepted = 0;
     let refused = loop {
-        match engine.add(&name("f"), &batch([accepted]), &AddOptions::default()).await {
+        match engine
+            .add(&name("f"), &batch([accepted]), &AddOptions::default())
+            .await
+        {
             Ok(_) => accepted += 1,
             Err(error) => break error,
         }
         assert!(accepted < 100_000, "the bound was never reached");
     };
-    assert!(matches!(refused, EngineError::Overloaded { .. }), "{refused}");
+    assert!(
+        matches!(refused, EngineError::Overloaded { .. }),
+        "{refused}"
+    );
     assert!(all_exist(&engine, "f", 0..accepted).await);
     store.fail_checkpoints(false);
     tokio::time::sleep(Duration::from_millis(1200)).await;
@@ -116,7 +163,15 @@ async fn bounds_far_below_the_load_slow_commits_down_but_never_stop_them() {
     let engine = engine(Arc::new(memory.clone()), &options);
     let filters = ["a", "b", "c", "d"];
     for filter in filters {
-        create(&engine, filter, &FilterRequest { capacity: Some(600_000), ..Default::default() }).await;
+        create(
+            &engine,
+            filter,
+            &FilterRequest {
+                capacity: Some(600_000),
+                ..Default::default()
+            },
+        )
+        .await;
     }
     let clients = filters.map(|filter| {
         let engine = engine.clone();
@@ -127,7 +182,10 @@ async fn bounds_far_below_the_load_slow_commits_down_but_never_stop_them() {
         })
     });
     for client in clients {
-        tokio::time::timeout(Duration::from_secs(60), client).await.expect("no deadlock").unwrap();
+        tokio::time::timeout(Duration::from_secs(60), client)
+            .await
+            .expect("no deadlock")
+            .unwrap();
     }
     let crashed = support::engine(Arc::new(memory.fork()), &options);
     for filter in filters {
@@ -139,9 +197,22 @@ async fn bounds_far_below_the_load_slow_commits_down_but_never_stop_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_batch_over_more_pages_than_the_cache_holds_is_refused_by_name() {
     let engine = engine(Arc::new(MemoryStore::new()), &options(256));
-    create(&engine, "f", &FilterRequest { capacity: Some(4_000_000), ..Default::default() }).await;
-    let refused = engine.add(&name("f"), &batch(0..2_000), &AddOptions::default()).await;
-    assert!(matches!(refused, Err(EngineError::TooManyPages { bound: 21, .. })), "{refused:?}");
+    create(
+        &engine,
+        "f",
+        &FilterRequest {
+            capacity: Some(4_000_000),
+            ..Default::default()
+        },
+    )
+    .await;
+    let refused = engine
+        .add(&name("f"), &batch(0..2_000), &AddOptions::default())
+        .await;
+    assert!(
+        matches!(refused, Err(EngineError::TooManyPages { bound: 21, .. })),
+        "{refused:?}"
+    );
     assert_eq!(items(&engine, "f").await, 0);
     // Questions are answered in slices whatever the cache.
     assert!(!exists(&engine, "f", 0..2_000).await.contains(&true));
@@ -157,7 +228,11 @@ async fn open_filters_are_bounded_and_closed_ones_come_back() {
         let filter = format!("filter-{n}");
         create(&engine, &filter, &FilterRequest::default()).await;
         add(&engine, &filter, [n]).await;
-        assert!(engine.open_filters() <= 18, "{} filters are open", engine.open_filters());
+        assert!(
+            engine.open_filters() <= 18,
+            "{} filters are open",
+            engine.open_filters()
+        );
     }
     for n in 0..200u64 {
         assert!(all_exist(&engine, &format!("filter-{n}"), [n]).await);

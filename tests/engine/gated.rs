@@ -48,7 +48,10 @@ impl GatedStore {
             failing: Failing::Nothing,
             checkpoints_fail: false,
         };
-        GatedStore { inner, shared: Arc::new((Mutex::new(state), Condvar::new())) }
+        GatedStore {
+            inner,
+            shared: Arc::new((Mutex::new(state), Condvar::new())),
+        }
     }
 
     pub(crate) fn close(&self, point: Point) {
@@ -65,7 +68,9 @@ impl GatedStore {
         let (state, changed) = &*self.shared;
         let mut state = state.lock().unwrap();
         while state.waiting == 0 {
-            let (next, timeout) = changed.wait_timeout(state, Duration::from_secs(20)).unwrap();
+            let (next, timeout) = changed
+                .wait_timeout(state, Duration::from_secs(20))
+                .unwrap();
             state = next;
             assert!(!timeout.timed_out(), "nobody came to the gate");
         }
@@ -93,7 +98,10 @@ impl GatedStore {
     }
 
     fn failure(&self) -> StoreError {
-        StoreError::Io { doing: "being tested", reason: "the test says so".to_owned() }
+        StoreError::Io {
+            doing: "being tested",
+            reason: "the test says so".to_owned(),
+        }
     }
 }
 
@@ -129,7 +137,11 @@ impl PageStore for GatedStore {
         Ok(())
     }
 
-    fn checkpoint(&self, images: &[(PageId, Vec<u8>)], truncate_before: Sequence) -> Result<(), StoreError> {
+    fn checkpoint(
+        &self,
+        images: &[(PageId, Vec<u8>)],
+        truncate_before: Sequence,
+    ) -> Result<(), StoreError> {
         self.pass(Point::CheckpointStart);
         if self.shared.0.lock().unwrap().checkpoints_fail {
             return Err(self.failure());

@@ -4,8 +4,8 @@ use crate::gated::{GatedStore, Point};
 use crate::support::{self, add, all_exist, create, engine, exists, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::Engine;
-use cuckood::store::memory::MemoryStore;
 use cuckood::store::PageStore;
+use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,10 @@ fn gated() -> (MemoryStore, GatedStore) {
 }
 
 fn large() -> FilterRequest {
-    FilterRequest { capacity: Some(400_000), ..Default::default() }
+    FilterRequest {
+        capacity: Some(400_000),
+        ..Default::default()
+    }
 }
 
 /// Opens what a crash at this moment leaves behind.
@@ -41,7 +44,10 @@ async fn an_image_that_was_read_early_does_not_replace_a_newer_page() {
         async move { add(&engine, "f", [1]).await }
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(!writer.is_finished(), "the writer must wait for the flight of its page");
+    assert!(
+        !writer.is_finished(),
+        "the writer must wait for the flight of its page"
+    );
     store.open();
     reader.await.unwrap();
     writer.await.unwrap();
@@ -66,7 +72,10 @@ async fn a_page_that_changed_while_its_image_was_written_keeps_its_log() {
     assert!(all_exist(&crashed, "f", 0..10).await);
     store.open();
     checkpoint.await.unwrap();
-    assert!(memory.log_sequences().is_empty(), "a clean stop leaves no log");
+    assert!(
+        memory.log_sequences().is_empty(),
+        "a clean stop leaves no log"
+    );
     assert!(all_exist(&after_crash(&memory), "f", 0..10).await);
 }
 
@@ -100,7 +109,10 @@ async fn a_commit_published_during_a_checkpoint_survives_the_next_cut() {
         assert_eq!(items(&crashed, "f").await, all);
     }
     let last = memory.log_sequences();
-    assert!(last.first().is_some_and(|first| first.0 > 10), "the log was never cut: {last:?}");
+    assert!(
+        last.first().is_some_and(|first| first.0 > 10),
+        "the log was never cut: {last:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -137,7 +149,10 @@ async fn the_log_is_not_cut_past_a_record_that_is_durable_but_not_published() {
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
     let first = memory.log_sequences().first().copied();
-    assert!(first.is_none_or(|first| first > held), "published records are cut in time");
+    assert!(
+        first.is_none_or(|first| first > held),
+        "published records are cut in time"
+    );
     let crashed = after_crash(&memory);
     assert!(all_exist(&crashed, slow, [1, 2]).await);
     for filter in &busy {
@@ -149,18 +164,34 @@ async fn the_log_is_not_cut_past_a_record_that_is_durable_but_not_published() {
 async fn a_sub_filter_that_was_dropped_never_shines_through_the_next_one() {
     let memory = MemoryStore::new();
     let mut engine = engine(Arc::new(memory.clone()), &options(512));
-    create(&engine, "f", &FilterRequest { capacity: Some(100), ..Default::default() }).await;
+    create(
+        &engine,
+        "f",
+        &FilterRequest {
+            capacity: Some(100),
+            ..Default::default()
+        },
+    )
+    .await;
     for round in 0..6u64 {
         let (first, last) = (round * 1000, round * 1000 + 600);
         add(&engine, "f", first..last).await;
-        let grown = engine.filter_info(&name("f")).await.unwrap().sub_filters.len();
+        let grown = engine
+            .filter_info(&name("f"))
+            .await
+            .unwrap()
+            .sub_filters
+            .len();
         assert!(grown > 3);
         if round % 2 == 0 {
             // With images in the store, and without.
             tokio::task::block_in_place(|| engine.shutdown().unwrap());
             engine = support::engine(Arc::new(memory.clone()), &options(512));
         }
-        let deleted = engine.delete(&name("f"), &support::batch(first..last)).await.unwrap();
+        let deleted = engine
+            .delete(&name("f"), &support::batch(first..last))
+            .await
+            .unwrap();
         assert!(deleted.iter().all(|&found| found));
         let dropped = engine.drop_emptied_sub_filters(&name("f")).await.unwrap();
         assert_eq!(dropped, grown - 1);
@@ -175,13 +206,22 @@ async fn a_sub_filter_that_was_dropped_never_shines_through_the_next_one() {
             assert!(counts.iter().all(|&count| count >= 1));
             let found = exists(&crashed, "f", first..last).await;
             let share = found.iter().filter(|&&found| found).count() as f64 / 600.0;
-            assert!(share < 0.3, "round {round}: {share} of what was deleted is found");
+            assert!(
+                share < 0.3,
+                "round {round}: {share} of what was deleted is found"
+            );
         }
-        let rest = engine.delete(&name("f"), &support::batch(first + 600..first + 900)).await.unwrap();
+        let rest = engine
+            .delete(&name("f"), &support::batch(first + 600..first + 900))
+            .await
+            .unwrap();
         assert!(rest.iter().all(|&found| found));
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(memory.garbage().unwrap().is_empty(), "dropped pages are reclaimed");
+    assert!(
+        memory.garbage().unwrap().is_empty(),
+        "dropped pages are reclaimed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -208,20 +248,35 @@ async fn a_new_filter_of_an_old_name_is_empty_before_and_after_a_crash() {
 async fn replaying_twice_gives_the_same_bytes() {
     let memory = MemoryStore::new();
     let engine = engine(Arc::new(memory.clone()), &options(512));
-    create(&engine, "f", &FilterRequest { capacity: Some(2_000), ..Default::default() }).await;
+    create(
+        &engine,
+        "f",
+        &FilterRequest {
+            capacity: Some(2_000),
+            ..Default::default()
+        },
+    )
+    .await;
     for batch in 0..30u64 {
         add(&engine, "f", batch * 100..batch * 100 + 100).await;
-        engine.delete(&name("f"), &support::batch(batch * 100..batch * 100 + 30)).await.unwrap();
+        engine
+            .delete(&name("f"), &support::batch(batch * 100..batch * 100 + 30))
+            .await
+            .unwrap();
     }
     engine.halt();
     let once = memory.fork();
-    support::engine(Arc::new(once.clone()), &options(512)).shutdown().unwrap();
+    support::engine(Arc::new(once.clone()), &options(512))
+        .shutdown()
+        .unwrap();
     // The second store is replayed, halted before any checkpoint, replayed
     // with a cache so small that images are written half way, and again.
     let twice = memory.fork();
     support::engine(Arc::new(twice.clone()), &options(512)).halt();
     support::engine(Arc::new(twice.clone()), &options(256)).halt();
-    support::engine(Arc::new(twice.clone()), &options(512)).shutdown().unwrap();
+    support::engine(Arc::new(twice.clone()), &options(512))
+        .shutdown()
+        .unwrap();
     assert_eq!(pages(&once), pages(&twice));
     assert!(pages(&once).iter().any(Option::is_some));
 }
@@ -232,7 +287,11 @@ fn pages(store: &MemoryStore) -> Vec<Option<Vec<u8>>> {
     let id = store.filter_by_name("f").unwrap().unwrap().id;
     let ids: Vec<PageId> = (0..8)
         .flat_map(|ordinal| {
-            (0..4).map(move |page| PageId { filter: id, ordinal: Ordinal(ordinal), page: PageIndex(page) })
+            (0..4).map(move |page| PageId {
+                filter: id,
+                ordinal: Ordinal(ordinal),
+                page: PageIndex(page),
+            })
         })
         .collect();
     let mut images = Vec::new();

@@ -7,3 +7,4 @@ mod interleavings;
 mod model;
 mod readers;
 mod support;
+mod waiting;

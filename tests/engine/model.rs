@@ -37,7 +37,11 @@ struct Check {
 impl Check {
     async fn add(&mut self, items: Vec<u64>, mode: AddMode) {
         let options = AddOptions { mode, create: None };
-        let results = self.engine.add(&name("f"), &batch(items.clone()), &options).await.unwrap();
+        let results = self
+            .engine
+            .add(&name("f"), &batch(items.clone()), &options)
+            .await
+            .unwrap();
         for (item, result) in items.into_iter().zip(results) {
             match result {
                 AddResult::Added => *self.model.entry(item).or_default() += 1,
@@ -58,16 +62,27 @@ impl Check {
                 chosen.push(item);
             }
         }
-        let deleted = self.engine.delete(&name("f"), &batch(chosen)).await.unwrap();
+        let deleted = self
+            .engine
+            .delete(&name("f"), &batch(chosen))
+            .await
+            .unwrap();
         assert!(deleted.iter().all(|&found| found));
     }
 
     async fn verify(&self) {
         let items: Vec<u64> = self.model.keys().copied().collect();
-        let counts = self.engine.count(&name("f"), &batch(items.clone())).await.unwrap();
+        let counts = self
+            .engine
+            .count(&name("f"), &batch(items.clone()))
+            .await
+            .unwrap();
         let found = self.engine.exists(&name("f"), &batch(items)).await.unwrap();
         for (((item, &copies), count), found) in self.model.iter().zip(counts).zip(found) {
-            assert!(count >= copies, "item {item}: count {count}, truth {copies}");
+            assert!(
+                count >= copies,
+                "item {item}: count {count}, truth {copies}"
+            );
             assert!(found || copies == 0, "item {item} is a false negative");
         }
         let total: u64 = self.model.values().sum();
@@ -83,12 +98,16 @@ async fn agrees_with_a_multiset(medium: impl Medium, bucket_size: u64, seed: u64
         model: BTreeMap::new(),
         random: Random(seed),
     };
-    create(&check.engine, "f", &FilterRequest {
-        capacity: Some(1_500),
-        bucket_size: Some(bucket_size),
-        expansion: Some(2),
-        ..Default::default()
-    })
+    create(
+        &check.engine,
+        "f",
+        &FilterRequest {
+            capacity: Some(1_500),
+            bucket_size: Some(bucket_size),
+            expansion: Some(2),
+            ..Default::default()
+        },
+    )
     .await;
     for step in 0..60 {
         match check.random.below(10) {
@@ -143,12 +162,16 @@ async fn the_false_positive_rate_is_what_theory_says_at_the_target_load() {
         let engine = engine(Arc::new(MemoryStore::new()), &options(4096));
         let slots = 1u64 << 19;
         let capacity = (slots as f64 * load) as u64;
-        create(&engine, "f", &FilterRequest {
-            capacity: Some(capacity),
-            bucket_size: Some(bucket_size),
-            expansion: Some(0),
-            ..Default::default()
-        })
+        create(
+            &engine,
+            "f",
+            &FilterRequest {
+                capacity: Some(capacity),
+                bucket_size: Some(bucket_size),
+                expansion: Some(0),
+                ..Default::default()
+            },
+        )
         .await;
         for first in (0..capacity).step_by(1_000) {
             support::add(&engine, "f", first..(first + 1_000).min(capacity)).await;
@@ -159,11 +182,18 @@ async fn the_false_positive_rate_is_what_theory_says_at_the_target_load() {
         let mut found = 0;
         for first in (0..probes).step_by(4_000) {
             let absent = (first..first + 4_000).map(|n| n + (1 << 40));
-            found += support::exists(&engine, "f", absent).await.into_iter().filter(|&it| it).count();
+            found += support::exists(&engine, "f", absent)
+                .await
+                .into_iter()
+                .filter(|&it| it)
+                .count();
         }
         let measured = found as f64 / probes as f64;
         let expected = info.expected_false_positive_rate;
         println!("bucket size {bucket_size}: measured {measured:.5}, expected {expected:.5}");
-        assert!((measured / expected - 1.0).abs() < 0.10, "{measured} against {expected}");
+        assert!(
+            (measured / expected - 1.0).abs() < 0.10,
+            "{measured} against {expected}"
+        );
     }
 }

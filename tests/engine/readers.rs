@@ -13,7 +13,10 @@ async fn no_false_negative(frames: u64, capacity: u64, largest_batch: u64, check
     let mut options = options(frames);
     options.lanes = 1;
     let engine = engine(Arc::new(MemoryStore::new()), &options);
-    let request = FilterRequest { capacity: Some(capacity), ..Default::default() };
+    let request = FilterRequest {
+        capacity: Some(capacity),
+        ..Default::default()
+    };
     create(&engine, "f", &request).await;
     let acknowledged = Arc::new(AtomicU64::new(0));
     let stop = Arc::new(AtomicBool::new(false));
@@ -31,11 +34,17 @@ async fn no_false_negative(frames: u64, capacity: u64, largest_batch: u64, check
                         continue;
                     }
                     let asked: Vec<u64> = (0..100).map(|_| random.below(known)).collect();
-                    let found = engine.exists(&name("f"), &batch(asked.clone())).await.unwrap();
+                    let found = engine
+                        .exists(&name("f"), &batch(asked.clone()))
+                        .await
+                        .unwrap();
                     for (item, found) in asked.into_iter().zip(found) {
                         assert!(found, "item {item} of {known} is a false negative");
                     }
-                    let counted = engine.count(&name("f"), &batch([random.below(known)])).await.unwrap();
+                    let counted = engine
+                        .count(&name("f"), &batch([random.below(known)]))
+                        .await
+                        .unwrap();
                     assert!(counted.iter().all(|&count| count >= 1));
                     checked.fetch_add(101, Ordering::Relaxed);
                 }

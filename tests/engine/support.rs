@@ -11,7 +11,10 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Options for a small engine: `frames` pages of cache.
 pub(crate) fn options(frames: u64) -> EngineOptions {
     EngineOptions {
-        defaults: Defaults { max_expansions: 1000, ..Defaults::default() },
+        defaults: Defaults {
+            max_expansions: 1000,
+            ..Defaults::default()
+        },
         lanes: 2,
         cache_bytes: frames * PAGE_BYTES,
         max_dirty_bytes: frames / 4 * PAGE_BYTES,
@@ -49,15 +52,29 @@ pub(crate) async fn add(engine: &Engine, filter: &str, items: impl IntoIterator<
         .add(&name(filter), &batch(items), &AddOptions::default())
         .await
         .unwrap();
-    assert!(results.iter().all(|&result| result == AddResult::Added), "{results:?}");
+    assert!(
+        results.iter().all(|&result| result == AddResult::Added),
+        "{results:?}"
+    );
 }
 
-pub(crate) async fn exists(engine: &Engine, filter: &str, items: impl IntoIterator<Item = u64>) -> Vec<bool> {
+pub(crate) async fn exists(
+    engine: &Engine,
+    filter: &str,
+    items: impl IntoIterator<Item = u64>,
+) -> Vec<bool> {
     engine.exists(&name(filter), &batch(items)).await.unwrap()
 }
 
-pub(crate) async fn all_exist(engine: &Engine, filter: &str, items: impl IntoIterator<Item = u64>) -> bool {
-    exists(engine, filter, items).await.into_iter().all(|found| found)
+pub(crate) async fn all_exist(
+    engine: &Engine,
+    filter: &str,
+    items: impl IntoIterator<Item = u64>,
+) -> bool {
+    exists(engine, filter, items)
+        .await
+        .into_iter()
+        .all(|found| found)
 }
 
 pub(crate) async fn items(engine: &Engine, filter: &str) -> u64 {
