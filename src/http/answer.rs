@@ -91,7 +91,7 @@ pub(crate) fn results(
             // Both are plain words of our own: nothing to escape.
             let _ = write!(body, r#","full_reason":"{name}","full_detail":"{advice}""#);
         }
-        body.push(b'}');
+        body.extend_from_slice(b"}\n");
     }
     ([(CONTENT_TYPE, format.media_type())], Body::from(body)).into_response()
 }
@@ -126,11 +126,13 @@ pub(crate) fn reason_words(reason: FullReason) -> (&'static str, &'static str) {
     }
 }
 
-/// A JSON answer.
+/// A JSON answer. Like all of them it ends with a newline, for those who read
+/// it on a terminal.
 pub(crate) fn json(value: &impl Serialize) -> Result<Response, HttpError> {
-    let body = serde_json::to_vec(value).map_err(|error| HttpError::Unanswerable {
+    let mut body = serde_json::to_vec(value).map_err(|error| HttpError::Unanswerable {
         cause: error.to_string(),
     })?;
+    body.push(b'\n');
     Ok((
         [(CONTENT_TYPE, Format::Json.media_type())],
         Body::from(body),
@@ -159,7 +161,7 @@ mod tests {
         let words = [Word::Name("added"), Word::Flag(true), Word::Number(7)];
         assert_eq!(
             text(Format::Json, &words, &[0, 2, 5], None).await,
-            r#"{"results":[null,"added",null,true,7,null]}"#
+            "{\"results\":[null,\"added\",null,true,7,null]}\n"
         );
         assert_eq!(
             text(Format::Lines, &words, &[0, 2, 5], None).await,
@@ -167,7 +169,7 @@ mod tests {
         );
         assert_eq!(
             text(Format::Json, &[], &[], None).await,
-            r#"{"results":[]}"#
+            "{\"results\":[]}\n"
         );
         assert_eq!(text(Format::Lines, &[], &[], None).await, "");
     }

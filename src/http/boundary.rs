@@ -101,7 +101,8 @@ fn failure(response: &Response) -> Option<Arc<HttpError>> {
 /// which `Allow` and the like stay.
 fn render(error: &HttpError, request_id: &str, headers: &HeaderMap) -> Response {
     let code = error.code();
-    let body = serde_json::to_vec(&error.problem(request_id)).unwrap_or_default();
+    let mut body = serde_json::to_vec(&error.problem(request_id)).unwrap_or_default();
+    body.push(b'\n');
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = code.status();
     *response.headers_mut() = headers.clone();
