@@ -270,6 +270,13 @@ struct Clock {
     generation: u32,
 }
 
+/// Whether a page that was read lately may be evicted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    Respected,
+    Ignored,
+}
+
 struct Owner {
     table: Arc<PageTable>,
     page: u32,
@@ -508,18 +515,22 @@ impl PageCache {
             clock.owners.push(None);
             return Some(FrameIndex(used as u32));
         }
-        // Twice round: once to clear the marks of use, once to find.
-        for _ in 0..2 * used {
-            let at = clock.hand;
-            clock.hand = (clock.hand + 1) % used;
-            if self.try_evict(clock, at) {
-                return Some(FrameIndex(at as u32));
+        // Once round to clear the marks of use, once to find; and once more for
+        // readers that mark pages as fast as the hand clears them.
+        let rounds = [Marks::Respected, Marks::Respected, Marks::Ignored];
+        for marks in rounds {
+            for _ in 0..used {
+                let at = clock.hand;
+                clock.hand = (clock.hand + 1) % used;
+                if self.try_evict(clock, at, marks) {
+                    return Some(FrameIndex(at as u32));
+                }
             }
         }
         None
     }
 
-    fn try_evict(&self, clock: &mut Clock, at: usize) -> bool {
+    fn try_evict(&self, clock: &mut Clock, at: usize, marks: Marks) -> bool {
         let (Some(frame), Some(slot)) = (self.frame_at(at), clock.owners.get_mut(at)) else {
             return false;
         };
@@ -531,7 +542,7 @@ impl PageCache {
         };
         if frame.pins.load(Ordering::Acquire) > 0
             || frame.dirt() != Dirt::Clean
-            || frame.referenced.swap(false, Ordering::Relaxed)
+            || (frame.referenced.swap(false, Ordering::Relaxed) && marks == Marks::Respected)
         {
             return false;
         }
