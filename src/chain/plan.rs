@@ -100,6 +100,19 @@ impl Overlay {
         }
     }
 
+    /// Distinct pages with changes in sub-filters from `sub` on.
+    pub fn pages_from(&self, sub: u32) -> usize {
+        let mut pages: Vec<u64> = self
+            .words
+            .keys()
+            .filter(|&&key| unpack(key).sub >= sub)
+            .map(|&key| key >> 12)
+            .collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages.len()
+    }
+
     /// The changes by ascending sub-filter, page and word: an order that no
     /// hash map decides.
     pub fn sorted(&self) -> Vec<ChangedWord> {

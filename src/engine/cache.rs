@@ -9,9 +9,11 @@
 //! Memory Models?", MSPC 2012). Whether several pages were read at one moment
 //! is what the [versions](PageCache::version) tell.
 //!
-//! A frame stays while its page is dirty, pinned by a command that waits, or
-//! stamped with the drain that a lane is planning. Everything else is evicted
-//! by the clock algorithm (Corbató, 1968) when room is needed.
+//! A frame stays while its page is dirty, or pinned by a command that waits or
+//! by the drain that a lane is planning. Everything else is evicted by the
+//! clock algorithm (Corbató, 1968) when room is needed. Pins are taken and
+//! frames are given away under one lock, so a page that is resident is never
+//! hidden even for a moment: whoever finds no entry may trust that.
 
 use crate::chain::params::PAGE_BYTES;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
@@ -44,9 +46,10 @@ pub(super) struct FrameIndex(u32);
 /// Room for one page, and what is known of the page in it.
 pub(super) struct Frame {
     words: [AtomicU64; FRAME_WORDS],
-    /// The drain that last planned over the page; see [`PageCache::begin_drain`].
+    /// The drain that pinned the page last; see [`DrainPins`]. Written under
+    /// the clock's lock only.
     stamp: AtomicU64,
-    /// Commands that wait with this page.
+    /// Commands and drains that need the page.
     pins: AtomicU32,
     /// Read since the clock's hand came by.
     referenced: AtomicBool,
@@ -255,8 +258,7 @@ pub(super) enum Hold {
 pub(super) struct PageCache {
     chunks: Box<[OnceLock<Box<[Frame]>>]>,
     versions: Box<[AtomicU64]>,
-    /// Per lane, the stamp of the drain it is planning.
-    drains: Box<[AtomicU64]>,
+    next_stamp: AtomicU64,
     clock: Mutex<Clock>,
     bytes: IntGauge,
     evictions: IntCounter,
@@ -283,9 +285,8 @@ struct Owner {
 }
 
 impl PageCache {
-    /// A cache of `bytes` bytes for the filters of `lanes` lanes. Frames are
-    /// allocated as they are needed.
-    pub(super) fn new(bytes: u64, lanes: usize, gauge: IntGauge, evictions: IntCounter) -> Self {
+    /// A cache of `bytes` bytes. Frames are allocated as they are needed.
+    pub(super) fn new(bytes: u64, gauge: IntGauge, evictions: IntCounter) -> Self {
         let frames = usize::try_from(bytes / u64::from(PAGE_BYTES)).unwrap_or(usize::MAX);
         let frames = frames.clamp(CHUNK_FRAMES, u32::MAX as usize - CHUNK_FRAMES);
         PageCache {
@@ -293,9 +294,8 @@ impl PageCache {
                 .map(|_| OnceLock::new())
                 .collect(),
             versions: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
-            drains: (0..lanes)
-                .map(|lane| AtomicU64::new(first_stamp(lane)))
-                .collect(),
+            // 0 is nobody's.
+            next_stamp: AtomicU64::new(1),
             clock: Mutex::new(Clock {
                 capacity: frames as u32,
                 owners: Vec::new(),
@@ -401,45 +401,17 @@ impl PageCache {
         }
     }
 
-    /// The frame of a page, kept for the drain that the lane is planning.
-    /// `None` if the page is not resident. `first` is called when this drain
-    /// had not touched the page before.
-    #[inline]
-    pub(super) fn stamp(
-        &self,
-        lane: usize,
-        table: &PageTable,
-        page: u32,
-        first: impl FnOnce(),
-    ) -> Option<FrameIndex> {
-        let entry = table.entry(page)?;
-        let named = entry.load(Ordering::Acquire);
-        let index = frame_of(named)?;
-        let frame = self.frame(index)?;
-        let drain = self.drains.get(lane)?.load(Ordering::Relaxed);
-        if frame.stamp.load(Ordering::Relaxed) == drain {
-            return Some(index);
-        }
-        // Either this load sees that the page is being evicted, or whoever
-        // evicts sees the stamp (see `try_evict`).
-        frame.stamp.store(drain, Ordering::SeqCst);
-        if entry.load(Ordering::SeqCst) != named {
-            return None;
-        }
-        first();
-        Some(index)
-    }
-
-    /// Lets go of all pages that the lane's last drain stamped. Called by the
-    /// lane when a drain was published or dropped.
-    pub(super) fn end_drain(&self, lane: usize) {
-        if let Some(drain) = self.drains.get(lane) {
-            drain.fetch_add(1, Ordering::SeqCst);
+    /// Starts a drain that has pinned nothing yet.
+    pub(super) fn begin_drain(self: &Arc<Self>) -> DrainPins {
+        DrainPins {
+            stamp: self.next_stamp.fetch_add(1, Ordering::Relaxed),
+            cache: Arc::clone(self),
+            frames: Vec::new(),
         }
     }
 
     /// Gives a page a frame, unless it has one already. `None`: every frame
-    /// is dirty, pinned or stamped just now.
+    /// is dirty or pinned just now.
     ///
     /// Only the owner of the page's flight (see `loader`) calls this, or the
     /// lane for a page that nobody can know yet; so an image can't be late.
@@ -540,41 +512,66 @@ impl PageCache {
         let Some(entry) = owner.table.entry(owner.page) else {
             return false;
         };
+        // Pins before dirt: a drain marks what it changed before it lets go.
         if frame.pins.load(Ordering::Acquire) > 0
             || frame.dirt() != Dirt::Clean
             || (frame.referenced.swap(false, Ordering::Relaxed) && marks == Marks::Respected)
         {
             return false;
         }
-        let named = entry.swap(0, Ordering::SeqCst);
-        // The stamp is looked at before the dirt: a drain that has ended has
-        // marked what it changed.
-        if self.is_stamped(frame) || frame.dirt() != Dirt::Clean {
-            entry.store(named, Ordering::SeqCst);
-            return false;
-        }
+        entry.store(0, Ordering::Release);
         owner.table.resident.fetch_sub(1, Ordering::Relaxed);
         *slot = None;
         self.bytes.sub(i64::from(PAGE_BYTES));
         self.evictions.inc();
         true
     }
+}
 
-    fn is_stamped(&self, frame: &Frame) -> bool {
-        let stamp = frame.stamp.load(Ordering::SeqCst);
-        self.drains
-            .get(lane_of(stamp))
-            .is_some_and(|drain| drain.load(Ordering::SeqCst) == stamp)
+/// The pages that a lane's drain plans over. They stay resident, each in its
+/// frame, until this is dropped.
+pub(super) struct DrainPins {
+    cache: Arc<PageCache>,
+    /// Number of the drain. A frame that carries it is pinned by it, so the
+    /// page that names the frame is the page that was pinned.
+    stamp: u64,
+    frames: Vec<FrameIndex>,
+}
+
+impl DrainPins {
+    /// Pages pinned.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The frame of a page if the drain has pinned it before.
+    #[inline]
+    pub(super) fn pinned(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
+        let frame = self.cache.frame(index)?;
+        (frame.stamp.load(Ordering::Relaxed) == self.stamp).then_some(index)
+    }
+
+    /// Pins a page. `None` if it is not resident.
+    pub(super) fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        let _clock = self.cache.clock.lock();
+        let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
+        let frame = self.cache.frame(index)?;
+        frame.stamp.store(self.stamp, Ordering::Relaxed);
+        frame.referenced.store(true, Ordering::Relaxed);
+        self.cache.hold(index, Hold::Pinned);
+        self.frames.push(index);
+        Some(index)
     }
 }
 
-/// Stamps of a lane count up from here; 0 is nobody's.
-fn first_stamp(lane: usize) -> u64 {
-    (lane as u64 + 1) << 48
-}
-
-fn lane_of(stamp: u64) -> usize {
-    ((stamp >> 48) as usize).wrapping_sub(1)
+impl Drop for DrainPins {
+    fn drop(&mut self) {
+        for &index in &self.frames {
+            self.cache.unpin(index);
+        }
+    }
 }
 
 #[inline]
@@ -586,13 +583,12 @@ fn frame_of(named: u64) -> Option<FrameIndex> {
 mod tests {
     use super::*;
 
-    fn cache() -> PageCache {
-        PageCache::new(
+    fn cache() -> Arc<PageCache> {
+        Arc::new(PageCache::new(
             CHUNK_FRAMES as u64 * u64::from(PAGE_BYTES),
-            2,
             IntGauge::new("bytes", "bytes").unwrap(),
             IntCounter::new("evictions", "evictions").unwrap(),
-        )
+        ))
     }
 
     fn table(pages: u32) -> Arc<PageTable> {
@@ -625,13 +621,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pinned_dirty_or_stamped_stays() {
+    fn what_is_pinned_dirty_or_planned_over_stays() {
         let (cache, table) = (cache(), table(4_000));
         let pinned = cache.install(&table, 0, &[], Hold::Pinned).unwrap();
         let dirty = install(&cache, &table, 1).unwrap();
         cache.frame(dirty).unwrap().set_dirt(Dirt::Dirty);
         install(&cache, &table, 2).unwrap();
-        let stamped = cache.stamp(1, &table, 2, || {}).unwrap();
+        let mut drain = cache.begin_drain();
+        let planned = drain.pin(&table, 2).unwrap();
+        assert_eq!(drain.pinned(&table, 2), Some(planned));
+        assert_eq!(drain.pinned(&table, 1), None);
         for page in 3..4_000 {
             install(&cache, &table, page).unwrap();
         }
@@ -640,7 +639,7 @@ mod tests {
         }
         cache.unpin(pinned);
         cache.frame(dirty).unwrap().set_dirt(Dirt::Clean);
-        cache.end_drain(1);
+        drop(drain);
         let again = self::table(1_000);
         for page in 0..1_000 {
             install(&cache, &again, page).unwrap();
@@ -648,7 +647,7 @@ mod tests {
         for page in 0..3 {
             assert!(!cache.is_resident(&table, page), "page {page}");
         }
-        assert!(stamped != pinned);
+        assert_ne!(planned, pinned);
     }
 
     #[test]
@@ -677,7 +676,7 @@ mod tests {
 
     #[test]
     fn readers_never_see_the_words_of_another_page_while_frames_are_reused() {
-        let cache = Arc::new(cache());
+        let cache = cache();
         let table = table(CHUNK_FRAMES as u32 * 3);
         let stop = Arc::new(AtomicBool::new(false));
         let readers: Vec<_> = (0..2u32)

@@ -13,6 +13,7 @@
 //! some commit, and everything published later is known to be missing in it.
 
 use super::cache::{Dirt, FrameIndex, PageCache, PageTable};
+use super::lane::AbortOnPanic;
 use crate::chain::params::PAGE_BYTES;
 use crate::metrics::Metrics;
 use crate::page::{PageId, Sequence};
@@ -21,7 +22,17 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// What a record costs beside its slots: key, envelope, and its place in the
+/// books.
+const RECORD_OVERHEAD: u64 = 64;
+
+/// Slices written before garbage is looked at.
+const SLICES_PER_ROUND: usize = 64;
+
+/// How long a commit waits for room before its callers are told to come back.
+const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What bounds memory and recovery.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +53,9 @@ pub(super) struct Ledgers {
     metrics: Arc<Metrics>,
     bounds: Bounds,
     next_sequence: AtomicU64,
+    /// Bytes of each record that the log holds.
     log: Mutex<BTreeMap<Sequence, u64>>,
+    /// Their sum; changed under the lock of `log` only.
     log_bytes: AtomicU64,
     dirty_pages: AtomicU64,
     /// One slice at a time.
@@ -223,11 +236,17 @@ impl Ledgers {
     }
 
     /// Counts a record that the log holds.
-    pub(super) fn note_logged(&self, sequence: Sequence, bytes: u64) {
-        if let Some(replaced) = self.log.lock().insert(sequence, bytes) {
-            self.log_bytes.fetch_sub(replaced, Ordering::Relaxed);
-        }
-        let total = self.log_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    pub(super) fn note_logged(&self, sequence: Sequence, redo_bytes: u64) {
+        let mut log = self.log.lock();
+        let replaced = log.insert(sequence, redo_bytes + RECORD_OVERHEAD);
+        let added = redo_bytes + RECORD_OVERHEAD;
+        let total = self.log_bytes.load(Ordering::Relaxed) + added - replaced.unwrap_or(0);
+        self.set_log_bytes(total);
+    }
+
+    /// To be called under the lock of `log`.
+    fn set_log_bytes(&self, total: u64) {
+        self.log_bytes.store(total, Ordering::Relaxed);
         self.metrics.log_bytes.set(total as i64);
     }
 
@@ -245,10 +264,14 @@ impl Ledgers {
             return Ok(());
         }
         self.metrics.checkpoint_waits.inc();
+        let started = Instant::now();
         let mut signals = self.signals.lock();
         while self.is_at_bound() {
             if let Some(failure) = &signals.failure {
                 return Err(failure.clone());
+            }
+            if started.elapsed() > ROOM_PATIENCE {
+                return Err("checkpoints make no room".to_owned());
             }
             self.work.notify_one();
             self.room.wait_for(&mut signals, Duration::from_millis(100));
@@ -262,14 +285,14 @@ impl Ledgers {
     /// Checkpoints fail.
     pub(super) fn wait_for_frames(&self, patience: Duration) -> Result<(), StoreError> {
         let mut signals = self.signals.lock();
+        signals.flush = true;
+        self.work.notify_one();
         if let Some(reason) = signals.failure.clone() {
             return Err(StoreError::Io {
                 doing: "writing a checkpoint",
                 reason,
             });
         }
-        signals.flush = true;
-        self.work.notify_one();
         self.room.wait_for(&mut signals, patience);
         Ok(())
     }
@@ -294,6 +317,7 @@ impl Ledgers {
     /// The checkpointer's life: works when log or dirty pages are over half
     /// their bounds, or somebody asked, until [`stop`](Self::stop).
     pub(super) fn run(&self) {
+        let _guard = AbortOnPanic;
         loop {
             let mut signals = self.signals.lock();
             let idle = !signals.flush && signals.garbage.is_empty() && !self.is_over_half();
@@ -312,7 +336,10 @@ impl Ledgers {
                 Ok(Progress::None) => Duration::from_millis(10),
                 Err(error) => {
                     tracing::error!(%error, "checkpoint failed; it is tried again");
-                    self.signals.lock().garbage.append(&mut garbage);
+                    let mut signals = self.signals.lock();
+                    signals.garbage.append(&mut garbage);
+                    signals.flush |= flush;
+                    drop(signals);
                     Duration::from_millis(500)
                 }
             };
@@ -331,13 +358,13 @@ impl Ledgers {
 
     fn work_off(&self, flush: bool, garbage: &mut Vec<Garbage>) -> Result<Progress, StoreError> {
         let mut progress = Progress::None;
-        let mut slices_asked_for = if flush { 16 } else { 0 };
-        while slices_asked_for > 0 || self.is_over_half() {
-            if !self.checkpoint_slice(CutLog::Yes)? {
+        let asked_for = if flush { 16 } else { 0 };
+        for slice in 0..SLICES_PER_ROUND {
+            let wanted = slice < asked_for || self.is_over_half();
+            if !wanted || !self.checkpoint_slice(CutLog::Yes)? {
                 break;
             }
             progress = Progress::Some;
-            slices_asked_for = usize::max(slices_asked_for, 1) - 1;
         }
         // No slice is being written: slices and this share a thread, and pages
         // of what was dropped are not copied any more.
@@ -494,7 +521,8 @@ impl Ledgers {
 
     fn count_clean(&self, table: &PageTable) {
         table.dirty().fetch_sub(1, Ordering::AcqRel);
-        self.dirty_pages.fetch_sub(1, Ordering::Relaxed);
+        let before = self.dirty_pages.fetch_sub(1, Ordering::Relaxed);
+        self.metrics.dirty_pages.set(before as i64 - 1);
     }
 
     /// The oldest record that anything still needs; the next one if nothing
@@ -514,8 +542,7 @@ impl Ledgers {
         let mut log = self.log.lock();
         let kept = log.split_off(&before);
         let cut: u64 = std::mem::replace(&mut *log, kept).values().sum();
-        let total = self.log_bytes.fetch_sub(cut, Ordering::Relaxed) - cut;
-        self.metrics.log_bytes.set(total as i64);
+        self.set_log_bytes(self.log_bytes.load(Ordering::Relaxed).saturating_sub(cut));
         drop(log);
         self.room.notify_all();
     }

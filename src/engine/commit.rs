@@ -6,8 +6,8 @@
 //! frames of pages that are new) is taken before it. Only then are words
 //! stored, dirty pages noted and views replaced.
 
-use super::answer::EngineError;
-use super::cache::{FrameIndex, PageCache};
+use super::answer::{EngineError, FilterName};
+use super::cache::{FrameIndex, PageCache, PageTable};
 use super::checkpoint::Ledgers;
 use super::filters::{FilterView, OpenFilter};
 use super::loader::Loader;
@@ -19,7 +19,6 @@ use crate::metrics::Metrics;
 use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
 use crate::store::redo::RedoBuilder;
 use crate::store::{Commit, FilterChange, PageStore, StoreError};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -48,7 +47,7 @@ impl Committer {
     ) -> Result<(), CommitFailure> {
         // Frames for pages that nobody can know yet are taken before the
         // commit: after it nothing may fail.
-        let new_frames = NewFrames::take(self, changes)?;
+        let frames = Frames::take(self, changes)?;
         let started = Instant::now();
         let commit = Commit {
             sequence: self.ledgers.begin_commit(self.lane),
@@ -70,22 +69,14 @@ impl Committer {
                 let stripes = || {
                     changes.iter().flat_map(|it| {
                         it.pages.iter().filter_map(|page| {
-                            let table = it.view.tables.get(page.address.sub as usize)?;
-                            Some(self.cache.stripe(table, page.address.page))
+                            Some(self.cache.stripe(it.table(page)?, page.address.page))
                         })
                     })
                 };
                 self.cache.begin_publish(stripes());
-                for it in changes {
-                    for page in &it.pages {
-                        let Some(table) = it.view.tables.get(page.address.sub as usize) else {
-                            continue;
-                        };
-                        let frame = new_frames.get(it.filter.id, page.address).or_else(|| {
-                            self.cache.stamp(self.lane, table, page.address.page, || {})
-                        });
-                        let Some((index, frame)) =
-                            frame.and_then(|index| Some((index, self.cache.frame(index)?)))
+                for (it, frames) in changes.iter().zip(&frames.by_page) {
+                    for (page, &index) in it.pages.iter().zip(frames) {
+                        let (Some(table), Some(frame)) = (it.table(page), self.cache.frame(index))
                         else {
                             continue;
                         };
@@ -116,7 +107,7 @@ impl Committer {
         });
         let removed = doubt.created.iter().map(|(id, name)| FilterChange::Remove {
             id: *id,
-            name: name.clone(),
+            name: name.as_str().to_owned(),
         });
         let commit = Commit {
             sequence: doubt.sequence,
@@ -154,7 +145,7 @@ pub(super) struct InDoubt {
     /// Filters it touched that are there.
     touched: Vec<Arc<OpenFilter>>,
     /// A filter that it would have created.
-    created: Option<(FilterId, String)>,
+    pub(super) created: Option<(FilterId, FilterName)>,
 }
 
 /// One filter as it was planned to be.
@@ -207,6 +198,10 @@ pub(super) struct ChangedPage {
 }
 
 impl Changes {
+    fn table(&self, page: &ChangedPage) -> Option<&Arc<PageTable>> {
+        self.view.tables.get(page.address.sub as usize)
+    }
+
     /// What was planned, by page.
     pub(super) fn of(state: PlannedFilter) -> Changes {
         let words = state.overlay.sorted();
@@ -258,48 +253,47 @@ fn redo_record(changes: &[Changes]) -> Vec<u8> {
     record.finish()
 }
 
-/// Frames of pages in sub-filters that are not published yet.
-struct NewFrames<'a> {
+/// The frame of every page that a commit changes. Pages that were there are
+/// pinned by the drain; pages of sub-filters that are not published yet get
+/// their frames here, and are pinned until this is dropped.
+struct Frames<'a> {
     cache: &'a PageCache,
-    frames: BTreeMap<(FilterId, PageAddress), FrameIndex>,
+    /// Aligned with the changes and their pages.
+    by_page: Vec<Vec<FrameIndex>>,
+    new: Vec<FrameIndex>,
 }
 
-impl<'a> NewFrames<'a> {
+impl<'a> Frames<'a> {
     fn take(committer: &'a Committer, changes: &[Changes]) -> Result<Self, CommitFailure> {
-        let mut new = NewFrames {
+        let mut frames = Frames {
             cache: &committer.cache,
-            frames: BTreeMap::new(),
+            by_page: Vec::with_capacity(changes.len()),
+            new: Vec::new(),
         };
         for it in changes {
-            for page in it
-                .pages
-                .iter()
-                .filter(|page| page.address.sub >= it.fresh_from)
-            {
-                let Some(table) = it.view.tables.get(page.address.sub as usize) else {
-                    continue;
+            let mut by_page = Vec::with_capacity(it.pages.len());
+            for page in &it.pages {
+                let table = it.table(page).ok_or_else(CommitFailure::lost_page)?;
+                let number = page.address.page;
+                let frame = if page.address.sub >= it.fresh_from {
+                    let frame = committer.loader.install_pinned(table, number, &[])?;
+                    frames.new.push(frame);
+                    frame
+                } else {
+                    let pinned = committer.cache.resident_frame(table, number);
+                    pinned.ok_or_else(CommitFailure::lost_page)?
                 };
-                let frame = committer
-                    .loader
-                    .install_pinned(table, page.address.page, &[])
-                    .map_err(|error| CommitFailure {
-                        sequence: None,
-                        error: error.into(),
-                    })?;
-                new.frames.insert((it.filter.id, page.address), frame);
+                by_page.push(frame);
             }
+            frames.by_page.push(by_page);
         }
-        Ok(new)
-    }
-
-    fn get(&self, filter: FilterId, page: PageAddress) -> Option<FrameIndex> {
-        self.frames.get(&(filter, page)).copied()
+        Ok(frames)
     }
 }
 
-impl Drop for NewFrames<'_> {
+impl Drop for Frames<'_> {
     fn drop(&mut self) {
-        for &frame in self.frames.values() {
+        for &frame in &self.new {
             self.cache.unpin(frame);
         }
     }
@@ -313,11 +307,20 @@ pub(super) struct CommitFailure {
 }
 
 impl CommitFailure {
+    /// A page that was planned over is not there: nothing was written.
+    fn lost_page() -> Self {
+        StoreError::Io {
+            doing: "committing",
+            reason: "a page that was planned over is not in memory".to_owned(),
+        }
+        .into()
+    }
+
     /// The doubt that is left, if the store was asked at all.
     pub(super) fn in_doubt(
         self,
         touched: Vec<Arc<OpenFilter>>,
-        created: Option<(FilterId, String)>,
+        created: Option<(FilterId, FilterName)>,
     ) -> Option<InDoubt> {
         Some(InDoubt {
             sequence: self.sequence?,

@@ -16,7 +16,7 @@ use prometheus::IntGauge;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 const SHARDS: usize = 16;
 
@@ -112,8 +112,8 @@ pub(super) struct Filters {
 
 struct Shard {
     open: RwLock<HashMap<FilterName, Arc<OpenFilter>, FixedState>>,
-    /// Counts creations and removals, so that whoever reads a description
-    /// from the store knows whether it is still true.
+    /// Counts creations, removals and closings, so that whoever reads a
+    /// description from the store knows whether it is still true.
     epoch: AtomicU64,
 }
 
@@ -193,6 +193,19 @@ impl Filters {
         }
     }
 
+    /// Forgets a filter whose creation was taken back, should somebody have
+    /// opened it meanwhile. Called by its lane.
+    pub(super) fn forget(&self, id: FilterId, name: &FilterName) {
+        let opened = self.get(name).filter(|open| open.id == id);
+        match opened {
+            Some(open) => self.remove(&open),
+            // Somebody may be about to open it.
+            None => {
+                self.shard(name).epoch.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+
     /// Whether this is the open filter of its name, and not one that was
     /// closed or replaced.
     pub(super) fn is_current(&self, filter: &Arc<OpenFilter>) -> bool {
@@ -224,11 +237,20 @@ impl Filters {
                     }
                     // Whoever works with the filter holds another reference,
                     // and can't get one while the shard is locked.
-                    let closable = Arc::strong_count(filter) == 1 && filter.view.load().is_clean();
+                    let unused = Arc::strong_count(filter) == 1;
+                    // What the last one who let go of it did comes before.
+                    fence(Ordering::Acquire);
+                    let closable = unused && filter.view.load().is_clean();
                     to_close -= usize::from(closable);
                     !closable
                 });
-                self.count_less(before - open.len());
+                let closed = before - open.len();
+                if closed > 0 {
+                    // Whoever read a description before may hold an old one:
+                    // the filter may have changed since, while it was open.
+                    shard.epoch.fetch_add(1, Ordering::AcqRel);
+                }
+                self.count_less(closed);
             }
         }
         self.has_room()

@@ -11,7 +11,7 @@
 //! before anything else: no record, and every filter it touched as it is.
 
 use super::answer::EngineError;
-use super::cache::PageTable;
+use super::cache::{DrainPins, PageCache, PageTable};
 use super::command::{Command, Create, ItemsCommand, Outcome, Verb};
 use super::commit::{Changes, Committer, InDoubt, PlannedFilter};
 use super::filters::{FilterView, Filters, OpenFilter};
@@ -83,12 +83,33 @@ pub(super) struct Lane {
 }
 
 /// The commands of one commit.
-#[derive(Default)]
 struct Drain {
+    /// The pages it plans over.
+    pins: DrainPins,
+    /// Pages it changes that nobody can know yet.
+    new_pages: usize,
     filters: BTreeMap<FilterId, PlannedFilter>,
     answers: Vec<(Request, Outcome)>,
     items: usize,
     facts: Facts,
+}
+
+impl Drain {
+    fn new(pins: DrainPins) -> Self {
+        Drain {
+            pins,
+            new_pages: 0,
+            filters: BTreeMap::new(),
+            answers: Vec::new(),
+            items: 0,
+            facts: Facts::default(),
+        }
+    }
+
+    /// Pages that it keeps in memory.
+    fn pages(&self) -> usize {
+        self.pins.len() + self.new_pages
+    }
 }
 
 impl Lane {
@@ -97,19 +118,20 @@ impl Lane {
         let mut search = KickSearch::new();
         let mut in_doubt: Option<InDoubt> = None;
         let mut held_back: Option<Request> = None;
+        let _guard = AbortOnPanic;
         loop {
             let request = match held_back.take() {
                 Some(request) => request,
                 None => match self.commands.recv_timeout(SETTLE_EVERY) {
                     Ok(request) => self.taken(request),
                     Err(RecvTimeoutError::Timeout) => {
-                        in_doubt = in_doubt.and_then(|doubt| self.committer.settle(doubt));
+                        in_doubt = in_doubt.and_then(|doubt| self.settle(doubt));
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                 },
             };
-            in_doubt = in_doubt.and_then(|doubt| self.committer.settle(doubt));
+            in_doubt = in_doubt.and_then(|doubt| self.settle(doubt));
             if in_doubt.is_some() {
                 request.answer(Err(EngineError::Overloaded {
                     what: "an earlier commit failed and the store does not accept writes yet",
@@ -130,13 +152,12 @@ impl Lane {
                 Command::Items(_) => {
                     let (drain, next) = self.drain(request, &mut search);
                     held_back = next;
-                    in_doubt = self.finish(drain);
+                    in_doubt = self.finish(drain).err().flatten();
                 }
             }
-            self.committer.cache.end_drain(self.committer.lane);
         }
         if let Some(doubt) = in_doubt
-            && self.committer.settle(doubt).is_some()
+            && self.settle(doubt).is_some()
         {
             tracing::error!("stopped with a commit of unknown outcome");
         }
@@ -157,16 +178,24 @@ impl Lane {
             .filter(|filter| filter.id == id && self.filters.is_current(filter))
     }
 
+    /// Settles a commit of unknown outcome, if the store lets it.
+    fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
+        let created = doubt.created.clone();
+        let doubt = self.committer.settle(doubt);
+        if doubt.is_none()
+            && let Some((id, name)) = created
+        {
+            self.filters.forget(id, &name);
+        }
+        doubt
+    }
+
     /// Plans the first command and those that wait behind it, as far as the
     /// bounds of a drain allow. Returns the request that did not fit.
     fn drain(&self, first: Request, search: &mut KickSearch) -> (Drain, Option<Request>) {
-        let mut drain = Drain::default();
-        let mut pages = PageBudget {
-            touched: 0,
-            limit: self.max_pages,
-        };
-        self.plan(first, &mut drain, &mut pages, search);
-        while drain.items < DRAIN_ITEMS && pages.touched < self.max_pages / 2 {
+        let mut drain = Drain::new(self.committer.cache.begin_drain());
+        self.plan(first, &mut drain, search);
+        while drain.items < DRAIN_ITEMS && drain.pages() < self.max_pages / 2 {
             let Ok(next) = self.commands.try_recv() else {
                 break;
             };
@@ -175,37 +204,39 @@ impl Lane {
             if !matches!(next.command, Command::Items(_)) {
                 return (drain, Some(next));
             }
-            pages.limit = pages.touched + self.max_pages;
-            self.plan(next, &mut drain, &mut pages, search);
+            self.plan(next, &mut drain, search);
         }
+        let read = drain.pins.len() as u64;
+        let source = self
+            .committer
+            .metrics
+            .page_reads
+            .with_label_values(&["cache"]);
+        source.inc_by(read);
         (drain, None)
     }
 
     /// Plans one command on top of the drain, or answers it at once if that
     /// can't be done now.
-    fn plan(
-        &self,
-        request: Request,
-        drain: &mut Drain,
-        pages: &mut PageBudget,
-        search: &mut KickSearch,
-    ) {
+    fn plan(&self, request: Request, drain: &mut Drain, search: &mut KickSearch) {
         let Command::Items(command) = &request.command else {
             return;
         };
         let Some(filter) = self.current(&request, command.filter) else {
             return request.answer(Ok(Outcome::Stale));
         };
+        let before = drain.pages();
         let state = drain
             .filters
             .entry(filter.id)
             .or_insert_with(|| PlannedFilter::of(&filter));
-        let before = pages.touched;
         let mut words = LaneWords {
-            lane: self,
+            cache: &self.committer.cache,
             view: &state.view,
-            pages,
+            pins: &mut drain.pins,
+            allowed: (before - drain.new_pages) + self.max_pages,
             missing: BTreeSet::new(),
+            over: false,
         };
         let basis = Basis {
             chain: state.chain.clone(),
@@ -215,16 +246,22 @@ impl Lane {
         let mut planner = Planner::new(basis, &mut words, search);
         let outcome = apply(command, &mut planner);
         let plan = planner.finish();
-        if pages_over(&words) {
-            let needed = words.pages.touched - before + words.missing.len();
-            let bound = self.max_pages;
-            return request.answer(Err(EngineError::TooManyPages { needed, bound }));
-        }
+        let (missing, over) = (words.missing, words.over);
         let (Some(plan), Some(outcome)) = (plan, outcome) else {
-            self.committer.metrics.commands_put_back.inc();
-            let missing = words.missing.into_iter().collect();
-            return request.answer(Ok(Outcome::NeedsPages(missing)));
+            return request.answer(if over {
+                Err(self.too_many_pages(self.max_pages + 1))
+            } else {
+                self.committer.metrics.commands_put_back.inc();
+                Ok(Outcome::NeedsPages(missing.into_iter().collect()))
+            });
         };
+        // Pages of sub-filters that this drain appends need frames, too.
+        let new_pages = plan.overlay.pages_from(state.fresh_from);
+        let touched = drain.pins.len() + drain.new_pages + new_pages - before;
+        if touched > self.max_pages {
+            return request.answer(Err(self.too_many_pages(touched)));
+        }
+        drain.new_pages += new_pages;
         state.chain = plan.chain;
         state.overlay.merge(plan.overlay);
         drain.items += command.items.len();
@@ -233,12 +270,22 @@ impl Lane {
         drain.answers.push((request, outcome));
     }
 
+    fn too_many_pages(&self, needed: usize) -> EngineError {
+        EngineError::TooManyPages {
+            needed,
+            bound: self.max_pages,
+        }
+    }
+
     /// Commits what was planned, publishes it and answers.
-    fn finish(&self, mut drain: Drain) -> Option<InDoubt> {
+    ///
+    /// # Errors
+    /// The commit failed, and its outcome may be in doubt.
+    fn finish(&self, mut drain: Drain) -> Result<(), Option<InDoubt>> {
         drain.filters.retain(|_, state| state.is_changed());
         if drain.filters.is_empty() {
             answer_all(drain.answers);
-            return None;
+            return Ok(());
         }
         let changes: Vec<Changes> = drain.filters.into_values().map(Changes::of).collect();
         let committed = self.committer.commit(&changes, |changes| {
@@ -255,13 +302,13 @@ impl Lane {
             Ok(()) => {
                 self.committer.record(&drain.facts, drain.items, &changes);
                 answer_all(drain.answers);
-                None
+                Ok(())
             }
             Err(failure) => {
                 for (request, _) in drain.answers {
                     request.answer(Err(failure.error.clone()));
                 }
-                failure.in_doubt(changes.into_iter().map(|it| it.filter).collect(), None)
+                Err(failure.in_doubt(changes.into_iter().map(|it| it.filter).collect(), None))
             }
         }
     }
@@ -340,7 +387,7 @@ impl Lane {
             }
             Err(failure) => {
                 request.answer(Err(failure.error.clone()));
-                failure.in_doubt(Vec::new(), Some((create.id, name)))
+                failure.in_doubt(Vec::new(), Some((create.id, create.name)))
             }
         }
     }
@@ -387,23 +434,22 @@ impl Lane {
             .skip(state.chain.sub_filters().len())
             .cloned()
             .collect();
-        let drain = Drain {
-            filters: BTreeMap::from([(filter.id, state)]),
-            answers: vec![(request, Outcome::Dropped(dropped.len()))],
-            ..Drain::default()
-        };
-        let in_doubt = self.finish(drain);
-        if in_doubt.is_none() && !dropped.is_empty() {
-            for table in gone {
-                table.mark_dropped();
-            }
-            self.committer.ledgers.reclaim_soon(
-                dropped
-                    .into_iter()
-                    .map(|ordinal| Garbage::SubFilter(filter.id, ordinal)),
-            );
+        let mut drain = Drain::new(self.committer.cache.begin_drain());
+        drain.filters.insert(filter.id, state);
+        drain
+            .answers
+            .push((request, Outcome::Dropped(dropped.len())));
+        if let Err(doubt) = self.finish(drain) {
+            return doubt;
         }
-        in_doubt
+        for table in gone {
+            table.mark_dropped();
+        }
+        let garbage = dropped
+            .into_iter()
+            .map(|ordinal| Garbage::SubFilter(filter.id, ordinal));
+        self.committer.ledgers.reclaim_soon(garbage);
+        None
     }
 }
 
@@ -439,34 +485,31 @@ fn all<T>(items: &[ItemHash], mut work: impl FnMut(ItemHash) -> Option<T>) -> Op
     results
 }
 
-/// How many pages the drain has touched, and may.
-struct PageBudget {
-    touched: usize,
-    limit: usize,
-}
-
-fn pages_over(words: &LaneWords<'_>) -> bool {
-    words.pages.touched + words.missing.len() > words.pages.limit
-}
-
 /// Words as the lane sees them: it alone changes them, so they need no check.
 struct LaneWords<'a> {
-    lane: &'a Lane,
+    cache: &'a PageCache,
     view: &'a FilterView,
-    pages: &'a mut PageBudget,
+    pins: &'a mut DrainPins,
+    /// Pages that the drain may have pinned after this command.
+    allowed: usize,
     missing: BTreeSet<PageAddress>,
+    /// Whether the command touches more than that.
+    over: bool,
 }
 
 impl PageWords for LaneWords<'_> {
     #[inline]
     fn word(&mut self, at: WordAddress) -> Option<u64> {
         let table = self.view.tables.get(at.sub as usize)?;
-        let (cache, pages) = (&self.lane.committer.cache, &mut *self.pages);
-        let stamped = cache.stamp(self.lane.committer.lane, table, at.page, || {
-            pages.touched += 1
-        });
-        match stamped.and_then(|index| cache.frame(index)) {
-            Some(frame) => Some(frame.load(at.word)),
+        if let Some(index) = self.pins.pinned(table, at.page) {
+            return Some(self.cache.frame(index)?.load(at.word));
+        }
+        if self.over || self.pins.len() + self.missing.len() >= self.allowed {
+            self.over = true;
+            return None;
+        }
+        match self.pins.pin(table, at.page) {
+            Some(index) => Some(self.cache.frame(index)?.load(at.word)),
             None => {
                 self.missing.insert(PageAddress {
                     sub: at.sub,
@@ -474,6 +517,18 @@ impl PageWords for LaneWords<'_> {
                 });
                 None
             }
+        }
+    }
+}
+
+/// A lane that stops in the middle would leave its filters without a writer
+/// and the log uncut, quietly. Better to start again: recovery is made for it.
+pub(super) struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
         }
     }
 }

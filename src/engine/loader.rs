@@ -175,7 +175,10 @@ impl Loader {
             frames: Vec::with_capacity(pages.len()),
             _permit: permit,
         };
+        // A view that has lost sub-filters since the pages were named has no
+        // table for some; the lane will find that out.
         let mut wanted = pages.to_vec();
+        wanted.retain(|&page| table_of(view, page).is_some());
         while !wanted.is_empty() {
             wanted.retain(|page| {
                 let pinned =
@@ -190,7 +193,8 @@ impl Loader {
                 landed.push(owned.address);
                 Ok(())
             })?;
-            wanted.retain(|page| !landed.contains(page));
+            // Both ascend.
+            wanted.retain(|page| landed.binary_search(page).is_err());
         }
         Ok(pins)
     }
@@ -206,8 +210,8 @@ impl Loader {
             if let Some(frame) = self.cache.install(table, page, bytes, Hold::Pinned) {
                 return Ok(frame);
             }
-            // Dirty, pinned and stamped pages are bounded, so a checkpoint or
-            // the end of a drain frees frames.
+            // Dirty and pinned pages are bounded, so a checkpoint or the end
+            // of a drain frees frames.
             self.ledgers.wait_for_frames(Duration::from_millis(20))?;
         }
     }

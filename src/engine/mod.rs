@@ -54,15 +54,20 @@ use std::sync::Arc;
 /// Filter numbers that are reserved in the store at once.
 const ID_BLOCK: u64 = 1024;
 
-/// Most lanes; their number is part of a frame's stamp.
+/// Most lanes.
 pub const MAX_LANES: usize = 256;
+
+/// Pages that a failing search for room may look at in buckets of two slots,
+/// and some more for the item's own.
+const PAGES_PER_SEARCH: usize = 1200;
 
 /// How the engine is sized. Every bound is a number of bytes, items or filters.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// What new filters get, and may have.
     pub defaults: Defaults,
-    /// Writer threads, 1 to 256; a filter always has the same one.
+    /// Writer threads, 1 to 256; a filter always has the same one. A small
+    /// cache gets fewer: each needs about 28 MiB of it.
     pub lanes: usize,
     /// Bytes of resident pages, at least 1 MiB.
     pub cache_bytes: u64,
@@ -99,14 +104,18 @@ impl Engine {
         options: &EngineOptions,
         metrics: Arc<Metrics>,
     ) -> Result<Engine, StoreError> {
-        let lane_count = options.lanes.clamp(1, MAX_LANES);
         let cache = Arc::new(PageCache::new(
             options.cache_bytes,
-            lane_count,
             metrics.cache_bytes.clone(),
             metrics.cache_evictions.clone(),
         ));
         let frames = cache.capacity() as usize;
+        // Fewer lanes rather than lanes that can't plan one search for room.
+        let lane_count = options
+            .lanes
+            .clamp(1, MAX_LANES)
+            .min(frames / (6 * PAGES_PER_SEARCH))
+            .max(1);
         let page_bytes = u64::from(crate::chain::params::PAGE_BYTES);
         let bounds = Bounds {
             max_dirty_pages: (options.max_dirty_bytes / page_bytes).clamp(1, frames as u64 / 4),
@@ -140,6 +149,7 @@ impl Engine {
             ledgers: &ledgers,
             loader: &loader,
             lanes: lane_count,
+            pages_at_once: usize::min(frames / 4, 128),
         }
         .run()?;
         if recovered.records > 0 {
@@ -156,7 +166,7 @@ impl Engine {
             defaults: options.defaults.clone(),
             max_queued_items: options.max_queued_items,
             // A drain may take half of this and one command more.
-            max_pages: (frames / (6 * lane_count)).max(16),
+            max_pages: frames / (6 * lane_count),
             store,
             cache,
             ledgers,
@@ -196,8 +206,11 @@ impl Engine {
                 .shared
                 .create(name, &params, Arc::from([]), AddMode::Always)
                 .await?;
-            if let Outcome::Created(_) = outcome {
-                return Ok(Created::New(self.filter_info(name).await?));
+            // Somebody may have deleted it since; then it is made again.
+            if let Outcome::Created(_) = outcome
+                && let Some(filter) = self.shared.open(name).await?
+            {
+                return Ok(Created::New(self.shared.info(&filter).await?));
             }
         }
     }
@@ -299,8 +312,10 @@ impl Engine {
                         .await?
                 }
                 (None, Some(params)) => {
-                    let empty = Chain::new(params.clone(), 0);
-                    let hashes = empty.map_or_else(|| Arc::from([]), |chain| hashes(&chain, items));
+                    let hashes = match Chain::new(params.clone(), 0) {
+                        Some(empty) => hashes(&empty, items).await,
+                        None => Arc::from([]),
+                    };
                     self.shared
                         .create(name, params, hashes, options.mode)
                         .await?

@@ -18,9 +18,6 @@ use crate::store::{PageStore, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Pages that are brought in for a record at once.
-const PAGES_AT_ONCE: usize = 128;
-
 /// What a replay found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Recovered {
@@ -38,6 +35,8 @@ pub(super) struct Recovery<'a> {
     pub(super) ledgers: &'a Ledgers,
     pub(super) loader: &'a Loader,
     pub(super) lanes: usize,
+    /// Pages that are brought in at once.
+    pub(super) pages_at_once: usize,
 }
 
 impl Recovery<'_> {
@@ -57,7 +56,7 @@ impl Recovery<'_> {
             for write in RedoReader::new(record) {
                 let write = write.map_err(|error| error.in_record(sequence))?;
                 pages.entry(write.page).or_default().push(write);
-                if pages.len() > PAGES_AT_ONCE {
+                if pages.len() >= self.pages_at_once {
                     recovered.slots +=
                         self.apply(sequence, &mut known, std::mem::take(&mut pages))?;
                 }

@@ -22,6 +22,7 @@ use crate::page::FilterId;
 use crate::store::{PageStore, StoreError};
 use crossbeam_channel::{Sender, TrySendError};
 use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -46,6 +47,16 @@ pub(super) struct Shared {
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
     pub(super) checkpointer: Mutex<Option<JoinHandle<()>>>,
     pub(super) ids: Mutex<std::ops::Range<u64>>,
+}
+
+/// Items worked on before the thread is given back to other requests.
+const ITEMS_PER_TURN: usize = 8192;
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The lanes end with their queues, the checkpointer has none.
+        self.ledgers.stop();
+    }
 }
 
 /// How commands get into a lane.
@@ -211,11 +222,11 @@ impl Shared {
         items: &ItemBatch,
     ) -> Result<Outcome, EngineError> {
         let view = filter.view.load_full();
-        let items = hashes(&view.chain, items);
-        let mut needed: Vec<PageAddress> = Vec::new();
+        let items = hashes(&view.chain, items).await;
+        let mut needed: BTreeSet<PageAddress> = BTreeSet::new();
         let mut pins = None;
-        if !self.all_resident(&view, &items) {
-            needed = reader::all_pages(&view.chain, items.iter());
+        if !self.all_resident(&view, &items).await {
+            self.note_pages(&view.chain, &items, &mut needed)?;
             pins = Some(self.pin(&filter, &needed).await?);
         }
         loop {
@@ -232,27 +243,52 @@ impl Shared {
             };
             // What was needed before stays needed: the plan starts over.
             needed.extend(missing);
-            needed.extend(reader::all_pages(&filter.view.load().chain, items.iter()));
-            needed.sort_unstable();
-            needed.dedup();
+            self.note_pages(&filter.view.load().chain, &items, &mut needed)?;
             pins = Some(self.pin(&filter, &needed).await?);
         }
     }
 
-    fn all_resident(&self, view: &FilterView, items: &[ItemHash]) -> bool {
-        items.iter().all(|&hash| {
-            candidate_pages(&view.chain, hash).all(|page| {
-                view.tables
-                    .get(page.sub as usize)
-                    .is_some_and(|table| self.cache.is_resident(table, page.page))
-            })
-        })
+    async fn all_resident(&self, view: &FilterView, items: &[ItemHash]) -> bool {
+        let is_resident = |page: PageAddress| {
+            let table = view.tables.get(page.sub as usize);
+            table.is_some_and(|table| self.cache.is_resident(table, page.page))
+        };
+        for turn in items.chunks(ITEMS_PER_TURN) {
+            let resident = |&hash: &ItemHash| candidate_pages(&view.chain, hash).all(is_resident);
+            if !turn.iter().all(resident) {
+                return false;
+            }
+            tokio::task::yield_now().await;
+        }
+        true
+    }
+
+    /// Adds the pages that the items may lie on, but not many more than a
+    /// command may touch.
+    fn note_pages(
+        &self,
+        chain: &Chain,
+        items: &[ItemHash],
+        pages: &mut BTreeSet<PageAddress>,
+    ) -> Result<(), EngineError> {
+        for &hash in items {
+            for page in candidate_pages(chain, hash) {
+                pages.insert(page);
+                if pages.len() > self.max_pages {
+                    return Err(EngineError::TooManyPages {
+                        needed: pages.len(),
+                        bound: self.max_pages,
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn pin(
         &self,
         filter: &Arc<OpenFilter>,
-        pages: &[PageAddress],
+        pages: &BTreeSet<PageAddress>,
     ) -> Result<Pins, EngineError> {
         if pages.len() > self.max_pages {
             return Err(EngineError::TooManyPages {
@@ -265,11 +301,8 @@ impl Shared {
             .permit(pages.len())
             .await
             .ok_or(EngineError::Stopping)?;
-        let (loader, view, pages) = (
-            Arc::clone(&self.loader),
-            filter.view.load_full(),
-            pages.to_vec(),
-        );
+        let (loader, view) = (Arc::clone(&self.loader), filter.view.load_full());
+        let pages: Vec<PageAddress> = pages.iter().copied().collect();
         Ok(off_thread(move || loader.pin(&view, &pages, permit)).await??)
     }
 
@@ -354,7 +387,8 @@ impl Shared {
     ) -> Result<Vec<Q::Answer>, EngineError> {
         loop {
             let filter = self.find(name).await?;
-            let hashes = hashes(&filter.view.load().chain, items);
+            let view = filter.view.load_full();
+            let hashes = hashes(&view.chain, items).await;
             let mut asked =
                 reader::ask(question, &filter, &hashes, &self.cache, &self.loader).await?;
             self.metrics
@@ -450,8 +484,16 @@ impl Shared {
     }
 }
 
-pub(super) fn hashes(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> {
-    items.iter().map(|item| chain.hash(item)).collect()
+/// Hashes the items of a request, giving the thread back between turns.
+pub(super) async fn hashes(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> {
+    let mut hashes = Vec::with_capacity(items.len());
+    for (position, item) in items.iter().enumerate() {
+        if position > 0 && position % ITEMS_PER_TURN == 0 {
+            tokio::task::yield_now().await;
+        }
+        hashes.push(chain.hash(item));
+    }
+    hashes.into()
 }
 
 pub(super) fn created_at(chain: &Chain) -> SystemTime {

@@ -15,6 +15,8 @@ pub(crate) enum Point {
     CheckpointStart,
     /// Pages were read, nobody has seen them yet.
     ReadDone,
+    /// A filter's description was read, nobody has seen it yet.
+    FilterRead,
 }
 
 /// What goes wrong with commits.
@@ -29,7 +31,8 @@ pub(crate) enum Failing {
 
 struct State {
     closed: Option<Point>,
-    waiting: usize,
+    /// Somebody stands at the gate; whoever comes later passes.
+    held: bool,
     failing: Failing,
     checkpoints_fail: bool,
 }
@@ -44,7 +47,7 @@ impl GatedStore {
     pub(crate) fn new(inner: Arc<dyn PageStore>) -> Self {
         let state = State {
             closed: None,
-            waiting: 0,
+            held: false,
             failing: Failing::Nothing,
             checkpoints_fail: false,
         };
@@ -54,20 +57,26 @@ impl GatedStore {
         }
     }
 
-    pub(crate) fn close(&self, point: Point) {
-        self.shared.0.lock().unwrap().closed = Some(point);
+    /// Holds up the first who comes to the point; the others pass.
+    pub(crate) fn hold_first(&self, point: Point) {
+        let mut state = self.shared.0.lock().unwrap();
+        state.closed = Some(point);
+        state.held = false;
     }
 
+    /// Lets go whoever is held up.
     pub(crate) fn open(&self) {
-        self.shared.0.lock().unwrap().closed = None;
+        let mut state = self.shared.0.lock().unwrap();
+        state.closed = None;
+        state.held = false;
         self.shared.1.notify_all();
     }
 
-    /// Blocks until somebody stands at the gate.
+    /// Blocks until somebody is held up.
     pub(crate) fn await_arrival(&self) {
         let (state, changed) = &*self.shared;
         let mut state = state.lock().unwrap();
-        while state.waiting == 0 {
+        while !state.held {
             let (next, timeout) = changed
                 .wait_timeout(state, Duration::from_secs(20))
                 .unwrap();
@@ -87,14 +96,14 @@ impl GatedStore {
     fn pass(&self, point: Point) {
         let (state, changed) = &*self.shared;
         let mut state = state.lock().unwrap();
-        state.waiting += usize::from(state.closed == Some(point));
+        if state.closed != Some(point) || state.held {
+            return;
+        }
+        state.held = true;
         changed.notify_all();
-        let mut waited = false;
-        while state.closed == Some(point) {
-            waited = true;
+        while state.held {
             state = changed.wait(state).unwrap();
         }
-        state.waiting -= usize::from(waited);
     }
 
     fn failure(&self) -> StoreError {
@@ -157,7 +166,9 @@ impl PageStore for GatedStore {
     }
 
     fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
-        self.inner.filter_by_name(name)
+        let found = self.inner.filter_by_name(name);
+        self.pass(Point::FilterRead);
+        found
     }
 
     fn filter_by_id(&self, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {

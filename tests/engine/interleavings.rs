@@ -32,7 +32,7 @@ async fn an_image_that_was_read_early_does_not_replace_a_newer_page() {
     let (_, store) = gated();
     let engine = engine(Arc::new(store.clone()), &options(512));
     create(&engine, "f", &large()).await;
-    store.close(Point::ReadDone);
+    store.hold_first(Point::ReadDone);
     let reader = tokio::spawn({
         let engine = engine.clone();
         async move { exists(&engine, "f", [1]).await }
@@ -55,18 +55,16 @@ async fn an_image_that_was_read_early_does_not_replace_a_newer_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_page_that_changed_while_its_image_was_written_keeps_its_log() {
+async fn a_crash_during_the_checkpoint_of_a_clean_stop_loses_nothing() {
     let (memory, store) = gated();
     let engine = engine(Arc::new(store.clone()), &options(512));
     create(&engine, "f", &FilterRequest::default()).await;
     add(&engine, "f", 0..10).await;
     let checkpoint = {
-        store.close(Point::CheckpointStart);
+        store.hold_first(Point::CheckpointStart);
         let engine = engine.clone();
         tokio::task::spawn_blocking(move || engine.shutdown().unwrap())
     };
-    // A clean stop takes no commands, so the change comes from a second
-    // engine's point of view: the log as it is now.
     tokio::task::block_in_place(|| store.await_arrival());
     let crashed = after_crash(&memory);
     assert!(all_exist(&crashed, "f", 0..10).await);
@@ -89,7 +87,7 @@ async fn a_commit_published_during_a_checkpoint_survives_the_next_cut() {
     // One page, so every commit changes the page whose image is being written.
     create(&engine, "f", &FilterRequest::default()).await;
     for round in 0..30u64 {
-        store.close(Point::CheckpointStart);
+        store.hold_first(Point::CheckpointStart);
         let before = round * 40..round * 40 + 39;
         add(&engine, "f", before).await;
         // Whether or not a checkpoint stands at the gate, this one is
@@ -118,45 +116,114 @@ async fn a_commit_published_during_a_checkpoint_survives_the_next_cut() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_log_is_not_cut_past_a_record_that_is_durable_but_not_published() {
     let (memory, store) = gated();
-    let mut options = options(512);
-    options.max_log_bytes = 4_000;
+    // Large enough for two lanes, so that others go on beside the held one.
+    let mut options = options(16_384);
+    options.max_log_bytes = 200 * 80;
     let engine = engine(Arc::new(store.clone()), &options);
-    // Two filters of different lanes.
-    let (slow, busy) = ("a", (0..50).map(|n| format!("b{n}")).collect::<Vec<_>>());
-    create(&engine, slow, &FilterRequest::default()).await;
+    let busy: Vec<String> = (0..40).map(|n| format!("busy-{n}")).collect();
+    create(&engine, "slow", &FilterRequest::default()).await;
     for filter in &busy {
         create(&engine, filter, &FilterRequest::default()).await;
     }
-    add(&engine, slow, [1]).await;
-    store.close(Point::CommitDone);
+    add(&engine, "slow", [1]).await;
+    let earlier = memory.log_sequences().last().copied().unwrap();
+    store.hold_first(Point::CommitDone);
     let unpublished = tokio::spawn({
         let engine = engine.clone();
-        async move { add(&engine, slow, [2]).await }
+        async move { add(&engine, "slow", [2]).await }
     });
     tokio::task::block_in_place(|| store.await_arrival());
     let held = memory.log_sequences().last().copied().unwrap();
-    // Other lanes' commits arrive at the gate as well; what matters is that a
-    // crash now keeps the record.
-    let crashed = after_crash(&memory);
-    assert!(all_exist(&crashed, slow, [1, 2]).await);
-    assert_eq!(items(&crashed, slow).await, 2);
-    store.open();
-    unpublished.await.unwrap();
-    for round in 0..40 {
+    // Filters of the other lane commit until the log is over half its bound
+    // and is cut; those of the held lane wait.
+    let mut committed = 0;
+    let mut waiting = Vec::new();
+    for round in 0..8 {
         for filter in &busy {
-            add(&engine, filter, [round]).await;
+            let one = tokio::spawn({
+                let (engine, filter) = (engine.clone(), filter.clone());
+                async move { add(&engine, &filter, [round]).await }
+            });
+            match tokio::time::timeout(Duration::from_millis(30), async { one.await }).await {
+                Ok(done) => {
+                    done.unwrap();
+                    committed += 1;
+                }
+                Err(_) => waiting.push(filter),
+            }
+            if committed > 130 {
+                break;
+            }
+        }
+        if committed > 130 {
+            break;
         }
     }
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let first = memory.log_sequences().first().copied();
     assert!(
-        first.is_none_or(|first| first > held),
-        "published records are cut in time"
+        committed > 100,
+        "only {committed} commits beside the held one"
+    );
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let log = memory.log_sequences();
+    assert!(
+        !log.contains(&earlier),
+        "the log was not cut at all: {log:?}"
+    );
+    assert_eq!(
+        log.first(),
+        Some(&held),
+        "the cut must stop before the held record"
     );
     let crashed = after_crash(&memory);
-    assert!(all_exist(&crashed, slow, [1, 2]).await);
+    assert!(all_exist(&crashed, "slow", [1, 2]).await);
+    assert_eq!(items(&crashed, "slow").await, 2);
+
+    store.open();
+    unpublished.await.unwrap();
     for filter in &busy {
-        assert!(all_exist(&crashed, filter, 0..40).await);
+        add(&engine, filter, [100, 101, 102]).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let crashed = after_crash(&memory);
+    assert!(all_exist(&crashed, "slow", [1, 2]).await);
+    for filter in &busy {
+        assert!(all_exist(&crashed, filter, [100, 101, 102]).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_description_that_was_read_early_does_not_replace_a_newer_one() {
+    let (memory, store) = gated();
+    let small = FilterRequest {
+        capacity: Some(100),
+        ..Default::default()
+    };
+    let before = engine(Arc::new(memory.clone()), &options(512));
+    create(&before, "f", &small).await;
+    add(&before, "f", 0..10).await;
+    tokio::task::block_in_place(|| before.shutdown().unwrap());
+
+    let mut options = options(512);
+    options.max_open_filters = 16;
+    let engine = engine(Arc::new(store.clone()), &options);
+    store.hold_first(Point::FilterRead);
+    let late = tokio::spawn({
+        let engine = engine.clone();
+        async move { exists(&engine, "f", 0..10).await }
+    });
+    tokio::task::block_in_place(|| store.await_arrival());
+    // Somebody else opens the filter, makes it grow, and it is closed again.
+    add(&engine, "f", 10..2_000).await;
+    for n in 0..60 {
+        create(&engine, &format!("other-{n}"), &small).await;
+    }
+    store.open();
+    assert!(!late.await.unwrap().contains(&false));
+    assert_eq!(items(&engine, "f").await, 2_000);
+    add(&engine, "f", [5_000]).await;
+    for engine in [engine, after_crash(&memory)] {
+        assert_eq!(items(&engine, "f").await, 2_001);
+        assert!(all_exist(&engine, "f", (0..2_000).chain([5_000])).await);
     }
 }
 

@@ -2,85 +2,141 @@
 
 use crate::support::{self, Random, batch, create, engine, name, options};
 use cuckood::chain::params::FilterRequest;
+use cuckood::engine::Engine;
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-/// Adds items so that kick-outs and expansions go on all the time, while
-/// readers ask for items that were acknowledged.
-async fn no_false_negative(frames: u64, capacity: u64, largest_batch: u64, checks: u64, seed: u64) {
-    println!("seed {seed}");
-    let mut options = options(frames);
-    options.lanes = 1;
-    let engine = engine(Arc::new(MemoryStore::new()), &options);
-    let request = FilterRequest {
-        capacity: Some(capacity),
-        ..Default::default()
-    };
-    create(&engine, "f", &request).await;
-    let acknowledged = Arc::new(AtomicU64::new(0));
-    let stop = Arc::new(AtomicBool::new(false));
-    let checked = Arc::new(AtomicU64::new(0));
-    let readers: Vec<_> = (0..2)
-        .map(|reader| {
-            let (engine, acknowledged) = (engine.clone(), Arc::clone(&acknowledged));
-            let (stop, checked) = (Arc::clone(&stop), Arc::clone(&checked));
-            let mut random = Random(seed + reader);
-            tokio::spawn(async move {
-                while !stop.load(Ordering::Relaxed) {
-                    let known = acknowledged.load(Ordering::Acquire);
-                    if known == 0 {
-                        tokio::task::yield_now().await;
-                        continue;
-                    }
-                    let asked: Vec<u64> = (0..100).map(|_| random.below(known)).collect();
-                    let found = engine
-                        .exists(&name("f"), &batch(asked.clone()))
-                        .await
-                        .unwrap();
-                    for (item, found) in asked.into_iter().zip(found) {
-                        assert!(found, "item {item} of {known} is a false negative");
-                    }
-                    let counted = engine
-                        .count(&name("f"), &batch([random.below(known)]))
-                        .await
-                        .unwrap();
-                    assert!(counted.iter().all(|&count| count >= 1));
-                    checked.fetch_add(101, Ordering::Relaxed);
-                }
-            })
-        })
-        .collect();
-    let mut added = 0;
+/// What the writer tells the readers.
+#[derive(Default)]
+struct Shared {
+    /// Items 0 to this were added and acknowledged.
+    acknowledged: AtomicU64,
+    checked: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// Stops the readers however the writer ends, so that a failure is a failure
+/// and not a test that runs for ever.
+struct StopReaders(Arc<Shared>);
+
+impl Drop for StopReaders {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+async fn read_until_stopped(engine: Engine, shared: Arc<Shared>, seed: u64, batch_size: u64) {
     let mut random = Random(seed);
-    let started = std::time::Instant::now();
-    while added < 6 * capacity && started.elapsed().as_secs() < 12 {
+    while !shared.stop.load(Ordering::Relaxed) {
+        let known = shared.acknowledged.load(Ordering::Acquire);
+        let asked: Vec<u64> = (0..batch_size).map(|_| random.below(known)).collect();
+        let found = engine.exists(&name("f"), &batch(asked.clone())).await;
+        for (item, found) in asked.into_iter().zip(found.unwrap()) {
+            assert!(found, "item {item} of {known} is a false negative");
+        }
+        let one = batch([random.below(known)]);
+        let counted = engine.count(&name("f"), &one).await.unwrap();
+        assert!(counted.iter().all(|&count| count >= 1));
+        shared.checked.fetch_add(batch_size + 1, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Adds new items and moves others in and out while two readers ask for what
+/// was acknowledged, until they have made `checks` checks.
+async fn no_false_negative(engine: Engine, known: u64, largest_batch: u64, checks: u64, seed: u64) {
+    println!("seed {seed}");
+    let shared = Arc::new(Shared::default());
+    shared.acknowledged.store(known, Ordering::Release);
+    let stop = StopReaders(Arc::clone(&shared));
+    let readers = [1, 2].map(|reader| {
+        let (engine, shared) = (engine.clone(), Arc::clone(&shared));
+        tokio::spawn(read_until_stopped(engine, shared, seed + reader, 100))
+    });
+    let mut random = Random(seed);
+    let mut added = known;
+    let started = Instant::now();
+    while shared.checked.load(Ordering::Relaxed) < checks
+        && started.elapsed() < Duration::from_secs(60)
+    {
+        assert!(
+            readers.iter().all(|reader| !reader.is_finished()),
+            "a reader failed"
+        );
         let next = added + 1 + random.below(largest_batch);
         support::add(&engine, "f", added..next).await;
         added = next;
-        acknowledged.store(added, Ordering::Release);
-    }
-    // The chain is long now; adds and deletes of others keep it moving.
-    while checked.load(Ordering::Relaxed) < checks && started.elapsed().as_secs() < 30 {
+        shared.acknowledged.store(added, Ordering::Release);
         let others = 1 << 40..(1 << 40) + largest_batch;
         support::add(&engine, "f", others.clone()).await;
         engine.delete(&name("f"), &batch(others)).await.unwrap();
     }
-    stop.store(true, Ordering::Relaxed);
+    drop(stop);
     for reader in readers {
         reader.await.unwrap();
     }
-    let total = checked.load(Ordering::Relaxed);
-    println!("{total} checks beside {added} adds");
-    assert!(total >= checks, "only {total} checks");
+    let checked = shared.checked.load(Ordering::Relaxed);
+    let info = engine.filter_info(&name("f")).await.unwrap();
+    println!(
+        "{checked} checks beside {} adds, {} sub-filters",
+        added - known,
+        info.sub_filters.len()
+    );
+    assert!(checked >= checks, "only {checked} checks");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_see_every_acknowledged_item_during_kick_outs_and_expansions() {
-    no_false_negative(2_048, 20_000, 20, 1_000_000, 1).await;
+    let engine = engine(Arc::new(MemoryStore::new()), &options(4_096));
+    let request = FilterRequest {
+        capacity: Some(2_000),
+        expansion: Some(2),
+        ..Default::default()
+    };
+    create(&engine, "f", &request).await;
+    support::add(&engine, "f", 0..500).await;
+    no_false_negative(engine.clone(), 500, 20, 1_000_000, 1).await;
+    let info = engine.filter_info(&name("f")).await.unwrap();
+    assert!(
+        info.sub_filters.len() > 2,
+        "nothing grew beside the readers"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_of_a_filter_larger_than_the_cache_see_every_acknowledged_item() {
-    no_false_negative(256, 100_000, 3, 20_000, 2).await;
+    let memory = MemoryStore::new();
+    // Filled with room to spare, then asked through a cache of 450 pages.
+    let large = engine(Arc::new(memory.clone()), &options(16_384));
+    let request = FilterRequest {
+        capacity: Some(100_000),
+        ..Default::default()
+    };
+    create(&large, "f", &request).await;
+    let mut added = 0;
+    while large
+        .filter_info(&name("f"))
+        .await
+        .unwrap()
+        .sub_filters
+        .len()
+        < 16
+    {
+        support::add(&large, "f", added..added + 5_000).await;
+        added += 5_000;
+    }
+    let pages: u64 = large
+        .filter_info(&name("f"))
+        .await
+        .unwrap()
+        .sub_filters
+        .iter()
+        .map(|sub| sub.pages)
+        .sum();
+    assert!(pages > 500, "{pages} pages fit the cache");
+    tokio::task::block_in_place(|| large.shutdown().unwrap());
+    let small = engine(Arc::new(memory), &options(450));
+    no_false_negative(small, added, 1, 20_000, 2).await;
 }

@@ -56,7 +56,7 @@ async fn readers_do_not_wait_for_a_commit_and_see_it_only_when_it_is_published()
     let engine = engine(Arc::new(store.clone()), &options(512));
     create(&engine, "f", &FilterRequest::default()).await;
     add(&engine, "f", 0..10).await;
-    store.close(Point::CommitDone);
+    store.hold_first(Point::CommitDone);
     let writer = tokio::spawn({
         let engine = engine.clone();
         async move { add(&engine, "f", [77]).await }
@@ -90,7 +90,7 @@ async fn a_cold_filter_holds_up_neither_resident_readers_nor_other_filters_of_it
     let store = GatedStore::new(Arc::new(memory));
     let engine = engine(Arc::new(store.clone()), &options);
     add(&engine, "warm", [100]).await;
-    store.close(Point::ReadDone);
+    store.hold_first(Point::ReadDone);
     let stuck = [true, false].map(|write| {
         let engine = engine.clone();
         tokio::spawn(async move {
@@ -128,7 +128,7 @@ async fn one_forced_write_serves_all_who_waited_for_it() {
     let engine = engine(Arc::new(metered.clone()), &options);
     create(&engine, "f", &FilterRequest::default()).await;
     add(&engine, "f", [0]).await;
-    store.close(Point::CommitDone);
+    store.hold_first(Point::CommitDone);
     let clients: Vec<_> = (1..=60u64)
         .map(|n| {
             let engine = engine.clone();
