@@ -144,7 +144,7 @@ async fn the_log_is_not_cut_past_a_record_that_is_durable_but_not_published() {
                 let (engine, filter) = (engine.clone(), filter.clone());
                 async move { add(&engine, &filter, [round]).await }
             });
-            match tokio::time::timeout(Duration::from_millis(30), async { one.await }).await {
+            match tokio::time::timeout(Duration::from_millis(30), one).await {
                 Ok(done) => {
                     done.unwrap();
                     committed += 1;
