@@ -363,8 +363,8 @@ impl Config {
     }
 }
 
-/// Smallest cache: below it a batch of a few thousand items does not fit.
-const MIN_CACHE_BYTES: u64 = 4 << 20;
+/// Smallest cache: one lane's search for room must fit it, and some more.
+const MIN_CACHE_BYTES: u64 = 32 << 20;
 const MIN_DIRTY_BYTES: u64 = 1 << 20;
 const MIN_LOG_BYTES: u64 = 64 << 10;
 /// One page.

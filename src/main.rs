@@ -139,6 +139,12 @@ fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
             reason: "there is no such directory".to_owned(),
         }));
     }
+    if !data_dir.join("CURRENT").is_file() {
+        return Err(Box::new(StoreError::Unusable {
+            path: PathBuf::from(data_dir),
+            reason: "it holds no data of cuckood".to_owned(),
+        }));
+    }
     let store = RocksStore::open(data_dir, RocksOptions::default())?;
     println!("{}", cuckood::engine::check::check(&store)?);
     Ok(())

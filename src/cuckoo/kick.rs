@@ -13,8 +13,9 @@ use super::layout::{BucketIndex, Fingerprint, Layout};
 /// length was asked for: one add is bounded work.
 pub const MAX_EXPANDED: usize = 500;
 
-/// Most buckets looked at in one search; matters for large buckets only.
-pub const MAX_NODES: usize = 4096;
+/// Most buckets looked at in one search, each perhaps on a page of its own;
+/// matters for buckets of more than two slots.
+pub const MAX_NODES: usize = 1024;
 
 const MARKS: usize = 2 * MAX_NODES;
 
@@ -256,7 +257,7 @@ mod tests {
     fn kick_outs_reach_the_load_that_sizing_relies_on() {
         // Buckets of one slot can't hold three items of one class, so with 8-bit
         // fingerprints they fail below the load of 0.5 that they are sized for.
-        for (size, target) in [(1, 0.40), (2, 0.85), (3, 0.93), (4, 0.955)] {
+        for (size, target) in [(1, 0.40), (2, 0.85), (3, 0.93), (4, 0.955), (8, 0.955)] {
             let (load, _) = fill(1 << 16, size, 20);
             assert!(
                 load >= target,

@@ -57,9 +57,8 @@ const ID_BLOCK: u64 = 1024;
 /// Most lanes.
 pub const MAX_LANES: usize = 256;
 
-/// Pages that a failing search for room may look at in buckets of two slots,
-/// and some more for the item's own.
-const PAGES_PER_SEARCH: usize = 1200;
+/// Pages that a search for room may look at, and some more for the item's own.
+const PAGES_PER_SEARCH: usize = crate::cuckoo::kick::MAX_NODES + 176;
 
 /// How the engine is sized. Every bound is a number of bytes, items or filters.
 #[derive(Clone, Debug)]

@@ -23,11 +23,11 @@ pub(super) fn permits(bytes: usize) -> usize {
     bytes.div_ceil(PERMIT_BYTES)
 }
 
-/// A request body in memory. While it lives it counts against the bytes that
-/// all bodies together may take.
+/// A request body in memory. While the permit lives it counts against the
+/// bytes that all bodies together may take.
 pub(crate) struct Buffered {
     pub(crate) bytes: Bytes,
-    _permit: Option<OwnedSemaphorePermit>,
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Reads a body to its end.
@@ -82,7 +82,7 @@ pub(crate) async fn read(app: &App, mut body: Body) -> Result<Buffered, HttpErro
     }
     Ok(Buffered {
         bytes: pieces.join(),
-        _permit: permit,
+        permit,
     })
 }
 
@@ -143,7 +143,10 @@ impl Pieces {
             return;
         }
         if let Some(first) = self.first.take() {
-            self.joined.reserve(declared.max(first.len() + data.len()));
+            // What is announced need not come: room for twice what came, which
+            // is no more than the vector would take by itself.
+            let came = first.len() + data.len();
+            self.joined.reserve(declared.clamp(came, 2 * came));
             self.joined.extend_from_slice(&first);
         }
         self.joined.extend_from_slice(&data);

@@ -13,6 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Bodies up to this size are parsed where they were read; larger ones on a
 /// thread that may block, so that one batch does not hold up other requests.
@@ -90,15 +91,14 @@ pub(crate) async fn batch(
         Some("application/json") => {
             Query::none(&parts.uri)?;
             let body = body::read(app, body).await?;
-            parsed(body, move |bytes| parse::json_batch(bytes, kind, max_items)).await
+            let work = move |bytes: &[u8]| parse::json_batch(bytes, kind, max_items);
+            Ok(holding(parsed(body, work).await?))
         }
         Some("text/plain") => {
             let (encoding, options) = line_options(kind, &parts.uri)?;
             let body = body::read(app, body).await?;
-            parsed(body, move |bytes| {
-                parse::text_batch(bytes, encoding, options, max_items)
-            })
-            .await
+            let work = move |bytes: &[u8]| parse::text_batch(bytes, encoding, options, max_items);
+            Ok(holding(parsed(body, work).await?))
         }
         given => Err(HttpError::UnsupportedMediaType {
             given: excerpt(given.unwrap_or("not stated")),
@@ -125,19 +125,29 @@ pub(crate) async fn fields(app: &App, request: Request) -> Result<FilterRequest,
             });
         }
     }
-    parsed(body, |bytes| parse::filter_request(bytes, "")).await
+    let (fields, _) = parsed(body, |bytes: &[u8]| parse::filter_request(bytes, "")).await?;
+    Ok(fields)
 }
 
+fn holding((batch, memory): (Batch, Option<OwnedSemaphorePermit>)) -> Batch {
+    Batch { memory, ..batch }
+}
+
+/// What a body says, and its permit: the items take as much memory as the body
+/// did, until they are answered.
 async fn parsed<T: Send + 'static>(
     body: Buffered,
     parse: impl FnOnce(&[u8]) -> Result<T, HttpError> + Send + 'static,
-) -> Result<T, HttpError> {
-    if body.bytes.len() <= PARSE_IN_PLACE_BYTES {
-        return parse(&body.bytes);
-    }
-    tokio::task::spawn_blocking(move || parse(&body.bytes))
-        .await
-        .map_err(|_| HttpError::Panicked)?
+) -> Result<(T, Option<OwnedSemaphorePermit>), HttpError> {
+    let Buffered { bytes, permit } = body;
+    let parsed = if bytes.len() <= PARSE_IN_PLACE_BYTES {
+        parse(&bytes)?
+    } else {
+        tokio::task::spawn_blocking(move || parse(&bytes))
+            .await
+            .map_err(|_| HttpError::Panicked)??
+    };
+    Ok((parsed, permit))
 }
 
 /// The options of a `text/plain` request, which stand in the query.

@@ -13,6 +13,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// By which names the server answers.
@@ -79,7 +80,11 @@ fn called_by(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
 
 fn is_local(authority: &Authority) -> bool {
     let host = authority.host();
-    host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]"
+    let address = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 fn is_same(origin: &Uri, host: &Authority) -> bool {

@@ -140,6 +140,7 @@ pub(crate) async fn add_items(
         blanks,
         options,
         options_in,
+        memory: _memory,
     } = batch(&app, BatchKind::Add, request).await?;
     let added = engine
         .add(&name, &items, &options)
@@ -187,7 +188,12 @@ pub(crate) async fn delete_items(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let Batch { items, blanks, .. } = batch(&app, BatchKind::Other, request).await?;
+    let Batch {
+        items,
+        blanks,
+        memory: _memory,
+        ..
+    } = batch(&app, BatchKind::Other, request).await?;
     let deleted = engine.delete(&name, &items).await?;
     Ok(results(
         format,
@@ -205,7 +211,7 @@ pub(crate) async fn delete_items(
     tag = "items",
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
-        ("item" = Option<String>, Query, description = "The item, up to 4 KiB.", example = "SPRING-24"),
+        ("item" = Option<String>, Query, description = "The item, up to 4 KiB, form-encoded: `+` is a space, a plus sign is `%2B`.", example = "SPRING-24"),
         ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
     ),
     responses((status = 200, description = "Absent is certain, present is not.", body = ExistsBody, example = json!({"exists": true})))
@@ -246,7 +252,12 @@ pub(crate) async fn post_exists(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let Batch { items, blanks, .. } = batch(&app, BatchKind::Other, request).await?;
+    let Batch {
+        items,
+        blanks,
+        memory: _memory,
+        ..
+    } = batch(&app, BatchKind::Other, request).await?;
     let found = engine.exists(&name, &items).await?;
     Ok(results(
         format,
@@ -264,7 +275,7 @@ pub(crate) async fn post_exists(
     tag = "items",
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
-        ("item" = Option<String>, Query, description = "The item, up to 4 KiB.", example = "SPRING-24"),
+        ("item" = Option<String>, Query, description = "The item, up to 4 KiB, form-encoded: `+` is a space, a plus sign is `%2B`.", example = "SPRING-24"),
         ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
     ),
     responses((status = 200, description = "Copies of the item, never too few.", body = CountBody, example = json!({"count": 2})))
@@ -305,7 +316,12 @@ pub(crate) async fn post_count(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let Batch { items, blanks, .. } = batch(&app, BatchKind::Other, request).await?;
+    let Batch {
+        items,
+        blanks,
+        memory: _memory,
+        ..
+    } = batch(&app, BatchKind::Other, request).await?;
     let counts = engine.count(&name, &items).await?;
     Ok(results(
         format,

@@ -1,6 +1,6 @@
 //! Query strings: strict where the usual decoders are lenient. Malformed
 //! percent-encoding, unknown and repeated parameters are refused, so a typo
-//! never passes silently and an item is never altered by decoding.
+//! never passes silently. `+` is a space, as every form encoder writes it.
 
 use super::problem::HttpError;
 use axum::http::Uri;

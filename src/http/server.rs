@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus::IntGauge;
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
@@ -27,6 +28,8 @@ const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Pause after a connection could not be accepted for want of descriptors or
 /// memory: without it the loop would spin until one is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Time for a client to take the answer to a head that never ended.
+const LATE_ANSWER: Duration = Duration::from_secs(1);
 
 /// How connections are bounded. Each is a flag of the server.
 #[derive(Clone, Debug)]
@@ -156,6 +159,7 @@ impl Connection {
     async fn run(mut self, stream: TcpStream) {
         let metrics = &self.app.metrics;
         metrics.http_connections.inc();
+        let _open = OpenConnection(metrics.http_connections.clone());
         // Answers are small and written at once: waiting to fill a segment
         // would only add to the latency. Without it the answer comes as well.
         let _ = stream.set_nodelay(true);
@@ -191,9 +195,18 @@ impl Connection {
         };
         if ended.is_err() && phase.in_head() && is_timeout(&ended) {
             let stream = connection.into_parts().io.into_inner().into_inner();
-            answer_late(stream).await;
+            // A client that reads nothing must not hold its place by that.
+            let _ = timeout(LATE_ANSWER, answer_late(stream)).await;
         }
-        metrics.http_connections.dec();
+    }
+}
+
+/// Counts a connection as open while it lives.
+struct OpenConnection(IntGauge);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

@@ -19,7 +19,7 @@ const TIGHT: &[&str] = &[
     "--max-log-bytes=64KiB",
     "--max-dirty-bytes=4MiB",
     "--checkpoint-slice-bytes=64KiB",
-    "--cache-bytes=16MiB",
+    "--cache-bytes=32MiB",
 ];
 
 /// The bound of the log in [`TIGHT`].

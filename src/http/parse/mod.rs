@@ -17,6 +17,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Largest item, in bytes.
 pub(crate) const MAX_ITEM_BYTES: usize = 64 << 10;
@@ -91,6 +92,8 @@ pub(crate) struct Batch {
     pub(crate) blanks: Vec<usize>,
     pub(crate) options: AddOptions,
     pub(crate) options_in: OptionsIn,
+    /// Held until the items are answered: they count as the body they came in.
+    pub(crate) memory: Option<OwnedSemaphorePermit>,
 }
 
 /// Where the options of a batch stand.
