@@ -32,6 +32,7 @@ test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, Do
 	PROMTOOL=$(CURDIR)/.venv/bin/promtool $(CARGO) test $(CARGO_FLAGS) --no-fail-fast
 	$(CARGO) run --quiet $(CARGO_FLAGS) -- openapi | diff openapi/openapi.json - || \
 		{ echo 'openapi/openapi.json is stale: make openapi' >&2; exit 1; }
+	.ci/try-serve
 	.venv/bin/openapi-spec-validator openapi/openapi.json
 	.venv/bin/hadolint Dockerfile
 

@@ -102,6 +102,11 @@ impl TimedStream {
     }
 
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // While the client has an answer to read, the clock of writes runs alone.
+        if self.writing.is_some() {
+            self.waiting = None;
+            return Poll::Pending;
+        }
         let phase = self.phase.get();
         let patience = match phase {
             IDLE => self.patience.idle,
@@ -151,7 +156,8 @@ impl AsyncRead for TimedStream {
         let before = buffer.filled().len();
         match Pin::new(&mut this.stream).poll_read(cx, buffer) {
             Poll::Ready(outcome) => {
-                if buffer.filled().len() > before && this.phase.get() == IDLE {
+                let came = buffer.filled().len() > before;
+                if came && this.writing.is_none() && this.phase.get() == IDLE {
                     this.phase.set(HEAD);
                 }
                 Poll::Ready(outcome)
@@ -199,7 +205,8 @@ impl AsyncWrite for TimedStream {
 }
 
 /// The body of an answer: counts its bytes and keeps the connection in the
-/// phase of answering until it is written or given up.
+/// phase of answering until the HTTP library has taken it or given it up. What
+/// is not written by then is under the clock of writes.
 pub(crate) struct AnswerBody {
     body: axum::body::Body,
     written: IntCounter,

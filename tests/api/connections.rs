@@ -205,3 +205,40 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
     assert_eq!(server.get("/filters/f").await.ok()["items"], 2);
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_client_that_reads_no_answer_loses_its_connection_whatever_else_it_sends() {
+    let mut setup = impatient();
+    setup.server.write_timeout = Duration::from_millis(300);
+    let server = Server::with(setup).await;
+    server.put("/filters/f", json!({})).await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(server.address).await.unwrap();
+    // Answers of many megabytes, more than the sockets between hold.
+    let lines = "x\n".repeat(250_000);
+    let request = format!(
+        "POST /filters/f/exists HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n\
+         accept: text/plain\r\ncontent-length: {}\r\n\r\n{lines}",
+        lines.len()
+    );
+    let sending = async {
+        for _ in 0..8 {
+            stream.write_all(request.as_bytes()).await?;
+            sleep(Duration::from_millis(100)).await;
+        }
+        // The first byte of one more head, while answers wait to be read.
+        stream.write_all(b"G").await
+    };
+    // The server may have hung up before everything was sent.
+    let _ = timeout(Duration::from_secs(3), sending).await;
+    let started = Instant::now();
+    while server.metrics.http_connections.get() > 0 {
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "the connection is still there"
+        );
+        sleep(Duration::from_millis(50)).await;
+    }
+    drop(stream);
+}
