@@ -39,12 +39,6 @@ pub fn pieces(first_slot: u16, slots: u8) -> impl Iterator<Item = Piece> {
 pub struct Lanes(u64);
 
 impl Lanes {
-    /// Whether there is none.
-    #[inline]
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
     /// How many there are.
     #[inline]
     pub fn count(self) -> u32 {

@@ -14,7 +14,6 @@
 
 use super::cache::{Dirt, FrameIndex, PageCache, PageTable};
 use super::lane::AbortOnPanic;
-use crate::chain::params::PAGE_BYTES;
 use crate::metrics::Metrics;
 use crate::page::{PageId, Sequence};
 use crate::store::{Garbage, PageStore, StoreError};
@@ -550,14 +549,6 @@ impl Ledgers {
     /// Whether recovery should write pages before it goes on.
     pub(super) fn has_many_dirty_pages(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) > self.bounds.max_dirty_pages / 2
-    }
-
-    /// Bytes of dirty pages and of the log.
-    pub(super) fn backlog(&self) -> (u64, u64) {
-        (
-            self.dirty_pages.load(Ordering::Relaxed) * u64::from(PAGE_BYTES),
-            self.log_bytes.load(Ordering::Relaxed),
-        )
     }
 }
 

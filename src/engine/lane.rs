@@ -195,6 +195,7 @@ impl Lane {
     fn drain(&self, first: Request, search: &mut KickSearch) -> (Drain, Option<Request>) {
         let mut drain = Drain::new(self.committer.cache.begin_drain());
         self.plan(first, &mut drain, search);
+        let mut held_back = None;
         while drain.items < DRAIN_ITEMS && drain.pages() < self.max_pages / 2 {
             let Ok(next) = self.commands.try_recv() else {
                 break;
@@ -202,7 +203,8 @@ impl Lane {
             let next = self.taken(next);
             // Creations and removals have a commit of their own.
             if !matches!(next.command, Command::Items(_)) {
-                return (drain, Some(next));
+                held_back = Some(next);
+                break;
             }
             self.plan(next, &mut drain, search);
         }
@@ -213,7 +215,7 @@ impl Lane {
             .page_reads
             .with_label_values(&["cache"]);
         source.inc_by(read);
-        (drain, None)
+        (drain, held_back)
     }
 
     /// Plans one command on top of the drain, or answers it at once if that
@@ -225,7 +227,7 @@ impl Lane {
         let Some(filter) = self.current(&request, command.filter) else {
             return request.answer(Ok(Outcome::Stale));
         };
-        let before = drain.pages();
+        let pinned_before = drain.pins.len();
         let state = drain
             .filters
             .entry(filter.id)
@@ -234,7 +236,7 @@ impl Lane {
             cache: &self.committer.cache,
             view: &state.view,
             pins: &mut drain.pins,
-            allowed: (before - drain.new_pages) + self.max_pages,
+            allowed: pinned_before + self.max_pages,
             missing: BTreeSet::new(),
             over: false,
         };
@@ -257,7 +259,7 @@ impl Lane {
         };
         // Pages of sub-filters that this drain appends need frames, too.
         let new_pages = plan.overlay.pages_from(state.fresh_from);
-        let touched = drain.pins.len() + drain.new_pages + new_pages - before;
+        let touched = drain.pins.len() - pinned_before + new_pages;
         if touched > self.max_pages {
             return request.answer(Err(self.too_many_pages(touched)));
         }

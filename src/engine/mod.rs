@@ -399,12 +399,6 @@ impl Engine {
         Ok(results)
     }
 
-    /// Bytes of dirty pages and of the redo log: what a crash now would have
-    /// to be recovered from.
-    pub fn backlog(&self) -> (u64, u64) {
-        self.shared.ledgers.backlog()
-    }
-
     /// Filters open.
     pub fn open_filters(&self) -> usize {
         self.shared.filters.len()

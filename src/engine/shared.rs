@@ -285,17 +285,12 @@ impl Shared {
         Ok(())
     }
 
+    /// Pins pages that [`note_pages`](Self::note_pages) found few enough.
     async fn pin(
         &self,
         filter: &Arc<OpenFilter>,
         pages: &BTreeSet<PageAddress>,
     ) -> Result<Pins, EngineError> {
-        if pages.len() > self.max_pages {
-            return Err(EngineError::TooManyPages {
-                needed: pages.len(),
-                bound: self.max_pages,
-            });
-        }
         let permit = self
             .loader
             .permit(pages.len())

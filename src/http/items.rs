@@ -3,7 +3,7 @@
 use super::App;
 use super::answer::{Format, Word, json, results};
 use super::extract::{Key, batch, query_item};
-use super::parse::{Batch, BatchKind};
+use super::parse::BatchKind;
 use super::problem::HttpError;
 use crate::engine::AddResult;
 use axum::extract::{OriginalUri, Request, State};
@@ -135,17 +135,11 @@ pub(crate) async fn add_items(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let Batch {
-        items,
-        blanks,
-        options,
-        options_in,
-        memory: _memory,
-    } = batch(&app, BatchKind::Add, request).await?;
+    let batch = batch(&app, BatchKind::Add, request).await?;
     let added = engine
-        .add(&name, &items, &options)
+        .add(&name, &batch.items, &batch.options)
         .await
-        .map_err(|error| HttpError::creating(error, |field| options_in.place_of(field)))?;
+        .map_err(|error| HttpError::creating(error, |field| batch.options_in.place_of(field)))?;
     let full_reason = added.iter().find_map(|result| match result {
         AddResult::Full(reason) => Some(*reason),
         AddResult::Added | AddResult::Exists => None,
@@ -157,7 +151,7 @@ pub(crate) async fn add_items(
             AddResult::Full(_) => "full",
         })
     });
-    Ok(results(format, words, &blanks, full_reason))
+    Ok(results(format, words, &batch.blanks, full_reason))
 }
 
 /// Delete items
@@ -188,17 +182,12 @@ pub(crate) async fn delete_items(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let Batch {
-        items,
-        blanks,
-        memory: _memory,
-        ..
-    } = batch(&app, BatchKind::Other, request).await?;
-    let deleted = engine.delete(&name, &items).await?;
+    let batch = batch(&app, BatchKind::Other, request).await?;
+    let deleted = engine.delete(&name, &batch.items).await?;
     Ok(results(
         format,
         deleted.into_iter().map(Word::Flag),
-        &blanks,
+        &batch.blanks,
         None,
     ))
 }
@@ -252,17 +241,12 @@ pub(crate) async fn post_exists(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let Batch {
-        items,
-        blanks,
-        memory: _memory,
-        ..
-    } = batch(&app, BatchKind::Other, request).await?;
-    let found = engine.exists(&name, &items).await?;
+    let batch = batch(&app, BatchKind::Other, request).await?;
+    let found = engine.exists(&name, &batch.items).await?;
     Ok(results(
         format,
         found.into_iter().map(Word::Flag),
-        &blanks,
+        &batch.blanks,
         None,
     ))
 }
@@ -316,17 +300,12 @@ pub(crate) async fn post_count(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let Batch {
-        items,
-        blanks,
-        memory: _memory,
-        ..
-    } = batch(&app, BatchKind::Other, request).await?;
-    let counts = engine.count(&name, &items).await?;
+    let batch = batch(&app, BatchKind::Other, request).await?;
+    let counts = engine.count(&name, &batch.items).await?;
     Ok(results(
         format,
         counts.into_iter().map(Word::Number),
-        &blanks,
+        &batch.blanks,
         None,
     ))
 }

@@ -93,6 +93,7 @@ pub(crate) struct Batch {
     pub(crate) options: AddOptions,
     pub(crate) options_in: OptionsIn,
     /// Held until the items are answered: they count as the body they came in.
+    #[expect(dead_code, reason = "held only to be let go with the batch")]
     pub(crate) memory: Option<OwnedSemaphorePermit>,
 }
 
