@@ -2,7 +2,7 @@
 //! here. Every setting has a default that makes sense.
 
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
-use crate::engine::{EngineOptions, MAX_LANES};
+use crate::engine::{EngineOptions, LookupBounds, MAX_LANES};
 use crate::http::{HostPolicy, Limits, ServerOptions};
 use crate::store::WalSync;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -133,6 +133,14 @@ pub struct Config {
     #[arg(long, env = "CUCKOOD_MAX_BATCH_ITEMS", default_value_t = Limits::default().max_batch_items)]
     pub max_batch_items: usize,
 
+    /// Filters that one lookup may ask; more are answered 422.
+    #[arg(long, env = "CUCKOOD_MAX_LOOKUP_FILTERS", default_value_t = Limits::default().lookup.max_filters)]
+    pub max_lookup_filters: usize,
+
+    /// Items of one lookup times the filters it asks; more is answered 422.
+    #[arg(long, env = "CUCKOOD_MAX_LOOKUP_PROBES", default_value_t = Limits::default().lookup.max_probes)]
+    pub max_lookup_probes: usize,
+
     /// Connections open at the same time; further ones wait.
     #[arg(long, env = "CUCKOOD_MAX_CONNECTIONS", default_value_t = ServerOptions::default().max_connections)]
     pub max_connections: usize,
@@ -224,6 +232,8 @@ impl Config {
             ("--max-queued-commands", self.max_queued_commands),
             ("--max-queued-items", self.max_queued_items),
             ("--max-batch-items", self.max_batch_items),
+            ("--max-lookup-filters", self.max_lookup_filters),
+            ("--max-lookup-probes", self.max_lookup_probes),
             ("--max-connections", self.max_connections),
         ] {
             if value == 0 {
@@ -304,6 +314,12 @@ impl Config {
                 self.max_queued_items, self.max_batch_items
             ));
         }
+        if self.max_open_filters < self.max_lookup_filters {
+            errors.push(format!(
+                "--max-open-filters is {}, less than --max-lookup-filters {}: such a lookup could never be answered; make it larger",
+                self.max_open_filters, self.max_lookup_filters
+            ));
+        }
         let defaults = Defaults {
             capacity: self.default_capacity,
             bucket_size: self.default_bucket_size,
@@ -341,6 +357,10 @@ impl Config {
                 max_body_bytes: self.max_body_bytes.in_memory(),
                 max_buffered_bytes: self.max_buffered_bytes.in_memory(),
                 max_batch_items: self.max_batch_items,
+                lookup: LookupBounds {
+                    max_filters: self.max_lookup_filters,
+                    max_probes: self.max_lookup_probes,
+                },
                 body_idle_timeout: Duration::from_secs(self.body_idle_timeout_seconds),
                 body_timeout: Duration::from_secs(self.body_timeout_seconds),
             },
@@ -517,6 +537,7 @@ mod tests {
             "--cache-bytes=1MiB",
             "--default-bucket-size=256",
             "--max-batch-items=2000000",
+            "--max-open-filters=999",
             "--max-connections=0",
         ])
         .settings(&MACHINE)
@@ -527,6 +548,7 @@ mod tests {
             "--cache-bytes",
             "--default-bucket-size",
             "--max-queued-items",
+            "--max-open-filters",
             "--max-connections",
         ] {
             assert!(

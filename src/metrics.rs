@@ -10,7 +10,7 @@ use prometheus::{
 };
 
 /// Outcomes under which the engine counts items, by operation.
-const ITEM_OUTCOMES: [(&str, &str); 8] = [
+const ITEM_OUTCOMES: [(&str, &str); 10] = [
     ("add", "added"),
     ("add", "exists"),
     ("add", "full"),
@@ -19,6 +19,8 @@ const ITEM_OUTCOMES: [(&str, &str); 8] = [
     ("exists", "found"),
     ("exists", "absent"),
     ("count", "answered"),
+    ("lookup", "found"),
+    ("lookup", "absent"),
 ];
 
 /// What a family is made from, whatever its kind.
@@ -138,7 +140,7 @@ families! {
     expansions: IntCounter = "cuckood_expansions_total", [], [];
     /// Pages looked at, by where they came from (`cache`, `store`).
     page_reads: IntCounterVec = "cuckood_page_reads_total", ["source"], [];
-    /// Items by operation (`add`, `exists`, `count`, `delete`) and outcome.
+    /// Items by operation (`add`, `exists`, `count`, `delete`, `lookup`) and outcome.
     items: IntCounterVec = "cuckood_items_total", ["operation", "outcome"], [];
     /// Commands applied by lanes, by kind and outcome.
     commands: IntCounterVec = "cuckood_commands_total", ["kind", "outcome"], [];
@@ -164,6 +166,8 @@ families! {
     cache_evictions: IntCounter = "cuckood_cache_evictions_total", [], [];
     /// Reads repeated because a commit changed their pages meanwhile.
     read_retries: IntCounter = "cuckood_read_retries_total", [], [];
+    /// Filters asked per lookup.
+    lookup_filters: Histogram = "cuckood_lookup_filters", [], POWERS_OF_FOUR;
     /// Pages that wait for a checkpoint.
     dirty_pages: IntGauge = "cuckood_dirty_pages", [], [];
     /// Bytes of redo records that wait for a checkpoint.

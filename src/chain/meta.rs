@@ -121,6 +121,11 @@ impl Chain {
         self.hash.hash(item)
     }
 
+    /// The filter's hash. Filters of an equal one hash an item alike.
+    pub fn hash_id(&self) -> HashId {
+        self.hash
+    }
+
     /// Position of the sub-filter that has this ordinal.
     pub fn position_of(&self, ordinal: Ordinal) -> Option<usize> {
         // Ordinals grow along the chain.

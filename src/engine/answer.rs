@@ -142,6 +142,46 @@ pub enum Created {
     Differs(FilterInfo, Vec<Difference>),
 }
 
+/// Which filters a lookup asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookupFilters {
+    /// These, in this order. Each is named once.
+    Named(Vec<FilterName>),
+    /// All whose names start with this, in byte order of their names.
+    Prefix(String),
+}
+
+/// How far a lookup goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LookupMode {
+    /// Every filter that contains the item.
+    #[default]
+    All,
+    /// The first one alone.
+    First,
+}
+
+/// How much one lookup may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookupBounds {
+    /// Filters.
+    pub max_filters: usize,
+    /// Items times filters.
+    pub max_probes: usize,
+}
+
+/// Answer of a lookup.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LookupAnswer {
+    /// The filters that were asked, in order.
+    pub filters: Vec<FilterName>,
+    /// Filters that were named and are not there.
+    pub missing: Vec<FilterName>,
+    /// For each item the filters that contain it, ascending: positions in
+    /// `filters`.
+    pub matches: Vec<Vec<u32>>,
+}
+
 /// How items are added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddOptions {
@@ -171,6 +211,26 @@ pub enum EngineError {
         /// Pages it touches.
         needed: usize,
         /// Pages it may touch.
+        bound: usize,
+    },
+    /// A lookup asks more filters than it may.
+    #[error(
+        "the lookup asks more than {bound} filters: name fewer, or a longer prefix, or start the server with a larger --max-lookup-filters"
+    )]
+    TooManyFilters {
+        /// Filters it may ask.
+        bound: usize,
+    },
+    /// A lookup asks more filters about more items than it may.
+    #[error(
+        "the lookup asks {filters} filters about {items} items, the product of both may be up to {bound}: send fewer items at once, or start the server with a larger --max-lookup-probes"
+    )]
+    TooManyProbes {
+        /// Items it asks about.
+        items: usize,
+        /// Filters it asks.
+        filters: usize,
+        /// Items times filters it may ask.
         bound: usize,
     },
     /// A queue or the open filters are at their bound; try again later.

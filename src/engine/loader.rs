@@ -90,17 +90,17 @@ impl Drop for Pins {
 /// Flights to be landed however the work ends.
 struct Own<'a> {
     loader: &'a Loader,
-    pages: Vec<(PageAddress, PageId, Arc<Flight>)>,
+    pages: Vec<(Wanted<'a>, Arc<Flight>)>,
 }
 
 impl Drop for Own<'_> {
     fn drop(&mut self) {
         let mut flights = self.loader.flights.lock();
-        for (_, id, _) in &self.pages {
-            flights.remove(id);
+        for (page, _) in &self.pages {
+            flights.remove(&page.id());
         }
         drop(flights);
-        for (_, _, flight) in &self.pages {
+        for (_, flight) in &self.pages {
             flight.land();
         }
     }
@@ -147,12 +147,26 @@ impl Loader {
         view: &FilterView,
         pages: &[PageAddress],
     ) -> Result<Images, StoreError> {
+        self.read_images(wanted(view, pages).collect())
+    }
+
+    /// Reads the pages of several filters that are not resident, all of them
+    /// in one batch. Blocks. Each filter occurs once, its pages ascend and are
+    /// distinct.
+    pub(super) fn read_of_many(
+        &self,
+        filters: &[(Arc<FilterView>, Vec<PageAddress>)],
+    ) -> Result<Images, StoreError> {
+        let pages = filters.iter().flat_map(|(view, pages)| wanted(view, pages));
+        self.read_images(pages.collect())
+    }
+
+    fn read_images(&self, mut pages: Vec<Wanted<'_>>) -> Result<Images, StoreError> {
+        pages.sort_by_key(Wanted::id);
         let mut images = Images::default();
-        self.fetch(view, pages, |owned, bytes, version| {
+        self.fetch(&pages, |owned, bytes, version| {
             let words = bytes.chunks(8).map(little_endian).collect();
-            images
-                .pages
-                .insert(owned.table.id(owned.address.page), Image { version, words });
+            images.pages.insert(owned.id(), Image { version, words });
             // Without room in the cache the request is answered all the same.
             self.cache
                 .install(owned.table, owned.address.page, bytes, Hold::Loose);
@@ -177,24 +191,22 @@ impl Loader {
         };
         // A view that has lost sub-filters since the pages were named has no
         // table for some; the lane will find that out.
-        let mut wanted = pages.to_vec();
-        wanted.retain(|&page| table_of(view, page).is_some());
+        let mut wanted: Vec<Wanted<'_>> = wanted(view, pages).collect();
         while !wanted.is_empty() {
             wanted.retain(|page| {
-                let pinned =
-                    table_of(view, *page).and_then(|table| self.cache.pin(table, page.page));
+                let pinned = self.cache.pin(page.table, page.address.page);
                 pins.frames.extend(pinned);
                 pinned.is_none()
             });
             let mut landed = Vec::new();
-            self.fetch(view, &wanted, |owned, bytes, _| {
+            self.fetch(&wanted, |owned, bytes, _| {
                 let frame = self.install_pinned(owned.table, owned.address.page, bytes)?;
                 pins.frames.push(frame);
                 landed.push(owned.address);
                 Ok(())
             })?;
             // Both ascend.
-            wanted.retain(|page| landed.binary_search(page).is_err());
+            wanted.retain(|page| landed.binary_search(&page.address).is_err());
         }
         Ok(pins)
     }
@@ -218,11 +230,11 @@ impl Loader {
 
     /// Reads those pages that are neither resident nor in flight, in one
     /// batch, and calls `each` for them; then waits for the others' flights.
+    /// `pages` ascend by their ids.
     fn fetch(
         &self,
-        view: &FilterView,
-        pages: &[PageAddress],
-        mut each: impl FnMut(Owned<'_>, &[u8], Option<u64>) -> Result<(), StoreError>,
+        pages: &[Wanted<'_>],
+        mut each: impl FnMut(Wanted<'_>, &[u8], Option<u64>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut own = Own {
             loader: self,
@@ -231,25 +243,22 @@ impl Loader {
         let mut others = Vec::new();
         {
             let mut flights = self.flights.lock();
-            for &address in pages {
-                let Some(table) = table_of(view, address) else {
-                    continue;
-                };
-                if self.cache.is_resident(table, address.page) {
+            for &page in pages {
+                if self.cache.is_resident(page.table, page.address.page) {
                     continue;
                 }
-                let id = table.id(address.page);
+                let id = page.id();
                 if let Some(flight) = flights.get(&id) {
                     others.push(Arc::clone(flight));
                 } else {
                     let flight = Arc::new(Flight::default());
                     flights.insert(id, Arc::clone(&flight));
-                    own.pages.push((address, id, flight));
+                    own.pages.push((page, flight));
                 }
             }
         }
         if !own.pages.is_empty() {
-            self.read_own(view, &own, &mut each)?;
+            self.read_own(&own, &mut each)?;
         }
         drop(own);
         for flight in others {
@@ -260,59 +269,64 @@ impl Loader {
 
     fn read_own(
         &self,
-        view: &FilterView,
         own: &Own<'_>,
-        each: &mut impl FnMut(Owned<'_>, &[u8], Option<u64>) -> Result<(), StoreError>,
+        each: &mut impl FnMut(Wanted<'_>, &[u8], Option<u64>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let ids: Vec<PageId> = own.pages.iter().map(|&(_, id, _)| id).collect();
+        let ids: Vec<PageId> = own.pages.iter().map(|(page, _)| page.id()).collect();
         // The versions are taken before the first read.
         let versions: Vec<Option<u64>> = own
             .pages
             .iter()
-            .map(|(address, ..)| {
-                let table = table_of(view, *address)?;
-                self.cache.version(self.cache.stripe(table, address.page))
+            .map(|(page, _)| {
+                let stripe = self.cache.stripe(page.table, page.address.page);
+                self.cache.version(stripe)
             })
             .collect();
         let mut result = Ok(());
         self.store.read_pages(&ids, &mut |index, bytes| {
-            let Some((address, id, _)) = own.pages.get(index) else {
-                return;
-            };
-            let Some(table) = table_of(view, *address) else {
+            let Some(&(page, _)) = own.pages.get(index) else {
                 return;
             };
             let bytes = bytes.unwrap_or_default();
             if result.is_err() {
                 return;
             }
-            result = if bytes.len() > FRAME_WORDS * 8 || bytes.len() > table.page_bytes() as usize {
+            let too_long =
+                bytes.len() > FRAME_WORDS * 8 || bytes.len() > page.table.page_bytes() as usize;
+            result = if too_long {
                 Err(StoreError::Corrupt {
-                    what: id.to_string(),
+                    what: page.id().to_string(),
                     reason: format!("it has {} bytes", bytes.len()),
                 })
             } else {
                 let version = versions.get(index).copied().flatten();
-                each(
-                    Owned {
-                        address: *address,
-                        table,
-                    },
-                    bytes,
-                    version,
-                )
+                each(page, bytes, version)
             };
         })?;
         result
     }
 }
 
-/// A page whose flight is the caller's.
-struct Owned<'a> {
+/// A page that somebody needs, and the table that knows where it is.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
     address: PageAddress,
     table: &'a Arc<PageTable>,
 }
 
-fn table_of(view: &FilterView, page: PageAddress) -> Option<&Arc<PageTable>> {
-    view.tables.get(page.sub as usize)
+impl Wanted<'_> {
+    fn id(&self) -> PageId {
+        self.table.id(self.address.page)
+    }
+}
+
+/// The pages that the view has a table for.
+fn wanted<'a>(
+    view: &'a FilterView,
+    pages: &'a [PageAddress],
+) -> impl Iterator<Item = Wanted<'a>> + 'a {
+    pages.iter().filter_map(|&address| {
+        let table = view.tables.get(address.sub as usize)?;
+        Some(Wanted { address, table })
+    })
 }

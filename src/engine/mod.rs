@@ -24,13 +24,15 @@ mod commit;
 mod filters;
 mod lane;
 mod loader;
+mod lookup;
 mod reader;
 mod recovery;
 mod shared;
 
 pub use answer::{
     AddMode, AddOptions, AddResult, Created, EngineError, FilterInfo, FilterName, FilterSummary,
-    FullReason, InvalidName, MAX_NAME_LENGTH, SubFilterInfo,
+    FullReason, InvalidName, LookupAnswer, LookupBounds, LookupFilters, LookupMode,
+    MAX_NAME_LENGTH, SubFilterInfo,
 };
 pub use batch::ItemBatch;
 // Part of `EngineError`, so whoever reads that need not know the store.
@@ -397,6 +399,49 @@ impl Engine {
         let results = results.await?;
         self.shared.count_items("count", "answered", results.len());
         Ok(results)
+    }
+
+    /// Which of many filters contain each item. "No" is right, "yes" is right
+    /// but for the filters' error rates. Each item is hashed once for all
+    /// filters of one hash, and pages that are not resident are read for all
+    /// filters together.
+    ///
+    /// # Errors
+    /// [`EngineError::TooManyFilters`] and [`EngineError::TooManyProbes`] if it
+    /// asks too much, or a page can't be read. A filter that is not there is
+    /// no error.
+    pub async fn lookup(
+        &self,
+        filters: &LookupFilters,
+        items: &ItemBatch,
+        mode: LookupMode,
+        bounds: LookupBounds,
+    ) -> Result<LookupAnswer, EngineError> {
+        let names = self
+            .shared
+            .names_to_look_up(filters, bounds.max_filters)
+            .await?;
+        if names.len().saturating_mul(items.len()) > bounds.max_probes {
+            return Err(EngineError::TooManyProbes {
+                items: items.len(),
+                filters: names.len(),
+                bound: bounds.max_probes,
+            });
+        }
+        let mut answer = self.shared.lookup(names, items, mode).await?;
+        if matches!(filters, LookupFilters::Prefix(_)) {
+            // Nobody named those that went meanwhile.
+            answer.missing.clear();
+        }
+        let found = answer
+            .matches
+            .iter()
+            .filter(|matches| !matches.is_empty())
+            .count();
+        self.shared.count_items("lookup", "found", found);
+        self.shared
+            .count_items("lookup", "absent", items.len() - found);
+        Ok(answer)
     }
 
     /// Filters open.

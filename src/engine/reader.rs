@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 /// Items answered before the thread is given back, so that one large batch
 /// does not hold up all other requests.
-const ITEMS_PER_TURN: usize = 4096;
+pub(super) const ITEMS_PER_TURN: usize = 4096;
 
 /// Pages that a request reads from the store at once.
-const PAGES_PER_LOAD: usize = 4096;
+pub(super) const PAGES_PER_LOAD: usize = 4096;
 
 /// Rounds through the store before the lane is asked to answer.
-const ROUNDS: usize = 6;
+pub(super) const ROUNDS: usize = 6;
 
 /// Repeats of one resident item before it counts as overtaken.
 const REPEATS: usize = 1000;
@@ -176,7 +176,7 @@ pub(super) async fn off_thread<T: Send + 'static>(
 }
 
 /// Words as published, with the versions they had.
-struct PublishedWords<'a> {
+pub(super) struct PublishedWords<'a> {
     cache: &'a PageCache,
     view: &'a FilterView,
     images: &'a Images,
@@ -184,12 +184,15 @@ struct PublishedWords<'a> {
     seen: Vec<(usize, u64)>,
     overtaken: bool,
     last_page: Option<PageAddress>,
-    cached_pages: u64,
-    retries: u64,
+    /// Pages looked at in the cache.
+    pub(super) cached_pages: u64,
+    /// Questions asked again because of a commit.
+    pub(super) retries: u64,
 }
 
 impl<'a> PublishedWords<'a> {
-    fn new(cache: &'a PageCache, view: &'a FilterView, images: &'a Images) -> Self {
+    /// The words of the view's resident pages, and of those in `images`.
+    pub(super) fn new(cache: &'a PageCache, view: &'a FilterView, images: &'a Images) -> Self {
         PublishedWords {
             cache,
             view,
@@ -204,7 +207,7 @@ impl<'a> PublishedWords<'a> {
 
     /// Asks until the answer is right. `None`: pages are missing, or the
     /// question rests on an image that a commit has overtaken.
-    fn settle<Q: Question>(&mut self, question: Q, hash: ItemHash) -> Option<Q::Answer> {
+    pub(super) fn settle<Q: Question>(&mut self, question: Q, hash: ItemHash) -> Option<Q::Answer> {
         for repeat in 0..REPEATS {
             self.seen.clear();
             self.overtaken = false;

@@ -94,7 +94,7 @@ pub(crate) async fn batch(
             let work = move |bytes: &[u8]| parse::json_batch(bytes, kind, max_items);
             Ok(holding(parsed(body, work).await?))
         }
-        Some("text/plain") => {
+        Some("text/plain") if kind != BatchKind::Lookup => {
             let (encoding, options) = line_options(kind, &parts.uri)?;
             let body = body::read(app, body).await?;
             let work = move |bytes: &[u8]| parse::text_batch(bytes, encoding, options, max_items);
@@ -102,7 +102,12 @@ pub(crate) async fn batch(
         }
         given => Err(HttpError::UnsupportedMediaType {
             given: excerpt(given.unwrap_or("not stated")),
-            allowed: "application/json, or text/plain with one item a line",
+            allowed: match kind {
+                BatchKind::Lookup => "application/json",
+                BatchKind::Add | BatchKind::Other => {
+                    "application/json, or text/plain with one item a line"
+                }
+            },
         }),
     }
 }
@@ -165,14 +170,14 @@ fn line_options(kind: BatchKind, uri: &Uri) -> Result<(Encoding, AddOptions), Ht
     ];
     let query = match kind {
         BatchKind::Add => Query::parse(uri, &ADD)?,
-        BatchKind::Other => Query::parse(uri, &["encoding"])?,
+        BatchKind::Lookup | BatchKind::Other => Query::parse(uri, &["encoding"])?,
     };
     let encoding = match query.text("encoding")? {
         None => Encoding::default(),
         Some(text) => Encoding::parse(text)
             .ok_or_else(|| HttpError::parameter("encoding", excerpt(text), Encoding::NAMES))?,
     };
-    if kind == BatchKind::Other {
+    if kind != BatchKind::Add {
         return Ok((encoding, AddOptions::default()));
     }
     let mode = match query.switch("only_if_absent")? {

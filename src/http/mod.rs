@@ -2,8 +2,8 @@
 //! together. No rule about filters lives here; no status code is chosen in a
 //! handler.
 //!
-//! - `routes` is the only route table; `filters`, `items` and `ops` hold the
-//!   handlers by resource.
+//! - `routes` is the only route table; `filters`, `items`, `lookup` and `ops`
+//!   hold the handlers by resource.
 //! - `body` reads request bodies within their bounds, `query` and `parse` turn
 //!   bytes into items and fields, `extract` holds the extractors built on them.
 //! - `problem` maps every error to a status and a stable code; `boundary` is
@@ -19,6 +19,7 @@ mod extract;
 mod filters;
 mod guard;
 mod items;
+mod lookup;
 mod openapi;
 mod ops;
 mod parse;
@@ -32,7 +33,7 @@ pub use openapi::document as openapi_document;
 pub use routes::router;
 pub use server::{ServerOptions, serve};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, LookupBounds};
 use crate::metrics::Metrics;
 use problem::{HttpError, REJECTION_REASONS};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +50,8 @@ pub struct Limits {
     pub max_buffered_bytes: usize,
     /// Items of one batch.
     pub max_batch_items: usize,
+    /// What one lookup may ask.
+    pub lookup: LookupBounds,
     /// Longest pause between two pieces of a request body.
     pub body_idle_timeout: Duration,
     /// Longest time for a whole request body.
@@ -61,6 +64,10 @@ impl Default for Limits {
             max_body_bytes: 32 << 20,
             max_buffered_bytes: 256 << 20,
             max_batch_items: 250_000,
+            lookup: LookupBounds {
+                max_filters: 1000,
+                max_probes: 1_000_000,
+            },
             body_idle_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(300),
         }

@@ -124,6 +124,7 @@ fn failures(operation: &str) -> Vec<Code> {
         Code::UnsupportedContentEncoding,
     ];
     const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooManyPages];
+    const LOOKUP: &[Code] = &[Code::BatchTooLarge, Code::LookupTooLarge];
     const CHANGE: &[Code] = &[Code::OutcomeUnknown];
     const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists];
     const QUESTION: &[Code] = &[Code::ItemTooLongForQuery];
@@ -136,6 +137,7 @@ fn failures(operation: &str) -> Vec<Code> {
         "delete_filter" => &[EVERY, ENGINE, KEYED, MISSING, CHANGE],
         "add_items" | "delete_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE],
         "check_items" | "count_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH],
+        "look_up_items" => &[EVERY, ENGINE, BODY, LOOKUP],
         "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
         _ => &[EVERY],
     };
@@ -257,6 +259,7 @@ fn sample(code: Code) -> HttpError {
             given: "-5".to_owned(),
             allowed: "an integer from 2 * bucket_size to 1099511627776".to_owned(),
         }]),
+        Code::LookupTooLarge => HttpError::Engine(EngineError::TooManyFilters { bound: 1000 }),
         Code::Internal => HttpError::Panicked,
         Code::OutcomeUnknown => HttpError::Engine(EngineError::OutcomeUnknown(store())),
         Code::StorageFailed => HttpError::Engine(EngineError::Store(store())),
@@ -398,6 +401,7 @@ mod tests {
             "put_filter",
             "add_items",
             "get_item_exists",
+            "look_up_items",
             "get_readiness",
         ] {
             for code in failures(operation) {

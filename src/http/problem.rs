@@ -37,6 +37,7 @@ pub(crate) enum Code {
     UnsupportedContentEncoding,
     InvalidKey,
     InvalidFields,
+    LookupTooLarge,
     Internal,
     OutcomeUnknown,
     StorageFailed,
@@ -47,13 +48,14 @@ pub(crate) enum Code {
 
 /// Reasons under which requests are counted that were refused before any
 /// filter was looked at: the values of the label `reason`.
-pub(crate) const REJECTION_REASONS: [&str; 9] = [
+pub(crate) const REJECTION_REASONS: [&str; 10] = [
     "foreign_host",
     "foreign_origin",
     "body_timeout",
     "body_too_large",
     "batch_too_large",
     "too_many_pages",
+    "lookup_too_large",
     "starting",
     "draining",
     "overloaded",
@@ -162,6 +164,11 @@ impl Code {
                 S::UNPROCESSABLE_ENTITY,
                 "invalid_fields",
                 "A field of the request is refused",
+            ),
+            Code::LookupTooLarge => (
+                S::UNPROCESSABLE_ENTITY,
+                "lookup_too_large",
+                "The lookup asks too many filters",
             ),
             Code::Internal => (
                 S::INTERNAL_SERVER_ERROR,
@@ -367,6 +374,9 @@ impl HttpError {
                 EngineError::NotFound { .. } => Code::FilterNotFound,
                 EngineError::InvalidParams(_) => Code::InvalidFields,
                 EngineError::TooManyPages { .. } => Code::TooManyPages,
+                EngineError::TooManyFilters { .. } | EngineError::TooManyProbes { .. } => {
+                    Code::LookupTooLarge
+                }
                 EngineError::Overloaded { .. } => Code::Overloaded,
                 EngineError::Stopping => Code::Draining,
                 EngineError::OutcomeUnknown(_) => Code::OutcomeUnknown,

@@ -3,7 +3,7 @@
 use super::App;
 use super::boundary::{boundary, panicked};
 use super::guard::guard;
-use super::{filters, items, openapi, ops};
+use super::{filters, items, lookup, openapi, ops};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -32,6 +32,7 @@ pub(super) fn table() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(items::delete_items))
         .routes(routes!(items::get_exists, items::post_exists))
         .routes(routes!(items::get_count, items::post_count))
+        .routes(routes!(lookup::look_up))
         .routes(routes!(ops::livez))
         .routes(routes!(ops::readyz))
         .routes(routes!(ops::metrics))

@@ -17,6 +17,7 @@ mod gated;
 mod guard;
 mod items;
 mod lines;
+mod lookup;
 mod ops;
 mod program;
 mod server;

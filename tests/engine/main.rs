@@ -9,6 +9,7 @@
 mod faults;
 mod gated;
 mod interleavings;
+mod lookup;
 mod model;
 mod readers;
 mod support;

@@ -1,10 +1,10 @@
 //! Batches in JSON: every item goes straight from the body into the batch.
 
 use super::{
-    Batch, BatchKind, Encoding, MAX_ITEM_BYTES, decode_base64, filter_request, given, json_error,
-    pointer, string, too_long,
+    Batch, BatchKind, Encoding, LookupOptions, MAX_ITEM_BYTES, decode_base64, filter_request,
+    given, json_error, lookup, pointer, string, too_long,
 };
-use crate::engine::{AddMode, AddOptions, ItemBatch};
+use crate::engine::{AddMode, AddOptions, ItemBatch, LookupFilters};
 use crate::http::problem::HttpError;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -29,6 +29,7 @@ pub(crate) fn json_batch(
         first_integer: None,
         encoding: Encoding::Plain,
         options: AddOptions::default(),
+        lookup: LookupOptions::default(),
         refused: None,
         digits: String::new(),
     };
@@ -47,6 +48,13 @@ pub(crate) fn json_batch(
             "an array of items",
         ));
     };
+    if kind == BatchKind::Lookup && body.lookup.filters.is_none() {
+        return Err(HttpError::field(
+            "/filters".to_owned(),
+            "left out",
+            "filters, an array of keys, or prefix",
+        ));
+    }
     let items = match body.encoding {
         Encoding::Plain => {
             let too_large = items
@@ -72,6 +80,7 @@ pub(crate) fn json_batch(
     Ok(Batch {
         items,
         options: body.options,
+        lookup: body.lookup,
         ..Batch::default()
     })
 }
@@ -89,6 +98,7 @@ struct BatchBody {
     first_integer: Option<usize>,
     encoding: Encoding,
     options: AddOptions,
+    lookup: LookupOptions,
     refused: Option<HttpError>,
     digits: String,
 }
@@ -114,8 +124,26 @@ impl BatchBody {
                     _ => return Err(refuse("true or false")),
                 };
             }
+            "filters" => self.look_up_in(field, lookup::named(value)?)?,
+            "prefix" => self.look_up_in(field, lookup::prefix(value)?)?,
+            "first" => {
+                let mode = lookup::mode(value.get());
+                self.lookup.mode = mode.ok_or_else(|| refuse("true or false"))?;
+            }
             _ => self.options.create = Some(filter_request(value.get().as_bytes(), "/create")?),
         }
+        Ok(())
+    }
+
+    fn look_up_in(&mut self, field: &str, filters: LookupFilters) -> Result<(), HttpError> {
+        if self.lookup.filters.is_some() {
+            return Err(HttpError::field(
+                pointer("", field),
+                "given beside the other",
+                "one of filters and prefix",
+            ));
+        }
+        self.lookup.filters = Some(filters);
         Ok(())
     }
 }

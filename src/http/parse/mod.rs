@@ -1,10 +1,12 @@
 //! From bytes to items and fields, without an allocation per item, with a
 //! pointer to whatever is refused: `json` and `lines` read the two kinds of
-//! batches, `fields` the description of a filter. What they share is here.
+//! batches, `fields` the description of a filter, `lookup` which filters are
+//! asked. What they share is here.
 
 mod fields;
 mod json;
 mod lines;
+mod lookup;
 
 pub(crate) use fields::{FIELDS, Scalar, filter_request, set_field};
 pub(crate) use json::json_batch;
@@ -12,7 +14,7 @@ pub(crate) use lines::text_batch;
 
 use super::problem::{HttpError, Place};
 use super::query::excerpt;
-use crate::engine::{AddOptions, ItemBatch};
+use crate::engine::{AddOptions, ItemBatch, LookupFilters, LookupMode};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -36,10 +38,11 @@ const fn tolerant_of_padding(alphabet: &alphabet::Alphabet) -> GeneralPurpose {
 const BASE64: GeneralPurpose = tolerant_of_padding(&alphabet::STANDARD);
 const BASE64_URL: GeneralPurpose = tolerant_of_padding(&alphabet::URL_SAFE);
 
-/// What a batch is for; an add takes more fields.
+/// What a batch is for; an add and a lookup take more fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchKind {
     Add,
+    Lookup,
     Other,
 }
 
@@ -48,6 +51,7 @@ impl BatchKind {
         match field {
             "items" | "encoding" => true,
             "only_if_absent" | "create" => self == BatchKind::Add,
+            "filters" | "prefix" | "first" => self == BatchKind::Lookup,
             _ => false,
         }
     }
@@ -55,6 +59,7 @@ impl BatchKind {
     fn fields(self) -> &'static str {
         match self {
             BatchKind::Add => "items, encoding, only_if_absent, create",
+            BatchKind::Lookup => "items, encoding, filters, prefix, first",
             BatchKind::Other => "items, encoding",
         }
     }
@@ -92,9 +97,18 @@ pub(crate) struct Batch {
     pub(crate) blanks: Vec<usize>,
     pub(crate) options: AddOptions,
     pub(crate) options_in: OptionsIn,
+    pub(crate) lookup: LookupOptions,
     /// Held until the items are answered: they count as the body they came in.
     #[expect(dead_code, reason = "held only to be let go with the batch")]
     pub(crate) memory: Option<OwnedSemaphorePermit>,
+}
+
+/// What a lookup asks beside its items.
+#[derive(Debug, Default)]
+pub(crate) struct LookupOptions {
+    /// Always there in a batch for a lookup.
+    pub(crate) filters: Option<LookupFilters>,
+    pub(crate) mode: LookupMode,
 }
 
 /// Where the options of a batch stand.

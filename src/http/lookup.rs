@@ -1,0 +1,221 @@
+//! Lookup: one question to many filters.
+
+use super::App;
+use super::extract::batch;
+use super::parse::BatchKind;
+use super::problem::HttpError;
+use crate::engine::{FilterName, LookupAnswer};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Frame;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use utoipa::ToSchema;
+
+/// Bytes of the answer that are put together at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Items, and the filters to look for them in.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes the body; the body is read item by item, without a copy of each"
+)]
+pub(crate) struct LookupBody {
+    /// The items.
+    #[schema(schema_with = super::openapi::item_list)]
+    items: Vec<String>,
+    /// How strings are to be read.
+    #[schema(schema_with = super::openapi::encoding, required = false)]
+    encoding: Option<String>,
+    /// Keys of the filters to ask, in this order; each once. Either this or `prefix`.
+    #[schema(example = json!(["campaign-3", "campaign-17"]), required = false, nullable = false)]
+    filters: Option<Vec<String>>,
+    /// Ask all filters whose keys start with this, in byte order of their keys. Either this or `filters`.
+    #[schema(example = "campaign-", required = false, nullable = false)]
+    prefix: Option<String>,
+    /// Stop at the first filter that contains the item.
+    #[schema(default = false, required = false)]
+    first: bool,
+}
+
+/// Which filters contain each item.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes the answer, which is written while it is sent"
+)]
+pub(crate) struct FoundBody {
+    /// For each item the keys of the filters that contain it, in the order in which they were asked.
+    #[schema(example = json!([["campaign-3", "campaign-17"], []]))]
+    results: Vec<Vec<String>>,
+    /// Keys that were named and lead to no filter.
+    #[schema(example = json!([]))]
+    missing_filters: Vec<String>,
+}
+
+/// Look items up in many filters
+///
+/// Answers for each item which filters contain it. A filter that does not
+/// contain it is certain; one that does is right but for its false-positive
+/// rate. A filter that does not exist is no error: it is listed.
+#[utoipa::path(
+    post,
+    path = "/lookup",
+    operation_id = "look_up_items",
+    tag = "items",
+    request_body(
+        content = LookupBody,
+        description = "The items, and the filters by name or by the start of their names. Up to 1,000 filters, and items times filters up to 1,000,000, unless the server was started with other limits.",
+        content_type = "application/json",
+        example = json!({"items": ["user-42"], "prefix": "campaign-"})
+    ),
+    responses((
+        status = 200,
+        description = "One list of keys per item.",
+        body = FoundBody,
+        example = json!({"results": [["campaign-17", "campaign-3"]], "missing_filters": []})
+    ))
+)]
+pub(crate) async fn look_up(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let engine = app.engine()?;
+    let batch = batch(&app, BatchKind::Lookup, request).await?;
+    let Some(filters) = &batch.lookup.filters else {
+        return Err(HttpError::Unanswerable {
+            cause: "a lookup without filters was let through".to_owned(),
+        });
+    };
+    let (mode, bounds) = (batch.lookup.mode, app.limits.lookup);
+    let answer = engine.lookup(filters, &batch.items, mode, bounds).await?;
+    let body = Body::new(Found::of(answer).map_err(|never| match never {}));
+    let media_type = HeaderValue::from_static("application/json");
+    Ok(([(CONTENT_TYPE, media_type)], body).into_response())
+}
+
+/// The answer, turned into JSON piece by piece while it is sent: the keys of
+/// all matches together may take far more memory than the matches.
+struct Found {
+    answer: LookupAnswer,
+    /// Items written so far, and matches of the next one.
+    items: usize,
+    matches: usize,
+    is_finished: bool,
+}
+
+impl Found {
+    fn of(answer: LookupAnswer) -> Found {
+        Found {
+            answer,
+            items: 0,
+            matches: 0,
+            is_finished: false,
+        }
+    }
+
+    fn next_piece(&mut self) -> Vec<u8> {
+        let mut piece = Vec::with_capacity(PIECE_BYTES + 512);
+        if self.items == 0 && self.matches == 0 {
+            piece.extend_from_slice(br#"{"results":["#);
+        }
+        while let Some(matches) = self.answer.matches.get(self.items) {
+            if self.matches == 0 {
+                piece.extend_from_slice(if self.items == 0 { b"[" } else { b",[" });
+            }
+            for &filter in matches.iter().skip(self.matches) {
+                if let Some(name) = self.answer.filters.get(filter as usize) {
+                    write_key(&mut piece, self.matches == 0, name);
+                }
+                self.matches += 1;
+                if piece.len() >= PIECE_BYTES {
+                    return piece;
+                }
+            }
+            piece.push(b']');
+            self.matches = 0;
+            self.items += 1;
+            if piece.len() >= PIECE_BYTES {
+                return piece;
+            }
+        }
+        piece.extend_from_slice(br#"],"missing_filters":["#);
+        for (index, name) in self.answer.missing.iter().enumerate() {
+            write_key(&mut piece, index == 0, name);
+        }
+        piece.extend_from_slice(b"]}\n");
+        self.is_finished = true;
+        piece
+    }
+}
+
+/// A key consists of characters that JSON does not escape.
+fn write_key(piece: &mut Vec<u8>, is_first: bool, name: &FilterName) {
+    piece.extend_from_slice(if is_first { b"\"" } else { b",\"" });
+    piece.extend_from_slice(name.as_str().as_bytes());
+    piece.push(b'"');
+}
+
+impl HttpBody for Found {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.is_finished {
+            return Poll::Ready(None);
+        }
+        let piece = Bytes::from(self.next_piece());
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(answer: LookupAnswer) -> (usize, serde_json::Value) {
+        let mut found = Found::of(answer);
+        let (mut pieces, mut text) = (0, Vec::new());
+        while !found.is_finished {
+            let piece = found.next_piece();
+            assert!(piece.len() < PIECE_BYTES + 300);
+            text.extend(piece);
+            pieces += 1;
+        }
+        (pieces, serde_json::from_slice(&text).unwrap())
+    }
+
+    #[test]
+    fn an_answer_is_the_same_in_one_piece_and_in_many() {
+        let names: Vec<String> = (0..100).map(|n| format!("{n:a<200}")).collect();
+        let answer = |items: u32| LookupAnswer {
+            filters: names
+                .iter()
+                .map(|name| FilterName::parse(name).unwrap())
+                .collect(),
+            missing: vec![FilterName::parse("m").unwrap()],
+            matches: (0..items).map(|item| (0..item % 101).collect()).collect(),
+        };
+        for items in [0, 1, 2, 500] {
+            let (pieces, json) = written(answer(items));
+            assert_eq!(pieces > 1, items == 500);
+            assert_eq!(json["missing_filters"], serde_json::json!(["m"]));
+            let results = json["results"].as_array().unwrap();
+            assert_eq!(results.len(), items as usize);
+            for (item, result) in results.iter().enumerate() {
+                let expected: Vec<&String> = names.iter().take(item % 101).collect();
+                assert_eq!(result, &serde_json::json!(expected), "{item}");
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Lookup: as right as questions to one filter, for one batched read.
+
+use crate::gated::{GatedStore, Point};
+use crate::support::{Random, add, batch, create, engine, name, options};
+use cuckood::chain::params::FilterRequest;
+use cuckood::engine::{
+    Engine, EngineError, FilterName, ItemBatch, LookupAnswer, LookupBounds, LookupFilters,
+    LookupMode,
+};
+use cuckood::store::memory::MemoryStore;
+use cuckood::store::metered::MeteredStore;
+use std::sync::Arc;
+use std::time::Duration;
+
+const BOUNDS: LookupBounds = LookupBounds {
+    max_filters: 100,
+    max_probes: 100_000,
+};
+
+fn named(names: &[&str]) -> LookupFilters {
+    LookupFilters::Named(names.iter().map(|text| name(text)).collect())
+}
+
+async fn look_up(
+    engine: &Engine,
+    filters: &LookupFilters,
+    items: &ItemBatch,
+    mode: LookupMode,
+) -> LookupAnswer {
+    engine.lookup(filters, items, mode, BOUNDS).await.unwrap()
+}
+
+/// The names of the filters that contain each item.
+fn found(answer: &LookupAnswer) -> Vec<Vec<&str>> {
+    let name = |&filter: &u32| answer.filters.get(filter as usize).unwrap().as_str();
+    let names = |matches: &Vec<u32>| matches.iter().map(name).collect();
+    answer.matches.iter().map(names).collect()
+}
+
+#[tokio::test]
+async fn a_lookup_answers_as_each_filter_would() {
+    let seed = 0x10c4_0b5e;
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let store = MemoryStore::new();
+    let options = options(2048);
+    let first = engine(Arc::new(store.clone()), &options);
+    let mut names: Vec<String> = (0..20).map(|n| format!("f{n:02}")).collect();
+    for name in &names {
+        // Small ones, so that some have several sub-filters.
+        let request = FilterRequest {
+            capacity: Some(8 + random.below(500)),
+            ..FilterRequest::default()
+        };
+        create(&first, name, &request).await;
+        let items: Vec<u64> = (0..random.below(600)).map(|_| random.below(2000)).collect();
+        add(&first, name, items).await;
+    }
+    first.shutdown().unwrap();
+    // Everything is cold here, and stays so in part: it is more than fits.
+    let second = engine(Arc::new(store), &options);
+    names.reverse();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let items = batch(0..2500);
+    let mut expected = vec![Vec::new(); items.len()];
+    let answer = look_up(&second, &named(&all), &items, LookupMode::All).await;
+    let asked_first = look_up(&second, &named(&all), &items, LookupMode::First).await;
+    for text in &all {
+        let exists = second.exists(&name(text), &items).await.unwrap();
+        for (expected, exists) in expected.iter_mut().zip(exists) {
+            if exists {
+                expected.push(*text);
+            }
+        }
+    }
+    assert!(expected.iter().any(|found| found.len() > 3));
+    assert!(expected.iter().any(Vec::is_empty));
+    assert_eq!(found(&answer), expected);
+    for matches in &mut expected {
+        matches.truncate(1);
+    }
+    assert_eq!(found(&asked_first), expected);
+}
+
+#[tokio::test]
+async fn everything_cold_is_read_in_one_batch() {
+    let memory = MemoryStore::new();
+    let first = engine(Arc::new(memory.clone()), &options(1024));
+    let names: Vec<String> = (0..50).map(|n| format!("f{n:02}")).collect();
+    for (n, name) in names.iter().enumerate() {
+        let request = FilterRequest {
+            capacity: Some(100_000),
+            ..FilterRequest::default()
+        };
+        create(&first, name, &request).await;
+        add(&first, name, [n as u64 % 7, 100]).await;
+    }
+    first.shutdown().unwrap();
+
+    let metered = MeteredStore::new(Arc::new(memory), None);
+    let second = engine(Arc::new(metered.clone()), &options(1024));
+    let filters = LookupFilters::Prefix("f".to_owned());
+    let before = metered.counts();
+    let answer = look_up(&second, &filters, &batch([3, 100, 7]), LookupMode::All).await;
+    assert_eq!(answer.matches[0].len(), 7);
+    assert_eq!(answer.matches[1].len(), 50);
+    assert_eq!(answer.matches[2].len(), 0);
+    let after = metered.counts();
+    assert_eq!(after.reads - before.reads, 1);
+    // Two candidate buckets of three items in each of fifty filters.
+    let pages = after.pages_read - before.pages_read;
+    assert!(pages > 200 && pages <= 300, "{pages} pages");
+    look_up(&second, &filters, &batch([3, 100, 7]), LookupMode::All).await;
+    assert_eq!(metered.counts().reads, after.reads);
+}
+
+#[tokio::test]
+async fn the_order_is_that_of_the_list_or_of_the_names() {
+    let engine = engine(Arc::new(MemoryStore::new()), &options(1024));
+    for filter in ["ad-2", "ad-10", "ad", "other"] {
+        create(&engine, filter, &FilterRequest::default()).await;
+        add(&engine, filter, [1]).await;
+    }
+    let item = batch([1]);
+    let list = named(&["other", "gone", "ad-2", "ad"]);
+    let answer = look_up(&engine, &list, &item, LookupMode::All).await;
+    assert_eq!(found(&answer), [["other", "ad-2", "ad"]]);
+    assert_eq!(answer.missing, [name("gone")]);
+    let prefix = LookupFilters::Prefix("ad".to_owned());
+    let answer = look_up(&engine, &prefix, &item, LookupMode::All).await;
+    assert_eq!(found(&answer), [["ad", "ad-10", "ad-2"]]);
+    let answer = look_up(&engine, &prefix, &item, LookupMode::First).await;
+    assert_eq!(found(&answer), [["ad"]]);
+    assert_eq!(answer.missing, Vec::<FilterName>::new());
+    let nothing = LookupFilters::Prefix("zz".to_owned());
+    let answer = look_up(&engine, &nothing, &item, LookupMode::All).await;
+    assert_eq!(found(&answer), [[""; 0]]);
+}
+
+#[tokio::test]
+async fn a_lookup_that_asks_too_much_is_refused() {
+    let engine = engine(Arc::new(MemoryStore::new()), &options(1024));
+    for n in 0..4 {
+        create(&engine, &format!("f{n}"), &FilterRequest::default()).await;
+    }
+    let bounds = LookupBounds {
+        max_filters: 3,
+        max_probes: 10,
+    };
+    let ask = async |filters: LookupFilters, items: u64| {
+        let items = batch(0..items);
+        let answer = engine.lookup(&filters, &items, LookupMode::All, bounds);
+        answer.await.map(|answer| answer.filters.len())
+    };
+    let all = LookupFilters::Prefix(String::new());
+    assert!(matches!(
+        ask(all, 1).await,
+        Err(EngineError::TooManyFilters { bound: 3 })
+    ));
+    assert!(matches!(
+        ask(named(&["f0", "f1", "f2", "f3"]), 1).await,
+        Err(EngineError::TooManyFilters { bound: 3 })
+    ));
+    assert!(matches!(
+        ask(named(&["f0", "f1", "f2"]), 4).await,
+        Err(EngineError::TooManyProbes { bound: 10, .. })
+    ));
+    assert_eq!(ask(named(&["f0", "f1", "f2"]), 3).await.unwrap(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_filter_that_is_replaced_meanwhile_is_asked_again() {
+    let memory = MemoryStore::new();
+    let first = engine(Arc::new(memory.clone()), &options(1024));
+    for filter in ["a", "b"] {
+        create(&first, filter, &FilterRequest::default()).await;
+        add(&first, filter, [1]).await;
+    }
+    first.shutdown().unwrap();
+
+    let gate = GatedStore::new(Arc::new(memory));
+    let engine = engine(Arc::new(gate.clone()), &options(1024));
+    gate.hold_first(Point::ReadDone);
+    let asking = tokio::spawn({
+        let engine = engine.clone();
+        async move {
+            let items = batch([1, 2]);
+            look_up(&engine, &named(&["a", "b"]), &items, LookupMode::All).await
+        }
+    });
+    let at_gate = gate.clone();
+    tokio::task::spawn_blocking(move || at_gate.await_arrival())
+        .await
+        .unwrap();
+    engine.delete_filter(&name("a")).await.unwrap();
+    engine.delete_filter(&name("b")).await.unwrap();
+    create(&engine, "b", &FilterRequest::default()).await;
+    add(&engine, "b", [2]).await;
+    gate.open();
+    let answer = tokio::time::timeout(Duration::from_secs(20), asking)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(answer.missing, [name("a")]);
+    assert_eq!(found(&answer), [vec![], vec!["b"]]);
+}
