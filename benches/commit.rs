@@ -7,7 +7,7 @@
 
 use cuckood::chain::params::{Defaults, FilterRequest};
 use cuckood::cuckoo::hash::{ItemHash, murmur64a};
-use cuckood::engine::{AddOptions, Engine, EngineOptions, FilterName, ItemBatch};
+use cuckood::engine::{AddOptions, Clock, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use cuckood::store::metered::MeteredStore;
@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let store = RocksStore::open(folder.path().join("engine"), RocksOptions::default())?;
     let store = MeteredStore::new(Arc::new(store), None);
     let options = EngineOptions {
+        clock: Clock::System,
         defaults: Defaults::default(),
         lanes: 2,
         cache_bytes: 512 << 20,
@@ -46,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         capacity: Some(CAPACITY),
         ..FilterRequest::default()
     };
-    runtime.block_on(engine.create_filter(&filter, &request))?;
+    runtime.block_on(engine.create_filter(&filter, &request.into()))?;
     let naive = RocksStore::open(folder.path().join("naive"), RocksOptions::default())?;
 
     // Half full, so that both sides work on pages as they are in real life.

@@ -2,7 +2,7 @@
 //! here. Every setting has a default that makes sense.
 
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
-use crate::engine::{EngineOptions, LookupBounds, MAX_LANES};
+use crate::engine::{Clock, EngineOptions, LookupBounds, MAX_LANES};
 use crate::http::{HostPolicy, Limits, ServerOptions};
 use crate::store::WalSync;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -343,6 +343,7 @@ impl Config {
 
         Ok(Settings {
             engine: EngineOptions {
+                clock: Clock::System,
                 defaults,
                 lanes: self.lanes.unwrap_or(machine.cores.min(MAX_LANES)),
                 cache_bytes,

@@ -160,6 +160,8 @@ families! {
     lane_queue_depth: IntGaugeVec = "cuckood_lane_queue_depth", ["lane"], [];
     /// Filters open.
     open_filters: IntGauge = "cuckood_open_filters", [], [];
+    /// Filters removed because their time to live was over.
+    filters_expired: IntCounter = "cuckood_filters_expired_total", [], [];
     /// Bytes of resident pages.
     cache_bytes: IntGauge = "cuckood_cache_bytes", [], [];
     /// Pages dropped from the cache to make room.

@@ -12,7 +12,7 @@ use cuckood::chain::params::{Defaults, FilterRequest};
 use cuckood::cuckoo::classic::Classic;
 use cuckood::cuckoo::hash::{HashId, ItemHash, murmur64a};
 use cuckood::cuckoo::layout::Layout;
-use cuckood::engine::{AddOptions, AddResult, Engine, EngineOptions, FilterName, ItemBatch};
+use cuckood::engine::{AddOptions, AddResult, Clock, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::store::memory::MemoryStore;
 use serde::Deserialize;
@@ -205,6 +205,7 @@ fn every_item_of_a_dump_lies_in_a_bucket_that_our_arithmetic_names() {
 
 fn engine() -> Engine {
     let options = EngineOptions {
+        clock: Clock::System,
         defaults: Defaults::default(),
         lanes: 1,
         cache_bytes: 16 << 20,
@@ -241,7 +242,10 @@ async fn a_chain_of_the_same_geometry_finds_what_remains_after_the_same_commands
             expansion: Some(recording.info["Expansion rate"]),
             ..FilterRequest::default()
         };
-        engine.create_filter(&filter, &request).await.unwrap();
+        engine
+            .create_filter(&filter, &request.into())
+            .await
+            .unwrap();
         let info = engine.filter_info(&filter).await.unwrap();
         assert_eq!(info.sub_filters[0].buckets, buckets, "{name}");
 

@@ -1,8 +1,9 @@
 //! What the engine takes and answers: plain values, no I/O.
 
+use super::clock::moment;
 use crate::chain::params::{Difference, FilterParams, FilterRequest, ParamsError};
 pub use crate::chain::plan::{AddMode, AddResult, FullReason};
-use crate::store::StoreError;
+use crate::store::{Expiry, StoreError};
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -97,6 +98,26 @@ pub struct FilterInfo {
     pub adds_before_expansion: u64,
     /// When it was created.
     pub created_at: SystemTime,
+    /// When it ends, if ever.
+    pub expiry: Option<Ends>,
+}
+
+/// When a filter ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The seconds that were asked for.
+    pub ttl_seconds: u64,
+    /// From then on it is gone.
+    pub at: SystemTime,
+}
+
+impl From<Expiry> for Ends {
+    fn from(expiry: Expiry) -> Ends {
+        Ends {
+            ttl_seconds: expiry.ttl_seconds,
+            at: moment(expiry.at_ms),
+        }
+    }
 }
 
 /// One link of the chain.
@@ -129,6 +150,28 @@ pub struct FilterSummary {
     pub slot_bytes: u64,
     /// When it was created.
     pub created_at: SystemTime,
+    /// When it ends, if ever.
+    pub expiry: Option<Ends>,
+}
+
+/// What a filter is to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewFilter {
+    /// Its parameters.
+    pub params: FilterRequest,
+    /// Seconds after which it ends, 1 to
+    /// [`MAX_TTL_SECONDS`](super::MAX_TTL_SECONDS); `None`: never.
+    pub ttl_seconds: Option<u64>,
+}
+
+impl From<FilterRequest> for NewFilter {
+    /// A filter without an end.
+    fn from(params: FilterRequest) -> NewFilter {
+        NewFilter {
+            params,
+            ttl_seconds: None,
+        }
+    }
 }
 
 /// Answer of a creation.
@@ -187,8 +230,8 @@ pub struct LookupAnswer {
 pub struct AddOptions {
     /// What to do with an item that is found already.
     pub mode: AddMode,
-    /// Parameters of the filter if it is missing; `None`: missing is an error.
-    pub create: Option<FilterRequest>,
+    /// What the filter is to be if it is missing; `None`: missing is an error.
+    pub create: Option<NewFilter>,
 }
 
 /// Why the engine did not do what it was asked.

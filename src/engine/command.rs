@@ -7,6 +7,7 @@ use crate::chain::plan::{AddMode, AddResult};
 use crate::chain::read::PageAddress;
 use crate::cuckoo::hash::ItemHash;
 use crate::page::FilterId;
+use crate::store::Expiry;
 use std::sync::Arc;
 
 /// What a lane is asked to do.
@@ -16,6 +17,20 @@ pub(super) enum Command {
     Create(Create),
     /// Take a filter away.
     Remove(FilterId),
+    /// Take a filter away if it has ended by then.
+    Expire {
+        /// The filter.
+        id: FilterId,
+        /// Milliseconds since 1970.
+        now_ms: u64,
+    },
+    /// Have a filter end then, or never.
+    SetExpiry {
+        /// The filter.
+        id: FilterId,
+        /// When it is to end.
+        expiry: Option<Expiry>,
+    },
     /// Drop the newest sub-filters that are empty.
     DropEmptied(FilterId),
     /// Work on the items of one filter.
@@ -28,6 +43,8 @@ impl Command {
         match self {
             Command::Create(_) => "create",
             Command::Remove(_) => "remove",
+            Command::Expire { .. } => "expire",
+            Command::SetExpiry { .. } => "set_expiry",
             Command::DropEmptied(_) => "drop_emptied",
             Command::Items(items) => match items.verb {
                 Verb::Add(_) => "add",
@@ -48,8 +65,11 @@ pub(super) struct Create {
     pub(super) name: FilterName,
     /// What it shall be.
     pub(super) params: FilterParams,
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970; a filter of the name that has ended by then
+    /// makes room for it.
     pub(super) created_at_ms: u64,
+    /// When it is to end.
+    pub(super) expiry: Option<Expiry>,
     /// Its first items.
     pub(super) items: Arc<[ItemHash]>,
     /// How they are added.
@@ -90,6 +110,10 @@ pub(super) enum Outcome {
     NameTaken,
     /// The filter is gone.
     Removed,
+    /// The filter has not ended; nothing was done.
+    NotDue,
+    /// The filter ends as it was told to.
+    ExpirySet,
     /// So many sub-filters are gone.
     Dropped(usize),
     /// One result an item.
@@ -113,9 +137,11 @@ impl Outcome {
         match self {
             Outcome::NameTaken => "name_taken",
             Outcome::Stale => "stale",
+            Outcome::NotDue => "not_due",
             Outcome::NeedsPages(_) => "needs_pages",
             Outcome::Created(_)
             | Outcome::Removed
+            | Outcome::ExpirySet
             | Outcome::Dropped(_)
             | Outcome::Added(_)
             | Outcome::Deleted(_)

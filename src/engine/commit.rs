@@ -62,6 +62,7 @@ impl Committer {
             return Err(CommitFailure {
                 sequence: Some(commit.sequence),
                 error: EngineError::OutcomeUnknown(error),
+                undo: undo(&commit.filters),
             });
         }
         self.ledgers
@@ -100,19 +101,21 @@ impl Committer {
     /// without a record, and the filters as they are. Returns the doubt if
     /// the store refuses that too.
     pub(super) fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
+        // A filter that is there may have the name of one that is taken back.
+        let removed = doubt.created.iter().map(|(id, name)| FilterChange::Remove {
+            id: *id,
+            name: name.as_str().to_owned(),
+        });
         let restored = doubt.touched.iter().map(|filter| FilterChange::Restore {
             id: filter.id,
             name: filter.name.as_str().to_owned(),
             meta: filter.view.load().chain.encode(),
         });
-        let removed = doubt.created.iter().map(|(id, name)| FilterChange::Remove {
-            id: *id,
-            name: name.as_str().to_owned(),
-        });
+        let undo = doubt.undo.iter().cloned();
         let commit = Commit {
             sequence: doubt.sequence,
             redo: Vec::new(),
-            filters: restored.chain(removed).collect(),
+            filters: removed.chain(restored).chain(undo).collect(),
         };
         match self.store.commit(&commit) {
             Ok(()) => {
@@ -146,6 +149,25 @@ pub(super) struct InDoubt {
     touched: Vec<Arc<OpenFilter>>,
     /// A filter that it would have created.
     pub(super) created: Option<(FilterId, FilterName)>,
+    /// What else has to be taken back.
+    undo: Vec<FilterChange>,
+}
+
+/// What takes back the ends that a commit may have moved, last first. Filters
+/// themselves are restored from what they are in memory.
+fn undo(changes: &[FilterChange]) -> Vec<FilterChange> {
+    let undone = changes.iter().rev().filter_map(|change| match *change {
+        FilterChange::Expire { id, was, now } => Some(FilterChange::Expire {
+            id,
+            was: now,
+            now: was,
+        }),
+        FilterChange::Create { .. }
+        | FilterChange::Update { .. }
+        | FilterChange::Remove { .. }
+        | FilterChange::Restore { .. } => None,
+    });
+    undone.collect()
 }
 
 /// One filter as it was planned to be.
@@ -304,6 +326,8 @@ pub(super) struct CommitFailure {
     /// Its number, if it was handed to the store.
     pub(super) sequence: Option<Sequence>,
     pub(super) error: EngineError,
+    /// What has to be taken back, beside the filters themselves.
+    undo: Vec<FilterChange>,
 }
 
 impl CommitFailure {
@@ -326,6 +350,7 @@ impl CommitFailure {
             sequence: self.sequence?,
             touched,
             created,
+            undo: self.undo,
         })
     }
 }
@@ -335,6 +360,7 @@ impl From<StoreError> for CommitFailure {
         CommitFailure {
             sequence: None,
             error: error.into(),
+            undo: Vec::new(),
         }
     }
 }

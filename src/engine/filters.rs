@@ -6,10 +6,12 @@
 
 use super::answer::{EngineError, FilterName};
 use super::cache::PageTable;
+use super::clock::Clock;
+use super::expiry::is_over;
 use crate::chain::meta::{Chain, MetaError};
 use crate::page::FilterId;
-use crate::store::{PageStore, StoreError, StoredFilter};
-use arc_swap::ArcSwap;
+use crate::store::{Expiry, PageStore, StoreError, StoredFilter};
+use arc_swap::{ArcSwap, ArcSwapOption};
 use foldhash::fast::FixedState;
 use parking_lot::RwLock;
 use prometheus::IntGauge;
@@ -80,20 +82,44 @@ pub(super) struct OpenFilter {
     pub(super) name: FilterName,
     /// Its state; stored by its lane only.
     pub(super) view: ArcSwap<FilterView>,
+    expiry: ArcSwapOption<Expiry>,
     removed: AtomicBool,
     used: AtomicBool,
 }
 
 impl OpenFilter {
     /// An open filter in that state.
-    pub(super) fn new(id: FilterId, name: FilterName, chain: Chain) -> Self {
+    pub(super) fn new(
+        id: FilterId,
+        name: FilterName,
+        chain: Chain,
+        expiry: Option<Expiry>,
+    ) -> Self {
         OpenFilter {
             id,
             name,
             view: ArcSwap::from_pointee(FilterView::new(id, chain)),
+            expiry: ArcSwapOption::from_pointee(expiry),
             removed: AtomicBool::new(false),
             used: AtomicBool::new(true),
         }
+    }
+
+    /// When it ends, if ever.
+    pub(super) fn expiry(&self) -> Option<Expiry> {
+        self.expiry.load().as_deref().copied()
+    }
+
+    /// Has it end then. Called by its lane, after the commit.
+    pub(super) fn set_expiry(&self, expiry: Option<Expiry>) {
+        self.expiry.store(expiry.map(Arc::new));
+    }
+
+    /// Whether it has ended, and waits only to be removed.
+    pub(super) fn is_over(&self, clock: &Clock) -> bool {
+        // Most filters never end: no need to know the time.
+        let expiry = self.expiry();
+        expiry.is_some() && is_over(expiry, clock.now_ms())
     }
 
     /// Whether the filter was deleted since this was opened.
@@ -163,7 +189,12 @@ impl Filters {
             }
             let filter = open.entry(name.clone()).or_insert_with(|| {
                 self.count_one_more();
-                Arc::new(OpenFilter::new(stored.id, name.clone(), chain))
+                Arc::new(OpenFilter::new(
+                    stored.id,
+                    name.clone(),
+                    chain,
+                    stored.expiry,
+                ))
             });
             return Ok(Some(Arc::clone(filter)));
         }

@@ -14,6 +14,7 @@ use super::answer::EngineError;
 use super::cache::{DrainPins, PageCache, PageTable};
 use super::command::{Command, Create, ItemsCommand, Outcome, Verb};
 use super::commit::{Changes, Committer, InDoubt, PlannedFilter};
+use super::expiry::is_over;
 use super::filters::{FilterView, Filters, OpenFilter};
 use super::loader::Pins;
 use crate::chain::meta::Chain;
@@ -22,7 +23,7 @@ use crate::chain::read::{PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::page::FilterId;
-use crate::store::{FilterChange, Garbage};
+use crate::store::{Expiry, FilterChange, Garbage};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use prometheus::IntGauge;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +57,10 @@ impl Request {
         match &self.command {
             Command::Items(command) => command.items.len(),
             Command::Create(create) => create.items.len(),
-            Command::Remove(_) | Command::DropEmptied(_) => 0,
+            Command::Remove(_)
+            | Command::Expire { .. }
+            | Command::SetExpiry { .. }
+            | Command::DropEmptied(_) => 0,
         }
     }
 
@@ -148,6 +152,10 @@ impl Lane {
             match request.command.clone() {
                 Command::Create(create) => in_doubt = self.create(request, create, &mut search),
                 Command::Remove(id) => in_doubt = self.remove(request, id),
+                Command::Expire { id, now_ms } => in_doubt = self.expire(request, id, now_ms),
+                Command::SetExpiry { id, expiry } => {
+                    in_doubt = self.set_expiry(request, id, expiry);
+                }
                 Command::DropEmptied(id) => in_doubt = self.drop_emptied(request, id),
                 Command::Items(_) => {
                     let (drain, next) = self.drain(request, &mut search);
@@ -317,17 +325,18 @@ impl Lane {
 
     fn create(&self, request: Request, create: Create, search: &mut KickSearch) -> Option<InDoubt> {
         // The store is asked because the filter may be there but not open.
-        let taken = match self.committer.store.filter_by_name(create.name.as_str()) {
-            Ok(found) => found.is_some(),
+        let ended = match self.filters.open(&create.name, &*self.committer.store) {
+            Ok(None) => None,
+            Ok(Some(found)) if is_over(found.expiry(), create.created_at_ms) => Some(found),
+            Ok(Some(_)) => {
+                request.answer(Ok(Outcome::NameTaken));
+                return None;
+            }
             Err(error) => {
                 request.answer(Err(error.into()));
                 return None;
             }
         };
-        if taken {
-            request.answer(Ok(Outcome::NameTaken));
-            return None;
-        }
         let Some(empty) = Chain::new(create.params, create.created_at_ms) else {
             request.answer(Ok(Outcome::Stale));
             return None;
@@ -336,6 +345,7 @@ impl Lane {
             create.id,
             create.name.clone(),
             empty.clone(),
+            create.expiry,
         ));
         let command = ItemsCommand {
             filter: create.id,
@@ -369,27 +379,34 @@ impl Lane {
             return None;
         }
         let changes = [changes];
-        let name = create.name.as_str().to_owned();
         let committed = self.committer.commit(&changes, |changes| {
-            changes
-                .iter()
-                .map(|it| FilterChange::Create {
-                    id: create.id,
-                    name: name.clone(),
-                    meta: it.view.chain.encode(),
-                })
-                .collect()
+            let ended = ended.iter().flat_map(|filter| removal(filter));
+            let created = changes.iter().map(|it| FilterChange::Create {
+                id: create.id,
+                name: create.name.as_str().to_owned(),
+                meta: it.view.chain.encode(),
+            });
+            let expiry = create.expiry.map(|expiry| FilterChange::Expire {
+                id: create.id,
+                was: None,
+                now: Some(expiry),
+            });
+            ended.chain(created).chain(expiry).collect()
         });
         match committed {
             Ok(()) => {
                 self.committer.record(&facts, command.items.len(), &changes);
+                if let Some(ended) = ended {
+                    self.forget(&ended);
+                    self.committer.metrics.filters_expired.inc();
+                }
                 self.filters.insert(filter);
                 request.answer(Ok(Outcome::Created(results)));
                 None
             }
             Err(failure) => {
                 request.answer(Err(failure.error.clone()));
-                failure.in_doubt(Vec::new(), Some((create.id, create.name)))
+                failure.in_doubt(ended.into_iter().collect(), Some((create.id, create.name)))
             }
         }
     }
@@ -399,19 +416,72 @@ impl Lane {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
+        self.remove_current(request, filter)
+    }
+
+    /// Removes a filter that has ended by then.
+    fn expire(&self, request: Request, id: FilterId, now_ms: u64) -> Option<InDoubt> {
+        match self.current(&request, id) {
+            Some(filter) if is_over(filter.expiry(), now_ms) => {
+                self.remove_current(request, filter)
+            }
+            Some(_) => {
+                request.answer(Ok(Outcome::NotDue));
+                None
+            }
+            None => {
+                request.answer(Ok(Outcome::Stale));
+                None
+            }
+        }
+    }
+
+    fn remove_current(&self, request: Request, filter: Arc<OpenFilter>) -> Option<InDoubt> {
+        let committed = self
+            .committer
+            .commit(&[], |_| removal(&filter).into_iter().collect());
+        match committed {
+            Ok(()) => {
+                self.forget(&filter);
+                request.answer(Ok(Outcome::Removed));
+                None
+            }
+            Err(failure) => {
+                request.answer(Err(failure.error.clone()));
+                failure.in_doubt(vec![filter], None)
+            }
+        }
+    }
+
+    /// Forgets a filter whose removal is committed.
+    fn forget(&self, filter: &OpenFilter) {
+        self.filters.remove(filter);
+        self.committer
+            .ledgers
+            .reclaim_soon([Garbage::Filter(filter.id)]);
+    }
+
+    fn set_expiry(
+        &self,
+        request: Request,
+        id: FilterId,
+        expiry: Option<Expiry>,
+    ) -> Option<InDoubt> {
+        let Some(filter) = self.current(&request, id) else {
+            request.answer(Ok(Outcome::Stale));
+            return None;
+        };
         let committed = self.committer.commit(&[], |_| {
-            vec![FilterChange::Remove {
-                id: filter.id,
-                name: filter.name.as_str().to_owned(),
+            vec![FilterChange::Expire {
+                id,
+                was: filter.expiry(),
+                now: expiry,
             }]
         });
         match committed {
             Ok(()) => {
-                self.filters.remove(&filter);
-                self.committer
-                    .ledgers
-                    .reclaim_soon([Garbage::Filter(filter.id)]);
-                request.answer(Ok(Outcome::Removed));
+                filter.set_expiry(expiry);
+                request.answer(Ok(Outcome::ExpirySet));
                 None
             }
             Err(failure) => {
@@ -453,6 +523,20 @@ impl Lane {
         self.committer.ledgers.reclaim_soon(garbage);
         None
     }
+}
+
+/// What takes a filter away.
+fn removal(filter: &OpenFilter) -> impl IntoIterator<Item = FilterChange> + use<> {
+    let expiry = filter.expiry().map(|expiry| FilterChange::Expire {
+        id: filter.id,
+        was: Some(expiry),
+        now: None,
+    });
+    let removed = FilterChange::Remove {
+        id: filter.id,
+        name: filter.name.as_str().to_owned(),
+    };
+    expiry.into_iter().chain([removed])
 }
 
 fn answer_all(answers: Vec<(Request, Outcome)>) {

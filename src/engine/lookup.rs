@@ -9,6 +9,7 @@
 use super::answer::{EngineError, FilterName, LookupAnswer, LookupFilters, LookupMode};
 use super::batch::ItemBatch;
 use super::command::{Outcome, Verb};
+use super::expiry::list_those_not_over;
 use super::filters::{OpenFilter, stored_name};
 use super::loader::Images;
 use super::reader::{
@@ -33,8 +34,9 @@ impl Shared {
             LookupFilters::Named(names) => names.clone(),
             LookupFilters::Prefix(prefix) => {
                 let (store, prefix) = (Arc::clone(&self.store), prefix.clone());
-                let limit = bound.saturating_add(1);
-                let stored = off_thread(move || store.list_filters(&prefix, None, limit)).await??;
+                let (limit, now_ms) = (bound.saturating_add(1), self.clock.now_ms());
+                let listing = move || list_those_not_over(&*store, &prefix, None, limit, now_ms);
+                let stored = off_thread(listing).await??;
                 stored.iter().map(stored_name).collect::<Result<_, _>>()?
             }
         };

@@ -19,8 +19,10 @@ mod batch;
 mod cache;
 pub mod check;
 mod checkpoint;
+mod clock;
 mod command;
 mod commit;
+mod expiry;
 mod filters;
 mod lane;
 mod loader;
@@ -30,16 +32,18 @@ mod recovery;
 mod shared;
 
 pub use answer::{
-    AddMode, AddOptions, AddResult, Created, EngineError, FilterInfo, FilterName, FilterSummary,
-    FullReason, InvalidName, LookupAnswer, LookupBounds, LookupFilters, LookupMode,
-    MAX_NAME_LENGTH, SubFilterInfo,
+    AddMode, AddOptions, AddResult, Created, Ends, EngineError, FilterInfo, FilterName,
+    FilterSummary, FullReason, InvalidName, LookupAnswer, LookupBounds, LookupFilters, LookupMode,
+    MAX_NAME_LENGTH, NewFilter, SubFilterInfo,
 };
 pub use batch::ItemBatch;
+pub use clock::Clock;
+pub use expiry::MAX_TTL_SECONDS;
 // Part of `EngineError`, so whoever reads that need not know the store.
 pub use crate::store::StoreError;
 
 use crate::chain::meta::Chain;
-use crate::chain::params::{Defaults, FilterRequest};
+use crate::chain::params::{Defaults, Difference};
 use crate::metrics::Metrics;
 use crate::store::PageStore;
 use cache::PageCache;
@@ -50,7 +54,7 @@ use loader::Loader;
 use parking_lot::{Mutex, RwLock};
 use reader::{Count, Exists, off_thread};
 use recovery::Recovery;
-use shared::{Shared, created_at, hashes};
+use shared::{Expirer, Shared, created_at, hashes};
 use std::sync::Arc;
 
 /// Filter numbers that are reserved in the store at once.
@@ -65,6 +69,8 @@ const PAGES_PER_SEARCH: usize = crate::cuckoo::kick::MAX_NODES + 176;
 /// How the engine is sized. Every bound is a number of bytes, items or filters.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
+    /// Where the time comes from.
+    pub clock: Clock,
     /// What new filters get, and may have.
     pub defaults: Defaults,
     /// Writer threads, 1 to 256; a filter always has the same one. A small
@@ -164,6 +170,7 @@ impl Engine {
         let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
 
         let shared = Arc::new(Shared {
+            clock: options.clock.clone(),
             defaults: options.defaults.clone(),
             max_queued_items: options.max_queued_items,
             // A drain may take half of this and one command more.
@@ -178,6 +185,7 @@ impl Engine {
             lane_count,
             threads: Mutex::new(Vec::new()),
             checkpointer: Mutex::new(None),
+            expirer: Mutex::new(None),
             ids: Mutex::new(first_id..first_id + ID_BLOCK),
         });
         shared.start_threads(options.max_queued_commands)?;
@@ -185,27 +193,30 @@ impl Engine {
     }
 
     /// Creates a filter, or says that it is there already and whether it has
-    /// what was asked for.
+    /// what was asked for. One that has ended is not there.
     ///
     /// # Errors
     /// [`EngineError::InvalidParams`] names every field that is refused.
     pub async fn create_filter(
         &self,
         name: &FilterName,
-        request: &FilterRequest,
+        wanted: &NewFilter,
     ) -> Result<Created, EngineError> {
-        let params = self.shared.resolve(request)?;
+        let params = self.shared.resolve(&wanted.params)?;
+        // Refused whether the filter is there or not.
+        expiry::expiry(wanted.ttl_seconds, 0)?;
         loop {
             if let Some(filter) = self.shared.open(name).await? {
                 let info = self.shared.info(&filter).await?;
-                return Ok(match info.params.differences(request) {
+                return Ok(match differences(&info, wanted) {
                     differences if differences.is_empty() => Created::Existing(info),
                     differences => Created::Differs(info, differences),
                 });
             }
+            let (ttl_seconds, none) = (wanted.ttl_seconds, Arc::from([]));
             let outcome = self
                 .shared
-                .create(name, &params, Arc::from([]), AddMode::Always)
+                .create(name, &params, ttl_seconds, none, AddMode::Always)
                 .await?;
             // Somebody may have deleted it since; then it is made again.
             if let Outcome::Created(_) = outcome
@@ -236,13 +247,14 @@ impl Engine {
         after: Option<&FilterName>,
         limit: usize,
     ) -> Result<Vec<FilterSummary>, EngineError> {
-        let store = Arc::clone(&self.shared.store);
+        let (store, now_ms) = (Arc::clone(&self.shared.store), self.shared.clock.now_ms());
         let (prefix, after) = (prefix.to_owned(), after.cloned());
-        let stored = off_thread(move || {
-            store.list_filters(&prefix, after.as_ref().map(FilterName::as_str), limit)
+        let listed = off_thread(move || {
+            let after = after.as_ref().map(FilterName::as_str);
+            expiry::list_those_not_over(&*store, &prefix, after, limit, now_ms)
         })
         .await??;
-        stored
+        listed
             .iter()
             .map(|stored| {
                 let chain = filters::decode(stored)?;
@@ -251,10 +263,33 @@ impl Engine {
                     items: chain.items(),
                     slot_bytes: chain.slot_bytes(),
                     created_at: created_at(&chain),
+                    expiry: stored.expiry.map(Ends::from),
                     params: chain.params().clone(),
                 })
             })
             .collect()
+    }
+
+    /// Has a filter end so many seconds from now, or never.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::InvalidParams`] for a time
+    /// out of range; [`EngineError::OutcomeUnknown`] if the commit failed.
+    pub async fn set_ttl(
+        &self,
+        name: &FilterName,
+        ttl_seconds: Option<u64>,
+    ) -> Result<FilterInfo, EngineError> {
+        loop {
+            let filter = self.shared.find(name).await?;
+            let expiry = expiry::expiry(ttl_seconds, self.shared.clock.now_ms())?;
+            let id = filter.id;
+            let command = Command::SetExpiry { id, expiry };
+            let target = Some(Arc::clone(&filter));
+            if self.shared.submit(command, target, None).await? != Outcome::Stale {
+                return self.shared.info(&filter).await;
+            }
+        }
     }
 
     /// Deletes a filter with everything in it. The cost does not depend on its
@@ -303,7 +338,10 @@ impl Engine {
         let params = options
             .create
             .as_ref()
-            .map(|request| self.shared.resolve(request))
+            .map(|wanted| {
+                expiry::expiry(wanted.ttl_seconds, 0)?;
+                Ok::<_, EngineError>((self.shared.resolve(&wanted.params)?, wanted.ttl_seconds))
+            })
             .transpose()?;
         loop {
             let outcome = match (self.shared.open(name).await?, &params) {
@@ -312,13 +350,13 @@ impl Engine {
                         .work(filter, Verb::Add(options.mode), items)
                         .await?
                 }
-                (None, Some(params)) => {
+                (None, Some((params, ttl_seconds))) => {
                     let hashes = match Chain::new(params.clone(), 0) {
                         Some(empty) => hashes(&empty, items).await,
                         None => Arc::from([]),
                     };
                     self.shared
-                        .create(name, params, hashes, options.mode)
+                        .create(name, params, *ttl_seconds, hashes, options.mode)
                         .await?
                 }
                 (None, None) => return Err(EngineError::NotFound { name: name.clone() }),
@@ -463,6 +501,11 @@ impl Engine {
     /// Stops as [`shutdown`](Self::shutdown) does but writes no checkpoint: the
     /// next start has to replay the log.
     pub fn halt(&self) {
+        if let Some(Expirer { stop, thread }) = self.shared.expirer.lock().take() {
+            drop(stop);
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
         self.shared.lanes.write().clear();
         for thread in std::mem::take(&mut *self.shared.threads.lock()) {
             // A lane that panicked has said so.
@@ -473,4 +516,20 @@ impl Engine {
             let _ = thread.join();
         }
     }
+}
+
+/// Where what is asked for and what is there part.
+fn differences(info: &FilterInfo, wanted: &NewFilter) -> Vec<Difference> {
+    let mut differences = info.params.differences(&wanted.params);
+    let existing = info.expiry.map(|expiry| expiry.ttl_seconds);
+    if let Some(requested) = wanted.ttl_seconds
+        && existing != Some(requested)
+    {
+        differences.push(Difference {
+            field: "ttl_seconds",
+            requested: requested.to_string(),
+            existing: existing.map_or("none".to_owned(), |seconds| seconds.to_string()),
+        });
+    }
+    differences
 }

@@ -177,7 +177,8 @@ impl Recovery<'_> {
             return Ok(None);
         };
         let name: FilterName = stored_name(&stored)?;
-        let filter = Arc::new(OpenFilter::new(stored.id, name, decode(&stored)?));
+        let chain = decode(&stored)?;
+        let filter = Arc::new(OpenFilter::new(stored.id, name, chain, stored.expiry));
         self.filters.insert(Arc::clone(&filter));
         Ok(Some(filter))
     }

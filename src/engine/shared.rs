@@ -3,12 +3,14 @@
 //! loader for pages that are not resident.
 
 use super::ID_BLOCK;
-use super::answer::{AddMode, AddResult, EngineError, FilterInfo, FilterName, SubFilterInfo};
+use super::answer::{AddMode, AddResult, Ends, EngineError, FilterInfo, FilterName, SubFilterInfo};
 use super::batch::ItemBatch;
 use super::cache::PageCache;
 use super::checkpoint::Ledgers;
+use super::clock::{Clock, moment};
 use super::command::{Command, Create, ItemsCommand, Outcome, Verb};
 use super::commit::Committer;
+use super::expiry;
 use super::filters::{self, FilterView, Filters, OpenFilter};
 use super::lane::{Lane, Request};
 use super::loader::{Loader, Pins};
@@ -26,11 +28,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 /// What all handles to an engine share.
 pub(super) struct Shared {
+    pub(super) clock: Clock,
     pub(super) defaults: Defaults,
     pub(super) max_queued_items: usize,
     /// Pages that one command may touch.
@@ -46,7 +49,15 @@ pub(super) struct Shared {
     pub(super) lane_count: usize,
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
     pub(super) checkpointer: Mutex<Option<JoinHandle<()>>>,
+    pub(super) expirer: Mutex<Option<Expirer>>,
     pub(super) ids: Mutex<std::ops::Range<u64>>,
+}
+
+/// The thread that removes what has ended.
+pub(super) struct Expirer {
+    /// Dropped to end it.
+    pub(super) stop: Sender<()>,
+    pub(super) thread: JoinHandle<()>,
 }
 
 /// Items worked on before the thread is given back to other requests.
@@ -67,7 +78,10 @@ pub(super) struct LaneHandle {
 }
 
 impl Shared {
-    pub(super) fn start_threads(&self, max_queued_commands: usize) -> Result<(), StoreError> {
+    pub(super) fn start_threads(
+        self: &Arc<Self>,
+        max_queued_commands: usize,
+    ) -> Result<(), StoreError> {
         let spawn_error = |error: std::io::Error| StoreError::Io {
             doing: "starting a thread",
             reason: error.to_string(),
@@ -110,6 +124,13 @@ impl Shared {
             .spawn(move || ledgers.run())
             .map_err(spawn_error)?;
         *self.checkpointer.lock() = Some(thread);
+        let (stop, stopped) = crossbeam_channel::bounded(0);
+        let shared = Arc::downgrade(self);
+        let thread = std::thread::Builder::new()
+            .name("expiry".to_owned())
+            .spawn(move || expiry::run(&shared, &stopped))
+            .map_err(spawn_error)?;
+        *self.expirer.lock() = Some(Expirer { stop, thread });
         Ok(())
     }
 
@@ -137,7 +158,7 @@ impl Shared {
         name: &FilterName,
     ) -> Result<Option<Arc<OpenFilter>>, EngineError> {
         if let Some(filter) = self.filters.get(name) {
-            return Ok(Some(filter));
+            return Ok(self.not_over(filter));
         }
         self.make_room().await?;
         let (filters, store, name) = (
@@ -145,7 +166,13 @@ impl Shared {
             Arc::clone(&self.store),
             name.clone(),
         );
-        Ok(off_thread(move || filters.open(&name, &*store)).await??)
+        let found = off_thread(move || filters.open(&name, &*store)).await??;
+        Ok(found.and_then(|filter| self.not_over(filter)))
+    }
+
+    /// The filter, unless it has ended: then it is as good as removed.
+    fn not_over(&self, filter: Arc<OpenFilter>) -> Option<Arc<OpenFilter>> {
+        (!filter.is_over(&self.clock)).then_some(filter)
     }
 
     /// Makes sure that one more filter may be open.
@@ -179,17 +206,19 @@ impl Shared {
         &self,
         name: &FilterName,
         params: &FilterParams,
+        ttl_seconds: Option<u64>,
         items: Arc<[ItemHash]>,
         mode: AddMode,
     ) -> Result<Outcome, EngineError> {
+        let created_at_ms = self.clock.now_ms();
+        let expiry = expiry::expiry(ttl_seconds, created_at_ms)?;
         self.make_room().await?;
         let command = Command::Create(Create {
             id: self.next_id().await?,
             name: name.clone(),
             params: params.clone(),
-            created_at_ms: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| since.as_millis() as u64),
+            created_at_ms,
+            expiry,
             items,
             mode,
         });
@@ -320,7 +349,36 @@ impl Shared {
             Ok(()) => outcome.await.unwrap_or(Err(EngineError::Stopping)),
             Err(error) => Err(error),
         };
-        let label = match &outcome {
+        self.note_outcome(kind, &outcome);
+        outcome
+    }
+
+    /// As [`submit`](Self::submit), from a thread that may block.
+    pub(super) fn submit_blocking(
+        &self,
+        command: Command,
+        filter: Arc<OpenFilter>,
+    ) -> Result<Outcome, EngineError> {
+        let kind = command.kind();
+        let (reply, outcome) = oneshot::channel();
+        let request = Request {
+            command,
+            filter: Some(filter),
+            pins: None,
+            reply,
+        };
+        let outcome = match self.enqueue(request) {
+            Ok(()) => outcome
+                .blocking_recv()
+                .unwrap_or(Err(EngineError::Stopping)),
+            Err(error) => Err(error),
+        };
+        self.note_outcome(kind, &outcome);
+        outcome
+    }
+
+    fn note_outcome(&self, kind: &str, outcome: &Result<Outcome, EngineError>) {
+        let label = match outcome {
             Ok(outcome) => outcome.label(),
             Err(EngineError::OutcomeUnknown(_)) => "failed",
             Err(_) => "refused",
@@ -329,7 +387,6 @@ impl Shared {
             .commands
             .with_label_values(&[kind, label])
             .inc();
-        outcome
     }
 
     fn enqueue(&self, request: Request) -> Result<(), EngineError> {
@@ -452,6 +509,7 @@ impl Shared {
             expected_false_positive_rate: chain.false_positive_rate(),
             adds_before_expansion: chain.adds_before_expansion(),
             created_at: created_at(chain),
+            expiry: filter.expiry().map(Ends::from),
         })
     }
 
@@ -492,5 +550,5 @@ pub(super) async fn hashes(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> 
 }
 
 pub(super) fn created_at(chain: &Chain) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(chain.created_at_ms())
+    moment(chain.created_at_ms())
 }

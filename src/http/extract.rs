@@ -6,8 +6,7 @@ use super::body::{self, Buffered};
 use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
-use crate::chain::params::FilterRequest;
-use crate::engine::{AddMode, AddOptions, FilterName};
+use crate::engine::{AddMode, AddOptions, FilterName, NewFilter};
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -116,7 +115,7 @@ pub(crate) async fn batch(
 ///
 /// # Errors
 /// Everything that can be wrong with a body.
-pub(crate) async fn fields(app: &App, request: Request) -> Result<FilterRequest, HttpError> {
+pub(crate) async fn fields(app: &App, request: Request) -> Result<NewFilter, HttpError> {
     let (parts, body) = request.into_parts();
     Query::none(&parts.uri)?;
     let body = body::read(app, body).await?;
@@ -130,8 +129,29 @@ pub(crate) async fn fields(app: &App, request: Request) -> Result<FilterRequest,
             });
         }
     }
-    let (fields, _) = parsed(body, |bytes: &[u8]| parse::filter_request(bytes, "")).await?;
+    let (fields, _) = parsed(body, |bytes: &[u8]| parse::new_filter(bytes, "")).await?;
     Ok(fields)
+}
+
+/// Reads what a filter is to be changed to.
+///
+/// # Errors
+/// Everything that can be wrong with a body.
+pub(crate) async fn changed_ttl(app: &App, request: Request) -> Result<Option<u64>, HttpError> {
+    let (parts, body) = request.into_parts();
+    Query::none(&parts.uri)?;
+    let body = body::read(app, body).await?;
+    match media_type(&parts.headers).as_deref() {
+        Some("application/json") => {}
+        given => {
+            return Err(HttpError::UnsupportedMediaType {
+                given: excerpt(given.unwrap_or("not stated")),
+                allowed: "application/json",
+            });
+        }
+    }
+    let (ttl_seconds, _) = parsed(body, parse::changed_ttl).await?;
+    Ok(ttl_seconds)
 }
 
 fn holding((batch, memory): (Batch, Option<OwnedSemaphorePermit>)) -> Batch {
@@ -157,7 +177,7 @@ async fn parsed<T: Send + 'static>(
 
 /// The options of a `text/plain` request, which stand in the query.
 fn line_options(kind: BatchKind, uri: &Uri) -> Result<(Encoding, AddOptions), HttpError> {
-    const ADD: [&str; 9] = [
+    const ADD: [&str; 10] = [
         "encoding",
         "only_if_absent",
         "create",
@@ -167,6 +187,7 @@ fn line_options(kind: BatchKind, uri: &Uri) -> Result<(Encoding, AddOptions), Ht
         "max_iterations",
         "expansion",
         "max_expansions",
+        "ttl_seconds",
     ];
     let query = match kind {
         BatchKind::Add => Query::parse(uri, &ADD)?,
@@ -185,7 +206,7 @@ fn line_options(kind: BatchKind, uri: &Uri) -> Result<(Encoding, AddOptions), Ht
         false => AddMode::Always,
     };
     let wanted = query.switch("create")?;
-    let mut request = FilterRequest::default();
+    let mut filter = NewFilter::default();
     for field in parse::FIELDS {
         let Some(text) = query.text(field)? else {
             continue;
@@ -201,10 +222,10 @@ fn line_options(kind: BatchKind, uri: &Uri) -> Result<(Encoding, AddOptions), Ht
             "layout" => Scalar::Quoted(text),
             _ => Scalar::Bare(text),
         };
-        parse::set_field(&mut request, field, value)
+        parse::set_field(&mut filter, field, value)
             .map_err(|allowed| HttpError::parameter(field, excerpt(text), allowed))?;
     }
-    let create = wanted.then_some(request);
+    let create = wanted.then_some(filter);
     Ok((encoding, AddOptions { mode, create }))
 }
 
@@ -248,8 +269,8 @@ mod tests {
         assert_eq!(encoding, Encoding::Base64);
         assert_eq!(options.mode, AddMode::OnlyIfAbsent);
         let create = options.create.unwrap();
-        assert_eq!(create.capacity, Some(10));
-        assert_eq!(create.layout, Some(LayoutKind::Classic));
+        assert_eq!(create.params.capacity, Some(10));
+        assert_eq!(create.params.layout, Some(LayoutKind::Classic));
 
         for uri in [
             "/?capacity=10",

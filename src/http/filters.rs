@@ -2,7 +2,7 @@
 
 use super::App;
 use super::answer::json;
-use super::extract::{Key, fields};
+use super::extract::{Key, changed_ttl, fields};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
 use crate::engine::{Created, FilterInfo, FilterName, FilterSummary, SubFilterInfo};
@@ -49,6 +49,31 @@ pub(crate) struct FilterFields {
     /// Most sub-filters beyond the first.
     #[schema(example = 32, minimum = 0, maximum = 65_535, nullable = false)]
     max_expansions: Option<u64>,
+    /// Seconds after which the filter is gone, 1 to 3162240000; left out = it stays.
+    #[schema(
+        example = 86_400,
+        minimum = 1,
+        maximum = 3_162_240_000_u64,
+        nullable = false
+    )]
+    ttl_seconds: Option<u64>,
+}
+
+/// What is to change about a filter.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes the body; the body is read field by field, to point to what is wrong"
+)]
+pub(crate) struct FilterChanges {
+    /// Seconds from now after which the filter is gone, 1 to 3162240000; null = it stays.
+    #[schema(
+        required = true,
+        example = 86_400,
+        minimum = 1,
+        maximum = 3_162_240_000_u64
+    )]
+    ttl_seconds: Option<u64>,
 }
 
 /// Everything there is to know about a filter.
@@ -104,6 +129,12 @@ pub(crate) struct FilterBody {
     /// When it was created (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
     created_at: String,
+    /// Seconds that were asked for when it got its end; null: it stays.
+    #[schema(example = json!(null))]
+    ttl_seconds: Option<u64>,
+    /// From when on it is gone (RFC 3339); null: it stays.
+    #[schema(example = json!(null), format = DateTime)]
+    expires_at: Option<String>,
 }
 
 /// One link of a filter's chain.
@@ -160,6 +191,9 @@ pub(crate) struct FilterLineBody {
     /// When it was created (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
     created_at: String,
+    /// From when on it is gone (RFC 3339); null: it stays.
+    #[schema(example = json!(null), format = DateTime)]
+    expires_at: Option<String>,
 }
 
 impl From<FilterInfo> for FilterBody {
@@ -182,6 +216,8 @@ impl From<FilterInfo> for FilterBody {
             expected_false_positive_rate: info.expected_false_positive_rate,
             adds_before_expansion: info.adds_before_expansion,
             created_at: rfc3339(info.created_at),
+            ttl_seconds: info.expiry.map(|expiry| expiry.ttl_seconds),
+            expires_at: info.expiry.map(|expiry| rfc3339(expiry.at)),
         }
     }
 }
@@ -208,6 +244,7 @@ impl From<&FilterSummary> for FilterLineBody {
             items: summary.items,
             bytes: summary.slot_bytes,
             created_at: rfc3339(summary.created_at),
+            expires_at: summary.expiry.map(|expiry| rfc3339(expiry.at)),
         }
     }
 }
@@ -240,7 +277,20 @@ fn filter_example() -> serde_json::Value {
         expected_false_positive_rate: rate,
         adds_before_expansion: 61_411,
         created_at: "2026-11-21T10:00:00.000Z".to_owned(),
+        ttl_seconds: None,
+        expires_at: None,
     })
+}
+
+/// A filter that ends, of the description's examples.
+fn ending_example() -> serde_json::Value {
+    let mut example = filter_example();
+    if let Some(fields) = example.as_object_mut() {
+        fields.insert("ttl_seconds".to_owned(), 86_400.into());
+        let expires_at = "2026-11-22T10:00:00.000Z";
+        fields.insert("expires_at".to_owned(), expires_at.into());
+    }
+    example
 }
 
 /// A page of the list, of the description's examples.
@@ -253,6 +303,7 @@ fn list_example() -> serde_json::Value {
             items: 50_000,
             bytes: 131_072,
             created_at: "2026-11-21T10:00:00.000Z".to_owned(),
+            expires_at: None,
         }],
         next_cursor: None,
     })
@@ -418,6 +469,29 @@ pub(crate) async fn head_filter(
     uri: OriginalUri,
 ) -> Result<Response, HttpError> {
     get_filter(app, key, uri).await
+}
+
+/// Change when a filter ends
+///
+/// Counted from now, however long it was to live before. A filter that has
+/// ended can't be brought back.
+#[utoipa::path(
+    patch,
+    path = "/filters/{key}",
+    operation_id = "patch_filter",
+    tag = "filters",
+    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    request_body(content = FilterChanges, description = "What is to change.", content_type = "application/json", example = json!({"ttl_seconds": 86_400})),
+    responses((status = 200, description = "It ends as it was told to.", body = FilterBody, example = json!(ending_example())))
+)]
+pub(crate) async fn patch_filter(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let engine = app.engine()?;
+    let ttl_seconds = changed_ttl(&app, request).await?;
+    json(&FilterBody::from(engine.set_ttl(&name, ttl_seconds).await?))
 }
 
 /// Delete a filter

@@ -97,6 +97,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
         item.post.as_mut(),
         item.delete.as_mut(),
         item.head.as_mut(),
+        item.patch.as_mut(),
     ]
     .into_iter()
     .flatten()
@@ -134,6 +135,7 @@ fn failures(operation: &str) -> Vec<Code> {
         "list_filters" => &[EVERY, ENGINE],
         "put_filter" => &[EVERY, ENGINE, KEYED, BODY, CHANGE, NEW],
         "get_filter" | "head_filter" => &[EVERY, ENGINE, KEYED, MISSING],
+        "patch_filter" => &[EVERY, ENGINE, KEYED, MISSING, BODY, CHANGE],
         "delete_filter" => &[EVERY, ENGINE, KEYED, MISSING, CHANGE],
         "add_items" | "delete_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE],
         "check_items" | "count_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH],

@@ -26,6 +26,7 @@ pub(super) fn table() -> OpenApiRouter<Arc<App>> {
             filters::put_filter,
             filters::get_filter,
             filters::head_filter,
+            filters::patch_filter,
             filters::delete_filter
         ))
         .routes(routes!(items::add_items))

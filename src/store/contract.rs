@@ -3,7 +3,7 @@
 
 use super::format::StoredValue;
 use super::redo::{RedoBuilder, RedoReader};
-use super::{Commit, FilterChange, Garbage, PageStore, StoreError, StoredFilter};
+use super::{Commit, Due, Expiry, FilterChange, Garbage, PageStore, StoreError, StoredFilter};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -46,6 +46,8 @@ macro_rules! contract_tests {
             restore_undoes_an_update_that_dropped_sub_filters,
             restore_leaves_the_garbage_of_other_filters,
             a_repeated_commit_changes_nothing,
+            what_ends_is_listed_by_time_up_to_the_moment_asked_for,
+            an_end_moves_and_goes_with_all_its_traces,
             filter_numbers_are_never_handed_out_twice,
             numbers_that_do_not_exist_are_not_handed_out,
             filters_are_listed_by_prefix_and_page,
@@ -131,6 +133,7 @@ fn stored(id: u64, name: &str, meta: &[u8]) -> StoredFilter {
         id: FilterId(id),
         name: name.to_owned(),
         meta: meta.to_vec(),
+        expiry: None,
     }
 }
 
@@ -667,6 +670,94 @@ pub(super) fn a_repeated_commit_changes_nothing<S: Subject>(open: Open<'_, S>) {
     assert_eq!(state(store), once);
 }
 
+fn ends(at_ms: u64) -> Option<Expiry> {
+    Some(Expiry {
+        at_ms,
+        ttl_seconds: at_ms / 1000,
+    })
+}
+
+fn expire(id: u64, was: Option<Expiry>, now: Option<Expiry>) -> FilterChange {
+    let id = FilterId(id);
+    FilterChange::Expire { id, was, now }
+}
+
+fn due(store: &dyn PageStore, until_ms: u64, limit: usize) -> Vec<(u64, u64)> {
+    let due = store.due(until_ms, limit).unwrap();
+    due.iter()
+        .map(|due| match due {
+            Due::Filter { at_ms, id } => (*at_ms, id.0),
+        })
+        .collect()
+}
+
+pub(super) fn what_ends_is_listed_by_time_up_to_the_moment_asked_for<S: Subject>(
+    open: Open<'_, S>,
+) {
+    let mut subject = open();
+    let ends_at = [(1, 5_000), (2, 300), (3, 70_000), (4, 300)];
+    for (id, at_ms) in ends_at {
+        let changes = vec![
+            create(id, &format!("f{id}"), b""),
+            expire(id, None, ends(at_ms)),
+        ];
+        change(subject.store(), id, changes);
+    }
+    subject.reopen();
+    let store = subject.store();
+    assert_eq!(due(store, 299, 9), []);
+    assert_eq!(due(store, 300, 9), [(300, 2), (300, 4)]);
+    assert_eq!(due(store, 69_999, 9), [(300, 2), (300, 4), (5_000, 1)]);
+    assert_eq!(due(store, u64::MAX, 9).len(), 4);
+    assert_eq!(due(store, u64::MAX, 2), [(300, 2), (300, 4)]);
+    assert_eq!(due(store, u64::MAX, 0), []);
+    let found = store.filter_by_name("f3").unwrap().unwrap();
+    assert_eq!(found.expiry, ends(70_000));
+    let listed = store.list_filters("f", None, 9).unwrap();
+    let listed: Vec<_> = listed.into_iter().map(|filter| filter.expiry).collect();
+    assert_eq!(listed, ends_at.map(|(_, at_ms)| ends(at_ms)));
+    let gone = Due::Filter {
+        at_ms: 300,
+        id: FilterId(2),
+    };
+    store.forget_due(&gone).unwrap();
+    assert_eq!(due(store, 300, 9), [(300, 4)]);
+}
+
+pub(super) fn an_end_moves_and_goes_with_all_its_traces<S: Subject>(open: Open<'_, S>) {
+    let mut subject = open();
+    let store = subject.store();
+    let created = vec![create(1, "seen", b"meta"), expire(1, None, ends(1_000))];
+    change(store, 1, created);
+    change(store, 2, vec![expire(1, ends(1_000), ends(9_000))]);
+    assert_eq!(due(store, u64::MAX, 9), [(9_000, 1)]);
+    change(store, 3, vec![update(1, b"later", &[])]);
+    let found = store.filter_by_name("seen").unwrap().unwrap();
+    assert_eq!((found.meta, found.expiry), (b"later".to_vec(), ends(9_000)));
+
+    // A removal of unknown outcome that is taken back.
+    let removal = vec![expire(1, ends(9_000), None), remove(1, "seen")];
+    change(store, 4, removal.clone());
+    assert_eq!(due(store, u64::MAX, 9), []);
+    assert_eq!(store.filter_by_id(FilterId(1)).unwrap(), None);
+    let back = vec![restore(1, "seen", b"later"), expire(1, None, ends(9_000))];
+    change(store, 4, back);
+    let found = store.filter_by_name("seen").unwrap().unwrap();
+    assert_eq!(found.expiry, ends(9_000));
+    assert_eq!(due(store, u64::MAX, 9), [(9_000, 1)]);
+
+    change(store, 5, removal);
+    subject.reopen();
+    let store = subject.store();
+    assert_eq!(due(store, u64::MAX, 9), []);
+    // A filter of the name that is made afterwards has no end of its own.
+    change(store, 6, vec![create(2, "seen", b"new")]);
+    assert_eq!(
+        store.filter_by_name("seen").unwrap(),
+        Some(stored(2, "seen", b"new"))
+    );
+}
+
 pub(super) fn filter_numbers_are_never_handed_out_twice<S: Subject>(open: Open<'_, S>) {
     let mut subject = open();
     let mut handed_out = 0;
@@ -771,13 +862,18 @@ pub(super) fn a_damaged_filter_is_an_error_that_names_it<S: Subject>(open: Open<
         ),
         (StoredValue::FilterName(FilterId(1)), "filter 1"),
         (StoredValue::FilterMeta(FilterId(1)), "filter 1"),
+        (StoredValue::FilterExpiry(FilterId(1)), "filter 1"),
     ];
     for (value, named) in damages {
         let mut subject = open();
         change(
             subject.store(),
             1,
-            vec![create(1, "seen", b"meta"), create(2, "sent", b"")],
+            vec![
+                create(1, "seen", b"meta"),
+                create(2, "sent", b""),
+                expire(1, None, ends(1_000)),
+            ],
         );
         subject.damage(&value, 8);
         let message = message(subject.store().filter_by_name("seen"));

@@ -5,15 +5,15 @@
 //! checksum covers the key too, so a value that turns up under another key is
 //! noticed. Both stores keep exactly these bytes.
 
-use super::{Garbage, StoreError, StoredFilter, varint};
+use super::{Due, Expiry, Garbage, StoreError, StoredFilter, varint};
 use crate::page::{FilterId, Ordinal, PageId, Sequence};
 
 /// Version of every value this program writes, and the newest it reads.
 pub const VALUE_VERSION: u8 = 1;
 
 /// Version of the data directory as a whole: which columns there are and what
-/// their keys look like.
-pub const DATA_VERSION: u32 = 1;
+/// their keys look like. Version 1 had no list of what ends when.
+pub const DATA_VERSION: u32 = 2;
 
 /// Largest page image in bytes.
 pub const MAX_PAGE_BYTES: usize = 4096;
@@ -50,17 +50,20 @@ pub enum Column {
     Log,
     /// Pages nobody can reach any more.
     Reclaim,
+    /// What ends when, by time.
+    Due,
 }
 
 impl Column {
     /// All of them.
-    pub const ALL: [Column; 6] = [
+    pub const ALL: [Column; 7] = [
         Column::Info,
         Column::Names,
         Column::Filters,
         Column::Pages,
         Column::Log,
         Column::Reclaim,
+        Column::Due,
     ];
 
     /// Its name on disk.
@@ -72,6 +75,7 @@ impl Column {
             Column::Pages => "pages",
             Column::Log => "log",
             Column::Reclaim => "reclaim",
+            Column::Due => "due",
         }
     }
 }
@@ -87,6 +91,8 @@ enum Kind {
     Reclaim = 6,
     DataVersion = 7,
     NextFilterId = 8,
+    FilterExpiry = 9,
+    Due = 10,
 }
 
 /// Names one stored value.
@@ -102,6 +108,8 @@ pub enum StoredValue {
     FilterName(FilterId),
     /// The description of a filter.
     FilterMeta(FilterId),
+    /// When a filter ends.
+    FilterExpiry(FilterId),
 }
 
 impl StoredValue {
@@ -113,6 +121,7 @@ impl StoredValue {
             StoredValue::FilterNumber(name) => (Column::Names, name.as_bytes().to_vec()),
             StoredValue::FilterName(id) => (Column::Filters, filter_name_key(*id).to_vec()),
             StoredValue::FilterMeta(id) => (Column::Filters, filter_meta_key(*id).to_vec()),
+            StoredValue::FilterExpiry(id) => (Column::Filters, filter_expiry_key(*id).to_vec()),
         }
     }
 }
@@ -192,6 +201,10 @@ pub(super) fn filter_name_key(id: FilterId) -> [u8; 9] {
 
 pub(super) fn filter_meta_key(id: FilterId) -> [u8; 9] {
     filter_key(id, 1)
+}
+
+pub(super) fn filter_expiry_key(id: FilterId) -> [u8; 9] {
+    filter_key(id, 2)
 }
 
 fn filter_key(id: FilterId, part: u8) -> [u8; 9] {
@@ -362,18 +375,84 @@ pub(super) fn stored_filter(
     id: FilterId,
     name: Option<&[u8]>,
     meta: Option<&[u8]>,
+    expiry: Option<&[u8]>,
 ) -> Result<Option<StoredFilter>, StoreError> {
     match (name, meta) {
         (Some(name), Some(meta)) => Ok(Some(StoredFilter {
             id,
             name: open_filter_name(id, name)?,
             meta: open_filter_meta(id, meta)?.to_vec(),
+            expiry: expiry
+                .map(|value| open_filter_expiry(id, value))
+                .transpose()?,
         })),
-        (None, None) => Ok(None),
+        (None, None) if expiry.is_none() => Ok(None),
         _ => Err(corrupt(
             format!("filter {id}"),
-            "only one of its name and description is there",
+            "a part of its name, description and end is missing",
         )),
+    }
+}
+
+pub(super) fn seal_filter_expiry(id: FilterId, expiry: Expiry) -> Vec<u8> {
+    let mut payload = expiry.at_ms.to_le_bytes().to_vec();
+    payload.extend_from_slice(&expiry.ttl_seconds.to_le_bytes());
+    seal(Kind::FilterExpiry, &filter_expiry_key(id), &payload)
+}
+
+fn open_filter_expiry(id: FilterId, value: &[u8]) -> Result<Expiry, StoreError> {
+    let what = || format!("the end of filter {id}");
+    let payload = open(Kind::FilterExpiry, &filter_expiry_key(id), value, what)?;
+    payload
+        .split_at_checked(8)
+        .and_then(|(at_ms, ttl_seconds)| {
+            Some(Expiry {
+                at_ms: number(at_ms)?,
+                ttl_seconds: number(ttl_seconds)?,
+            })
+        })
+        .ok_or_else(|| corrupt(what(), "it is no two numbers"))
+}
+
+/// What an entry of the list of ends is about, the byte behind its time.
+const DUE_FILTER: u8 = 1;
+
+pub(super) fn due_key(due: &Due) -> Vec<u8> {
+    match due {
+        Due::Filter { at_ms, id } => {
+            let mut key = at_ms.to_be_bytes().to_vec();
+            key.push(DUE_FILTER);
+            key.extend_from_slice(&id.0.to_be_bytes());
+            key
+        }
+    }
+}
+
+/// The entries up to a moment, that moment included.
+pub(super) fn due_until(until_ms: u64) -> KeyRange {
+    KeyRange {
+        from: Vec::new(),
+        to: KeyRange::under(&until_ms.to_be_bytes(), LONGEST_KEY_BYTES).to,
+    }
+}
+
+pub(super) fn seal_due(key: &[u8]) -> Vec<u8> {
+    seal(Kind::Due, key, &[])
+}
+
+pub(super) fn read_due(key: &[u8], value: &[u8]) -> Result<Due, StoreError> {
+    let what = || "the list of what ends".to_owned();
+    open(Kind::Due, key, value, what)?;
+    let nonsense = || corrupt(what(), "an entry names nothing");
+    let (&at_ms, rest) = key.split_first_chunk().ok_or_else(nonsense)?;
+    let at_ms = u64::from_be_bytes(at_ms);
+    match rest.split_first() {
+        Some((&DUE_FILTER, id)) => {
+            let id = id.try_into().map_err(|_| nonsense())?;
+            let id = FilterId(u64::from_be_bytes(id));
+            Ok(Due::Filter { at_ms, id })
+        }
+        _ => Err(nonsense()),
     }
 }
 
@@ -404,9 +483,11 @@ pub(super) fn seal_data_version(version: u32) -> Vec<u8> {
     seal(Kind::DataVersion, DATA_VERSION_KEY, &version.to_le_bytes())
 }
 
+/// The version of a data directory, which is one that this program reads.
+///
 /// # Errors
 /// Also a version that this program does not know.
-pub(super) fn check_data_version(value: &[u8]) -> Result<(), StoreError> {
+pub(super) fn read_data_version(value: &[u8]) -> Result<u32, StoreError> {
     let what = || "the data directory".to_owned();
     let payload = open(Kind::DataVersion, DATA_VERSION_KEY, value, what)?;
     let found = <[u8; 4]>::try_from(payload)
@@ -414,7 +495,7 @@ pub(super) fn check_data_version(value: &[u8]) -> Result<(), StoreError> {
         .map_err(|_| corrupt(what(), "its version is no number"))?;
     match found {
         0 => Err(corrupt(what(), "its version is 0")),
-        1..=DATA_VERSION => Ok(()),
+        1..=DATA_VERSION => Ok(found),
         _ => Err(StoreError::NewerFormat {
             what: what(),
             found,
@@ -627,6 +708,22 @@ mod tests {
         let number = seal_filter_number("seen", FilterId(7));
         assert_eq!(number[..2], [1, 3]);
         assert_eq!(number[ENVELOPE_BYTES..], [7, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(filter_expiry_key(FilterId(5)), [0, 0, 0, 0, 0, 0, 0, 5, 2]);
+        let expiry = Expiry {
+            at_ms: 258,
+            ttl_seconds: 3,
+        };
+        let sealed = seal_filter_expiry(FilterId(5), expiry);
+        assert_eq!(sealed[..2], [1, 9]);
+        let payload = [2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(sealed[ENVELOPE_BYTES..], payload);
+        let due = Due::Filter {
+            at_ms: 258,
+            id: FilterId(5),
+        };
+        let key = [0, 0, 0, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 5];
+        assert_eq!(due_key(&due), key);
+        assert_eq!(seal_due(&key)[..2], [1, 10]);
     }
 
     #[test]

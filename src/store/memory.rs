@@ -7,7 +7,7 @@
 
 use super::format::{self, Column, KeyRange, StoredValue};
 use super::writes::{self, WriteSink};
-use super::{Commit, EachRecord, Garbage, PageStore, StoreError, StoredFilter};
+use super::{Commit, Due, EachRecord, Garbage, PageStore, StoreError, StoredFilter};
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -90,7 +90,8 @@ fn value<'a>(cells: &'a Cells, column: Column, key: &[u8]) -> Option<&'a [u8]> {
 fn filter(cells: &Cells, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {
     let name = value(cells, Column::Filters, &format::filter_name_key(id));
     let meta = value(cells, Column::Filters, &format::filter_meta_key(id));
-    format::stored_filter(id, name, meta)
+    let expiry = value(cells, Column::Filters, &format::filter_expiry_key(id));
+    format::stored_filter(id, name, meta, expiry)
 }
 
 impl WriteSink for Cells {
@@ -227,6 +228,21 @@ impl PageStore for MemoryStore {
         let mut cells = self.cells.write();
         cells.delete_range(Column::Pages, &format::pages_of(garbage));
         cells.delete(Column::Reclaim, &format::reclaim_key(garbage));
+        Ok(())
+    }
+
+    fn due(&self, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+        let cells = self.cells.read();
+        in_range(&cells, Column::Due, &format::due_until(until_ms))
+            .take(limit)
+            .map(|(key, value)| format::read_due(key, value))
+            .collect()
+    }
+
+    fn forget_due(&self, due: &Due) -> Result<(), StoreError> {
+        self.cells
+            .write()
+            .delete(Column::Due, &format::due_key(due));
         Ok(())
     }
 

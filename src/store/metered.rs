@@ -1,7 +1,7 @@
 //! Counts what passes between an engine and its store, as a decorator: neither
 //! side knows.
 
-use super::{Commit, EachRecord, Garbage, PageStore, StoreError, StoredFilter};
+use super::{Commit, Due, EachRecord, Garbage, PageStore, StoreError, StoredFilter};
 use crate::page::{FilterId, PageId, Sequence};
 use prometheus::IntCounter;
 use std::sync::Arc;
@@ -151,6 +151,14 @@ impl PageStore for MeteredStore {
 
     fn reclaim(&self, garbage: Garbage) -> Result<(), StoreError> {
         self.inner.reclaim(garbage)
+    }
+
+    fn due(&self, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.inner.due(until_ms, limit)
+    }
+
+    fn forget_due(&self, due: &Due) -> Result<(), StoreError> {
+        self.inner.forget_due(due)
     }
 
     fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {

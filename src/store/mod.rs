@@ -102,6 +102,37 @@ pub enum FilterChange {
         /// Its whole description.
         meta: Vec<u8>,
     },
+    /// The filter ends at another moment, or never; it is on the list of what
+    /// ends accordingly. A removed filter must be told to end never, too.
+    Expire {
+        /// Its number.
+        id: FilterId,
+        /// When it was to end before.
+        was: Option<Expiry>,
+        /// When it is to end now.
+        now: Option<Expiry>,
+    },
+}
+
+/// When a filter ends, and how that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// Milliseconds since 1970 from which on the filter is gone.
+    pub at_ms: u64,
+    /// Seconds from the request to that moment, as asked for.
+    pub ttl_seconds: u64,
+}
+
+/// An entry of the list of what ends when.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    /// A filter.
+    Filter {
+        /// Milliseconds since 1970.
+        at_ms: u64,
+        /// Its number.
+        id: FilterId,
+    },
 }
 
 /// Pages that nobody can reach any more.
@@ -122,6 +153,8 @@ pub struct StoredFilter {
     pub name: String,
     /// Its description, opaque here.
     pub meta: Vec<u8>,
+    /// When it ends, if ever. Until somebody removes it, it is there.
+    pub expiry: Option<Expiry>,
 }
 
 /// Is shown redo records one by one; an error ends the visit.
@@ -209,6 +242,19 @@ pub trait PageStore: Send + Sync + 'static {
     /// # Errors
     /// The entry is still there.
     fn reclaim(&self, garbage: Garbage) -> Result<(), StoreError>;
+
+    /// The first `limit` entries of the list of what ends up to a moment, that
+    /// moment included, by time.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    fn due(&self, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError>;
+
+    /// Takes an entry off that list which belongs to nothing any more.
+    ///
+    /// # Errors
+    /// The entry is still there.
+    fn forget_due(&self, due: &Due) -> Result<(), StoreError>;
 
     /// Bytes that the filter's page images take on disk and in write buffers,
     /// an estimate.

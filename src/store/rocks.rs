@@ -12,7 +12,7 @@ mod tuning;
 
 use super::format::{self, Column, KeyRange};
 use super::writes::{self, WriteSink};
-use super::{Commit, EachRecord, Garbage, PageStore, StoreError, StoredFilter, WalSync};
+use super::{Commit, Due, EachRecord, Garbage, PageStore, StoreError, StoredFilter, WalSync};
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
 use rocksdb::{
@@ -154,7 +154,13 @@ impl RocksStore {
     ) -> Result<Vec<Option<StoredFilter>>, StoreError> {
         let keys: Vec<[u8; 9]> = ids
             .iter()
-            .flat_map(|&id| [format::filter_name_key(id), format::filter_meta_key(id)])
+            .flat_map(|&id| {
+                [
+                    format::filter_name_key(id),
+                    format::filter_meta_key(id),
+                    format::filter_expiry_key(id),
+                ]
+            })
             .collect();
         let column = self.column(Column::Filters)?;
         let values = self
@@ -165,7 +171,8 @@ impl RocksStore {
             .map(|&id| {
                 let name = filter_value(id, values.next())?;
                 let meta = filter_value(id, values.next())?;
-                format::stored_filter(id, name.as_deref(), meta.as_deref())
+                let expiry = filter_value(id, values.next())?;
+                format::stored_filter(id, name.as_deref(), meta.as_deref(), expiry.as_deref())
             })
             .collect()
     }
@@ -455,6 +462,34 @@ impl PageStore for RocksStore {
         }
         batch.delete(Column::Reclaim, &format::reclaim_key(garbage));
         self.write(batch.finish()?, Forced::Later, "reclaiming pages")
+    }
+
+    fn due(&self, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+        let mut due = Vec::new();
+        if limit == 0 {
+            return Ok(due);
+        }
+        self.visit(
+            Column::Due,
+            &format::due_until(until_ms),
+            ReadOptions::default(),
+            "reading the list of what ends",
+            &mut |key, value| {
+                due.push(format::read_due(key, value)?);
+                Ok(if due.len() < limit {
+                    Visit::GoOn
+                } else {
+                    Visit::Stop
+                })
+            },
+        )?;
+        Ok(due)
+    }
+
+    fn forget_due(&self, due: &Due) -> Result<(), StoreError> {
+        let mut batch = Batch::new(&self.database);
+        batch.delete(Column::Due, &format::due_key(due));
+        self.write(batch.finish()?, Forced::Later, "forgetting what has ended")
     }
 
     /// Table files by their index, write buffers by looking at what is in

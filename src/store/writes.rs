@@ -1,7 +1,7 @@
 //! What each write of the seam puts and deletes, in one place for all stores.
 
 use super::format::{self, Column, KeyRange};
-use super::{Commit, FilterChange, Garbage, StoreError};
+use super::{Commit, Due, FilterChange, Garbage, StoreError};
 use crate::page::{FilterId, PageId};
 
 /// Takes puts and deletes that become visible together.
@@ -42,11 +42,34 @@ fn filter_change(change: &FilterChange, sink: &mut impl WriteSink) {
             sink.delete(Column::Names, name.as_bytes());
             sink.delete(Column::Filters, &format::filter_name_key(*id));
             sink.delete(Column::Filters, &format::filter_meta_key(*id));
+            sink.delete(Column::Filters, &format::filter_expiry_key(*id));
             put_garbage(Garbage::Filter(*id), sink);
         }
         FilterChange::Restore { id, name, meta } => {
             put_filter(*id, name, meta, sink);
             sink.delete_range(Column::Reclaim, &format::reclaim_entries_of(*id));
+        }
+        FilterChange::Expire { id, was, now } => {
+            if let Some(was) = was {
+                let key = format::due_key(&Due::Filter {
+                    at_ms: was.at_ms,
+                    id: *id,
+                });
+                sink.delete(Column::Due, &key);
+            }
+            let expiry_key = format::filter_expiry_key(*id);
+            match now {
+                None => sink.delete(Column::Filters, &expiry_key),
+                Some(now) => {
+                    let sealed = format::seal_filter_expiry(*id, *now);
+                    sink.put(Column::Filters, &expiry_key, sealed);
+                    let key = format::due_key(&Due::Filter {
+                        at_ms: now.at_ms,
+                        id: *id,
+                    });
+                    sink.put(Column::Due, &key, format::seal_due(&key));
+                }
+            }
         }
     }
 }

@@ -9,6 +9,7 @@
 
 mod bodies;
 mod connections;
+mod expiry;
 mod faults;
 mod filters;
 #[path = "../engine/gated.rs"]

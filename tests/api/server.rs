@@ -1,7 +1,7 @@
 //! A server on a port of its own, and what to ask it with.
 
 use cuckood::chain::params::Defaults;
-use cuckood::engine::{Engine, EngineOptions};
+use cuckood::engine::{Clock, Engine, EngineOptions};
 use cuckood::http::{App, HostPolicy, Limits, ServerOptions, serve};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
@@ -29,6 +29,7 @@ impl Default for Setup {
         Setup {
             store: Arc::new(MemoryStore::new()),
             engine: EngineOptions {
+                clock: Clock::System,
                 defaults: Defaults::default(),
                 lanes: 2,
                 cache_bytes: 16 << 20,

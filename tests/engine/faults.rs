@@ -63,7 +63,7 @@ async fn a_failed_commit_changes_nothing_and_the_next_one_settles_it() {
         let removal = engine.delete_filter(&name("g")).await;
         assert!(removal.is_err());
         let creation = engine
-            .create_filter(&name("h"), &FilterRequest::default())
+            .create_filter(&name("h"), &FilterRequest::default().into())
             .await;
         assert!(creation.is_err());
         // A filter whose creation only seemed to fail can be found for now.
@@ -253,7 +253,7 @@ async fn a_filter_that_was_found_in_doubt_is_gone_once_its_creation_is_taken_bac
     let engine = engine(Arc::new(store.clone()), &options(512));
     store.fail_commits(Failing::After);
     let creation = engine
-        .create_filter(&name("f"), &FilterRequest::default())
+        .create_filter(&name("f"), &FilterRequest::default().into())
         .await;
     assert!(matches!(creation, Err(EngineError::OutcomeUnknown(_))));
     assert_eq!(

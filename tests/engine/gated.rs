@@ -2,7 +2,7 @@
 //! drive an interleaving by hand.
 
 use cuckood::page::{FilterId, PageId, Sequence};
-use cuckood::store::{Commit, Garbage, PageStore, StoreError, StoredFilter};
+use cuckood::store::{Commit, Due, Garbage, PageStore, StoreError, StoredFilter};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -194,6 +194,14 @@ impl PageStore for GatedStore {
 
     fn reclaim(&self, garbage: Garbage) -> Result<(), StoreError> {
         self.inner.reclaim(garbage)
+    }
+
+    fn due(&self, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.inner.due(until_ms, limit)
+    }
+
+    fn forget_due(&self, due: &Due) -> Result<(), StoreError> {
+        self.inner.forget_due(due)
     }
 
     fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {

@@ -6,6 +6,7 @@
     reason = "what helps a test may fail as the test does"
 )]
 
+mod expiry;
 mod faults;
 mod gated;
 mod interleavings;

@@ -1,7 +1,7 @@
 //! What the engine tests share: engines of a convenient size, items, crashes.
 
 use cuckood::chain::params::{Defaults, FilterRequest};
-use cuckood::engine::{AddOptions, AddResult, Engine, EngineOptions, FilterName, ItemBatch};
+use cuckood::engine::{AddOptions, AddResult, Clock, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Options for a small engine: `frames` pages of cache.
 pub(crate) fn options(frames: u64) -> EngineOptions {
     EngineOptions {
+        clock: Clock::System,
         defaults: Defaults {
             max_expansions: 1000,
             ..Defaults::default()
@@ -43,7 +44,8 @@ pub(crate) fn batch(items: impl IntoIterator<Item = u64>) -> ItemBatch {
 }
 
 pub(crate) async fn create(engine: &Engine, filter: &str, request: &FilterRequest) {
-    engine.create_filter(&name(filter), request).await.unwrap();
+    let wanted = request.clone().into();
+    engine.create_filter(&name(filter), &wanted).await.unwrap();
 }
 
 /// Adds items and expects each to be in afterwards.

@@ -1,12 +1,12 @@
 //! The fields of a filter, in JSON or in a query.
 
 use super::{given, json_error, pointer, string};
-use crate::chain::params::{
-    FilterRequest, LayoutKind, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EXPANSION,
-};
+use crate::chain::params::{LayoutKind, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EXPANSION};
+use crate::engine::{MAX_TTL_SECONDS, NewFilter};
 use crate::http::problem::{FieldError, HttpError, Place};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Refused fields that one answer lists.
@@ -17,15 +17,15 @@ const MAX_FIELD_ERRORS: usize = 16;
 ///
 /// # Errors
 /// Not JSON, or all refused fields at once. Ranges are not checked here.
-pub(crate) fn filter_request(json: &[u8], at: &str) -> Result<FilterRequest, HttpError> {
+pub(crate) fn new_filter(json: &[u8], at: &str) -> Result<NewFilter, HttpError> {
     let mut fields = Fields {
         at,
-        request: FilterRequest::default(),
+        wanted: NewFilter::default(),
         seen: Vec::new(),
         refused: Vec::new(),
     };
     if json.iter().all(u8::is_ascii_whitespace) {
-        return Ok(fields.request);
+        return Ok(fields.wanted);
     }
     let mut json_reader = serde_json::Deserializer::from_slice(json);
     json_reader
@@ -33,14 +33,14 @@ pub(crate) fn filter_request(json: &[u8], at: &str) -> Result<FilterRequest, Htt
         .and_then(|()| json_reader.end())
         .map_err(|error| json_error(&error, at, "an object with the fields of a filter"))?;
     match fields.refused.is_empty() {
-        true => Ok(fields.request),
+        true => Ok(fields.wanted),
         false => Err(HttpError::InvalidFields(fields.refused)),
     }
 }
 
 struct Fields<'a> {
     at: &'a str,
-    request: FilterRequest,
+    wanted: NewFilter,
     seen: Vec<String>,
     refused: Vec<FieldError>,
 }
@@ -66,7 +66,7 @@ impl<'de> Visitor<'de> for &mut Fields<'_> {
                 let text = text
                     .as_deref()
                     .map_or(Scalar::Bare(value.get()), Scalar::Quoted);
-                set_field(&mut self.request, &field, text)
+                set_field(&mut self.wanted, &field, text)
                     .err()
                     .map(|allowed| match FIELDS.contains(&field.as_str()) {
                         true => (given(value), allowed),
@@ -87,13 +87,14 @@ impl<'de> Visitor<'de> for &mut Fields<'_> {
 }
 
 /// The fields of a filter, as users write them.
-pub(crate) const FIELDS: [&str; 6] = [
+pub(crate) const FIELDS: [&str; 7] = [
     "capacity",
     "layout",
     "bucket_size",
     "max_iterations",
     "expansion",
     "max_expansions",
+    "ttl_seconds",
 ];
 
 /// A value as it was written: in quotes or not.
@@ -108,10 +109,11 @@ pub(crate) enum Scalar<'a> {
 /// # Errors
 /// Says what is allowed.
 pub(crate) fn set_field(
-    request: &mut FilterRequest,
+    wanted: &mut NewFilter,
     field: &str,
     value: Scalar<'_>,
 ) -> Result<(), String> {
+    let request = &mut wanted.params;
     let number = |allowed: String| match value {
         Scalar::Bare(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
             text.parse::<u64>().map(Some).map_err(|_| allowed)
@@ -134,9 +136,44 @@ pub(crate) fn set_field(
         "max_iterations" => request.max_iterations = number(up_to(1, u64::from(u16::MAX)))?,
         "expansion" => request.expansion = number(up_to(0, MAX_EXPANSION))?,
         "max_expansions" => request.max_expansions = number(up_to(0, u64::from(u16::MAX)))?,
+        "ttl_seconds" => wanted.ttl_seconds = number(up_to(1, MAX_TTL_SECONDS))?,
         _ => return Err(FIELDS.join(", ")),
     }
     Ok(())
+}
+
+/// Takes the body of a PATCH apart: `ttl_seconds`, a number or null.
+///
+/// # Errors
+/// Not JSON, a refused or an unknown field, or none at all.
+pub(crate) fn changed_ttl(json: &[u8]) -> Result<Option<u64>, HttpError> {
+    const ALLOWED: &str = "an object with the field ttl_seconds";
+    let fields: BTreeMap<String, &RawValue> =
+        serde_json::from_slice(json).map_err(|error| json_error(&error, "", ALLOWED))?;
+    if let Some(unknown) = fields.keys().find(|field| *field != "ttl_seconds") {
+        return Err(HttpError::field(
+            pointer("", unknown),
+            "not a field here",
+            "ttl_seconds",
+        ));
+    }
+    let Some(value) = fields.get("ttl_seconds") else {
+        let allowed = format!("an integer from 1 to {MAX_TTL_SECONDS}, or null for no end");
+        return Err(HttpError::field(
+            pointer("", "ttl_seconds"),
+            "left out",
+            allowed,
+        ));
+    };
+    if value.get() == "null" {
+        return Ok(None);
+    }
+    let mut wanted = NewFilter::default();
+    set_field(&mut wanted, "ttl_seconds", Scalar::Bare(value.get())).map_err(|allowed| {
+        let allowed = format!("{allowed}, or null for no end");
+        HttpError::field(pointer("", "ttl_seconds"), given(value), allowed)
+    })?;
+    Ok(wanted.ttl_seconds)
 }
 
 #[cfg(test)]
@@ -145,15 +182,17 @@ mod tests {
 
     #[test]
     fn fields_of_a_filter_are_refused_all_at_once() {
-        let request = filter_request(br#"{"capacity": 10, "layout": "classic"}"#, "").unwrap();
-        assert_eq!(request.capacity, Some(10));
-        assert_eq!(request.layout, Some(LayoutKind::Classic));
-        assert_eq!(filter_request(b" ", "").unwrap(), FilterRequest::default());
+        let json = br#"{"capacity": 10, "layout": "classic", "ttl_seconds": 60}"#;
+        let wanted = new_filter(json, "").unwrap();
+        assert_eq!(wanted.params.capacity, Some(10));
+        assert_eq!(wanted.params.layout, Some(LayoutKind::Classic));
+        assert_eq!(wanted.ttl_seconds, Some(60));
+        assert_eq!(new_filter(b" ", "").unwrap(), NewFilter::default());
 
         let json =
             br#"{"capacity": -5, "bucket_size": 2.5, "expansion": "x", "max_iterations": 1e30,
             "max_expansions": null, "layout": "paged", "colour": [1]}"#;
-        let HttpError::InvalidFields(fields) = filter_request(json, "/create").unwrap_err() else {
+        let HttpError::InvalidFields(fields) = new_filter(json, "/create").unwrap_err() else {
             panic!("another error");
         };
         let seen: Vec<_> = fields
@@ -175,5 +214,21 @@ mod tests {
                 ("/create/colour", "not a field here"),
             ]
         );
+    }
+
+    #[test]
+    fn a_changed_end_is_a_number_or_null() {
+        assert_eq!(changed_ttl(br#"{"ttl_seconds": 60}"#).unwrap(), Some(60));
+        assert_eq!(changed_ttl(br#"{"ttl_seconds": null}"#).unwrap(), None);
+        for json in [
+            "",
+            "{}",
+            "[]",
+            r#"{"ttl_seconds": "60"}"#,
+            r#"{"ttl_seconds": -1}"#,
+            r#"{"ttl_seconds": 1, "capacity": 5}"#,
+        ] {
+            assert!(changed_ttl(json.as_bytes()).is_err(), "{json}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Batches in JSON: every item goes straight from the body into the batch.
 
 use super::{
-    Batch, BatchKind, Encoding, LookupOptions, MAX_ITEM_BYTES, decode_base64, filter_request,
-    given, json_error, lookup, pointer, string, too_long,
+    Batch, BatchKind, Encoding, LookupOptions, MAX_ITEM_BYTES, decode_base64, given, json_error,
+    lookup, new_filter, pointer, string, too_long,
 };
 use crate::engine::{AddMode, AddOptions, ItemBatch, LookupFilters};
 use crate::http::problem::HttpError;
@@ -130,7 +130,7 @@ impl BatchBody {
                 let mode = lookup::mode(value.get());
                 self.lookup.mode = mode.ok_or_else(|| refuse("true or false"))?;
             }
-            _ => self.options.create = Some(filter_request(value.get().as_bytes(), "/create")?),
+            _ => self.options.create = Some(new_filter(value.get().as_bytes(), "/create")?),
         }
         Ok(())
     }

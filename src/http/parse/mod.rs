@@ -8,7 +8,7 @@ mod json;
 mod lines;
 mod lookup;
 
-pub(crate) use fields::{FIELDS, Scalar, filter_request, set_field};
+pub(crate) use fields::{FIELDS, Scalar, changed_ttl, new_filter, set_field};
 pub(crate) use json::json_batch;
 pub(crate) use lines::text_batch;
 

@@ -41,22 +41,26 @@ pub(super) fn check_info(database: &DB, path: &Path) -> Result<FilterId, StoreEr
             .get_cf(info, key)
             .map_err(|error| unreadable("opening the data directory", shown(path), &error))
     };
-    match read(format::DATA_VERSION_KEY)? {
-        Some(version) => format::check_data_version(&version)?,
-        None if is_empty(database)? => {
-            let version = format::seal_data_version(format::DATA_VERSION);
-            database
-                .put_cf(info, format::DATA_VERSION_KEY, version)
-                .map_err(|error| refused(path, &error))?;
-        }
+    let found = match read(format::DATA_VERSION_KEY)? {
+        Some(version) => format::read_data_version(&version)?,
+        // Older than any version: to be written as a new one is.
+        None if is_empty(database)? => 0,
         None => return Err(corrupt(path, "it holds the data of another program")),
-    }
+    };
     let unknown = unknown_columns(path, &Options::default())?;
     if let Some(name) = unknown.first() {
         return Err(corrupt(
             path,
             &format!("column {name} does not belong there"),
         ));
+    }
+    if found < format::DATA_VERSION {
+        // What the newer version adds is empty. From here on an older program
+        // must not touch it.
+        let version = format::seal_data_version(format::DATA_VERSION);
+        database
+            .put_cf(info, format::DATA_VERSION_KEY, version)
+            .map_err(|error| refused(path, &error))?;
     }
     match read(format::NEXT_FILTER_ID_KEY)? {
         Some(next) => format::open_next_filter_id(&next),

@@ -197,8 +197,8 @@ fn a_directory_of_a_newer_program_is_refused() {
         matches!(
             error,
             StoreError::NewerFormat {
-                found: 2,
-                supported: 1,
+                found: 3,
+                supported: 2,
                 ..
             }
         ),
@@ -216,12 +216,53 @@ fn a_directory_of_a_newer_program_is_refused() {
         matches!(
             error,
             StoreError::NewerFormat {
-                found: 2,
-                supported: 1,
+                found: 3,
+                supported: 2,
                 ..
             }
         ),
         "{error}"
+    );
+}
+
+#[test]
+fn a_directory_of_the_first_version_is_taken_over_with_what_is_in_it() {
+    let mut subject = OnDisk::new();
+    let create = FilterChange::Create {
+        id: FilterId(1),
+        name: "seen".to_owned(),
+        meta: vec![1],
+    };
+    let commit = Commit {
+        sequence: Sequence(1),
+        redo: vec![7],
+        filters: vec![create],
+    };
+    subject.rocks().commit(&commit).unwrap();
+    subject.store = None;
+    let path = subject.directory.path();
+    let names = DB::list_cf(&Options::default(), path).unwrap();
+    let mut database = DB::open_cf(&Options::default(), path, names).unwrap();
+    database.drop_cf(Column::Due.name()).unwrap();
+    let first = format::seal_data_version(1);
+    database.put(format::DATA_VERSION_KEY, first).unwrap();
+    drop(database);
+
+    subject.reopen();
+    let found = subject.rocks().filter_by_name("seen").unwrap().unwrap();
+    assert_eq!((found.meta, found.expiry), (vec![1], None));
+    assert_eq!(subject.rocks().due(u64::MAX, 9).unwrap(), []);
+    subject.store = None;
+    let database = DB::open_cf(
+        &Options::default(),
+        subject.directory.path(),
+        Column::ALL.map(Column::name),
+    )
+    .unwrap();
+    let version = database.get(format::DATA_VERSION_KEY).unwrap().unwrap();
+    assert_eq!(
+        format::read_data_version(&version).unwrap(),
+        format::DATA_VERSION
     );
 }
 

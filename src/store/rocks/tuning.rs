@@ -74,7 +74,7 @@ fn column(name: Column, options: &RocksOptions, cache: &Cache) -> Options {
             column.set_compression_type(DBCompressionType::Lz4);
             column.set_write_buffer_size(options.write_buffer_bytes / 4);
         }
-        Column::Info | Column::Names | Column::Filters | Column::Reclaim => {
+        Column::Info | Column::Names | Column::Filters | Column::Reclaim | Column::Due => {
             column.set_compression_type(DBCompressionType::Lz4);
             column.set_write_buffer_size(options.write_buffer_bytes / 16);
         }

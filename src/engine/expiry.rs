@@ -1,0 +1,130 @@
+//! Filters that end.
+//!
+//! When a filter ends is a fact in its stored record: computed by whoever
+//! asked for it, carried in by a command, and looked at by everybody who opens
+//! the filter. So it is gone for all at that moment, whatever still has to be
+//! removed. The removing is done here, beside everything else: a bounded
+//! number of due filters at a time, each as a command in its lane that says
+//! what time it is.
+
+use super::answer::EngineError;
+use super::command::{Command, Outcome};
+use super::filters::stored_name;
+use super::shared::Shared;
+use crate::chain::params::ParamsError;
+use crate::store::{Due, Expiry, PageStore, StoreError, StoredFilter};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use std::sync::Weak;
+use std::time::Duration;
+
+/// Longest time that a filter can be given, in seconds: a hundred years.
+pub const MAX_TTL_SECONDS: u64 = 100 * 366 * 86_400;
+
+/// How often the list of what ends is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// What is removed before somebody else gets a turn.
+const DUE_AT_ONCE: usize = 256;
+
+/// Pause between two full rounds, so that removing many leaves the lanes to
+/// others.
+const BREATH: Duration = Duration::from_millis(5);
+
+/// When a filter ends that is given so many seconds now.
+pub(super) fn expiry(ttl_seconds: Option<u64>, now_ms: u64) -> Result<Option<Expiry>, EngineError> {
+    let Some(ttl_seconds) = ttl_seconds else {
+        return Ok(None);
+    };
+    if !(1..=MAX_TTL_SECONDS).contains(&ttl_seconds) {
+        return Err(EngineError::InvalidParams(vec![ParamsError {
+            field: "ttl_seconds",
+            given: ttl_seconds.to_string(),
+            allowed: format!("an integer from 1 to {MAX_TTL_SECONDS}"),
+        }]));
+    }
+    Ok(Some(Expiry {
+        at_ms: now_ms.saturating_add(ttl_seconds * 1000),
+        ttl_seconds,
+    }))
+}
+
+/// Whether what ends then has ended.
+pub(super) fn is_over(expiry: Option<Expiry>, now_ms: u64) -> bool {
+    expiry.is_some_and(|expiry| expiry.at_ms <= now_ms)
+}
+
+/// Lists filters as the store does, without those that have ended.
+pub(super) fn list_those_not_over(
+    store: &dyn PageStore,
+    prefix: &str,
+    after: Option<&str>,
+    limit: usize,
+    now_ms: u64,
+) -> Result<Vec<StoredFilter>, StoreError> {
+    let mut listed = Vec::new();
+    let mut after = after.map(str::to_owned);
+    while listed.len() < limit {
+        let wanted = limit - listed.len();
+        let found = store.list_filters(prefix, after.as_deref(), wanted)?;
+        let is_last = found.len() < wanted;
+        after = found.last().map(|filter| filter.name.clone());
+        listed.extend(
+            found
+                .into_iter()
+                .filter(|filter| !is_over(filter.expiry, now_ms)),
+        );
+        if is_last {
+            break;
+        }
+    }
+    Ok(listed)
+}
+
+/// Removes what has ended until the engine stops: until nothing can be sent
+/// into `stop` any more.
+pub(super) fn run(shared: &Weak<Shared>, stop: &Receiver<()>) {
+    let mut pause = LOOK_EVERY;
+    while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        pause = match remove_due(&shared) {
+            Ok(DUE_AT_ONCE) => BREATH,
+            Ok(_) => LOOK_EVERY,
+            Err(EngineError::Stopping) => return,
+            Err(error) => {
+                tracing::warn!(%error, "what has ended could not be removed; it is tried again");
+                LOOK_EVERY
+            }
+        };
+    }
+}
+
+/// Removes some of what is due; says how many entries were looked at.
+fn remove_due(shared: &Shared) -> Result<usize, EngineError> {
+    let now_ms = shared.clock.now_ms();
+    let due = shared.store.due(now_ms, DUE_AT_ONCE)?;
+    let looked_at = due.len();
+    for due in due {
+        match due {
+            Due::Filter { id, .. } => {
+                let stored = shared.store.filter_by_id(id)?;
+                let Some(stored) = stored.filter(|stored| is_over(stored.expiry, now_ms)) else {
+                    // Nobody is meant: its end moved, or it is gone already.
+                    shared.store.forget_due(&due)?;
+                    continue;
+                };
+                let name = stored_name(&stored)?;
+                let open = shared.filters.open(&name, &*shared.store)?;
+                // Another filter of that name was made in its place, if not.
+                if let Some(filter) = open.filter(|filter| filter.id == id) {
+                    let command = Command::Expire { id, now_ms };
+                    if shared.submit_blocking(command, filter)? == Outcome::Removed {
+                        shared.metrics.filters_expired.inc();
+                    }
+                }
+            }
+        }
+    }
+    Ok(looked_at)
+}
