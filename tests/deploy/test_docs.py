@@ -1,0 +1,88 @@
+"""The pages for operators: their commands work, and what they name exists."""
+
+import re
+import subprocess
+import unittest
+
+from support import BINARY, ROOT, Server, anchors
+from test_monitoring import samples, work
+
+PAGES = [ROOT / "docs/runbook.md", ROOT / "docs/operations.md", ROOT / "deploy/README.md"]
+
+
+def boxes(text, language="sh"):
+    """The commands in the page's boxes; indented ones are for people."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def run(commands, server):
+    here = commands.replace("127.0.0.1:8080", f"127.0.0.1:{server.port}")
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", here],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=server.home.name,
+    )
+
+
+class Pages(unittest.TestCase):
+    def test_their_commands_work(self):
+        with Server() as server:
+            server.ask("PUT", "/filters/words", {"capacity": 100})
+            for page in PAGES:
+                for commands in boxes(page.read_text()):
+                    with self.subTest(page.name, commands=commands):
+                        done = run(commands, server)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        self.assertTrue(done.stdout.strip(), "it prints nothing")
+
+    def test_a_command_that_fails_is_noticed(self):
+        with Server() as server:
+            for commands in boxes("```sh\ncurl -s 127.0.0.1:8080/metrics | grep no_such\n```\n"):
+                self.assertNotEqual(run(commands, server).returncode, 0)
+
+    def test_their_links_lead_somewhere(self):
+        for page in PAGES:
+            for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+                if "://" in target:
+                    continue
+                path, _, anchor = target.partition("#")
+                linked = (page.parent / path).resolve() if path else page
+                with self.subTest(page.name, target=target):
+                    self.assertTrue(linked.exists())
+                    if anchor:
+                        self.assertIn(anchor, anchors(linked))
+
+    def test_they_name_metrics_that_exist(self):
+        with Server() as server:
+            work(server)
+            known = {name for name, _, _ in samples(server.ask("GET", "/metrics")[1])}
+        known |= {re.sub(r"_(bucket|sum|count)$", "", name) for name in known}
+        for page in PAGES:
+            text = page.read_text()
+            # As in grep's "a_(b|c)".
+            for stem, ends in re.findall(r"\b((?:cuckood|process)_\w*)\(([\w|]+)\)", text):
+                for end in ends.split("|"):
+                    with self.subTest(page.name, metric=stem + end):
+                        self.assertTrue(any(name.startswith(stem + end) for name in known))
+            for name in re.findall(r"`((?:cuckood|process)_\w+)`", text):
+                with self.subTest(page.name, metric=name):
+                    family = name.endswith("_") and any(it.startswith(name) for it in known)
+                    self.assertTrue(family or name in known)
+
+    def test_they_name_flags_that_exist(self):
+        said = "".join(
+            subprocess.run([BINARY, *sub, "--help"], capture_output=True, text=True).stdout
+            for sub in (["serve"], ["check"], ["healthcheck"])
+        )
+        known = set(re.findall(r"--[a-z][a-z-]+", said))
+        # In code, at its start: other programs' flags follow their names.
+        for page in PAGES:
+            for flag in re.findall(r"`(--[a-z][a-z-]+)", page.read_text()):
+                with self.subTest(page.name, flag=flag):
+                    self.assertIn(flag, known)
+
+
+if __name__ == "__main__":
+    unittest.main()
