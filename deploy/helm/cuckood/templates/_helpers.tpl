@@ -1,0 +1,73 @@
+{{/* Names are cut at 52 characters: a StatefulSet adds a hash of ten to one that
+     becomes a label. */}}
+{{- define "cuckood.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "cuckood.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "cuckood.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What selects the pod: can't change during the life of a release. */}}
+{{- define "cuckood.selector" -}}
+app.kubernetes.io/name: cuckood
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "cuckood.labels" -}}
+{{ include "cuckood.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end -}}
+
+{{- define "cuckood.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The limit in MiB: the caches (pages that wait to be written are in the
+     first), RocksDB's write buffers of 128 MiB, bodies, and the rest. */}}
+{{- define "cuckood.memoryMiB" -}}
+{{- with .Values.memory -}}
+{{- add .cacheMiB .blockCacheMiB 128 .bodiesMiB .overheadMiB -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "cuckood.gracePeriodSeconds" -}}
+{{- with .Values.drain -}}
+{{- add .delaySeconds .timeoutSeconds .flushSeconds -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the schema can't say in words that help. */}}
+{{- define "cuckood.refuse" -}}
+{{- if not .Values.access.allowAnonymous -}}
+{{- fail "cuckood has no API keys yet: whoever reaches it may read, write and delete. See who may call in networkPolicy.clients, then set access.allowAnonymous=true." -}}
+{{- end -}}
+{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_DATA_DIR" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
+{{- if hasKey $.Values.settings $name -}}
+{{- fail (printf "settings.%s: the chart sets it; use access, memory or drain instead." $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if gt (int .Values.memory.maxBodyMiB) (int .Values.memory.bodiesMiB) -}}
+{{- fail "memory.maxBodyMiB is more than memory.bodiesMiB: a body of that size could never be read; make memory.bodiesMiB larger." -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
+{{- fail "ingress.enabled needs ingress.host." -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,463 @@
+"""The Helm chart and the manifests rendered from it: what it makes is what
+Kubernetes takes, and what can't work is refused before it is installed."""
+
+import json
+import re
+import subprocess
+import tempfile
+import tomllib
+import unittest
+from pathlib import Path
+
+import cloudcoil.models.prometheus_operator.v1 as prometheus_operator
+import kubernetes_validate
+import yaml
+from pydantic import ValidationError
+from support import CHART, ROOT, Server, copied_chart, known_variables, rendered, tool
+
+ALLOWED = "access.allowAnonymous=true"
+
+# Every part that can be turned on, in the two ways that differ most.
+SMALLEST = [ALLOWED, "networkPolicy.enabled=false", "serviceAccount.create=false"]
+LARGEST = [
+    ALLOWED,
+    "image.digest=sha256:" + "0" * 64,
+    "image.pullSecrets={registry}",
+    "settings.CUCKOOD_WAL_SYNC=interval:100",
+    "settings.CUCKOOD_MAX_BATCH_ITEMS=1000000",
+    "resources.limits.cpu=4",
+    "persistence.storageClass=fast",
+    "persistence.annotations.backup=daily",
+    "service.type=LoadBalancer",
+    "service.annotations.internal=yes",
+    "serviceAccount.annotations.role=none",
+    "podDisruptionBudget.enabled=true",
+    "ingress.enabled=true",
+    "ingress.className=nginx",
+    "ingress.host=cuckood.example.com",
+    "ingress.tlsSecret=certificate",
+    "serviceMonitor.enabled=true",
+    "serviceMonitor.labels.release=monitoring",
+    "prometheusRule.enabled=true",
+    "prometheusRule.labels.release=monitoring",
+    "prometheusRule.runbookUrl=https://example.com/runbook.md",
+    "dashboard.enabled=true",
+    "dashboard.annotations.folder=Storage",
+    "podAnnotations.note=one",
+    "podLabels.team=lists",
+    "nodeSelector.disk=ssd",
+    "tolerations[0].operator=Exists",
+    "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+    "nodeSelectorTerms[0].matchExpressions[0].key=disk",
+    "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+    "nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
+    "priorityClassName=important",
+]
+VARIANTS = {"defaults": [ALLOWED], "smallest": SMALLEST, "largest": LARGEST}
+
+# The oldest that Chart.yaml names, and the newest whose schemas there are.
+KUBERNETES = ["1.25", kubernetes_validate.latest_version()]
+OPERATOR_KINDS = {
+    "ServiceMonitor": prometheus_operator.ServiceMonitor,
+    "PrometheusRule": prometheus_operator.PrometheusRule,
+}
+
+
+def validate(document):
+    """Refuses an object that Kubernetes, or the Prometheus operator, would."""
+    model = OPERATOR_KINDS.get(document["kind"])
+    if model is None:
+        for version in KUBERNETES:
+            kubernetes_validate.validate(document, version, strict=True)
+        return
+    # What the definition does not know is dropped, which the way back shows.
+    known = model.model_validate(document)
+    back = known.model_dump(by_alias=True, exclude_unset=True, mode="json")
+    if back != document:
+        raise ValueError(f"{document['kind']} has fields that the operator does not know")
+
+
+def only(documents, kind, name=None):
+    found = [
+        d for d in documents if d["kind"] == kind and name in (None, d["metadata"]["name"])
+    ]
+    assert len(found) == 1, (kind, name, len(found))
+    return found[0]
+
+
+def pod_of(documents):
+    return only(documents, "StatefulSet")["spec"]["template"]
+
+
+def container_of(documents):
+    (container,) = pod_of(documents)["spec"]["containers"]
+    return container
+
+
+def environment(documents):
+    return {it["name"]: it["value"] for it in container_of(documents)["env"]}
+
+
+def selects(selector, labels):
+    return selector.items() <= labels.items()
+
+
+def restricted_violations(pod):
+    """What the Pod Security Standard "restricted" would refuse in a pod."""
+    spec, wrong = pod["spec"], []
+    for shared in ("hostNetwork", "hostPID", "hostIPC"):
+        if spec.get(shared):
+            wrong.append(shared)
+    allowed = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral"}
+    allowed |= {"persistentVolumeClaim", "projected", "secret", "name"}
+    for volume in spec.get("volumes", []):
+        wrong += sorted(set(volume) - allowed)
+    of_pod = spec.get("securityContext", {})
+    for container in [*spec["containers"], *spec.get("initContainers", [])]:
+        own = container.get("securityContext", {})
+        both = {**of_pod, **own}
+        if both.get("runAsNonRoot") is not True or both.get("runAsUser") == 0:
+            wrong.append("runAsNonRoot")
+        if both.get("seccompProfile", {}).get("type") not in ("RuntimeDefault", "Localhost"):
+            wrong.append("seccompProfile")
+        if own.get("allowPrivilegeEscalation") is not False:
+            wrong.append("allowPrivilegeEscalation")
+        if own.get("privileged"):
+            wrong.append("privileged")
+        capabilities = own.get("capabilities", {})
+        if "ALL" not in capabilities.get("drop", []):
+            wrong.append("capabilities.drop")
+        if set(capabilities.get("add", [])) - {"NET_BIND_SERVICE"}:
+            wrong.append("capabilities.add")
+        if any("hostPort" in port for port in container.get("ports", [])):
+            wrong.append("hostPort")
+    return wrong
+
+
+class Accepted(unittest.TestCase):
+    def test_helm_lints_it(self):
+        for name, values in VARIANTS.items():
+            with self.subTest(name):
+                tool("helm", "lint", "--strict", CHART, *[f"--set={it}" for it in values])
+
+    def test_kubernetes_and_the_operator_take_every_object(self):
+        for name, values in VARIANTS.items():
+            documents = rendered(*values)
+            self.assertGreaterEqual(len(documents), 3)
+            for document in documents:
+                with self.subTest(name, kind=document["kind"]):
+                    validate(document)
+
+    def test_every_template_is_among_what_is_checked(self):
+        documents = rendered(*LARGEST)
+        templates = [t for t in (CHART / "templates").glob("*.yaml")]
+        # service.yaml makes two.
+        self.assertEqual(len(documents), len(templates) + 1)
+
+    def test_a_pod_security_of_restricted_lets_the_pod_in(self):
+        for name, values in VARIANTS.items():
+            with self.subTest(name):
+                self.assertEqual(restricted_violations(pod_of(rendered(*values))), [])
+
+    def test_yamllint_finds_nothing_to_complain_about(self):
+        rules = "{extends: default, rules: {line-length: disable, document-start: disable, braces: {max-spaces-inside: 1}}}"
+        tool(
+            *("yamllint", "--strict", "--config-data", rules),
+            *(CHART / "Chart.yaml", CHART / "values.yaml", CHART / "files/alerts.yaml"),
+            *(ROOT / "tests/deploy/alerts.test.yaml", ROOT / "deploy/compose.yaml"),
+            *(ROOT / "deploy/kubernetes").rglob("kustomization.yaml"),
+        )
+
+
+class Refused(unittest.TestCase):
+    def refuses(self, *values, words):
+        done = rendered(*values, check=False)
+        self.assertNotEqual(done.returncode, 0, values)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_two_replicas(self):
+        self.refuses(ALLOWED, "replicaCount=2", words=["replicaCount", "less than or equal to 1"])
+
+    def test_a_server_open_to_anybody_unless_that_was_said(self):
+        self.refuses("replicaCount=1", words=["no API keys", "access.allowAnonymous=true"])
+
+    def test_names_that_do_not_exist(self):
+        self.refuses(ALLOWED, "replicas=1", words=["replicas"])
+        self.refuses(ALLOWED, "memory.cacheMib=64", words=["cacheMib"])
+        self.refuses(ALLOWED, "settings.WAL_SYNC=never", words=["WAL_SYNC"])
+
+    def test_settings_that_the_chart_makes_itself(self):
+        own = environment(rendered(ALLOWED))
+        self.assertIn("CUCKOOD_CACHE_BYTES", own)
+        for name in own:
+            self.refuses(ALLOWED, f"settings.{name}=1", words=[name, "the chart sets it"])
+
+    def test_values_that_can_not_work(self):
+        for value, word in [
+            ("memory.cacheMiB=16", "cacheMiB"),
+            ("memory.cacheMiB=256Mi", "cacheMiB"),
+            ("memory.maxBodyMiB=512", "memory.bodiesMiB"),
+            ("persistence.size=10GB", "size"),
+            ("image.digest=latest", "digest"),
+            ("ingress.enabled=true", "ingress.host"),
+            ("service.type=ExternalName", "service.type"),
+            ("networkPolicy.clients[0].podSelectors=x", "podSelectors"),
+            ("serviceMonitor.interval=often", "interval"),
+            ("drain.flushSeconds=0", "flushSeconds"),
+        ]:
+            with self.subTest(value):
+                self.refuses(ALLOWED, value, words=[word])
+
+
+class Noticed(unittest.TestCase):
+    """The checks themselves can fail."""
+
+    def test_a_bad_service_monitor(self):
+        good = only(rendered(*LARGEST), "ServiceMonitor")
+        validate(good)
+        for break_it in [
+            lambda spec: spec.update(endpoint=spec.pop("endpoints")),
+            lambda spec: spec["endpoints"][0].update(interval="often"),
+            lambda spec: spec["endpoints"][0].update(prt="http"),
+            lambda spec: spec["selector"].update(matchLabels=["cuckood"]),
+            lambda spec: spec.pop("selector"),
+        ]:
+            bad = json.loads(json.dumps(good))
+            break_it(bad["spec"])
+            with self.assertRaises((ValidationError, ValueError), msg=bad):
+                validate(bad)
+
+    def test_a_bad_prometheus_rule(self):
+        bad = only(rendered(*LARGEST), "PrometheusRule")
+        del bad["spec"]["groups"][0]["rules"][0]["expr"]
+        with self.assertRaises(ValidationError):
+            validate(bad)
+
+    def test_a_field_that_kubernetes_does_not_know(self):
+        bad = only(rendered(ALLOWED), "StatefulSet")
+        bad["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            validate(bad)
+
+    def test_a_template_that_is_broken(self):
+        with tempfile.TemporaryDirectory() as desk:
+            chart = copied_chart(desk)
+            template = chart / "templates/statefulset.yaml"
+            template.write_text(template.read_text().replace("serviceName:", "servicename:"))
+            done = tool("helm", "template", "cuckood", chart, f"--set={ALLOWED}")
+            broken = [it for it in yaml.safe_load_all(done.stdout) if it]
+            with self.assertRaises(kubernetes_validate.ValidationError):
+                validate(only(broken, "StatefulSet"))
+
+    def test_a_pod_that_restricted_would_refuse(self):
+        for break_it, wrong in [
+            (lambda s: s["securityContext"].pop("runAsNonRoot"), "runAsNonRoot"),
+            (lambda s: s["securityContext"].pop("seccompProfile"), "seccompProfile"),
+            (lambda s: s.update(hostNetwork=True), "hostNetwork"),
+            (lambda s: s.update(volumes=[{"name": "x", "hostPath": {}}]), "hostPath"),
+            (
+                lambda s: s["containers"][0]["securityContext"]["capabilities"].pop("drop"),
+                "capabilities.drop",
+            ),
+        ]:
+            pod = pod_of(rendered(ALLOWED))
+            break_it(pod["spec"])
+            self.assertEqual(restricted_violations(pod), [wrong])
+
+
+class Consistent(unittest.TestCase):
+    def test_its_version_of_the_server_is_the_servers(self):
+        cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
+        chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+        self.assertEqual(chart["appVersion"], cargo["package"]["version"])
+        image = container_of(rendered(ALLOWED))["image"]
+        self.assertEqual(image, f"cuckood:{chart['appVersion']}")
+
+    def test_the_schema_knows_every_value_and_the_values_every_name(self):
+        schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
+        values = yaml.safe_load((CHART / "values.yaml").read_text())
+        self.assertEqual(set(schema) - {"global"}, set(values))
+        for name, part in values.items():
+            if "properties" in schema[name]:
+                self.assertEqual(set(schema[name]["properties"]), set(part), name)
+
+    def test_every_value_is_used(self):
+        values = yaml.safe_load((CHART / "values.yaml").read_text())
+        templates = "".join(t.read_text() for t in (CHART / "templates").iterdir())
+        for name, part in values.items():
+            self.assertIn(f".Values.{name}", templates)
+            for inner in part if isinstance(part, dict) else []:
+                used = rf"\.Values\.{name}\.{inner}\b|\.{inner}\b"
+                self.assertRegex(templates, used, f"{name}.{inner}")
+
+    def test_the_server_knows_every_variable(self):
+        self.assertLessEqual(set(environment(rendered(*LARGEST))), known_variables())
+
+    def test_numbers_reach_the_server_as_numbers(self):
+        self.assertEqual(environment(rendered(*LARGEST))["CUCKOOD_MAX_BATCH_ITEMS"], "1000000")
+
+    def test_the_memory_limit_follows_from_the_parts(self):
+        def limit(*values):
+            return container_of(rendered(ALLOWED, *values))["resources"]["limits"]["memory"]
+
+        # Cache, block cache, RocksDB's write buffers, bodies, the rest.
+        self.assertEqual(limit(), f"{256 + 64 + 128 + 256 + 256}Mi")
+        self.assertEqual(limit("memory.cacheMiB=4096"), f"{4096 + 64 + 128 + 256 + 256}Mi")
+        self.assertEqual(limit("resources.limits.memory=3Gi"), "3Gi")
+
+    def test_memory_is_requested_as_it_is_limited(self):
+        for values in VARIANTS.values():
+            resources = container_of(rendered(*values))["resources"]
+            self.assertEqual(resources["requests"]["memory"], resources["limits"]["memory"])
+
+    def test_the_pod_has_longer_to_stop_than_the_server_takes(self):
+        for values in ([ALLOWED], [ALLOWED, "drain.timeoutSeconds=300"]):
+            documents = rendered(*values)
+            told = environment(documents)
+            drain = int(told["CUCKOOD_DRAIN_DELAY_SECONDS"])
+            drain += int(told["CUCKOOD_DRAIN_TIMEOUT_SECONDS"])
+            grace = pod_of(documents)["spec"]["terminationGracePeriodSeconds"]
+            self.assertGreaterEqual(grace, drain + 10)
+
+    def test_liveness_does_not_ask_for_storage_and_the_others_do(self):
+        container = container_of(rendered(ALLOWED))
+        self.assertEqual(container["livenessProbe"]["httpGet"]["path"], "/livez")
+        self.assertEqual(container["readinessProbe"]["httpGet"]["path"], "/readyz")
+        startup = container["startupProbe"]
+        self.assertEqual(startup["httpGet"]["path"], "/readyz")
+        self.assertGreaterEqual(startup["periodSeconds"] * startup["failureThreshold"], 600)
+
+    def test_services_policies_and_monitors_find_the_pod(self):
+        documents = rendered(*LARGEST, name="prod")
+        pod = pod_of(documents)["metadata"]["labels"]
+        ports = {port["name"] for port in container_of(documents)["ports"]}
+        services = [d for d in documents if d["kind"] == "Service"]
+        for service in services:
+            self.assertTrue(selects(service["spec"]["selector"], pod))
+            for port in service["spec"]["ports"]:
+                self.assertIn(port["targetPort"], ports)
+        for kind in ("NetworkPolicy", "PodDisruptionBudget", "StatefulSet"):
+            spec = only(documents, kind)["spec"]
+            selector = spec["podSelector" if kind == "NetworkPolicy" else "selector"]
+            self.assertTrue(selects(selector["matchLabels"], pod), kind)
+        headless = only(documents, "StatefulSet")["spec"]["serviceName"]
+        self.assertIn(headless, {s["metadata"]["name"] for s in services})
+        # One of the two, or everything would be scraped twice.
+        wanted = only(documents, "ServiceMonitor")["spec"]["selector"]["matchLabels"]
+        scraped = [s for s in services if selects(wanted, s["metadata"]["labels"])]
+        self.assertEqual([s["metadata"]["name"] for s in scraped], [headless])
+        backend = only(documents, "Ingress")["spec"]["rules"][0]["http"]["paths"][0]["backend"]
+        self.assertEqual(backend["service"]["name"], "prod-cuckood")
+
+    def test_two_releases_in_a_namespace_keep_to_themselves(self):
+        one, other = rendered(ALLOWED, name="one"), rendered(ALLOWED, name="other")
+        names = [{(d["kind"], d["metadata"]["name"]) for d in docs} for docs in (one, other)]
+        self.assertFalse(names[0] & names[1])
+        pod = pod_of(one)["metadata"]["labels"]
+        for service in (d for d in other if d["kind"] == "Service"):
+            self.assertFalse(selects(service["spec"]["selector"], pod))
+
+    def test_no_clients_means_nobody(self):
+        policy = only(rendered(ALLOWED, "networkPolicy.clients=null"), "NetworkPolicy")
+        self.assertEqual(policy["spec"]["ingress"], [])
+        policy = only(rendered(ALLOWED), "NetworkPolicy")
+        (rule,) = policy["spec"]["ingress"]
+        self.assertEqual(rule["from"], [{"podSelector": {}}])
+        self.assertEqual(policy["spec"]["egress"], [])
+
+    def test_ingress_lets_through_what_the_server_takes(self):
+        ingress = only(rendered(*LARGEST, "memory.maxBodyMiB=64"), "Ingress")
+        annotations = ingress["metadata"]["annotations"]
+        self.assertEqual(annotations["nginx.ingress.kubernetes.io/proxy-body-size"], "64m")
+        self.assertEqual(annotations["nginx.ingress.kubernetes.io/proxy-request-buffering"], "off")
+
+    def test_alerts_reach_the_cluster_as_they_are(self):
+        groups = yaml.safe_load((CHART / "files/alerts.yaml").read_text())["groups"]
+        plain = only(rendered(ALLOWED, "prometheusRule.enabled=true"), "PrometheusRule")
+        self.assertEqual(plain["spec"]["groups"], groups)
+        for group in only(rendered(*LARGEST), "PrometheusRule")["spec"]["groups"]:
+            for rule in group["rules"]:
+                anchor = rule["annotations"]["runbook"].split("#")[1]
+                self.assertEqual(
+                    rule["annotations"]["runbook_url"], f"https://example.com/runbook.md#{anchor}"
+                )
+
+    def test_the_dashboard_reaches_the_cluster_as_it_is(self):
+        config = only(rendered(*LARGEST), "ConfigMap")
+        self.assertEqual(
+            json.loads(config["data"]["cuckood.json"]),
+            json.loads((CHART / "files/dashboard.json").read_text()),
+        )
+
+
+class Manifests(unittest.TestCase):
+    def test_they_are_what_the_chart_renders(self):
+        with tempfile.TemporaryDirectory() as fresh:
+            subprocess.run([ROOT / ".ci/render-manifests", fresh], check=True)
+            for path in Path(fresh).rglob("*.yaml"):
+                committed = ROOT / "deploy/kubernetes" / path.relative_to(fresh)
+                self.assertEqual(
+                    path.read_text(), committed.read_text(), f"{committed} is stale: make manifests"
+                )
+
+    def test_kustomize_builds_them(self):
+        for part, kinds in [
+            (".", {"ServiceAccount", "NetworkPolicy", "Service", "StatefulSet"}),
+            ("monitoring", {"ServiceMonitor", "PrometheusRule"}),
+        ]:
+            done = tool("kubectl", "kustomize", ROOT / "deploy/kubernetes" / part)
+            documents = list(yaml.safe_load_all(done.stdout))
+            self.assertEqual({d["kind"] for d in documents}, kinds)
+            for document in documents:
+                validate(document)
+
+
+class Notes(unittest.TestCase):
+    def notes(self, *values):
+        """NOTES.txt as an installation would print it."""
+        with tempfile.TemporaryDirectory() as desk:
+            chart = copied_chart(desk)
+            notes = chart / "templates/NOTES.txt"
+            notes.rename(chart / "files/notes")
+            (chart / "templates/notes.yaml").write_text(
+                'kind: Notes\ntext: |\n{{ tpl (.Files.Get "files/notes") . | indent 2 }}\n'
+            )
+            sets = [f"--set={value}" for value in values]
+            done = tool("helm", "template", "prod", chart, "--namespace=lists", *sets)
+        return next(
+            d["text"] for d in yaml.safe_load_all(done.stdout) if d and d["kind"] == "Notes"
+        )
+
+    def test_the_first_three_commands_work(self):
+        commands = re.findall(r"^ +(curl .*)$", self.notes(ALLOWED), re.MULTILINE)
+        self.assertEqual(len(commands), 3)
+        with Server() as server:
+            answers = [
+                subprocess.run(
+                    ["bash", "-ec", c.replace("localhost:8080", f"localhost:{server.port}")],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
+                for c in commands
+            ]
+        self.assertEqual(json.loads(answers[0])["key"], "seen")
+        self.assertEqual(json.loads(answers[1]), {"results": ["added"]})
+        self.assertEqual(json.loads(answers[2]), {"exists": True})
+
+    def test_they_name_what_was_installed(self):
+        notes = self.notes(ALLOWED)
+        names = {d["metadata"]["name"] for d in rendered(ALLOWED, name="prod")}
+        named = set(re.findall(r"(?:statefulset|service)/(\S+)", notes))
+        self.assertEqual(named, {"prod-cuckood"})
+        self.assertLessEqual(named, names)
+        self.assertIn("data-prod-cuckood-0", notes)
+
+    def test_they_warn_of_an_open_ingress(self):
+        self.assertNotIn("INGRESS", self.notes(ALLOWED))
+        self.assertIn("INGRESS", self.notes(*LARGEST))
+
+
+if __name__ == "__main__":
+    unittest.main()
