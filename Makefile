@@ -13,9 +13,13 @@ export PATH := /usr/lib/ccache:$(PATH)
 CARGO := cargo
 CARGO_FLAGS := --release --locked
 
+# Runs the binary that was built, and the tools in .venv.
+DEPLOY_CHECK := .venv/bin/hadolint Dockerfile && \
+	.venv/bin/python -m unittest discover --start-directory tests/deploy
+
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: serve
 serve: ## Build the server and run it on 127.0.0.1:8080, data in ./data (CUCKOOD_* variables change that)
@@ -24,7 +28,7 @@ serve: ## Build the server and run it on 127.0.0.1:8080, data in ./data (CUCKOOD
 	$(CARGO) run --quiet $(CARGO_FLAGS) -- serve
 
 .PHONY: test
-test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, Dockerfile
+test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, deployment
 	@.ci/setup test
 	$(CARGO) fmt --check
 	$(CARGO) clippy $(CARGO_FLAGS) --all-targets -- --deny warnings
@@ -34,7 +38,18 @@ test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, Do
 		{ echo 'openapi/openapi.json is stale: make openapi' >&2; exit 1; }
 	.ci/try-serve
 	.venv/bin/openapi-spec-validator openapi/openapi.json
-	.venv/bin/hadolint Dockerfile
+	$(DEPLOY_CHECK)
+
+.PHONY: deploy-check
+deploy-check: ## Check what deploys: image, chart, manifests, alerts, dashboard, pages for operators
+	@.ci/setup test
+	$(CARGO) build $(CARGO_FLAGS)
+	$(DEPLOY_CHECK)
+
+.PHONY: manifests
+manifests: ## Render deploy/kubernetes anew from the chart
+	@.ci/setup test
+	.ci/render-manifests
 
 .PHONY: bench
 bench: ## Run the benchmarks
