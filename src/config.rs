@@ -97,6 +97,10 @@ pub struct Config {
     #[arg(long, env = "CUCKOOD_MAX_QUEUED_ITEMS", default_value_t = 1_000_000)]
     pub max_queued_items: usize,
 
+    /// Answers kept on disk for requests with an Idempotency-Key, for 24 hours; beyond it such requests are answered 503.
+    #[arg(long, env = "CUCKOOD_MAX_IDEMPOTENCY_BYTES", default_value = "256MiB")]
+    pub max_idempotency_bytes: ByteSize,
+
     /// Capacity of a filter created without one, in items.
     #[arg(long, env = "CUCKOOD_DEFAULT_CAPACITY", default_value_t = Defaults::default().capacity)]
     pub default_capacity: u64,
@@ -353,6 +357,7 @@ impl Config {
                 max_open_filters: self.max_open_filters,
                 max_queued_commands: self.max_queued_commands,
                 max_queued_items: self.max_queued_items,
+                max_retry_bytes: self.max_idempotency_bytes.0,
             },
             limits: Limits {
                 max_body_bytes: self.max_body_bytes.in_memory(),

@@ -162,6 +162,10 @@ families! {
     open_filters: IntGauge = "cuckood_open_filters", [], [];
     /// Filters removed because their time to live was over.
     filters_expired: IntCounter = "cuckood_filters_expired_total", [], [];
+    /// Requests with an Idempotency-Key, by what became of them (`new`, `replayed`, `in_flight`, `conflict`, `full`).
+    retries: IntCounterVec = "cuckood_idempotency_requests_total", ["outcome"], [];
+    /// Bytes of answers kept for retries, those of requests under way included.
+    retry_bytes: IntGauge = "cuckood_idempotency_bytes", [], [];
     /// Bytes of resident pages.
     cache_bytes: IntGauge = "cuckood_cache_bytes", [], [];
     /// Pages dropped from the cache to make room.
@@ -204,6 +208,9 @@ impl Metrics {
     /// Makes the series whose labels are known beforehand, so that a rate over
     /// them starts from zero and not from the first event.
     fn touch(&self) {
+        for outcome in ["new", "replayed", "in_flight", "conflict", "full"] {
+            self.retries.with_label_values(&[outcome]);
+        }
         for source in ["cache", "store"] {
             self.page_reads.with_label_values(&[source]);
         }

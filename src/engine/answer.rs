@@ -162,6 +162,9 @@ pub struct NewFilter {
     /// Seconds after which it ends, 1 to
     /// [`MAX_TTL_SECONDS`](super::MAX_TTL_SECONDS); `None`: never.
     pub ttl_seconds: Option<u64>,
+    /// Whether one that is there is of no use: that answer is not kept for
+    /// retries.
+    pub must_be_new: bool,
 }
 
 impl From<FilterRequest> for NewFilter {
@@ -169,7 +172,7 @@ impl From<FilterRequest> for NewFilter {
     fn from(params: FilterRequest) -> NewFilter {
         NewFilter {
             params,
-            ttl_seconds: None,
+            ..NewFilter::default()
         }
     }
 }
@@ -282,6 +285,15 @@ pub enum EngineError {
         /// Which bound.
         what: &'static str,
     },
+    /// A request with this key is on its way; its answer will be kept.
+    #[error("a request with this key is still being worked on: send it again in a moment")]
+    RetryInFlight,
+    /// The key was used for another request.
+    #[error("the key was used for another request: use a new one for each")]
+    RetryConflict,
+    /// No more answers can be kept.
+    #[error("as many answers are kept for retries as may be")]
+    RetriesFull,
     /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,

@@ -104,6 +104,7 @@ mod tests {
                     name: "coupons".to_owned(),
                     meta,
                 }],
+                ..Commit::default()
             })
             .unwrap();
         store

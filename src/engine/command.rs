@@ -2,6 +2,7 @@
 //! order gives the same bytes: ids and times are fields, decided before.
 
 use super::answer::FilterName;
+use super::remembered::{Remembered, RememberedFilter};
 use crate::chain::params::FilterParams;
 use crate::chain::plan::{AddMode, AddResult};
 use crate::chain::read::PageAddress;
@@ -30,6 +31,15 @@ pub(super) enum Command {
         id: FilterId,
         /// When it is to end.
         expiry: Option<Expiry>,
+        /// Its sizes, for the answer.
+        sizes: Sizes,
+    },
+    /// Describe a filter as it is, so that the answer can be kept.
+    Describe {
+        /// The filter.
+        id: FilterId,
+        /// Its sizes, for the answer.
+        sizes: Sizes,
     },
     /// Drop the newest sub-filters that are empty.
     DropEmptied(FilterId),
@@ -45,6 +55,7 @@ impl Command {
             Command::Remove(_) => "remove",
             Command::Expire { .. } => "expire",
             Command::SetExpiry { .. } => "set_expiry",
+            Command::Describe { .. } => "describe",
             Command::DropEmptied(_) => "drop_emptied",
             Command::Items(items) => match items.verb {
                 Verb::Add(_) => "add",
@@ -54,6 +65,24 @@ impl Command {
             },
         }
     }
+}
+
+/// Bytes of a filter, found out by whoever asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// Of its pages in memory.
+    pub(super) memory_bytes: u64,
+    /// Of its page images in the store, an estimate.
+    pub(super) disk_bytes: u64,
+}
+
+/// What the caller of a creation wants to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// What became of the items.
+    Results,
+    /// What the filter is.
+    Description,
 }
 
 /// See [`Command::Create`].
@@ -74,6 +103,8 @@ pub(super) struct Create {
     pub(super) items: Arc<[ItemHash]>,
     /// How they are added.
     pub(super) mode: AddMode,
+    /// What the answer is about, should it be kept.
+    pub(super) wanted: Wanted,
 }
 
 /// See [`Command::Items`].
@@ -105,15 +136,15 @@ pub(super) enum Verb {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The filter is there, with its first items.
-    Created(Vec<AddResult>),
+    Created(Vec<AddResult>, Box<RememberedFilter>),
     /// A filter of that name was there before.
     NameTaken,
     /// The filter is gone.
     Removed,
     /// The filter has not ended; nothing was done.
     NotDue,
-    /// The filter ends as it was told to.
-    ExpirySet,
+    /// The filter, which was there, as it is now.
+    Described(Box<RememberedFilter>),
     /// So many sub-filters are gone.
     Dropped(usize),
     /// One result an item.
@@ -139,14 +170,35 @@ impl Outcome {
             Outcome::Stale => "stale",
             Outcome::NotDue => "not_due",
             Outcome::NeedsPages(_) => "needs_pages",
-            Outcome::Created(_)
+            Outcome::Created(..)
             | Outcome::Removed
-            | Outcome::ExpirySet
+            | Outcome::Described(_)
             | Outcome::Dropped(_)
             | Outcome::Added(_)
             | Outcome::Deleted(_)
             | Outcome::Found(_)
             | Outcome::Counted(_) => "applied",
         }
+    }
+
+    /// What is kept of it for a retry; `None` if nothing was done.
+    pub(super) fn remembered(&self, wanted: Wanted) -> Option<Remembered> {
+        Some(match self {
+            Outcome::Created(results, filter) => match wanted {
+                Wanted::Results => Remembered::Added(results.clone()),
+                Wanted::Description => Remembered::Filter(filter.clone()),
+            },
+            Outcome::Described(filter) => Remembered::Filter(filter.clone()),
+            Outcome::Removed => Remembered::Removed,
+            Outcome::Added(results) => Remembered::Added(results.clone()),
+            Outcome::Deleted(results) => Remembered::Deleted(results.clone()),
+            Outcome::Dropped(_)
+            | Outcome::Found(_)
+            | Outcome::Counted(_)
+            | Outcome::NameTaken
+            | Outcome::NotDue
+            | Outcome::Stale
+            | Outcome::NeedsPages(_) => return None,
+        })
     }
 }

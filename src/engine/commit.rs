@@ -11,6 +11,7 @@ use super::cache::{FrameIndex, PageCache, PageTable};
 use super::checkpoint::Ledgers;
 use super::filters::{FilterView, OpenFilter};
 use super::loader::Loader;
+use super::retries::Ticket;
 use crate::chain::meta::Chain;
 use crate::chain::plan::{ChangedWord, Facts, Overlay};
 use crate::chain::read::PageAddress;
@@ -18,7 +19,7 @@ use crate::cuckoo::bucket::SLOTS_PER_WORD;
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
 use crate::store::redo::RedoBuilder;
-use crate::store::{Commit, FilterChange, PageStore, StoreError};
+use crate::store::{Commit, FilterChange, NoteChange, PageStore, StoreError};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -44,6 +45,7 @@ impl Committer {
         &self,
         changes: &[Changes],
         describe: impl FnOnce(&[Changes]) -> Vec<FilterChange>,
+        notes: Vec<NoteChange>,
     ) -> Result<(), CommitFailure> {
         // Frames for pages that nobody can know yet are taken before the
         // commit: after it nothing may fail.
@@ -53,6 +55,7 @@ impl Committer {
             sequence: self.ledgers.begin_commit(self.lane),
             redo: redo_record(changes),
             filters: describe(changes),
+            notes,
         };
         let redo_bytes = commit.redo.len() as u64;
         if let Err(error) = self.store.commit(&commit) {
@@ -62,7 +65,7 @@ impl Committer {
             return Err(CommitFailure {
                 sequence: Some(commit.sequence),
                 error: EngineError::OutcomeUnknown(error),
-                undo: undo(&commit.filters),
+                undo: Box::new(Undo::of(&commit)),
             });
         }
         self.ledgers
@@ -111,11 +114,12 @@ impl Committer {
             name: filter.name.as_str().to_owned(),
             meta: filter.view.load().chain.encode(),
         });
-        let undo = doubt.undo.iter().cloned();
+        let undo = doubt.undo.filters.iter().cloned();
         let commit = Commit {
             sequence: doubt.sequence,
             redo: Vec::new(),
             filters: removed.chain(restored).chain(undo).collect(),
+            notes: doubt.undo.notes.clone(),
         };
         match self.store.commit(&commit) {
             Ok(()) => {
@@ -150,24 +154,44 @@ pub(super) struct InDoubt {
     /// A filter that it would have created.
     pub(super) created: Option<(FilterId, FilterName)>,
     /// What else has to be taken back.
-    undo: Vec<FilterChange>,
+    undo: Box<Undo>,
+    /// Requests that must not be sent again until it is.
+    _tickets: Vec<Arc<Ticket>>,
 }
 
-/// What takes back the ends that a commit may have moved, last first. Filters
-/// themselves are restored from what they are in memory.
-fn undo(changes: &[FilterChange]) -> Vec<FilterChange> {
-    let undone = changes.iter().rev().filter_map(|change| match *change {
-        FilterChange::Expire { id, was, now } => Some(FilterChange::Expire {
-            id,
-            was: now,
-            now: was,
-        }),
-        FilterChange::Create { .. }
-        | FilterChange::Update { .. }
-        | FilterChange::Remove { .. }
-        | FilterChange::Restore { .. } => None,
-    });
-    undone.collect()
+/// What takes back a commit, last first, beside the filters themselves: they
+/// are restored from what they are in memory.
+#[derive(Default)]
+struct Undo {
+    /// The ends that it may have moved.
+    filters: Vec<FilterChange>,
+    /// What it may have noted.
+    notes: Vec<NoteChange>,
+}
+
+impl Undo {
+    fn of(commit: &Commit) -> Undo {
+        let ends = commit.filters.iter().rev().filter_map(|it| match *it {
+            FilterChange::Expire { id, was, now } => Some(FilterChange::Expire {
+                id,
+                was: now,
+                now: was,
+            }),
+            FilterChange::Create { .. }
+            | FilterChange::Update { .. }
+            | FilterChange::Remove { .. }
+            | FilterChange::Restore { .. } => None,
+        });
+        let notes = commit.notes.iter().rev().map(|it| NoteChange {
+            key: it.key.clone(),
+            was: it.now.clone(),
+            now: it.was.clone(),
+        });
+        Undo {
+            filters: ends.collect(),
+            notes: notes.collect(),
+        }
+    }
 }
 
 /// One filter as it was planned to be.
@@ -327,7 +351,7 @@ pub(super) struct CommitFailure {
     pub(super) sequence: Option<Sequence>,
     pub(super) error: EngineError,
     /// What has to be taken back, beside the filters themselves.
-    undo: Vec<FilterChange>,
+    undo: Box<Undo>,
 }
 
 impl CommitFailure {
@@ -345,12 +369,14 @@ impl CommitFailure {
         self,
         touched: Vec<Arc<OpenFilter>>,
         created: Option<(FilterId, FilterName)>,
+        tickets: Vec<Arc<Ticket>>,
     ) -> Option<InDoubt> {
         Some(InDoubt {
             sequence: self.sequence?,
             touched,
             created,
             undo: self.undo,
+            _tickets: tickets,
         })
     }
 }
@@ -360,7 +386,7 @@ impl From<StoreError> for CommitFailure {
         CommitFailure {
             sequence: None,
             error: error.into(),
-            undo: Vec::new(),
+            undo: Box::default(),
         }
     }
 }

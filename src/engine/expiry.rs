@@ -106,8 +106,13 @@ fn remove_due(shared: &Shared) -> Result<usize, EngineError> {
     let due = shared.store.due(now_ms, DUE_AT_ONCE)?;
     let looked_at = due.len();
     for due in due {
-        match due {
-            Due::Filter { id, .. } => {
+        match &due {
+            Due::Note { key, .. } => {
+                if !shared.retries.forget_ended(&*shared.store, key, now_ms)? {
+                    shared.store.forget_due(&due)?;
+                }
+            }
+            &Due::Filter { id, .. } => {
                 let stored = shared.store.filter_by_id(id)?;
                 let Some(stored) = stored.filter(|stored| is_over(stored.expiry, now_ms)) else {
                     // Nobody is meant: its end moved, or it is gone already.

@@ -12,18 +12,20 @@
 
 use super::answer::EngineError;
 use super::cache::{DrainPins, PageCache, PageTable};
-use super::command::{Command, Create, ItemsCommand, Outcome, Verb};
-use super::commit::{Changes, Committer, InDoubt, PlannedFilter};
+use super::command::{Command, Create, ItemsCommand, Outcome, Sizes, Verb, Wanted};
+use super::commit::{Changes, CommitFailure, Committer, InDoubt, PlannedFilter};
 use super::expiry::is_over;
 use super::filters::{FilterView, Filters, OpenFilter};
 use super::loader::Pins;
+use super::remembered::{Origin, RememberedFilter};
+use super::retries::Ticket;
 use crate::chain::meta::Chain;
 use crate::chain::plan::{Basis, Facts, Overlay, Planner};
 use crate::chain::read::{PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::page::FilterId;
-use crate::store::{Expiry, FilterChange, Garbage};
+use crate::store::{Expiry, FilterChange, Garbage, NoteChange};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use prometheus::IntGauge;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +50,8 @@ pub(super) struct Request {
     /// Pages that the command asked for before.
     #[expect(dead_code, reason = "held only to be let go with the request")]
     pub(super) pins: Option<Pins>,
+    /// To keep the answer with, for a retry.
+    pub(super) ticket: Option<Arc<Ticket>>,
     /// Where the outcome goes.
     pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
@@ -60,11 +64,40 @@ impl Request {
             Command::Remove(_)
             | Command::Expire { .. }
             | Command::SetExpiry { .. }
+            | Command::Describe { .. }
             | Command::DropEmptied(_) => 0,
         }
     }
 
+    /// What has to be noted so that a retry is answered the same.
+    fn note(&self, outcome: &Outcome) -> Option<NoteChange> {
+        let wanted = match &self.command {
+            Command::Create(create) => create.wanted,
+            _ => Wanted::Results,
+        };
+        let answer = outcome.remembered(wanted)?;
+        self.ticket.as_ref().map(|ticket| ticket.note(&answer))
+    }
+
+    /// Answers what is committed.
+    fn answer_committed(self, outcome: Outcome, note: Option<&NoteChange>) {
+        if let (Some(ticket), Some(note)) = (&self.ticket, note) {
+            ticket.kept(note);
+        }
+        self.answer(Ok(outcome));
+    }
+
+    /// Answers what may be committed or not. The ticket is to be held until
+    /// that is known.
+    fn answer_failed(self, failure: &CommitFailure) -> Vec<Arc<Ticket>> {
+        let ticket = self.ticket.clone();
+        self.answer(Err(failure.error.clone()));
+        ticket.into_iter().collect()
+    }
+
     fn answer(self, outcome: Result<Outcome, EngineError>) {
+        // Before the answer is known: whoever has it may ask again at once.
+        drop(self.ticket);
         // The caller may have gone away; the outcome stands all the same.
         let _ = self.reply.send(outcome);
     }
@@ -153,9 +186,10 @@ impl Lane {
                 Command::Create(create) => in_doubt = self.create(request, create, &mut search),
                 Command::Remove(id) => in_doubt = self.remove(request, id),
                 Command::Expire { id, now_ms } => in_doubt = self.expire(request, id, now_ms),
-                Command::SetExpiry { id, expiry } => {
-                    in_doubt = self.set_expiry(request, id, expiry);
+                Command::SetExpiry { id, expiry, sizes } => {
+                    in_doubt = self.set_expiry(request, id, expiry, sizes);
                 }
+                Command::Describe { id, sizes } => in_doubt = self.describe(request, id, sizes),
                 Command::DropEmptied(id) => in_doubt = self.drop_emptied(request, id),
                 Command::Items(_) => {
                     let (drain, next) = self.drain(request, &mut search);
@@ -293,32 +327,47 @@ impl Lane {
     /// The commit failed, and its outcome may be in doubt.
     fn finish(&self, mut drain: Drain) -> Result<(), Option<InDoubt>> {
         drain.filters.retain(|_, state| state.is_changed());
-        if drain.filters.is_empty() {
-            answer_all(drain.answers);
+        let answers: Vec<(Request, Outcome, Option<NoteChange>)> = drain
+            .answers
+            .into_iter()
+            .map(|(request, outcome)| {
+                let note = request.note(&outcome);
+                (request, outcome, note)
+            })
+            .collect();
+        let notes: Vec<NoteChange> = answers.iter().filter_map(|it| it.2.clone()).collect();
+        let answer_all = |answers: Vec<(Request, Outcome, Option<NoteChange>)>| {
+            for (request, outcome, note) in answers {
+                request.answer_committed(outcome, note.as_ref());
+            }
+        };
+        // An answer that says that nothing changed is kept all the same.
+        if drain.filters.is_empty() && notes.is_empty() {
+            answer_all(answers);
             return Ok(());
         }
         let changes: Vec<Changes> = drain.filters.into_values().map(Changes::of).collect();
-        let committed = self.committer.commit(&changes, |changes| {
-            changes
-                .iter()
-                .map(|it| FilterChange::Update {
-                    id: it.filter.id,
-                    meta: it.view.chain.encode(),
-                    dropped: it.dropped.clone(),
-                })
-                .collect()
-        });
-        match committed {
+        let describe = |changes: &[Changes]| {
+            let updates = changes.iter().map(|it| FilterChange::Update {
+                id: it.filter.id,
+                meta: it.view.chain.encode(),
+                dropped: it.dropped.clone(),
+            });
+            updates.collect()
+        };
+        match self.committer.commit(&changes, describe, notes) {
             Ok(()) => {
                 self.committer.record(&drain.facts, drain.items, &changes);
-                answer_all(drain.answers);
+                answer_all(answers);
                 Ok(())
             }
             Err(failure) => {
-                for (request, _) in drain.answers {
-                    request.answer(Err(failure.error.clone()));
-                }
-                Err(failure.in_doubt(changes.into_iter().map(|it| it.filter).collect(), None))
+                let tickets = answers
+                    .into_iter()
+                    .flat_map(|(request, _, _)| request.answer_failed(&failure))
+                    .collect();
+                let touched = changes.into_iter().map(|it| it.filter).collect();
+                Err(failure.in_doubt(touched, None, tickets))
             }
         }
     }
@@ -379,7 +428,16 @@ impl Lane {
             return None;
         }
         let changes = [changes];
-        let committed = self.committer.commit(&changes, |changes| {
+        let [made] = &changes;
+        let described = RememberedFilter {
+            origin: Origin::New,
+            chain: made.view.chain.clone(),
+            expiry: create.expiry,
+            sizes: Sizes::default(),
+        };
+        let outcome = Outcome::Created(results, Box::new(described));
+        let note = request.note(&outcome);
+        let describe = |changes: &[Changes]| {
             let ended = ended.iter().flat_map(|filter| removal(filter));
             let created = changes.iter().map(|it| FilterChange::Create {
                 id: create.id,
@@ -392,8 +450,9 @@ impl Lane {
                 now: Some(expiry),
             });
             ended.chain(created).chain(expiry).collect()
-        });
-        match committed {
+        };
+        let notes = note.iter().cloned().collect();
+        match self.committer.commit(&changes, describe, notes) {
             Ok(()) => {
                 self.committer.record(&facts, command.items.len(), &changes);
                 if let Some(ended) = ended {
@@ -401,12 +460,13 @@ impl Lane {
                     self.committer.metrics.filters_expired.inc();
                 }
                 self.filters.insert(filter);
-                request.answer(Ok(Outcome::Created(results)));
+                request.answer_committed(outcome, note.as_ref());
                 None
             }
             Err(failure) => {
-                request.answer(Err(failure.error.clone()));
-                failure.in_doubt(ended.into_iter().collect(), Some((create.id, create.name)))
+                let tickets = request.answer_failed(&failure);
+                let touched = ended.into_iter().collect();
+                failure.in_doubt(touched, Some((create.id, create.name)), tickets)
             }
         }
     }
@@ -437,18 +497,36 @@ impl Lane {
     }
 
     fn remove_current(&self, request: Request, filter: Arc<OpenFilter>) -> Option<InDoubt> {
-        let committed = self
-            .committer
-            .commit(&[], |_| removal(&filter).into_iter().collect());
-        match committed {
+        let changes = removal(&filter).into_iter().collect();
+        let outcome = Outcome::Removed;
+        self.commit_one(request, &filter, changes, outcome, || self.forget(&filter))
+    }
+
+    /// Commits changes to the record of one filter, makes them known, and
+    /// answers.
+    fn commit_one(
+        &self,
+        request: Request,
+        filter: &Arc<OpenFilter>,
+        changes: Vec<FilterChange>,
+        outcome: Outcome,
+        publish: impl FnOnce(),
+    ) -> Option<InDoubt> {
+        let note = request.note(&outcome);
+        if changes.is_empty() && note.is_none() {
+            request.answer(Ok(outcome));
+            return None;
+        }
+        let notes = note.iter().cloned().collect();
+        match self.committer.commit(&[], |_| changes, notes) {
             Ok(()) => {
-                self.forget(&filter);
-                request.answer(Ok(Outcome::Removed));
+                publish();
+                request.answer_committed(outcome, note.as_ref());
                 None
             }
             Err(failure) => {
-                request.answer(Err(failure.error.clone()));
-                failure.in_doubt(vec![filter], None)
+                let tickets = request.answer_failed(&failure);
+                failure.in_doubt(vec![Arc::clone(filter)], None, tickets)
             }
         }
     }
@@ -466,29 +544,31 @@ impl Lane {
         request: Request,
         id: FilterId,
         expiry: Option<Expiry>,
+        sizes: Sizes,
     ) -> Option<InDoubt> {
         let Some(filter) = self.current(&request, id) else {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
-        let committed = self.committer.commit(&[], |_| {
-            vec![FilterChange::Expire {
-                id,
-                was: filter.expiry(),
-                now: expiry,
-            }]
-        });
-        match committed {
-            Ok(()) => {
-                filter.set_expiry(expiry);
-                request.answer(Ok(Outcome::ExpirySet));
-                None
-            }
-            Err(failure) => {
-                request.answer(Err(failure.error.clone()));
-                failure.in_doubt(vec![filter], None)
-            }
-        }
+        let changes = vec![FilterChange::Expire {
+            id,
+            was: filter.expiry(),
+            now: expiry,
+        }];
+        let outcome = Outcome::Described(Box::new(described(&filter, expiry, sizes)));
+        self.commit_one(request, &filter, changes, outcome, || {
+            filter.set_expiry(expiry);
+        })
+    }
+
+    fn describe(&self, request: Request, id: FilterId, sizes: Sizes) -> Option<InDoubt> {
+        let Some(filter) = self.current(&request, id) else {
+            request.answer(Ok(Outcome::Stale));
+            return None;
+        };
+        let described = described(&filter, filter.expiry(), sizes);
+        let outcome = Outcome::Described(Box::new(described));
+        self.commit_one(request, &filter, Vec::new(), outcome, || {})
     }
 
     fn drop_emptied(&self, request: Request, id: FilterId) -> Option<InDoubt> {
@@ -539,9 +619,13 @@ fn removal(filter: &OpenFilter) -> impl IntoIterator<Item = FilterChange> + use<
     expiry.into_iter().chain([removed])
 }
 
-fn answer_all(answers: Vec<(Request, Outcome)>) {
-    for (request, outcome) in answers {
-        request.answer(Ok(outcome));
+/// A filter as it is published, but for its end.
+fn described(filter: &OpenFilter, expiry: Option<Expiry>, sizes: Sizes) -> RememberedFilter {
+    RememberedFilter {
+        origin: Origin::Existing,
+        chain: filter.view.load().chain.clone(),
+        expiry,
+        sizes,
     }
 }
 

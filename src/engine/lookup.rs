@@ -267,7 +267,7 @@ impl<'a> Sweep<'a> {
             for probe in probes {
                 batch.push(self.items.get(probe.item as usize).unwrap_or_default());
             }
-            let outcome = self.shared.work(filter, Verb::Exists, &batch).await?;
+            let outcome = self.shared.work(filter, Verb::Exists, &batch, None).await?;
             let Outcome::Found(found) = outcome else {
                 self.is_stale = true;
                 return Ok(());

@@ -17,6 +17,7 @@
 mod answer;
 mod batch;
 mod cache;
+mod changes;
 pub mod check;
 mod checkpoint;
 mod clock;
@@ -29,6 +30,8 @@ mod loader;
 mod lookup;
 mod reader;
 mod recovery;
+mod remembered;
+mod retries;
 mod shared;
 
 pub use answer::{
@@ -39,11 +42,11 @@ pub use answer::{
 pub use batch::ItemBatch;
 pub use clock::Clock;
 pub use expiry::MAX_TTL_SECONDS;
+pub use retries::{ANSWER_KEPT_FOR, Answered, Once, Retry};
 // Part of `EngineError`, so whoever reads that need not know the store.
 pub use crate::store::StoreError;
 
-use crate::chain::meta::Chain;
-use crate::chain::params::{Defaults, Difference};
+use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::store::PageStore;
 use cache::PageCache;
@@ -54,7 +57,8 @@ use loader::Loader;
 use parking_lot::{Mutex, RwLock};
 use reader::{Count, Exists, off_thread};
 use recovery::Recovery;
-use shared::{Expirer, Shared, created_at, hashes};
+use retries::Retries;
+use shared::{Expirer, Shared, created_at};
 use std::sync::Arc;
 
 /// Filter numbers that are reserved in the store at once.
@@ -90,6 +94,9 @@ pub struct EngineOptions {
     pub max_open_filters: usize,
     /// Commands that may wait in front of one lane.
     pub max_queued_commands: usize,
+    /// Bytes of answers kept for retries, at most; more requests with a key
+    /// are refused.
+    pub max_retry_bytes: u64,
     /// Items that may wait in front of one lane; one command may exceed it if
     /// nothing else waits.
     pub max_queued_items: usize,
@@ -167,6 +174,12 @@ impl Engine {
             );
         }
         ledgers.reclaim_soon(store.garbage()?);
+        let retries = Arc::new(Retries::new(
+            options.max_retry_bytes,
+            store.noted()?.retry_bytes,
+            metrics.retry_bytes.clone(),
+            metrics.retries.clone(),
+        ));
         let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
 
         let shared = Arc::new(Shared {
@@ -180,6 +193,7 @@ impl Engine {
             ledgers,
             loader,
             filters,
+            retries,
             metrics,
             lanes: RwLock::new(Vec::new()),
             lane_count,
@@ -202,29 +216,7 @@ impl Engine {
         name: &FilterName,
         wanted: &NewFilter,
     ) -> Result<Created, EngineError> {
-        let params = self.shared.resolve(&wanted.params)?;
-        // Refused whether the filter is there or not.
-        expiry::expiry(wanted.ttl_seconds, 0)?;
-        loop {
-            if let Some(filter) = self.shared.open(name).await? {
-                let info = self.shared.info(&filter).await?;
-                return Ok(match differences(&info, wanted) {
-                    differences if differences.is_empty() => Created::Existing(info),
-                    differences => Created::Differs(info, differences),
-                });
-            }
-            let (ttl_seconds, none) = (wanted.ttl_seconds, Arc::from([]));
-            let outcome = self
-                .shared
-                .create(name, &params, ttl_seconds, none, AddMode::Always)
-                .await?;
-            // Somebody may have deleted it since; then it is made again.
-            if let Outcome::Created(_) = outcome
-                && let Some(filter) = self.shared.open(name).await?
-            {
-                return Ok(Created::New(self.shared.info(&filter).await?));
-            }
-        }
+        self.make_filter(name, wanted, None).await
     }
 
     /// Everything there is to know about a filter.
@@ -280,16 +272,7 @@ impl Engine {
         name: &FilterName,
         ttl_seconds: Option<u64>,
     ) -> Result<FilterInfo, EngineError> {
-        loop {
-            let filter = self.shared.find(name).await?;
-            let expiry = expiry::expiry(ttl_seconds, self.shared.clock.now_ms())?;
-            let id = filter.id;
-            let command = Command::SetExpiry { id, expiry };
-            let target = Some(Arc::clone(&filter));
-            if self.shared.submit(command, target, None).await? != Outcome::Stale {
-                return self.shared.info(&filter).await;
-            }
-        }
+        self.change_ttl(name, ttl_seconds, None).await
     }
 
     /// Deletes a filter with everything in it. The cost does not depend on its
@@ -298,13 +281,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`].
     pub async fn delete_filter(&self, name: &FilterName) -> Result<(), EngineError> {
-        loop {
-            let filter = self.shared.find(name).await?;
-            let command = Command::Remove(filter.id);
-            if self.shared.submit(command, Some(filter), None).await? != Outcome::Stale {
-                return Ok(());
-            }
-        }
+        self.remove_filter(name, None).await
     }
 
     /// Drops the newest sub-filters that hold nothing, and says how many. A
@@ -316,8 +293,8 @@ impl Engine {
         loop {
             let filter = self.shared.find(name).await?;
             let command = Command::DropEmptied(filter.id);
-            if let Outcome::Dropped(count) = self.shared.submit(command, Some(filter), None).await?
-            {
+            let outcome = self.shared.submit(command, Some(filter), None, None);
+            if let Outcome::Dropped(count) = outcome.await? {
                 return Ok(count);
             }
         }
@@ -335,37 +312,7 @@ impl Engine {
         items: &ItemBatch,
         options: &AddOptions,
     ) -> Result<Vec<AddResult>, EngineError> {
-        let params = options
-            .create
-            .as_ref()
-            .map(|wanted| {
-                expiry::expiry(wanted.ttl_seconds, 0)?;
-                Ok::<_, EngineError>((self.shared.resolve(&wanted.params)?, wanted.ttl_seconds))
-            })
-            .transpose()?;
-        loop {
-            let outcome = match (self.shared.open(name).await?, &params) {
-                (Some(filter), _) => {
-                    self.shared
-                        .work(filter, Verb::Add(options.mode), items)
-                        .await?
-                }
-                (None, Some((params, ttl_seconds))) => {
-                    let hashes = match Chain::new(params.clone(), 0) {
-                        Some(empty) => hashes(&empty, items).await,
-                        None => Arc::from([]),
-                    };
-                    self.shared
-                        .create(name, params, *ttl_seconds, hashes, options.mode)
-                        .await?
-                }
-                (None, None) => return Err(EngineError::NotFound { name: name.clone() }),
-            };
-            if let Outcome::Added(results) | Outcome::Created(results) = outcome {
-                self.shared.count_added(&results);
-                return Ok(results);
-            }
-        }
+        self.add_items(name, items, options, None).await
     }
 
     /// Deletes one copy of each item; all or, if an error is returned, none.
@@ -382,17 +329,7 @@ impl Engine {
         name: &FilterName,
         items: &ItemBatch,
     ) -> Result<Vec<bool>, EngineError> {
-        loop {
-            let filter = self.shared.find(name).await?;
-            if let Outcome::Deleted(results) = self.shared.work(filter, Verb::Delete, items).await?
-            {
-                let found = results.iter().filter(|&&found| found).count();
-                self.shared.count_items("delete", "deleted", found);
-                self.shared
-                    .count_items("delete", "absent", results.len() - found);
-                return Ok(results);
-            }
-        }
+        self.delete_items(name, items, None).await
     }
 
     /// Whether each item is there. "No" is right, "yes" is right but for the
@@ -516,20 +453,4 @@ impl Engine {
             let _ = thread.join();
         }
     }
-}
-
-/// Where what is asked for and what is there part.
-fn differences(info: &FilterInfo, wanted: &NewFilter) -> Vec<Difference> {
-    let mut differences = info.params.differences(&wanted.params);
-    let existing = info.expiry.map(|expiry| expiry.ttl_seconds);
-    if let Some(requested) = wanted.ttl_seconds
-        && existing != Some(requested)
-    {
-        differences.push(Difference {
-            field: "ttl_seconds",
-            requested: requested.to_string(),
-            existing: existing.map_or("none".to_owned(), |seconds| seconds.to_string()),
-        });
-    }
-    differences
 }

@@ -3,25 +3,28 @@
 //! loader for pages that are not resident.
 
 use super::ID_BLOCK;
-use super::answer::{AddMode, AddResult, Ends, EngineError, FilterInfo, FilterName, SubFilterInfo};
+use super::answer::{
+    AddMode, AddResult, Ends, EngineError, FilterInfo, FilterName, NewFilter, SubFilterInfo,
+};
 use super::batch::ItemBatch;
 use super::cache::PageCache;
 use super::checkpoint::Ledgers;
 use super::clock::{Clock, moment};
-use super::command::{Command, Create, ItemsCommand, Outcome, Verb};
+use super::command::{Command, Create, ItemsCommand, Outcome, Sizes, Verb, Wanted};
 use super::commit::Committer;
 use super::expiry;
 use super::filters::{self, FilterView, Filters, OpenFilter};
 use super::lane::{Lane, Request};
 use super::loader::{Loader, Pins};
 use super::reader::{self, Question, off_thread};
+use super::retries::{Retries, Ticket};
 use crate::chain::meta::Chain;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, PAGE_BYTES, ParamsError};
 use crate::chain::read::{PageAddress, candidate_pages};
 use crate::cuckoo::hash::ItemHash;
 use crate::metrics::Metrics;
 use crate::page::FilterId;
-use crate::store::{PageStore, StoreError};
+use crate::store::{Expiry, PageStore, StoreError};
 use crossbeam_channel::{Sender, TrySendError};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
@@ -43,6 +46,7 @@ pub(super) struct Shared {
     pub(super) ledgers: Arc<Ledgers>,
     pub(super) loader: Arc<Loader>,
     pub(super) filters: Arc<Filters>,
+    pub(super) retries: Arc<Retries>,
     pub(super) metrics: Arc<Metrics>,
     /// Empty once the engine stops.
     pub(super) lanes: RwLock<Vec<LaneHandle>>,
@@ -58,6 +62,19 @@ pub(super) struct Expirer {
     /// Dropped to end it.
     pub(super) stop: Sender<()>,
     pub(super) thread: JoinHandle<()>,
+}
+
+/// What a filter is to be, checked.
+pub(super) struct ResolvedFilter {
+    pub(super) params: FilterParams,
+    pub(super) ttl_seconds: Option<u64>,
+}
+
+/// What a filter is created with.
+pub(super) struct FirstItems {
+    pub(super) items: Arc<[ItemHash]>,
+    pub(super) mode: AddMode,
+    pub(super) wanted: Wanted,
 }
 
 /// Items worked on before the thread is given back to other requests.
@@ -134,6 +151,16 @@ impl Shared {
         Ok(())
     }
 
+    /// Checks what a filter is to be, whether it is there or not.
+    pub(super) fn resolve_new(&self, wanted: &NewFilter) -> Result<ResolvedFilter, EngineError> {
+        let (params, ttl_seconds) = (self.resolve(&wanted.params)?, wanted.ttl_seconds);
+        expiry::expiry(ttl_seconds, 0)?;
+        Ok(ResolvedFilter {
+            params,
+            ttl_seconds,
+        })
+    }
+
     pub(super) fn resolve(&self, request: &FilterRequest) -> Result<FilterParams, EngineError> {
         let params =
             FilterParams::resolve(request, &self.defaults).map_err(EngineError::InvalidParams)?;
@@ -205,24 +232,24 @@ impl Shared {
     pub(super) async fn create(
         &self,
         name: &FilterName,
-        params: &FilterParams,
-        ttl_seconds: Option<u64>,
-        items: Arc<[ItemHash]>,
-        mode: AddMode,
+        new: &ResolvedFilter,
+        first: FirstItems,
+        ticket: Option<Arc<Ticket>>,
     ) -> Result<Outcome, EngineError> {
         let created_at_ms = self.clock.now_ms();
-        let expiry = expiry::expiry(ttl_seconds, created_at_ms)?;
+        let expiry = expiry::expiry(new.ttl_seconds, created_at_ms)?;
         self.make_room().await?;
         let command = Command::Create(Create {
             id: self.next_id().await?,
             name: name.clone(),
-            params: params.clone(),
+            params: new.params.clone(),
             created_at_ms,
             expiry,
-            items,
-            mode,
+            items: first.items,
+            mode: first.mode,
+            wanted: first.wanted,
         });
-        self.submit(command, None, None).await
+        self.submit(command, None, None, ticket).await
     }
 
     async fn next_id(&self) -> Result<FilterId, EngineError> {
@@ -249,6 +276,7 @@ impl Shared {
         filter: Arc<OpenFilter>,
         verb: Verb,
         items: &ItemBatch,
+        ticket: Option<&Arc<Ticket>>,
     ) -> Result<Outcome, EngineError> {
         let view = filter.view.load_full();
         let items = hashes(&view.chain, items).await;
@@ -265,7 +293,12 @@ impl Shared {
                 items: Arc::clone(&items),
             });
             let outcome = self
-                .submit(command, Some(Arc::clone(&filter)), pins.take())
+                .submit(
+                    command,
+                    Some(Arc::clone(&filter)),
+                    pins.take(),
+                    ticket.cloned(),
+                )
                 .await?;
             let Outcome::NeedsPages(missing) = outcome else {
                 return Ok(outcome);
@@ -336,6 +369,7 @@ impl Shared {
         command: Command,
         filter: Option<Arc<OpenFilter>>,
         pins: Option<Pins>,
+        ticket: Option<Arc<Ticket>>,
     ) -> Result<Outcome, EngineError> {
         let kind = command.kind();
         let (reply, outcome) = oneshot::channel();
@@ -343,6 +377,7 @@ impl Shared {
             command,
             filter,
             pins,
+            ticket,
             reply,
         };
         let outcome = match self.enqueue(request) {
@@ -365,6 +400,7 @@ impl Shared {
             command,
             filter: Some(filter),
             pins: None,
+            ticket: None,
             reply,
         };
         let outcome = match self.enqueue(request) {
@@ -461,7 +497,7 @@ impl Shared {
                     overtaken.push(item);
                 }
             }
-            let outcome = self.work(filter, verb, &overtaken).await?;
+            let outcome = self.work(filter, verb, &overtaken, None).await?;
             let Some(answers) = unpack(outcome) else {
                 continue;
             };
@@ -474,43 +510,26 @@ impl Shared {
         }
     }
 
-    pub(super) async fn info(&self, filter: &OpenFilter) -> Result<FilterInfo, EngineError> {
+    /// Bytes of a filter as it is now.
+    pub(super) async fn sizes(&self, filter: &OpenFilter) -> Result<Sizes, EngineError> {
         let (store, id) = (Arc::clone(&self.store), filter.id);
         let disk_bytes = off_thread(move || store.approximate_page_bytes(id)).await??;
         let view = filter.view.load_full();
-        let chain = &view.chain;
         let resident: u64 = view
             .tables
             .iter()
             .map(|table| u64::from(table.resident()))
             .sum();
-        let (items, slot_bytes) = (chain.items(), chain.slot_bytes());
-        Ok(FilterInfo {
-            name: filter.name.clone(),
-            params: chain.params().clone(),
-            items,
-            deletions: chain.deletions(),
-            sub_filters: chain
-                .sub_filters()
-                .iter()
-                .map(|sub| SubFilterInfo {
-                    buckets: sub.layout.buckets(),
-                    pages: u64::from(sub.layout.pages()),
-                    bytes: u64::from(sub.layout.pages()) * u64::from(sub.layout.page_bytes()),
-                    items: sub.items,
-                    load: sub.load(),
-                    expected_false_positive_rate: sub.false_positive_rate(),
-                })
-                .collect(),
-            bits_per_item: (items > 0).then(|| slot_bytes as f64 * 8.0 / items as f64),
-            slot_bytes,
+        Ok(Sizes {
             memory_bytes: resident * u64::from(PAGE_BYTES),
             disk_bytes,
-            expected_false_positive_rate: chain.false_positive_rate(),
-            adds_before_expansion: chain.adds_before_expansion(),
-            created_at: created_at(chain),
-            expiry: filter.expiry().map(Ends::from),
         })
+    }
+
+    pub(super) async fn info(&self, filter: &OpenFilter) -> Result<FilterInfo, EngineError> {
+        let sizes = self.sizes(filter).await?;
+        let chain = &filter.view.load_full().chain;
+        Ok(describe(&filter.name, chain, filter.expiry(), sizes))
     }
 
     pub(super) fn count_added(&self, results: &[AddResult]) {
@@ -551,4 +570,40 @@ pub(super) async fn hashes(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> 
 
 pub(super) fn created_at(chain: &Chain) -> SystemTime {
     moment(chain.created_at_ms())
+}
+
+/// Everything there is to know about a filter.
+pub(super) fn describe(
+    name: &FilterName,
+    chain: &Chain,
+    expiry: Option<Expiry>,
+    sizes: Sizes,
+) -> FilterInfo {
+    let (items, slot_bytes) = (chain.items(), chain.slot_bytes());
+    FilterInfo {
+        name: name.clone(),
+        params: chain.params().clone(),
+        items,
+        deletions: chain.deletions(),
+        sub_filters: chain
+            .sub_filters()
+            .iter()
+            .map(|sub| SubFilterInfo {
+                buckets: sub.layout.buckets(),
+                pages: u64::from(sub.layout.pages()),
+                bytes: u64::from(sub.layout.pages()) * u64::from(sub.layout.page_bytes()),
+                items: sub.items,
+                load: sub.load(),
+                expected_false_positive_rate: sub.false_positive_rate(),
+            })
+            .collect(),
+        bits_per_item: (items > 0).then(|| slot_bytes as f64 * 8.0 / items as f64),
+        slot_bytes,
+        memory_bytes: sizes.memory_bytes,
+        disk_bytes: sizes.disk_bytes,
+        expected_false_positive_rate: chain.false_positive_rate(),
+        adds_before_expansion: chain.adds_before_expansion(),
+        created_at: created_at(chain),
+        expiry: expiry.map(Ends::from),
+    }
 }

@@ -3,10 +3,12 @@
 
 use super::App;
 use super::body::{self, Buffered};
+use super::idempotency::Keyed;
 use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
-use crate::engine::{AddMode, AddOptions, FilterName, NewFilter};
+use crate::engine::{AddMode, AddOptions, FilterName, NewFilter, Retry};
+use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -85,19 +87,43 @@ pub(crate) async fn batch(
     request: Request,
 ) -> Result<Batch, HttpError> {
     let (parts, body) = request.into_parts();
+    Ok(read_batch(app, kind, &parts, body, None).await?.0)
+}
+
+/// Reads the items of a change, and what makes it the same as one sent before.
+///
+/// # Errors
+/// Everything that can be wrong with a body, or a key that is none.
+pub(crate) async fn keyed_batch(
+    app: &App,
+    kind: BatchKind,
+    request: Request,
+) -> Result<(Batch, Option<Retry>), HttpError> {
+    let (parts, body) = request.into_parts();
+    let keyed = Keyed::of(&parts)?;
+    read_batch(app, kind, &parts, body, keyed).await
+}
+
+async fn read_batch(
+    app: &App,
+    kind: BatchKind,
+    parts: &Parts,
+    body: Body,
+    keyed: Option<Keyed>,
+) -> Result<(Batch, Option<Retry>), HttpError> {
     let max_items = app.limits.max_batch_items;
     match media_type(&parts.headers).as_deref() {
         Some("application/json") => {
             Query::none(&parts.uri)?;
             let body = body::read(app, body).await?;
             let work = move |bytes: &[u8]| parse::json_batch(bytes, kind, max_items);
-            Ok(holding(parsed(body, work).await?))
+            Ok(holding(parsed(body, with_key(keyed, work)).await?))
         }
         Some("text/plain") if kind != BatchKind::Lookup => {
             let (encoding, options) = line_options(kind, &parts.uri)?;
             let body = body::read(app, body).await?;
             let work = move |bytes: &[u8]| parse::text_batch(bytes, encoding, options, max_items);
-            Ok(holding(parsed(body, work).await?))
+            Ok(holding(parsed(body, with_key(keyed, work)).await?))
         }
         given => Err(HttpError::UnsupportedMediaType {
             given: excerpt(given.unwrap_or("not stated")),
@@ -115,8 +141,12 @@ pub(crate) async fn batch(
 ///
 /// # Errors
 /// Everything that can be wrong with a body.
-pub(crate) async fn fields(app: &App, request: Request) -> Result<NewFilter, HttpError> {
+pub(crate) async fn fields(
+    app: &App,
+    request: Request,
+) -> Result<(NewFilter, Option<Retry>), HttpError> {
     let (parts, body) = request.into_parts();
+    let keyed = Keyed::of(&parts)?;
     Query::none(&parts.uri)?;
     let body = body::read(app, body).await?;
     match media_type(&parts.headers).as_deref() {
@@ -129,16 +159,20 @@ pub(crate) async fn fields(app: &App, request: Request) -> Result<NewFilter, Htt
             });
         }
     }
-    let (fields, _) = parsed(body, |bytes: &[u8]| parse::new_filter(bytes, "")).await?;
-    Ok(fields)
+    let work = |bytes: &[u8]| parse::new_filter(bytes, "");
+    Ok(parsed(body, with_key(keyed, work)).await?.0)
 }
 
 /// Reads what a filter is to be changed to.
 ///
 /// # Errors
 /// Everything that can be wrong with a body.
-pub(crate) async fn changed_ttl(app: &App, request: Request) -> Result<Option<u64>, HttpError> {
+pub(crate) async fn changed_ttl(
+    app: &App,
+    request: Request,
+) -> Result<(Option<u64>, Option<Retry>), HttpError> {
     let (parts, body) = request.into_parts();
+    let keyed = Keyed::of(&parts)?;
     Query::none(&parts.uri)?;
     let body = body::read(app, body).await?;
     match media_type(&parts.headers).as_deref() {
@@ -150,12 +184,21 @@ pub(crate) async fn changed_ttl(app: &App, request: Request) -> Result<Option<u6
             });
         }
     }
-    let (ttl_seconds, _) = parsed(body, parse::changed_ttl).await?;
-    Ok(ttl_seconds)
+    Ok(parsed(body, with_key(keyed, parse::changed_ttl)).await?.0)
 }
 
-fn holding((batch, memory): (Batch, Option<OwnedSemaphorePermit>)) -> Batch {
-    Batch { memory, ..batch }
+/// Has a body hashed where it is parsed.
+fn with_key<T>(
+    keyed: Option<Keyed>,
+    parse: impl FnOnce(&[u8]) -> Result<T, HttpError>,
+) -> impl FnOnce(&[u8]) -> Result<(T, Option<Retry>), HttpError> {
+    move |bytes| Ok((parse(bytes)?, keyed.map(|keyed| keyed.with_body(bytes))))
+}
+
+fn holding(
+    ((batch, retry), memory): ((Batch, Option<Retry>), Option<OwnedSemaphorePermit>),
+) -> (Batch, Option<Retry>) {
+    (Batch { memory, ..batch }, retry)
 }
 
 /// What a body says, and its permit: the items take as much memory as the body

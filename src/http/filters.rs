@@ -3,6 +3,7 @@
 use super::App;
 use super::answer::json;
 use super::extract::{Key, changed_ttl, fields};
+use super::idempotency::{Keyed, marked};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
 use crate::engine::{Created, FilterInfo, FilterName, FilterSummary, SubFilterInfo};
@@ -196,8 +197,8 @@ pub(crate) struct FilterLineBody {
     expires_at: Option<String>,
 }
 
-impl From<FilterInfo> for FilterBody {
-    fn from(info: FilterInfo) -> FilterBody {
+impl From<&FilterInfo> for FilterBody {
+    fn from(info: &FilterInfo) -> FilterBody {
         FilterBody {
             key: info.name.as_str().to_owned(),
             layout: info.params.layout().name(),
@@ -339,8 +340,10 @@ pub(crate) async fn put_filter(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let only_new = wants_only_new(request.headers());
-    let wanted = fields(&app, request).await?;
-    match engine.create_filter(&name, &wanted).await? {
+    let (mut wanted, retry) = fields(&app, request).await?;
+    wanted.must_be_new = only_new;
+    let answered = engine.once(retry).create_filter(&name, &wanted).await?;
+    let response = match &answered.answer {
         Created::New(info) => {
             let mut response = json(&FilterBody::from(info))?;
             *response.status_mut() = StatusCode::CREATED;
@@ -348,12 +351,19 @@ pub(crate) async fn put_filter(
             if let Ok(location) = HeaderValue::from_str(&format!("/filters/{name}")) {
                 response.headers_mut().insert(LOCATION, location);
             }
-            Ok(response)
+            response
         }
-        Created::Existing(_) | Created::Differs(..) if only_new => Err(HttpError::FilterExists),
-        Created::Existing(info) => json(&FilterBody::from(info)),
-        Created::Differs(_, differences) => Err(HttpError::FilterDiffers { differences }),
-    }
+        Created::Existing(_) | Created::Differs(..) if only_new => {
+            return Err(HttpError::FilterExists);
+        }
+        Created::Existing(info) => json(&FilterBody::from(info))?,
+        Created::Differs(_, differences) => {
+            return Err(HttpError::FilterDiffers {
+                differences: differences.clone(),
+            });
+        }
+    };
+    Ok(marked(&answered, response))
 }
 
 fn wants_only_new(headers: &HeaderMap) -> bool {
@@ -449,7 +459,7 @@ pub(crate) async fn get_filter(
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let info = app.engine()?.filter_info(&name).await?;
-    json(&FilterBody::from(info))
+    json(&FilterBody::from(&info))
 }
 
 /// Ask whether a filter exists
@@ -490,8 +500,10 @@ pub(crate) async fn patch_filter(
     request: Request,
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
-    let ttl_seconds = changed_ttl(&app, request).await?;
-    json(&FilterBody::from(engine.set_ttl(&name, ttl_seconds).await?))
+    let (ttl_seconds, retry) = changed_ttl(&app, request).await?;
+    let answered = engine.once(retry).set_ttl(&name, ttl_seconds).await?;
+    let response = json(&FilterBody::from(&answered.answer))?;
+    Ok(marked(&answered, response))
 }
 
 /// Delete a filter
@@ -508,11 +520,14 @@ pub(crate) async fn patch_filter(
 pub(crate) async fn delete_filter(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    OriginalUri(uri): OriginalUri,
+    request: Request,
 ) -> Result<Response, HttpError> {
-    Query::none(&uri)?;
-    app.engine()?.delete_filter(&name).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    let (parts, _) = request.into_parts();
+    Query::none(&parts.uri)?;
+    let retry = Keyed::of(&parts)?.map(|keyed| keyed.with_body(b""));
+    let answered = app.engine()?.once(retry).delete_filter(&name).await?;
+    let response = StatusCode::NO_CONTENT.into_response();
+    Ok(marked(&answered, response))
 }
 
 #[cfg(test)]

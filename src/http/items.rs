@@ -2,7 +2,8 @@
 
 use super::App;
 use super::answer::{Format, Word, json, results};
-use super::extract::{Key, batch, query_item};
+use super::extract::{Key, batch, keyed_batch, query_item};
+use super::idempotency::marked;
 use super::parse::BatchKind;
 use super::problem::HttpError;
 use crate::engine::AddResult;
@@ -111,7 +112,8 @@ pub(crate) struct CountBody {
 
 /// Add items
 ///
-/// Adding an item twice makes two copies, unless `only_if_absent` is set.
+/// Adding an item twice makes two copies, unless `only_if_absent` is set. With
+/// an `Idempotency-Key` a request that is sent again adds nothing.
 #[utoipa::path(
     post,
     path = "/filters/{key}/items",
@@ -135,11 +137,13 @@ pub(crate) async fn add_items(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let batch = batch(&app, BatchKind::Add, request).await?;
-    let added = engine
+    let (batch, retry) = keyed_batch(&app, BatchKind::Add, request).await?;
+    let answered = engine
+        .once(retry)
         .add(&name, &batch.items, &batch.options)
         .await
         .map_err(|error| HttpError::creating(error, |field| batch.options_in.place_of(field)))?;
+    let added = &answered.answer;
     let full_reason = added.iter().find_map(|result| match result {
         AddResult::Full(reason) => Some(*reason),
         AddResult::Added | AddResult::Exists => None,
@@ -151,14 +155,16 @@ pub(crate) async fn add_items(
             AddResult::Full(_) => "full",
         })
     });
-    Ok(results(format, words, &batch.blanks, full_reason))
+    let response = results(format, words, &batch.blanks, full_reason);
+    Ok(marked(&answered, response))
 }
 
 /// Delete items
 ///
 /// Removes one copy of each item that is found. **Delete only what was added**:
 /// deleting an item that was never added may remove another item's
-/// fingerprint, which is then missed.
+/// fingerprint, which is then missed. So send an `Idempotency-Key` if you may
+/// send a request again.
 #[utoipa::path(
     post,
     path = "/filters/{key}/items/delete",
@@ -182,14 +188,11 @@ pub(crate) async fn delete_items(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let batch = batch(&app, BatchKind::Other, request).await?;
-    let deleted = engine.delete(&name, &batch.items).await?;
-    Ok(results(
-        format,
-        deleted.into_iter().map(Word::Flag),
-        &batch.blanks,
-        None,
-    ))
+    let (batch, retry) = keyed_batch(&app, BatchKind::Other, request).await?;
+    let answered = engine.once(retry).delete(&name, &batch.items).await?;
+    let words = answered.answer.iter().copied().map(Word::Flag);
+    let response = results(format, words, &batch.blanks, None);
+    Ok(marked(&answered, response))
 }
 
 /// Ask for one item

@@ -8,6 +8,7 @@
 //!   bytes into items and fields, `extract` holds the extractors built on them.
 //! - `problem` maps every error to a status and a stable code; `boundary` is
 //!   the outermost layer, which renders them, logs them once and counts.
+//! - `idempotency` finds out which request is the same as one sent before.
 //! - `guard` keeps web pages away from a server without keys.
 //! - `server` accepts connections, watches their timeouts and drains them.
 
@@ -18,6 +19,7 @@ mod connection;
 mod extract;
 mod filters;
 mod guard;
+mod idempotency;
 mod items;
 mod lookup;
 mod openapi;

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::example::ExampleBuilder;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{
     AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type,
@@ -42,6 +43,7 @@ pub fn document() -> String {
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
             add_problems(operation);
+            add_idempotency_key(operation);
             if operation.operation_id.as_deref() == Some("put_filter")
                 && let Some(RefOr::T(body)) = &mut operation.request_body
             {
@@ -128,6 +130,12 @@ fn failures(operation: &str) -> Vec<Code> {
     const LOOKUP: &[Code] = &[Code::BatchTooLarge, Code::LookupTooLarge];
     const CHANGE: &[Code] = &[Code::OutcomeUnknown];
     const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists];
+    const KEPT: &[Code] = &[
+        Code::InvalidIdempotencyKey,
+        Code::IdempotencyKeyReused,
+        Code::IdempotencyInFlight,
+        Code::IdempotencyFull,
+    ];
     const QUESTION: &[Code] = &[Code::ItemTooLongForQuery];
 
     let groups: &[&[Code]] = match operation {
@@ -143,10 +151,56 @@ fn failures(operation: &str) -> Vec<Code> {
         "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
         _ => &[EVERY],
     };
+    let kept = takes_idempotency_key(operation).then_some(&KEPT);
     groups
         .iter()
+        .chain(kept)
         .flat_map(|group| group.iter().copied())
         .collect()
+}
+
+/// Whether the answers of an operation are kept for retries.
+fn takes_idempotency_key(operation: &str) -> bool {
+    matches!(
+        operation,
+        "put_filter" | "patch_filter" | "delete_filter" | "add_items" | "delete_items"
+    )
+}
+
+/// Describes the header by which a retry is known, and the one that says so.
+fn add_idempotency_key(operation: &mut Operation) {
+    if !takes_idempotency_key(operation.operation_id.as_deref().unwrap_or_default()) {
+        return;
+    }
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    let key = ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "1 to 255 visible ASCII characters, new for each request that is not a retry. For 24 hours \
+             a retry with the same key is answered as the first request was, and changes nothing.",
+        ))
+        .schema(Some(Schema::from(text().min_length(Some(1)).max_length(Some(255)))))
+        .example(Some(json!("6f1c2a9e-0d3b-4a57-9a44-2f0d1f3f6a10")))
+        .build();
+    operation
+        .parameters
+        .get_or_insert_default()
+        .push(RefOr::T(key));
+    for (status, response) in &mut operation.responses.responses {
+        if let (true, RefOr::T(response)) = (status.starts_with('2'), response) {
+            let replayed = HeaderBuilder::new()
+                .schema(Some(Schema::from(text().enum_values(Some(["true"])))))
+                .description(Some(
+                    "The answer is that to an earlier request with this key.",
+                ))
+                .build();
+            response
+                .headers
+                .insert("Idempotency-Replayed".to_owned(), RefOr::T(replayed));
+        }
+    }
 }
 
 /// Adds one response per status, with an example per code.
@@ -262,6 +316,13 @@ fn sample(code: Code) -> HttpError {
             allowed: "an integer from 2 * bucket_size to 1099511627776".to_owned(),
         }]),
         Code::LookupTooLarge => HttpError::Engine(EngineError::TooManyFilters { bound: 1000 }),
+        Code::InvalidIdempotencyKey => HttpError::InvalidIdempotencyKey,
+        Code::IdempotencyKeyNotTaken => HttpError::IdempotencyKeyNotTaken {
+            instead: "give the import an import_id",
+        },
+        Code::IdempotencyKeyReused => HttpError::Engine(EngineError::RetryConflict),
+        Code::IdempotencyInFlight => HttpError::Engine(EngineError::RetryInFlight),
+        Code::IdempotencyFull => HttpError::Engine(EngineError::RetriesFull),
         Code::Internal => HttpError::Panicked,
         Code::OutcomeUnknown => HttpError::Engine(EngineError::OutcomeUnknown(store())),
         Code::StorageFailed => HttpError::Engine(EngineError::Store(store())),

@@ -38,6 +38,11 @@ pub(crate) enum Code {
     InvalidKey,
     InvalidFields,
     LookupTooLarge,
+    InvalidIdempotencyKey,
+    IdempotencyKeyNotTaken,
+    IdempotencyKeyReused,
+    IdempotencyInFlight,
+    IdempotencyFull,
     Internal,
     OutcomeUnknown,
     StorageFailed,
@@ -170,6 +175,31 @@ impl Code {
                 "lookup_too_large",
                 "The lookup asks too many filters",
             ),
+            Code::InvalidIdempotencyKey => (
+                S::UNPROCESSABLE_ENTITY,
+                "invalid_idempotency_key",
+                "The Idempotency-Key can't be one",
+            ),
+            Code::IdempotencyKeyNotTaken => (
+                S::UNPROCESSABLE_ENTITY,
+                "idempotency_key_not_taken",
+                "An Idempotency-Key does nothing here",
+            ),
+            Code::IdempotencyKeyReused => (
+                S::UNPROCESSABLE_ENTITY,
+                "idempotency_key_reused",
+                "The Idempotency-Key was used for another request",
+            ),
+            Code::IdempotencyInFlight => (
+                S::CONFLICT,
+                "idempotency_in_flight",
+                "The request with this Idempotency-Key is being worked on",
+            ),
+            Code::IdempotencyFull => (
+                S::SERVICE_UNAVAILABLE,
+                "idempotency_full",
+                "No more answers can be kept for retries",
+            ),
             Code::Internal => (
                 S::INTERNAL_SERVER_ERROR,
                 "internal",
@@ -281,6 +311,12 @@ pub(crate) enum HttpError {
     InvalidKey(#[from] InvalidName),
     #[error("{}", refusals(.0))]
     InvalidFields(Vec<FieldError>),
+    #[error(
+        "the Idempotency-Key is given more than once, is empty, has more than 255 characters or one that is not visible ASCII; send one key, such as a UUID, new for each request that is not a retry"
+    )]
+    InvalidIdempotencyKey,
+    #[error("an Idempotency-Key does nothing here; leave it out: {instead}")]
+    IdempotencyKeyNotTaken { instead: &'static str },
     #[error("the server made a mistake; the request id leads to its log")]
     Panicked,
     #[error("the server could not put the answer together; the request id leads to its log")]
@@ -366,6 +402,8 @@ impl HttpError {
             HttpError::UnsupportedContentEncoding => Code::UnsupportedContentEncoding,
             HttpError::InvalidKey(_) => Code::InvalidKey,
             HttpError::InvalidFields(_) => Code::InvalidFields,
+            HttpError::InvalidIdempotencyKey => Code::InvalidIdempotencyKey,
+            HttpError::IdempotencyKeyNotTaken { .. } => Code::IdempotencyKeyNotTaken,
             HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,
             HttpError::Starting => Code::Starting,
             HttpError::Draining => Code::Draining,
@@ -378,6 +416,9 @@ impl HttpError {
                     Code::LookupTooLarge
                 }
                 EngineError::Overloaded { .. } => Code::Overloaded,
+                EngineError::RetryInFlight => Code::IdempotencyInFlight,
+                EngineError::RetryConflict => Code::IdempotencyKeyReused,
+                EngineError::RetriesFull => Code::IdempotencyFull,
                 EngineError::Stopping => Code::Draining,
                 EngineError::OutcomeUnknown(_) => Code::OutcomeUnknown,
                 EngineError::Store(_) => Code::StorageFailed,
@@ -424,7 +465,23 @@ impl HttpError {
             }
             HttpError::Engine(EngineError::OutcomeUnknown(_)) => {
                 "the storage failed while the change was written, so it may or may not be there; \
-                 ask before you send it again"
+                 with an Idempotency-Key send it again in a moment, without one ask first"
+                    .to_owned()
+            }
+            HttpError::Engine(EngineError::RetryInFlight) => {
+                "a request with this Idempotency-Key is being worked on, or its outcome is not known yet; \
+                 send it again in a moment"
+                    .to_owned()
+            }
+            HttpError::Engine(EngineError::RetryConflict) => {
+                "this Idempotency-Key was used for another request to the same path within 24 hours; \
+                 send what was sent then, or use a new key"
+                    .to_owned()
+            }
+            HttpError::Engine(EngineError::RetriesFull) => {
+                "the server keeps as many answers for retries as it may (--max-idempotency-bytes), \
+                 and none of them is 24 hours old; nothing was changed. Try again later, or send \
+                 what may be done twice without a key"
                     .to_owned()
             }
             HttpError::Engine(EngineError::Store(_)) => {

@@ -3,7 +3,10 @@
 
 use super::format::StoredValue;
 use super::redo::{RedoBuilder, RedoReader};
-use super::{Commit, Due, Expiry, FilterChange, Garbage, PageStore, StoreError, StoredFilter};
+use super::{
+    Commit, Due, Expiry, FilterChange, Garbage, Note, NoteChange, NoteKey, PageStore, StoreError,
+    StoredFilter,
+};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -48,6 +51,8 @@ macro_rules! contract_tests {
             a_repeated_commit_changes_nothing,
             what_ends_is_listed_by_time_up_to_the_moment_asked_for,
             an_end_moves_and_goes_with_all_its_traces,
+            a_note_comes_and_goes_with_its_commit,
+            a_damaged_note_is_an_error,
             filter_numbers_are_never_handed_out_twice,
             numbers_that_do_not_exist_are_not_handed_out,
             filters_are_listed_by_prefix_and_page,
@@ -83,6 +88,7 @@ fn record(store: &dyn PageStore, sequence: u64, redo: &[u8]) {
         sequence: Sequence(sequence),
         redo: redo.to_vec(),
         filters: Vec::new(),
+        ..Commit::default()
     };
     store.commit(&commit).unwrap();
 }
@@ -92,6 +98,7 @@ fn change(store: &dyn PageStore, sequence: u64, filters: Vec<FilterChange>) {
         sequence: Sequence(sequence),
         redo: Vec::new(),
         filters,
+        ..Commit::default()
     };
     store.commit(&commit).unwrap();
 }
@@ -195,6 +202,7 @@ pub(super) fn a_commit_is_there_as_a_whole_after_a_restart<S: Subject>(open: Ope
             create(2, "sent", b"two"),
             update(1, b"three", &[4]),
         ],
+        ..Commit::default()
     };
     subject.store().commit(&commit).unwrap();
     for _ in 0..2 {
@@ -656,6 +664,7 @@ pub(super) fn a_repeated_commit_changes_nothing<S: Subject>(open: Open<'_, S>) {
         sequence: Sequence(2),
         redo: b"slots".to_vec(),
         filters: vec![update(1, b"short", &[3]), create(2, "sent", b"")],
+        ..Commit::default()
     };
     store.commit(&commit).unwrap();
     let state = |store: &dyn PageStore| {
@@ -687,6 +696,7 @@ fn due(store: &dyn PageStore, until_ms: u64, limit: usize) -> Vec<(u64, u64)> {
     due.iter()
         .map(|due| match due {
             Due::Filter { at_ms, id } => (*at_ms, id.0),
+            Due::Note { at_ms, .. } => (*at_ms, 0),
         })
         .collect()
 }
@@ -756,6 +766,72 @@ pub(super) fn an_end_moves_and_goes_with_all_its_traces<S: Subject>(open: Open<'
         store.filter_by_name("seen").unwrap(),
         Some(stored(2, "seen", b"new"))
     );
+}
+
+fn note(ends_at_ms: u64, payload: &[u8]) -> Option<Note> {
+    Some(Note {
+        ends_at_ms,
+        payload: payload.to_vec(),
+    })
+}
+
+fn noting(store: &dyn PageStore, sequence: u64, was: Option<Note>, now: Option<Note>) {
+    let key = NoteKey::Retry([7; 32]);
+    let commit = Commit {
+        sequence: Sequence(sequence),
+        notes: vec![NoteChange { key, was, now }],
+        ..Commit::default()
+    };
+    store.commit(&commit).unwrap();
+}
+
+pub(super) fn a_note_comes_and_goes_with_its_commit<S: Subject>(open: Open<'_, S>) {
+    let mut subject = open();
+    let (key, other) = (NoteKey::Retry([7; 32]), NoteKey::Retry([8; 32]));
+    let due = |store: &dyn PageStore| store.due(u64::MAX, 9).unwrap();
+    noting(subject.store(), 1, None, note(500, b"first"));
+    noting(
+        subject.store(),
+        2,
+        note(500, b"first"),
+        note(900, b"second"),
+    );
+    subject.reopen();
+    let store = subject.store();
+    assert_eq!(store.note(&key).unwrap(), note(900, b"second"));
+    assert_eq!(store.note(&other).unwrap(), None);
+    let at_ms = 900;
+    assert_eq!(
+        due(store),
+        [Due::Note {
+            at_ms,
+            key: key.clone()
+        }]
+    );
+    assert_eq!(store.noted().unwrap().retry_bytes, Note::stored_bytes(6));
+
+    // A commit of unknown outcome that is taken back.
+    noting(store, 3, note(900, b"second"), None);
+    assert_eq!((store.note(&key).unwrap(), due(store)), (None, vec![]));
+    noting(store, 3, None, note(900, b"second"));
+    assert_eq!(store.note(&key).unwrap(), note(900, b"second"));
+
+    store
+        .forget_note(&key, &note(900, b"second").unwrap())
+        .unwrap();
+    subject.reopen();
+    let store = subject.store();
+    assert_eq!((store.note(&key).unwrap(), due(store)), (None, vec![]));
+    assert_eq!(store.noted().unwrap().retry_bytes, 0);
+}
+
+pub(super) fn a_damaged_note_is_an_error<S: Subject>(open: Open<'_, S>) {
+    let mut subject = open();
+    let key = NoteKey::Retry([7; 32]);
+    noting(subject.store(), 1, None, note(500, b"first"));
+    subject.damage(&StoredValue::Note(key.clone()), 9);
+    assert!(message(subject.store().note(&key)).starts_with("a note is corrupt"));
+    assert!(subject.store().noted().is_err());
 }
 
 pub(super) fn filter_numbers_are_never_handed_out_twice<S: Subject>(open: Open<'_, S>) {

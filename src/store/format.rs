@@ -5,14 +5,15 @@
 //! checksum covers the key too, so a value that turns up under another key is
 //! noticed. Both stores keep exactly these bytes.
 
-use super::{Due, Expiry, Garbage, StoreError, StoredFilter, varint};
+use super::{Due, Expiry, Garbage, Note, NoteKey, Noted, StoreError, StoredFilter, varint};
 use crate::page::{FilterId, Ordinal, PageId, Sequence};
 
 /// Version of every value this program writes, and the newest it reads.
 pub const VALUE_VERSION: u8 = 1;
 
 /// Version of the data directory as a whole: which columns there are and what
-/// their keys look like. Version 1 had no list of what ends when.
+/// their keys look like. Version 1 had no notes and no list of
+/// what ends when.
 pub const DATA_VERSION: u32 = 2;
 
 /// Largest page image in bytes.
@@ -52,11 +53,13 @@ pub enum Column {
     Reclaim,
     /// What ends when, by time.
     Due,
+    /// Notes that commits make.
+    Notes,
 }
 
 impl Column {
     /// All of them.
-    pub const ALL: [Column; 7] = [
+    pub const ALL: [Column; 8] = [
         Column::Info,
         Column::Names,
         Column::Filters,
@@ -64,6 +67,7 @@ impl Column {
         Column::Log,
         Column::Reclaim,
         Column::Due,
+        Column::Notes,
     ];
 
     /// Its name on disk.
@@ -76,6 +80,7 @@ impl Column {
             Column::Log => "log",
             Column::Reclaim => "reclaim",
             Column::Due => "due",
+            Column::Notes => "notes",
         }
     }
 }
@@ -93,6 +98,7 @@ enum Kind {
     NextFilterId = 8,
     FilterExpiry = 9,
     Due = 10,
+    Note = 11,
 }
 
 /// Names one stored value.
@@ -110,6 +116,8 @@ pub enum StoredValue {
     FilterMeta(FilterId),
     /// When a filter ends.
     FilterExpiry(FilterId),
+    /// A note.
+    Note(NoteKey),
 }
 
 impl StoredValue {
@@ -121,6 +129,7 @@ impl StoredValue {
             StoredValue::FilterNumber(name) => (Column::Names, name.as_bytes().to_vec()),
             StoredValue::FilterName(id) => (Column::Filters, filter_name_key(*id).to_vec()),
             StoredValue::FilterMeta(id) => (Column::Filters, filter_meta_key(*id).to_vec()),
+            StoredValue::Note(key) => (Column::Notes, note_key(key)),
             StoredValue::FilterExpiry(id) => (Column::Filters, filter_expiry_key(*id).to_vec()),
         }
     }
@@ -416,6 +425,10 @@ fn open_filter_expiry(id: FilterId, value: &[u8]) -> Result<Expiry, StoreError> 
 
 /// What an entry of the list of ends is about, the byte behind its time.
 const DUE_FILTER: u8 = 1;
+const DUE_NOTE: u8 = 2;
+
+/// What a note is about, its key's first byte.
+const NOTE_RETRY: u8 = 1;
 
 pub(super) fn due_key(due: &Due) -> Vec<u8> {
     match due {
@@ -425,7 +438,59 @@ pub(super) fn due_key(due: &Due) -> Vec<u8> {
             key.extend_from_slice(&id.0.to_be_bytes());
             key
         }
+        Due::Note { at_ms, key: note } => {
+            let mut key = at_ms.to_be_bytes().to_vec();
+            key.push(DUE_NOTE);
+            key.extend_from_slice(&note_key(note));
+            key
+        }
     }
+}
+
+pub(super) fn note_key(key: &NoteKey) -> Vec<u8> {
+    match key {
+        NoteKey::Retry(digest) => {
+            let mut key = vec![NOTE_RETRY];
+            key.extend_from_slice(digest);
+            key
+        }
+    }
+}
+
+fn read_note_key(key: &[u8]) -> Option<NoteKey> {
+    match key.split_first()? {
+        (&NOTE_RETRY, digest) => digest.try_into().ok().map(NoteKey::Retry),
+        _ => None,
+    }
+}
+
+pub(super) fn seal_note(key: &[u8], note: &Note) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(8 + note.payload.len());
+    payload.extend_from_slice(&note.ends_at_ms.to_le_bytes());
+    payload.extend_from_slice(&note.payload);
+    seal(Kind::Note, key, &payload)
+}
+
+pub(super) fn open_note(key: &[u8], value: &[u8]) -> Result<Note, StoreError> {
+    let what = || "a note".to_owned();
+    let payload = open(Kind::Note, key, value, what)?;
+    let (&ends_at_ms, payload) = payload
+        .split_first_chunk()
+        .ok_or_else(|| corrupt(what(), "it is too short"))?;
+    Ok(Note {
+        ends_at_ms: u64::from_le_bytes(ends_at_ms),
+        payload: payload.to_vec(),
+    })
+}
+
+/// Counts one more note.
+pub(super) fn count_note(noted: &mut Noted, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    let note = open_note(key, value)?;
+    match read_note_key(key) {
+        Some(NoteKey::Retry(_)) => noted.retry_bytes += Note::stored_bytes(note.payload.len()),
+        None => return Err(corrupt("a note".to_owned(), "its key names nothing")),
+    }
+    Ok(())
 }
 
 /// The entries up to a moment, that moment included.
@@ -451,6 +516,10 @@ pub(super) fn read_due(key: &[u8], value: &[u8]) -> Result<Due, StoreError> {
             let id = id.try_into().map_err(|_| nonsense())?;
             let id = FilterId(u64::from_be_bytes(id));
             Ok(Due::Filter { at_ms, id })
+        }
+        Some((&DUE_NOTE, key)) => {
+            let key = read_note_key(key).ok_or_else(nonsense)?;
+            Ok(Due::Note { at_ms, key })
         }
         _ => Err(nonsense()),
     }
@@ -724,6 +793,23 @@ mod tests {
         let key = [0, 0, 0, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 5];
         assert_eq!(due_key(&due), key);
         assert_eq!(seal_due(&key)[..2], [1, 10]);
+        let retry = NoteKey::Retry([7; 32]);
+        let key = note_key(&retry);
+        assert_eq!((key[0], &key[1..]), (1, &[7; 32][..]));
+        let note = Note {
+            ends_at_ms: 258,
+            payload: vec![9],
+        };
+        let sealed = seal_note(&key, &note);
+        assert_eq!(sealed[..2], [1, 11]);
+        assert_eq!(sealed[ENVELOPE_BYTES..], [2, 1, 0, 0, 0, 0, 0, 0, 9]);
+        assert_eq!(open_note(&key, &sealed).unwrap(), note);
+        let due = due_key(&Due::Note {
+            at_ms: 258,
+            key: retry,
+        });
+        assert_eq!(due[..10], [0, 0, 0, 0, 0, 0, 1, 2, 2, 1]);
+        assert_eq!(due[9..], key);
     }
 
     #[test]

@@ -7,7 +7,9 @@
 
 use super::format::{self, Column, KeyRange, StoredValue};
 use super::writes::{self, WriteSink};
-use super::{Commit, Due, EachRecord, Garbage, PageStore, StoreError, StoredFilter};
+use super::{
+    Commit, Due, EachRecord, Garbage, Note, NoteKey, Noted, PageStore, StoreError, StoredFilter,
+};
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -246,6 +248,26 @@ impl PageStore for MemoryStore {
         Ok(())
     }
 
+    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError> {
+        let (cells, key) = (self.cells.read(), format::note_key(key));
+        value(&cells, Column::Notes, &key)
+            .map(|value| format::open_note(&key, value))
+            .transpose()
+    }
+
+    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError> {
+        writes::forget_note(key, note, &mut *self.cells.write());
+        Ok(())
+    }
+
+    fn noted(&self) -> Result<Noted, StoreError> {
+        let mut noted = Noted::default();
+        for (key, value) in in_column(&self.cells.read(), Column::Notes) {
+            format::count_note(&mut noted, key, value)?;
+        }
+        Ok(noted)
+    }
+
     fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
         let cells = self.cells.read();
         let pages = format::pages_of(Garbage::Filter(id));
@@ -346,6 +368,7 @@ mod tests {
                 sequence: Sequence(sequence),
                 redo: vec![1],
                 filters: vec![],
+                ..Commit::default()
             };
             store.commit(&commit).unwrap();
         }

@@ -1,7 +1,9 @@
 //! Counts what passes between an engine and its store, as a decorator: neither
 //! side knows.
 
-use super::{Commit, Due, EachRecord, Garbage, PageStore, StoreError, StoredFilter};
+use super::{
+    Commit, Due, EachRecord, Garbage, Note, NoteKey, Noted, PageStore, StoreError, StoredFilter,
+};
 use crate::page::{FilterId, PageId, Sequence};
 use prometheus::IntCounter;
 use std::sync::Arc;
@@ -161,6 +163,18 @@ impl PageStore for MeteredStore {
         self.inner.forget_due(due)
     }
 
+    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError> {
+        self.inner.note(key)
+    }
+
+    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError> {
+        self.inner.forget_note(key, note)
+    }
+
+    fn noted(&self) -> Result<Noted, StoreError> {
+        self.inner.noted()
+    }
+
     fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
         self.inner.approximate_page_bytes(id)
     }
@@ -224,7 +238,7 @@ mod tests {
         let commit = Commit {
             sequence: Sequence(1),
             redo: vec![7; 30],
-            filters: Vec::new(),
+            ..Commit::default()
         };
         store.commit(&commit).unwrap();
         store

@@ -59,7 +59,56 @@ pub struct Commit {
     pub redo: Vec<u8>,
     /// Changes to filters, applied in order.
     pub filters: Vec<FilterChange>,
+    /// Changes to notes, applied in order.
+    pub notes: Vec<NoteChange>,
 }
+
+/// Names a note: a small value beside the filters that a commit writes
+/// together with what it is about, and that ends by itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoteKey {
+    /// What a request was answered, should it be sent again.
+    Retry([u8; 32]),
+}
+
+/// What is noted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Milliseconds since 1970 from which on it means nothing.
+    pub ends_at_ms: u64,
+    /// Opaque here.
+    pub payload: Vec<u8>,
+}
+
+/// A change to one note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteChange {
+    /// Which.
+    pub key: NoteKey,
+    /// What was noted under the key before, exactly.
+    pub was: Option<Note>,
+    /// What is noted now; `None`: nothing any more.
+    pub now: Option<Note>,
+}
+
+/// How much is noted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// Bytes of the notes about requests; see [`Note::stored_bytes`].
+    pub retry_bytes: u64,
+}
+
+impl Note {
+    /// Bytes that a note of so many takes in the store, with its key, its
+    /// place on the list of what ends, and what surrounds them.
+    pub fn stored_bytes(payload_bytes: usize) -> u64 {
+        payload_bytes as u64 + NOTE_OVERHEAD_BYTES
+    }
+}
+
+/// Two keys of 33 and 42 bytes, two envelopes, an end, and the storage
+/// engine's own share.
+const NOTE_OVERHEAD_BYTES: u64 = 128;
 
 /// A change to one filter's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +181,13 @@ pub enum Due {
         at_ms: u64,
         /// Its number.
         id: FilterId,
+    },
+    /// A note.
+    Note {
+        /// Milliseconds since 1970.
+        at_ms: u64,
+        /// Which.
+        key: NoteKey,
     },
 }
 
@@ -255,6 +311,25 @@ pub trait PageStore: Send + Sync + 'static {
     /// # Errors
     /// The entry is still there.
     fn forget_due(&self, due: &Due) -> Result<(), StoreError>;
+
+    /// What is noted under a key, whether it has ended or not.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError>;
+
+    /// Removes a note that has ended, beside all commits. The caller has seen
+    /// to it that none writes under the key.
+    ///
+    /// # Errors
+    /// The note is still there.
+    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError>;
+
+    /// How much is noted; reads all of it.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    fn noted(&self) -> Result<Noted, StoreError>;
 
     /// Bytes that the filter's page images take on disk and in write buffers,
     /// an estimate.

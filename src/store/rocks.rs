@@ -12,7 +12,10 @@ mod tuning;
 
 use super::format::{self, Column, KeyRange};
 use super::writes::{self, WriteSink};
-use super::{Commit, Due, EachRecord, Garbage, PageStore, StoreError, StoredFilter, WalSync};
+use super::{
+    Commit, Due, EachRecord, Garbage, Note, NoteKey, Noted, PageStore, StoreError, StoredFilter,
+    WalSync,
+};
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
 use rocksdb::{
@@ -490,6 +493,40 @@ impl PageStore for RocksStore {
         let mut batch = Batch::new(&self.database);
         batch.delete(Column::Due, &format::due_key(due));
         self.write(batch.finish()?, Forced::Later, "forgetting what has ended")
+    }
+
+    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError> {
+        let (notes, key) = (self.column(Column::Notes)?, format::note_key(key));
+        self.database
+            .get_pinned_cf(notes, &key)
+            .map_err(|error| unreadable("reading a note", "a note".to_owned(), &error))?
+            .map(|value| format::open_note(&key, &value))
+            .transpose()
+    }
+
+    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError> {
+        let mut batch = Batch::new(&self.database);
+        writes::forget_note(key, note, &mut batch);
+        self.write(batch.finish()?, Forced::Later, "forgetting what has ended")
+    }
+
+    fn noted(&self) -> Result<Noted, StoreError> {
+        let mut noted = Noted::default();
+        let mut options = ReadOptions::default();
+        options.fill_cache(false);
+        options.set_readahead_size(4 << 20);
+        let doing = "counting notes";
+        self.visit(
+            Column::Notes,
+            &KeyRange::all(),
+            options,
+            doing,
+            &mut |key, value| {
+                format::count_note(&mut noted, key, value)?;
+                Ok(Visit::GoOn)
+            },
+        )?;
+        Ok(noted)
     }
 
     /// Table files by their index, write buffers by looking at what is in

@@ -1,7 +1,7 @@
 //! What each write of the seam puts and deletes, in one place for all stores.
 
 use super::format::{self, Column, KeyRange};
-use super::{Commit, Due, FilterChange, Garbage, StoreError};
+use super::{Commit, Due, FilterChange, Garbage, Note, NoteChange, NoteKey, StoreError};
 use crate::page::{FilterId, PageId};
 
 /// Takes puts and deletes that become visible together.
@@ -26,6 +26,14 @@ pub(super) fn commit(commit: &Commit, sink: &mut impl WriteSink) {
     }
     for change in &commit.filters {
         filter_change(change, sink);
+    }
+    for NoteChange { key, was, now } in &commit.notes {
+        if let Some(was) = was {
+            forget_note(key, was, sink);
+        }
+        if let Some(now) = now {
+            put_note(key, now, sink);
+        }
     }
 }
 
@@ -95,6 +103,26 @@ fn put_meta(id: FilterId, meta: &[u8], sink: &mut impl WriteSink) {
         &format::filter_meta_key(id),
         format::seal_filter_meta(id, meta),
     );
+}
+
+fn put_note(key: &NoteKey, note: &Note, sink: &mut impl WriteSink) {
+    let note_key = format::note_key(key);
+    sink.put(Column::Notes, &note_key, format::seal_note(&note_key, note));
+    let due_key = due_key_of(key, note);
+    sink.put(Column::Due, &due_key, format::seal_due(&due_key));
+}
+
+/// Removes a note and its entry on the list of what ends.
+pub(super) fn forget_note(key: &NoteKey, note: &Note, sink: &mut impl WriteSink) {
+    sink.delete(Column::Notes, &format::note_key(key));
+    sink.delete(Column::Due, &due_key_of(key, note));
+}
+
+fn due_key_of(key: &NoteKey, note: &Note) -> Vec<u8> {
+    format::due_key(&Due::Note {
+        at_ms: note.ends_at_ms,
+        key: key.clone(),
+    })
 }
 
 fn put_garbage(garbage: Garbage, sink: &mut impl WriteSink) {

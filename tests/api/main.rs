@@ -16,6 +16,7 @@ mod filters;
 #[expect(dead_code, reason = "the engine's tests need more of it")]
 mod gated;
 mod guard;
+mod idempotency;
 mod items;
 mod lines;
 mod lookup;

@@ -39,6 +39,7 @@ impl Default for Setup {
                 max_open_filters: 100,
                 max_queued_commands: 100,
                 max_queued_items: 1_000_000,
+                max_retry_bytes: 1 << 20,
             },
             limits: Limits::default(),
             server: ServerOptions {

@@ -417,7 +417,7 @@ fn subset_sums(changes: &[i64]) -> Vec<i64> {
     })
 }
 
-fn from_environment(name: &str) -> Option<u64> {
+pub(crate) fn from_environment(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
     Some(
         value
@@ -427,10 +427,11 @@ fn from_environment(name: &str) -> Option<u64> {
 }
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): enough to choose what to do next.
-struct Random(u64);
+#[derive(Default)]
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -439,7 +440,7 @@ impl Random {
     }
 
     /// A number below `bound`, which is small.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 }

@@ -9,6 +9,7 @@
 
 mod crash;
 mod metrics;
+mod retries;
 mod server;
 mod start;
 mod stop;

@@ -2,7 +2,9 @@
 //! drive an interleaving by hand.
 
 use cuckood::page::{FilterId, PageId, Sequence};
-use cuckood::store::{Commit, Due, Garbage, PageStore, StoreError, StoredFilter};
+use cuckood::store::{
+    Commit, Due, Garbage, Note, NoteKey, Noted, PageStore, StoreError, StoredFilter,
+};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -202,6 +204,18 @@ impl PageStore for GatedStore {
 
     fn forget_due(&self, due: &Due) -> Result<(), StoreError> {
         self.inner.forget_due(due)
+    }
+
+    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError> {
+        self.inner.note(key)
+    }
+
+    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError> {
+        self.inner.forget_note(key, note)
+    }
+
+    fn noted(&self) -> Result<Noted, StoreError> {
+        self.inner.noted()
     }
 
     fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {

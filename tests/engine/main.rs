@@ -13,5 +13,6 @@ mod interleavings;
 mod lookup;
 mod model;
 mod readers;
+mod retries;
 mod support;
 mod waiting;

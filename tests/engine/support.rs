@@ -24,6 +24,7 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
         max_open_filters: 64,
         max_queued_commands: 256,
         max_queued_items: 1_000_000,
+        max_retry_bytes: 1 << 20,
     }
 }
 

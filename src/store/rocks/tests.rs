@@ -237,6 +237,7 @@ fn a_directory_of_the_first_version_is_taken_over_with_what_is_in_it() {
         sequence: Sequence(1),
         redo: vec![7],
         filters: vec![create],
+        ..Commit::default()
     };
     subject.rocks().commit(&commit).unwrap();
     subject.store = None;
@@ -347,6 +348,7 @@ fn what_was_not_closed_is_there_when_it_is_opened_again() {
         sequence: Sequence(1),
         redo: vec![7],
         filters: vec![create],
+        ..Commit::default()
     };
     subject.rocks().commit(&commit).unwrap();
     subject
@@ -384,6 +386,7 @@ fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
             sequence: Sequence(sequence.into()),
             redo,
             filters: Vec::new(),
+            ..Commit::default()
         };
         subject.rocks().commit(&commit).unwrap();
     }
@@ -418,6 +421,7 @@ fn a_commit_is_forced_to_the_disk_only_if_asked() {
         sequence: Sequence(1),
         redo: vec![1],
         filters: Vec::new(),
+        ..Commit::default()
     };
     let always = OnDisk::with(RocksOptions {
         wal_sync: WalSync::Always,
@@ -446,6 +450,7 @@ fn an_interval_forces_writes_in_the_background() {
         sequence: Sequence(1),
         redo: vec![1],
         filters: Vec::new(),
+        ..Commit::default()
     };
     subject.rocks().commit(&commit).unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);

@@ -1,0 +1,286 @@
+//! What a request was answered, as it is kept for a retry. `docs/format.md`
+//! tabulates the bytes.
+
+use super::answer::{AddResult, FullReason};
+use super::command::Sizes;
+use crate::chain::meta::Chain;
+use crate::store::Expiry;
+
+/// An answer that can be given again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Remembered {
+    /// To an add: one result an item.
+    Added(Vec<AddResult>),
+    /// To a delete: one result an item.
+    Deleted(Vec<bool>),
+    /// To the removal of a filter.
+    Removed,
+    /// A filter as it was.
+    Filter(Box<RememberedFilter>),
+}
+
+/// See [`Remembered::Filter`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RememberedFilter {
+    /// Whether the request made it.
+    pub(super) origin: Origin,
+    /// Its description.
+    pub(super) chain: Chain,
+    /// When it was to end.
+    pub(super) expiry: Option<Expiry>,
+    /// Its sizes.
+    pub(super) sizes: Sizes,
+}
+
+/// Whether a filter is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The request made it.
+    New,
+    /// It was there.
+    Existing,
+}
+
+const ADDED: u8 = 1;
+const DELETED: u8 = 2;
+const REMOVED: u8 = 3;
+const FILTER_NEW: u8 = 4;
+const FILTER_EXISTING: u8 = 5;
+
+/// One byte a result follows.
+const PLAIN: u8 = 0;
+/// Pairs follow: a result, and how often it comes, four bytes.
+const RUNS: u8 = 1;
+const RUN_BYTES: usize = 5;
+
+/// Bytes of a filter's answer before its description.
+const FILTER_HEAD_BYTES: usize = 32;
+
+impl Remembered {
+    /// Most bytes that the answer about so many items takes.
+    pub(super) fn most_bytes(items: usize) -> usize {
+        2 + items
+    }
+
+    /// Bytes that a filter's answer may take; that of a chain of many
+    /// sub-filters takes more.
+    pub(super) const FILTER_BYTES: usize = 1 + FILTER_HEAD_BYTES + 512;
+
+    /// The answer as it is stored.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        match self {
+            Remembered::Added(results) => {
+                let codes = results.iter().map(|&result| code_of(result));
+                coded(ADDED, codes.collect())
+            }
+            Remembered::Deleted(results) => coded(
+                DELETED,
+                results.iter().map(|&found| u8::from(found)).collect(),
+            ),
+            Remembered::Removed => vec![REMOVED],
+            Remembered::Filter(filter) => {
+                let expiry = filter
+                    .expiry
+                    .map_or((0, 0), |it| (it.at_ms, it.ttl_seconds));
+                let mut bytes = vec![match filter.origin {
+                    Origin::New => FILTER_NEW,
+                    Origin::Existing => FILTER_EXISTING,
+                }];
+                for number in [
+                    filter.sizes.memory_bytes,
+                    filter.sizes.disk_bytes,
+                    expiry.0,
+                    expiry.1,
+                ] {
+                    bytes.extend_from_slice(&number.to_le_bytes());
+                }
+                bytes.extend_from_slice(&filter.chain.encode());
+                bytes
+            }
+        }
+    }
+
+    /// Reads a stored answer; `None` if it makes no sense.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Remembered> {
+        let (&kind, rest) = bytes.split_first()?;
+        match kind {
+            ADDED => {
+                let results = codes(rest)?.into_iter().map(result_of);
+                results.collect::<Option<_>>().map(Remembered::Added)
+            }
+            DELETED => {
+                let found = codes(rest)?.into_iter().map(|code| match code {
+                    0 => Some(false),
+                    1 => Some(true),
+                    _ => None,
+                });
+                found.collect::<Option<_>>().map(Remembered::Deleted)
+            }
+            REMOVED if rest.is_empty() => Some(Remembered::Removed),
+            FILTER_NEW => remembered_filter(Origin::New, rest),
+            FILTER_EXISTING => remembered_filter(Origin::Existing, rest),
+            _ => None,
+        }
+    }
+}
+
+fn remembered_filter(origin: Origin, bytes: &[u8]) -> Option<Remembered> {
+    let (head, meta) = bytes.split_at_checked(FILTER_HEAD_BYTES)?;
+    let mut numbers = head.chunks_exact(8).map(|chunk| {
+        let chunk = <[u8; 8]>::try_from(chunk).ok()?;
+        Some(u64::from_le_bytes(chunk))
+    });
+    let mut number = || numbers.next().flatten();
+    let sizes = Sizes {
+        memory_bytes: number()?,
+        disk_bytes: number()?,
+    };
+    let (at_ms, ttl_seconds) = (number()?, number()?);
+    Some(Remembered::Filter(Box::new(RememberedFilter {
+        origin,
+        chain: Chain::decode(meta).ok()?,
+        // A time to live of nothing is refused, so 0 is none.
+        expiry: (ttl_seconds > 0).then_some(Expiry { at_ms, ttl_seconds }),
+        sizes,
+    })))
+}
+
+fn code_of(result: AddResult) -> u8 {
+    match result {
+        AddResult::Added => 0,
+        AddResult::Exists => 1,
+        AddResult::Full(FullReason::ExpansionOff) => 2,
+        AddResult::Full(FullReason::MaxExpansions) => 3,
+        AddResult::Full(FullReason::MaxFilterBytes) => 4,
+    }
+}
+
+fn result_of(code: u8) -> Option<AddResult> {
+    Some(match code {
+        0 => AddResult::Added,
+        1 => AddResult::Exists,
+        2 => AddResult::Full(FullReason::ExpansionOff),
+        3 => AddResult::Full(FullReason::MaxExpansions),
+        4 => AddResult::Full(FullReason::MaxFilterBytes),
+        _ => return None,
+    })
+}
+
+/// The codes, one by one or as runs: whichever is shorter.
+fn coded(kind: u8, codes: Vec<u8>) -> Vec<u8> {
+    let mut runs = vec![kind, RUNS];
+    for run in codes.chunk_by(|a, b| a == b) {
+        if let (Some(&code), Ok(length)) = (run.first(), u32::try_from(run.len())) {
+            runs.push(code);
+            runs.extend_from_slice(&length.to_le_bytes());
+        }
+        if runs.len() > codes.len() {
+            let mut plain = vec![kind, PLAIN];
+            plain.extend_from_slice(&codes);
+            return plain;
+        }
+    }
+    runs
+}
+
+fn codes(bytes: &[u8]) -> Option<Vec<u8>> {
+    match bytes.split_first()? {
+        (&PLAIN, codes) => Some(codes.to_vec()),
+        (&RUNS, runs) => {
+            let mut codes = Vec::new();
+            let (runs, []) = runs.as_chunks::<RUN_BYTES>() else {
+                return None;
+            };
+            for &[code, a, b, c, d] in runs {
+                let length = u32::from_le_bytes([a, b, c, d]) as usize;
+                if codes.len() + length > MOST_RESULTS {
+                    return None;
+                }
+                codes.resize(codes.len() + length, code);
+            }
+            Some(codes)
+        }
+        _ => None,
+    }
+}
+
+/// More results than any batch can have: what claims more is no answer.
+const MOST_RESULTS: usize = 1 << 28;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+    use proptest::prelude::*;
+
+    fn filter(origin: Origin, expiry: Option<Expiry>) -> Remembered {
+        let params =
+            FilterParams::resolve(&FilterRequest::default(), &Defaults::default()).unwrap();
+        Remembered::Filter(Box::new(RememberedFilter {
+            origin,
+            chain: Chain::new(params, 7).unwrap(),
+            expiry,
+            sizes: Sizes {
+                memory_bytes: 4096,
+                disk_bytes: 99,
+            },
+        }))
+    }
+
+    fn result() -> impl Strategy<Value = AddResult> {
+        (0..5u8).prop_map(|code| result_of(code).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn results_come_back_and_take_no_more_than_announced(
+            added in proptest::collection::vec(result(), 0..300), deleted: Vec<bool>,
+        ) {
+            let most = Remembered::most_bytes(added.len());
+            let added = Remembered::Added(added);
+            prop_assert!(added.encode().len() <= most);
+            prop_assert_eq!(Remembered::decode(&added.encode()), Some(added));
+            let deleted = Remembered::Deleted(deleted);
+            prop_assert_eq!(Remembered::decode(&deleted.encode()), Some(deleted));
+        }
+
+        #[test]
+        fn hostile_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = Remembered::decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn filters_and_removals_come_back() {
+        let expiry = Some(Expiry {
+            at_ms: 1_000,
+            ttl_seconds: 1,
+        });
+        for answer in [
+            Remembered::Removed,
+            filter(Origin::New, None),
+            filter(Origin::Existing, expiry),
+        ] {
+            assert_eq!(Remembered::decode(&answer.encode()), Some(answer));
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        let many = Remembered::Added(vec![AddResult::Added; 70_000]);
+        assert_eq!(many.encode(), [1, 1, 0, 0x70, 0x11, 1, 0]);
+        let full = AddResult::Full(FullReason::MaxFilterBytes);
+        let few = Remembered::Added(vec![AddResult::Exists, full]);
+        assert_eq!(few.encode(), [1, 0, 1, 4]);
+        assert_eq!(
+            Remembered::Deleted(vec![true, false]).encode(),
+            [2, 0, 1, 0]
+        );
+        assert_eq!(Remembered::Removed.encode(), [3]);
+        let made = filter(Origin::New, None).encode();
+        assert_eq!(
+            made[..17],
+            [4, 0, 16, 0, 0, 0, 0, 0, 0, 99, 0, 0, 0, 0, 0, 0, 0]
+        );
+    }
+}

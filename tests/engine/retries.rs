@@ -1,0 +1,371 @@
+//! Requests that are sent again with the same key.
+
+use crate::gated::{Failing, GatedStore, Point};
+use crate::support::{self, Random, add, batch, create, items, name, options};
+use cuckood::chain::params::FilterRequest;
+use cuckood::engine::{
+    ANSWER_KEPT_FOR, AddOptions, AddResult, Answered, Clock, Created, Engine, EngineError,
+    EngineOptions, NewFilter, Retry,
+};
+use cuckood::store::PageStore;
+use cuckood::store::memory::MemoryStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+fn retry(key: u8) -> Option<Retry> {
+    Some(Retry {
+        key: [key; 32],
+        fingerprint: [1; 32],
+    })
+}
+
+fn clocked() -> (EngineOptions, Arc<AtomicU64>) {
+    let now_ms = Arc::new(AtomicU64::new(1_800_000_000_000));
+    let options = EngineOptions {
+        clock: Clock::Set(Arc::clone(&now_ms)),
+        ..options(512)
+    };
+    (options, now_ms)
+}
+
+async fn keyed_add(
+    engine: &Engine,
+    key: u8,
+    items: impl IntoIterator<Item = u64>,
+) -> Result<bool, EngineError> {
+    let (filter, items) = (name("f"), batch(items));
+    let once = engine.once(retry(key));
+    let answered = once.add(&filter, &items, &AddOptions::default()).await?;
+    assert_eq!(answered.answer, vec![AddResult::Added; items.len()]);
+    Ok(answered.replayed)
+}
+
+async fn keyed_create(engine: &Engine, key: u8, wanted: &NewFilter) -> Answered<Created> {
+    let once = engine.once(retry(key));
+    once.create_filter(&name("f"), wanted).await.unwrap()
+}
+
+async fn until_nothing_is_kept(store: &MemoryStore) {
+    for _ in 0..200 {
+        if store.noted().unwrap().retry_bytes == 0 && store.due(u64::MAX, 1).unwrap().is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("answers are still kept");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_change_is_made_once_and_answered_alike() {
+    let memory = MemoryStore::new();
+    let engine = support::engine(Arc::new(memory.clone()), &options(512));
+    let filter = name("f");
+    let wanted = NewFilter {
+        ttl_seconds: Some(600),
+        ..NewFilter::default()
+    };
+    let made = keyed_create(&engine, 1, &wanted).await;
+    assert!(matches!(made.answer, Created::New(_)) && !made.replayed);
+    assert!(!keyed_add(&engine, 2, 0..100).await.unwrap());
+    let moved = engine.once(retry(3)).set_ttl(&filter, Some(900)).await;
+    let moved = moved.unwrap();
+    let present = keyed_create(&engine, 4, &NewFilter::default()).await;
+    assert!(matches!(present.answer, Created::Existing(_)));
+    let (some, none) = (batch([1, 1, 777_777]), AddOptions::default());
+    let deleted = engine.once(retry(5)).delete(&filter, &some).await.unwrap();
+    assert_eq!(deleted.answer, [true, false, false]);
+
+    // Also after a crash, and whatever happened since.
+    let crashed = support::engine(Arc::new(memory.fork()), &options(512));
+    for engine in [&engine, &crashed] {
+        engine.add(&filter, &some, &none).await.unwrap();
+        engine.set_ttl(&filter, None).await.unwrap();
+        let again = keyed_create(engine, 1, &wanted).await;
+        assert!(again.replayed && again.answer == made.answer, "{again:?}");
+        assert!(keyed_add(engine, 2, 0..100).await.unwrap());
+        let again = engine.once(retry(3)).set_ttl(&filter, Some(900)).await;
+        let again = again.unwrap();
+        assert!(again.replayed && again.answer == moved.answer, "{again:?}");
+        let again = keyed_create(engine, 4, &NewFilter::default()).await;
+        assert!(again.replayed && again.answer == present.answer);
+        let again = engine.once(retry(5)).delete(&filter, &some).await.unwrap();
+        assert!(again.replayed && again.answer == deleted.answer);
+        let info = engine.filter_info(&filter).await.unwrap();
+        assert_eq!((info.items, info.expiry), (102, None));
+
+        assert!(
+            !engine
+                .once(retry(6))
+                .delete_filter(&filter)
+                .await
+                .unwrap()
+                .replayed
+        );
+        assert!(
+            engine
+                .once(retry(6))
+                .delete_filter(&filter)
+                .await
+                .unwrap()
+                .replayed
+        );
+        // An answer stays when what it is about is gone, and new things have
+        // nothing to do with it.
+        assert!(keyed_add(engine, 2, 0..100).await.unwrap());
+        create(engine, "f", &FilterRequest::default()).await;
+        assert!(
+            engine
+                .once(retry(6))
+                .delete_filter(&filter)
+                .await
+                .unwrap()
+                .replayed
+        );
+        assert!(keyed_add(engine, 2, 0..100).await.unwrap());
+        assert_eq!(items(engine, "f").await, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_add_that_makes_its_filter_is_answered_with_its_results() {
+    let engine = support::engine(Arc::new(MemoryStore::new()), &options(512));
+    let options = AddOptions {
+        create: Some(NewFilter::default()),
+        ..AddOptions::default()
+    };
+    for replayed in [false, true] {
+        let once = engine.once(retry(1));
+        let added = once.add(&name("f"), &batch(0..5), &options).await.unwrap();
+        assert_eq!((added.answer.len(), added.replayed), (5, replayed));
+        assert_eq!(items(&engine, "f").await, 5);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn another_request_with_the_key_is_refused_and_errors_are_not_kept() {
+    let engine = support::engine(Arc::new(MemoryStore::new()), &options(512));
+    let missing = keyed_add(&engine, 1, [1]).await;
+    assert!(matches!(missing, Err(EngineError::NotFound { .. })));
+    create(&engine, "f", &FilterRequest::default()).await;
+    let must_be_new = NewFilter {
+        must_be_new: true,
+        ..NewFilter::default()
+    };
+    let there = keyed_create(&engine, 2, &must_be_new).await;
+    assert!(matches!(there.answer, Created::Existing(_)));
+    engine.delete_filter(&name("f")).await.unwrap();
+    let made = keyed_create(&engine, 2, &must_be_new).await;
+    assert!(matches!(made.answer, Created::New(_)));
+
+    assert!(!keyed_add(&engine, 1, [1]).await.unwrap());
+    let other = Some(Retry {
+        fingerprint: [2; 32],
+        ..retry(1).unwrap()
+    });
+    let refused = engine.once(other).delete(&name("f"), &batch([1])).await;
+    assert!(matches!(refused, Err(EngineError::RetryConflict)));
+    assert_eq!(items(&engine, "f").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn while_the_first_is_on_its_way_others_are_turned_away_even_if_its_caller_has_left() {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let engine = support::engine(Arc::new(store.clone()), &options(512));
+    create(&engine, "f", &FilterRequest::default()).await;
+    store.hold_first(Point::CommitDone);
+    let first = tokio::spawn({
+        let engine = engine.clone();
+        async move { keyed_add(&engine, 1, [1]).await }
+    });
+    tokio::task::block_in_place(|| store.await_arrival());
+    for _ in 0..2 {
+        let second = keyed_add(&engine, 1, [1]).await;
+        assert!(
+            matches!(second, Err(EngineError::RetryInFlight)),
+            "{second:?}"
+        );
+        // Also once nobody waits for the answer any more.
+        first.abort();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    store.open();
+    let replayed = loop {
+        match keyed_add(&engine, 1, [1]).await {
+            Err(EngineError::RetryInFlight) => tokio::task::yield_now().await,
+            other => break other.unwrap(),
+        }
+    };
+    assert!(replayed);
+    assert_eq!(items(&engine, "f").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_at_once_one_is_done() {
+    let engine = support::engine(Arc::new(MemoryStore::new()), &options(512));
+    create(&engine, "f", &FilterRequest::default()).await;
+    for key in 0..20 {
+        let tasks: Vec<_> = (0..16)
+            .map(|_| {
+                let engine = engine.clone();
+                tokio::spawn(async move { keyed_add(&engine, key, [u64::from(key)]).await })
+            })
+            .collect();
+        let mut done = 0;
+        for task in tasks {
+            match task.await.unwrap() {
+                Ok(replayed) => done += u32::from(!replayed),
+                Err(error) => assert!(matches!(error, EngineError::RetryInFlight), "{error}"),
+            }
+        }
+        assert_eq!(done, 1);
+    }
+    assert_eq!(items(&engine, "f").await, 20);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_answer_is_kept_for_a_day_and_then_removed() {
+    let (memory, (options, now_ms)) = (MemoryStore::new(), clocked());
+    let engine = support::engine(Arc::new(memory.clone()), &options);
+    create(&engine, "f", &FilterRequest::default()).await;
+    for key in 0..100 {
+        keyed_add(&engine, key, [1]).await.unwrap();
+    }
+    let day = ANSWER_KEPT_FOR.as_millis() as u64;
+    now_ms.fetch_add(day - 1, Ordering::SeqCst);
+    assert!(keyed_add(&engine, 7, [1]).await.unwrap());
+    now_ms.fetch_add(1, Ordering::SeqCst);
+    // Both beside the background pass and behind it.
+    assert!(!keyed_add(&engine, 7, [1]).await.unwrap());
+    assert_eq!(items(&engine, "f").await, 101);
+    now_ms.fetch_add(day, Ordering::SeqCst);
+    until_nothing_is_kept(&memory).await;
+    assert!(!keyed_add(&engine, 7, [1]).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn when_no_more_can_be_kept_new_keys_are_refused_and_old_ones_answered() {
+    let (memory, (mut options, now_ms)) = (MemoryStore::new(), clocked());
+    options.max_retry_bytes = 5_000;
+    let engine = support::engine(Arc::new(memory.clone()), &options);
+    create(&engine, "f", &FilterRequest::default()).await;
+    let mut kept = 0;
+    let refused = loop {
+        match keyed_add(&engine, kept, [u64::from(kept)]).await {
+            Ok(_) => kept += 1,
+            Err(error) => break error,
+        }
+        assert!(kept < 200, "the bound was never reached");
+    };
+    assert!(matches!(refused, EngineError::RetriesFull), "{refused}");
+    assert!((20..40).contains(&kept), "{kept} answers");
+    assert!(memory.noted().unwrap().retry_bytes <= 5_000);
+    // What the store holds counts after a restart.
+    let again = support::engine(Arc::new(memory.fork()), &options);
+    for engine in [&engine, &again] {
+        let refused = keyed_add(engine, 250, [1]).await;
+        assert!(
+            matches!(refused, Err(EngineError::RetriesFull)),
+            "{refused:?}"
+        );
+        assert!(keyed_add(engine, 0, [0]).await.unwrap());
+        add(engine, "f", [1_000]).await;
+        assert_eq!(items(engine, "f").await, u64::from(kept) + 1);
+    }
+    now_ms.fetch_add(ANSWER_KEPT_FOR.as_millis() as u64, Ordering::SeqCst);
+    until_nothing_is_kept(&memory).await;
+    for key in 0..kept {
+        assert!(!keyed_add(&engine, key, [1]).await.unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_answer_shares_the_fate_of_its_commit() {
+    for failing in [Failing::Before, Failing::After] {
+        let memory = MemoryStore::new();
+        let store = GatedStore::new(Arc::new(memory.clone()));
+        let engine = support::engine(Arc::new(store.clone()), &options(512));
+        create(&engine, "f", &FilterRequest::default()).await;
+        store.fail_commits(failing);
+        let unknown = keyed_add(&engine, 1, 0..10).await;
+        assert!(matches!(unknown, Err(EngineError::OutcomeUnknown(_))));
+        // Until it is known, nobody is told anything.
+        let early = keyed_add(&engine, 1, 0..10).await;
+        assert!(
+            matches!(early, Err(EngineError::RetryInFlight)),
+            "{early:?}"
+        );
+
+        let crashed = support::engine(Arc::new(memory.fork()), &options(512));
+        let there = items(&crashed, "f").await == 10;
+        assert_eq!(
+            keyed_add(&crashed, 1, 0..10).await.unwrap(),
+            there,
+            "{failing:?}"
+        );
+        assert_eq!(items(&crashed, "f").await, 10);
+
+        store.fail_commits(Failing::Nothing);
+        let replayed = loop {
+            match keyed_add(&engine, 1, 0..10).await {
+                Err(EngineError::RetryInFlight | EngineError::Overloaded { .. }) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                other => break other.unwrap(),
+            }
+        };
+        assert!(!replayed, "what was taken back is done anew");
+        assert!(keyed_add(&engine, 1, 0..10).await.unwrap());
+        let crashed = support::engine(Arc::new(memory.fork()), &options(512));
+        for engine in [&engine, &crashed] {
+            assert!(keyed_add(engine, 1, 0..10).await.unwrap());
+            assert_eq!(items(engine, "f").await, 10, "{failing:?}");
+        }
+    }
+}
+
+/// Random changes under random keys, with crashes and failing commits, against
+/// a count of what each key is worth.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whatever_happens_each_key_counts_once() {
+    let seed = 20_261_121;
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let memory = MemoryStore::new();
+    let store = GatedStore::new(Arc::new(memory.clone()));
+    let mut engine = support::engine(Arc::new(store.clone()), &options(512));
+    create(&engine, "f", &FilterRequest::default()).await;
+    let mut answered = [false; 60];
+    while answered.contains(&false) {
+        let key = random.below(60) as u8;
+        match random.below(20) {
+            0 => {
+                // A crash, commits in doubt included.
+                tokio::task::block_in_place(|| engine.halt());
+                store.fail_commits(Failing::Nothing);
+                engine = support::engine(Arc::new(store.clone()), &options(512));
+            }
+            1 => store.fail_commits(Failing::Before),
+            2 => store.fail_commits(Failing::After),
+            3..6 => {
+                store.fail_commits(Failing::Nothing);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            _ => match keyed_add(&engine, key, [u64::from(key)]).await {
+                Ok(replayed) => {
+                    // The answer to what was in doubt may have been kept, too.
+                    assert!(replayed || !answered[usize::from(key)], "key {key}");
+                    answered[usize::from(key)] = true;
+                }
+                Err(
+                    EngineError::OutcomeUnknown(_)
+                    | EngineError::Overloaded { .. }
+                    | EngineError::RetryInFlight,
+                ) => {}
+                Err(error) => panic!("{error}"),
+            },
+        }
+    }
+    store.fail_commits(Failing::Nothing);
+    assert_eq!(items(&engine, "f").await, 60);
+}
