@@ -1,6 +1,7 @@
 //! What the server can be told: flags and environment variables, read once,
 //! here. Every setting has a default that makes sense.
 
+use crate::backup::BackupOptions;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
 use crate::engine::{Clock, EngineOptions, LookupBounds, MAX_LANES};
 use crate::http::{HostPolicy, Limits, ServerOptions};
@@ -34,6 +35,15 @@ pub enum Command {
         #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
         data_dir: PathBuf,
     },
+    /// Make a data directory of a backup. Nothing is overwritten, and a damaged backup is refused.
+    Restore {
+        /// Archive of the backup: a file of the server's --backup-dir, or one that was downloaded.
+        #[arg(long)]
+        backup: PathBuf,
+        /// Directory to make; missing or empty.
+        #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
+        data_dir: PathBuf,
+    },
     /// Ask a running server whether it is alive: exit code 0 if so, 1 if not.
     Healthcheck {
         /// Address on which the server listens.
@@ -56,6 +66,14 @@ pub struct Config {
     /// Directory that holds the data; created if it is missing.
     #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
     pub data_dir: PathBuf,
+
+    /// Directory for backups, which must not lie in --data-dir; created if it is missing. Without it no backups can be made.
+    #[arg(long, env = "CUCKOOD_BACKUP_DIR")]
+    pub backup_dir: Option<PathBuf>,
+
+    /// Complete backups that are kept; older ones are dropped when a new one is complete.
+    #[arg(long, env = "CUCKOOD_BACKUP_KEEP", default_value_t = 7)]
+    pub backup_keep: usize,
 
     /// When a change is forced to the disk: `always` (before it is answered), `interval:<ms>`, or `never` (when the system likes).
     #[arg(long, env = "CUCKOOD_WAL_SYNC", default_value = "always", value_parser = wal_sync)]
@@ -206,6 +224,8 @@ pub struct Settings {
     pub limits: Limits,
     /// For connections.
     pub server: ServerOptions,
+    /// Where backups go, if any.
+    pub backups: Option<BackupOptions>,
     /// By which names the server answers.
     pub hosts: HostPolicy,
     /// Bytes of the storage engine's own block cache.
@@ -238,6 +258,7 @@ impl Config {
             ("--max-batch-items", self.max_batch_items),
             ("--max-lookup-filters", self.max_lookup_filters),
             ("--max-lookup-probes", self.max_lookup_probes),
+            ("--backup-keep", self.backup_keep),
             ("--max-connections", self.max_connections),
         ] {
             if value == 0 {
@@ -324,6 +345,16 @@ impl Config {
                 self.max_open_filters, self.max_lookup_filters
             ));
         }
+        if self
+            .backup_dir
+            .as_ref()
+            .is_some_and(|backups| backups.starts_with(&self.data_dir))
+        {
+            errors.push(
+                "--backup-dir lies in --data-dir, which nothing but the server's data may be in: choose another, best on another disk"
+                    .to_owned(),
+            );
+        }
         let defaults = Defaults {
             capacity: self.default_capacity,
             bucket_size: self.default_bucket_size,
@@ -378,6 +409,10 @@ impl Config {
                 drain_delay: Duration::from_secs(self.drain_delay_seconds),
                 drain_timeout: Duration::from_secs(self.drain_timeout_seconds),
             },
+            backups: self.backup_dir.as_ref().map(|directory| BackupOptions {
+                directory: directory.clone(),
+                keep: self.backup_keep,
+            }),
             hosts: match self.allow_anonymous {
                 true => HostPolicy::Any,
                 false => HostPolicy::LocalOnly,
@@ -544,6 +579,8 @@ mod tests {
             "--default-bucket-size=256",
             "--max-batch-items=2000000",
             "--max-open-filters=999",
+            "--backup-dir=./data/backups",
+            "--backup-keep=0",
             "--max-connections=0",
         ])
         .settings(&MACHINE)
@@ -555,6 +592,8 @@ mod tests {
             "--default-bucket-size",
             "--max-queued-items",
             "--max-open-filters",
+            "--backup-dir",
+            "--backup-keep",
             "--max-connections",
         ] {
             assert!(

@@ -12,12 +12,13 @@
 //! | [`page`] | how a page is named: plain numbers | |
 //! | [`store`] | page images, descriptions and the redo log: ids and bytes, in RocksDB or in memory | knows what a bucket is |
 //! | [`engine`] | many filters by name: lanes that commit, the page cache, checkpoints, recovery | knows HTTP |
+//! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
 //! | [`config`] | flags and environment variables, read once by `main` | |
 //!
-//! Imports point one way, `http -> engine -> chain -> cuckoo` and
-//! `engine -> store`; `chain` and `store` share only [`page`]. A test
+//! Imports point one way, `http -> engine -> chain -> cuckoo`,
+//! `engine -> store` and `http -> backup -> store`; `chain` and `store` share only [`page`]. A test
 //! (`tests/layering.rs`) enforces it.
 //!
 //! # How data flows
@@ -74,6 +75,7 @@
 //!    connections. What is over a bound is refused or waits, by name.
 //! 8. **No RocksDB type above [`store::rocks`].**
 
+pub mod backup;
 pub mod chain;
 pub mod config;
 pub mod cuckoo;

@@ -2,6 +2,7 @@
 //! the server. The only place that wires things.
 
 use clap::Parser as _;
+use cuckood::backup::{BackupError, Backups, archive::Progress, restore};
 use cuckood::config::{Cli, Command, Config, LogFormat, Machine, Settings};
 use cuckood::engine::Engine;
 use cuckood::http::{App, openapi_document, serve};
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Serve(config) => run(&config),
         Command::Openapi => print_openapi(),
         Command::Check { data_dir } => check(&data_dir),
+        Command::Restore { backup, data_dir } => restore_backup(&backup, &data_dir),
         Command::Healthcheck { listen } => healthcheck(listen),
     };
     match outcome {
@@ -83,17 +85,23 @@ async fn serve_until_stopped(
         },
         settings.engine,
     );
-    let data_dir = config.data_dir.clone();
-    let engine =
-        tokio::task::spawn_blocking(move || -> Result<Engine, Box<dyn Error + Send + Sync>> {
+    let (data_dir, backup_options) = (config.data_dir.clone(), settings.backups);
+    let (engine, backups) =
+        tokio::task::spawn_blocking(move || -> Result<_, Box<dyn Error + Send + Sync>> {
             let store: Arc<dyn PageStore> = Arc::new(RocksStore::open(data_dir, store_options)?);
+            let backups = backup_options
+                .map(|options| Backups::open(Arc::clone(&store), &options, Arc::clone(&metrics)))
+                .transpose()?;
             let gauges = Arc::clone(&store);
             metrics.register_gauges(Box::new(move || gauges.gauges()))?;
             let reads = metrics.page_reads.with_label_values(&["store"]);
             let store = Arc::new(MeteredStore::new(store, Some(reads)));
-            Ok(Engine::open(store, &engine_options, metrics)?)
+            Ok((Engine::open(store, &engine_options, metrics)?, backups))
         })
         .await??;
+    if let Some(backups) = &backups {
+        app.offer_backups(backups.clone());
+    }
     app.open(engine.clone());
     tracing::info!(%address, data_dir = %config.data_dir.display(), "serving");
 
@@ -104,7 +112,13 @@ async fn serve_until_stopped(
             "requests were cut off: they did not finish within --drain-timeout-seconds"
         );
     }
-    tokio::task::spawn_blocking(move || engine.shutdown()).await??;
+    tokio::task::spawn_blocking(move || {
+        if let Some(backups) = backups {
+            backups.stop();
+        }
+        engine.shutdown()
+    })
+    .await??;
     tracing::info!("stopped");
     Ok(())
 }
@@ -130,6 +144,19 @@ fn print_openapi() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut out = std::io::stdout().lock();
     out.write_all(openapi_document().as_bytes())?;
     Ok(out.flush()?)
+}
+
+fn restore_backup(backup: &Path, data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut found = None;
+    restore::restore(backup, data_dir, &Progress::default(), |restored| {
+        let store = RocksStore::open(restored, RocksOptions::default())?;
+        found = Some(cuckood::engine::check::check(&store)?);
+        Ok::<(), BackupError>(())
+    })?;
+    if let Some(found) = found {
+        println!("restored {}: {found}", data_dir.display());
+    }
+    Ok(())
 }
 
 fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {

@@ -188,6 +188,10 @@ families! {
     checkpoint_failures: IntCounter = "cuckood_checkpoint_failures_total", [], [];
     /// Times a commit waited for a checkpoint because a bound was reached.
     checkpoint_waits: IntCounter = "cuckood_checkpoint_waits_total", [], [];
+    /// Backups by outcome (`complete`, `failed`).
+    backups: IntCounterVec = "cuckood_backups_total", ["outcome"], [];
+    /// When the newest whole backup was begun, in seconds since 1970; 0 if there is none.
+    last_backup_timestamp: IntGauge = "cuckood_last_backup_timestamp_seconds", [], [];
     /// HTTP requests by route template, method and status.
     http_requests: IntCounterVec = "cuckood_http_requests_total", ["route", "method", "status"], [];
     /// Seconds per HTTP request by route template and method.
@@ -213,6 +217,9 @@ impl Metrics {
         }
         for source in ["cache", "store"] {
             self.page_reads.with_label_values(&[source]);
+        }
+        for outcome in ["complete", "failed"] {
+            self.backups.with_label_values(&[outcome]);
         }
         for (operation, outcome) in ITEM_OUTCOMES {
             self.items.with_label_values(&[operation, outcome]);

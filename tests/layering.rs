@@ -26,9 +26,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("store::metered", &["page", "metrics"]),
     ("metrics", &[]),
     ("engine", &["chain", "cuckoo", "store", "page", "metrics"]),
-    ("http", &["engine", "chain", "metrics"]),
-    ("config", &["http", "engine", "chain", "store"]),
-    ("main", &["config", "engine", "http", "metrics", "store"]),
+    ("backup", &["store", "metrics"]),
+    ("http", &["backup", "engine", "chain", "metrics"]),
+    ("config", &["backup", "http", "engine", "chain", "store"]),
+    (
+        "main",
+        &["backup", "config", "engine", "http", "metrics", "store"],
+    ),
     ("lib", &[]),
 ];
 

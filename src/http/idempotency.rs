@@ -87,6 +87,17 @@ pub(crate) fn marked<T>(answered: &Answered<T>, mut response: Response) -> Respo
     response
 }
 
+/// Refuses a key where a repeated request is no harm, or is known otherwise.
+///
+/// # Errors
+/// There is one; `instead` says what to do.
+pub(crate) fn refuse_key(headers: &HeaderMap, instead: &'static str) -> Result<(), HttpError> {
+    match headers.contains_key(IDEMPOTENCY_KEY) {
+        true => Err(HttpError::IdempotencyKeyNotTaken { instead }),
+        false => Ok(()),
+    }
+}
+
 fn given_key(headers: &HeaderMap) -> Result<Option<&str>, HttpError> {
     let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(key) = keys.next() else {

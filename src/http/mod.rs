@@ -2,8 +2,9 @@
 //! together. No rule about filters lives here; no status code is chosen in a
 //! handler.
 //!
-//! - `routes` is the only route table; `filters`, `items`, `lookup` and `ops`
-//!   hold the handlers by resource.
+//! - `routes` is the only route table; `filters`, `items`, `lookup`, `admin`
+//!   and `ops` hold the handlers by resource; `stream` sends answers while they
+//!   are made.
 //! - `body` reads request bodies within their bounds, `query` and `parse` turn
 //!   bytes into items and fields, `extract` holds the extractors built on them.
 //! - `problem` maps every error to a status and a stable code; `boundary` is
@@ -12,6 +13,7 @@
 //! - `guard` keeps web pages away from a server without keys.
 //! - `server` accepts connections, watches their timeouts and drains them.
 
+mod admin;
 mod answer;
 mod body;
 mod boundary;
@@ -29,12 +31,14 @@ mod problem;
 mod query;
 mod routes;
 mod server;
+mod stream;
 
 pub use guard::HostPolicy;
 pub use openapi::document as openapi_document;
 pub use routes::router;
 pub use server::{ServerOptions, serve};
 
+use crate::backup::Backups;
 use crate::engine::{Engine, LookupBounds};
 use crate::metrics::Metrics;
 use problem::{HttpError, REJECTION_REASONS};
@@ -82,11 +86,13 @@ impl Default for Limits {
 /// redo log is replayed.
 pub struct App {
     engine: OnceLock<Engine>,
+    backups: OnceLock<Backups>,
     draining: AtomicBool,
     metrics: Arc<Metrics>,
     limits: Limits,
     hosts: HostPolicy,
     buffered: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
 }
 
 impl App {
@@ -100,11 +106,13 @@ impl App {
         }
         Arc::new(App {
             engine: OnceLock::new(),
+            backups: OnceLock::new(),
             draining: AtomicBool::new(false),
             metrics,
             limits,
             hosts,
             buffered,
+            streams: stream::places(),
         })
     }
 
@@ -113,6 +121,12 @@ impl App {
         // A second engine would be a mistake of the caller that no request
         // can see: the first stays.
         let _ = self.engine.set(engine);
+    }
+
+    /// Offers backups. To be called before [`open`](Self::open), or not at all.
+    pub fn offer_backups(&self, backups: Backups) {
+        // As for a second engine.
+        let _ = self.backups.set(backups);
     }
 
     /// Makes `/readyz` say no from now on; requests are still served.
@@ -126,5 +140,10 @@ impl App {
 
     fn engine(&self) -> Result<&Engine, HttpError> {
         self.engine.get().ok_or(HttpError::Starting)
+    }
+
+    fn backups(&self) -> Result<&Backups, HttpError> {
+        self.engine()?;
+        self.backups.get().ok_or(HttpError::BackupsOff)
     }
 }

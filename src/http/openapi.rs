@@ -4,6 +4,7 @@
 
 use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem, ProblemField};
 use super::routes;
+use crate::backup::{BackupError, BackupId};
 use crate::chain::params::Difference;
 use crate::engine::{EngineError, FilterName, StoreError};
 use axum::http::StatusCode;
@@ -128,6 +129,14 @@ fn failures(operation: &str) -> Vec<Code> {
     ];
     const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooManyPages];
     const LOOKUP: &[Code] = &[Code::BatchTooLarge, Code::LookupTooLarge];
+    const ADMIN: &[Code] = &[
+        Code::MalformedQuery,
+        Code::InvalidFields,
+        Code::BackupsOff,
+        Code::StorageFailed,
+        Code::Starting,
+        Code::Draining,
+    ];
     const CHANGE: &[Code] = &[Code::OutcomeUnknown];
     const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists];
     const KEPT: &[Code] = &[
@@ -149,6 +158,22 @@ fn failures(operation: &str) -> Vec<Code> {
         "check_items" | "count_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH],
         "look_up_items" => &[EVERY, ENGINE, BODY, LOOKUP],
         "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
+        "create_backup" => &[
+            EVERY,
+            ADMIN,
+            &[
+                Code::BackupRunning,
+                Code::NoRoom,
+                Code::IdempotencyKeyNotTaken,
+            ],
+        ],
+        "list_backups" => &[EVERY, ADMIN],
+        "get_backup_status" => &[EVERY, ADMIN, &[Code::BackupNotFound]],
+        "download_backup" => &[
+            EVERY,
+            ADMIN,
+            &[Code::BackupNotFound, Code::BackupRunning, Code::Overloaded],
+        ],
         _ => &[EVERY],
     };
     let kept = takes_idempotency_key(operation).then_some(&KEPT);
@@ -329,6 +354,17 @@ fn sample(code: Code) -> HttpError {
         Code::Starting => HttpError::Starting,
         Code::Draining => HttpError::Draining,
         Code::Overloaded => HttpError::TooManyBodies,
+        Code::BackupsOff => HttpError::BackupsOff,
+        Code::BackupNotFound => HttpError::BackupNotFound,
+        Code::BackupRunning => match BackupId::parse("20261121T114517Z") {
+            Some(id) => HttpError::Backup(BackupError::Running { id }),
+            None => HttpError::BackupNotFound,
+        },
+        Code::NoRoom => HttpError::Backup(BackupError::NoRoom {
+            directory: std::path::PathBuf::new(),
+            needed: 200_000_000,
+            free: 100_000_000,
+        }),
     }
 }
 
@@ -345,6 +381,16 @@ pub(super) fn layout() -> Schema {
             "How fingerprints are placed. `classic` is bit-compatible with RedisBloom and Apache Kvrocks.",
         ))
         .examples([json!("classic")])
+        .into()
+}
+
+/// The schema of how far a backup is.
+pub(super) fn backup_state() -> Schema {
+    words(&["writing", "verifying", "complete", "failed"])
+        .description(Some(
+            "`writing`: the archive is being written; `verifying`: it is being read again; `complete`; `failed`: nothing is left of it.",
+        ))
+        .examples([json!("writing")])
         .into()
 }
 
@@ -465,6 +511,8 @@ mod tests {
             "add_items",
             "get_item_exists",
             "look_up_items",
+            "create_backup",
+            "download_backup",
             "get_readiness",
         ] {
             for code in failures(operation) {

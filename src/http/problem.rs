@@ -1,8 +1,9 @@
 //! Every error of the HTTP surface, and the one place that says which status
 //! and which stable code it is answered with (RFC 9457, problem details).
 
+use crate::backup::BackupError;
 use crate::chain::params::{Difference, ParamsError};
-use crate::engine::{EngineError, InvalidName};
+use crate::engine::{EngineError, InvalidName, StoreError};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -22,12 +23,15 @@ pub(crate) enum Code {
     BadRequest,
     ForeignHost,
     ForeignOrigin,
+    BackupsOff,
     UnknownRoute,
     FilterNotFound,
+    BackupNotFound,
     MethodNotAllowed,
     BodyTimeout,
     HeadTimeout,
     FilterDiffers,
+    BackupRunning,
     FilterExists,
     BodyTooLarge,
     BatchTooLarge,
@@ -49,6 +53,7 @@ pub(crate) enum Code {
     Starting,
     Draining,
     Overloaded,
+    NoRoom,
 }
 
 /// Reasons under which requests are counted that were refused before any
@@ -99,12 +104,14 @@ impl Code {
                 "foreign_origin",
                 "Web pages of other origins are refused",
             ),
+            Code::BackupsOff => (S::FORBIDDEN, "backups_off", "This server makes no backups"),
             Code::UnknownRoute => (
                 S::NOT_FOUND,
                 "unknown_route",
                 "There is nothing under this path",
             ),
             Code::FilterNotFound => (S::NOT_FOUND, "filter_not_found", "There is no such filter"),
+            Code::BackupNotFound => (S::NOT_FOUND, "backup_not_found", "There is no such backup"),
             Code::MethodNotAllowed => (
                 S::METHOD_NOT_ALLOWED,
                 "method_not_allowed",
@@ -125,6 +132,7 @@ impl Code {
                 "filter_differs",
                 "The filter exists with other parameters",
             ),
+            Code::BackupRunning => (S::CONFLICT, "backup_running", "A backup is being made"),
             Code::FilterExists => (
                 S::PRECONDITION_FAILED,
                 "filter_exists",
@@ -221,6 +229,11 @@ impl Code {
                 S::SERVICE_UNAVAILABLE,
                 "overloaded",
                 "The server is overloaded",
+            ),
+            Code::NoRoom => (
+                S::INSUFFICIENT_STORAGE,
+                "no_room",
+                "The disk has no room for it",
             ),
         }
     }
@@ -329,6 +342,14 @@ pub(crate) enum HttpError {
         "the server holds as many request bodies as it may (--max-buffered-bytes); try again in a moment"
     )]
     TooManyBodies,
+    #[error("the server streams {limit} answers already; try again in a moment")]
+    TooManyStreams { limit: usize },
+    #[error("the server was started without a directory for backups; start it with --backup-dir")]
+    BackupsOff,
+    #[error("there is no backup of this name; GET /admin/backups lists what there is")]
+    BackupNotFound,
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -407,7 +428,23 @@ impl HttpError {
             HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,
             HttpError::Starting => Code::Starting,
             HttpError::Draining => Code::Draining,
-            HttpError::TooManyBodies => Code::Overloaded,
+            HttpError::TooManyBodies | HttpError::TooManyStreams { .. } => Code::Overloaded,
+            HttpError::BackupsOff => Code::BackupsOff,
+            HttpError::BackupNotFound => Code::BackupNotFound,
+            HttpError::Backup(error) => match error {
+                BackupError::Running { .. } => Code::BackupRunning,
+                BackupError::NotFound { .. } => Code::BackupNotFound,
+                BackupError::NoRoom { .. } => Code::NoRoom,
+                BackupError::Stopping => Code::Draining,
+                BackupError::Store(error) if matches!(**error, StoreError::Unsupported { .. }) => {
+                    Code::BackupsOff
+                }
+                BackupError::Store(_)
+                | BackupError::Io { .. }
+                | BackupError::Damaged { .. }
+                | BackupError::Newer { .. }
+                | BackupError::NotEmpty { .. } => Code::StorageFailed,
+            },
             HttpError::Engine(error) => match error {
                 EngineError::NotFound { .. } => Code::FilterNotFound,
                 EngineError::InvalidParams(_) => Code::InvalidFields,
@@ -488,6 +525,15 @@ impl HttpError {
                 "the storage could not be read; nothing was changed, and the request id leads to the server's log"
                     .to_owned()
             }
+            HttpError::Backup(error) if self.code() == Code::StorageFailed => match error {
+                BackupError::Store(_) | BackupError::Io { .. } => {
+                    "the disk refused; the request id leads to the server's log".to_owned()
+                }
+                other => other.to_string(),
+            },
+            HttpError::Backup(BackupError::NoRoom { needed, free, .. }) => format!(
+                "{needed} bytes are needed in the directory of backups, {free} are free: make room there, or keep fewer backups (--backup-keep)"
+            ),
             other => other.to_string(),
         }
     }

@@ -3,7 +3,7 @@
 use super::App;
 use super::boundary::{boundary, panicked};
 use super::guard::guard;
-use super::{filters, items, lookup, openapi, ops};
+use super::{admin, filters, items, lookup, openapi, ops};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -13,6 +13,7 @@ use axum::response::Response;
 use std::sync::Arc;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate as _};
 use tower_http::decompression::RequestDecompressionLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -34,6 +35,9 @@ pub(super) fn table() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(items::get_exists, items::post_exists))
         .routes(routes!(items::get_count, items::post_count))
         .routes(routes!(lookup::look_up))
+        .routes(routes!(admin::post_backup, admin::list_backups))
+        .routes(routes!(admin::get_backup))
+        .routes(routes!(admin::get_backup_status))
         .routes(routes!(ops::livez))
         .routes(routes!(ops::readyz))
         .routes(routes!(ops::metrics))
@@ -53,7 +57,12 @@ fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
         .fallback(ops::unknown_route)
         .method_not_allowed_fallback(ops::method_not_allowed)
         .layer(RequestDecompressionLayer::new())
-        .layer(CompressionLayer::new())
+        .layer(
+            // Archives are long, compress badly, and have a length to go by.
+            CompressionLayer::new().compress_when(
+                DefaultPredicate::new().and(NotForContentType::const_new(admin::TAR)),
+            ),
+        )
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), boundary))

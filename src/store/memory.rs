@@ -8,7 +8,8 @@
 use super::format::{self, Column, KeyRange, StoredValue};
 use super::writes::{self, WriteSink};
 use super::{
-    Commit, Due, EachRecord, Garbage, Note, NoteKey, Noted, PageStore, StoreError, StoredFilter,
+    Commit, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
+    StoredFilter,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::RwLock;
@@ -278,6 +279,10 @@ impl PageStore for MemoryStore {
 
     fn sync(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
+        Err(StoreError::Unsupported { what: "backed up" })
     }
 
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {

@@ -2,7 +2,8 @@
 //! side knows.
 
 use super::{
-    Commit, Due, EachRecord, Garbage, Note, NoteKey, Noted, PageStore, StoreError, StoredFilter,
+    Commit, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
+    StoredFilter,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use prometheus::IntCounter;
@@ -181,6 +182,10 @@ impl PageStore for MeteredStore {
 
     fn sync(&self) -> Result<(), StoreError> {
         self.inner.sync()
+    }
+
+    fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
+        self.inner.freeze()
     }
 
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {

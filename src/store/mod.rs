@@ -345,9 +345,41 @@ pub trait PageStore: Send + Sync + 'static {
     /// The disk refused.
     fn sync(&self) -> Result<(), StoreError>;
 
+    /// Makes a copy of everything, as of one moment between two commits,
+    /// without holding them up for longer than it takes to link files.
+    /// Commits that returned before are in it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] where there are no files, or the disk
+    /// refused; nothing of the copy is left then.
+    fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError>;
+
     /// Gauges of the storage engine for `/metrics`, as (name without the
     /// prefix `cuckood_`, help, value); empty where there is nothing to say.
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)>;
+}
+
+/// A copy of a store as a number of files, which stay as they are while the
+/// store goes on. A directory of exactly these files is a data directory.
+/// Dropping it removes them.
+pub trait FrozenStore: Send + Sync {
+    /// The files, by name.
+    fn files(&self) -> &[FrozenFile];
+
+    /// Opens one of the files.
+    ///
+    /// # Errors
+    /// The system's.
+    fn open(&self, file: &FrozenFile) -> std::io::Result<Box<dyn std::io::Read + Send>>;
+}
+
+/// A file of a [`FrozenStore`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FrozenFile {
+    /// Its name: no path, nothing but ASCII.
+    pub name: String,
+    /// How large it is.
+    pub bytes: u64,
 }
 
 /// What can go wrong below the seam.
@@ -390,6 +422,12 @@ pub enum StoreError {
         what: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// This kind of store can't do it.
+    #[error("this store keeps nothing on a disk and can't be {what}")]
+    Unsupported {
+        /// What was wanted, as a participle.
+        what: &'static str,
     },
     /// The storage engine or the disk refused.
     #[error("storage failed while {doing}: {reason}")]

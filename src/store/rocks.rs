@@ -5,6 +5,7 @@
 //! only its place in that order matters. Keys and values are those of
 //! [`super::format`], the settings are in `rocks/tuning.rs`.
 
+mod frozen;
 mod gauges;
 mod opening;
 mod sync_thread;
@@ -13,8 +14,8 @@ mod tuning;
 use super::format::{self, Column, KeyRange};
 use super::writes::{self, WriteSink};
 use super::{
-    Commit, Due, EachRecord, Garbage, Note, NoteKey, Noted, PageStore, StoreError, StoredFilter,
-    WalSync,
+    Commit, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
+    StoredFilter, WalSync,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
@@ -71,6 +72,8 @@ pub struct RocksStore {
     /// No redo record below this sequence is stored.
     lowest_record: AtomicU64,
     failed_syncs: Arc<AtomicU64>,
+    /// Copies frozen so far; numbers their directories.
+    frozen: AtomicU64,
 }
 
 impl RocksStore {
@@ -85,6 +88,7 @@ impl RocksStore {
     pub fn open(path: impl AsRef<Path>, options: RocksOptions) -> Result<RocksStore, StoreError> {
         let (database, database_options) = opening::open_database(path.as_ref(), &options)?;
         let database = Arc::new(database);
+        frozen::remove_left_over(path.as_ref());
         let next_filter_id = opening::check_info(&database, path.as_ref())?;
         let lowest_record = lowest_record(&database)?;
         let failed_syncs = Arc::new(AtomicU64::new(0));
@@ -103,6 +107,7 @@ impl RocksStore {
             next_filter_id: Mutex::new(next_filter_id),
             lowest_record: AtomicU64::new(lowest_record.0),
             failed_syncs,
+            frozen: AtomicU64::new(0),
         })
     }
 
@@ -561,6 +566,11 @@ impl PageStore for RocksStore {
         self.database
             .flush_wal(true)
             .map_err(|error| failed("forcing writes to the disk", &error))
+    }
+
+    fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
+        let number = self.frozen.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(frozen::freeze(&self.database, number)?))
     }
 
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {

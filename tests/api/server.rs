@@ -1,5 +1,6 @@
 //! A server on a port of its own, and what to ask it with.
 
+use cuckood::backup::{BackupOptions, Backups};
 use cuckood::chain::params::Defaults;
 use cuckood::engine::{Clock, Engine, EngineOptions};
 use cuckood::http::{App, HostPolicy, Limits, ServerOptions, serve};
@@ -22,6 +23,7 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) server: ServerOptions,
     pub(crate) hosts: HostPolicy,
+    pub(crate) backups: Option<BackupOptions>,
 }
 
 impl Default for Setup {
@@ -47,6 +49,7 @@ impl Default for Setup {
                 ..ServerOptions::default()
             },
             hosts: HostPolicy::LocalOnly,
+            backups: None,
         }
     }
 }
@@ -68,12 +71,18 @@ impl Server {
 
     pub(crate) async fn with(setup: Setup) -> Server {
         let (store, options) = (Arc::clone(&setup.store), setup.engine.clone());
+        let (backups, backed_up) = (setup.backups.clone(), Arc::clone(&setup.store));
         let mut server = Server::not_open(setup).await;
         let metrics = Arc::clone(&server.metrics);
         let engine = tokio::task::spawn_blocking(move || Engine::open(store, &options, metrics))
             .await
             .unwrap()
             .unwrap();
+        if let Some(options) = backups {
+            let metrics = Arc::clone(&server.metrics);
+            let backups = Backups::open(backed_up, &options, metrics).unwrap();
+            server.app.offer_backups(backups);
+        }
         server.app.open(engine.clone());
         server.engine = Some(engine);
         server

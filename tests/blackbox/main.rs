@@ -7,6 +7,7 @@
     reason = "what helps a test may fail as the test does"
 )]
 
+mod backup;
 mod crash;
 mod metrics;
 mod retries;

@@ -3,8 +3,10 @@
 
 use cuckood::page::{FilterId, PageId, Sequence};
 use cuckood::store::{
-    Commit, Due, Garbage, Note, NoteKey, Noted, PageStore, StoreError, StoredFilter,
+    Commit, Due, FrozenFile, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
+    StoredFilter,
 };
+use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -19,6 +21,8 @@ pub(crate) enum Point {
     ReadDone,
     /// A filter's description was read, nobody has seen it yet.
     FilterRead,
+    /// A frozen file was opened, nothing of it is read yet.
+    FrozenOpen,
 }
 
 /// What goes wrong with commits.
@@ -37,6 +41,7 @@ struct State {
     held: bool,
     failing: Failing,
     checkpoints_fail: bool,
+    frozen_bytes: Option<u64>,
 }
 
 #[derive(Clone)]
@@ -52,6 +57,7 @@ impl GatedStore {
             held: false,
             failing: Failing::Nothing,
             checkpoints_fail: false,
+            frozen_bytes: None,
         };
         GatedStore {
             inner,
@@ -93,6 +99,11 @@ impl GatedStore {
 
     pub(crate) fn fail_checkpoints(&self, fail: bool) {
         self.shared.0.lock().unwrap().checkpoints_fail = fail;
+    }
+
+    /// Freezes to one file of so many zeros from now on.
+    pub(crate) fn freeze_to(&self, bytes: u64) {
+        self.shared.0.lock().unwrap().frozen_bytes = Some(bytes);
     }
 
     fn pass(&self, point: Point) {
@@ -226,7 +237,38 @@ impl PageStore for GatedStore {
         self.inner.sync()
     }
 
+    fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
+        let frozen_bytes = self.shared.0.lock().unwrap().frozen_bytes;
+        match frozen_bytes {
+            None => self.inner.freeze(),
+            Some(bytes) => Ok(Box::new(Zeros {
+                files: vec![FrozenFile {
+                    name: "zeros".to_owned(),
+                    bytes,
+                }],
+                gate: self.clone(),
+            })),
+        }
+    }
+
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {
         self.inner.gauges()
+    }
+}
+
+/// A frozen store of nothing but zeros.
+struct Zeros {
+    files: Vec<FrozenFile>,
+    gate: GatedStore,
+}
+
+impl FrozenStore for Zeros {
+    fn files(&self) -> &[FrozenFile] {
+        &self.files
+    }
+
+    fn open(&self, file: &FrozenFile) -> std::io::Result<Box<dyn Read + Send>> {
+        self.gate.pass(Point::FrozenOpen);
+        Ok(Box::new(std::io::repeat(0).take(file.bytes)))
     }
 }

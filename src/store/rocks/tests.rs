@@ -516,3 +516,48 @@ fn the_estimate_counts_pages_in_files_and_in_buffers() {
     let in_both = subject.rocks().approximate_page_bytes(FilterId(1)).unwrap();
     assert!((800_000..1_200_000).contains(&in_both), "{in_both}");
 }
+
+#[test]
+fn a_frozen_copy_stays_as_it_was_and_goes_with_its_last_use() {
+    let mut subject = OnDisk::new();
+    let image = |byte| [(page(0), vec![byte; 100])];
+    subject.rocks().checkpoint(&image(1), Sequence(0)).unwrap();
+    subject.flush();
+    subject.rocks().checkpoint(&image(2), Sequence(0)).unwrap();
+    let frozen = subject.rocks().freeze().unwrap();
+    subject.rocks().checkpoint(&image(3), Sequence(0)).unwrap();
+    subject.flush();
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    for file in frozen.files() {
+        let mut bytes = Vec::new();
+        let mut source = frozen.open(file).unwrap();
+        std::io::Read::read_to_end(&mut source, &mut bytes).unwrap();
+        assert_eq!(bytes.len() as u64, file.bytes, "{}", file.name);
+        std::fs::write(elsewhere.path().join(&file.name), bytes).unwrap();
+    }
+    let copy = RocksStore::open(elsewhere.path(), options()).unwrap();
+    let mut seen = Vec::new();
+    copy.read_pages(&[page(0)], &mut |_, bytes| seen = bytes.unwrap().to_vec())
+        .unwrap();
+    assert_eq!(seen, vec![2; 100]);
+
+    let left = |subject: &OnDisk| {
+        let entries = std::fs::read_dir(subject.directory.path()).unwrap();
+        entries
+            .filter(|entry| {
+                let name = entry.as_ref().unwrap().file_name();
+                name.to_string_lossy().starts_with("frozen-")
+            })
+            .count()
+    };
+    assert_eq!(left(&subject), 1);
+    drop(frozen);
+    assert_eq!(left(&subject), 0);
+    // A crash drops nothing: the next start does.
+    std::mem::forget(subject.rocks().freeze().unwrap());
+    assert_eq!(left(&subject), 1);
+    subject.store = None;
+    subject.store = Some(RocksStore::open(subject.directory.path(), options()).unwrap());
+    assert_eq!(left(&subject), 0);
+}

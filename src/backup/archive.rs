@@ -1,0 +1,526 @@
+//! The archive of a backup: a tar file that any tar reads.
+//!
+//! `cuckood-backup.json` comes first and says what it is; then the files of
+//! the data directory under `data/`; at last `SHA256SUMS`, as `sha256sum -c`
+//! takes it, with a line for each of the others. An archive that ends early
+//! has no such list, and a file that is altered does not match it.
+
+use super::{BackupError, BackupId};
+use crate::store::{FrozenFile, FrozenStore};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tar::{Builder, EntryType, Header};
+
+/// Version of the archive.
+pub const ARCHIVE_VERSION: u64 = 1;
+
+const ABOUT: &str = "cuckood-backup.json";
+const SUMS: &str = "SHA256SUMS";
+const DATA: &str = "data/";
+
+/// Bytes that are read and written at once.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// What tar writes around the files.
+const BLOCK_BYTES: u64 = 512;
+const END_BYTES: u64 = 2 * BLOCK_BYTES;
+
+/// Files an archive may hold, and bytes of its first and last entry: what an
+/// archive announces is never believed.
+const MAX_FILES: usize = 1_000_000;
+const MAX_ABOUT_BYTES: u64 = 64 << 10;
+const MAX_SUMS_BYTES: u64 = 512 * MAX_FILES as u64;
+
+/// How far the work on an archive is, and whether it is to be given up.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Bytes of files written, or read again.
+    pub bytes: AtomicU64,
+    /// The archive is written and being read again.
+    pub verifying: AtomicBool,
+    /// Set by whoever wants it to end.
+    pub cancelled: AtomicBool,
+}
+
+/// What the archive says about itself.
+#[derive(Serialize, Deserialize)]
+struct About {
+    format: u64,
+    id: String,
+    written_by: String,
+    files: usize,
+    bytes: u64,
+}
+
+impl About {
+    fn of(id: &BackupId, files: &[FrozenFile]) -> String {
+        let about = About {
+            format: ARCHIVE_VERSION,
+            id: id.as_str().to_owned(),
+            written_by: concat!("cuckood ", env!("CARGO_PKG_VERSION")).to_owned(),
+            files: files.len(),
+            bytes: files.iter().map(|file| file.bytes).sum(),
+        };
+        // Plain words and numbers can always be written.
+        let mut text = serde_json::to_string_pretty(&about).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+/// Bytes of the archive of these files.
+pub(super) fn size_of(id: &BackupId, files: &[FrozenFile]) -> u64 {
+    let entry = |bytes: u64| BLOCK_BYTES + bytes.div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
+    let line = |name: usize| (64 + 2 + name + 1) as u64;
+    let sums = line(ABOUT.len())
+        + files
+            .iter()
+            .map(|file| line(DATA.len() + file.name.len()))
+            .sum::<u64>();
+    entry(About::of(id, files).len() as u64)
+        + files.iter().map(|file| entry(file.bytes)).sum::<u64>()
+        + entry(sums)
+        + END_BYTES
+}
+
+/// Writes the archive of a frozen store.
+///
+/// # Errors
+/// The disk refused, or it was given up; what is written then is no archive.
+pub(super) fn write(
+    out: impl Write,
+    id: &BackupId,
+    frozen: &dyn FrozenStore,
+    progress: &Progress,
+) -> Result<(), BackupError> {
+    let writing = |error: io::Error| given_up(progress, "writing a backup", &error);
+    let seconds = id
+        .time()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let mut archive = Builder::new(BufWriter::with_capacity(BUFFER_BYTES, out));
+    let mut sums = String::new();
+    let about = About::of(id, frozen.files());
+    append(
+        &mut archive,
+        ABOUT,
+        about.len() as u64,
+        seconds,
+        about.as_bytes(),
+    )
+    .map_err(writing)?;
+    note_sum(
+        &mut sums,
+        Sha256::digest(about.as_bytes()).as_slice(),
+        ABOUT,
+    );
+    for file in frozen.files() {
+        let name = format!("{DATA}{}", file.name);
+        let mut source = Summed {
+            inner: frozen.open(file).map_err(writing)?,
+            sum: Sha256::new(),
+            bytes: 0,
+            progress,
+        };
+        append(&mut archive, &name, file.bytes, seconds, &mut source).map_err(writing)?;
+        if source.bytes != file.bytes {
+            return Err(writing(io::Error::other(format!(
+                "{} has {} bytes and had {}",
+                file.name, source.bytes, file.bytes
+            ))));
+        }
+        note_sum(&mut sums, source.sum.finalize().as_slice(), &name);
+    }
+    append(
+        &mut archive,
+        SUMS,
+        sums.len() as u64,
+        seconds,
+        sums.as_bytes(),
+    )
+    .map_err(writing)?;
+    archive
+        .into_inner()
+        .and_then(|mut out| out.flush())
+        .map_err(writing)
+}
+
+fn append(
+    archive: &mut Builder<impl Write>,
+    name: &str,
+    bytes: u64,
+    seconds: u64,
+    content: impl Read,
+) -> io::Result<()> {
+    let mut header = Header::new_ustar();
+    header.set_path(name)?;
+    header.set_size(bytes);
+    header.set_mode(0o600);
+    header.set_mtime(seconds);
+    header.set_entry_type(EntryType::Regular);
+    header.set_cksum();
+    archive.append(&header, content.take(bytes))
+}
+
+fn note_sum(sums: &mut String, sum: &[u8], name: &str) {
+    for byte in sum {
+        // Writing to a string can't fail.
+        let _ = write!(sums, "{byte:02x}");
+    }
+    let _ = writeln!(sums, "  {name}");
+}
+
+/// Reads an archive to its end and sees that all of it is there.
+///
+/// # Errors
+/// [`BackupError::Damaged`] says what is not.
+pub fn verify(archive: impl Read, progress: &Progress) -> Result<(), BackupError> {
+    read(archive, progress, &mut |_, content| {
+        io::copy(content, &mut io::sink()).map(|_| ())
+    })
+}
+
+/// Reads an archive and hands over each file of the data directory by its
+/// name. What was handed over is worth something only if this returns `Ok`.
+///
+/// # Errors
+/// [`BackupError::Damaged`], [`BackupError::Newer`], or what `each` said.
+pub(super) fn read(
+    archive: impl Read,
+    progress: &Progress,
+    each: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
+) -> Result<(), BackupError> {
+    let broken = |error: io::Error| given_up(progress, "reading a backup", &error);
+    let mut archive = tar::Archive::new(BufReader::with_capacity(BUFFER_BYTES, archive));
+    let mut sums = String::new();
+    let mut about: Option<About> = None;
+    let (mut files, mut bytes) = (0usize, 0u64);
+    let mut is_whole = false;
+    for entry in archive.entries().map_err(broken)? {
+        let mut entry = entry.map_err(|error| damage(progress, &error))?;
+        if is_whole {
+            return Err(BackupError::damaged(format!("something follows {SUMS}")));
+        }
+        let header = entry.header();
+        let size = entry.size();
+        let is_plain = header.as_ustar().is_some() && header.entry_type() == EntryType::Regular;
+        let name = std::str::from_utf8(&entry.path_bytes())
+            .unwrap_or_default()
+            .to_owned();
+        if !is_plain {
+            return Err(BackupError::damaged(format!("{name:?} is no plain file")));
+        }
+        let Some(told) = &about else {
+            if name != ABOUT || size > MAX_ABOUT_BYTES {
+                return Err(BackupError::damaged(format!("{ABOUT} does not come first")));
+            }
+            let mut text = Vec::new();
+            entry
+                .read_to_end(&mut text)
+                .map_err(|error| damage(progress, &error))?;
+            about = Some(read_about(&text)?);
+            note_sum(&mut sums, Sha256::digest(&text).as_slice(), ABOUT);
+            continue;
+        };
+        if name == SUMS {
+            if size > MAX_SUMS_BYTES {
+                return Err(BackupError::damaged(format!("{SUMS} is too long")));
+            }
+            let mut listed = Vec::new();
+            entry
+                .read_to_end(&mut listed)
+                .map_err(|error| damage(progress, &error))?;
+            check_sums(&listed, &sums)?;
+            if (files, bytes) != (told.files, told.bytes) {
+                return Err(BackupError::damaged(
+                    "there are not as many files as it says",
+                ));
+            }
+            is_whole = true;
+            continue;
+        }
+        let Some(file) = name.strip_prefix(DATA).filter(|name| is_file_name(name)) else {
+            return Err(BackupError::damaged(format!(
+                "{name:?} does not belong there"
+            )));
+        };
+        files += 1;
+        if files > MAX_FILES {
+            return Err(BackupError::damaged("it has too many files"));
+        }
+        let mut source = Summed {
+            inner: &mut entry,
+            sum: Sha256::new(),
+            bytes: 0,
+            progress,
+        };
+        each(file, &mut source).map_err(broken)?;
+        if source.bytes != size {
+            return Err(BackupError::damaged(format!("{name} ends early")));
+        }
+        bytes = bytes.saturating_add(size);
+        note_sum(&mut sums, source.sum.finalize().as_slice(), &name);
+    }
+    match is_whole {
+        true => Ok(()),
+        false => Err(BackupError::damaged(format!(
+            "it ends without {SUMS}: it was cut off"
+        ))),
+    }
+}
+
+fn read_about(text: &[u8]) -> Result<About, BackupError> {
+    #[derive(Deserialize)]
+    struct Version {
+        format: u64,
+    }
+    let nonsense = |_| BackupError::damaged(format!("{ABOUT} makes no sense"));
+    let version: Version = serde_json::from_slice(text).map_err(nonsense)?;
+    match version.format {
+        ARCHIVE_VERSION => serde_json::from_slice(text).map_err(nonsense),
+        0 => Err(BackupError::damaged(format!("{ABOUT} makes no sense"))),
+        found => Err(BackupError::Newer {
+            found,
+            supported: ARCHIVE_VERSION,
+        }),
+    }
+}
+
+/// Compares the sums that are listed with those that were found.
+fn check_sums(listed: &[u8], found: &str) -> Result<(), BackupError> {
+    if listed == found.as_bytes() {
+        return Ok(());
+    }
+    let listed = String::from_utf8_lossy(listed);
+    let other = found
+        .lines()
+        .zip(listed.lines().chain(std::iter::repeat("")))
+        .find(|(found, listed)| found != listed);
+    let what = other.and_then(|(found, _)| found.get(66..)).unwrap_or(SUMS);
+    Err(BackupError::damaged(format!(
+        "the SHA-256 of {what} is not the one in {SUMS}"
+    )))
+}
+
+/// A name that leads nowhere but into the directory it is put into.
+fn is_file_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    !name.is_empty() && name.len() <= 80 && name.bytes().all(plain) && !name.starts_with('.')
+}
+
+/// A file that is summed up while it is read.
+struct Summed<'a, R> {
+    inner: R,
+    sum: Sha256,
+    bytes: u64,
+    progress: &'a Progress,
+}
+
+impl<R: Read> Read for Summed<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.progress.cancelled.load(Ordering::Acquire) {
+            return Err(io::Error::other("given up"));
+        }
+        let length = self.inner.read(buffer)?;
+        self.sum.update(buffer.get(..length).unwrap_or_default());
+        self.bytes += length as u64;
+        self.progress
+            .bytes
+            .fetch_add(length as u64, Ordering::AcqRel);
+        Ok(length)
+    }
+}
+
+fn given_up(progress: &Progress, doing: &'static str, error: &io::Error) -> BackupError {
+    match (progress.cancelled.load(Ordering::Acquire), error.kind()) {
+        (true, _) => BackupError::Stopping,
+        (false, io::ErrorKind::UnexpectedEof) => BackupError::damaged("it ends early"),
+        (false, _) => BackupError::io(doing, error),
+    }
+}
+
+/// What the tar reader complains about is damage.
+fn damage(progress: &Progress, error: &io::Error) -> BackupError {
+    match progress.cancelled.load(Ordering::Acquire) {
+        true => BackupError::Stopping,
+        false => BackupError::damaged(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    struct Files {
+        files: Vec<FrozenFile>,
+        contents: Vec<Vec<u8>>,
+    }
+
+    impl Files {
+        fn of(files: &[(&str, Vec<u8>)]) -> Files {
+            Files {
+                files: files
+                    .iter()
+                    .map(|(name, content)| FrozenFile {
+                        name: (*name).to_owned(),
+                        bytes: content.len() as u64,
+                    })
+                    .collect(),
+                contents: files.iter().map(|(_, content)| content.clone()).collect(),
+            }
+        }
+    }
+
+    impl FrozenStore for Files {
+        fn files(&self) -> &[FrozenFile] {
+            &self.files
+        }
+
+        fn open(&self, file: &FrozenFile) -> io::Result<Box<dyn Read + Send>> {
+            let at = self.files.iter().position(|it| it == file).unwrap();
+            Ok(Box::new(io::Cursor::new(self.contents[at].clone())))
+        }
+    }
+
+    fn id() -> BackupId {
+        BackupId::of(UNIX_EPOCH + Duration::from_secs(1_795_261_517)).unwrap()
+    }
+
+    fn files() -> Files {
+        Files::of(&[
+            ("000012.sst", (0..1300u32).map(|n| n as u8).collect()),
+            ("CURRENT", b"MANIFEST-000005\n".to_vec()),
+            ("empty", Vec::new()),
+        ])
+    }
+
+    fn archive(files: &Files) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&mut out, &id(), files, &Progress::default()).unwrap();
+        out
+    }
+
+    fn is_whole(archive: &[u8]) -> Result<(), BackupError> {
+        verify(archive, &Progress::default())
+    }
+
+    #[test]
+    fn an_archive_is_as_large_as_was_foretold_and_reads_back() {
+        for files in [files(), Files::of(&[])] {
+            let archive = archive(&files);
+            assert_eq!(archive.len() as u64, size_of(&id(), &files.files));
+            let mut read_back = Vec::new();
+            read(&archive[..], &Progress::default(), &mut |name, content| {
+                let mut bytes = Vec::new();
+                content.read_to_end(&mut bytes)?;
+                read_back.push((name.to_owned(), bytes));
+                Ok(())
+            })
+            .unwrap();
+            let names: Vec<&String> = read_back.iter().map(|(name, _)| name).collect();
+            let expected: Vec<&String> = files.files.iter().map(|file| &file.name).collect();
+            assert_eq!(names, expected);
+            assert!(read_back.iter().map(|(_, bytes)| bytes).eq(&files.contents));
+        }
+    }
+
+    #[test]
+    fn a_cut_archive_is_damaged_wherever_it_is_cut() {
+        let archive = archive(&files());
+        // Of the two blocks of zeros at the end the first is enough.
+        for length in 0..archive.len() - END_BYTES as usize {
+            let error = is_whole(&archive[..length]).unwrap_err();
+            assert!(
+                matches!(error, BackupError::Damaged { .. }),
+                "{length}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_altered_byte_of_any_content_is_noticed() {
+        let files = files();
+        let whole = archive(&files);
+        let mut contents = 0;
+        let mut reader = tar::Archive::new(&whole[..]);
+        let ranges: Vec<std::ops::Range<usize>> = reader
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let start = entry.raw_file_position() as usize;
+                start..start + entry.size() as usize
+            })
+            .collect();
+        for at in ranges.into_iter().flatten() {
+            let mut altered = whole.clone();
+            altered[at] ^= 1;
+            assert!(is_whole(&altered).is_err(), "byte {at}");
+            contents += 1;
+        }
+        assert!(contents > 1300);
+    }
+
+    #[test]
+    fn other_altered_bytes_never_panic_and_never_alter_a_file() {
+        let files = files();
+        let whole = archive(&files);
+        for at in 0..whole.len() {
+            let mut altered = whole.clone();
+            altered[at] ^= 0x10;
+            let mut seen = Vec::new();
+            let outcome = read(&altered[..], &Progress::default(), &mut |name, content| {
+                let mut bytes = Vec::new();
+                content.read_to_end(&mut bytes)?;
+                seen.push((name.to_owned(), bytes));
+                Ok(())
+            });
+            if outcome.is_ok() {
+                let names = files.files.iter().map(|file| file.name.clone());
+                let expected: Vec<_> = names.zip(files.contents.clone()).collect();
+                assert_eq!(seen, expected, "byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for name in ["../x", "a/b", "..", ".hidden", "", "a b"] {
+            assert!(!is_file_name(name), "{name}");
+        }
+        assert!(is_file_name("MANIFEST-000005"));
+        let mut builder = Builder::new(Vec::new());
+        let about = About::of(&id(), &[]);
+        append(&mut builder, ABOUT, about.len() as u64, 0, about.as_bytes()).unwrap();
+        append(&mut builder, "data/a/b", 0, 0, io::empty()).unwrap();
+        let error = is_whole(&builder.into_inner().unwrap()).unwrap_err();
+        assert!(
+            error.to_string().contains("does not belong there"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_newer_archive_is_refused_by_name() {
+        let mut builder = Builder::new(Vec::new());
+        let about = r#"{"format": 2, "more": true}"#;
+        append(&mut builder, ABOUT, about.len() as u64, 0, about.as_bytes()).unwrap();
+        let error = is_whole(&builder.into_inner().unwrap()).unwrap_err();
+        assert!(
+            matches!(error, BackupError::Newer { found: 2, .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_backup_that_is_given_up_says_so() {
+        let progress = Progress::default();
+        progress.cancelled.store(true, Ordering::Release);
+        let outcome = write(&mut Vec::new(), &id(), &files(), &progress);
+        assert!(matches!(outcome, Err(BackupError::Stopping)));
+    }
+}

@@ -1,0 +1,91 @@
+//! What can go wrong with backups. The words are for operators.
+
+use super::BackupId;
+use crate::store::StoreError;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Why there is no backup, or nothing was restored.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BackupError {
+    /// One is under way; there is one at a time.
+    #[error("backup {id} is being made: ask for its status, and come back when it is complete")]
+    Running {
+        /// Its name.
+        id: BackupId,
+    },
+    /// There is no such backup.
+    #[error("there is no backup {id}; GET /admin/backups lists what there is")]
+    NotFound {
+        /// Its name.
+        id: BackupId,
+    },
+    /// The disk is too full.
+    #[error(
+        "{needed} bytes are needed in {directory}, {free} are free: make room there, or choose another directory"
+    )]
+    NoRoom {
+        /// Where.
+        directory: PathBuf,
+        /// Bytes that are needed, with a reserve.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// The server stops, and the backup with it.
+    #[error("the server is stopping")]
+    Stopping,
+    /// The archive is no whole backup.
+    #[error("the backup is damaged: {what}")]
+    Damaged {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A newer program wrote the archive.
+    #[error(
+        "the backup has format version {found}, this program reads up to {supported}: use a newer cuckood"
+    )]
+    Newer {
+        /// Version found.
+        found: u64,
+        /// Newest version understood.
+        supported: u64,
+    },
+    /// Restoring never overwrites.
+    #[error("{path} is not empty: choose another --data-dir, or move what is there out of the way")]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The store refused, or what was restored can't be read.
+    #[error(transparent)]
+    Store(#[from] Arc<StoreError>),
+    /// The disk refused.
+    #[error("backup failed while {doing}: {reason}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl BackupError {
+    pub(super) fn io(doing: &'static str, error: &io::Error) -> BackupError {
+        BackupError::Io {
+            doing,
+            reason: error.to_string(),
+        }
+    }
+
+    pub(super) fn damaged(what: impl Into<String>) -> BackupError {
+        BackupError::Damaged { what: what.into() }
+    }
+}
+
+impl From<StoreError> for BackupError {
+    fn from(error: StoreError) -> Self {
+        BackupError::Store(Arc::new(error))
+    }
+}

@@ -1,0 +1,119 @@
+//! Makes a data directory of an archive: beside its place first, under its
+//! name only when all of it was found whole.
+
+use super::archive::{self, Progress};
+use super::catalog::sync_parent;
+use super::{BackupError, RESERVED_BYTES, free_bytes};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Restores the archive `backup` into `data_dir`, which must be missing or
+/// empty. `check` is shown the directory before it gets its name; what it
+/// refuses is not restored. Blocks.
+///
+/// # Errors
+/// Nothing is left then.
+pub fn restore(
+    backup: &Path,
+    data_dir: &Path,
+    progress: &Progress,
+    check: impl FnOnce(&Path) -> Result<(), BackupError>,
+) -> Result<(), BackupError> {
+    let archive =
+        File::open(backup).map_err(|error| BackupError::io("opening the backup", &error))?;
+    if !is_missing_or_empty(data_dir)? {
+        return Err(BackupError::NotEmpty {
+            path: data_dir.to_owned(),
+        });
+    }
+    let staging = Staging::beside(data_dir)?;
+    check_room(&archive, &staging.directory)?;
+    archive::read(archive, progress, &mut |name, content| {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(staging.directory.join(name))?;
+        io::copy(content, &mut file)?;
+        file.sync_all()
+    })?;
+    check(&staging.directory)?;
+    staging.move_to(data_dir)
+}
+
+fn is_missing_or_empty(directory: &Path) -> Result<bool, BackupError> {
+    match fs::read_dir(directory) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(BackupError::io("looking at --data-dir", &error)),
+    }
+}
+
+fn check_room(archive: &File, directory: &Path) -> Result<(), BackupError> {
+    let asking = |error: io::Error| BackupError::io("asking how full the disk is", &error);
+    let needed = archive
+        .metadata()
+        .map_err(asking)?
+        .len()
+        .saturating_add(RESERVED_BYTES);
+    let free = free_bytes(directory).map_err(asking)?;
+    match free < needed {
+        true => Err(BackupError::NoRoom {
+            directory: directory.to_owned(),
+            needed,
+            free,
+        }),
+        false => Ok(()),
+    }
+}
+
+/// The directory before it has its name; removed unless it gets it.
+struct Staging {
+    directory: PathBuf,
+    is_moved: bool,
+}
+
+impl Staging {
+    fn beside(data_dir: &Path) -> Result<Staging, BackupError> {
+        let making = |error: io::Error| BackupError::io("making a directory", &error);
+        let name = data_dir.file_name().ok_or_else(|| BackupError::Io {
+            doing: "making a directory",
+            reason: format!("{} has no name", data_dir.display()),
+        })?;
+        let mut staged = OsString::from(name);
+        staged.push(format!(".restoring-{}", std::process::id()));
+        let directory = data_dir.with_file_name(staged);
+        if let Some(parent) = directory.parent() {
+            fs::create_dir_all(parent).map_err(making)?;
+        }
+        fs::create_dir(&directory).map_err(making)?;
+        Ok(Staging {
+            directory,
+            is_moved: false,
+        })
+    }
+
+    fn move_to(mut self, data_dir: &Path) -> Result<(), BackupError> {
+        File::open(&self.directory)
+            .and_then(|directory| directory.sync_all())
+            // On some systems an empty directory is in the way.
+            .and_then(|()| match fs::remove_dir(data_dir) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => fs::rename(&self.directory, data_dir),
+            })
+            .and_then(|()| sync_parent(data_dir))
+            .map_err(|error| BackupError::io("naming what was restored", &error))?;
+        self.is_moved = true;
+        Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.is_moved {
+            // Whoever finds it knows by its name that it is nothing.
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}

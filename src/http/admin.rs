@@ -1,0 +1,243 @@
+//! Backups: for those who run the server.
+
+use super::App;
+use super::answer::json;
+use super::idempotency::refuse_key;
+use super::problem::HttpError;
+use super::query::Query;
+use super::stream;
+use crate::backup::{BackupId, BackupInfo, BackupState, Backups};
+use axum::extract::{OriginalUri, Path, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::SystemTime;
+use utoipa::ToSchema;
+
+/// Media type of archives.
+pub(super) const TAR: &str = "application/x-tar";
+
+/// A backup.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BackupBody {
+    /// Its name: the second in which it was begun (UTC).
+    #[schema(example = "20261121T114517Z")]
+    id: String,
+    /// How far it is.
+    #[schema(schema_with = super::openapi::backup_state)]
+    state: &'static str,
+    /// When it was begun (RFC 3339). Everything acknowledged before is in it.
+    #[schema(example = "2026-11-21T11:45:17Z", format = DateTime)]
+    begun_at: String,
+    /// Bytes of the archive when it is complete.
+    #[schema(example = 104_857_600)]
+    bytes: u64,
+    /// Bytes written, or, while it is verified, read again.
+    #[schema(example = 52_428_800)]
+    done_bytes: u64,
+    /// Why it failed; null unless it did.
+    #[schema(example = json!(null))]
+    failure: Option<String>,
+}
+
+/// All backups.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BackupListBody {
+    /// Newest first: the one under way, those that are complete, and the last one if it failed.
+    backups: Vec<BackupBody>,
+    /// Complete backups that are kept; older ones are dropped when a new one is complete.
+    #[schema(example = 7)]
+    keep: usize,
+}
+
+impl From<BackupInfo> for BackupBody {
+    fn from(info: BackupInfo) -> BackupBody {
+        BackupBody {
+            state: match info.state {
+                BackupState::Writing => "writing",
+                BackupState::Verifying => "verifying",
+                BackupState::Complete => "complete",
+                BackupState::Failed => "failed",
+            },
+            begun_at: humantime::format_rfc3339_seconds(info.id.time()).to_string(),
+            id: info.id.to_string(),
+            bytes: info.bytes,
+            done_bytes: info.done_bytes,
+            failure: info.failure,
+        }
+    }
+}
+
+/// A backup of the description's examples.
+fn example(state: &'static str, done_bytes: u64) -> BackupBody {
+    BackupBody {
+        id: "20261121T114517Z".to_owned(),
+        state,
+        begun_at: "2026-11-21T11:45:17Z".to_owned(),
+        bytes: 104_857_600,
+        done_bytes,
+        failure: None,
+    }
+}
+
+/// Begin a backup
+///
+/// Of everything acknowledged so far, into the directory that the server was
+/// started with (`--backup-dir`). Others are served meanwhile. The answer comes
+/// when the state is pinned; the archive is written, verified and counted in
+/// the background. One at a time.
+#[utoipa::path(
+    post,
+    path = "/admin/backups",
+    operation_id = "create_backup",
+    tag = "operations",
+    responses((
+        status = 202,
+        description = "It is under way.",
+        body = BackupBody,
+        headers(("Location" = String, description = "Path of its status.")),
+        example = json!(example("writing", 0))
+    ))
+)]
+pub(crate) async fn post_backup(
+    State(app): State<Arc<App>>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result<Response, HttpError> {
+    Query::none(&uri)?;
+    refuse_key(
+        &headers,
+        "GET /admin/backups tells whether the backup was begun",
+    )?;
+    let info = with_backups(&app, |backups| Ok(backups.start(SystemTime::now())?)).await?;
+    let location = format!("/admin/backups/{}/status", info.id);
+    let mut response = json(&BackupBody::from(info))?;
+    *response.status_mut() = StatusCode::ACCEPTED;
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// List backups
+#[utoipa::path(
+    get,
+    path = "/admin/backups",
+    operation_id = "list_backups",
+    tag = "operations",
+    responses((
+        status = 200,
+        description = "Newest first.",
+        body = BackupListBody,
+        example = json!(BackupListBody { backups: vec![example("complete", 104_857_600)], keep: 7 })
+    ))
+)]
+pub(crate) async fn list_backups(
+    State(app): State<Arc<App>>,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, HttpError> {
+    Query::none(&uri)?;
+    let (backups, keep) =
+        with_backups(&app, |backups| Ok((backups.list()?, backups.kept()))).await?;
+    json(&BackupListBody {
+        backups: backups.into_iter().map(BackupBody::from).collect(),
+        keep,
+    })
+}
+
+/// Follow a backup
+#[utoipa::path(
+    get,
+    path = "/admin/backups/{id}/status",
+    operation_id = "get_backup_status",
+    tag = "operations",
+    params(("id" = String, Path, description = "Name of the backup.", example = "20261121T114517Z")),
+    responses((
+        status = 200,
+        description = "How far it is.",
+        body = BackupBody,
+        example = json!(example("writing", 52_428_800))
+    ))
+)]
+pub(crate) async fn get_backup_status(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, HttpError> {
+    Query::none(&uri)?;
+    let id = known(id)?;
+    let info = with_backups(&app, move |backups| Ok(backups.info(&id)?)).await?;
+    json(&BackupBody::from(info))
+}
+
+/// Download a backup
+///
+/// The archive, a tar file: `cuckood restore` makes a data directory of it,
+/// and so does `tar`, whose `SHA256SUMS` `sha256sum -c` takes.
+#[utoipa::path(
+    get,
+    path = "/admin/backups/{id}",
+    operation_id = "download_backup",
+    tag = "operations",
+    params(("id" = String, Path, description = "Name of the backup.", example = "20261121T114517Z")),
+    responses((
+        status = 200,
+        description = "The archive.",
+        body = String,
+        content_type = "application/x-tar",
+        example = "(a tar file)"
+    ))
+)]
+pub(crate) async fn get_backup(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, HttpError> {
+    Query::none(&uri)?;
+    let id = known(id)?;
+    let permit = stream::permit(&app)?;
+    let file_name = id.file_name();
+    let (mut archive, bytes) = with_backups(&app, move |backups| Ok(backups.archive(&id)?)).await?;
+    let body = stream::body(permit, bytes, move |pieces| {
+        let mut left = bytes;
+        while left > 0 {
+            let mut piece = vec![0; left.min(stream::PIECE_BYTES as u64) as usize];
+            archive.read_exact(&mut piece)?;
+            left -= piece.len() as u64;
+            pieces.send(piece)?;
+        }
+        Ok(())
+    });
+    let headers: [(HeaderName, HeaderValue); 2] = [
+        (CONTENT_TYPE, HeaderValue::from_static(TAR)),
+        (CONTENT_LENGTH, HeaderValue::from(bytes)),
+    ];
+    let mut response = (headers, body).into_response();
+    // A name consists of digits and two letters.
+    let disposition = format!("attachment; filename=\"{file_name}\"");
+    if let Ok(disposition) = HeaderValue::from_str(&disposition) {
+        response
+            .headers_mut()
+            .insert(CONTENT_DISPOSITION, disposition);
+    }
+    Ok(response)
+}
+
+/// A name that no backup can have leads to none.
+fn known(id: String) -> Result<BackupId, HttpError> {
+    BackupId::parse(&id).ok_or(HttpError::BackupNotFound)
+}
+
+/// Works with the backups where it may block.
+async fn with_backups<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce(&Backups) -> Result<T, HttpError> + Send + 'static,
+) -> Result<T, HttpError> {
+    let backups = app.backups()?.clone();
+    tokio::task::spawn_blocking(move || work(&backups))
+        .await
+        .map_err(|_| HttpError::Panicked)?
+}

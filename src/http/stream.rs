@@ -1,0 +1,113 @@
+//! Answers that are sent while they are made: a thread that may block puts
+//! pieces into a short queue, the connection takes them out.
+
+use super::App;
+use super::problem::HttpError;
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Answers that are streamed at the same time; each has a thread.
+pub(super) const MAX_STREAMS: usize = 16;
+
+/// Pieces that wait for a slow client.
+const QUEUED_PIECES: usize = 4;
+
+/// Bytes of a piece.
+pub(super) const PIECE_BYTES: usize = 64 << 10;
+
+/// The right to stream an answer.
+pub(super) struct StreamPermit(
+    #[expect(dead_code, reason = "held only to be let go with the answer")] OwnedSemaphorePermit,
+);
+
+/// Takes one of the places for streamed answers.
+///
+/// # Errors
+/// All are taken.
+pub(super) fn permit(app: &App) -> Result<StreamPermit, HttpError> {
+    Arc::clone(&app.streams)
+        .try_acquire_owned()
+        .map(StreamPermit)
+        .map_err(|_| HttpError::TooManyStreams { limit: MAX_STREAMS })
+}
+
+pub(super) fn places() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_STREAMS))
+}
+
+/// Takes the pieces of an answer; blocks while the client is slow.
+pub(super) struct Pieces {
+    sender: Sender<io::Result<Bytes>>,
+}
+
+impl Pieces {
+    /// Sends a piece.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub(super) fn send(&self, piece: impl Into<Bytes>) -> io::Result<()> {
+        self.sender
+            .blocking_send(Ok(piece.into()))
+            .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+    }
+}
+
+/// A body of exactly `bytes` bytes, which `write` makes on a thread that may
+/// block. If it fails, the connection is cut off, which a client notices.
+pub(super) fn body(
+    permit: StreamPermit,
+    bytes: u64,
+    write: impl FnOnce(&Pieces) -> io::Result<()> + Send + 'static,
+) -> Body {
+    let (sender, receiver) = channel(QUEUED_PIECES);
+    tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        let pieces = Pieces { sender };
+        if let Err(error) = write(&pieces) {
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                tracing::error!(%error, "an answer broke off");
+            }
+            // If the client is gone, too, nobody needs to know.
+            let _ = pieces.sender.blocking_send(Err(error));
+        }
+    });
+    Body::new(Streamed {
+        receiver,
+        left: bytes,
+    })
+}
+
+struct Streamed {
+    receiver: Receiver<io::Result<Bytes>>,
+    left: u64,
+}
+
+impl HttpBody for Streamed {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let piece = match ready!(self.receiver.poll_recv(context)) {
+            None if self.left == 0 => return Poll::Ready(None),
+            None => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            Some(piece) => piece,
+        };
+        Poll::Ready(Some(piece.map(|piece| {
+            self.left = self.left.saturating_sub(piece.len() as u64);
+            Frame::data(piece)
+        })))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

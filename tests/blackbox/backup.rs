@@ -1,0 +1,227 @@
+//! Backups taken under load, restored elsewhere: each is a state that existed.
+
+use crate::server::{Server, cuckood, post_lines};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bounds so small that checkpoints run and the log is cut all the time.
+const TIGHT: &[&str] = &[
+    "--max-log-bytes=64KiB",
+    "--max-dirty-bytes=4MiB",
+    "--checkpoint-slice-bytes=64KiB",
+    "--cache-bytes=32MiB",
+];
+
+/// Backups taken during the load, and kept.
+const TAKEN: usize = 4;
+const KEPT: usize = 3;
+
+fn item(number: u64) -> String {
+    format!("item {number}")
+}
+
+/// Adds items one after another, each to one filter and then to the other, and
+/// counts those that are acknowledged in both.
+fn follow(server: &Server, added: &AtomicU64, stop: &AtomicBool) {
+    for number in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        for filter in ["first", "second"] {
+            let answer = server.post_lines(&format!("/filters/{filter}/items"), &[item(number)]);
+            assert_eq!(answer.unwrap(), ["added"]);
+        }
+        added.store(number + 1, Ordering::SeqCst);
+    }
+}
+
+/// Keeps checkpoints busy.
+fn disturb(server: &Server, stop: &AtomicBool) {
+    let (client, url) = (server.client(), server.url("/filters/noise/items"));
+    for batch in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let items: Vec<String> = (0..200).map(|n| format!("{batch} {n}")).collect();
+        post_lines(client, &url, &items).unwrap();
+    }
+}
+
+/// Takes a backup and waits until it is complete.
+fn back_up(server: &Server) -> String {
+    let answer = server
+        .client()
+        .post(server.url("/admin/backups"))
+        .send()
+        .unwrap();
+    assert_eq!(answer.status(), 202);
+    let begun: Value = answer.json().unwrap();
+    let id = begun["id"].as_str().unwrap().to_owned();
+    let started = Instant::now();
+    loop {
+        let status = server.get_json(&format!("/admin/backups/{id}/status"));
+        match status["state"].as_str().unwrap() {
+            "complete" => return id,
+            "writing" | "verifying" => thread::sleep(Duration::from_millis(20)),
+            _ => panic!("{status}\n{}", server.log()),
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{status}");
+    }
+}
+
+fn restore(archive: &Path, data_dir: &Path) -> Output {
+    cuckood()
+        .args(["restore", "--backup"])
+        .arg(archive)
+        .arg("--data-dir")
+        .arg(data_dir)
+        .output()
+        .unwrap()
+}
+
+fn archive(directory: &Path, id: &str) -> PathBuf {
+    directory.join(format!("cuckood-{id}.tar"))
+}
+
+/// Starts a server on what was restored and sees that it holds the first items
+/// and no others, from `at_least` to `at_most` of them.
+fn is_a_state_that_existed(data_dir: &Path, at_least: u64, at_most: u64) {
+    let server = Server::start(data_dir, &[]);
+    let (first, second) = (server.items("first"), server.items("second"));
+    assert!(
+        first == second || first == second + 1,
+        "{first} in the first filter, {second} in the second"
+    );
+    assert!(
+        (at_least..=at_most + 1).contains(&first) && second >= at_least,
+        "{first} items, {at_least} to {at_most} were acknowledged"
+    );
+    for (filter, items) in [("first", first), ("second", second)] {
+        let asked: Vec<String> = (0..items + 1000).map(item).collect();
+        let found = server.post_lines(&format!("/filters/{filter}/exists"), &asked);
+        let found = found.unwrap();
+        let (known, unknown) = found.split_at(items as usize);
+        assert!(known.iter().all(|found| found == "true"));
+        let wrong = unknown.iter().filter(|found| *found == "true").count();
+        assert!(wrong < 50, "{wrong} of 1000 later items are found");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_backup_under_load_is_a_state_that_existed() {
+    let place = tempfile::tempdir().unwrap();
+    let backups = place.path().join("backups");
+    let (backup_dir, keep) = (
+        format!("--backup-dir={}", backups.display()),
+        format!("--backup-keep={KEPT}"),
+    );
+    let flags = [TIGHT, &[&backup_dir, &keep]].concat();
+    let server = Server::start(&place.path().join("data"), &flags);
+    for filter in ["first", "second"] {
+        server.create_filter(filter, &json!({"capacity": 100_000}));
+    }
+    server.create_filter("noise", &json!({"capacity": 4_000_000}));
+
+    let (added, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let taken: Vec<(String, u64, u64)> = thread::scope(|scope| {
+        scope.spawn(|| follow(&server, &added, &stop));
+        scope.spawn(|| disturb(&server, &stop));
+        let taken = (0..TAKEN)
+            .map(|_| {
+                thread::sleep(Duration::from_millis(300));
+                let at_least = added.load(Ordering::SeqCst);
+                let id = back_up(&server);
+                (id, at_least, added.load(Ordering::SeqCst))
+            })
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        taken
+    });
+    assert!(server.metric("cuckood_checkpoint_slices_total") > 10.0);
+    let list = server.get_json("/admin/backups");
+    assert_eq!(list["backups"].as_array().unwrap().len(), KEPT);
+    let (newest, at_least, at_most) = taken.last().unwrap().clone();
+    let download = server
+        .client()
+        .get(server.url(&format!("/admin/backups/{newest}")))
+        .send()
+        .unwrap()
+        .bytes()
+        .unwrap();
+    server.stop();
+
+    assert!(!archive(&backups, &taken[0].0).exists());
+    for (id, at_least, at_most) in &taken[TAKEN - KEPT..] {
+        println!("backup {id}: {at_least} to {at_most} items");
+        let data_dir = place.path().join("restored").join(id);
+        let restored = restore(&archive(&backups, id), &data_dir);
+        let said = String::from_utf8_lossy(&restored.stderr);
+        assert!(restored.status.success(), "{said}");
+        is_a_state_that_existed(&data_dir, *at_least, *at_most);
+    }
+    let downloaded = place.path().join("downloaded.tar");
+    std::fs::write(&downloaded, download).unwrap();
+    let data_dir = place.path().join("from_download");
+    std::fs::create_dir(&data_dir).unwrap();
+    assert!(restore(&downloaded, &data_dir).status.success());
+    is_a_state_that_existed(&data_dir, at_least, at_most);
+}
+
+#[test]
+fn a_damaged_backup_is_refused_and_nothing_is_overwritten() {
+    let place = tempfile::tempdir().unwrap();
+    let backups = place.path().join("backups");
+    let data = place.path().join("data");
+    let backup_dir = format!("--backup-dir={}", backups.display());
+    let server = Server::start(&data, &[&backup_dir]);
+    server.create_filter("seen", &json!({"capacity": 100_000}));
+    let items: Vec<String> = (0..10_000).map(item).collect();
+    server.post_lines("/filters/seen/items", &items).unwrap();
+    let whole = archive(&backups, &back_up(&server));
+    server.stop();
+    let bytes = std::fs::read(&whole).unwrap();
+
+    let damaged = place.path().join("damaged.tar");
+    let elsewhere = place.path().join("elsewhere");
+    let mut middle = bytes.clone();
+    let at = middle.len() / 2;
+    middle[at] ^= 1;
+    let cut = &bytes[..bytes.len() * 3 / 4];
+    for (content, word) in [
+        (&middle[..], "damaged"),
+        (cut, "damaged"),
+        (b"nonsense", "damaged"),
+        (b"", "damaged"),
+    ] {
+        std::fs::write(&damaged, content).unwrap();
+        let refused = restore(&damaged, &elsewhere);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains(word) && said.trim().lines().count() == 1,
+            "{said}"
+        );
+        assert!(!elsewhere.exists());
+    }
+    let refused = restore(&whole, &data);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("not empty"), "{said}");
+    let left: Vec<_> = std::fs::read_dir(place.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+
+    let restored = restore(&whole, &elsewhere);
+    let said = String::from_utf8_lossy(&restored.stdout);
+    assert!(
+        restored.status.success() && said.contains("10000 items"),
+        "{said}"
+    );
+}
