@@ -35,6 +35,12 @@ pub enum Command {
         #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
         data_dir: PathBuf,
     },
+    /// Ask a running server for a backup and wait until it is complete: exit code 0 if so, 1 if not.
+    Backup {
+        /// Name or address of the server, with its port.
+        #[arg(long, env = "CUCKOOD_SERVER", default_value = "127.0.0.1:8080")]
+        server: String,
+    },
     /// Make a data directory of a backup. Nothing is overwritten, and a damaged backup is refused.
     Restore {
         /// Archive of the backup: a file of the server's --backup-dir, or one that was downloaded.
@@ -43,6 +49,9 @@ pub enum Command {
         /// Directory to make; missing or empty.
         #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
         data_dir: PathBuf,
+        /// Do nothing, and call it a success, if the directory holds data already: for jobs that run before every start.
+        #[arg(long)]
+        unless_present: bool,
     },
     /// Ask a running server whether it is alive: exit code 0 if so, 1 if not.
     Healthcheck {

@@ -15,6 +15,7 @@
 //! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
+//! | [`client`] | what the program asks of a server elsewhere: is it alive, make a backup | knows what is behind the API |
 //! | [`config`] | flags and environment variables, read once by `main` | |
 //!
 //! Imports point one way, `http -> engine -> chain -> cuckoo`,
@@ -77,6 +78,7 @@
 
 pub mod backup;
 pub mod chain;
+pub mod client;
 pub mod config;
 pub mod cuckoo;
 pub mod engine;

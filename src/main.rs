@@ -3,6 +3,7 @@
 
 use clap::Parser as _;
 use cuckood::backup::{BackupError, Backups, archive::Progress, restore};
+use cuckood::client;
 use cuckood::config::{Cli, Command, Config, LogFormat, Machine, Settings};
 use cuckood::engine::Engine;
 use cuckood::http::{App, openapi_document, serve};
@@ -11,26 +12,29 @@ use cuckood::store::metered::MeteredStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use cuckood::store::{PageStore, StoreError};
 use std::error::Error;
-use std::io::{IsTerminal as _, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
-
-/// How long `healthcheck` waits for an answer.
-const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(config) => run(&config),
         Command::Openapi => print_openapi(),
         Command::Check { data_dir } => check(&data_dir),
-        Command::Restore { backup, data_dir } => restore_backup(&backup, &data_dir),
-        Command::Healthcheck { listen } => healthcheck(listen),
+        Command::Backup { server } => back_up(&server),
+        Command::Restore {
+            backup,
+            data_dir,
+            unless_present,
+        } => match unless_present && holds_data(&data_dir) {
+            true => kept(&data_dir),
+            false => restore_backup(&backup, &data_dir),
+        },
+        Command::Healthcheck { listen } => client::is_alive(listen).map_err(Into::into),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -146,6 +150,22 @@ fn print_openapi() -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(out.flush()?)
 }
 
+fn back_up(server: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let backup = client::back_up(server)?;
+    println!("backup {} is complete: {} bytes", backup.id, backup.bytes);
+    Ok(())
+}
+
+/// Whether RocksDB has made files there.
+fn holds_data(data_dir: &Path) -> bool {
+    data_dir.join("CURRENT").is_file()
+}
+
+fn kept(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
+    println!("kept {} as it is: it holds data", data_dir.display());
+    Ok(())
+}
+
 fn restore_backup(backup: &Path, data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut found = None;
     restore::restore(backup, data_dir, &Progress::default(), |restored| {
@@ -166,7 +186,7 @@ fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
             reason: "there is no such directory".to_owned(),
         }));
     }
-    if !data_dir.join("CURRENT").is_file() {
+    if !holds_data(data_dir) {
         return Err(Box::new(StoreError::Unusable {
             path: PathBuf::from(data_dir),
             reason: "it holds no data of cuckood".to_owned(),
@@ -175,27 +195,4 @@ fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
     let store = RocksStore::open(data_dir, RocksOptions::default())?;
     println!("{}", cuckood::engine::check::check(&store)?);
     Ok(())
-}
-
-/// Asks `/livez`, without the weight of an HTTP client.
-fn healthcheck(listen: SocketAddr) -> Result<(), Box<dyn Error + Send + Sync>> {
-    // A server that listens on all addresses is asked on this machine's own.
-    let address = match (listen.ip().is_unspecified(), listen) {
-        (true, SocketAddr::V4(_)) => SocketAddr::from(([127, 0, 0, 1], listen.port())),
-        (true, SocketAddr::V6(_)) => {
-            SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, listen.port()))
-        }
-        (false, _) => listen,
-    };
-    let mut stream = TcpStream::connect_timeout(&address, HEALTHCHECK_TIMEOUT)?;
-    stream.set_read_timeout(Some(HEALTHCHECK_TIMEOUT))?;
-    stream.write_all(
-        format!("GET /livez HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").as_bytes(),
-    )?;
-    let mut answer = String::new();
-    stream.take(4096).read_to_string(&mut answer)?;
-    match answer.split(' ').nth(1) {
-        Some("200") => Ok(()),
-        _ => Err(format!("{address} did not answer 200 to /livez").into()),
-    }
 }

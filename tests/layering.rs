@@ -28,10 +28,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("engine", &["chain", "cuckoo", "store", "page", "metrics"]),
     ("backup", &["store", "metrics"]),
     ("http", &["backup", "engine", "chain", "metrics"]),
+    ("client", &[]),
     ("config", &["backup", "http", "engine", "chain", "store"]),
     (
         "main",
-        &["backup", "config", "engine", "http", "metrics", "store"],
+        &[
+            "backup", "client", "config", "engine", "http", "metrics", "store",
+        ],
     ),
     ("lib", &[]),
 ];

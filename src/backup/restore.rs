@@ -87,7 +87,12 @@ impl Staging {
         if let Some(parent) = directory.parent() {
             fs::create_dir_all(parent).map_err(making)?;
         }
-        fs::create_dir(&directory).map_err(making)?;
+        // In a container every process has the same number: one that was
+        // killed here before has left its own.
+        match fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(making(error)),
+            _ => fs::create_dir(&directory).map_err(making)?,
+        }
         Ok(Staging {
             directory,
             is_moved: false,

@@ -225,3 +225,59 @@ fn a_damaged_backup_is_refused_and_nothing_is_overwritten() {
         "{said}"
     );
 }
+
+#[test]
+fn a_job_asks_for_a_backup_and_restores_it_before_the_first_start_only() {
+    let place = tempfile::tempdir().unwrap();
+    let backups = place.path().join("backups");
+    let backup_dir = format!("--backup-dir={}", backups.display());
+    let server = Server::start(&place.path().join("data"), &[&backup_dir]);
+    server.create_filter("seen", &json!({"capacity": 1_000}));
+    server
+        .post_lines("/filters/seen/items", &[item(1)])
+        .unwrap();
+    let job = |port: u16| {
+        cuckood()
+            .args(["backup", "--server", &format!("localhost:{port}")])
+            .output()
+            .unwrap()
+    };
+    let done = job(server.port());
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{said}{:?}", done.stderr);
+    let id = said.split(' ').nth(1).unwrap().to_owned();
+    assert!(said.contains("is complete"), "{said}");
+    let port = server.port();
+    server.stop();
+    let refused = job(port);
+    assert_eq!(refused.status.code(), Some(1));
+
+    let data_dir = place.path().join("volume").join("data");
+    let prepare = || {
+        let done = cuckood()
+            .args(["restore", "--unless-present", "--backup"])
+            .arg(archive(&backups, &id))
+            .arg("--data-dir")
+            .arg(&data_dir)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{:?}", done.stderr);
+        String::from_utf8(done.stdout).unwrap()
+    };
+    assert!(prepare().starts_with("restored"));
+    let server = Server::start(&data_dir, &[]);
+    assert_eq!(server.items("seen"), 1);
+    server
+        .post_lines("/filters/seen/items", &[item(2)])
+        .unwrap();
+    server.stop();
+    assert!(prepare().starts_with("kept"));
+    let server = Server::start(&data_dir, &[]);
+    assert_eq!(server.items("seen"), 2);
+    let off = job(server.port());
+    let said = String::from_utf8_lossy(&off.stderr);
+    assert!(
+        said.contains("403") && said.contains("--backup-dir"),
+        "{said}"
+    );
+}
