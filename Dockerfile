@@ -26,7 +26,7 @@ RUN cargo chef cook --release --locked --bin cuckood --recipe-path recipe.json
 COPY . .
 RUN cargo build --release --locked --bin cuckood \
     && install -D target/release/cuckood /image/usr/local/bin/cuckood \
-    && install -d -m 0700 -o 65532 -g 65532 /image/data
+    && install -d -m 0700 -o 65532 -g 65532 /image/data /image/backups
 
 # The binary alone, for those who run no containers:
 # docker build --target binary --output . .

@@ -28,6 +28,11 @@ LARGEST = [
     "resources.limits.cpu=4",
     "persistence.storageClass=fast",
     "persistence.annotations.backup=daily",
+    "backup.enabled=true",
+    "backup.keep=3",
+    "backup.storageClass=slow",
+    "backup.annotations.region=other",
+    "restore.backup=cuckood-20310203T031700Z.tar",
     "service.type=LoadBalancer",
     "service.annotations.internal=yes",
     "serviceAccount.annotations.role=none",
@@ -87,6 +92,10 @@ def only(documents, kind, name=None):
 
 def pod_of(documents):
     return only(documents, "StatefulSet")["spec"]["template"]
+
+
+def job_of(documents):
+    return only(documents, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]
 
 
 def container_of(documents):
@@ -151,13 +160,14 @@ class Accepted(unittest.TestCase):
     def test_every_template_is_among_what_is_checked(self):
         documents = rendered(*LARGEST)
         templates = [t for t in (CHART / "templates").glob("*.yaml")]
-        # service.yaml makes two.
-        self.assertEqual(len(documents), len(templates) + 1)
+        # service.yaml makes two, and so does backup.yaml.
+        self.assertEqual(len(documents), len(templates) + 2)
 
-    def test_a_pod_security_of_restricted_lets_the_pod_in(self):
+    def test_a_pod_security_of_restricted_lets_the_pods_in(self):
         for name, values in VARIANTS.items():
             with self.subTest(name):
                 self.assertEqual(restricted_violations(pod_of(rendered(*values))), [])
+        self.assertEqual(restricted_violations(job_of(rendered(*LARGEST))), [])
 
     def test_yamllint_finds_nothing_to_complain_about(self):
         rules = "{extends: default, rules: {line-length: disable, document-start: disable, braces: {max-spaces-inside: 1}}}"
@@ -188,7 +198,7 @@ class Refused(unittest.TestCase):
         self.refuses(ALLOWED, "settings.WAL_SYNC=never", words=["WAL_SYNC"])
 
     def test_settings_that_the_chart_makes_itself(self):
-        own = environment(rendered(ALLOWED))
+        own = environment(rendered(ALLOWED, "backup.enabled=true"))
         self.assertIn("CUCKOOD_CACHE_BYTES", own)
         for name in own:
             self.refuses(ALLOWED, f"settings.{name}=1", words=[name, "the chart sets it"])
@@ -201,6 +211,9 @@ class Refused(unittest.TestCase):
             ("persistence.size=10GB", "size"),
             ("image.digest=latest", "digest"),
             ("ingress.enabled=true", "ingress.host"),
+            ("backup.schedule=daily", "schedule"),
+            ("restore.backup=/etc/passwd", "restore.backup"),
+            ("restore.backup=cuckood-20310203T031700Z.tar", "backup.enabled"),
             ("service.type=ExternalName", "service.type"),
             ("networkPolicy.clients[0].podSelectors=x", "podSelectors"),
             ("serviceMonitor.interval=often", "interval"),
@@ -350,6 +363,57 @@ class Consistent(unittest.TestCase):
         backend = only(documents, "Ingress")["spec"]["rules"][0]["http"]["paths"][0]["backend"]
         self.assertEqual(backend["service"]["name"], "prod-cuckood")
 
+    def test_backups_go_to_a_volume_that_outlives_the_release(self):
+        documents = rendered(*LARGEST, name="prod")
+        claim = only(documents, "PersistentVolumeClaim")["metadata"]
+        self.assertEqual(claim["annotations"]["helm.sh/resource-policy"], "keep")
+        (volume,) = pod_of(documents)["spec"]["volumes"]
+        self.assertEqual(volume["persistentVolumeClaim"]["claimName"], claim["name"])
+        told = environment(documents)
+        mounts = {m["mountPath"]: m["name"] for m in container_of(documents)["volumeMounts"]}
+        self.assertEqual(mounts, {"/data": "data", "/backups": volume["name"]})
+        self.assertTrue(told["CUCKOOD_BACKUP_DIR"].startswith("/backups/"))
+        self.assertTrue(told["CUCKOOD_DATA_DIR"].startswith("/data/"))
+        # Turned on later, it changes nothing that can't be changed.
+        claims = [
+            only(rendered(*values), "StatefulSet")["spec"]["volumeClaimTemplates"]
+            for values in ([ALLOWED], [ALLOWED, "backup.enabled=true"])
+        ]
+        self.assertEqual(*claims)
+
+    def test_a_restore_goes_where_the_server_looks(self):
+        documents = rendered(*LARGEST)
+        (init,) = pod_of(documents)["spec"]["initContainers"]
+        told = environment(documents)
+        self.assertEqual(
+            init["args"],
+            [
+                *("restore", "--unless-present"),
+                f"--backup={told['CUCKOOD_BACKUP_DIR']}/cuckood-20310203T031700Z.tar",
+                f"--data-dir={told['CUCKOOD_DATA_DIR']}",
+            ],
+        )
+        self.assertEqual(init["image"], container_of(documents)["image"])
+        self.assertNotIn("initContainers", pod_of(rendered(ALLOWED))["spec"])
+
+    def test_the_job_reaches_the_server_and_is_not_taken_for_it(self):
+        documents = rendered(*LARGEST, "networkPolicy.clients=null", name="prod")
+        job = job_of(documents)
+        labels = job["metadata"]["labels"]
+        services = [d for d in documents if d["kind"] == "Service"]
+        for service in services:
+            self.assertFalse(selects(service["spec"]["selector"], labels))
+        policy = only(documents, "NetworkPolicy")["spec"]
+        self.assertFalse(selects(policy["podSelector"]["matchLabels"], labels))
+        peers = [peer.get("podSelector") for peer in policy["ingress"][0]["from"]]
+        self.assertIn({"matchLabels": labels}, peers)
+        (container,) = job["spec"]["containers"]
+        command, server = container["args"]
+        self.assertEqual(command, "backup")
+        name, port = server.removeprefix("--server=").split(":")
+        ports = {s["metadata"]["name"]: s["spec"]["ports"][0]["port"] for s in services}
+        self.assertEqual(ports[name], int(port))
+
     def test_two_releases_in_a_namespace_keep_to_themselves(self):
         one, other = rendered(ALLOWED, name="one"), rendered(ALLOWED, name="other")
         names = [{(d["kind"], d["metadata"]["name"]) for d in docs} for docs in (one, other)]
@@ -449,6 +513,8 @@ class Notes(unittest.TestCase):
     def test_they_name_what_was_installed(self):
         notes = self.notes(ALLOWED)
         names = {d["metadata"]["name"] for d in rendered(ALLOWED, name="prod")}
+        self.assertIn("No backups are made", notes)
+        self.assertIn("cronjob/prod-cuckood-backup", self.notes(*LARGEST))
         named = set(re.findall(r"(?:statefulset|service)/(\S+)", notes))
         self.assertEqual(named, {"prod-cuckood"})
         self.assertLessEqual(named, names)

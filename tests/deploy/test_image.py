@@ -16,7 +16,7 @@ import unittest
 from pathlib import Path
 
 from support import BINARY, PATIENCE, ROOT, Server, known_variables, rendered, without_settings
-from test_chart import ALLOWED, container_of, environment
+from test_chart import ALLOWED, container_of, environment, job_of, pod_of
 
 # What gcr.io/distroless/cc has beside data: glibc, libgcc and libstdc++.
 LIBRARIES_OF_BASE = {
@@ -93,6 +93,8 @@ def build_root(root):
         shutil.copy(path, target)
     for directory in ("proc", "dev", "tmp", "etc"):
         (root / directory).mkdir(exist_ok=True)
+    # The cluster's names come from its own server; this is the service's.
+    (root / "etc/hosts").write_text("127.0.0.1 cuckood\n")
 
 
 class Image(unittest.TestCase):
@@ -108,6 +110,8 @@ class Image(unittest.TestCase):
         self.volume = Path(self.desk.name) / self.id()
         # Inside, what belongs to whoever runs this belongs to nobody.
         shutil.copytree(self.root / "data", self.volume)
+        self.backups = Path(self.desk.name) / f"{self.id()} backups"
+        shutil.copytree(self.root / "backups", self.backups)
 
     def inside(self, command, environment=None):
         """The command line that runs this in the image: all of the image's own
@@ -119,6 +123,7 @@ class Image(unittest.TestCase):
         line += ["--as-pid-1"]
         line += ["--uid", uid, "--gid", gid, "--cap-drop", "ALL"]
         line += ["--ro-bind", str(self.root), "/", "--bind", str(self.volume), "/data"]
+        line += ["--bind", str(self.backups), "/backups"]
         line += ["--proc", "/proc", "--dev", "/dev"]
         for name, value in told.items():
             line += ["--setenv", name, value]
@@ -144,15 +149,16 @@ class Image(unittest.TestCase):
         self.assertIn("libc.so.6", needed)
         self.assertEqual(needed - LIBRARIES_OF_BASE, set())
 
-    def test_it_holds_the_binary_and_the_data_directory_and_no_shell(self):
+    def test_it_holds_the_binary_and_its_two_directories_and_no_shell(self):
         programs = [p for p in (self.root / "usr").rglob("*") if p.is_file()]
         own = [p for p in programs if ".so" not in p.name]
         self.assertEqual([p.name for p in own], ["cuckood"])
         self.assertNotEqual(self.run_inside(["/bin/sh", "-c", "true"]).returncode, 0)
-        data = (self.root / "data").stat()
-        self.assertEqual(data.st_mode & 0o777, 0o700)
-        if os.geteuid() == 0:
-            self.assertEqual((data.st_uid, data.st_gid), (NOBODY, NOBODY))
+        for name in ("data", "backups"):
+            directory = (self.root / name).stat()
+            self.assertEqual(directory.st_mode & 0o777, 0o700)
+            if os.geteuid() == 0:
+                self.assertEqual((directory.st_uid, directory.st_gid), (NOBODY, NOBODY))
 
     def test_nobody_runs_it(self):
         self.assertEqual(STAGE.one("USER"), f"{NOBODY}:{NOBODY}")
@@ -198,6 +204,34 @@ class Image(unittest.TestCase):
             self.assertEqual(server.ask("GET", "/livez")[0], 200)
             self.assertEqual(server.ask("GET", "/filters")[0], 200)
             self.assertEqual(server.stop(), 0)
+
+    def test_the_charts_job_makes_a_backup_and_its_restore_fills_an_empty_volume(self):
+        values = [ALLOWED, "backup.enabled=true", "drain.delaySeconds=0"]
+        documents = rendered(*values)
+        entry, _ = STAGE.command()
+        (self.backups / "lost+found").mkdir(mode=0o000)
+        with self.serve(environment(documents)) as server:
+            server.ask("PUT", "/filters/seen", {"capacity": 1000})
+            server.ask("POST", "/filters/seen/items", {"items": ["one"]})
+            (job,) = job_of(documents)["spec"]["containers"]
+            here = [a.replace(":8080", f":{server.port}") for a in job["args"]]
+            asked = self.run_inside([*entry, *here])
+            self.assertEqual(asked.returncode, 0, asked.stderr)
+            self.assertEqual(server.stop(), 0)
+        name = f"cuckood-{asked.stdout.split()[1]}.tar"
+        shutil.rmtree(self.volume / "cuckood")
+        (self.volume / "lost+found").mkdir(mode=0o000)
+        # What a restore that was killed has left.
+        (self.volume / "cuckood.restoring-1").mkdir()
+
+        documents = rendered(*values, f"restore.backup={name}")
+        (init,) = pod_of(documents)["spec"]["initContainers"]
+        for said in ("restored", "kept"):
+            done = self.run_inside([*entry, *init["args"]])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.startswith(said), done.stdout)
+        with self.serve(environment(documents)) as server:
+            self.assertIn("true", server.ask("GET", "/filters/seen/exists?item=one")[1])
 
 
 class ServerInImage(Server):

@@ -3,14 +3,14 @@ server has."""
 
 import json
 import re
-import shutil
+import subprocess
 import tempfile
 import unittest
 from decimal import Decimal
 from pathlib import Path
 
 import yaml
-from support import ALERTS, DASHBOARD, ROOT, Server, anchors, tool
+from support import ALERTS, BINARY, DASHBOARD, ROOT, Server, anchors, tool
 
 ALERT_TESTS = Path(__file__).parent / "alerts.test.yaml"
 
@@ -60,12 +60,24 @@ def selectors(query):
     ]
 
 
-def run_alert_tests(rules):
-    """Runs the tests of the alerts against this text of rules."""
+def run_alert_tests(groups, about=None):
+    """Runs the tests of the alerts against these groups of rules; or only the
+    tests about one alert."""
+    cases = yaml.safe_load(ALERT_TESTS.read_text())
+    if about is not None:
+        cases["tests"] = [
+            case
+            for case in cases["tests"]
+            if any(one["alertname"] == about for one in case["alert_rule_test"])
+        ]
+        for case in cases["tests"]:
+            case["alert_rule_test"] = [
+                one for one in case["alert_rule_test"] if one["alertname"] == about
+            ]
     with tempfile.TemporaryDirectory() as desk:
-        (Path(desk) / "alerts.yaml").write_text(rules)
-        shutil.copy(ALERT_TESTS, desk)
-        return tool("promtool", "test", "rules", Path(desk) / ALERT_TESTS.name, check=False)
+        (Path(desk) / "alerts.yaml").write_text(json.dumps({"groups": groups}))
+        (Path(desk) / "tests.yaml").write_text(json.dumps(cases))
+        return tool("promtool", "test", "rules", Path(desk) / "tests.yaml", check=False)
 
 
 class Alerts(unittest.TestCase):
@@ -73,7 +85,7 @@ class Alerts(unittest.TestCase):
         tool("promtool", "check", "rules", ALERTS)
 
     def test_they_fire_and_stay_quiet_as_their_tests_say(self):
-        verdict = run_alert_tests(ALERTS.read_text())
+        verdict = run_alert_tests(yaml.safe_load(ALERTS.read_text())["groups"])
         self.assertEqual(verdict.returncode, 0, verdict.stdout + verdict.stderr)
 
     def test_each_is_shown_to_fire_and_to_stay_quiet(self):
@@ -89,13 +101,12 @@ class Alerts(unittest.TestCase):
         for alert in alerts():
             threshold = re.search(r"(> |== )([0-9.]+)(?!.*[>=] )", alert["expr"])
             with self.subTest(alert["alert"], threshold=threshold[0]):
+                as_it_is = [{"name": "one", "rules": [alert]}]
+                self.assertEqual(run_alert_tests(as_it_is, alert["alert"]).returncode, 0)
                 moved = threshold[1] + str(float(threshold[2]) * 1000 + 1000)
-                changed = yaml.safe_load(ALERTS.read_text())
-                for group in changed["groups"]:
-                    for rule in group["rules"]:
-                        if rule["alert"] == alert["alert"]:
-                            rule["expr"] = rule["expr"].replace(threshold[0], moved)
-                self.assertNotEqual(run_alert_tests(yaml.safe_dump(changed)).returncode, 0)
+                changed = {**alert, "expr": alert["expr"].replace(threshold[0], moved)}
+                changed = [{"name": "one", "rules": [changed]}]
+                self.assertNotEqual(run_alert_tests(changed, alert["alert"]).returncode, 0)
 
     def test_each_says_what_it_is_and_where_to_read_on(self):
         for alert in alerts():
@@ -147,7 +158,7 @@ class AgainstTheServer(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        with Server() as server:
+        with tempfile.TemporaryDirectory() as backups, Server(f"--backup-dir={backups}") as server:
             cls.before = server.ask("GET", "/metrics")[1]
             work(server)
             cls.after = server.ask("GET", "/metrics")[1]
@@ -238,9 +249,16 @@ def work(server):
         ("GET", "/filters/missing"),
         ("GET", "/filters"),
         ("DELETE", "/filters/small"),
+        ("POST", "/lookup", {"items": "item 1", "filters": ["seen"]}),
     ]:
         status, text = server.ask(*request)
         assert status < 500, (request, status, text)
+    if server.ask("GET", "/admin/backups")[0] == 200:
+        subprocess.run(
+            [BINARY, "backup", "--server", f"127.0.0.1:{server.port}"],
+            check=True,
+            capture_output=True,
+        )
 
 
 def samples(text):

@@ -165,8 +165,10 @@ class Scripts(unittest.TestCase):
         self.assertNotEqual(self.tree.release("notes", "1.2").returncode, 0)
 
     def test_an_archive_holds_the_binary_and_what_belongs_to_it(self):
+        binary = self.desk / "binary"
+        binary.write_bytes(b"what was built")
         for directory in ("one", "two"):
-            done = self.tree.release("archive", BINARY, "linux-amd64", self.desk / directory)
+            done = self.tree.release("archive", binary, "linux-amd64", self.desk / directory)
             self.assertEqual(done.returncode, 0, done.stderr)
         name = f"cuckood-{VERSION}-linux-amd64"
         packed = (self.desk / "one" / f"{name}.tar.gz").read_bytes()
@@ -179,8 +181,11 @@ class Scripts(unittest.TestCase):
         files = {"cuckood", "LICENSE", "README.md", "CHANGELOG.md", "cuckood.service"}
         self.assertEqual(set(members), {name} | {f"{name}/{file}" for file in files})
         self.assertEqual({(m.uid, m.gid, m.mtime) for m in members.values()}, {(0, 0, 10**9)})
-        unpacked = self.desk / name / "cuckood"
-        said = subprocess.run([unpacked, "--version"], capture_output=True, text=True, check=True)
+        self.assertEqual((self.desk / name / "cuckood").read_bytes(), b"what was built")
+        self.assertEqual(members[f"{name}/cuckood"].mode, 0o755)
+
+    def test_the_binary_says_its_version_as_the_workflow_asks(self):
+        said = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True)
         self.assertEqual(said.stdout, f"cuckood {VERSION}\n")
 
     def test_a_packed_chart_installs_the_published_image(self):

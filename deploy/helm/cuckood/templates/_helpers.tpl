@@ -27,6 +27,12 @@ app.kubernetes.io/name: cuckood
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* What the job's pods are called: not what the services select. */}}
+{{- define "cuckood.backupSelector" -}}
+app.kubernetes.io/name: cuckood-backup
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
 {{- define "cuckood.labels" -}}
 {{ include "cuckood.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -40,12 +46,38 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 {{- end -}}
 
+{{/* What "restricted" wants of every pod and container. */}}
+{{- define "cuckood.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+{{- define "cuckood.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
 {{/* The limit in MiB: the caches (pages that wait to be written are in the
      first), RocksDB's write buffers of 128 MiB, bodies, and the rest. */}}
 {{- define "cuckood.memoryMiB" -}}
 {{- with .Values.memory -}}
 {{- add .cacheMiB .blockCacheMiB 128 .bodiesMiB .overheadMiB -}}
 {{- end -}}
+{{- end -}}
+
+{{- define "cuckood.resources" -}}
+{{- $memory := dict "memory" (printf "%sMi" (include "cuckood.memoryMiB" .)) -}}
+{{- $limits := merge (dict) .Values.resources.limits $memory -}}
+requests:
+  {{- toYaml (merge (dict) .Values.resources.requests (pick $limits "memory")) | nindent 2 }}
+limits:
+  {{- toYaml $limits | nindent 2 }}
 {{- end -}}
 
 {{- define "cuckood.gracePeriodSeconds" -}}
@@ -59,13 +91,16 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- if not .Values.access.allowAnonymous -}}
 {{- fail "cuckood has no API keys yet: whoever reaches it may read, write and delete. See who may call in networkPolicy.clients, then set access.allowAnonymous=true." -}}
 {{- end -}}
-{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_DATA_DIR" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
+{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
 {{- if hasKey $.Values.settings $name -}}
-{{- fail (printf "settings.%s: the chart sets it; use access, memory or drain instead." $name) -}}
+{{- fail (printf "settings.%s: the chart sets it; use access, memory, backup or drain instead." $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if gt (int .Values.memory.maxBodyMiB) (int .Values.memory.bodiesMiB) -}}
 {{- fail "memory.maxBodyMiB is more than memory.bodiesMiB: a body of that size could never be read; make memory.bodiesMiB larger." -}}
+{{- end -}}
+{{- if and .Values.restore.backup (not .Values.backup.enabled) -}}
+{{- fail "restore.backup needs backup.enabled: the backup is read from that volume." -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.enabled needs ingress.host." -}}
