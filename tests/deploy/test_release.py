@@ -179,6 +179,7 @@ class Scripts(unittest.TestCase):
             members = {m.name: m for m in archive.getmembers()}
             archive.extract(f"{name}/cuckood", self.desk)
         files = {"cuckood", "LICENSE", "README.md", "CHANGELOG.md", "cuckood.service"}
+        files |= {"cuckood-backup.service", "cuckood-backup.timer"}
         self.assertEqual(set(members), {name} | {f"{name}/{file}" for file in files})
         self.assertEqual({(m.uid, m.gid, m.mtime) for m in members.values()}, {(0, 0, 10**9)})
         self.assertEqual((self.desk / name / "cuckood").read_bytes(), b"what was built")
