@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         max_queued_commands: 1024,
         max_queued_items: 1_000_000,
         max_retry_bytes: 1 << 20,
+        max_imports: 100,
     };
     let engine = Engine::open(Arc::new(store.clone()), &options, Arc::new(Metrics::new()?))?;
     let filter = FilterName::parse("bench")?;

@@ -128,6 +128,10 @@ pub struct Config {
     #[arg(long, env = "CUCKOOD_MAX_IDEMPOTENCY_BYTES", default_value = "256MiB")]
     pub max_idempotency_bytes: ByteSize,
 
+    /// Imports whose progress is kept, for a week after their last commit; new ones beyond are answered 503.
+    #[arg(long, env = "CUCKOOD_MAX_IMPORTS", default_value_t = 10_000)]
+    pub max_imports: u64,
+
     /// Capacity of a filter created without one, in items.
     #[arg(long, env = "CUCKOOD_DEFAULT_CAPACITY", default_value_t = Defaults::default().capacity)]
     pub default_capacity: u64,
@@ -398,6 +402,7 @@ impl Config {
                 max_queued_commands: self.max_queued_commands,
                 max_queued_items: self.max_queued_items,
                 max_retry_bytes: self.max_idempotency_bytes.0,
+                max_imports: self.max_imports,
             },
             limits: Limits {
                 max_body_bytes: self.max_body_bytes.in_memory(),

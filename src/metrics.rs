@@ -166,6 +166,8 @@ families! {
     retries: IntCounterVec = "cuckood_idempotency_requests_total", ["outcome"], [];
     /// Bytes of answers kept for retries, those of requests under way included.
     retry_bytes: IntGauge = "cuckood_idempotency_bytes", [], [];
+    /// Imports being worked on.
+    imports_running: IntGauge = "cuckood_imports_running", [], [];
     /// Bytes of resident pages.
     cache_bytes: IntGauge = "cuckood_cache_bytes", [], [];
     /// Pages dropped from the cache to make room.

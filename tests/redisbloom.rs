@@ -216,6 +216,7 @@ fn engine() -> Engine {
         max_queued_commands: 64,
         max_queued_items: 100_000,
         max_retry_bytes: 1 << 20,
+        max_imports: 100,
     };
     let metrics = Arc::new(Metrics::new().unwrap());
     Engine::open(Arc::new(MemoryStore::new()), &options, metrics).unwrap()

@@ -294,6 +294,15 @@ pub enum EngineError {
     /// No more answers can be kept.
     #[error("as many answers are kept for retries as may be")]
     RetriesFull,
+    /// This import is being worked on for somebody else.
+    #[error("a request for this import is being worked on")]
+    ImportRunning,
+    /// Nothing is known of this import.
+    #[error("nothing of this import is committed, or it was more than a week ago")]
+    ImportNotFound,
+    /// No more imports can be begun.
+    #[error("the progress of as many imports is kept as may be")]
+    ImportsFull,
     /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,

@@ -29,6 +29,12 @@ impl ItemBatch {
         self.ends.push(self.bytes.len());
     }
 
+    /// Drops the items behind the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
     /// Number of items.
     pub fn len(&self) -> usize {
         self.ends.len()

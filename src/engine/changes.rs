@@ -8,7 +8,8 @@ use super::answer::{
 use super::batch::ItemBatch;
 use super::command::{Command, Outcome, Verb, Wanted};
 use super::expiry;
-use super::retries::{Ticket, described};
+use super::keep::Keep;
+use super::retries::described;
 use super::shared::{FirstItems, hashes};
 use crate::chain::meta::Chain;
 use crate::chain::params::Difference;
@@ -19,7 +20,7 @@ impl Engine {
         &self,
         name: &FilterName,
         wanted: &NewFilter,
-        ticket: Option<Arc<Ticket>>,
+        keep: Option<Keep>,
     ) -> Result<Created, EngineError> {
         let new = self.shared.resolve_new(wanted)?;
         loop {
@@ -29,13 +30,13 @@ impl Engine {
                 if !differences.is_empty() {
                     return Ok(Created::Differs(info, differences));
                 }
-                if ticket.is_some() && !wanted.must_be_new {
+                if keep.is_some() && !wanted.must_be_new {
                     // The answer is kept, so it has to come from the lane.
                     let (id, sizes) = (filter.id, self.shared.sizes(&filter).await?);
                     let command = Command::Describe { id, sizes };
                     let outcome = self
                         .shared
-                        .submit(command, Some(filter), None, ticket.clone())
+                        .submit(command, Some(filter), None, keep.clone())
                         .await?;
                     let Outcome::Described(filter) = outcome else {
                         continue;
@@ -49,10 +50,7 @@ impl Engine {
                 mode: AddMode::Always,
                 wanted: Wanted::Description,
             };
-            let created = self
-                .shared
-                .create(name, &new, first, ticket.clone())
-                .await?;
+            let created = self.shared.create(name, &new, first, keep.clone()).await?;
             // Somebody else may have been quicker; then it is looked up again.
             if let Outcome::Created(_, filter) = created {
                 return Ok(Created::New(described(name, &filter)));
@@ -64,7 +62,7 @@ impl Engine {
         &self,
         name: &FilterName,
         ttl_seconds: Option<u64>,
-        ticket: Option<Arc<Ticket>>,
+        keep: Option<Keep>,
     ) -> Result<FilterInfo, EngineError> {
         loop {
             let filter = self.shared.find(name).await?;
@@ -73,7 +71,7 @@ impl Engine {
             let command = Command::SetExpiry { id, expiry, sizes };
             let outcome = self
                 .shared
-                .submit(command, Some(filter), None, ticket.clone())
+                .submit(command, Some(filter), None, keep.clone())
                 .await?;
             if let Outcome::Described(filter) = outcome {
                 return Ok(described(name, &filter));
@@ -84,14 +82,14 @@ impl Engine {
     pub(super) async fn remove_filter(
         &self,
         name: &FilterName,
-        ticket: Option<Arc<Ticket>>,
+        keep: Option<Keep>,
     ) -> Result<(), EngineError> {
         loop {
             let filter = self.shared.find(name).await?;
             let command = Command::Remove(filter.id);
             let outcome = self
                 .shared
-                .submit(command, Some(filter), None, ticket.clone())
+                .submit(command, Some(filter), None, keep.clone())
                 .await?;
             if outcome != Outcome::Stale {
                 return Ok(());
@@ -104,7 +102,7 @@ impl Engine {
         name: &FilterName,
         items: &ItemBatch,
         options: &AddOptions,
-        ticket: Option<Arc<Ticket>>,
+        keep: Option<Keep>,
     ) -> Result<Vec<AddResult>, EngineError> {
         let new = options
             .create
@@ -115,9 +113,7 @@ impl Engine {
             let outcome = match (self.shared.open(name).await?, &new) {
                 (Some(filter), _) => {
                     let verb = Verb::Add(options.mode);
-                    self.shared
-                        .work(filter, verb, items, ticket.as_ref())
-                        .await?
+                    self.shared.work(filter, verb, items, keep.as_ref()).await?
                 }
                 (None, Some(new)) => {
                     let hashes = match Chain::new(new.params.clone(), 0) {
@@ -129,7 +125,7 @@ impl Engine {
                         mode: options.mode,
                         wanted: Wanted::Results,
                     };
-                    self.shared.create(name, new, first, ticket.clone()).await?
+                    self.shared.create(name, new, first, keep.clone()).await?
                 }
                 (None, None) => return Err(EngineError::NotFound { name: name.clone() }),
             };
@@ -144,13 +140,11 @@ impl Engine {
         &self,
         name: &FilterName,
         items: &ItemBatch,
-        ticket: Option<Arc<Ticket>>,
+        keep: Option<Keep>,
     ) -> Result<Vec<bool>, EngineError> {
         loop {
             let filter = self.shared.find(name).await?;
-            let work = self
-                .shared
-                .work(filter, Verb::Delete, items, ticket.as_ref());
+            let work = self.shared.work(filter, Verb::Delete, items, keep.as_ref());
             if let Outcome::Deleted(results) = work.await? {
                 let found = results.iter().filter(|&&found| found).count();
                 self.shared.count_items("delete", "deleted", found);

@@ -10,8 +10,8 @@ use super::answer::{EngineError, FilterName};
 use super::cache::{FrameIndex, PageCache, PageTable};
 use super::checkpoint::Ledgers;
 use super::filters::{FilterView, OpenFilter};
+use super::keep::Keep;
 use super::loader::Loader;
-use super::retries::Ticket;
 use crate::chain::meta::Chain;
 use crate::chain::plan::{ChangedWord, Facts, Overlay};
 use crate::chain::read::PageAddress;
@@ -155,8 +155,8 @@ pub(super) struct InDoubt {
     pub(super) created: Option<(FilterId, FilterName)>,
     /// What else has to be taken back.
     undo: Box<Undo>,
-    /// Requests that must not be sent again until it is.
-    _tickets: Vec<Arc<Ticket>>,
+    /// What keeps requests from being sent again until it is.
+    _kept: Vec<Keep>,
 }
 
 /// What takes back a commit, last first, beside the filters themselves: they
@@ -369,14 +369,14 @@ impl CommitFailure {
         self,
         touched: Vec<Arc<OpenFilter>>,
         created: Option<(FilterId, FilterName)>,
-        tickets: Vec<Arc<Ticket>>,
+        kept: Vec<Keep>,
     ) -> Option<InDoubt> {
         Some(InDoubt {
             sequence: self.sequence?,
             touched,
             created,
             undo: self.undo,
-            _tickets: tickets,
+            _kept: kept,
         })
     }
 }

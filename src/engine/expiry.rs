@@ -12,7 +12,7 @@ use super::command::{Command, Outcome};
 use super::filters::stored_name;
 use super::shared::Shared;
 use crate::chain::params::ParamsError;
-use crate::store::{Due, Expiry, PageStore, StoreError, StoredFilter};
+use crate::store::{Due, Expiry, NoteKey, PageStore, StoreError, StoredFilter};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::sync::Weak;
 use std::time::Duration;
@@ -108,7 +108,12 @@ fn remove_due(shared: &Shared) -> Result<usize, EngineError> {
     for due in due {
         match &due {
             Due::Note { key, .. } => {
-                if !shared.retries.forget_ended(&*shared.store, key, now_ms)? {
+                let store = &*shared.store;
+                let forgotten = match key {
+                    NoteKey::Retry(_) => shared.retries.forget_ended(store, key, now_ms)?,
+                    NoteKey::Import { .. } => shared.imports.forget_ended(store, key, now_ms)?,
+                };
+                if !forgotten {
                     shared.store.forget_due(&due)?;
                 }
             }

@@ -16,9 +16,9 @@ use super::command::{Command, Create, ItemsCommand, Outcome, Sizes, Verb, Wanted
 use super::commit::{Changes, CommitFailure, Committer, InDoubt, PlannedFilter};
 use super::expiry::is_over;
 use super::filters::{FilterView, Filters, OpenFilter};
+use super::keep::Keep;
 use super::loader::Pins;
 use super::remembered::{Origin, RememberedFilter};
-use super::retries::Ticket;
 use crate::chain::meta::Chain;
 use crate::chain::plan::{Basis, Facts, Overlay, Planner};
 use crate::chain::read::{PageAddress, PageWords, WordAddress};
@@ -50,8 +50,8 @@ pub(super) struct Request {
     /// Pages that the command asked for before.
     #[expect(dead_code, reason = "held only to be let go with the request")]
     pub(super) pins: Option<Pins>,
-    /// To keep the answer with, for a retry.
-    pub(super) ticket: Option<Arc<Ticket>>,
+    /// What its commit notes beside its changes.
+    pub(super) keep: Option<Keep>,
     /// Where the outcome goes.
     pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
@@ -75,29 +75,28 @@ impl Request {
             Command::Create(create) => create.wanted,
             _ => Wanted::Results,
         };
-        let answer = outcome.remembered(wanted)?;
-        self.ticket.as_ref().map(|ticket| ticket.note(&answer))
+        self.keep.as_ref()?.note(outcome, wanted)
     }
 
     /// Answers what is committed.
     fn answer_committed(self, outcome: Outcome, note: Option<&NoteChange>) {
-        if let (Some(ticket), Some(note)) = (&self.ticket, note) {
-            ticket.kept(note);
+        if let (Some(keep), Some(note)) = (&self.keep, note) {
+            keep.kept(note);
         }
         self.answer(Ok(outcome));
     }
 
-    /// Answers what may be committed or not. The ticket is to be held until
-    /// that is known.
-    fn answer_failed(self, failure: &CommitFailure) -> Vec<Arc<Ticket>> {
-        let ticket = self.ticket.clone();
+    /// Answers what may be committed or not. What is to be kept is to be held
+    /// until that is known.
+    fn answer_failed(self, failure: &CommitFailure) -> Vec<Keep> {
+        let keep = self.keep.clone();
         self.answer(Err(failure.error.clone()));
-        ticket.into_iter().collect()
+        keep.into_iter().collect()
     }
 
     fn answer(self, outcome: Result<Outcome, EngineError>) {
         // Before the answer is known: whoever has it may ask again at once.
-        drop(self.ticket);
+        drop(self.keep);
         // The caller may have gone away; the outcome stands all the same.
         let _ = self.reply.send(outcome);
     }
@@ -362,12 +361,12 @@ impl Lane {
                 Ok(())
             }
             Err(failure) => {
-                let tickets = answers
+                let kept = answers
                     .into_iter()
                     .flat_map(|(request, _, _)| request.answer_failed(&failure))
                     .collect();
                 let touched = changes.into_iter().map(|it| it.filter).collect();
-                Err(failure.in_doubt(touched, None, tickets))
+                Err(failure.in_doubt(touched, None, kept))
             }
         }
     }
@@ -464,9 +463,9 @@ impl Lane {
                 None
             }
             Err(failure) => {
-                let tickets = request.answer_failed(&failure);
+                let kept = request.answer_failed(&failure);
                 let touched = ended.into_iter().collect();
-                failure.in_doubt(touched, Some((create.id, create.name)), tickets)
+                failure.in_doubt(touched, Some((create.id, create.name)), kept)
             }
         }
     }
@@ -525,8 +524,8 @@ impl Lane {
                 None
             }
             Err(failure) => {
-                let tickets = request.answer_failed(&failure);
-                failure.in_doubt(vec![Arc::clone(filter)], None, tickets)
+                let kept = request.answer_failed(&failure);
+                failure.in_doubt(vec![Arc::clone(filter)], None, kept)
             }
         }
     }

@@ -25,9 +25,12 @@ mod command;
 mod commit;
 mod expiry;
 mod filters;
+mod imports;
+mod keep;
 mod lane;
 mod loader;
 mod lookup;
+mod progress;
 mod reader;
 mod recovery;
 mod remembered;
@@ -42,6 +45,11 @@ pub use answer::{
 pub use batch::ItemBatch;
 pub use clock::Clock;
 pub use expiry::MAX_TTL_SECONDS;
+pub use imports::{
+    Import, ImportId, ImportLines, ImportState, MAX_IMPORT_ID_LENGTH, MAX_ITEMS_AT_ONCE,
+    PROGRESS_KEPT_FOR,
+};
+pub use progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
 pub use retries::{ANSWER_KEPT_FOR, Answered, Once, Retry};
 // Part of `EngineError`, so whoever reads that need not know the store.
 pub use crate::store::StoreError;
@@ -53,6 +61,7 @@ use cache::PageCache;
 use checkpoint::{Bounds, Ledgers};
 use command::{Command, Outcome, Verb};
 use filters::Filters;
+use imports::Imports;
 use loader::Loader;
 use parking_lot::{Mutex, RwLock};
 use reader::{Count, Exists, off_thread};
@@ -97,6 +106,8 @@ pub struct EngineOptions {
     /// Bytes of answers kept for retries, at most; more requests with a key
     /// are refused.
     pub max_retry_bytes: u64,
+    /// Imports whose progress is kept; further ones are refused.
+    pub max_imports: u64,
     /// Items that may wait in front of one lane; one command may exceed it if
     /// nothing else waits.
     pub max_queued_items: usize,
@@ -174,9 +185,15 @@ impl Engine {
             );
         }
         ledgers.reclaim_soon(store.garbage()?);
+        let noted = store.noted()?;
+        let imports = Arc::new(Imports::new(
+            options.max_imports,
+            noted.imports,
+            metrics.imports_running.clone(),
+        ));
         let retries = Arc::new(Retries::new(
             options.max_retry_bytes,
-            store.noted()?.retry_bytes,
+            noted.retry_bytes,
             metrics.retry_bytes.clone(),
             metrics.retries.clone(),
         ));
@@ -194,6 +211,7 @@ impl Engine {
             loader,
             filters,
             retries,
+            imports,
             metrics,
             lanes: RwLock::new(Vec::new()),
             lane_count,

@@ -14,6 +14,7 @@ use super::answer::{
     AddOptions, AddResult, Created, EngineError, FilterInfo, FilterName, NewFilter,
 };
 use super::batch::ItemBatch;
+use super::keep::Keep;
 use super::reader::off_thread;
 use super::remembered::{Origin, Remembered, RememberedFilter};
 use super::shared::{Shared, describe};
@@ -244,7 +245,7 @@ enum Begun {
     /// It was.
     Again(Remembered),
     /// It was not; without a key nothing is kept.
-    Now(Option<Arc<Ticket>>),
+    Now(Option<Keep>),
 }
 
 impl Shared {
@@ -272,11 +273,11 @@ impl Shared {
         let reserved = Note::stored_bytes(payload);
         self.retries.reserve(reserved)?;
         self.retries.count("new");
-        Ok(Begun::Now(Some(Arc::new(Ticket {
+        Ok(Begun::Now(Some(Keep::Answer(Arc::new(Ticket {
             flight,
             ends_at_ms: now_ms.saturating_add(ANSWER_KEPT_FOR.as_millis() as u64),
             reserved,
-        }))))
+        })))))
     }
 }
 
@@ -336,8 +337,8 @@ impl Once<'_> {
         match self.begin(Remembered::most_bytes(items.len())).await? {
             Begun::Again(Remembered::Added(results)) => Ok(Answered::again(results)),
             Begun::Again(_) => Err(no_sense().into()),
-            Begun::Now(ticket) => {
-                let added = self.engine.add_items(name, items, options, ticket);
+            Begun::Now(keep) => {
+                let added = self.engine.add_items(name, items, options, keep);
                 added.await.map(Answered::now)
             }
         }
@@ -355,8 +356,8 @@ impl Once<'_> {
         match self.begin(Remembered::most_bytes(items.len())).await? {
             Begun::Again(Remembered::Deleted(results)) => Ok(Answered::again(results)),
             Begun::Again(_) => Err(no_sense().into()),
-            Begun::Now(ticket) => {
-                let deleted = self.engine.delete_items(name, items, ticket);
+            Begun::Now(keep) => {
+                let deleted = self.engine.delete_items(name, items, keep);
                 deleted.await.map(Answered::now)
             }
         }
@@ -381,8 +382,8 @@ impl Once<'_> {
                 }))
             }
             Begun::Again(_) => Err(no_sense().into()),
-            Begun::Now(ticket) => {
-                let created = self.engine.make_filter(name, wanted, ticket);
+            Begun::Now(keep) => {
+                let created = self.engine.make_filter(name, wanted, keep);
                 created.await.map(Answered::now)
             }
         }
@@ -402,8 +403,8 @@ impl Once<'_> {
                 Ok(Answered::again(described(name, &filter)))
             }
             Begun::Again(_) => Err(no_sense().into()),
-            Begun::Now(ticket) => {
-                let changed = self.engine.change_ttl(name, ttl_seconds, ticket);
+            Begun::Now(keep) => {
+                let changed = self.engine.change_ttl(name, ttl_seconds, keep);
                 changed.await.map(Answered::now)
             }
         }
@@ -417,8 +418,8 @@ impl Once<'_> {
         match self.begin(1).await? {
             Begun::Again(Remembered::Removed) => Ok(Answered::again(())),
             Begun::Again(_) => Err(no_sense().into()),
-            Begun::Now(ticket) => {
-                let removed = self.engine.remove_filter(name, ticket);
+            Begun::Now(keep) => {
+                let removed = self.engine.remove_filter(name, keep);
                 removed.await.map(Answered::now)
             }
         }

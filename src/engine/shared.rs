@@ -14,10 +14,12 @@ use super::command::{Command, Create, ItemsCommand, Outcome, Sizes, Verb, Wanted
 use super::commit::Committer;
 use super::expiry;
 use super::filters::{self, FilterView, Filters, OpenFilter};
+use super::imports::Imports;
+use super::keep::Keep;
 use super::lane::{Lane, Request};
 use super::loader::{Loader, Pins};
 use super::reader::{self, Question, off_thread};
-use super::retries::{Retries, Ticket};
+use super::retries::Retries;
 use crate::chain::meta::Chain;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, PAGE_BYTES, ParamsError};
 use crate::chain::read::{PageAddress, candidate_pages};
@@ -47,6 +49,7 @@ pub(super) struct Shared {
     pub(super) loader: Arc<Loader>,
     pub(super) filters: Arc<Filters>,
     pub(super) retries: Arc<Retries>,
+    pub(super) imports: Arc<Imports>,
     pub(super) metrics: Arc<Metrics>,
     /// Empty once the engine stops.
     pub(super) lanes: RwLock<Vec<LaneHandle>>,
@@ -234,7 +237,7 @@ impl Shared {
         name: &FilterName,
         new: &ResolvedFilter,
         first: FirstItems,
-        ticket: Option<Arc<Ticket>>,
+        keep: Option<Keep>,
     ) -> Result<Outcome, EngineError> {
         let created_at_ms = self.clock.now_ms();
         let expiry = expiry::expiry(new.ttl_seconds, created_at_ms)?;
@@ -249,7 +252,7 @@ impl Shared {
             mode: first.mode,
             wanted: first.wanted,
         });
-        self.submit(command, None, None, ticket).await
+        self.submit(command, None, None, keep).await
     }
 
     async fn next_id(&self) -> Result<FilterId, EngineError> {
@@ -276,7 +279,7 @@ impl Shared {
         filter: Arc<OpenFilter>,
         verb: Verb,
         items: &ItemBatch,
-        ticket: Option<&Arc<Ticket>>,
+        keep: Option<&Keep>,
     ) -> Result<Outcome, EngineError> {
         let view = filter.view.load_full();
         let items = hashes(&view.chain, items).await;
@@ -297,7 +300,7 @@ impl Shared {
                     command,
                     Some(Arc::clone(&filter)),
                     pins.take(),
-                    ticket.cloned(),
+                    keep.cloned(),
                 )
                 .await?;
             let Outcome::NeedsPages(missing) = outcome else {
@@ -369,7 +372,7 @@ impl Shared {
         command: Command,
         filter: Option<Arc<OpenFilter>>,
         pins: Option<Pins>,
-        ticket: Option<Arc<Ticket>>,
+        keep: Option<Keep>,
     ) -> Result<Outcome, EngineError> {
         let kind = command.kind();
         let (reply, outcome) = oneshot::channel();
@@ -377,7 +380,7 @@ impl Shared {
             command,
             filter,
             pins,
-            ticket,
+            keep,
             reply,
         };
         let outcome = match self.enqueue(request) {
@@ -400,7 +403,7 @@ impl Shared {
             command,
             filter: Some(filter),
             pins: None,
-            ticket: None,
+            keep: None,
             reply,
         };
         let outcome = match self.enqueue(request) {

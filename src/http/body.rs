@@ -110,7 +110,7 @@ fn hold(
 }
 
 /// Reads on for a while without keeping anything.
-async fn discard(body: &mut Body) {
+pub(super) async fn discard(body: &mut Body) {
     let mut left = LINGER_BYTES;
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {

@@ -273,7 +273,7 @@ fn line_options(kind: BatchKind, uri: &Uri) -> Result<(Encoding, AddOptions), Ht
 }
 
 /// The media type without its parameters, in lower case.
-fn media_type(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let essence = value.split(';').next().unwrap_or_default();
     Some(essence.trim().to_ascii_lowercase())

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
 
 /// Most filters that one page of the list holds.
@@ -308,6 +308,11 @@ fn list_example() -> serde_json::Value {
         }],
         next_cursor: None,
     })
+}
+
+/// Milliseconds since 1970 as people write a time.
+pub(crate) fn rfc3339_ms(ms: u64) -> String {
+    rfc3339(UNIX_EPOCH + Duration::from_millis(ms))
 }
 
 fn rfc3339(time: SystemTime) -> String {

@@ -22,6 +22,7 @@ mod extract;
 mod filters;
 mod guard;
 mod idempotency;
+mod imports;
 mod items;
 mod lookup;
 mod openapi;

@@ -127,6 +127,16 @@ fn failures(operation: &str) -> Vec<Code> {
         Code::UnsupportedMediaType,
         Code::UnsupportedContentEncoding,
     ];
+    const STREAM: &[Code] = &[
+        Code::UnreadableBody,
+        Code::BodyTimeout,
+        Code::UnsupportedMediaType,
+        Code::UnsupportedContentEncoding,
+        Code::TooManyPages,
+        Code::IdempotencyKeyNotTaken,
+        Code::ImportRunning,
+        Code::ImportsFull,
+    ];
     const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooManyPages];
     const LOOKUP: &[Code] = &[Code::BatchTooLarge, Code::LookupTooLarge];
     const ADMIN: &[Code] = &[
@@ -155,6 +165,8 @@ fn failures(operation: &str) -> Vec<Code> {
         "patch_filter" => &[EVERY, ENGINE, KEYED, MISSING, BODY, CHANGE],
         "delete_filter" => &[EVERY, ENGINE, KEYED, MISSING, CHANGE],
         "add_items" | "delete_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE],
+        "import_items" => &[EVERY, ENGINE, KEYED, MISSING, STREAM, CHANGE],
+        "get_import" => &[EVERY, ENGINE, KEYED, MISSING, &[Code::ImportNotFound]],
         "check_items" | "count_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH],
         "look_up_items" => &[EVERY, ENGINE, BODY, LOOKUP],
         "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
@@ -341,6 +353,9 @@ fn sample(code: Code) -> HttpError {
             allowed: "an integer from 2 * bucket_size to 1099511627776".to_owned(),
         }]),
         Code::LookupTooLarge => HttpError::Engine(EngineError::TooManyFilters { bound: 1000 }),
+        Code::ImportNotFound => HttpError::Engine(EngineError::ImportNotFound),
+        Code::ImportRunning => HttpError::Engine(EngineError::ImportRunning),
+        Code::ImportsFull => HttpError::Engine(EngineError::ImportsFull),
         Code::InvalidIdempotencyKey => HttpError::InvalidIdempotencyKey,
         Code::IdempotencyKeyNotTaken => HttpError::IdempotencyKeyNotTaken {
             instead: "give the import an import_id",
@@ -452,6 +467,26 @@ pub(super) fn added_list() -> Schema {
         .into()
 }
 
+/// The schema of what an import is doing.
+pub(super) fn import_state() -> Schema {
+    words(&["running", "interrupted", "complete"])
+        .description(Some(
+            "`running`: a request is being worked on; `interrupted`: it waits to be taken up again; `complete`: the end of the stream came.",
+        ))
+        .examples([json!("complete")])
+        .into()
+}
+
+/// The schema of why a line is no item.
+pub(super) fn bad_line_reason() -> Schema {
+    words(&["too_long", "not_json", "not_an_item"])
+        .description(Some(
+            "`too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer.",
+        ))
+        .examples([json!("too_long")])
+        .into()
+}
+
 /// The schema of the limit that stopped a filter from growing.
 pub(super) fn full_reason() -> Schema {
     words(&["expansion_off", "max_expansions", "max_filter_bytes"])
@@ -510,6 +545,8 @@ mod tests {
             "put_filter",
             "add_items",
             "get_item_exists",
+            "import_items",
+            "get_import",
             "look_up_items",
             "create_backup",
             "download_backup",

@@ -42,6 +42,9 @@ pub(crate) enum Code {
     InvalidKey,
     InvalidFields,
     LookupTooLarge,
+    ImportNotFound,
+    ImportRunning,
+    ImportsFull,
     InvalidIdempotencyKey,
     IdempotencyKeyNotTaken,
     IdempotencyKeyReused,
@@ -208,6 +211,21 @@ impl Code {
                 "idempotency_full",
                 "No more answers can be kept for retries",
             ),
+            Code::ImportNotFound => (
+                S::NOT_FOUND,
+                "import_not_found",
+                "Nothing is known of this import",
+            ),
+            Code::ImportRunning => (
+                S::CONFLICT,
+                "import_running",
+                "This import is being worked on",
+            ),
+            Code::ImportsFull => (
+                S::SERVICE_UNAVAILABLE,
+                "imports_full",
+                "No more imports can be begun",
+            ),
             Code::Internal => (
                 S::INTERNAL_SERVER_ERROR,
                 "internal",
@@ -291,6 +309,10 @@ pub(crate) enum HttpError {
         idle_seconds: u64,
         total_seconds: u64,
     },
+    #[error(
+        "no piece of the stream came for {idle_seconds} s; what came before is committed: ask how many lines, and go on behind them"
+    )]
+    StreamStalled { idle_seconds: u64 },
     #[error("the head of the request was not complete in time; send it at once")]
     HeadTimeout,
     #[error("the filter exists and differs in {}; leave these fields out, send what it has, or choose another key", fields(.differences))]
@@ -412,6 +434,7 @@ impl HttpError {
             HttpError::ForeignOrigin => Code::ForeignOrigin,
             HttpError::UnknownRoute => Code::UnknownRoute,
             HttpError::MethodNotAllowed => Code::MethodNotAllowed,
+            HttpError::StreamStalled { .. } => Code::BodyTimeout,
             HttpError::BodyTimeout { .. } => Code::BodyTimeout,
             HttpError::HeadTimeout => Code::HeadTimeout,
             HttpError::FilterDiffers { .. } => Code::FilterDiffers,
@@ -453,6 +476,9 @@ impl HttpError {
                     Code::LookupTooLarge
                 }
                 EngineError::Overloaded { .. } => Code::Overloaded,
+                EngineError::ImportNotFound => Code::ImportNotFound,
+                EngineError::ImportRunning => Code::ImportRunning,
+                EngineError::ImportsFull => Code::ImportsFull,
                 EngineError::RetryInFlight => Code::IdempotencyInFlight,
                 EngineError::RetryConflict => Code::IdempotencyKeyReused,
                 EngineError::RetriesFull => Code::IdempotencyFull,
@@ -503,6 +529,21 @@ impl HttpError {
             HttpError::Engine(EngineError::OutcomeUnknown(_)) => {
                 "the storage failed while the change was written, so it may or may not be there; \
                  with an Idempotency-Key send it again in a moment, without one ask first"
+                    .to_owned()
+            }
+            HttpError::Engine(EngineError::ImportNotFound) => {
+                "nothing of this import is committed, or its last commit is more than a week old; \
+                 begin with its first line"
+                    .to_owned()
+            }
+            HttpError::Engine(EngineError::ImportRunning) => {
+                "another request for this import is being worked on; wait until it ends, or give \
+                 this stream another import_id"
+                    .to_owned()
+            }
+            HttpError::Engine(EngineError::ImportsFull) => {
+                "the server keeps the progress of as many imports as it may (--max-imports), for a \
+                 week each; try again later, or import more under fewer names"
                     .to_owned()
             }
             HttpError::Engine(EngineError::RetryInFlight) => {

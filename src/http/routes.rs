@@ -3,7 +3,7 @@
 use super::App;
 use super::boundary::{boundary, panicked};
 use super::guard::guard;
-use super::{admin, filters, items, lookup, openapi, ops};
+use super::{admin, filters, imports, items, lookup, openapi, ops};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -32,6 +32,8 @@ pub(super) fn table() -> OpenApiRouter<Arc<App>> {
         ))
         .routes(routes!(items::add_items))
         .routes(routes!(items::delete_items))
+        .routes(routes!(imports::import_items))
+        .routes(routes!(imports::get_import))
         .routes(routes!(items::get_exists, items::post_exists))
         .routes(routes!(items::get_count, items::post_count))
         .routes(routes!(lookup::look_up))

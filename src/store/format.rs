@@ -429,6 +429,7 @@ const DUE_NOTE: u8 = 2;
 
 /// What a note is about, its key's first byte.
 const NOTE_RETRY: u8 = 1;
+const NOTE_IMPORT: u8 = 2;
 
 pub(super) fn due_key(due: &Due) -> Vec<u8> {
     match due {
@@ -454,12 +455,25 @@ pub(super) fn note_key(key: &NoteKey) -> Vec<u8> {
             key.extend_from_slice(digest);
             key
         }
+        NoteKey::Import { filter, import } => {
+            let mut key = vec![NOTE_IMPORT];
+            key.extend_from_slice(&filter.0.to_be_bytes());
+            key.extend_from_slice(import.as_bytes());
+            key
+        }
     }
 }
 
 fn read_note_key(key: &[u8]) -> Option<NoteKey> {
     match key.split_first()? {
         (&NOTE_RETRY, digest) => digest.try_into().ok().map(NoteKey::Retry),
+        (&NOTE_IMPORT, rest) => {
+            let (&filter, import) = rest.split_first_chunk()?;
+            Some(NoteKey::Import {
+                filter: FilterId(u64::from_be_bytes(filter)),
+                import: text(import)?,
+            })
+        }
         _ => None,
     }
 }
@@ -488,6 +502,7 @@ pub(super) fn count_note(noted: &mut Noted, key: &[u8], value: &[u8]) -> Result<
     let note = open_note(key, value)?;
     match read_note_key(key) {
         Some(NoteKey::Retry(_)) => noted.retry_bytes += Note::stored_bytes(note.payload.len()),
+        Some(NoteKey::Import { .. }) => noted.imports += 1,
         None => return Err(corrupt("a note".to_owned(), "its key names nothing")),
     }
     Ok(())
@@ -810,6 +825,13 @@ mod tests {
         });
         assert_eq!(due[..10], [0, 0, 0, 0, 0, 0, 1, 2, 2, 1]);
         assert_eq!(due[9..], key);
+        let import = NoteKey::Import {
+            filter: FilterId(5),
+            import: "a".to_owned(),
+        };
+        let key = note_key(&import);
+        assert_eq!(key, [2, 0, 0, 0, 0, 0, 0, 0, 5, b'a']);
+        assert_eq!(read_note_key(&key), Some(import));
     }
 
     #[test]

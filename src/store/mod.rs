@@ -69,6 +69,13 @@ pub struct Commit {
 pub enum NoteKey {
     /// What a request was answered, should it be sent again.
     Retry([u8; 32]),
+    /// How far an import into a filter came.
+    Import {
+        /// The filter's number.
+        filter: FilterId,
+        /// The import's name, up to 100 bytes.
+        import: String,
+    },
 }
 
 /// What is noted.
@@ -96,6 +103,8 @@ pub struct NoteChange {
 pub struct Noted {
     /// Bytes of the notes about requests; see [`Note::stored_bytes`].
     pub retry_bytes: u64,
+    /// Notes about imports.
+    pub imports: u64,
 }
 
 impl Note {

@@ -18,6 +18,7 @@ mod filters;
 mod gated;
 mod guard;
 mod idempotency;
+mod imports;
 mod items;
 mod lines;
 mod lookup;

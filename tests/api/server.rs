@@ -42,6 +42,7 @@ impl Default for Setup {
                 max_queued_commands: 100,
                 max_queued_items: 1_000_000,
                 max_retry_bytes: 1 << 20,
+                max_imports: 100,
             },
             limits: Limits::default(),
             server: ServerOptions {

@@ -10,6 +10,7 @@ mod expiry;
 mod faults;
 #[expect(dead_code, reason = "the API's tests need more of it")]
 mod gated;
+mod imports;
 mod interleavings;
 mod lookup;
 mod model;

@@ -25,6 +25,7 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
         max_queued_commands: 256,
         max_queued_items: 1_000_000,
         max_retry_bytes: 1 << 20,
+        max_imports: 100,
     }
 }
 

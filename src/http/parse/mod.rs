@@ -3,11 +3,13 @@
 //! batches, `fields` the description of a filter, `lookup` which filters are
 //! asked. What they share is here.
 
+mod feed;
 mod fields;
 mod json;
 mod lines;
 mod lookup;
 
+pub(crate) use feed::{LineFeed, LineFormat};
 pub(crate) use fields::{FIELDS, Scalar, changed_ttl, new_filter, set_field};
 pub(crate) use json::json_batch;
 pub(crate) use lines::text_batch;

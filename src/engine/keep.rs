@@ -1,0 +1,36 @@
+//! What a commit notes beside its changes, for one of its requests.
+
+use super::command::{Outcome, Wanted};
+use super::imports::Step;
+use super::retries::Ticket;
+use crate::store::NoteChange;
+use std::sync::Arc;
+
+/// What is to be noted, and whom it keeps out until it is: see [`Ticket`] and
+/// [`Step`]. Cheap to clone.
+#[derive(Clone)]
+pub(super) enum Keep {
+    /// The answer, for a retry.
+    Answer(Arc<Ticket>),
+    /// How far an import came.
+    Progress(Arc<Step>),
+}
+
+impl Keep {
+    /// What is noted of an outcome; nothing if nothing was done.
+    pub(super) fn note(&self, outcome: &Outcome, wanted: Wanted) -> Option<NoteChange> {
+        match (self, outcome) {
+            (Keep::Answer(ticket), outcome) => Some(ticket.note(&outcome.remembered(wanted)?)),
+            (Keep::Progress(step), Outcome::Added(results)) => Some(step.note(results)),
+            (Keep::Progress(_), _) => None,
+        }
+    }
+
+    /// Says that it is committed.
+    pub(super) fn kept(&self, note: &NoteChange) {
+        match self {
+            Keep::Answer(ticket) => ticket.kept(note),
+            Keep::Progress(step) => step.kept(),
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Imports: streams of any length into a filter.
+//!
+//! The body is read piece by piece and committed as it goes; nothing more is
+//! read while a commit is under way, so a client that is faster than the disk
+//! waits. The bounds of other bodies, in bytes and in time, do not apply to
+//! the whole of it, but a stream that stalls is ended.
+
+use super::App;
+use super::answer::{json, reason_words};
+use super::body::{discard, permits};
+use super::extract::{Key, media_type};
+use super::filters::rfc3339_ms;
+use super::idempotency::refuse_key;
+use super::parse::{LineFeed, LineFormat};
+use super::problem::HttpError;
+use super::query::{Query, excerpt};
+use crate::engine::{
+    AddMode, BadLine, FilterName, Import, ImportId, ImportProgress, ImportState,
+    MAX_IMPORT_ID_LENGTH,
+};
+use axum::body::Body;
+use axum::extract::{FromRequestParts, OriginalUri, Path, Request, State};
+use axum::http::Uri;
+use axum::http::request::Parts;
+use axum::response::Response;
+use http_body_util::BodyExt as _;
+use serde::Serialize;
+use std::sync::Arc;
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+/// Memory that an import may take: the lines of a commit, as they came and as
+/// they are committed, the line that is not complete, and what the connection
+/// holds.
+const IMPORT_BYTES: usize = 4 << 20;
+
+/// How far an import came.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ImportBody {
+    /// Its name.
+    #[schema(example = "2026-11-21-codes")]
+    import_id: String,
+    /// `running`: a request is being worked on; `interrupted`: it waits to be taken up again; `complete`: the end of the stream came.
+    #[schema(schema_with = super::openapi::import_state)]
+    state: &'static str,
+    /// Lines that are done with. Take the import up again with `from_line` one greater.
+    #[schema(example = 100_000)]
+    committed_lines: u64,
+    /// Items added.
+    #[schema(example = 99_997)]
+    added: u64,
+    /// Items that were found already and left; only with `only_if_absent`.
+    #[schema(example = 0)]
+    exists: u64,
+    /// Items for which there was no room.
+    #[schema(example = 0)]
+    full: u64,
+    /// The limit that they met; null when there were none.
+    #[schema(example = json!(null))]
+    full_reason: Option<&'static str>,
+    /// Lines without anything on them.
+    #[schema(example = 1)]
+    blank_lines: u64,
+    /// Lines that are no items; they were left out.
+    #[schema(example = 2)]
+    bad_lines: u64,
+    /// The first 20 of them.
+    first_bad_lines: Vec<BadLineBody>,
+    /// When its first request came (RFC 3339).
+    #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
+    started_at: String,
+    /// When its last commit was made (RFC 3339).
+    #[schema(example = "2026-11-21T10:00:03Z", format = DateTime)]
+    updated_at: String,
+}
+
+/// A line that is no item.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BadLineBody {
+    /// Its number, from 1.
+    #[schema(example = 17)]
+    line: u64,
+    /// `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer.
+    #[schema(schema_with = super::openapi::bad_line_reason)]
+    reason: &'static str,
+}
+
+impl ImportBody {
+    fn new(id: &ImportId, progress: &ImportProgress, state: ImportState) -> ImportBody {
+        let bad_line = |&(line, why): &(u64, BadLine)| BadLineBody {
+            line,
+            reason: match why {
+                BadLine::TooLong => "too_long",
+                BadLine::NotJson => "not_json",
+                BadLine::NotAnItem => "not_an_item",
+            },
+        };
+        ImportBody {
+            import_id: id.as_str().to_owned(),
+            state: match state {
+                ImportState::Running => "running",
+                ImportState::Interrupted => "interrupted",
+                ImportState::Complete => "complete",
+            },
+            committed_lines: progress.committed_lines,
+            added: progress.added,
+            exists: progress.exists,
+            full: progress.full,
+            full_reason: progress.full_reason.map(|reason| reason_words(reason).0),
+            blank_lines: progress.blank_lines,
+            bad_lines: progress.bad_lines,
+            first_bad_lines: progress.first_bad_lines.iter().map(bad_line).collect(),
+            started_at: rfc3339_ms(progress.started_at_ms),
+            updated_at: rfc3339_ms(progress.updated_at_ms),
+        }
+    }
+}
+
+/// An import, of the description's examples.
+fn example() -> serde_json::Value {
+    let bad = [(17, "too_long"), (40_000, "too_long")];
+    serde_json::json!(ImportBody {
+        import_id: "2026-11-21-codes".to_owned(),
+        state: "complete",
+        committed_lines: 100_000,
+        added: 99_997,
+        exists: 0,
+        full: 0,
+        full_reason: None,
+        blank_lines: 1,
+        bad_lines: 2,
+        first_bad_lines: bad
+            .map(|(line, reason)| BadLineBody { line, reason })
+            .into(),
+        started_at: "2026-11-21T10:00:00.000Z".to_owned(),
+        updated_at: "2026-11-21T10:00:03.000Z".to_owned(),
+    })
+}
+
+/// What an import is told in its query.
+struct Options {
+    id: ImportId,
+    first_line: u64,
+    mode: AddMode,
+}
+
+impl Options {
+    fn of(uri: &Uri) -> Result<Options, HttpError> {
+        let query = Query::parse(uri, &["import_id", "from_line", "only_if_absent"])?;
+        let id = query.text("import_id")?;
+        let id = id.ok_or_else(|| bad_id("left out"))?;
+        let first_line = match query.text("from_line")? {
+            None => 1,
+            Some(text) => {
+                let number = text.parse().ok().filter(|&number| number > 0);
+                number.ok_or_else(|| {
+                    HttpError::parameter("from_line", excerpt(text), "a line's number, from 1 on")
+                })?
+            }
+        };
+        Ok(Options {
+            id: ImportId::parse(id).ok_or_else(|| bad_id(&excerpt(id)))?,
+            first_line,
+            mode: match query.switch("only_if_absent")? {
+                true => AddMode::OnlyIfAbsent,
+                false => AddMode::Always,
+            },
+        })
+    }
+}
+
+fn bad_id(given: &str) -> HttpError {
+    let allowed = format!("1 to {MAX_IMPORT_ID_LENGTH} characters of A-Z a-z 0-9 . _ : ~ -");
+    HttpError::parameter("import_id", given, allowed)
+}
+
+/// Import a stream of items
+///
+/// One item a line, any number of lines, committed as they come. Lines that
+/// are no items are left out and reported. The import has a name: when the
+/// connection breaks, `GET /filters/{key}/imports/{id}` says how many lines
+/// are committed, and the same request with `from_line` one greater goes on.
+/// Lines that are committed already are passed over, so that sending the whole
+/// stream again under the same name adds nothing twice.
+#[utoipa::path(
+    post,
+    path = "/filters/{key}/import",
+    operation_id = "import_items",
+    tag = "items",
+    params(
+        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
+        ("import_id" = String, Query, description = "Name of the import within the filter: 1 to 100 characters of `A-Z a-z 0-9 . _ : ~ -`. It is known for a week after its last commit.", example = "2026-11-21-codes", min_length = 1, max_length = 100),
+        ("from_line" = Option<u64>, Query, description = "Number of the first line of the body within the import, from 1; at most one more than `committed_lines`.", example = 1, minimum = 1),
+        ("only_if_absent" = Option<bool>, Query, description = "Leave an item that is found already (or that seems to be, at the filter's false-positive rate).", example = false),
+    ),
+    request_body(
+        description = "The lines. `text/plain`: each is an item. `application/x-ndjson`: each is a JSON string or an integer. Also gzipped.",
+        content((String = "text/plain", example = "SPRING-24\nAUTUMN-24\n17\n"), (String = "application/x-ndjson", example = "\"SPRING-24\"\n\"AUTUMN-24\"\n17\n")),
+    ),
+    responses((status = 200, description = "The end of the stream came, and all of it is committed. Counts are those of the whole import.", body = ImportBody, example = json!(example())))
+)]
+pub(crate) async fn import_items(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let (parts, mut body) = request.into_parts();
+    let imported = import(&app, &name, &parts, &mut body).await;
+    if imported.is_err() {
+        // The client is to get to the answer, though it is not done sending.
+        discard(&mut body).await;
+    }
+    imported
+}
+
+async fn import(
+    app: &App,
+    name: &FilterName,
+    parts: &Parts,
+    body: &mut Body,
+) -> Result<Response, HttpError> {
+    let engine = app.engine()?;
+    refuse_key(&parts.headers, "the import_id serves the same purpose")?;
+    let format = match media_type(&parts.headers).as_deref() {
+        Some("text/plain") => LineFormat::Text,
+        Some("application/x-ndjson") => LineFormat::Json,
+        given => {
+            return Err(HttpError::UnsupportedMediaType {
+                given: excerpt(given.unwrap_or("not stated")),
+                allowed: "text/plain with one item a line, or application/x-ndjson with one JSON string or integer a line",
+            });
+        }
+    };
+    let options = Options::of(&parts.uri)?;
+    let memory = u32::try_from(permits(IMPORT_BYTES)).map_err(|_| HttpError::TooManyBodies)?;
+    let _memory = Arc::clone(&app.buffered)
+        .try_acquire_many_owned(memory)
+        .map_err(|_| HttpError::TooManyBodies)?;
+
+    let mut import = engine.begin_import(name, &options.id, options.mode).await?;
+    let done = import.progress().committed_lines;
+    if options.first_line > done + 1 {
+        return Err(HttpError::parameter(
+            "from_line",
+            options.first_line.to_string(),
+            format!("up to {}, since {done} lines are committed", done + 1),
+        ));
+    }
+    let mut feed = LineFeed::new(format, options.first_line, done);
+    while let Some(piece) = next_piece(app, body).await? {
+        let mut piece = piece.as_ref();
+        while feed.push(&mut piece) {
+            commit(app, &mut import, &mut feed).await?;
+        }
+    }
+    feed.end();
+    commit(app, &mut import, &mut feed).await?;
+    let body = ImportBody::new(&options.id, import.progress(), ImportState::Complete);
+    json(&body)
+}
+
+async fn commit(app: &App, import: &mut Import, feed: &mut LineFeed) -> Result<(), HttpError> {
+    // A stream may take hours; whoever sends it can go on after the restart.
+    if app.is_draining() {
+        return Err(HttpError::Draining);
+    }
+    Ok(import.commit(&feed.take()).await?)
+}
+
+/// The next piece of the body; `None` at its end.
+async fn next_piece(app: &App, body: &mut Body) -> Result<Option<axum::body::Bytes>, HttpError> {
+    loop {
+        let idle = app.limits.body_idle_timeout;
+        let frame = timeout(idle, body.frame()).await;
+        let frame = frame.map_err(|_| HttpError::StreamStalled {
+            idle_seconds: idle.as_secs(),
+        })?;
+        let Some(frame) = frame else {
+            return Ok(None);
+        };
+        // Trailers say nothing that we need.
+        if let Ok(data) = frame.map_err(|_| HttpError::UnreadableBody)?.into_data() {
+            let bytes = &app.metrics.http_request_body_bytes;
+            bytes.inc_by(data.len() as u64);
+            return Ok(Some(data));
+        }
+    }
+}
+
+/// Filter and import in the path.
+pub(crate) struct ImportPath(FilterName, ImportId);
+
+impl FromRequestParts<Arc<App>> for ImportPath {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, HttpError> {
+        let Path((key, id)) = Path::<(String, String)>::from_request_parts(parts, app)
+            .await
+            .map_err(|_| HttpError::MalformedPath)?;
+        let id = ImportId::parse(&id).ok_or_else(|| bad_id(&excerpt(&id)))?;
+        Ok(ImportPath(FilterName::parse(&key)?, id))
+    }
+}
+
+/// Ask how far an import came
+#[utoipa::path(
+    get,
+    path = "/filters/{key}/imports/{id}",
+    operation_id = "get_import",
+    tag = "items",
+    params(
+        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
+        ("id" = String, Path, description = "Name of the import.", example = "2026-11-21-codes"),
+    ),
+    responses((status = 200, description = "As of its last commit.", body = ImportBody, example = json!(example())))
+)]
+pub(crate) async fn get_import(
+    State(app): State<Arc<App>>,
+    ImportPath(name, id): ImportPath,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, HttpError> {
+    Query::none(&uri)?;
+    let (progress, state) = app.engine()?.import_progress(&name, &id).await?;
+    json(&ImportBody::new(&id, &progress, state))
+}

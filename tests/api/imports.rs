@@ -1,0 +1,336 @@
+//! Imports over a real socket.
+
+use crate::server::{Answer, Server, Setup};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+async fn with_filter(setup: Setup, capacity: u64) -> Server {
+    let server = Server::with(setup).await;
+    let made = server.put("/filters/f", json!({"capacity": capacity}));
+    made.await.ok();
+    server
+}
+
+async fn import(server: &Server, query: &str, body: impl Into<reqwest::Body>) -> Answer {
+    let path = format!("/filters/f/import?{query}");
+    server.send(&path, "text/plain", body).await
+}
+
+fn numbers(lines: std::ops::RangeInclusive<u64>) -> String {
+    lines.map(|line| format!("code {line}\n")).collect()
+}
+
+async fn item_count(server: &Server) -> u64 {
+    server.get("/filters/f").await.ok()["items"]
+        .as_u64()
+        .unwrap()
+}
+
+/// A request whose body comes in chunks for as long as the test likes.
+struct Stream(TcpStream);
+
+impl Stream {
+    async fn open(server: &Server, query: &str) -> Stream {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!(
+            "POST /filters/f/import?{query} HTTP/1.1\r\nhost: localhost\r\n\
+             content-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Stream(stream)
+    }
+
+    async fn send(&mut self, text: &str) {
+        let chunk = format!("{:x}\r\n{text}\r\n", text.len());
+        self.0.write_all(chunk.as_bytes()).await.unwrap();
+    }
+
+    /// The whole answer, to the end of the connection or a pause.
+    async fn answer(mut self) -> String {
+        let mut answer = Vec::new();
+        let reading = self.0.read_to_end(&mut answer);
+        let _ = tokio::time::timeout(Duration::from_secs(3), reading).await;
+        String::from_utf8(answer).unwrap()
+    }
+}
+
+/// What the import came to, once nobody works on it.
+async fn settled(server: &Server, import: &str) -> Value {
+    for _ in 0..500 {
+        let progress = server.get(&format!("/filters/f/imports/{import}")).await;
+        if progress.status == 200 && progress.ok()["state"] != "running" {
+            return progress.ok();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the import goes on");
+}
+
+#[tokio::test]
+async fn a_stream_is_imported_and_reported_line_by_line() {
+    let server = with_filter(Setup::default(), 1000).await;
+    let longest = "x".repeat(64 << 10);
+    let body = format!("a\r\n\nb\n{longest}x\n{longest}\na");
+    let imported = import(&server, "import_id=i", body.clone()).await.ok();
+    let first_bad = json!([{"line": 4, "reason": "too_long"}]);
+    for (field, expected) in [
+        ("import_id", json!("i")),
+        ("state", json!("complete")),
+        ("committed_lines", json!(6)),
+        ("added", json!(4)),
+        ("exists", json!(0)),
+        ("full", json!(0)),
+        ("full_reason", json!(null)),
+        ("blank_lines", json!(1)),
+        ("bad_lines", json!(1)),
+        ("first_bad_lines", first_bad),
+    ] {
+        assert_eq!(imported[field], expected, "{field}");
+    }
+    assert_eq!(server.get("/filters/f/imports/i").await.ok(), imported);
+
+    // Sent again it adds nothing, and more lines go on behind it.
+    let again = import(&server, "import_id=i", body).await.ok();
+    assert_eq!((&again["added"], item_count(&server).await), (&json!(4), 4));
+    let more = import(
+        &server,
+        "import_id=i&from_line=7&only_if_absent=true",
+        "a\nc",
+    )
+    .await
+    .ok();
+    assert_eq!(more["committed_lines"], 8);
+    assert_eq!((&more["added"], &more["exists"]), (&json!(5), &json!(1)));
+    let gap = import(&server, "import_id=i&from_line=10", "z").await;
+    assert_eq!(gap.refused(), ["from_line"]);
+    assert_eq!(item_count(&server).await, 5);
+}
+
+#[tokio::test]
+async fn json_lines_and_gzip_are_taken() {
+    let server = with_filter(Setup::default(), 1000).await;
+    let ndjson = "\"a b\"\n17\n\n1.5\nnonsense\n\"17\"\n";
+    let path = "/filters/f/import?import_id=n";
+    let imported = server.send(path, "application/x-ndjson", ndjson).await.ok();
+    assert_eq!(
+        (&imported["added"], &imported["bad_lines"]),
+        (&json!(3), &json!(2))
+    );
+    let reasons = json!([{"line": 4, "reason": "not_an_item"}, {"line": 5, "reason": "not_json"}]);
+    assert_eq!(imported["first_bad_lines"], reasons);
+    let count = server.get("/filters/f/count?item=17").await.ok();
+    assert_eq!(count, json!({"count": 2}));
+
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(numbers(1..=20_000).as_bytes()).unwrap();
+    let request = server
+        .request(Method::POST, "/filters/f/import?import_id=z")
+        .header("content-type", "text/plain; charset=utf-8")
+        .header("content-encoding", "gzip");
+    let imported = Answer::of(request.body(gzip.finish().unwrap())).await.ok();
+    assert_eq!(
+        (&imported["added"], &imported["committed_lines"]),
+        (&json!(20_000), &json!(20_000))
+    );
+}
+
+#[tokio::test]
+async fn what_an_import_can_not_be_is_refused() {
+    let server = with_filter(Setup::default(), 1000).await;
+    let long = "i".repeat(101);
+    for (query, refused) in [
+        (String::new(), "import_id"),
+        ("import_id=".to_owned(), "import_id"),
+        ("import_id=a/b".to_owned(), "import_id"),
+        (format!("import_id={long}"), "import_id"),
+        ("import_id=i&from_line=0".to_owned(), "from_line"),
+        ("import_id=i&from_line=x".to_owned(), "from_line"),
+        ("import_id=i&from_line=2".to_owned(), "from_line"),
+        ("import_id=i&only_if_absent=1".to_owned(), "only_if_absent"),
+        ("import_id=i&create=true".to_owned(), "create"),
+    ] {
+        assert_eq!(
+            import(&server, &query, "a").await.refused(),
+            [refused],
+            "{query}"
+        );
+    }
+    for media_type in ["application/json", "text/html", ""] {
+        let answer = server
+            .send("/filters/f/import?import_id=i", media_type, "a")
+            .await;
+        answer.problem(415, "unsupported_media_type");
+    }
+    let keyed = server
+        .request(Method::POST, "/filters/f/import?import_id=i")
+        .header("idempotency-key", "k")
+        .header("content-type", "text/plain");
+    let problem = Answer::of(keyed.body("a")).await;
+    let problem = problem.problem(422, "idempotency_key_not_taken");
+    assert!(problem["detail"].as_str().unwrap().contains("import_id"));
+    let missing = server
+        .send("/filters/g/import?import_id=i", "text/plain", "a")
+        .await;
+    missing.problem(404, "filter_not_found");
+    server
+        .get("/filters/g/imports/i")
+        .await
+        .problem(404, "filter_not_found");
+    server
+        .get("/filters/f/imports/i")
+        .await
+        .problem(404, "import_not_found");
+    server
+        .get(&format!("/filters/f/imports/{long}"))
+        .await
+        .refused();
+    assert_eq!(item_count(&server).await, 0);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_cut_is_taken_up_where_it_broke() {
+    let server = with_filter(Setup::default(), 100_000).await;
+    let lines = 60_000;
+    let (mut done, mut cuts) = (0, 0);
+    while done < lines - 20_000 {
+        let mut stream =
+            Stream::open(&server, &format!("import_id=i&from_line={}", done + 1)).await;
+        stream.send(&numbers(done + 1..=done + 13_000)).await;
+        // A line that never ends.
+        stream.send("code 9").await;
+        while server.get("/filters/f/imports/i").await.status == 404 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        drop(stream);
+        cuts += 1;
+        let progress = settled(&server, "i").await;
+        assert_eq!(progress["state"], "interrupted");
+        let committed = progress["committed_lines"].as_u64().unwrap();
+        assert!(
+            (done + 1..=done + 13_000).contains(&committed),
+            "{committed} after {done}"
+        );
+        assert_eq!(item_count(&server).await, committed);
+        done = committed;
+    }
+    assert!(cuts >= 3);
+    // The whole of it once more: what is there is passed over.
+    let imported = import(&server, "import_id=i", numbers(1..=lines))
+        .await
+        .ok();
+    assert_eq!(imported["committed_lines"], lines);
+    assert_eq!(imported["added"], lines);
+    assert_eq!(item_count(&server).await, lines);
+}
+
+#[tokio::test]
+async fn an_import_runs_once_at_a_time() {
+    let server = with_filter(Setup::default(), 1000).await;
+    let mut stream = Stream::open(&server, "import_id=i").await;
+    stream.send("a\n").await;
+    let mut refused = import(&server, "import_id=i", "b").await;
+    for _ in 0..100 {
+        if refused.status == 409 {
+            break;
+        }
+        refused = import(&server, "import_id=i", "b").await;
+    }
+    refused.problem(409, "import_running");
+    import(&server, "import_id=other", "c").await.ok();
+    stream.send("d\n").await;
+    stream.0.write_all(b"0\r\n\r\n").await.unwrap();
+    let answer = stream.answer().await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(settled(&server, "i").await["state"], "complete");
+}
+
+#[tokio::test]
+async fn the_bounds_of_other_bodies_do_not_apply_but_a_stall_ends_it() {
+    let mut setup = Setup::default();
+    setup.limits.max_body_bytes = 10_000;
+    setup.limits.body_timeout = Duration::from_millis(400);
+    setup.limits.body_idle_timeout = Duration::from_millis(500);
+    let server = with_filter(setup, 100_000).await;
+    let mut stream = Stream::open(&server, "import_id=slow").await;
+    for first in (1..=9_000).step_by(1_000) {
+        stream.send(&numbers(first..=first + 999)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let answer = stream.answer().await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("\"body_timeout\""), "{answer}");
+    let progress = settled(&server, "slow").await;
+    assert_eq!(progress["state"], "interrupted");
+    assert_eq!(progress["committed_lines"], 8192);
+    let rest = import(
+        &server,
+        "import_id=slow&from_line=8193",
+        numbers(8_193..=20_000),
+    )
+    .await;
+    assert_eq!(rest.ok()["added"], 20_000);
+}
+
+#[tokio::test]
+async fn imports_count_against_the_memory_for_bodies() {
+    let mut setup = Setup::default();
+    setup.limits.max_body_bytes = 1 << 20;
+    setup.limits.max_buffered_bytes = 9 << 20;
+    let server = with_filter(setup, 1000).await;
+    let mut streams = Vec::new();
+    for stream in ["a", "b"] {
+        let mut stream = Stream::open(&server, &format!("import_id={stream}")).await;
+        stream.send("x\n").await;
+        streams.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    import(&server, "import_id=c", "y")
+        .await
+        .problem(503, "overloaded");
+    drop(streams);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    import(&server, "import_id=c", "y").await.ok();
+}
+
+#[tokio::test]
+async fn a_server_that_stops_ends_an_import_between_two_commits() {
+    let mut server = with_filter(Setup::default(), 100_000).await;
+    let mut stream = Stream::open(&server, "import_id=i").await;
+    stream.send(&numbers(1..=9_000)).await;
+    while server.get("/filters/f/imports/i").await.status == 404 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    server.ask_to_stop();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    stream.send(&numbers(9_001..=20_000)).await;
+    let answer = stream.answer().await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert_eq!(server.stopped().await, 0);
+}
+
+#[tokio::test]
+async fn a_full_filter_is_reported() {
+    let server = Server::start().await;
+    let small = json!({"capacity": 100, "expansion": 0});
+    server.put("/filters/f", small).await.ok();
+    let imported = import(&server, "import_id=i", numbers(1..=1_000))
+        .await
+        .ok();
+    let (added, full) = (
+        imported["added"].as_u64().unwrap(),
+        imported["full"].as_u64().unwrap(),
+    );
+    assert_eq!(
+        (added + full, &imported["full_reason"]),
+        (1_000, &json!("expansion_off"))
+    );
+    assert!(full > 0);
+    assert_eq!(item_count(&server).await, added);
+}
