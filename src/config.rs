@@ -53,6 +53,32 @@ pub enum Command {
         #[arg(long)]
         unless_present: bool,
     },
+    /// Load files of one item a line into a filter of a running server, however long they are.
+    ///
+    /// Shows a progress bar on a terminal. When the connection breaks or the server restarts, it goes on behind what is committed; so does the same command when it is run again, as long as the file did not change.
+    Load {
+        /// Address of the server.
+        #[arg(long, env = "CUCKOOD_URL", default_value = "http://127.0.0.1:8080")]
+        url: String,
+        /// Key of the filter, which must be there.
+        #[arg(long)]
+        filter: String,
+        /// Name of the import [default: one for each file, from its path, size and time of change].
+        #[arg(long)]
+        import_id: Option<String>,
+        /// Leave items that are found already.
+        #[arg(long)]
+        only_if_absent: bool,
+        /// Lines are JSON strings or integers.
+        #[arg(long)]
+        ndjson: bool,
+        /// How long the server may be away, in seconds, before this gives up.
+        #[arg(long, default_value_t = 60)]
+        patience_seconds: u64,
+        /// Files, gzipped or not; - is the standard input.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
     /// Ask a running server whether it is alive: exit code 0 if so, 1 if not.
     Healthcheck {
         /// Address on which the server listens.

@@ -7,6 +7,7 @@ use cuckood::client;
 use cuckood::config::{Cli, Command, Config, LogFormat, Machine, Settings};
 use cuckood::engine::Engine;
 use cuckood::http::{App, openapi_document, serve};
+use cuckood::load::{LoadOptions, load};
 use cuckood::metrics::Metrics;
 use cuckood::store::metered::MeteredStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
@@ -16,6 +17,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -34,6 +36,23 @@ fn main() -> ExitCode {
             true => kept(&data_dir),
             false => restore_backup(&backup, &data_dir),
         },
+        Command::Load {
+            url,
+            filter,
+            import_id,
+            only_if_absent,
+            ndjson,
+            patience_seconds,
+            files,
+        } => load_files(&LoadOptions {
+            url,
+            filter,
+            files,
+            import_id,
+            only_if_absent,
+            ndjson,
+            patience: Duration::from_secs(patience_seconds),
+        }),
         Command::Healthcheck { listen } => client::is_alive(listen).map_err(Into::into),
     };
     match outcome {
@@ -195,4 +214,14 @@ fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
     let store = RocksStore::open(data_dir, RocksOptions::default())?;
     println!("{}", cuckood::engine::check::check(&store)?);
     Ok(())
+}
+
+fn load_files(options: &LoadOptions) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let loaded = runtime.block_on(load(options));
+    // A thread may still wait for the standard input.
+    runtime.shutdown_background();
+    Ok(loaded?)
 }

@@ -24,6 +24,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("chain", &["cuckoo", "page"]),
     ("store", &["page"]),
     ("store::metered", &["page", "metrics"]),
+    ("load", &[]),
     ("metrics", &[]),
     ("engine", &["chain", "cuckoo", "store", "page", "metrics"]),
     ("backup", &["store", "metrics"]),
@@ -33,7 +34,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "main",
         &[
-            "backup", "client", "config", "engine", "http", "metrics", "store",
+            "backup", "client", "config", "engine", "http", "load", "metrics", "store",
         ],
     ),
     ("lib", &[]),

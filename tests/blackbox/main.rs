@@ -9,7 +9,9 @@
 
 mod backup;
 mod crash;
+mod load;
 mod metrics;
+mod redeeming;
 mod retries;
 mod server;
 mod start;

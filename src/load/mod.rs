@@ -1,0 +1,251 @@
+//! Sends files into a filter: the client of imports.
+//!
+//! `source` cuts a file into chunks of whole lines, `upload` sends them and
+//! keeps each until the server says that its lines are committed. So when the
+//! connection breaks, or the server, nothing has to be read again and no line
+//! counts twice.
+
+mod source;
+mod upload;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use reqwest::{Client, Url};
+use sha2::{Digest as _, Sha256};
+use std::fs::{File, Metadata};
+use std::io::{self, IsTerminal as _, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use upload::{Import, Upload};
+
+/// What to load, and where.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// Where the server is, such as `http://127.0.0.1:8080`.
+    pub url: String,
+    /// Key of the filter.
+    pub filter: String,
+    /// Files of one item a line, gzipped or not; `-` is the standard input.
+    pub files: Vec<PathBuf>,
+    /// Name of the import; `None`: one for each file, from its path, size and
+    /// time of change.
+    pub import_id: Option<String>,
+    /// Whether items that are found already are left.
+    pub only_if_absent: bool,
+    /// Whether lines are JSON strings or integers.
+    pub ndjson: bool,
+    /// How long the server may be away, or not get on, before this gives up.
+    pub patience: Duration,
+}
+
+/// Why not everything was loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The address is none.
+    #[error("{url} is no address of a server: {reason}; write it like http://127.0.0.1:8080")]
+    BadUrl {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// One name can't be that of several streams.
+    #[error("--import-id names one import, but {files} files are given: load them one by one")]
+    OneIdForSeveral {
+        /// How many.
+        files: usize,
+    },
+    /// A file can't be read.
+    #[error("{file} can't be read: {reason}")]
+    Unreadable {
+        /// Which.
+        file: String,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// The server refused.
+    #[error("{file}: the server refused it ({status}): {detail}")]
+    Refused {
+        /// Which file.
+        file: String,
+        /// The HTTP status.
+        status: u16,
+        /// What the server said.
+        detail: String,
+    },
+    /// The server was away for too long.
+    #[error(
+        "{file}: gave up after {seconds} s without progress ({reason}); {committed} lines are committed, and the same command goes on behind them"
+    )]
+    GaveUp {
+        /// Which file.
+        file: String,
+        /// How long nothing went on.
+        seconds: u64,
+        /// What happened last.
+        reason: String,
+        /// Lines that are in.
+        committed: u64,
+    },
+    /// Some lines were not added.
+    #[error("{left_out} lines were left out, as listed above; all others are in")]
+    LeftOut {
+        /// How many.
+        left_out: u64,
+    },
+}
+
+/// Loads every file, one after the other. Prints a line for each, and the bad
+/// lines by number; shows a progress bar on a terminal.
+///
+/// # Errors
+/// See [`LoadError`]. What was committed before stays.
+pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
+    if options.import_id.is_some() && options.files.len() > 1 {
+        return Err(LoadError::OneIdForSeveral {
+            files: options.files.len(),
+        });
+    }
+    let bad_url = |reason: String| LoadError::BadUrl {
+        url: options.url.clone(),
+        reason,
+    };
+    let base = Url::parse(&options.url).map_err(|error| bad_url(error.to_string()))?;
+    if base.scheme() != "http" || base.cannot_be_a_base() {
+        return Err(bad_url("only http is spoken".to_owned()));
+    }
+    let client = Client::builder()
+        .no_proxy()
+        .connect_timeout(Duration::from_secs(5))
+        .build()
+        .map_err(|error| bad_url(error.to_string()))?;
+    let mut left_out = 0;
+    for file in &options.files {
+        let shown = shown(file);
+        let unreadable = |reason| LoadError::Unreadable {
+            file: shown.clone(),
+            reason,
+        };
+        let (reader, bar, import_id) = open(file, options).map_err(unreadable)?;
+        let lines = source::chunks(bar.wrap_read(reader));
+        let mut path = base.clone();
+        if let Ok(mut segments) = path.path_segments_mut() {
+            segments.pop_if_empty().extend(["filters", &options.filter]);
+        }
+        let upload = Upload {
+            client: &client,
+            filter: path,
+            import_id: &import_id,
+            options,
+            file: &shown,
+            bar: &bar,
+        };
+        let import = upload.run(lines).await;
+        bar.finish_and_clear();
+        left_out += report(&shown, &import?);
+    }
+    match left_out {
+        0 => Ok(()),
+        left_out => Err(LoadError::LeftOut { left_out }),
+    }
+}
+
+/// Says what came of a file; returns how many lines are not in.
+fn report(file: &str, import: &Import) -> u64 {
+    for bad in &import.first_bad_lines {
+        eprintln!("{file}: line {} is left out: {}", bad.line, bad.reason);
+    }
+    let more = import.bad_lines - import.first_bad_lines.len() as u64;
+    if more > 0 {
+        eprintln!("{file}: and {more} more");
+    }
+    if let Some(reason) = &import.full_reason {
+        let full = import.full;
+        eprintln!("{file}: {full} items are left out: the filter is full ({reason})");
+    }
+    println!(
+        "{file}: {} lines: {} added, {} already there, {} full, {} blank, {} bad",
+        import.committed_lines,
+        import.added,
+        import.exists,
+        import.full,
+        import.blank_lines,
+        import.bad_lines
+    );
+    import.bad_lines + import.full
+}
+
+fn shown(file: &Path) -> String {
+    match file.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => file.display().to_string(),
+    }
+}
+
+/// A file to read, the bar that shows how far that is, and the import's name.
+fn open(
+    file: &Path,
+    options: &LoadOptions,
+) -> io::Result<(Box<dyn Read + Send>, ProgressBar, String)> {
+    let given = options.import_id.clone();
+    // Elsewhere than on a terminal a bar is only noise.
+    let bar = |bar: ProgressBar| match io::stderr().is_terminal() {
+        true => bar,
+        false => ProgressBar::hidden(),
+    };
+    if file == Path::new("-") {
+        // Another run reads another stream, so its name is its own.
+        let import_id = given.unwrap_or_else(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            let nanos = now.map_or(0, |since| since.as_nanos());
+            format!("load-{:x}-{:x}", nanos, std::process::id())
+        });
+        let bar = bar(ProgressBar::new_spinner());
+        return Ok((Box::new(io::stdin()), bar, import_id));
+    }
+    let reader = File::open(file)?;
+    let metadata = reader.metadata()?;
+    let bar = bar(ProgressBar::new(metadata.len()));
+    let template = "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {msg} eta {eta}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    let import_id = match given {
+        Some(id) => id,
+        None => id_of(file, &metadata)?,
+    };
+    Ok((Box::new(reader), bar, import_id))
+}
+
+/// The same for the same file as long as it does not change.
+fn id_of(file: &Path, metadata: &Metadata) -> io::Result<String> {
+    let changed = metadata.modified()?.duration_since(UNIX_EPOCH);
+    let changed = changed.map_or(0, |since| since.as_nanos());
+    let mut hash = Sha256::new();
+    hash.update(metadata.len().to_le_bytes());
+    hash.update(changed.to_le_bytes());
+    hash.update(file.canonicalize()?.as_os_str().as_encoded_bytes());
+    let digest = hash.finalize();
+    let hex: String = digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Ok(format!("load-{hex}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_names_its_import_until_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("codes");
+        let id = || id_of(&file, &file.metadata().unwrap()).unwrap();
+        std::fs::write(&file, "a\n").unwrap();
+        let first = id();
+        assert_eq!(id(), first);
+        std::fs::write(&file, "a\nb\n").unwrap();
+        assert_ne!(id(), first);
+    }
+}

@@ -1,0 +1,363 @@
+//! Sends the chunks of one file, again if need be, until all are committed.
+
+use super::source::Chunk;
+use super::{LoadError, LoadOptions};
+use indicatif::ProgressBar;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Body, Client, Response, StatusCode, Url};
+use serde::Deserialize;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Bytes that are kept because the server has not said that they are
+/// committed; nothing more is read meanwhile.
+const MAX_KEPT_BYTES: usize = 16 << 20;
+
+/// How often the server is asked how far it is.
+const ASK_EVERY: Duration = Duration::from_millis(250);
+
+/// Longest time for the answer to that.
+const ASK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a request waits for what is to be read; the server's own patience
+/// is longer. Then it is ended well, and the next one goes on.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// Shortest and longest pause before the next attempt.
+const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
+
+/// What the server says about an import.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Import {
+    pub(super) committed_lines: u64,
+    pub(super) added: u64,
+    pub(super) exists: u64,
+    pub(super) full: u64,
+    pub(super) full_reason: Option<String>,
+    pub(super) blank_lines: u64,
+    pub(super) bad_lines: u64,
+    pub(super) first_bad_lines: Vec<BadLine>,
+}
+
+/// A line that the server left out.
+#[derive(Debug, Deserialize)]
+pub(super) struct BadLine {
+    pub(super) line: u64,
+    pub(super) reason: String,
+}
+
+/// What the server says when it refuses.
+#[derive(Debug, Default, Deserialize)]
+struct Problem {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    detail: String,
+}
+
+/// One file on its way.
+pub(super) struct Upload<'a> {
+    pub(super) client: &'a Client,
+    /// Address of the filter.
+    pub(super) filter: Url,
+    pub(super) import_id: &'a str,
+    pub(super) options: &'a LoadOptions,
+    /// The file, for those who read the errors.
+    pub(super) file: &'a str,
+    pub(super) bar: &'a ProgressBar,
+}
+
+/// What the server has not said to be committed.
+#[derive(Default)]
+struct Kept {
+    chunks: VecDeque<Arc<Chunk>>,
+    bytes: usize,
+    /// Lines that are committed.
+    committed: u64,
+}
+
+impl Kept {
+    fn push(&mut self, chunk: Arc<Chunk>) {
+        self.bytes += chunk.bytes.len();
+        self.chunks.push_back(chunk);
+    }
+
+    /// Lets go of what is committed.
+    fn let_go(&mut self, lines: u64) {
+        self.committed = self.committed.max(lines);
+        while let Some(chunk) = self.chunks.front() {
+            if chunk.last_line() > self.committed {
+                break;
+            }
+            self.bytes -= chunk.bytes.len();
+            self.chunks.pop_front();
+        }
+    }
+}
+
+/// How an attempt ended, if it was not refused.
+enum Ended {
+    /// All is in.
+    Done(Import),
+    /// All that could be read so far is in.
+    Paused,
+    /// It may go better the next time; why.
+    Broken(String),
+}
+
+impl Upload<'_> {
+    /// Sends everything; returns what the server made of it.
+    pub(super) async fn run(
+        &self,
+        mut lines: Receiver<io::Result<Chunk>>,
+    ) -> Result<Import, LoadError> {
+        let [shortest, longest] = PAUSES;
+        let mut kept = Kept::default();
+        let mut pause = shortest;
+        let mut broken_since: Option<Instant> = None;
+        loop {
+            let before = kept.committed;
+            let ended = self.attempt(&mut lines, &mut kept).await?;
+            if kept.committed > before {
+                (pause, broken_since) = (shortest, None);
+            }
+            let reason = match ended {
+                Ended::Done(import) => return Ok(import),
+                Ended::Paused => continue,
+                Ended::Broken(reason) => reason,
+            };
+            let since = *broken_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= self.options.patience {
+                return Err(LoadError::GaveUp {
+                    file: self.file.to_owned(),
+                    seconds: self.options.patience.as_secs(),
+                    reason,
+                    committed: kept.committed,
+                });
+            }
+            self.bar
+                .set_message(format!("waiting for the server: {reason}"));
+            sleep(pause).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    /// One request, from the first line that is not committed.
+    async fn attempt(
+        &self,
+        lines: &mut Receiver<io::Result<Chunk>>,
+        kept: &mut Kept,
+    ) -> Result<Ended, LoadError> {
+        if let Some(broken) = self.ask(kept).await? {
+            return Ok(broken);
+        }
+        let mut again = kept.chunks.clone();
+        let mut next = again.pop_front();
+        let mut is_read = false;
+        while next.is_none() && !is_read {
+            next = self.read(lines.recv().await, kept, &mut is_read)?;
+        }
+        let first_line = next
+            .as_ref()
+            .map_or(kept.committed + 1, |next| next.first_line);
+        let (sender, body) = mpsc::channel(1);
+        let mut answer = pin!(self.request(first_line, body).send());
+        let mut sender: Option<Sender<Piece>> = Some(sender);
+        let mut ticks = interval(ASK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last_sent = Instant::now();
+        loop {
+            if next.is_none() {
+                next = again.pop_front();
+            }
+            if next.is_none() && is_read {
+                // The end of the body: now the answer comes.
+                sender = None;
+            }
+            let may_read = next.is_none() && kept.bytes < MAX_KEPT_BYTES;
+            let mut hung_up = false;
+            tokio::select! {
+                answer = &mut answer => return self.answered(answer, kept, is_read).await,
+                chunk = lines.recv(), if may_read && !is_read => {
+                    next = self.read(chunk, kept, &mut is_read)?;
+                }
+                place = place(sender.as_ref()), if next.is_some() && sender.is_some() => {
+                    match (place, next.take()) {
+                        (Some(place), Some(chunk)) => {
+                            place.send(Ok(chunk.bytes.clone()));
+                            last_sent = Instant::now();
+                        }
+                        // The connection is gone; why, the answer says.
+                        _ => hung_up = true,
+                    }
+                }
+                () = sleep_until(last_sent + QUIET), if next.is_none() && sender.is_some() => {
+                    sender = None;
+                }
+                _ = ticks.tick() => {
+                    // Should it break, the request will, too.
+                    self.ask(kept).await?;
+                }
+            }
+            if hung_up {
+                return self.answered(answer.await, kept, is_read).await;
+            }
+        }
+    }
+
+    /// Keeps a chunk that was read, unless all of it is committed.
+    fn read(
+        &self,
+        chunk: Option<io::Result<Chunk>>,
+        kept: &mut Kept,
+        is_read: &mut bool,
+    ) -> Result<Option<Arc<Chunk>>, LoadError> {
+        let Some(chunk) = chunk else {
+            *is_read = true;
+            return Ok(None);
+        };
+        let chunk = Arc::new(chunk.map_err(|reason| LoadError::Unreadable {
+            file: self.file.to_owned(),
+            reason,
+        })?);
+        if chunk.last_line() <= kept.committed {
+            return Ok(None);
+        }
+        kept.push(Arc::clone(&chunk));
+        Ok(Some(chunk))
+    }
+
+    fn request(&self, first_line: u64, body: Receiver<Piece>) -> reqwest::RequestBuilder {
+        let mut url = self.under(&["import"]);
+        url.query_pairs_mut()
+            .append_pair("import_id", self.import_id)
+            .append_pair("from_line", &first_line.to_string())
+            .append_pair("only_if_absent", &self.options.only_if_absent.to_string());
+        let media_type = match self.options.ndjson {
+            true => "application/x-ndjson",
+            false => "text/plain",
+        };
+        self.client
+            .post(url)
+            .header(CONTENT_TYPE, media_type)
+            .body(Body::wrap_stream(ReceiverStream::new(body)))
+    }
+
+    fn under(&self, segments: &[&str]) -> Url {
+        let mut url = self.filter.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.extend(segments);
+        }
+        url
+    }
+
+    /// Asks how far the import is and lets go of what is committed.
+    async fn ask(&self, kept: &mut Kept) -> Result<Option<Ended>, LoadError> {
+        let url = self.under(&["imports", self.import_id]);
+        let answer = self.client.get(url).timeout(ASK_PATIENCE).send().await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Some(broken(&error))),
+        };
+        match self.understood(answer).await? {
+            Answer::Import(import) => {
+                kept.let_go(import.committed_lines);
+                self.bar.set_message(format!("{} lines", kept.committed));
+                Ok(None)
+            }
+            Answer::Unknown => Ok(None),
+            Answer::Later(reason) => Ok(Some(Ended::Broken(reason))),
+        }
+    }
+
+    /// What the answer to the import itself means.
+    async fn answered(
+        &self,
+        answer: reqwest::Result<Response>,
+        kept: &mut Kept,
+        is_read: bool,
+    ) -> Result<Ended, LoadError> {
+        match answer {
+            Err(error) => Ok(broken(&error)),
+            Ok(answer) => Ok(match self.understood(answer).await? {
+                Answer::Import(import) => {
+                    kept.let_go(import.committed_lines);
+                    match is_read && kept.chunks.is_empty() {
+                        true => Ended::Done(import),
+                        false => Ended::Paused,
+                    }
+                }
+                Answer::Unknown => Ended::Broken("the import is unknown".to_owned()),
+                Answer::Later(reason) => Ended::Broken(reason),
+            }),
+        }
+    }
+
+    /// Reads an answer to its end.
+    async fn understood(&self, answer: Response) -> Result<Answer, LoadError> {
+        let status = answer.status();
+        let body = match answer.bytes().await {
+            Ok(body) => body,
+            Err(error) => return Ok(Answer::Later(reason(&error))),
+        };
+        if status == StatusCode::OK {
+            return Ok(match serde_json::from_slice(&body) {
+                Ok(import) => Answer::Import(import),
+                Err(_) => Answer::Later("an answer makes no sense".to_owned()),
+            });
+        }
+        let problem: Problem = serde_json::from_slice(&body).unwrap_or_default();
+        let passes = status.is_server_error()
+            || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
+            || problem.code == "import_running";
+        match problem.code.as_str() {
+            "import_not_found" => Ok(Answer::Unknown),
+            _ if passes => Ok(Answer::Later(format!("{status} {}", problem.detail))),
+            _ => Err(LoadError::Refused {
+                file: self.file.to_owned(),
+                status: status.as_u16(),
+                detail: problem.detail,
+            }),
+        }
+    }
+}
+
+/// What the server says.
+enum Answer {
+    /// How far the import is.
+    Import(Import),
+    /// It knows nothing of it.
+    Unknown,
+    /// Not now; why.
+    Later(String),
+}
+
+/// What a request's body is made of.
+type Piece = Result<Vec<u8>, Infallible>;
+
+/// Waits until the connection takes more; `None` once it is gone.
+async fn place(sender: Option<&Sender<Piece>>) -> Option<mpsc::Permit<'_, Piece>> {
+    sender?.reserve().await.ok()
+}
+
+fn broken(error: &reqwest::Error) -> Ended {
+    Ended::Broken(reason(error))
+}
+
+/// The error and what is behind it: the outermost says little.
+fn reason(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
