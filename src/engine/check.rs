@@ -1,5 +1,5 @@
 //! Reads a data directory to its end, without serving it: every filter's
-//! description, every record of the redo log, every page image.
+//! description, every note, every record of the redo log, every page image.
 
 use super::filters::decode;
 use crate::page::{PageId, PageIndex};
@@ -50,6 +50,7 @@ pub fn check(store: &dyn PageStore) -> Result<Findings, StoreError> {
             None => break,
         }
     }
+    store.noted()?;
     store.replay(&mut |sequence, record| {
         findings.records += 1;
         redo::check(record).map_err(|error| error.in_record(sequence))
@@ -90,8 +91,9 @@ mod tests {
     use crate::chain::meta::Chain;
     use crate::chain::params::{Defaults, FilterParams, FilterRequest};
     use crate::page::{FilterId, Sequence};
+    use crate::store::format::StoredValue;
     use crate::store::memory::MemoryStore;
-    use crate::store::{Commit, FilterChange};
+    use crate::store::{Commit, FilterChange, Note, NoteChange, NoteKey};
 
     fn stored(meta: Vec<u8>) -> MemoryStore {
         let store = MemoryStore::new();
@@ -133,6 +135,28 @@ mod tests {
             (findings.filters, findings.pages, findings.records),
             (1, 1, 0)
         );
+    }
+
+    #[test]
+    fn a_damaged_note_is_found() {
+        let (store, key) = (MemoryStore::new(), NoteKey::Retry([7; 32]));
+        let now = Some(Note {
+            ends_at_ms: 1,
+            payload: vec![1],
+        });
+        let commit = Commit {
+            sequence: Sequence(1),
+            notes: vec![NoteChange {
+                key: key.clone(),
+                was: None,
+                now,
+            }],
+            ..Commit::default()
+        };
+        store.commit(&commit).unwrap();
+        assert!(check(&store).is_ok());
+        assert!(store.damage(&StoredValue::Note(key), 8));
+        assert!(check(&store).is_err());
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl Upload<'_> {
                 sender = None;
             }
             let may_read = next.is_none() && kept.bytes < MAX_KEPT_BYTES;
-            let mut hung_up = false;
+            let (mut hung_up, mut is_quiet) = (false, false);
             tokio::select! {
                 answer = &mut answer => return self.answered(answer, kept, is_read).await,
                 chunk = lines.recv(), if may_read && !is_read => {
@@ -199,12 +199,15 @@ impl Upload<'_> {
                     }
                 }
                 () = sleep_until(last_sent + QUIET), if next.is_none() && sender.is_some() => {
-                    sender = None;
+                    is_quiet = true;
                 }
                 _ = ticks.tick() => {
                     // Should it break, the request will, too.
                     self.ask(kept).await?;
                 }
+            }
+            if is_quiet {
+                sender = None;
             }
             if hung_up {
                 return self.answered(answer.await, kept, is_read).await;

@@ -172,6 +172,35 @@ fn a_load_goes_on_when_the_server_is_killed_and_comes_back() {
 }
 
 #[test]
+fn a_load_whose_input_pauses_is_whole_meanwhile_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(
+        &folder.path().join("data"),
+        &["--body-idle-timeout-seconds=15"],
+    );
+    server.create_filter("f", &json!({"capacity": 1_000_000}));
+    let mut child = piped(&mut load(server.port(), &["--import-id", "i", "-"]));
+    let mut input = child.stdin.take().unwrap();
+    let text = numbers(100_000);
+    let (first, rest) = text.split_at(text.len() / 2);
+    input.write_all(first.as_bytes()).unwrap();
+    let state = || {
+        let path = server.url("/filters/f/imports/i");
+        let progress: serde_json::Value = server.client().get(path).send().unwrap().json().unwrap();
+        progress["state"].as_str().unwrap_or_default().to_owned()
+    };
+    while state() != "complete" {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(server.items("f") > 10_000);
+    input.write_all(rest.as_bytes()).unwrap();
+    drop(input);
+    let out = loaded(child);
+    assert!(out.contains("100000 lines: 100000 added"), "{out}");
+    assert_eq!(server.items("f"), 100_000);
+}
+
+#[test]
 fn a_load_that_is_killed_is_taken_up_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"), &[]);

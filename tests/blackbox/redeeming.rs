@@ -27,7 +27,7 @@ fn of_a_thousand_clients_who_delete_the_same_coupon_one_is_told_that_it_was_ther
             .post_lines("/filters/coupons/items", &others)
             .unwrap();
         server
-            .post_lines("/filters/coupons/items", &[coupon.clone()])
+            .post_lines("/filters/coupons/items", std::slice::from_ref(&coupon))
             .unwrap();
         let before = server.items("coupons");
         let count = server.get_json(&format!("/filters/coupons/count?item={coupon}"));
