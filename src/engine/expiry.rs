@@ -15,13 +15,20 @@ use crate::chain::params::ParamsError;
 use crate::store::{Due, Expiry, NoteKey, PageStore, StoreError, StoredFilter};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::sync::Weak;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest time that a filter can be given, in seconds: a hundred years.
 pub const MAX_TTL_SECONDS: u64 = 100 * 366 * 86_400;
 
 /// How often the list of what ends is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The list is read from where the last look ended, because what was removed
+/// costs the store time until it is tidied up; but from so much earlier, since
+/// a commit may come late, and from its start every now and then, since the
+/// clock may have been put back.
+const LATE_MS: u64 = 60_000;
+const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(600);
 
 /// What is removed before somebody else gets a turn.
 const DUE_AT_ONCE: usize = 256;
@@ -83,14 +90,21 @@ pub(super) fn list_those_not_over(
 /// Removes what has ended until the engine stops: until nothing can be sent
 /// into `stop` any more.
 pub(super) fn run(shared: &Weak<Shared>, stop: &Receiver<()>) {
-    let mut pause = LOOK_EVERY;
+    let (mut pause, mut from_ms, mut looked_at_all) = (LOOK_EVERY, 0, Instant::now());
     while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        pause = match remove_due(&shared) {
+        if looked_at_all.elapsed() >= LOOK_AT_ALL_EVERY {
+            (from_ms, looked_at_all) = (0, Instant::now());
+        }
+        let now_ms = shared.clock.now_ms();
+        pause = match remove_due(&shared, from_ms, now_ms) {
             Ok(DUE_AT_ONCE) => BREATH,
-            Ok(_) => LOOK_EVERY,
+            Ok(_) => {
+                from_ms = now_ms.saturating_sub(LATE_MS);
+                LOOK_EVERY
+            }
             Err(EngineError::Stopping) => return,
             Err(error) => {
                 tracing::warn!(%error, "what has ended could not be removed; it is tried again");
@@ -101,9 +115,8 @@ pub(super) fn run(shared: &Weak<Shared>, stop: &Receiver<()>) {
 }
 
 /// Removes some of what is due; says how many entries were looked at.
-fn remove_due(shared: &Shared) -> Result<usize, EngineError> {
-    let now_ms = shared.clock.now_ms();
-    let due = shared.store.due(now_ms, DUE_AT_ONCE)?;
+fn remove_due(shared: &Shared, from_ms: u64, now_ms: u64) -> Result<usize, EngineError> {
+    let due = shared.store.due(from_ms, now_ms, DUE_AT_ONCE)?;
     let looked_at = due.len();
     for due in due {
         match &due {

@@ -7,6 +7,11 @@
 //! checkpoints (`checkpoint`); after a crash the log is replayed
 //! (`recovery`).
 //!
+//! Beside a change its commit may note what was answered, should it be asked
+//! for again (`retries`, `remembered`), and how far a stream of items came
+//! (`imports`, `progress`). Filters and notes end by themselves (`expiry`);
+//! what time it is, only callers ask (`clock`).
+//!
 //! # Bounds
 //! The cache has F frames. At most F/4 pages are dirty when a commit begins,
 //! commands that wait pin at most F/4, and the drains of all lanes together

@@ -692,7 +692,7 @@ fn expire(id: u64, was: Option<Expiry>, now: Option<Expiry>) -> FilterChange {
 }
 
 fn due(store: &dyn PageStore, until_ms: u64, limit: usize) -> Vec<(u64, u64)> {
-    let due = store.due(until_ms, limit).unwrap();
+    let due = store.due(0, until_ms, limit).unwrap();
     due.iter()
         .map(|due| match due {
             Due::Filter { at_ms, id } => (*at_ms, id.0),
@@ -721,6 +721,8 @@ pub(super) fn what_ends_is_listed_by_time_up_to_the_moment_asked_for<S: Subject>
     assert_eq!(due(store, u64::MAX, 9).len(), 4);
     assert_eq!(due(store, u64::MAX, 2), [(300, 2), (300, 4)]);
     assert_eq!(due(store, u64::MAX, 0), []);
+    let from = |from_ms| store.due(from_ms, u64::MAX, 9).unwrap().len();
+    assert_eq!([300, 301, 70_000, 70_001].map(from), [4, 2, 1, 0]);
     let found = store.filter_by_name("f3").unwrap().unwrap();
     assert_eq!(found.expiry, ends(70_000));
     let listed = store.list_filters("f", None, 9).unwrap();
@@ -788,7 +790,7 @@ fn noting(store: &dyn PageStore, sequence: u64, was: Option<Note>, now: Option<N
 pub(super) fn a_note_comes_and_goes_with_its_commit<S: Subject>(open: Open<'_, S>) {
     let mut subject = open();
     let (key, other) = (NoteKey::Retry([7; 32]), NoteKey::Retry([8; 32]));
-    let due = |store: &dyn PageStore| store.due(u64::MAX, 9).unwrap();
+    let due = |store: &dyn PageStore| store.due(0, u64::MAX, 9).unwrap();
     noting(subject.store(), 1, None, note(500, b"first"));
     noting(
         subject.store(),

@@ -508,10 +508,10 @@ pub(super) fn count_note(noted: &mut Noted, key: &[u8], value: &[u8]) -> Result<
     Ok(())
 }
 
-/// The entries up to a moment, that moment included.
-pub(super) fn due_until(until_ms: u64) -> KeyRange {
+/// The entries from one moment to another, both included.
+pub(super) fn due_between(from_ms: u64, until_ms: u64) -> KeyRange {
     KeyRange {
-        from: Vec::new(),
+        from: from_ms.to_be_bytes().to_vec(),
         to: KeyRange::under(&until_ms.to_be_bytes(), LONGEST_KEY_BYTES).to,
     }
 }

@@ -234,9 +234,9 @@ impl PageStore for MemoryStore {
         Ok(())
     }
 
-    fn due(&self, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+    fn due(&self, from_ms: u64, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
         let cells = self.cells.read();
-        in_range(&cells, Column::Due, &format::due_until(until_ms))
+        in_range(&cells, Column::Due, &format::due_between(from_ms, until_ms))
             .take(limit)
             .map(|(key, value)| format::read_due(key, value))
             .collect()

@@ -156,8 +156,8 @@ impl PageStore for MeteredStore {
         self.inner.reclaim(garbage)
     }
 
-    fn due(&self, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
-        self.inner.due(until_ms, limit)
+    fn due(&self, from_ms: u64, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.inner.due(from_ms, until_ms, limit)
     }
 
     fn forget_due(&self, due: &Due) -> Result<(), StoreError> {

@@ -308,12 +308,12 @@ pub trait PageStore: Send + Sync + 'static {
     /// The entry is still there.
     fn reclaim(&self, garbage: Garbage) -> Result<(), StoreError>;
 
-    /// The first `limit` entries of the list of what ends up to a moment, that
-    /// moment included, by time.
+    /// The first `limit` entries of the list of what ends from one moment to
+    /// another, both included, by time.
     ///
     /// # Errors
     /// Unreadable bytes.
-    fn due(&self, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError>;
+    fn due(&self, from_ms: u64, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError>;
 
     /// Takes an entry off that list which belongs to nothing any more.
     ///

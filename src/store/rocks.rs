@@ -472,14 +472,14 @@ impl PageStore for RocksStore {
         self.write(batch.finish()?, Forced::Later, "reclaiming pages")
     }
 
-    fn due(&self, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+    fn due(&self, from_ms: u64, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
         let mut due = Vec::new();
         if limit == 0 {
             return Ok(due);
         }
         self.visit(
             Column::Due,
-            &format::due_until(until_ms),
+            &format::due_between(from_ms, until_ms),
             ReadOptions::default(),
             "reading the list of what ends",
             &mut |key, value| {

@@ -63,7 +63,7 @@ async fn is_there(engine: &Engine, filter: &str) -> bool {
 /// Waits until the store holds nothing that is due.
 async fn until_removed(store: &MemoryStore) {
     for _ in 0..200 {
-        let left = store.due(u64::MAX, 1).unwrap();
+        let left = store.due(0, u64::MAX, 1).unwrap();
         if left.is_empty() && store.garbage().unwrap().is_empty() {
             return;
         }
@@ -196,7 +196,7 @@ async fn a_failed_commit_leaves_every_end_as_it_was() {
         let engine = support::engine(Arc::new(store.clone()), &options);
         create_ending(&engine, "f", 600).await;
         add(&engine, "f", 0..50).await;
-        let before = memory.due(u64::MAX, 9).unwrap();
+        let before = memory.due(0, u64::MAX, 9).unwrap();
 
         let settle = async || {
             store.fail_commits(Failing::Nothing);
@@ -206,18 +206,18 @@ async fn a_failed_commit_leaves_every_end_as_it_was() {
         let moved = engine.set_ttl(&name("f"), Some(5)).await;
         assert!(matches!(moved, Err(EngineError::OutcomeUnknown(_))));
         settle().await;
-        assert_eq!(memory.due(u64::MAX, 9).unwrap(), before, "{failing:?}");
+        assert_eq!(memory.due(0, u64::MAX, 9).unwrap(), before, "{failing:?}");
 
         store.fail_commits(failing);
         assert!(engine.delete_filter(&name("f")).await.is_err());
         settle().await;
-        assert_eq!(memory.due(u64::MAX, 9).unwrap(), before, "{failing:?}");
+        assert_eq!(memory.due(0, u64::MAX, 9).unwrap(), before, "{failing:?}");
 
         store.fail_commits(failing);
         let made = engine.create_filter(&name("g"), &ending(7)).await;
         assert!(made.is_err());
         settle().await;
-        assert_eq!(memory.due(u64::MAX, 9).unwrap(), before, "{failing:?}");
+        assert_eq!(memory.due(0, u64::MAX, 9).unwrap(), before, "{failing:?}");
 
         let crashed = hands.engine(Arc::new(memory.fork()));
         for engine in [&engine, &crashed] {

@@ -268,5 +268,5 @@ async fn progress_is_bounded_in_number_and_ends_after_a_week() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(memory.noted().unwrap().imports, 0);
-    assert_eq!(memory.due(u64::MAX, 9).unwrap(), []);
+    assert_eq!(memory.due(0, u64::MAX, 9).unwrap(), []);
 }

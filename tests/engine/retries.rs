@@ -48,7 +48,8 @@ async fn keyed_create(engine: &Engine, key: u8, wanted: &NewFilter) -> Answered<
 
 async fn until_nothing_is_kept(store: &MemoryStore) {
     for _ in 0..200 {
-        if store.noted().unwrap().retry_bytes == 0 && store.due(u64::MAX, 1).unwrap().is_empty() {
+        if store.noted().unwrap().retry_bytes == 0 && store.due(0, u64::MAX, 1).unwrap().is_empty()
+        {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -252,7 +252,7 @@ fn a_directory_of_the_first_version_is_taken_over_with_what_is_in_it() {
     subject.reopen();
     let found = subject.rocks().filter_by_name("seen").unwrap().unwrap();
     assert_eq!((found.meta, found.expiry), (vec![1], None));
-    assert_eq!(subject.rocks().due(u64::MAX, 9).unwrap(), []);
+    assert_eq!(subject.rocks().due(0, u64::MAX, 9).unwrap(), []);
     subject.store = None;
     let database = DB::open_cf(
         &Options::default(),
