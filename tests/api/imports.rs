@@ -55,8 +55,17 @@ impl Stream {
     async fn answer(mut self) -> String {
         let mut answer = Vec::new();
         let reading = self.0.read_to_end(&mut answer);
-        let _ = tokio::time::timeout(Duration::from_secs(3), reading).await;
+        let _ = tokio::time::timeout(Duration::from_secs(10), reading).await;
         String::from_utf8(answer).unwrap()
+    }
+}
+
+/// Lines that are in by now.
+async fn committed(server: &Server, import: &str) -> u64 {
+    let progress = server.get(&format!("/filters/f/imports/{import}")).await;
+    match progress.status {
+        200 => progress.ok()["committed_lines"].as_u64().unwrap(),
+        _ => 0,
     }
 }
 
@@ -204,10 +213,9 @@ async fn a_connection_that_is_cut_is_taken_up_where_it_broke() {
         stream.send(&numbers(done + 1..=done + 13_000)).await;
         // A line that never ends.
         stream.send("code 9").await;
-        while server.get("/filters/f/imports/i").await.status == 404 {
+        while committed(&server, "i").await <= done {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
         drop(stream);
         cuts += 1;
         let progress = settled(&server, "i").await;
@@ -236,7 +244,7 @@ async fn an_import_runs_once_at_a_time() {
     let mut stream = Stream::open(&server, "import_id=i").await;
     stream.send("a\n").await;
     let mut refused = import(&server, "import_id=i", "b").await;
-    for _ in 0..100 {
+    for _ in 0..1_000 {
         if refused.status == 409 {
             break;
         }
@@ -256,7 +264,7 @@ async fn the_bounds_of_other_bodies_do_not_apply_but_a_stall_ends_it() {
     let mut setup = Setup::default();
     setup.limits.max_body_bytes = 10_000;
     setup.limits.body_timeout = Duration::from_millis(400);
-    setup.limits.body_idle_timeout = Duration::from_millis(500);
+    setup.limits.body_idle_timeout = Duration::from_millis(1_500);
     let server = with_filter(setup, 100_000).await;
     let mut stream = Stream::open(&server, "import_id=slow").await;
     for first in (1..=9_000).step_by(1_000) {
@@ -290,13 +298,23 @@ async fn imports_count_against_the_memory_for_bodies() {
         stream.send("x\n").await;
         streams.push(stream);
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    import(&server, "import_id=c", "y")
-        .await
-        .problem(503, "overloaded");
+    let mut refused = import(&server, "import_id=c", "y").await;
+    for _ in 0..1_000 {
+        if refused.status == 503 {
+            break;
+        }
+        refused = import(&server, "import_id=c", "y").await;
+    }
+    refused.problem(503, "overloaded");
     drop(streams);
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    import(&server, "import_id=c", "y").await.ok();
+    let mut taken = import(&server, "import_id=c", "y").await;
+    for _ in 0..1_000 {
+        if taken.status == 200 {
+            break;
+        }
+        taken = import(&server, "import_id=c", "y").await;
+    }
+    taken.ok();
 }
 
 #[tokio::test]
@@ -304,11 +322,14 @@ async fn a_server_that_stops_ends_an_import_between_two_commits() {
     let mut server = with_filter(Setup::default(), 100_000).await;
     let mut stream = Stream::open(&server, "import_id=i").await;
     stream.send(&numbers(1..=9_000)).await;
-    while server.get("/filters/f/imports/i").await.status == 404 {
+    while committed(&server, "i").await == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     server.ask_to_stop();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Once nobody is let in any more, everybody knows.
+    while TcpStream::connect(server.address).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     stream.send(&numbers(9_001..=20_000)).await;
     let answer = stream.answer().await;
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
