@@ -99,7 +99,7 @@ class Alerts(unittest.TestCase):
 
     def test_a_moved_threshold_is_noticed(self):
         for alert in alerts():
-            threshold = re.search(r"(> |== )([0-9.]+)(?!.*[>=] )", alert["expr"])
+            threshold = re.search(r"(> |< |== )([0-9.]+)(?!.*[<>=] )", alert["expr"])
             with self.subTest(alert["alert"], threshold=threshold[0]):
                 as_it_is = [{"name": "one", "rules": [alert]}]
                 self.assertEqual(run_alert_tests(as_it_is, alert["alert"]).returncode, 0)

@@ -1,4 +1,4 @@
-//! What RocksDB tells about itself.
+//! What RocksDB tells about itself, and how full its disk is.
 
 use crate::store::format::Column;
 use rocksdb::properties::PropName;
@@ -127,7 +127,7 @@ const COUNTED: &[(&str, &str, Ticker)] = &[
 
 /// What there is to say now; a value that RocksDB does not tell is left out.
 pub(super) fn read(database: &DB, options: &Options, failed_syncs: u64) -> Vec<Gauge> {
-    let mut gauges = Vec::with_capacity(OF_DATABASE.len() + OF_COLUMNS.len() + COUNTED.len() + 3);
+    let mut gauges = Vec::with_capacity(OF_DATABASE.len() + OF_COLUMNS.len() + COUNTED.len() + 5);
     for &(name, help, property) in OF_DATABASE {
         if let Ok(Some(value)) = database.property_int_value(property) {
             gauges.push((name, help, value as f64));
@@ -154,6 +154,19 @@ pub(super) fn read(database: &DB, options: &Options, failed_syncs: u64) -> Vec<G
         "Times that forcing the write-ahead log to the disk in the background failed.",
         failed_syncs as f64,
     ));
+    if let Ok(disk) = rustix::fs::statvfs(database.path()) {
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize) as f64;
+        gauges.push((
+            "disk_free_bytes",
+            "Bytes that are free on the disk of the data, without what is kept for privileged users.",
+            bytes(disk.f_bavail),
+        ));
+        gauges.push((
+            "disk_size_bytes",
+            "Bytes that the disk of the data has in all.",
+            bytes(disk.f_blocks),
+        ));
+    }
     gauges
 }
 

@@ -492,10 +492,19 @@ fn every_gauge_has_a_name_of_its_own_and_a_help_text() {
             "{name} {help} {value}"
         );
         assert!(
-            !name.ends_with("_total") && name.starts_with("rocksdb_"),
+            !name.ends_with("_total")
+                && (name.starts_with("rocksdb_") || name.starts_with("disk_")),
             "{name}"
         );
     }
+    let (free, size) = (
+        subject.gauge("disk_free_bytes"),
+        subject.gauge("disk_size_bytes"),
+    );
+    assert!(
+        size >= 65_536.0 && (0.0..=size).contains(&free),
+        "{free} of {size}"
+    );
     assert!(subject.gauge("rocksdb_memtable_bytes") > 4096.0);
     subject.flush();
     assert!(subject.gauge("rocksdb_sst_bytes") > 4096.0);
