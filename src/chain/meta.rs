@@ -263,6 +263,42 @@ impl Chain {
         out
     }
 
+    /// The chain as another server may take it: without what is this one's
+    /// own, the numbers of its sub-filters and the bytes that it may take.
+    /// Equal filters have equal ones.
+    pub fn portable(&self) -> Chain {
+        let mut chain = self.clone();
+        chain.params = chain.params.with_max_filter_bytes(u64::MAX);
+        for (sub, ordinal) in chain.sub_filters.iter_mut().zip(0..) {
+            sub.ordinal = Ordinal(ordinal);
+        }
+        chain.next_ordinal = chain.sub_filters.len() as u32;
+        chain
+    }
+
+    /// The chain with one more sub-filter.
+    #[cfg(test)]
+    pub(crate) fn grown_for_tests(mut self) -> Chain {
+        assert_eq!(self.grow(), Ok(()));
+        self
+    }
+
+    /// Reads what [`encode`](Self::encode) made of a
+    /// [`portable`](Self::portable) chain, for a server where a filter may
+    /// take so many bytes.
+    ///
+    /// # Errors
+    /// A newer version, or bytes that are no such chain.
+    pub fn from_portable(bytes: &[u8], max_filter_bytes: u64) -> Result<Chain, MetaError> {
+        let mut chain = Chain::decode(bytes)?;
+        // Older versions are not written any more.
+        if bytes.first() == Some(&META_VERSION) && chain.portable().encode() != bytes {
+            return Err(MetaError::Corrupt("it is not as it would be written"));
+        }
+        chain.params = chain.params.with_max_filter_bytes(max_filter_bytes);
+        Ok(chain)
+    }
+
     /// Reads a stored description.
     ///
     /// # Errors
@@ -398,6 +434,26 @@ mod tests {
             "0101010200100000e80300000000000014000100000020000000000004000000\
              7b68e5cf8b01000000000000000000000100000001000000000000000000000000000000"
         );
+    }
+
+    #[test]
+    fn a_portable_chain_tells_nothing_of_its_server() {
+        let mut it = chain(FilterRequest::default());
+        it.grow().unwrap();
+        it.grow().unwrap();
+        it.note_added(0);
+        it.drop_emptied();
+        it.grow().unwrap();
+        let bytes = it.portable().encode();
+        let taken = Chain::from_portable(&bytes, 1 << 20).unwrap();
+        assert_eq!(taken.params().max_filter_bytes(), 1 << 20);
+        assert_eq!(taken.sub_filters()[1].ordinal, Ordinal(1));
+        assert_eq!(taken.portable().encode(), bytes);
+        assert_eq!(
+            (taken.items(), taken.created_at_ms()),
+            (1, it.created_at_ms())
+        );
+        assert!(Chain::from_portable(&it.encode(), 1 << 20).is_err());
     }
 
     #[test]

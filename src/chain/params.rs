@@ -285,6 +285,14 @@ impl FilterParams {
         self.first_buckets() * u64::from(self.bucket_size)
     }
 
+    /// The same with another bound.
+    pub(super) fn with_max_filter_bytes(self, max_filter_bytes: u64) -> FilterParams {
+        FilterParams {
+            max_filter_bytes,
+            ..self
+        }
+    }
+
     /// Puts stored parameters together again; `None` if they break a limit,
     /// which only corrupt bytes do.
     pub(super) fn from_stored(stored: StoredParams) -> Option<FilterParams> {

@@ -3,6 +3,7 @@
 
 use super::answer::FilterName;
 use super::remembered::{Remembered, RememberedFilter};
+use crate::chain::meta::Chain;
 use crate::chain::params::FilterParams;
 use crate::chain::plan::{AddMode, AddResult};
 use crate::chain::read::PageAddress;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub(super) enum Command {
     /// Make a filter, and add items to it in the same commit.
     Create(Create),
+    /// Name a filter whose pages are there already.
+    Adopt(Adopt),
     /// Take a filter away.
     Remove(FilterId),
     /// Take a filter away if it has ended by then.
@@ -52,6 +55,7 @@ impl Command {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Command::Create(_) => "create",
+            Command::Adopt(_) => "adopt",
             Command::Remove(_) => "remove",
             Command::Expire { .. } => "expire",
             Command::SetExpiry { .. } => "set_expiry",
@@ -107,6 +111,31 @@ pub(super) struct Create {
     pub(super) wanted: Wanted,
 }
 
+/// See [`Command::Adopt`].
+#[derive(Clone, Debug)]
+pub(super) struct Adopt {
+    /// Its number, under which its pages were staged.
+    pub(super) id: FilterId,
+    /// Its name.
+    pub(super) name: FilterName,
+    /// What it is.
+    pub(super) chain: Arc<Chain>,
+    /// The filter whose place it takes; `None`: there must be none.
+    pub(super) replaces: Option<Replaced>,
+    /// Milliseconds since 1970; a filter of the name that has ended by then
+    /// makes room for it.
+    pub(super) now_ms: u64,
+}
+
+/// A filter that another one takes the place of.
+#[derive(Clone, Debug)]
+pub(super) struct Replaced {
+    /// Its number.
+    pub(super) id: FilterId,
+    /// Its description, if it must not have changed.
+    pub(super) meta: Option<Arc<[u8]>>,
+}
+
 /// See [`Command::Items`].
 #[derive(Clone, Debug)]
 pub(super) struct ItemsCommand {
@@ -139,6 +168,8 @@ pub(super) enum Outcome {
     Created(Vec<AddResult>, Box<RememberedFilter>),
     /// A filter of that name was there before.
     NameTaken,
+    /// The filter has its name.
+    Adopted,
     /// The filter is gone.
     Removed,
     /// The filter has not ended; nothing was done.
@@ -171,6 +202,7 @@ impl Outcome {
             Outcome::NotDue => "not_due",
             Outcome::NeedsPages(_) => "needs_pages",
             Outcome::Created(..)
+            | Outcome::Adopted
             | Outcome::Removed
             | Outcome::Described(_)
             | Outcome::Dropped(_)
@@ -192,7 +224,8 @@ impl Outcome {
             Outcome::Removed => Remembered::Removed,
             Outcome::Added(results) => Remembered::Added(results.clone()),
             Outcome::Deleted(results) => Remembered::Deleted(results.clone()),
-            Outcome::Dropped(_)
+            Outcome::Adopted
+            | Outcome::Dropped(_)
             | Outcome::Found(_)
             | Outcome::Counted(_)
             | Outcome::NameTaken

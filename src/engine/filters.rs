@@ -224,6 +224,24 @@ impl Filters {
         }
     }
 
+    /// Makes a filter known that was just given its name, in the place of
+    /// another that is forgotten with it, so that nobody finds neither. Called
+    /// by its lane.
+    pub(super) fn replace(&self, replaced: Option<&OpenFilter>, filter: Arc<OpenFilter>) {
+        let shard = self.shard(&filter.name);
+        let mut open = shard.open.write();
+        shard.epoch.fetch_add(1, Ordering::AcqRel);
+        if let Some(replaced) = replaced {
+            replaced.removed.store(true, Ordering::Release);
+            for table in &replaced.view.load().tables {
+                table.mark_dropped();
+            }
+        }
+        if open.insert(filter.name.clone(), filter).is_none() {
+            self.count_one_more();
+        }
+    }
+
     /// Forgets a filter whose creation was taken back, should somebody have
     /// opened it meanwhile. Called by its lane.
     pub(super) fn forget(&self, id: FilterId, name: &FilterName) {

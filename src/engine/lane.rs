@@ -12,7 +12,9 @@
 
 use super::answer::EngineError;
 use super::cache::{DrainPins, PageCache, PageTable};
-use super::command::{Command, Create, ItemsCommand, Outcome, Sizes, Verb, Wanted};
+use super::command::{
+    Adopt, Command, Create, ItemsCommand, Outcome, Replaced, Sizes, Verb, Wanted,
+};
 use super::commit::{Changes, CommitFailure, Committer, InDoubt, PlannedFilter};
 use super::expiry::is_over;
 use super::filters::{FilterView, Filters, OpenFilter};
@@ -62,6 +64,7 @@ impl Request {
             Command::Items(command) => command.items.len(),
             Command::Create(create) => create.items.len(),
             Command::Remove(_)
+            | Command::Adopt(_)
             | Command::Expire { .. }
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
@@ -183,6 +186,7 @@ impl Lane {
             }
             match request.command.clone() {
                 Command::Create(create) => in_doubt = self.create(request, create, &mut search),
+                Command::Adopt(adopt) => in_doubt = self.adopt(request, adopt),
                 Command::Remove(id) => in_doubt = self.remove(request, id),
                 Command::Expire { id, now_ms } => in_doubt = self.expire(request, id, now_ms),
                 Command::SetExpiry { id, expiry, sizes } => {
@@ -495,6 +499,65 @@ impl Lane {
         }
     }
 
+    /// Gives a staged filter its name, and with it the place of another.
+    fn adopt(&self, request: Request, adopt: Adopt) -> Option<InDoubt> {
+        let found = match self.filters.open(&adopt.name, &*self.committer.store) {
+            Ok(found) => found,
+            Err(error) => {
+                request.answer(Err(error.into()));
+                return None;
+            }
+        };
+        let refused = match (&found, &adopt.replaces) {
+            (None, None) => None,
+            (Some(found), None) if is_over(found.expiry(), adopt.now_ms) => None,
+            (Some(_), None) => Some(Outcome::NameTaken),
+            (Some(found), Some(replaced)) if is_as_wanted(found, replaced) => None,
+            (_, Some(_)) => Some(Outcome::Stale),
+        };
+        if let Some(refused) = refused {
+            request.answer(Ok(refused));
+            return None;
+        }
+        // Whoever takes a place ends when the one before would have.
+        let expiry = match (&found, &adopt.replaces) {
+            (Some(found), Some(_)) => found.expiry(),
+            _ => None,
+        };
+        let filter = Arc::new(OpenFilter::new(
+            adopt.id,
+            adopt.name.clone(),
+            Chain::clone(&adopt.chain),
+            expiry,
+        ));
+        let restored = FilterChange::Restore {
+            id: adopt.id,
+            name: adopt.name.as_str().to_owned(),
+            meta: adopt.chain.encode(),
+        };
+        let expiry = expiry.map(|expiry| FilterChange::Expire {
+            id: adopt.id,
+            was: None,
+            now: Some(expiry),
+        });
+        let removed = found.iter().flat_map(|found| removal(found));
+        let changes = removed.chain([restored]).chain(expiry).collect();
+        match self.committer.commit(&[], |_| changes, Vec::new()) {
+            Ok(()) => {
+                self.filters.replace(found.as_deref(), filter);
+                let garbage = found.map(|found| Garbage::Filter(found.id));
+                self.committer.ledgers.reclaim_soon(garbage);
+                request.answer(Ok(Outcome::Adopted));
+                None
+            }
+            Err(failure) => {
+                let tickets = request.answer_failed(&failure);
+                let created = Some((adopt.id, adopt.name));
+                failure.in_doubt(found.into_iter().collect(), created, tickets)
+            }
+        }
+    }
+
     fn remove_current(&self, request: Request, filter: Arc<OpenFilter>) -> Option<InDoubt> {
         let changes = removal(&filter).into_iter().collect();
         let outcome = Outcome::Removed;
@@ -626,6 +689,12 @@ fn described(filter: &OpenFilter, expiry: Option<Expiry>, sizes: Sizes) -> Remem
         expiry,
         sizes,
     }
+}
+
+/// Whether a filter is the one that is to be replaced.
+fn is_as_wanted(found: &OpenFilter, replaced: &Replaced) -> bool {
+    let is_unchanged = |meta: &Arc<[u8]>| found.view.load().chain.encode() == **meta;
+    found.id == replaced.id && replaced.meta.as_ref().is_none_or(is_unchanged)
 }
 
 /// Works through a command's items. `None`: pages are missing.

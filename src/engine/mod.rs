@@ -28,6 +28,7 @@ mod checkpoint;
 mod clock;
 mod command;
 mod commit;
+mod dump;
 mod expiry;
 mod filters;
 mod imports;
@@ -49,6 +50,10 @@ pub use answer::{
 };
 pub use batch::ItemBatch;
 pub use clock::Clock;
+pub use dump::format as dump_format;
+pub use dump::format::{Digest, DumpError};
+pub use dump::stage::{Intake, RestoreError};
+pub use dump::{Adopted, DumpSink, Replace, StagedFilter};
 pub use expiry::MAX_TTL_SECONDS;
 pub use imports::{
     Import, ImportId, ImportLines, ImportState, MAX_IMPORT_ID_LENGTH, MAX_ITEMS_AT_ONCE,

@@ -206,7 +206,7 @@ impl Shared {
     }
 
     /// Makes sure that one more filter may be open.
-    async fn make_room(&self) -> Result<(), EngineError> {
+    pub(super) async fn make_room(&self) -> Result<(), EngineError> {
         if self.filters.has_room() {
             return Ok(());
         }
@@ -255,7 +255,7 @@ impl Shared {
         self.submit(command, None, None, keep).await
     }
 
-    async fn next_id(&self) -> Result<FilterId, EngineError> {
+    pub(super) async fn next_id(&self) -> Result<FilterId, EngineError> {
         loop {
             if let Some(id) = self.ids.lock().next() {
                 return Ok(FilterId(id));
@@ -432,6 +432,7 @@ impl Shared {
         let name = match (&request.filter, &request.command) {
             (Some(filter), _) => &filter.name,
             (None, Command::Create(create)) => &create.name,
+            (None, Command::Adopt(adopt)) => &adopt.name,
             (None, _) => return Err(EngineError::Stopping),
         };
         let lanes = self.lanes.read();

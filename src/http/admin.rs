@@ -201,16 +201,20 @@ pub(crate) async fn get_backup(
     let permit = stream::permit(&app)?;
     let file_name = id.file_name();
     let (mut archive, bytes) = with_backups(&app, move |backups| Ok(backups.archive(&id)?)).await?;
-    let body = stream::body(permit, bytes, move |pieces| {
+    let making = stream::start(permit, move |pieces| {
         let mut left = bytes;
         while left > 0 {
             let mut piece = vec![0; left.min(stream::PIECE_BYTES as u64) as usize];
-            archive.read_exact(&mut piece)?;
+            if let Err(error) = archive.read_exact(&mut piece) {
+                return pieces.break_off(&error);
+            }
             left -= piece.len() as u64;
-            pieces.send(piece)?;
+            if pieces.send(piece).is_err() {
+                return;
+            }
         }
-        Ok(())
     });
+    let body = making.into_body(bytes);
     let headers: [(HeaderName, HeaderValue); 2] = [
         (CONTENT_TYPE, HeaderValue::from_static(TAR)),
         (CONTENT_LENGTH, HeaderValue::from(bytes)),

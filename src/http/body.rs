@@ -5,9 +5,11 @@ use super::App;
 use super::problem::HttpError;
 use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// Bytes that one permit of the server's bound stands for.
@@ -17,6 +19,9 @@ const PERMIT_BYTES: usize = 1024;
 /// to the answer instead of a reset connection.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 64 << 20;
+
+/// Pieces of a streamed body that wait for whoever works on it.
+const QUEUED_PIECES: usize = 4;
 
 /// Permits for so many bytes, rounded up.
 pub(super) fn permits(bytes: usize) -> usize {
@@ -84,6 +89,90 @@ pub(crate) async fn read(app: &App, mut body: Body) -> Result<Buffered, HttpErro
         bytes: pieces.join(),
         permit,
     })
+}
+
+/// Hands a body of any length to `work`, on a thread that may block, piece by
+/// piece: what `work` has not taken yet is not read from the client.
+///
+/// # Errors
+/// The body is too slow or broken, or those of `work`.
+pub(crate) async fn read_streamed<T, E>(
+    app: &App,
+    mut body: Body,
+    work: impl FnOnce(&mut dyn Read) -> Result<T, E> + Send + 'static,
+) -> Result<T, HttpError>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    HttpError: From<E>,
+{
+    let idle = app.limits.body_idle_timeout;
+    let (pieces, receiver) = channel(QUEUED_PIECES);
+    let worker = tokio::task::spawn_blocking(move || {
+        work(&mut Arriving {
+            receiver,
+            piece: Bytes::new(),
+            is_whole: false,
+        })
+    });
+    let fed = loop {
+        let piece = match timeout(idle, body.frame()).await {
+            Ok(None) => None,
+            Ok(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) if !data.is_empty() => Some(data),
+                _ => continue,
+            },
+            Ok(Some(Err(_))) => break Err(HttpError::UnreadableBody),
+            Err(_) => {
+                break Err(HttpError::BodyTimeout {
+                    idle_seconds: idle.as_secs(),
+                    total_seconds: app.limits.body_timeout.as_secs(),
+                });
+            }
+        };
+        let length = piece.as_ref().map_or(0, Bytes::len);
+        app.metrics.http_request_body_bytes.inc_by(length as u64);
+        let is_last = piece.is_none();
+        // Who takes no more has made up its mind.
+        if pieces.send(piece).await.is_err() || is_last {
+            break Ok(());
+        }
+    };
+    drop(pieces);
+    let outcome = worker.await.map_err(|_| HttpError::Panicked)?;
+    fed?;
+    match outcome {
+        Ok(done) => Ok(done),
+        Err(error) => {
+            discard(&mut body).await;
+            Err(error.into())
+        }
+    }
+}
+
+/// A body as it comes; `None` is its end.
+struct Arriving {
+    receiver: Receiver<Option<Bytes>>,
+    piece: Bytes,
+    is_whole: bool,
+}
+
+impl Read for Arriving {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.piece.is_empty() && !self.is_whole {
+            match self.receiver.blocking_recv() {
+                Some(Some(piece)) => self.piece = piece,
+                Some(None) => self.is_whole = true,
+                None => return Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            }
+        }
+        let length = buffer.len().min(self.piece.len());
+        let front = self.piece.split_to(length);
+        if let Some(buffer) = buffer.get_mut(..length) {
+            buffer.copy_from_slice(&front);
+        }
+        Ok(length)
+    }
 }
 
 /// Takes what is missing to hold `size` bytes; never waits, since a body that

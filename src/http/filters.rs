@@ -251,7 +251,7 @@ impl From<&FilterSummary> for FilterLineBody {
 }
 
 /// A filter of the description's examples.
-fn filter_example() -> serde_json::Value {
+pub(super) fn filter_example() -> serde_json::Value {
     let rate = 0.0059;
     serde_json::json!(FilterBody {
         key: "coupons".to_owned(),

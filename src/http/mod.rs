@@ -2,8 +2,8 @@
 //! together. No rule about filters lives here; no status code is chosen in a
 //! handler.
 //!
-//! - `routes` is the only route table; `filters`, `items`, `lookup`, `admin`
-//!   and `ops` hold the handlers by resource; `stream` sends answers while they
+//! - `routes` is the only route table; `filters`, `items`, `lookup`,
+//!   `transfer`, `admin` and `ops` hold the handlers by resource; `stream` sends answers while they
 //!   are made.
 //! - `body` reads request bodies within their bounds, `query` and `parse` turn
 //!   bytes into items and fields, `extract` holds the extractors built on them.
@@ -33,6 +33,7 @@ mod query;
 mod routes;
 mod server;
 mod stream;
+mod transfer;
 
 pub use guard::HostPolicy;
 pub use openapi::document as openapi_document;

@@ -6,7 +6,7 @@ use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem, 
 use super::routes;
 use crate::backup::{BackupError, BackupId};
 use crate::chain::params::Difference;
-use crate::engine::{EngineError, FilterName, StoreError};
+use crate::engine::{DumpError, EngineError, FilterName, RestoreError, StoreError};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -147,6 +147,20 @@ fn failures(operation: &str) -> Vec<Code> {
         Code::Starting,
         Code::Draining,
     ];
+    const DUMPED: &[Code] = &[
+        Code::UnreadableBody,
+        Code::BodyTimeout,
+        Code::UnsupportedMediaType,
+        Code::UnsupportedContentEncoding,
+        Code::IdempotencyKeyNotTaken,
+    ];
+    const RESTORE: &[Code] = &[
+        Code::FilterTaken,
+        Code::FilterChanged,
+        Code::CorruptDump,
+        Code::NewerDump,
+        Code::FilterTooLarge,
+    ];
     const CHANGE: &[Code] = &[Code::OutcomeUnknown];
     const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists];
     const KEPT: &[Code] = &[
@@ -170,6 +184,8 @@ fn failures(operation: &str) -> Vec<Code> {
         "check_items" | "count_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH],
         "look_up_items" => &[EVERY, ENGINE, BODY, LOOKUP],
         "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
+        "dump_filter" => &[EVERY, ENGINE, KEYED, MISSING],
+        "restore_filter" => &[EVERY, ENGINE, KEYED, DUMPED, CHANGE, RESTORE],
         "create_backup" => &[
             EVERY,
             ADMIN,
@@ -369,6 +385,17 @@ fn sample(code: Code) -> HttpError {
         Code::Starting => HttpError::Starting,
         Code::Draining => HttpError::Draining,
         Code::Overloaded => HttpError::TooManyBodies,
+        Code::FilterTaken => HttpError::FilterTaken,
+        Code::FilterChanged => HttpError::FilterChanged,
+        Code::CorruptDump => {
+            RestoreError::Dump(DumpError::Corrupt("it ends early".to_owned())).into()
+        }
+        Code::NewerDump => RestoreError::Dump(DumpError::Newer { found: 2 }).into(),
+        Code::FilterTooLarge => RestoreError::TooLarge {
+            bytes: 1 << 40,
+            bound: 16 << 30,
+        }
+        .into(),
         Code::BackupsOff => HttpError::BackupsOff,
         Code::BackupNotFound => HttpError::BackupNotFound,
         Code::BackupRunning => match BackupId::parse("20261121T114517Z") {
@@ -523,7 +550,9 @@ mod tests {
                     let at = format!("{method} {path} {status}");
                     assert_ne!(response["description"].as_str().unwrap(), "", "{at}");
                     let Some(content) = response.get("content") else {
-                        assert!(status == "204" || method == "head", "{at} has no content");
+                        let bodiless =
+                            ["204", "304"].contains(&status.as_str()) || method == "head";
+                        assert!(bodiless, "{at} has no content");
                         continue;
                     };
                     for media in content.as_object().unwrap().values() {
@@ -549,6 +578,7 @@ mod tests {
             "get_import",
             "look_up_items",
             "create_backup",
+            "restore_filter",
             "download_backup",
             "get_readiness",
         ] {

@@ -3,7 +3,7 @@
 
 use crate::backup::BackupError;
 use crate::chain::params::{Difference, ParamsError};
-use crate::engine::{EngineError, InvalidName, StoreError};
+use crate::engine::{DumpError, EngineError, InvalidName, RestoreError, StoreError};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -31,8 +31,10 @@ pub(crate) enum Code {
     BodyTimeout,
     HeadTimeout,
     FilterDiffers,
+    FilterTaken,
     BackupRunning,
     FilterExists,
+    FilterChanged,
     BodyTooLarge,
     BatchTooLarge,
     TooManyPages,
@@ -45,6 +47,9 @@ pub(crate) enum Code {
     ImportNotFound,
     ImportRunning,
     ImportsFull,
+    CorruptDump,
+    NewerDump,
+    FilterTooLarge,
     InvalidIdempotencyKey,
     IdempotencyKeyNotTaken,
     IdempotencyKeyReused,
@@ -134,6 +139,27 @@ impl Code {
                 S::CONFLICT,
                 "filter_differs",
                 "The filter exists with other parameters",
+            ),
+            Code::FilterTaken => (S::CONFLICT, "filter_taken", "There is a filter of this key"),
+            Code::FilterChanged => (
+                S::PRECONDITION_FAILED,
+                "filter_changed",
+                "The filter is not the one that was meant",
+            ),
+            Code::CorruptDump => (
+                S::UNPROCESSABLE_ENTITY,
+                "corrupt_dump",
+                "The dump is damaged",
+            ),
+            Code::NewerDump => (
+                S::UNPROCESSABLE_ENTITY,
+                "newer_dump",
+                "The dump is of a newer server",
+            ),
+            Code::FilterTooLarge => (
+                S::UNPROCESSABLE_ENTITY,
+                "filter_too_large",
+                "The filter takes more bytes than it may",
             ),
             Code::BackupRunning => (S::CONFLICT, "backup_running", "A backup is being made"),
             Code::FilterExists => (
@@ -364,6 +390,16 @@ pub(crate) enum HttpError {
         "the server holds as many request bodies as it may (--max-buffered-bytes); try again in a moment"
     )]
     TooManyBodies,
+    #[error(
+        "there is a filter of this key; say replace=true to put this one in its place, or choose another key"
+    )]
+    FilterTaken,
+    #[error(
+        "the filter is not there, or has another ETag than If-Match says; dump it again, and decide anew"
+    )]
+    FilterChanged,
+    #[error(transparent)]
+    Restore(Arc<RestoreError>),
     #[error("the server streams {limit} answers already; try again in a moment")]
     TooManyStreams { limit: usize },
     #[error("the server was started without a directory for backups; start it with --backup-dir")]
@@ -374,6 +410,12 @@ pub(crate) enum HttpError {
     Backup(#[from] BackupError),
     #[error(transparent)]
     Engine(#[from] EngineError),
+}
+
+impl From<RestoreError> for HttpError {
+    fn from(error: RestoreError) -> Self {
+        HttpError::Restore(Arc::new(error))
+    }
 }
 
 impl HttpError {
@@ -452,6 +494,15 @@ impl HttpError {
             HttpError::Starting => Code::Starting,
             HttpError::Draining => Code::Draining,
             HttpError::TooManyBodies | HttpError::TooManyStreams { .. } => Code::Overloaded,
+            HttpError::FilterTaken => Code::FilterTaken,
+            HttpError::FilterChanged => Code::FilterChanged,
+            HttpError::Restore(error) => match &**error {
+                RestoreError::Dump(DumpError::Corrupt(_)) => Code::CorruptDump,
+                RestoreError::Dump(DumpError::Newer { .. }) => Code::NewerDump,
+                RestoreError::Dump(DumpError::Read(_)) => Code::UnreadableBody,
+                RestoreError::TooLarge { .. } => Code::FilterTooLarge,
+                RestoreError::Store(_) => Code::StorageFailed,
+            },
             HttpError::BackupsOff => Code::BackupsOff,
             HttpError::BackupNotFound => Code::BackupNotFound,
             HttpError::Backup(error) => match error {
@@ -566,6 +617,15 @@ impl HttpError {
                 "the storage could not be read; nothing was changed, and the request id leads to the server's log"
                     .to_owned()
             }
+            HttpError::Restore(error) => match &**error {
+                RestoreError::Store(_) => {
+                    "the storage refused it; nothing was changed, and the request id leads to the server's log".to_owned()
+                }
+                RestoreError::Dump(DumpError::Corrupt(_)) => {
+                    format!("{error}; nothing of it was kept, send it again or make a new one")
+                }
+                other => other.to_string(),
+            },
             HttpError::Backup(error) if self.code() == Code::StorageFailed => match error {
                 BackupError::Store(_) | BackupError::Io { .. } => {
                     "the disk refused; the request id leads to the server's log".to_owned()

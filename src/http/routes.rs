@@ -3,7 +3,7 @@
 use super::App;
 use super::boundary::{boundary, panicked};
 use super::guard::guard;
-use super::{admin, filters, imports, items, lookup, openapi, ops};
+use super::{admin, filters, imports, items, lookup, openapi, ops, transfer};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -37,6 +37,7 @@ pub(super) fn table() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(items::get_exists, items::post_exists))
         .routes(routes!(items::get_count, items::post_count))
         .routes(routes!(lookup::look_up))
+        .routes(routes!(transfer::get_dump, transfer::put_dump))
         .routes(routes!(admin::post_backup, admin::list_backups))
         .routes(routes!(admin::get_backup))
         .routes(routes!(admin::get_backup_status))
@@ -60,9 +61,11 @@ fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
         .method_not_allowed_fallback(ops::method_not_allowed)
         .layer(RequestDecompressionLayer::new())
         .layer(
-            // Archives are long, compress badly, and have a length to go by.
+            // They are long, compress badly, and have a length to go by.
             CompressionLayer::new().compress_when(
-                DefaultPredicate::new().and(NotForContentType::const_new(admin::TAR)),
+                DefaultPredicate::new()
+                    .and(NotForContentType::const_new(admin::TAR))
+                    .and(NotForContentType::const_new(transfer::DUMP)),
             ),
         )
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard))

@@ -56,31 +56,40 @@ impl Pieces {
             .blocking_send(Ok(piece.into()))
             .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
     }
+
+    /// Cuts the connection off, which a client notices.
+    pub(super) fn break_off(&self, error: &dyn std::error::Error) {
+        tracing::error!(%error, "an answer broke off");
+        // If the client is gone, too, nobody needs to know.
+        let _ = self
+            .sender
+            .blocking_send(Err(io::Error::other("the answer broke off")));
+    }
 }
 
-/// A body of exactly `bytes` bytes, which `write` makes on a thread that may
-/// block. If it fails, the connection is cut off, which a client notices.
-pub(super) fn body(
-    permit: StreamPermit,
-    bytes: u64,
-    write: impl FnOnce(&Pieces) -> io::Result<()> + Send + 'static,
-) -> Body {
+/// An answer that is being made.
+pub(super) struct Making {
+    receiver: Receiver<io::Result<Bytes>>,
+}
+
+/// Has `write` make an answer on a thread that may block.
+pub(super) fn start(permit: StreamPermit, write: impl FnOnce(&Pieces) + Send + 'static) -> Making {
     let (sender, receiver) = channel(QUEUED_PIECES);
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        let pieces = Pieces { sender };
-        if let Err(error) = write(&pieces) {
-            if error.kind() != io::ErrorKind::BrokenPipe {
-                tracing::error!(%error, "an answer broke off");
-            }
-            // If the client is gone, too, nobody needs to know.
-            let _ = pieces.sender.blocking_send(Err(error));
-        }
+        write(&Pieces { sender });
     });
-    Body::new(Streamed {
-        receiver,
-        left: bytes,
-    })
+    Making { receiver }
+}
+
+impl Making {
+    /// The body, which is of exactly `bytes` bytes.
+    pub(super) fn into_body(self, bytes: u64) -> Body {
+        Body::new(Streamed {
+            receiver: self.receiver,
+            left: bytes,
+        })
+    }
 }
 
 struct Streamed {

@@ -5,12 +5,13 @@ use super::format::StoredValue;
 use super::redo::{RedoBuilder, RedoReader};
 use super::{
     Commit, Due, Expiry, FilterChange, Garbage, Note, NoteChange, NoteKey, PageStore, StoreError,
-    StoredFilter,
+    StoreView, StoredFilter,
 };
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 /// A store under test.
 pub(super) trait Subject {
@@ -48,6 +49,9 @@ macro_rules! contract_tests {
             restore_undoes_a_removal,
             restore_undoes_an_update_that_dropped_sub_filters,
             restore_leaves_the_garbage_of_other_filters,
+            a_staged_filter_is_reclaimed_unless_it_is_named,
+            a_view_stays_as_it_was_while_writes_go_on,
+            a_view_shows_the_pages_of_a_sub_filter_in_order,
             a_repeated_commit_changes_nothing,
             what_ends_is_listed_by_time_up_to_the_moment_asked_for,
             an_end_moves_and_goes_with_all_its_traces,
@@ -561,6 +565,120 @@ pub(super) fn dropped_sub_filters_are_reclaimed_alone<S: Subject>(open: Open<'_,
         read(subject.store(), &pages),
         [there(), None, None, None, there()]
     );
+}
+
+pub(super) fn a_staged_filter_is_reclaimed_unless_it_is_named<S: Subject>(open: Open<'_, S>) {
+    let mut subject = open();
+    for id in [1, 2] {
+        subject.store().stage(FilterId(id)).unwrap();
+        write_pages(subject.store(), &[(page(id, 0, 0), &[1])]);
+    }
+    subject.reopen();
+    let garbage = [1, 2].map(|id| Garbage::Filter(FilterId(id)));
+    assert_eq!(subject.store().garbage().unwrap(), garbage);
+    change(subject.store(), 1, vec![restore(2, "seen", b"meta")]);
+    subject.reopen();
+    assert_eq!(subject.store().garbage().unwrap(), garbage[..1]);
+    subject.store().reclaim(garbage[0]).unwrap();
+    assert_eq!(
+        read(subject.store(), &[page(1, 0, 0), page(2, 0, 0)]),
+        [None, Some(vec![1])]
+    );
+    assert_eq!(
+        subject.store().filter_by_name("seen").unwrap(),
+        Some(stored(2, "seen", b"meta"))
+    );
+}
+
+/// What a view shows of the filter `seen` with one page, and of the log.
+type Seen = (Option<Vec<u8>>, Vec<u8>, usize);
+
+fn seen(view: &dyn StoreView) -> Seen {
+    let meta = view.filter_by_name("seen").unwrap().map(|it| it.meta);
+    let mut image = Vec::new();
+    view.pages(page(1, 0, 0), PageIndex(9), &mut |_, bytes| {
+        image.extend_from_slice(bytes);
+        Ok(ControlFlow::Continue(()))
+    })
+    .unwrap();
+    let mut records = 0;
+    view.replay(&mut |_, _| {
+        records += 1;
+        Ok(())
+    })
+    .unwrap();
+    (meta, image, records)
+}
+
+pub(super) fn a_view_stays_as_it_was_while_writes_go_on<S: Subject>(open: Open<'_, S>) {
+    let subject = open();
+    let store = subject.store();
+    change(store, 1, vec![create(1, "seen", b"old")]);
+    write_pages(store, &[(page(1, 0, 0), &[1])]);
+    record(store, 2, b"record");
+    let expected: Seen = (Some(b"old".to_vec()), vec![1], 1);
+    let mut visits = 0;
+    store
+        .at_one_moment(&mut |view| {
+            assert_eq!(seen(view), expected);
+            change(store, 3, vec![update(1, b"new", &[])]);
+            record(store, 4, b"another");
+            write_pages(store, &[(page(1, 0, 0), &[2])]);
+            store.checkpoint(&[], Sequence(4)).unwrap();
+            assert_eq!(seen(view), expected);
+            change(store, 5, vec![remove(1, "seen")]);
+            store.reclaim(Garbage::Filter(FilterId(1))).unwrap();
+            assert_eq!(seen(view), expected);
+            visits += 1;
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(visits, 1);
+    store
+        .at_one_moment(&mut |view| {
+            assert_eq!(seen(view), (None, Vec::new(), 1));
+            Ok(())
+        })
+        .unwrap();
+    let refused = store.at_one_moment(&mut |_| Err(StoreError::Unsupported { what: "viewed" }));
+    assert!(matches!(refused, Err(StoreError::Unsupported { .. })));
+}
+
+pub(super) fn a_view_shows_the_pages_of_a_sub_filter_in_order<S: Subject>(open: Open<'_, S>) {
+    let mut subject = open();
+    let at = [(1, 0, 3), (1, 0, 256), (1, 0, 257), (1, 1, 0), (2, 0, 4)];
+    let ids = at.map(|(filter, ordinal, number)| page(filter, ordinal, number));
+    let images: Vec<_> = ids.iter().map(|&id| (id, vec![7; 5])).collect();
+    subject.store().checkpoint(&images, Sequence(0)).unwrap();
+    subject.reopen();
+    let shown = |from, end, most: usize| {
+        let mut shown = Vec::new();
+        subject
+            .store()
+            .at_one_moment(&mut |view| {
+                view.pages(from, PageIndex(end), &mut |PageIndex(number), _| {
+                    shown.push(number);
+                    Ok(match shown.len() < most {
+                        true => ControlFlow::Continue(()),
+                        false => ControlFlow::Break(()),
+                    })
+                })
+            })
+            .unwrap();
+        shown
+    };
+    assert_eq!(shown(page(1, 0, 0), u32::MAX, 9), [3, 256, 257]);
+    assert_eq!(shown(page(1, 0, 3), 257, 9), [3, 256]);
+    assert_eq!(shown(page(1, 0, 4), 257, 9), [256]);
+    assert_eq!(shown(page(1, 0, 0), u32::MAX, 2), [3, 256]);
+    assert_eq!(shown(page(1, 2, 0), u32::MAX, 9), [0; 0]);
+    subject.damage(&StoredValue::Page(page(1, 0, 256)), 9);
+    let outcome = subject.store().at_one_moment(&mut |view| {
+        view.pages(page(1, 0, 0), PageIndex(999), &mut |_, _| {
+            Ok(ControlFlow::Continue(()))
+        })
+    });
+    assert!(message(outcome).contains("page 256"));
 }
 
 pub(super) fn many_pages_are_reclaimed_like_few<S: Subject>(open: Open<'_, S>) {

@@ -6,7 +6,7 @@
 //! noticed. Both stores keep exactly these bytes.
 
 use super::{Due, Expiry, Garbage, Note, NoteKey, Noted, StoreError, StoredFilter, varint};
-use crate::page::{FilterId, Ordinal, PageId, Sequence};
+use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 
 /// Version of every value this program writes, and the newest it reads.
 pub const VALUE_VERSION: u8 = 1;
@@ -171,6 +171,26 @@ pub(super) fn page_key(id: PageId) -> [u8; PAGE_KEY_BYTES] {
     let number =
         u128::from(id.filter.0) << 64 | u128::from(id.ordinal.0) << 32 | u128::from(id.page.0);
     number.to_be_bytes()
+}
+
+/// The page of a key.
+pub(super) fn page_of(key: &[u8]) -> Result<PageId, StoreError> {
+    let key = <[u8; PAGE_KEY_BYTES]>::try_from(key)
+        .map_err(|_| corrupt("the pages".to_owned(), "a key among them is no page"))?;
+    let number = u128::from_be_bytes(key);
+    Ok(PageId {
+        filter: FilterId((number >> 64) as u64),
+        ordinal: Ordinal((number >> 32) as u32),
+        page: PageIndex(number as u32),
+    })
+}
+
+/// The pages of a sub-filter from one up to another, excluded.
+pub(super) fn pages_between(from: PageId, end: PageIndex) -> KeyRange {
+    KeyRange {
+        from: page_key(from).to_vec(),
+        to: page_key(PageId { page: end, ..from }).to_vec(),
+    }
 }
 
 fn sub_filter_key(filter: FilterId, ordinal: Ordinal) -> [u8; SUB_FILTER_BYTES] {

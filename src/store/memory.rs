@@ -8,10 +8,10 @@
 use super::format::{self, Column, KeyRange, StoredValue};
 use super::writes::{self, WriteSink};
 use super::{
-    Commit, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
-    StoredFilter,
+    Commit, Due, EachPage, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore,
+    StoreError, StoreView, StoredFilter,
 };
-use crate::page::{FilterId, PageId, Sequence};
+use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -281,12 +281,48 @@ impl PageStore for MemoryStore {
         Ok(())
     }
 
+    fn stage(&self, id: FilterId) -> Result<(), StoreError> {
+        writes::stage(id, &mut *self.cells.write());
+        Ok(())
+    }
+
+    fn at_one_moment(
+        &self,
+        work: &mut dyn FnMut(&dyn StoreView) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        work(&self.fork())
+    }
+
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
         Err(StoreError::Unsupported { what: "backed up" })
     }
 
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {
         Vec::new()
+    }
+}
+
+/// A fork that nobody writes to.
+impl StoreView for MemoryStore {
+    fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
+        PageStore::filter_by_name(self, name)
+    }
+
+    fn pages(&self, from: PageId, end: PageIndex, each: EachPage<'_>) -> Result<(), StoreError> {
+        let cells = self.cells.read();
+        let mut scratch = Vec::new();
+        for (key, value) in in_range(&cells, Column::Pages, &format::pages_between(from, end)) {
+            let id = format::page_of(key)?;
+            let image = format::open_page(id, value, &mut scratch)?;
+            if each(id.page, image)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError> {
+        PageStore::replay(self, each)
     }
 }
 

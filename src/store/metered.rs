@@ -3,7 +3,7 @@
 
 use super::{
     Commit, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
-    StoredFilter,
+    StoreView, StoredFilter,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use prometheus::IntCounter;
@@ -182,6 +182,17 @@ impl PageStore for MeteredStore {
 
     fn sync(&self) -> Result<(), StoreError> {
         self.inner.sync()
+    }
+
+    fn stage(&self, id: FilterId) -> Result<(), StoreError> {
+        self.inner.stage(id)
+    }
+
+    fn at_one_moment(
+        &self,
+        work: &mut dyn FnMut(&dyn StoreView) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.inner.at_one_moment(work)
     }
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {

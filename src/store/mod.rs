@@ -34,7 +34,8 @@ pub mod rocks;
 mod varint;
 mod writes;
 
-use crate::page::{FilterId, Ordinal, PageId, Sequence};
+use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// When a commit is forced to the disk.
@@ -354,6 +355,24 @@ pub trait PageStore: Send + Sync + 'static {
     /// The disk refused.
     fn sync(&self) -> Result<(), StoreError>;
 
+    /// Puts the pages of a filter that has no name yet on the reclaim list,
+    /// before the first of them is written: should nobody name it by
+    /// [`FilterChange::Restore`], they are removed after the next start.
+    ///
+    /// # Errors
+    /// The pages may or may not be on the list.
+    fn stage(&self, id: FilterId) -> Result<(), StoreError>;
+
+    /// Shows everything as of one moment between two commits, for as long as
+    /// `work` takes; commits go on meanwhile.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    fn at_one_moment(
+        &self,
+        work: &mut dyn FnMut(&dyn StoreView) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError>;
+
     /// Makes a copy of everything, as of one moment between two commits,
     /// without holding them up for longer than it takes to link files.
     /// Commits that returned before are in it.
@@ -367,6 +386,33 @@ pub trait PageStore: Send + Sync + 'static {
     /// prefix `cuckood_`, help, value); empty where there is nothing to say.
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)>;
 }
+
+/// A store as it was at one moment.
+pub trait StoreView {
+    /// Finds a filter by its name.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError>;
+
+    /// Visits the images of a sub-filter's pages, from `from` up to the page
+    /// `end` of it, excluded, in ascending order; pages that were never
+    /// written are passed over, and zeros at the end of an image may be
+    /// missing.
+    ///
+    /// # Errors
+    /// Corrupt bytes name the page. An error of `each` ends the visit.
+    fn pages(&self, from: PageId, end: PageIndex, each: EachPage<'_>) -> Result<(), StoreError>;
+
+    /// Visits every redo record from the oldest to the newest.
+    ///
+    /// # Errors
+    /// A corrupt record names its sequence. An error of `each` ends the visit.
+    fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError>;
+}
+
+/// Is shown page images one by one, until it says that it is enough.
+pub type EachPage<'a> = &'a mut dyn FnMut(PageIndex, &[u8]) -> Result<ControlFlow<()>, StoreError>;
 
 /// A copy of a store as a number of files, which stay as they are while the
 /// store goes on. A directory of exactly these files is a data directory.

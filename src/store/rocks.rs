@@ -7,6 +7,7 @@
 
 mod frozen;
 mod gauges;
+mod moment;
 mod opening;
 mod sync_thread;
 mod tuning;
@@ -15,7 +16,7 @@ use super::format::{self, Column, KeyRange};
 use super::writes::{self, WriteSink};
 use super::{
     Commit, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
-    StoredFilter, WalSync,
+    StoreView, StoredFilter, WalSync,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
@@ -189,6 +190,20 @@ impl RocksStore {
         Ok(self.filters(&[id], at)?.pop().flatten())
     }
 
+    /// Finds a filter by its name, as of one moment.
+    fn named(&self, name: &str, at: &ReadOptions) -> Result<Option<StoredFilter>, StoreError> {
+        let names = self.column(Column::Names)?;
+        let number = self
+            .database
+            .get_pinned_cf_opt(names, name, at)
+            .map_err(|error| unreadable("reading a filter", format!("filter {name:?}"), &error))?;
+        let Some(number) = number else {
+            return Ok(None);
+        };
+        let id = format::open_filter_number(name.as_bytes(), &number)?;
+        format::named(name, id, self.filter(id, at)?).map(Some)
+    }
+
     /// Calls `each` for key and value of all of `keys`, until it says stop.
     fn visit(
         &self,
@@ -352,16 +367,7 @@ impl PageStore for RocksStore {
         let snapshot = self.database.snapshot();
         let mut at = ReadOptions::default();
         at.set_snapshot(&snapshot);
-        let names = self.column(Column::Names)?;
-        let number = self
-            .database
-            .get_pinned_cf_opt(names, name, &at)
-            .map_err(|error| unreadable("reading a filter", format!("filter {name:?}"), &error))?;
-        let Some(number) = number else {
-            return Ok(None);
-        };
-        let id = format::open_filter_number(name.as_bytes(), &number)?;
-        format::named(name, id, self.filter(id, &at)?).map(Some)
+        self.named(name, &at)
     }
 
     fn filter_by_id(&self, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {
@@ -566,6 +572,20 @@ impl PageStore for RocksStore {
         self.database
             .flush_wal(true)
             .map_err(|error| failed("forcing writes to the disk", &error))
+    }
+
+    fn stage(&self, id: FilterId) -> Result<(), StoreError> {
+        let mut batch = Batch::new(&self.database);
+        writes::stage(id, &mut batch);
+        // In the log before the pages, so it is there if one of them is.
+        self.write(batch.finish()?, Forced::Later, "staging a filter")
+    }
+
+    fn at_one_moment(
+        &self,
+        work: &mut dyn FnMut(&dyn StoreView) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        work(&moment::Moment::of(self))
     }
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {

@@ -82,6 +82,11 @@ fn filter_change(change: &FilterChange, sink: &mut impl WriteSink) {
     }
 }
 
+/// A filter that has no name yet.
+pub(super) fn stage(id: FilterId, sink: &mut impl WriteSink) {
+    put_garbage(Garbage::Filter(id), sink);
+}
+
 fn put_filter(id: FilterId, name: &str, meta: &[u8], sink: &mut impl WriteSink) {
     sink.put(
         Column::Names,

@@ -10,6 +10,7 @@
 mod backups;
 mod bodies;
 mod connections;
+mod dumps;
 mod expiry;
 mod faults;
 mod filters;

@@ -4,7 +4,7 @@
 use cuckood::page::{FilterId, PageId, Sequence};
 use cuckood::store::{
     Commit, Due, FrozenFile, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
-    StoredFilter,
+    StoreView, StoredFilter,
 };
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
@@ -235,6 +235,17 @@ impl PageStore for GatedStore {
 
     fn sync(&self) -> Result<(), StoreError> {
         self.inner.sync()
+    }
+
+    fn stage(&self, id: FilterId) -> Result<(), StoreError> {
+        self.inner.stage(id)
+    }
+
+    fn at_one_moment(
+        &self,
+        work: &mut dyn FnMut(&dyn StoreView) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.inner.at_one_moment(work)
     }
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {

@@ -6,6 +6,7 @@
     reason = "what helps a test may fail as the test does"
 )]
 
+mod dumps;
 mod expiry;
 mod faults;
 #[expect(dead_code, reason = "the API's tests need more of it")]

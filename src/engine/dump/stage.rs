@@ -1,0 +1,169 @@
+//! Takes the pages of a filter in under a number of its own, to which no name
+//! leads yet.
+//!
+//! The number is on the reclaim list before the first page is written, so
+//! whatever happens, a page that came to nothing is removed: at once when the
+//! taking in fails, at the next start after a crash. The commit that gives the
+//! filter its name takes the number off the list.
+
+use super::StagedFilter;
+use super::format::{DumpError, DumpReader, DumpedPage};
+use super::page::{Contents, contents};
+use crate::chain::meta::{Chain, MetaError};
+use crate::engine::checkpoint::Ledgers;
+use crate::page::{FilterId, PageId, PageIndex, Sequence};
+use crate::store::{Garbage, PageStore, StoreError};
+use std::io::Read;
+use std::sync::Arc;
+
+/// Bytes of images written at once: they share the log with commits.
+const SLICE_BYTES: usize = 256 << 10;
+
+/// Why a filter was not taken in. Nothing of it is left.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The bytes are not right.
+    #[error(transparent)]
+    Dump(#[from] DumpError),
+    /// It takes more bytes than a filter may on this server.
+    #[error(
+        "the filter takes {bytes} bytes, {bound} are allowed; start the server with a larger --max-filter-bytes"
+    )]
+    TooLarge {
+        /// Bytes of its slots.
+        bytes: u64,
+        /// Bytes it may take.
+        bound: u64,
+    },
+    /// The store refused.
+    #[error("the store refused it")]
+    Store(#[from] StoreError),
+}
+
+/// A filter to be taken in: a number, and where its pages go. Every method
+/// blocks.
+pub struct Intake {
+    pub(in crate::engine) id: FilterId,
+    pub(in crate::engine) store: Arc<dyn PageStore>,
+    pub(in crate::engine) ledgers: Arc<Ledgers>,
+    pub(in crate::engine) max_filter_bytes: u64,
+}
+
+impl Intake {
+    /// Takes in a dump, reading it to its end.
+    ///
+    /// # Errors
+    /// Anything that is not as it would have been written.
+    pub fn dump(self, source: impl Read) -> Result<StagedFilter, RestoreError> {
+        let mut reader = DumpReader::open(source)?;
+        let chain =
+            Chain::from_portable(reader.description(), self.max_filter_bytes).map_err(|error| {
+                match error {
+                    MetaError::Newer { found } => DumpError::Newer { found },
+                    MetaError::Corrupt(reason) => DumpError::corrupt(reason),
+                }
+            })?;
+        let mut stager = Stager::begin(self, chain)?;
+        while let Some((at, image)) = reader.next_page()? {
+            stager.page(at, image)?;
+        }
+        stager.finish()
+    }
+}
+
+/// The number of staged pages. Dropped, they are reclaimed.
+pub(in crate::engine) struct StagedPages {
+    pub(in crate::engine) id: FilterId,
+    ledgers: Arc<Ledgers>,
+    /// Somebody else sees to the pages from now on.
+    pub(in crate::engine) is_handed_over: bool,
+}
+
+impl Drop for StagedPages {
+    fn drop(&mut self) {
+        if !self.is_handed_over {
+            self.ledgers.reclaim_soon([Garbage::Filter(self.id)]);
+        }
+    }
+}
+
+/// Writes pages as they come, in slices.
+pub(super) struct Stager {
+    store: Arc<dyn PageStore>,
+    pages: StagedPages,
+    chain: Chain,
+    /// What was found so far, by sub-filter.
+    found: Vec<Contents>,
+    slice: Vec<(PageId, Vec<u8>)>,
+    slice_bytes: usize,
+}
+
+impl Stager {
+    pub(super) fn begin(intake: Intake, chain: Chain) -> Result<Stager, RestoreError> {
+        let (bytes, bound) = (chain.slot_bytes(), intake.max_filter_bytes);
+        if bytes > bound {
+            return Err(RestoreError::TooLarge { bytes, bound });
+        }
+        intake.store.stage(intake.id)?;
+        Ok(Stager {
+            found: vec![Contents::default(); chain.sub_filters().len()],
+            pages: StagedPages {
+                id: intake.id,
+                ledgers: intake.ledgers,
+                is_handed_over: false,
+            },
+            store: intake.store,
+            chain,
+            slice: Vec::new(),
+            slice_bytes: 0,
+        })
+    }
+
+    /// Takes in a page. Pages ascend.
+    pub(super) fn page(&mut self, at: DumpedPage, image: &[u8]) -> Result<(), RestoreError> {
+        let sub = self.chain.sub_filters().get(at.sub as usize);
+        let found = self.found.get_mut(at.sub as usize);
+        let (Some(sub), Some(found)) = (sub, found) else {
+            return Err(DumpError::corrupt("a page is of no sub-filter").into());
+        };
+        let contents = contents(image, &sub.layout).filter(|_| at.page < sub.layout.pages());
+        let Some(contents) = contents else {
+            return Err(DumpError::corrupt("a page does not fit its sub-filter").into());
+        };
+        found.add(contents);
+        let id = PageId {
+            filter: self.pages.id,
+            ordinal: sub.ordinal,
+            page: PageIndex(at.page),
+        };
+        self.slice.push((id, image.to_vec()));
+        self.slice_bytes += image.len();
+        if self.slice_bytes >= SLICE_BYTES {
+            self.write_slice()?;
+        }
+        Ok(())
+    }
+
+    /// Sees that the filter holds what it says.
+    pub(super) fn finish(mut self) -> Result<StagedFilter, RestoreError> {
+        self.write_slice()?;
+        let says = self.chain.sub_filters().iter().map(Contents::told_by);
+        if !says.eq(self.found.iter().copied()) {
+            return Err(
+                DumpError::corrupt("its pages do not hold as many items as it says").into(),
+            );
+        }
+        Ok(StagedFilter {
+            chain: self.chain,
+            pages: self.pages,
+        })
+    }
+
+    fn write_slice(&mut self) -> Result<(), StoreError> {
+        // Nothing is cut off the log by this.
+        self.store.checkpoint(&self.slice, Sequence(0))?;
+        self.slice.clear();
+        self.slice_bytes = 0;
+        Ok(())
+    }
+}

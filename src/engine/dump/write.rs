@@ -1,0 +1,334 @@
+//! Makes a dump of a filter as it was at one moment.
+//!
+//! The store shows itself as of one moment between two commits: the filter's
+//! description, the images that checkpoints wrote, and the redo log that says
+//! what happened to the pages since. The log is applied to the images as
+//! recovery does it, for as many pages at a time as fit into bounded memory.
+
+use super::DumpSink;
+use super::format::{Digest, DumpWriter, DumpedPage};
+use super::page::LoggedPage;
+use crate::chain::meta::Chain;
+use crate::engine::filters::decode;
+use crate::page::{FilterId, PageId, PageIndex};
+use crate::store::redo::{self, RedoReader};
+use crate::store::{StoreError, StoreView, StoredFilter};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// Entries of the log that are held at once. Each takes a few dozen bytes.
+const MAX_LOGGED_ENTRIES: usize = 1 << 19;
+
+/// Bytes handed over at once.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Dumps a filter: once for its digest and length, once for its bytes.
+///
+/// # Errors
+/// The store can't be read.
+pub(in crate::engine) fn write(
+    view: &dyn StoreView,
+    filter: &StoredFilter,
+    sink: &mut dyn DumpSink,
+) -> Result<(), StoreError> {
+    let chain = decode(filter)?;
+    let (digest, bytes) = measure(view, filter.id, &chain)?;
+    if sink.begin(digest, bytes).is_break() {
+        return Ok(());
+    }
+    let mut writer = DumpWriter::new(&chain.portable().encode());
+    let went_on = each_page(
+        view,
+        filter.id,
+        &chain,
+        MAX_LOGGED_ENTRIES,
+        &mut |at, image| {
+            writer.page(at, image);
+            match writer.waiting() < PIECE_BYTES {
+                true => ControlFlow::Continue(()),
+                false => sink.piece(writer.take()),
+            }
+        },
+    )?;
+    if went_on.is_continue() {
+        let (rest, ..) = writer.finish();
+        // Whoever is gone by now does not need to be told.
+        let _ = sink.piece(rest);
+    }
+    Ok(())
+}
+
+/// Digest and length of a filter's dump.
+///
+/// # Errors
+/// The store can't be read.
+pub(in crate::engine) fn measure(
+    view: &dyn StoreView,
+    id: FilterId,
+    chain: &Chain,
+) -> Result<(Digest, u64), StoreError> {
+    let mut writer = DumpWriter::new(&chain.portable().encode());
+    // It is never told to stop.
+    let _ = each_page(view, id, chain, MAX_LOGGED_ENTRIES, &mut |at, image| {
+        writer.page(at, image);
+        writer.take();
+        ControlFlow::Continue(())
+    })?;
+    let (_, digest, bytes) = writer.finish();
+    Ok((digest, bytes))
+}
+
+type EachPage<'a> = &'a mut dyn FnMut(DumpedPage, &[u8]) -> ControlFlow<()>;
+
+/// Shows every page that was ever written to, as it was at the moment of the
+/// view, in ascending order. Holds about `max_entries` entries of the log at
+/// once.
+fn each_page(
+    view: &dyn StoreView,
+    id: FilterId,
+    chain: &Chain,
+    max_entries: usize,
+    each: EachPage<'_>,
+) -> Result<ControlFlow<()>, StoreError> {
+    let mut from = DumpedPage { sub: 0, page: 0 };
+    loop {
+        let window = Window::collect(view, id, chain, from, max_entries)?;
+        if window.each_page(view, id, chain, each)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        match window.end {
+            Some(end) => from = end,
+            None => return Ok(ControlFlow::Continue(())),
+        }
+    }
+}
+
+/// What the log says about some pages.
+struct Window {
+    /// The first page.
+    from: DumpedPage,
+    /// Up to this one; `None`: to the last page there is.
+    end: Option<DumpedPage>,
+    logged: BTreeMap<DumpedPage, LoggedPage>,
+}
+
+impl Window {
+    /// Reads the log once, and keeps what it says about as many pages from
+    /// `from` on as have so many entries.
+    fn collect(
+        view: &dyn StoreView,
+        id: FilterId,
+        chain: &Chain,
+        from: DumpedPage,
+        max_entries: usize,
+    ) -> Result<Window, StoreError> {
+        let mut window = Window {
+            from,
+            end: None,
+            logged: BTreeMap::new(),
+        };
+        let mut entries = 0;
+        view.replay(&mut |sequence, record| {
+            redo::check(record).map_err(|error| error.in_record(sequence))?;
+            for write in RedoReader::new(record) {
+                let write = write.map_err(|error| error.in_record(sequence))?;
+                let page = write.page;
+                if page.filter != id {
+                    continue;
+                }
+                // Sub-filters that were dropped since have no position.
+                let Some(position) = chain.position_of(page.ordinal) else {
+                    continue;
+                };
+                let at = DumpedPage {
+                    sub: position as u32,
+                    page: page.page.0,
+                };
+                if at < window.from || window.end.is_some_and(|end| at >= end) {
+                    continue;
+                }
+                let layout = chain.sub_filters().get(position).map(|sub| sub.layout);
+                let logged = window.logged.entry(at).or_default();
+                let fits = layout.is_some_and(|layout| logged.note(&write, &layout));
+                if !fits {
+                    return Err(StoreError::Corrupt {
+                        what: format!("redo record {}", sequence.0),
+                        reason: format!("{page} has no such slot"),
+                    });
+                }
+                entries += logged.grown();
+                while entries > max_entries && window.logged.len() > 1 {
+                    // What is behind has its turn in the next window.
+                    let Some((last, dropped)) = window.logged.pop_last() else {
+                        break;
+                    };
+                    entries -= dropped.entries();
+                    window.end = Some(last);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(window)
+    }
+
+    fn each_page(
+        &self,
+        view: &dyn StoreView,
+        id: FilterId,
+        chain: &Chain,
+        each: EachPage<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let subs = chain.sub_filters().iter().enumerate();
+        for (position, sub) in subs.skip(self.from.sub as usize) {
+            let position = position as u32;
+            let first = match self.from {
+                DumpedPage { sub, page } if sub == position => page,
+                _ => 0,
+            };
+            let end = match self.end {
+                Some(DumpedPage { sub, .. }) if sub < position => break,
+                Some(DumpedPage { sub, page }) if sub == position => page,
+                _ => sub.layout.pages(),
+            };
+            let at = |page| DumpedPage {
+                sub: position,
+                page,
+            };
+            let id_of = |page| PageId {
+                filter: id,
+                ordinal: sub.ordinal,
+                page: PageIndex(page),
+            };
+            let mut logged = self.logged.range(at(first)..at(end)).peekable();
+            let mut flow = ControlFlow::Continue(());
+            view.pages(
+                id_of(first),
+                PageIndex(end),
+                &mut |PageIndex(page), stored| {
+                    // Pages that have no image yet.
+                    while flow.is_continue()
+                        && let Some((&before, entries)) = logged.next_if(|(it, _)| it.page < page)
+                    {
+                        let image = entries.applied(&[], &sub.layout, id_of(before.page))?;
+                        flow = each(before, &image);
+                    }
+                    if flow.is_continue() {
+                        flow = match logged.next_if(|(it, _)| it.page == page) {
+                            None => each(at(page), stored),
+                            Some((_, entries)) => each(
+                                at(page),
+                                &entries.applied(stored, &sub.layout, id_of(page))?,
+                            ),
+                        };
+                    }
+                    Ok(flow)
+                },
+            )?;
+            while flow.is_continue()
+                && let Some((&behind, entries)) = logged.next()
+            {
+                let image = entries.applied(&[], &sub.layout, id_of(behind.page))?;
+                flow = each(behind, &image);
+            }
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+    use crate::page::{Ordinal, Sequence};
+    use crate::store::memory::MemoryStore;
+    use crate::store::redo::RedoBuilder;
+    use crate::store::{Commit, PageStore};
+    use std::collections::BTreeMap;
+
+    const ID: FilterId = FilterId(7);
+
+    /// Four sub-filters of a few pages each.
+    fn chain() -> Chain {
+        let request = FilterRequest {
+            capacity: Some(10_000),
+            ..FilterRequest::default()
+        };
+        let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+        let mut bytes = Chain::new(params, 0).unwrap().portable();
+        for _ in 0..3 {
+            bytes = bytes.grown_for_tests();
+        }
+        bytes
+    }
+
+    fn page(ordinal: u32, page: u32) -> PageId {
+        PageId {
+            filter: ID,
+            ordinal: Ordinal(ordinal),
+            page: PageIndex(page),
+        }
+    }
+
+    #[test]
+    fn the_pages_are_the_same_however_little_of_the_log_is_held() {
+        let chain = chain();
+        let pages = chain.sub_filters()[0].layout.pages();
+        assert!(pages >= 4);
+        let store = MemoryStore::new();
+        let mut model: BTreeMap<(u32, u32), Vec<u8>> = BTreeMap::new();
+        // Every other page has an image; the log has some of both kinds.
+        for ordinal in 0..4 {
+            for number in (0..pages).step_by(2) {
+                let image = vec![ordinal as u8 + 1; 50 + number as usize];
+                store
+                    .checkpoint(&[(page(ordinal, number), image.clone())], Sequence(0))
+                    .unwrap();
+                model.insert((ordinal, number), image);
+            }
+        }
+        for sequence in 1..=60u64 {
+            let mut record = RedoBuilder::new();
+            record.filter(ID, 1);
+            let (ordinal, number) = (sequence as u32 % 4, sequence as u32 / 4 % pages);
+            record.page(Ordinal(ordinal), PageIndex(number));
+            let image = model.entry((ordinal, number)).or_default();
+            for slot in [sequence as u32 % 5, 40 + sequence as u32 % 7] {
+                record.slot(slot, sequence);
+                let length = image.len().max(slot as usize + 1);
+                image.resize(length, 0);
+                image[slot as usize] = sequence as u8;
+            }
+            // Another filter's, which is none of our business.
+            record.filter(FilterId(8), 1);
+            record.page(Ordinal(0), PageIndex(0)).slot(0, 9);
+            let commit = Commit {
+                sequence: Sequence(sequence),
+                redo: record.finish(),
+                ..Commit::default()
+            };
+            store.commit(&commit).unwrap();
+        }
+        let model: Vec<_> = model.into_iter().collect();
+        for max_entries in [1, 2, 3, 10, 50, 1000] {
+            let mut seen = Vec::new();
+            store
+                .at_one_moment(&mut |view| {
+                    let flow = each_page(view, ID, &chain, max_entries, &mut |at, image| {
+                        let mut image = image.to_vec();
+                        while image.last() == Some(&0) {
+                            image.pop();
+                        }
+                        seen.push(((at.sub, at.page), image));
+                        ControlFlow::Continue(())
+                    })?;
+                    assert!(flow.is_continue());
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(seen, model, "{max_entries}");
+        }
+    }
+}

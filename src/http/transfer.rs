@@ -1,0 +1,291 @@
+//! Dumps: filters as streams of bytes, out of a server and into another.
+
+use super::App;
+use super::answer::json;
+use super::body;
+use super::extract::{Key, media_type};
+use super::filters::FilterBody;
+use super::idempotency::refuse_key;
+use super::problem::HttpError;
+use super::query::{Query, excerpt};
+use super::stream::{self, Pieces};
+use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
+use crate::engine::{RestoreError, StagedFilter};
+use axum::extract::{OriginalUri, Request, State};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Media type of dumps.
+pub(super) const DUMP: &str = "application/octet-stream";
+
+/// Dump a filter
+///
+/// As it is at one moment, while others write to it. Equal filters have equal
+/// dumps; the `ETag` is the SHA-256 by which they are known, and stands in the
+/// dump, too.
+#[utoipa::path(
+    get,
+    path = "/filters/{key}/dump",
+    operation_id = "dump_filter",
+    tag = "filters",
+    params(
+        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
+        ("If-None-Match" = Option<String>, Header, description = "`ETag` of a dump that is at hand: 304 without a body if the filter is still the same.", nullable = false, example = "\"0f5e…\""),
+    ),
+    responses(
+        (status = 200, description = "The dump; `docs/format.md` describes it.", body = String, content_type = "application/octet-stream", headers(("ETag" = String, description = "SHA-256 of the filter.")), example = "(bytes)"),
+        (status = 304, description = "The filter is the one whose `ETag` was sent."),
+    )
+)]
+pub(crate) async fn get_dump(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result<Response, HttpError> {
+    Query::none(&uri)?;
+    let engine = app.engine()?.clone();
+    let permit = stream::permit(&app)?;
+    let known = tags(&headers, &IF_NONE_MATCH);
+    let (begin, begun) = oneshot::channel();
+    // The dump tells its digest and length before its first byte.
+    let making = stream::start(permit, move |pieces| {
+        let mut sink = Sink {
+            known,
+            begin: Some(begin),
+            pieces,
+        };
+        if let Err(error) = engine.dump(&name, &mut sink) {
+            sink.fail(error);
+        }
+    });
+    let begun = begun.await.map_err(|_| HttpError::Panicked)??;
+    let tag = entity_tag(begun.digest)?;
+    if begun.is_known {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
+    }
+    let headers: [(HeaderName, HeaderValue); 3] = [
+        (CONTENT_TYPE, HeaderValue::from_static(DUMP)),
+        (CONTENT_LENGTH, HeaderValue::from(begun.bytes)),
+        (ETAG, tag),
+    ];
+    Ok((headers, making.into_body(begun.bytes)).into_response())
+}
+
+struct Begun {
+    digest: Digest,
+    bytes: u64,
+    /// The client has this one.
+    is_known: bool,
+}
+
+struct Sink<'a> {
+    known: Tags,
+    begin: Option<oneshot::Sender<Result<Begun, HttpError>>>,
+    pieces: &'a Pieces,
+}
+
+impl Sink<'_> {
+    fn fail(&mut self, error: EngineError) {
+        match self.begin.take() {
+            // Whoever asked may be gone.
+            Some(begin) => drop(begin.send(Err(error.into()))),
+            None => self.pieces.break_off(&error),
+        }
+    }
+}
+
+impl DumpSink for Sink<'_> {
+    fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()> {
+        let is_known = self.known.hold(digest);
+        let begun = Begun {
+            digest,
+            bytes,
+            is_known,
+        };
+        let told = self
+            .begin
+            .take()
+            .is_some_and(|begin| begin.send(Ok(begun)).is_ok());
+        match told && !is_known {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    }
+
+    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
+        match self.pieces.send(bytes) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+}
+
+/// Restore a filter
+///
+/// From a dump. It is read to its end and checked before anybody sees it;
+/// then the key leads to it, in one moment. With `replace=true` it takes the
+/// place of a filter that is there, which goes on to serve until then; what is
+/// written to that one meanwhile goes with it, unless `If-Match` says that
+/// nothing may have been. A dump that is cut off or altered leaves nothing
+/// behind.
+#[utoipa::path(
+    put,
+    path = "/filters/{key}/dump",
+    operation_id = "restore_filter",
+    tag = "filters",
+    params(
+        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
+        ("replace" = Option<bool>, Query, description = "Take the place of a filter that is there. It keeps its time to end.", example = true),
+        ("If-Match" = Option<String>, Header, description = "With `replace=true`: `ETag` of a dump of the filter that is to be replaced; 412 if it is another by now. `*` stands for any.", nullable = false, example = "\"0f5e…\""),
+    ),
+    request_body(
+        description = "A dump, of any length.",
+        content((Vec<u8> = "application/octet-stream", example = "(bytes)")),
+    ),
+    responses(
+        (status = 200, description = "It took the place of another.", body = FilterBody, example = json!(super::filters::filter_example())),
+        (status = 201, description = "It is new.", body = FilterBody, headers(("Location" = String, description = "Path of the filter.")), example = json!(super::filters::filter_example())),
+    )
+)]
+pub(crate) async fn put_dump(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let engine = app.engine()?.clone();
+    let (parts, mut body) = request.into_parts();
+    let headers = &parts.headers;
+    let checked = async {
+        let query = Query::parse(&parts.uri, &["replace"])?;
+        refuse_key(
+            headers,
+            "a dump that is restored twice is the same filter; use If-Match or leave replace out to do it once",
+        )?;
+        let replace = wanted(query.switch("replace")?, &tags(headers, &IF_MATCH))?;
+        match media_type(headers).as_deref() {
+            Some(DUMP) => {}
+            given => {
+                return Err(HttpError::UnsupportedMediaType {
+                    given: excerpt(given.unwrap_or("not stated")),
+                    allowed: DUMP,
+                });
+            }
+        }
+        // What can be refused now need not be read. It is looked at again.
+        refuse_early(&engine, &name, replace).await?;
+        Ok((replace, stream::permit(&app)?, engine.intake().await?))
+    };
+    let (replace, permit, intake) = match checked.await {
+        Ok(checked) => checked,
+        Err(error) => {
+            body::discard(&mut body).await;
+            return Err(error);
+        }
+    };
+    let staged = body::read_streamed(&app, body, move |source| {
+        let _permit = permit;
+        take_in(intake, source)
+    })
+    .await?;
+    let (status, info) = match engine.adopt(&name, staged, replace).await? {
+        Adopted::New(info) => (StatusCode::CREATED, info),
+        Adopted::Replaced(info) => (StatusCode::OK, info),
+        Adopted::Exists => return Err(HttpError::FilterTaken),
+        Adopted::Changed => return Err(HttpError::FilterChanged),
+    };
+    let mut response = json(&FilterBody::from(&info))?;
+    *response.status_mut() = status;
+    if status == StatusCode::CREATED
+        && let Ok(location) = HeaderValue::from_str(&format!("/filters/{name}"))
+    {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
+}
+
+fn take_in(intake: Intake, source: &mut dyn Read) -> Result<StagedFilter, RestoreError> {
+    intake.dump(source)
+}
+
+/// Which filter may be replaced.
+fn wanted(replace: bool, matches: &Tags) -> Result<Replace, HttpError> {
+    match (replace, matches) {
+        (false, Tags::None) => Ok(Replace::Nothing),
+        (false, _) => Err(HttpError::parameter(
+            "replace",
+            "left out beside If-Match",
+            "true, or no If-Match",
+        )),
+        (true, Tags::None) => Ok(Replace::Anything),
+        (true, Tags::Any) => Ok(Replace::Something),
+        (true, Tags::These(digests)) => match digests.as_slice() {
+            [digest] => Ok(Replace::If(*digest)),
+            // Of what can't be an ETag of ours none is.
+            _ => Err(HttpError::FilterChanged),
+        },
+    }
+}
+
+async fn refuse_early(
+    engine: &Engine,
+    name: &FilterName,
+    replace: Replace,
+) -> Result<(), HttpError> {
+    match (replace, engine.has_filter(name).await?) {
+        (Replace::Nothing, true) => Err(HttpError::FilterTaken),
+        (Replace::Something | Replace::If(_), false) => Err(HttpError::FilterChanged),
+        (Replace::If(digest), true) if engine.digest(name).await? != digest => {
+            Err(HttpError::FilterChanged)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The entity tags of a condition.
+enum Tags {
+    /// There is no condition.
+    None,
+    /// `*`.
+    Any,
+    /// Those that can be ours.
+    These(Vec<Digest>),
+}
+
+impl Tags {
+    fn hold(&self, digest: Digest) -> bool {
+        match self {
+            Tags::None => false,
+            Tags::Any => true,
+            Tags::These(digests) => digests.contains(&digest),
+        }
+    }
+}
+
+fn tags(headers: &HeaderMap, name: &HeaderName) -> Tags {
+    if !headers.contains_key(name) {
+        return Tags::None;
+    }
+    let values = headers.get_all(name).iter();
+    let values = values.filter_map(|value| value.to_str().ok());
+    let tags: Vec<&str> = values
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .collect();
+    if tags.contains(&"*") {
+        return Tags::Any;
+    }
+    let digest = |tag: &str| Digest::parse(tag.strip_prefix('"')?.strip_suffix('"')?);
+    Tags::These(tags.into_iter().filter_map(digest).collect())
+}
+
+fn entity_tag(digest: Digest) -> Result<HeaderValue, HttpError> {
+    HeaderValue::from_str(&format!("\"{digest}\"")).map_err(|error| HttpError::Unanswerable {
+        cause: error.to_string(),
+    })
+}

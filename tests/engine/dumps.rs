@@ -1,0 +1,302 @@
+//! Dumps: the same bytes for the same state, one state for all bytes.
+
+use crate::gated::{Failing, GatedStore};
+use crate::support::{Random, add, all_exist, batch, create, engine, items, name, options};
+use cuckood::chain::params::FilterRequest;
+use cuckood::engine::{
+    Adopted, Digest, DumpSink, Engine, EngineError, Replace, RestoreError, StagedFilter,
+};
+use cuckood::page::FilterId;
+use cuckood::store::memory::MemoryStore;
+use cuckood::store::{Garbage, PageStore};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+#[derive(Default)]
+struct Taken {
+    announced: Option<(Digest, u64)>,
+    bytes: Vec<u8>,
+}
+
+impl DumpSink for Taken {
+    fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()> {
+        self.announced = Some((digest, bytes));
+        ControlFlow::Continue(())
+    }
+
+    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
+        self.bytes.extend(bytes);
+        ControlFlow::Continue(())
+    }
+}
+
+async fn dump(engine: &Engine, filter: &str) -> (Vec<u8>, Digest) {
+    let (engine, name) = (engine.clone(), name(filter));
+    let taken = tokio::task::spawn_blocking(move || {
+        let mut taken = Taken::default();
+        engine.dump(&name, &mut taken).unwrap();
+        taken
+    });
+    let taken = taken.await.unwrap();
+    let (digest, bytes) = taken.announced.unwrap();
+    assert_eq!(bytes, taken.bytes.len() as u64);
+    (taken.bytes, digest)
+}
+
+async fn take_in(engine: &Engine, bytes: Vec<u8>) -> Result<StagedFilter, RestoreError> {
+    let intake = engine.intake().await.unwrap();
+    tokio::task::spawn_blocking(move || intake.dump(&bytes[..]))
+        .await
+        .unwrap()
+}
+
+async fn restore(engine: &Engine, filter: &str, bytes: &[u8], replace: Replace) -> Adopted {
+    let staged = take_in(engine, bytes.to_vec()).await.unwrap();
+    engine.adopt(&name(filter), staged, replace).await.unwrap()
+}
+
+fn small(capacity: u64) -> FilterRequest {
+    FilterRequest {
+        capacity: Some(capacity),
+        ..FilterRequest::default()
+    }
+}
+
+/// Waits until nothing waits to be reclaimed; pages of no filter are gone then.
+async fn all_reclaimed(store: &MemoryStore) {
+    let started = Instant::now();
+    while !store.garbage().unwrap().is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn stored_bytes(store: &MemoryStore, ids: std::ops::Range<u64>) -> u64 {
+    ids.map(|id| store.approximate_page_bytes(FilterId(id)).unwrap())
+        .sum()
+}
+
+#[tokio::test]
+async fn a_dump_restored_elsewhere_is_the_same_filter() {
+    let seed = 0xd0_5eed;
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let here = engine(Arc::new(MemoryStore::new()), &options(1024));
+    create(&here, "f", &small(3000)).await;
+    for _ in 0..20 {
+        let some: Vec<u64> = (0..random.below(1500))
+            .map(|_| random.below(20_000))
+            .collect();
+        add(&here, "f", some.iter().copied()).await;
+        let gone = some.iter().step_by(3).copied();
+        here.delete(&name("f"), &batch(gone)).await.unwrap();
+    }
+    let info = here.filter_info(&name("f")).await.unwrap();
+    assert!(info.sub_filters.len() > 2 && info.deletions > 100);
+    let (bytes, digest) = dump(&here, "f").await;
+
+    let store = MemoryStore::new();
+    let there = engine(Arc::new(store.clone()), &options(1024));
+    create(&there, "other", &small(10)).await;
+    assert!(matches!(
+        restore(&there, "g", &bytes, Replace::Nothing).await,
+        Adopted::New(_)
+    ));
+    assert_eq!(dump(&there, "g").await, (bytes.clone(), digest));
+    assert_eq!(there.digest(&name("g")).await.unwrap(), digest);
+    // After a restart, with other numbers for everything, too.
+    there.halt();
+    let again = engine(Arc::new(store), &options(1024));
+    assert_eq!(dump(&again, "g").await.1, digest);
+    let probes = batch(0..50_000);
+    assert_eq!(
+        here.count(&name("f"), &probes).await.unwrap(),
+        again.count(&name("g"), &probes).await.unwrap()
+    );
+    assert_eq!(
+        here.exists(&name("f"), &probes).await.unwrap(),
+        again.exists(&name("g"), &probes).await.unwrap()
+    );
+    // And goes on alike.
+    for engine in [(&here, "f"), (&again, "g")] {
+        add(engine.0, engine.1, 100_000..104_000).await;
+    }
+    assert_eq!(dump(&here, "f").await.1, dump(&again, "g").await.1);
+}
+
+#[tokio::test]
+async fn a_dump_is_the_same_whatever_was_checkpointed_and_resident() {
+    let store = MemoryStore::new();
+    let first = engine(Arc::new(store.clone()), &options(1024));
+    create(&first, "f", &small(20_000)).await;
+    add(&first, "f", 0..5000).await;
+    let in_log = dump(&first, "f").await;
+    first.shutdown().unwrap();
+    let second = engine(Arc::new(store), &options(1024));
+    assert_eq!(dump(&second, "f").await, in_log);
+    add(&second, "f", [5000]).await;
+    assert_ne!(dump(&second, "f").await.1, in_log.1);
+    second.delete(&name("f"), &batch([5000])).await.unwrap();
+    // One more delete was counted.
+    assert_ne!(dump(&second, "f").await.1, in_log.1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_dump_made_while_writes_go_on_is_a_state_between_two_of_them() {
+    let writing = engine(Arc::new(MemoryStore::new()), &options(512));
+    create(&writing, "f", &small(40_000)).await;
+    let (added, stop) = (
+        Arc::new(AtomicU64::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let writer = tokio::spawn({
+        let (engine, added, stop) = (writing.clone(), Arc::clone(&added), Arc::clone(&stop));
+        async move {
+            while !stop.load(Ordering::Relaxed) {
+                let next = added.load(Ordering::SeqCst);
+                add(&engine, "f", next..next + 10).await;
+                added.store(next + 10, Ordering::SeqCst);
+            }
+        }
+    });
+    let reading = engine(Arc::new(MemoryStore::new()), &options(512));
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let before = added.load(Ordering::SeqCst);
+        let (bytes, digest) = dump(&writing, "f").await;
+        let after = added.load(Ordering::SeqCst);
+        let restored = restore(&reading, "f", &bytes, Replace::Anything).await;
+        let (Adopted::New(info) | Adopted::Replaced(info)) = restored else {
+            panic!("{restored:?}");
+        };
+        assert!((before..=after + 10).contains(&info.items) && info.items % 10 == 0);
+        assert!(all_exist(&reading, "f", 0..info.items).await);
+        assert_eq!(dump(&reading, "f").await.1, digest);
+    }
+    stop.store(true, Ordering::Relaxed);
+    writer.await.unwrap();
+    assert!(added.load(Ordering::SeqCst) > 100);
+}
+
+#[tokio::test]
+async fn what_is_altered_or_cut_leaves_nothing_behind() {
+    let here = engine(Arc::new(MemoryStore::new()), &options(1024));
+    create(&here, "f", &small(3000)).await;
+    add(&here, "f", 0..5000).await;
+    let (bytes, _) = dump(&here, "f").await;
+    let store = MemoryStore::new();
+    let there = engine(Arc::new(store.clone()), &options(1024));
+    let step = bytes.len() / 60;
+    for at in (0..bytes.len()).step_by(step) {
+        let mut altered = bytes.clone();
+        altered[at] ^= 0x40;
+        assert!(take_in(&there, altered).await.is_err(), "byte {at}");
+        let cut = bytes[..at].to_vec();
+        assert!(take_in(&there, cut).await.is_err(), "cut at {at}");
+    }
+    all_reclaimed(&store).await;
+    assert_eq!(stored_bytes(&store, 0..400), 0);
+    assert_eq!(there.list_filters("", None, 10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_restore_that_a_crash_cut_off_is_cleaned_up_by_the_next_start() {
+    let here = engine(Arc::new(MemoryStore::new()), &options(1024));
+    create(&here, "f", &small(3000)).await;
+    add(&here, "f", 0..4000).await;
+    let (bytes, _) = dump(&here, "f").await;
+    let store = MemoryStore::new();
+    let there = engine(Arc::new(store.clone()), &options(1024));
+    let staged = take_in(&there, bytes).await.unwrap();
+    let crashed = store.fork();
+    assert!(stored_bytes(&crashed, 0..2000) > 1000);
+    assert!(matches!(
+        crashed.garbage().unwrap()[..],
+        [Garbage::Filter(_)]
+    ));
+    let _again = engine(Arc::new(crashed.clone()), &options(1024));
+    all_reclaimed(&crashed).await;
+    assert_eq!(stored_bytes(&crashed, 0..2000), 0);
+    // And one that nobody adopts by whoever drops it.
+    drop(staged);
+    all_reclaimed(&store).await;
+    assert_eq!(stored_bytes(&store, 0..2000), 0);
+}
+
+#[tokio::test]
+async fn a_live_filter_is_replaced_only_as_asked_for() {
+    let store = MemoryStore::new();
+    let it = engine(Arc::new(store.clone()), &options(1024));
+    create(&it, "rebuilt", &small(2000)).await;
+    add(&it, "rebuilt", 1000..2000).await;
+    let (bytes, rebuilt) = dump(&it, "rebuilt").await;
+    assert_eq!(
+        restore(&it, "live", &bytes, Replace::Something).await,
+        Adopted::Changed
+    );
+    assert_eq!(
+        restore(&it, "live", &bytes, Replace::If(rebuilt)).await,
+        Adopted::Changed
+    );
+    create(&it, "live", &small(100)).await;
+    add(&it, "live", 0..50).await;
+    assert_eq!(
+        restore(&it, "live", &bytes, Replace::Nothing).await,
+        Adopted::Exists
+    );
+    let before = it.digest(&name("live")).await.unwrap();
+    add(&it, "live", [50]).await;
+    assert_eq!(
+        restore(&it, "live", &bytes, Replace::If(before)).await,
+        Adopted::Changed
+    );
+    assert_eq!(items(&it, "live").await, 51);
+    let now = it.digest(&name("live")).await.unwrap();
+    assert!(matches!(
+        restore(&it, "live", &bytes, Replace::If(now)).await,
+        Adopted::Replaced(_)
+    ));
+    assert_eq!(it.digest(&name("live")).await.unwrap(), rebuilt);
+    assert!(all_exist(&it, "live", 1000..2000).await);
+    add(&it, "live", 2000..2100).await;
+    it.halt();
+    let again = engine(Arc::new(store.clone()), &options(1024));
+    assert_eq!(items(&again, "live").await, 1100);
+    assert!(all_exist(&again, "live", 1000..2100).await);
+    assert!(matches!(
+        restore(&again, "live", &bytes, Replace::Anything).await,
+        Adopted::Replaced(_)
+    ));
+    all_reclaimed(&store).await;
+    assert_eq!(again.digest(&name("live")).await.unwrap(), rebuilt);
+}
+
+#[tokio::test]
+async fn an_adoption_of_unknown_outcome_is_taken_back() {
+    for failing in [Failing::Before, Failing::After] {
+        let memory = MemoryStore::new();
+        let gate = GatedStore::new(Arc::new(memory.clone()));
+        let it = engine(Arc::new(gate.clone()), &options(1024));
+        create(&it, "live", &small(100)).await;
+        add(&it, "live", 0..50).await;
+        create(&it, "new", &small(100)).await;
+        add(&it, "new", 100..120).await;
+        let (bytes, _) = dump(&it, "new").await;
+        let before = it.digest(&name("live")).await.unwrap();
+        let staged = take_in(&it, bytes.clone()).await.unwrap();
+        gate.fail_commits(failing);
+        let outcome = it.adopt(&name("live"), staged, Replace::Anything).await;
+        assert!(matches!(outcome, Err(EngineError::OutcomeUnknown(_))));
+        gate.fail_commits(Failing::Nothing);
+        add(&it, "live", [50]).await;
+        assert_eq!(items(&it, "live").await, 51);
+        it.delete(&name("live"), &batch([50])).await.unwrap();
+        assert_ne!(it.digest(&name("live")).await.unwrap(), before);
+        it.halt();
+        let again = engine(Arc::new(memory), &options(1024));
+        assert_eq!(items(&again, "live").await, 50);
+        assert!(all_exist(&again, "live", 0..50).await);
+    }
+}
