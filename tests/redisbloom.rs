@@ -12,7 +12,10 @@ use cuckood::chain::params::{Defaults, FilterRequest};
 use cuckood::cuckoo::classic::Classic;
 use cuckood::cuckoo::hash::{HashId, ItemHash, murmur64a};
 use cuckood::cuckoo::layout::Layout;
-use cuckood::engine::{AddOptions, AddResult, Clock, Engine, EngineOptions, FilterName, ItemBatch};
+use cuckood::engine::{
+    AddOptions, AddResult, Adopted, Clock, Engine, EngineOptions, FilterName, ItemBatch, Replace,
+    RestoreError, StagedFilter,
+};
 use cuckood::metrics::Metrics;
 use cuckood::store::memory::MemoryStore;
 use serde::Deserialize;
@@ -35,6 +38,7 @@ struct Recording {
 
 #[derive(Deserialize)]
 struct Chunk {
+    iterator: i64,
     data_base64: String,
 }
 
@@ -290,3 +294,131 @@ async fn a_chain_of_the_same_geometry_finds_what_remains_after_the_same_commands
         );
     }
 }
+
+impl Recording {
+    /// The chunks as a stream of frames, as the server takes them.
+    fn framed(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for chunk in &self.scandump {
+            let data = BASE64_STANDARD.decode(&chunk.data_base64).unwrap();
+            bytes.extend_from_slice(&chunk.iterator.to_le_bytes());
+            bytes.extend_from_slice(&(data.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&data);
+        }
+        bytes
+    }
+}
+
+async fn take_in(engine: &Engine, bytes: &[u8]) -> Result<StagedFilter, RestoreError> {
+    let (intake, bytes) = (engine.intake().await.unwrap(), bytes.to_vec());
+    tokio::task::spawn_blocking(move || intake.redisbloom(&bytes[..]))
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_dump_of_redisbloom_is_taken_in_bit_for_bit_and_goes_on() {
+    let engine = engine();
+    let mut taken = 0;
+    for (name, recording) in recordings() {
+        let staged = take_in(&engine, &recording.framed()).await;
+        if recording.scandump.is_empty() {
+            assert!(staged.is_err(), "{name}");
+            continue;
+        }
+        taken += 1;
+        let filter = FilterName::parse(&name).unwrap();
+        let adopted = engine
+            .adopt(&filter, staged.unwrap(), Replace::Nothing)
+            .await;
+        let Ok(Adopted::New(info)) = adopted else {
+            panic!("{name}: {adopted:?}");
+        };
+        assert_eq!(info.items, recording.info["Number of items inserted"]);
+        assert_eq!(info.deletions, recording.info["Number of items deleted"]);
+        assert_eq!(
+            info.sub_filters[0].buckets,
+            recording.info["Number of buckets"]
+        );
+        assert_eq!(
+            info.sub_filters.len() as u64,
+            recording.info["Number of filters"]
+        );
+        let probes = batch(recording.probe.iter().map(String::as_str));
+        assert_eq!(
+            engine.exists(&filter, &probes).await.unwrap(),
+            recording.exists,
+            "{name}"
+        );
+        let dump = recording.dump().unwrap();
+        let counts = engine.count(&filter, &probes).await.unwrap();
+        for ((item, count), recorded) in recording.probe.iter().zip(counts).zip(&recording.count) {
+            assert_eq!(count, dump.matches(item), "{name}: {item:?}");
+            // RedisBloom counts an item twice whose candidates are one bucket.
+            assert!(count <= *recorded, "{name}: {item:?}");
+        }
+
+        // What is added on top is found, also after expansions, and what is
+        // deleted is gone.
+        let truth = recording.truth();
+        let more: Vec<String> = (0..2000).map(|n| format!("more-{n}")).collect();
+        let more = batch(more.iter().map(String::as_str));
+        let added = engine.add(&filter, &more, &AddOptions::default()).await;
+        assert!(
+            added.unwrap().iter().all(|&it| it == AddResult::Added),
+            "{name}"
+        );
+        let grown = engine.filter_info(&filter).await.unwrap();
+        assert!(grown.sub_filters.len() > info.sub_filters.len(), "{name}");
+        assert_eq!(
+            engine.delete(&filter, &more).await.unwrap(),
+            vec![true; 2000]
+        );
+        let kept = batch(
+            truth
+                .iter()
+                .filter(|(_, copies)| **copies > 0)
+                .map(|(item, _)| *item),
+        );
+        let found = engine.exists(&filter, &kept).await.unwrap();
+        assert!(found.iter().all(|&found| found), "{name}");
+        assert_eq!(
+            engine.filter_info(&filter).await.unwrap().items,
+            info.items,
+            "{name}"
+        );
+    }
+    assert_eq!(taken, 7);
+}
+
+#[tokio::test]
+async fn a_dump_of_redisbloom_that_contradicts_itself_is_refused() {
+    let engine = engine();
+    for (name, recording) in recordings() {
+        let whole = recording.framed();
+        for length in (0..whole.len()).step_by(97) {
+            let cut = take_in(&engine, &whole[..length]).await;
+            assert!(cut.is_err(), "{name} cut at {length}");
+        }
+        if recording.scandump.is_empty() {
+            continue;
+        }
+        // Every byte of frames and description but those that might as well be
+        // others: deletions, the longest path, and the growth of a filter that
+        // has not grown.
+        let has_grown = recording.info["Number of filters"] > 1;
+        let growth = if has_grown { 38..38 } else { 36..38 };
+        for at in 0..HEAD_BYTES + 38 + HEAD_BYTES {
+            let free = [16..24, 34..36, growth.clone()]
+                .iter()
+                .any(|free| (free.start + HEAD_BYTES..free.end + HEAD_BYTES).contains(&at));
+            let mut altered = whole.clone();
+            altered[at] ^= 0x81;
+            let outcome = take_in(&engine, &altered).await;
+            assert!(free || outcome.is_err(), "{name}: byte {at}");
+        }
+    }
+}
+
+/// Iterator and length of a frame.
+const HEAD_BYTES: usize = 12;

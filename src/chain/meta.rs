@@ -1,7 +1,7 @@
 //! The persistent description of a chain. `docs/format.md` tabulates the
 //! encoding byte by byte.
 
-use super::params::{FilterParams, LayoutKind, StoredParams};
+use super::params::{FilterParams, LayoutKind, MAX_CAPACITY, PAGE_BYTES, StoredParams};
 use super::plan::FullReason;
 use crate::cuckoo::classic::Classic;
 use crate::cuckoo::hash::{HashId, ItemHash};
@@ -34,6 +34,29 @@ pub struct SubFilter {
     pub items: u64,
     /// Its geometry.
     pub layout: Layout,
+}
+
+/// A chain of the layout `classic` that another program made, by its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignChain {
+    /// Buckets of the first sub-filter.
+    pub first_buckets: u64,
+    /// Slots per bucket.
+    pub bucket_size: u8,
+    /// Longest kick-out path.
+    pub max_iterations: u16,
+    /// Growth factor of each further sub-filter; 0 = never grow.
+    pub expansion: u32,
+    /// Sub-filters.
+    pub sub_filters: usize,
+    /// Deletes that found their item.
+    pub deletions: u64,
+    /// Milliseconds since 1970 when it came here.
+    pub created_at_ms: u64,
+    /// Most bytes that the slots of all sub-filters together may take.
+    pub max_filter_bytes: u64,
+    /// Most sub-filters beyond the first, unless it has more already.
+    pub max_expansions: u64,
 }
 
 /// Bytes that are no description of a chain.
@@ -281,6 +304,50 @@ impl Chain {
     pub(crate) fn grown_for_tests(mut self) -> Chain {
         assert_eq!(self.grow(), Ok(()));
         self
+    }
+
+    /// A chain of the layout `classic` that another program made, none of its
+    /// slots in use. `None` if there can't be such a chain here.
+    pub fn of_foreign(foreign: &ForeignChain) -> Option<Chain> {
+        let (buckets, bucket_size) = (foreign.first_buckets, foreign.bucket_size);
+        let first = Classic::new(buckets, bucket_size, PAGE_BYTES)?;
+        let slots = buckets.checked_mul(u64::from(bucket_size))?;
+        if slots > MAX_CAPACITY {
+            return None;
+        }
+        // The number of buckets follows from the capacity.
+        let params = FilterParams::from_stored(StoredParams {
+            capacity: (slots as f64 * first.target_load()) as u64,
+            layout: LayoutKind::Classic,
+            bucket_size,
+            page_bytes: PAGE_BYTES,
+            max_iterations: foreign.max_iterations,
+            expansion: foreign.expansion,
+            max_expansions: u16::try_from(foreign.max_expansions)
+                .unwrap_or(u16::MAX)
+                .max(u16::try_from(foreign.sub_filters.checked_sub(1)?).ok()?),
+            max_filter_bytes: foreign.max_filter_bytes,
+        })?;
+        let mut chain = Chain::new(params, foreign.created_at_ms)?;
+        for position in 1..foreign.sub_filters {
+            let layout = chain.layout_at(position)?;
+            chain.push(layout);
+        }
+        chain.deletions = foreign.deletions;
+        let is_alike = chain.sub_filters.first()?.layout == Layout::Classic(first);
+        is_alike.then_some(chain)
+    }
+
+    /// The chain with so many slots in use, by sub-filter. `None` if there are
+    /// not so many.
+    pub fn with_occupied(mut self, occupied: &[u64]) -> Option<Chain> {
+        for (sub, &occupied) in self.sub_filters.iter_mut().zip(occupied) {
+            if occupied > sub.layout.slots() {
+                return None;
+            }
+            sub.items = occupied;
+        }
+        Some(self)
     }
 
     /// Reads what [`encode`](Self::encode) made of a

@@ -52,6 +52,7 @@ pub use batch::ItemBatch;
 pub use clock::Clock;
 pub use dump::format as dump_format;
 pub use dump::format::{Digest, DumpError};
+pub use dump::scandump;
 pub use dump::stage::{Intake, RestoreError};
 pub use dump::{Adopted, DumpSink, Replace, StagedFilter};
 pub use expiry::MAX_TTL_SECONDS;

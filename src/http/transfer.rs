@@ -23,6 +23,9 @@ use tokio::sync::oneshot;
 /// Media type of dumps.
 pub(super) const DUMP: &str = "application/octet-stream";
 
+/// Media type of what RedisBloom's `CF.SCANDUMP` hands out, framed.
+const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
+
 /// Dump a filter
 ///
 /// As it is at one moment, while others write to it. Equal filters have equal
@@ -145,8 +148,11 @@ impl DumpSink for Sink<'_> {
         ("If-Match" = Option<String>, Header, description = "With `replace=true`: `ETag` of a dump of the filter that is to be replaced; 412 if it is another by now. `*` stands for any.", nullable = false, example = "\"0f5e…\""),
     ),
     request_body(
-        description = "A dump, of any length.",
-        content((Vec<u8> = "application/octet-stream", example = "(bytes)")),
+        description = "A dump, of any length; or a filter of RedisBloom: for each pair that `CF.SCANDUMP` returned, in order, the iterator as 8 bytes, the length of the chunk as 4 bytes, both little-endian, and the chunk.",
+        content(
+            (Vec<u8> = "application/octet-stream", example = "(bytes)"),
+            (Vec<u8> = "application/vnd.redisbloom.scandump", example = "(bytes)"),
+        ),
     ),
     responses(
         (status = 200, description = "It took the place of another.", body = FilterBody, example = json!(super::filters::filter_example())),
@@ -168,20 +174,21 @@ pub(crate) async fn put_dump(
             "a dump that is restored twice is the same filter; use If-Match or leave replace out to do it once",
         )?;
         let replace = wanted(query.switch("replace")?, &tags(headers, &IF_MATCH))?;
-        match media_type(headers).as_deref() {
-            Some(DUMP) => {}
+        let kind = match media_type(headers).as_deref() {
+            Some(DUMP) => Kind::Dump,
+            Some(SCANDUMP) => Kind::Scandump,
             given => {
                 return Err(HttpError::UnsupportedMediaType {
                     given: excerpt(given.unwrap_or("not stated")),
-                    allowed: DUMP,
+                    allowed: "application/octet-stream for a dump, application/vnd.redisbloom.scandump for the chunks of RedisBloom's CF.SCANDUMP",
                 });
             }
-        }
+        };
         // What can be refused now need not be read. It is looked at again.
         refuse_early(&engine, &name, replace).await?;
-        Ok((replace, stream::permit(&app)?, engine.intake().await?))
+        Ok((replace, kind, stream::permit(&app)?, engine.intake().await?))
     };
-    let (replace, permit, intake) = match checked.await {
+    let (replace, kind, permit, intake) = match checked.await {
         Ok(checked) => checked,
         Err(error) => {
             body::discard(&mut body).await;
@@ -190,7 +197,7 @@ pub(crate) async fn put_dump(
     };
     let staged = body::read_streamed(&app, body, move |source| {
         let _permit = permit;
-        take_in(intake, source)
+        take_in(intake, kind, source)
     })
     .await?;
     let (status, info) = match engine.adopt(&name, staged, replace).await? {
@@ -209,8 +216,22 @@ pub(crate) async fn put_dump(
     Ok(response)
 }
 
-fn take_in(intake: Intake, source: &mut dyn Read) -> Result<StagedFilter, RestoreError> {
-    intake.dump(source)
+/// What a stream is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Dump,
+    Scandump,
+}
+
+fn take_in(
+    intake: Intake,
+    kind: Kind,
+    source: &mut dyn Read,
+) -> Result<StagedFilter, RestoreError> {
+    match kind {
+        Kind::Dump => intake.dump(source),
+        Kind::Scandump => intake.redisbloom(source),
+    }
 }
 
 /// Which filter may be replaced.

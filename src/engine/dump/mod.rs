@@ -1,11 +1,12 @@
 //! Filters as streams of bytes: dumps out of a server and back into another.
 //!
-//! `format` is the bytes, `write` makes a dump of a filter as it was at one
+//! `format` is the bytes, `scandump` those of RedisBloom, `write` makes a dump of a filter as it was at one
 //! moment, while commits go on; `stage` takes pages in under a number that no
 //! name leads to, until a lane gives it one in a commit of its own.
 
 pub mod format;
 mod page;
+pub mod scandump;
 pub(super) mod stage;
 mod write;
 
@@ -139,6 +140,8 @@ impl Engine {
             store: Arc::clone(&self.shared.store),
             ledgers: Arc::clone(&self.shared.ledgers),
             max_filter_bytes: self.shared.defaults.max_filter_bytes,
+            max_expansions: self.shared.defaults.max_expansions,
+            now_ms: self.shared.clock.now_ms(),
         })
     }
 

@@ -9,7 +9,8 @@
 use super::StagedFilter;
 use super::format::{DumpError, DumpReader, DumpedPage};
 use super::page::{Contents, contents};
-use crate::chain::meta::{Chain, MetaError};
+use super::scandump::ChunkReader;
+use crate::chain::meta::{Chain, ForeignChain, MetaError};
 use crate::engine::checkpoint::Ledgers;
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use crate::store::{Garbage, PageStore, StoreError};
@@ -47,6 +48,8 @@ pub struct Intake {
     pub(in crate::engine) store: Arc<dyn PageStore>,
     pub(in crate::engine) ledgers: Arc<Ledgers>,
     pub(in crate::engine) max_filter_bytes: u64,
+    pub(in crate::engine) max_expansions: u64,
+    pub(in crate::engine) now_ms: u64,
 }
 
 impl Intake {
@@ -68,6 +71,46 @@ impl Intake {
             stager.page(at, image)?;
         }
         stager.finish()
+    }
+
+    /// Takes in a filter of RedisBloom, reading the frames to their end.
+    ///
+    /// # Errors
+    /// Anything that contradicts itself, or can't be a filter here.
+    pub fn redisbloom(self, source: impl Read) -> Result<StagedFilter, RestoreError> {
+        let mut reader = ChunkReader::open(source)?;
+        let header = reader.header();
+        let chain = Chain::of_foreign(&ForeignChain {
+            first_buckets: header.buckets,
+            bucket_size: header.bucket_size as u8,
+            max_iterations: header.max_iterations,
+            expansion: u32::from(header.expansion),
+            sub_filters: header.sub_filters as usize,
+            deletions: header.deletions,
+            created_at_ms: self.now_ms,
+            max_filter_bytes: self.max_filter_bytes,
+            max_expansions: self.max_expansions,
+        })
+        .ok_or_else(|| DumpError::corrupt("a filter can't have its number of buckets here"))?;
+        let layouts: Vec<_> = chain.sub_filters().iter().map(|sub| sub.layout).collect();
+        let mut stager = Stager::begin(self, chain)?;
+        for (sub, layout) in (0..).zip(layouts) {
+            let mut image = vec![0; layout.page_bytes() as usize];
+            for page in 0..layout.pages() {
+                reader.fill(&mut image)?;
+                // What was never written reads as zeros.
+                if image.iter().any(|&slot| slot != 0) {
+                    stager.page(DumpedPage { sub, page }, &image)?;
+                }
+            }
+        }
+        reader.finish()?;
+        if stager.occupied() != header.items {
+            return Err(
+                DumpError::corrupt("its slots do not hold as many items as it says").into(),
+            );
+        }
+        stager.finish_as_found()
     }
 }
 
@@ -157,6 +200,21 @@ impl Stager {
             chain: self.chain,
             pages: self.pages,
         })
+    }
+
+    /// Slots in use that were found so far.
+    pub(super) fn occupied(&self) -> u64 {
+        self.found.iter().map(|found| found.occupied).sum()
+    }
+
+    /// Has the filter say what was found in it.
+    pub(super) fn finish_as_found(mut self) -> Result<StagedFilter, RestoreError> {
+        let occupied: Vec<u64> = self.found.iter().map(|found| found.occupied).collect();
+        self.chain = self
+            .chain
+            .with_occupied(&occupied)
+            .ok_or_else(|| DumpError::corrupt("it has more items than slots"))?;
+        self.finish()
     }
 
     fn write_slice(&mut self) -> Result<(), StoreError> {
