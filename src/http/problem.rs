@@ -66,7 +66,7 @@ pub(crate) enum Code {
 
 /// Reasons under which requests are counted that were refused before any
 /// filter was looked at: the values of the label `reason`.
-pub(crate) const REJECTION_REASONS: [&str; 10] = [
+pub(crate) const REJECTION_REASONS: [&str; 12] = [
     "foreign_host",
     "foreign_origin",
     "body_timeout",
@@ -77,6 +77,8 @@ pub(crate) const REJECTION_REASONS: [&str; 10] = [
     "starting",
     "draining",
     "overloaded",
+    "idempotency_full",
+    "imports_full",
 ];
 
 impl Code {
