@@ -79,6 +79,30 @@ pub enum Command {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
+    /// Fetch a cuckoo filter of RedisBloom from a running Redis into a running server, bit for bit.
+    ///
+    /// Nothing may be written to the filter in Redis meanwhile. Shows a progress bar on a terminal.
+    ImportRedis {
+        /// Address of Redis.
+        #[arg(long = "url", default_value = "redis://127.0.0.1:6379")]
+        redis: String,
+        /// Key of the filter in Redis.
+        #[arg(long)]
+        key: String,
+        /// Address of the server.
+        #[arg(
+            long = "server",
+            env = "CUCKOOD_URL",
+            default_value = "http://127.0.0.1:8080"
+        )]
+        url: String,
+        /// Key of the filter here.
+        #[arg(long)]
+        filter: String,
+        /// Take the place of a filter that is there.
+        #[arg(long)]
+        replace: bool,
+    },
     /// Ask a running server whether it is alive: exit code 0 if so, 1 if not.
     Healthcheck {
         /// Address on which the server listens.

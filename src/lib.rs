@@ -14,6 +14,7 @@
 //! | [`engine`] | many filters by name: lanes that commit, the page cache, checkpoints, recovery | knows HTTP |
 //! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
+//! | [`from_redis`] | fetching a filter of RedisBloom from a running Redis | knows what its bytes mean |
 //! | [`load`] | the client of imports: files into a filter of a server elsewhere | touches anything else here |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
 //! | [`client`] | what the program asks of a server elsewhere: is it alive, make a backup | knows what is behind the API |
@@ -83,6 +84,7 @@ pub mod client;
 pub mod config;
 pub mod cuckoo;
 pub mod engine;
+pub mod from_redis;
 pub mod http;
 pub mod load;
 pub mod metrics;

@@ -6,6 +6,7 @@ use cuckood::backup::{BackupError, Backups, archive::Progress, restore};
 use cuckood::client;
 use cuckood::config::{Cli, Command, Config, LogFormat, Machine, Settings};
 use cuckood::engine::Engine;
+use cuckood::from_redis::{self, RedisImport};
 use cuckood::http::{App, openapi_document, serve};
 use cuckood::load::{LoadOptions, load};
 use cuckood::metrics::Metrics;
@@ -52,6 +53,19 @@ fn main() -> ExitCode {
             only_if_absent,
             ndjson,
             patience: Duration::from_secs(patience_seconds),
+        }),
+        Command::ImportRedis {
+            redis,
+            key,
+            url,
+            filter,
+            replace,
+        } => import_redis(&RedisImport {
+            redis,
+            key,
+            url,
+            filter,
+            replace,
         }),
         Command::Healthcheck { listen } => client::is_alive(listen).map_err(Into::into),
     };
@@ -213,6 +227,17 @@ fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
     }
     let store = RocksStore::open(data_dir, RocksOptions::default())?;
     println!("{}", cuckood::engine::check::check(&store)?);
+    Ok(())
+}
+
+fn import_redis(options: &RedisImport) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let imported = runtime.block_on(from_redis::import(options));
+    // A thread may still wait for Redis.
+    runtime.shutdown_background();
+    println!("{}: {} items", options.filter, imported?);
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 
 mod backup;
 mod crash;
+mod import_redis;
 mod load;
 mod metrics;
 mod redeeming;

@@ -1,0 +1,225 @@
+//! Fetches a filter of RedisBloom from a running Redis and hands it to a
+//! server: the walk of `CF.SCANDUMP`, chunk by chunk, neither of them held
+//! whole.
+//!
+//! Redis does not hold still during the walk: what is written to the filter
+//! meanwhile may be torn, which the server notices by the counts and refuses.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use redis::{Connection, RedisError};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Body, Client, Url};
+use std::collections::HashMap;
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio_stream::wrappers::ReceiverStream;
+
+const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
+
+/// How long Redis may take to connect, and for one chunk.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What to fetch, and where to.
+#[derive(Clone, Debug)]
+pub struct RedisImport {
+    /// Redis, such as `redis://127.0.0.1:6379`.
+    pub redis: String,
+    /// Key of the filter there.
+    pub key: String,
+    /// Where the server is, such as `http://127.0.0.1:8080`.
+    pub url: String,
+    /// Key of the filter here.
+    pub filter: String,
+    /// Whether it takes the place of a filter that is there.
+    pub replace: bool,
+}
+
+/// Why nothing was taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum RedisImportError {
+    /// Redis does not answer, or refuses.
+    #[error("{redis}: {doing} failed: {source}")]
+    Redis {
+        /// Which.
+        redis: String,
+        /// What was asked of it.
+        doing: &'static str,
+        /// What it said.
+        #[source]
+        source: RedisError,
+    },
+    /// The filter is empty.
+    #[error("{key} is empty, and RedisBloom can't dump an empty filter: create one here instead")]
+    Empty {
+        /// Its key.
+        key: String,
+    },
+    /// The address of the server is none.
+    #[error("{url} is no address of a server; write it like http://127.0.0.1:8080")]
+    BadUrl {
+        /// What was given.
+        url: String,
+    },
+    /// The server does not answer.
+    #[error("{url} does not answer: {reason}")]
+    Unreachable {
+        /// Which.
+        url: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The server refused.
+    #[error("the server refused it ({status}): {detail}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What it said.
+        detail: String,
+    },
+}
+
+/// Fetches the filter and hands it over; returns how many items it has. Shows a
+/// progress bar on a terminal.
+///
+/// # Errors
+/// See [`RedisImportError`]; nothing was changed.
+pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
+    let bad_url = || RedisImportError::BadUrl {
+        url: options.url.clone(),
+    };
+    let mut url = Url::parse(&options.url).map_err(|_| bad_url())?;
+    url.path_segments_mut()
+        .map_err(|()| bad_url())?
+        .pop_if_empty()
+        .extend(["filters", &options.filter, "dump"]);
+    if options.replace {
+        url.query_pairs_mut().append_pair("replace", "true");
+    }
+    let unreachable = |error: reqwest::Error| RedisImportError::Unreachable {
+        url: options.url.clone(),
+        reason: error.without_url().to_string(),
+    };
+    let client = Client::builder()
+        .no_proxy()
+        .connect_timeout(Duration::from_secs(5))
+        .build()
+        .map_err(unreachable)?;
+
+    let (frames, body) = channel(2);
+    let walk = options.clone();
+    let walk = tokio::task::spawn_blocking(move || walk.walk(&frames));
+    let answer = client
+        .put(url)
+        .header(CONTENT_TYPE, SCANDUMP)
+        .body(Body::wrap_stream(ReceiverStream::new(body)))
+        .send()
+        .await;
+    // What Redis said comes before what the server made of it.
+    if let Ok(walked) = walk.await {
+        walked?;
+    }
+    let answer = answer.map_err(unreachable)?;
+    let status = answer.status();
+    let body: serde_json::Value = match answer.bytes().await {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+        Err(error) => return Err(unreachable(error)),
+    };
+    let word = |field: &str| body.get(field).cloned().unwrap_or_default();
+    match status.is_success() {
+        true => Ok(word("items").as_u64().unwrap_or_default()),
+        false => Err(RedisImportError::Refused {
+            status: status.as_u16(),
+            detail: word("detail").as_str().unwrap_or("no word").to_owned(),
+        }),
+    }
+}
+
+type Frames = Sender<io::Result<Vec<u8>>>;
+
+impl RedisImport {
+    /// Sends every chunk as a frame. A walk that fails breaks the body off, so
+    /// that the server takes nothing in.
+    fn walk(&self, frames: &Frames) -> Result<(), RedisImportError> {
+        let walked = self.walk_through(frames);
+        if walked.is_err() {
+            // The server may have refused it already.
+            let _ = frames.blocking_send(Err(io::Error::other("the walk broke off")));
+        }
+        walked
+    }
+
+    fn walk_through(&self, frames: &Frames) -> Result<(), RedisImportError> {
+        let mut connection = self.connect()?;
+        let bar = self.bar(&mut connection)?;
+        let mut iterator = 0i64;
+        loop {
+            let (next, chunk): (i64, Option<Vec<u8>>) = redis::cmd("CF.SCANDUMP")
+                .arg(&self.key)
+                .arg(iterator)
+                .query(&mut connection)
+                .map_err(|source| self.failed("CF.SCANDUMP", source))?;
+            let Some(chunk) = chunk.filter(|_| next != 0) else {
+                break;
+            };
+            let mut frame = Vec::with_capacity(12 + chunk.len());
+            frame.extend_from_slice(&next.to_le_bytes());
+            frame.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
+            frame.extend_from_slice(&chunk);
+            if frames.blocking_send(Ok(frame)).is_err() {
+                // The server has made up its mind; it says why.
+                return Ok(());
+            }
+            bar.inc(chunk.len() as u64);
+            iterator = next;
+        }
+        bar.finish_and_clear();
+        match iterator {
+            0 => Err(RedisImportError::Empty {
+                key: self.key.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn connect(&self) -> Result<Connection, RedisImportError> {
+        let connecting = |source| self.failed("connecting", source);
+        let client = redis::Client::open(self.redis.as_str()).map_err(connecting)?;
+        let connection = client
+            .get_connection_with_timeout(PATIENCE)
+            .map_err(connecting)?;
+        connection
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(connecting)?;
+        Ok(connection)
+    }
+
+    /// A bar as long as the filter is large.
+    fn bar(&self, connection: &mut Connection) -> Result<ProgressBar, RedisImportError> {
+        let info: HashMap<String, u64> = redis::cmd("CF.INFO")
+            .arg(&self.key)
+            .query(connection)
+            .map_err(|source| self.failed("CF.INFO", source))?;
+        if !io::stderr().is_terminal() {
+            return Ok(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::new(info.get("Size").copied().unwrap_or_default());
+        let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {eta}");
+        Ok(match style {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        })
+    }
+
+    fn failed(&self, doing: &'static str, source: RedisError) -> RedisImportError {
+        RedisImportError::Redis {
+            // A password in the address is nobody's business.
+            redis: Url::parse(&self.redis)
+                .ok()
+                .and_then(|url| Some(format!("redis at {}", url.host_str()?)))
+                .unwrap_or_else(|| "redis".to_owned()),
+            doing,
+            source,
+        }
+    }
+}
