@@ -6,7 +6,7 @@
 //! the rounds is what to quote.
 
 use cuckood::chain::params::{Defaults, FilterRequest};
-use cuckood::cuckoo::hash::{ItemHash, murmur64a};
+use cuckood::cuckoo::hash::murmur64a;
 use cuckood::engine::{AddOptions, Clock, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
@@ -138,7 +138,7 @@ fn write_pages(store: &RocksStore, round: u64, batches: u64) -> Result<f64, Box<
         let pages: BTreeSet<u32> = (0..BATCH)
             .map(|n| {
                 let number = (round * batches + batch) * BATCH + n;
-                let ItemHash(hash) = ItemHash(murmur64a(&number.to_le_bytes(), 0));
+                let hash = murmur64a(&number.to_le_bytes(), 0);
                 (hash % BUCKETS / BUCKETS_PER_PAGE) as u32
             })
             .collect();

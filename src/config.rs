@@ -2,7 +2,7 @@
 //! here. Every setting has a default that makes sense.
 
 use crate::backup::BackupOptions;
-use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+use crate::chain::params::{Defaults, FilterParams, FilterRequest, LayoutKind, ParamsError};
 use crate::engine::{Clock, EngineOptions, LookupBounds, MAX_LANES};
 use crate::http::{HostPolicy, Limits, ServerOptions};
 use crate::store::WalSync;
@@ -186,17 +186,25 @@ pub struct Config {
     #[arg(long, env = "CUCKOOD_DEFAULT_CAPACITY", default_value_t = Defaults::default().capacity)]
     pub default_capacity: u64,
 
-    /// Slots per bucket of a filter created without that field (1 to 255).
+    /// Layout of a filter whose fields don't tell: paged or classic.
+    #[arg(long, env = "CUCKOOD_DEFAULT_LAYOUT", value_enum, default_value_t = DefaultLayout::Paged)]
+    pub default_layout: DefaultLayout,
+
+    /// Error rate of a paged filter created without that field (2e-8 to 0.5).
+    #[arg(long, env = "CUCKOOD_DEFAULT_ERROR_RATE", default_value_t = Defaults::default().error_rate)]
+    pub default_error_rate: f64,
+
+    /// Slots per bucket of a classic filter created without that field (1 to 255).
     #[arg(long, env = "CUCKOOD_DEFAULT_BUCKET_SIZE", default_value_t = Defaults::default().bucket_size)]
     pub default_bucket_size: u64,
 
-    /// Longest kick-out path of a filter created without that field (1 to 65535).
+    /// Longest kick-out path of a classic filter created without that field (1 to 65535).
     #[arg(long, env = "CUCKOOD_DEFAULT_MAX_ITERATIONS", default_value_t = Defaults::default().max_iterations)]
     pub default_max_iterations: u64,
 
-    /// Growth factor of a filter created without that field (0 to 32768; 0 = never grow).
-    #[arg(long, env = "CUCKOOD_DEFAULT_EXPANSION", default_value_t = Defaults::default().expansion)]
-    pub default_expansion: u64,
+    /// Growth factor of a filter created without that field (0 to 32768; 0 = never grow) [default: 2 for paged, 1 for classic].
+    #[arg(long, env = "CUCKOOD_DEFAULT_EXPANSION")]
+    pub default_expansion: Option<u64>,
 
     /// Most expansions of a filter created without that field (0 to 65535).
     #[arg(long, env = "CUCKOOD_DEFAULT_MAX_EXPANSIONS", default_value_t = Defaults::default().max_expansions)]
@@ -265,6 +273,15 @@ pub struct Config {
     /// Which log lines are written, as `level` or `module=level,…`.
     #[arg(long, env = "CUCKOOD_LOG", default_value = "info")]
     pub log: String,
+}
+
+/// See [`LayoutKind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DefaultLayout {
+    /// One page a question, and an error rate that holds while the filter grows.
+    Paged,
+    /// Bit-compatible with RedisBloom and Apache Kvrocks.
+    Classic,
 }
 
 /// How log lines are written.
@@ -420,20 +437,37 @@ impl Config {
         }
         let defaults = Defaults {
             capacity: self.default_capacity,
+            layout: match self.default_layout {
+                DefaultLayout::Paged => LayoutKind::Paged,
+                DefaultLayout::Classic => LayoutKind::Classic,
+            },
+            error_rate: self.default_error_rate,
             bucket_size: self.default_bucket_size,
             max_iterations: self.default_max_iterations,
             expansion: self.default_expansion,
             max_expansions: self.default_max_expansions,
             max_filter_bytes: self.max_filter_bytes.0,
         };
-        if let Err(refused) = FilterParams::resolve(&FilterRequest::default(), &defaults) {
-            for error in refused {
-                let flag = error.field.replace('_', "-");
-                errors.push(format!(
-                    "--default-{flag} is {}, allowed is {}",
-                    error.given, error.allowed
-                ));
-            }
+        // The defaults of both layouts: a request may ask for either.
+        let mut refused: Vec<ParamsError> = LayoutKind::ALL
+            .into_iter()
+            .filter_map(|layout| {
+                let request = FilterRequest {
+                    layout: Some(layout),
+                    ..FilterRequest::default()
+                };
+                FilterParams::resolve(&request, &defaults).err()
+            })
+            .flatten()
+            .collect();
+        refused.sort_by_key(|error| error.field);
+        refused.dedup_by_key(|error| error.field);
+        for error in refused {
+            let flag = error.field.replace('_', "-");
+            errors.push(format!(
+                "--default-{flag} is {}, allowed is {}",
+                error.given, error.allowed
+            ));
         }
         if !errors.is_empty() {
             return Err(ConfigErrors(errors));

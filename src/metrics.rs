@@ -138,6 +138,8 @@ families! {
     kick_outs: IntCounter = "cuckood_kick_outs_total", [], [];
     /// Sub-filters appended to a chain that had no room left.
     expansions: IntCounter = "cuckood_expansions_total", [], [];
+    /// Filters that grew beyond the sub-filters that their error rate is promised for.
+    promises_ended: IntCounter = "cuckood_error_rate_promises_ended_total", [], [];
     /// Pages looked at, by where they came from (`cache`, `store`).
     page_reads: IntCounterVec = "cuckood_page_reads_total", ["source"], [];
     /// Items by operation (`add`, `exists`, `count`, `delete`, `lookup`) and outcome.

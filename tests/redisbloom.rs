@@ -133,7 +133,7 @@ impl Dump {
                 let slots = &bytes[start..start + size];
                 matches += slots
                     .iter()
-                    .filter(|&&slot| slot == candidates.fingerprint.0)
+                    .filter(|&&slot| u32::from(slot) == candidates.fingerprint.0)
                     .count();
             }
         }
@@ -155,7 +155,7 @@ fn hashes_fingerprints_and_buckets_are_those_of_redisbloom() {
             .collect();
         let hash = murmur64a(&item, 0);
         assert_eq!(hash, vector["hash"].as_u64().unwrap(), "{hex}");
-        let it = layout.candidates(ItemHash(hash));
+        let it = layout.candidates(ItemHash::from(hash));
         assert_eq!(
             u64::from(it.fingerprint.0),
             vector["fp"].as_u64().unwrap(),

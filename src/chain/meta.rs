@@ -1,15 +1,18 @@
 //! The persistent description of a chain. `docs/format.md` tabulates the
 //! encoding byte by byte.
 
-use super::params::{FilterParams, LayoutKind, MAX_CAPACITY, PAGE_BYTES, StoredParams};
+use super::params::{
+    ErrorRate, FilterParams, LayoutKind, MAX_CAPACITY, PAGE_BYTES, Placement, StoredParams,
+};
 use super::plan::FullReason;
+use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::classic::Classic;
-use crate::cuckoo::hash::{HashId, ItemHash};
+use crate::cuckoo::hash::{HashId, HashKey, ItemHash};
 use crate::cuckoo::layout::Layout;
 use crate::page::Ordinal;
 
 /// Newest version of the encoding.
-pub const META_VERSION: u8 = 1;
+pub const META_VERSION: u8 = 2;
 
 /// Sub-filters a chain can have at most: `max_expansions` beyond the first.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize + 1;
@@ -30,10 +33,14 @@ pub struct Chain {
 pub struct SubFilter {
     /// Names its pages; never reused within the filter.
     pub ordinal: Ordinal,
-    /// Fingerprints in it.
-    pub items: u64,
+    /// Slots in use.
+    pub occupied: u64,
+    /// Copies of hot items that are counted beside its pages.
+    pub counted: u64,
     /// Its geometry.
     pub layout: Layout,
+    /// Slots that may be in use.
+    usable: u64,
 }
 
 /// A chain of the layout `classic` that another program made, by its numbers.
@@ -74,9 +81,20 @@ pub enum MetaError {
 }
 
 impl SubFilter {
+    /// Items in it, in slots and counted.
+    pub fn items(&self) -> u64 {
+        self.occupied + self.counted
+    }
+
     /// Share of the slots in use, 0 to 1.
     pub fn load(&self) -> f64 {
-        self.items as f64 / self.layout.slots() as f64
+        self.occupied as f64 / self.layout.slots() as f64
+    }
+
+    /// Whether one more slot may be used; with all of them used, the filter's
+    /// error rate would exceed what was promised.
+    pub(super) fn has_room(&self) -> bool {
+        self.occupied < self.usable
     }
 
     /// Probability that an item which was never added is found in it.
@@ -86,12 +104,14 @@ impl SubFilter {
 }
 
 impl Chain {
-    /// An empty chain of one sub-filter. `None` if its pages could not be
-    /// numbered, which parameters that passed their checks do not ask for.
-    pub fn new(params: FilterParams, created_at_ms: u64) -> Option<Chain> {
+    /// An empty chain of one sub-filter; `key` is for layouts with a keyed
+    /// hash. `None` if its pages could not be numbered, which parameters that
+    /// passed their checks do not ask for.
+    pub fn new(params: FilterParams, key: HashKey, created_at_ms: u64) -> Option<Chain> {
         let mut chain = Chain {
             hash: match params.layout() {
                 LayoutKind::Classic => HashId::Murmur64A,
+                LayoutKind::Paged => HashId::SipHash13(key),
             },
             params,
             created_at_ms,
@@ -99,7 +119,7 @@ impl Chain {
             next_ordinal: 0,
             sub_filters: Vec::new(),
         };
-        let layout = chain.layout_at(0)?;
+        let layout = chain.params.layout_at(0)?;
         chain.push(layout);
         Some(chain)
     }
@@ -121,7 +141,7 @@ impl Chain {
 
     /// Items in the filter: adds less deletes.
     pub fn items(&self) -> u64 {
-        self.sub_filters.iter().map(|sub| sub.items).sum()
+        self.sub_filters.iter().map(SubFilter::items).sum()
     }
 
     /// The sub-filters, oldest first; never empty.
@@ -168,6 +188,24 @@ impl Chain {
         1.0 - misses
     }
 
+    /// Probability that an item which was never added is found when the chain
+    /// has as many sub-filters as its promise is for, all of them full.
+    pub fn full_false_positive_rate(&self) -> f64 {
+        let Some(sub) = self.sub_filters.first() else {
+            return 0.0;
+        };
+        let load = sub.layout.target_load();
+        let missed = 1.0 - sub.layout.false_positive_rate(load);
+        1.0 - missed.powi(self.params.promised_sub_filters() as i32)
+    }
+
+    /// Whether the chain is as short as its promise reckons with; without a
+    /// promise there is none to break.
+    pub fn keeps_promise(&self) -> bool {
+        self.params.error_rate().is_none()
+            || self.sub_filters.len() <= self.params.promised_sub_filters() as usize
+    }
+
     /// Adds that are expected to fit before the chain grows: the slots that
     /// kick-outs reach, less those in use.
     pub fn adds_before_expansion(&self) -> u64 {
@@ -175,7 +213,7 @@ impl Chain {
             .iter()
             .map(|sub| {
                 let reachable = sub.layout.slots() as f64 * sub.layout.target_load();
-                (reachable as u64).saturating_sub(sub.items)
+                (reachable as u64).saturating_sub(sub.occupied)
             })
             .sum()
     }
@@ -194,6 +232,7 @@ impl Chain {
             return Err(FullReason::MaxExpansions);
         }
         let layout = self
+            .params
             .layout_at(self.sub_filters.len())
             .ok_or(FullReason::MaxFilterBytes)?;
         let bytes = self.slot_bytes().checked_add(slot_bytes(&layout));
@@ -210,7 +249,7 @@ impl Chain {
     pub fn drop_emptied(&mut self) -> Vec<Ordinal> {
         let mut dropped = Vec::new();
         while let [_, .., newest] = self.sub_filters.as_slice() {
-            if newest.items > 0 {
+            if newest.items() > 0 {
                 break;
             }
             dropped.push(newest.ordinal);
@@ -221,13 +260,26 @@ impl Chain {
 
     pub(super) fn note_added(&mut self, position: usize) {
         if let Some(sub) = self.sub_filters.get_mut(position) {
-            sub.items += 1;
+            sub.occupied += 1;
         }
     }
 
     pub(super) fn note_deleted(&mut self, position: usize) {
         if let Some(sub) = self.sub_filters.get_mut(position) {
-            sub.items -= 1;
+            sub.occupied -= 1;
+            self.deletions += 1;
+        }
+    }
+
+    pub(super) fn note_copy_added(&mut self, position: usize) {
+        if let Some(sub) = self.sub_filters.get_mut(position) {
+            sub.counted += 1;
+        }
+    }
+
+    pub(super) fn note_copy_deleted(&mut self, position: usize) {
+        if let Some(sub) = self.sub_filters.get_mut(position) {
+            sub.counted -= 1;
             self.deletions += 1;
         }
     }
@@ -235,43 +287,34 @@ impl Chain {
     fn push(&mut self, layout: Layout) {
         self.sub_filters.push(SubFilter {
             ordinal: Ordinal(self.next_ordinal),
-            items: 0,
+            occupied: 0,
+            counted: 0,
             layout,
+            usable: usable_slots(&self.params, &layout),
         });
         self.next_ordinal += 1;
     }
 
-    /// Geometry of the sub-filter at a position: `expansion^position` times
-    /// the first one's buckets. `None` if that is beyond what can be addressed.
-    fn layout_at(&self, position: usize) -> Option<Layout> {
-        let growth = match (position, self.params.expansion()) {
-            (0, _) | (_, 1) => 1,
-            (_, factor) => u64::from(factor).checked_pow(u32::try_from(position).ok()?)?,
-        };
-        let buckets = self.params.first_buckets().checked_mul(growth)?;
-        buckets.checked_mul(u64::from(self.params.bucket_size()))?;
-        match self.params.layout() {
-            LayoutKind::Classic => {
-                Classic::new(buckets, self.params.bucket_size(), self.params.page_bytes())
-                    .map(Layout::Classic)
-            }
-        }
-    }
-
     /// The description as it is stored.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(56 + 12 * self.sub_filters.len());
+        let mut out = Vec::with_capacity(81 + 20 * self.sub_filters.len());
+        let key = match self.hash {
+            HashId::Murmur64A => HashKey([0; 16]),
+            HashId::SipHash13(key) => key,
+        };
         out.push(META_VERSION);
         out.push(match self.params.layout() {
             LayoutKind::Classic => 1,
+            LayoutKind::Paged => 2,
         });
         out.push(match self.hash {
             HashId::Murmur64A => 1,
+            HashId::SipHash13(_) => 2,
         });
         out.push(self.params.bucket_size());
         out.extend_from_slice(&self.params.page_bytes().to_le_bytes());
         out.extend_from_slice(&self.params.capacity().to_le_bytes());
-        out.extend_from_slice(&self.params.max_iterations().to_le_bytes());
+        out.extend_from_slice(&self.params.max_iterations().unwrap_or(0).to_le_bytes());
         out.extend_from_slice(&self.params.expansion().to_le_bytes());
         out.extend_from_slice(&self.params.max_expansions().to_le_bytes());
         out.extend_from_slice(&self.params.max_filter_bytes().to_le_bytes());
@@ -279,9 +322,13 @@ impl Chain {
         out.extend_from_slice(&self.deletions.to_le_bytes());
         out.extend_from_slice(&self.next_ordinal.to_le_bytes());
         out.extend_from_slice(&(self.sub_filters.len() as u32).to_le_bytes());
+        out.push(self.params.slot_width().bits() as u8);
+        out.extend_from_slice(&self.params.error_rate().unwrap_or(0.0).to_le_bytes());
+        out.extend_from_slice(&key.0);
         for sub in &self.sub_filters {
             out.extend_from_slice(&sub.ordinal.0.to_le_bytes());
-            out.extend_from_slice(&sub.items.to_le_bytes());
+            out.extend_from_slice(&sub.occupied.to_le_bytes());
+            out.extend_from_slice(&sub.counted.to_le_bytes());
         }
         out
     }
@@ -318,19 +365,21 @@ impl Chain {
         // The number of buckets follows from the capacity.
         let params = FilterParams::from_stored(StoredParams {
             capacity: (slots as f64 * first.target_load()) as u64,
-            layout: LayoutKind::Classic,
-            bucket_size,
+            placement: Placement::Classic {
+                bucket_size,
+                max_iterations: foreign.max_iterations,
+            },
             page_bytes: PAGE_BYTES,
-            max_iterations: foreign.max_iterations,
             expansion: foreign.expansion,
             max_expansions: u16::try_from(foreign.max_expansions)
                 .unwrap_or(u16::MAX)
                 .max(u16::try_from(foreign.sub_filters.checked_sub(1)?).ok()?),
             max_filter_bytes: foreign.max_filter_bytes,
         })?;
-        let mut chain = Chain::new(params, foreign.created_at_ms)?;
+        // Its hash has no key.
+        let mut chain = Chain::new(params, HashKey([0; 16]), foreign.created_at_ms)?;
         for position in 1..foreign.sub_filters {
-            let layout = chain.layout_at(position)?;
+            let layout = chain.params.layout_at(position)?;
             chain.push(layout);
         }
         chain.deletions = foreign.deletions;
@@ -345,7 +394,7 @@ impl Chain {
             if occupied > sub.layout.slots() {
                 return None;
             }
-            sub.items = occupied;
+            sub.occupied = occupied;
         }
         Some(self)
     }
@@ -366,7 +415,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Reads a stored description.
+    /// Reads a stored description, of this version or an older one.
     ///
     /// # Errors
     /// A newer version, or bytes that no chain encodes to.
@@ -376,35 +425,63 @@ impl Chain {
         if version > META_VERSION {
             return Err(MetaError::Newer { found: version });
         }
-        if version != META_VERSION {
+        if version == 0 {
             return Err(MetaError::Corrupt("unknown version"));
         }
-        let layout = match reader.byte()? {
-            1 => LayoutKind::Classic,
-            _ => return Err(MetaError::Corrupt("unknown layout")),
-        };
-        let hash = match reader.byte()? {
-            1 => HashId::Murmur64A,
-            _ => return Err(MetaError::Corrupt("unknown hash")),
-        };
-        let bucket_size = reader.byte()?;
+        let (layout, hash, bucket_size) = (reader.byte()?, reader.byte()?, reader.byte()?);
         let page_bytes = u32::from_le_bytes(reader.array()?);
-        let params = FilterParams::from_stored(StoredParams {
-            capacity: u64::from_le_bytes(reader.array()?),
-            layout,
-            bucket_size,
-            page_bytes,
-            max_iterations: u16::from_le_bytes(reader.array()?),
-            expansion: u32::from_le_bytes(reader.array()?),
-            max_expansions: u16::from_le_bytes(reader.array()?),
-            max_filter_bytes: u64::from_le_bytes(reader.array()?),
-        })
-        .ok_or(MetaError::Corrupt("a parameter is out of range"))?;
+        let capacity = u64::from_le_bytes(reader.array()?);
+        let max_iterations = u16::from_le_bytes(reader.array()?);
+        let expansion = u32::from_le_bytes(reader.array()?);
+        let max_expansions = u16::from_le_bytes(reader.array()?);
+        let max_filter_bytes = u64::from_le_bytes(reader.array()?);
         let created_at_ms = u64::from_le_bytes(reader.array()?);
         let deletions = u64::from_le_bytes(reader.array()?);
         let next_ordinal = u32::from_le_bytes(reader.array()?);
         let count = u32::from_le_bytes(reader.array()?) as usize;
-        if count == 0 || count > MAX_SUB_FILTERS || reader.0.len() != 12 * count {
+        // Version 1 knew the layout `classic` only, and no side counters.
+        let (slot_bits, error_rate, key) = match version {
+            1 => (8, 0.0, [0; 16]),
+            _ => (
+                reader.byte()?,
+                f64::from_le_bytes(reader.array()?),
+                reader.array()?,
+            ),
+        };
+        let placement = match (layout, version) {
+            (1, _) => Placement::Classic {
+                bucket_size,
+                max_iterations,
+            },
+            (2, 2..) => Placement::Paged {
+                width: SlotWidth::from_bits(u64::from(slot_bits))
+                    .ok_or(MetaError::Corrupt("unknown slot width"))?,
+                error_rate: match error_rate {
+                    0.0 => None,
+                    rate => Some(
+                        ErrorRate::new(rate)
+                            .ok_or(MetaError::Corrupt("a parameter is out of range"))?,
+                    ),
+                },
+            },
+            _ => return Err(MetaError::Corrupt("unknown layout")),
+        };
+        let hash = match (hash, version) {
+            (1, _) => HashId::Murmur64A,
+            (2, 2..) => HashId::SipHash13(HashKey(key)),
+            _ => return Err(MetaError::Corrupt("unknown hash")),
+        };
+        let params = FilterParams::from_stored(StoredParams {
+            capacity,
+            placement,
+            page_bytes,
+            expansion,
+            max_expansions,
+            max_filter_bytes,
+        })
+        .ok_or(MetaError::Corrupt("a parameter is out of range"))?;
+        let entry_bytes = if version == 1 { 12 } else { 20 };
+        if count == 0 || count > MAX_SUB_FILTERS || reader.0.len() != entry_bytes * count {
             return Err(MetaError::Corrupt("wrong number of sub-filters"));
         }
         let mut chain = Chain {
@@ -416,27 +493,44 @@ impl Chain {
             sub_filters: Vec::with_capacity(count),
         };
         let mut smallest_ordinal = 0;
+        let mut items = 0u64;
         for position in 0..count {
             let ordinal = u32::from_le_bytes(reader.array()?);
-            let items = u64::from_le_bytes(reader.array()?);
+            let occupied = u64::from_le_bytes(reader.array()?);
+            let counted = match version {
+                1 => 0,
+                _ => u64::from_le_bytes(reader.array()?),
+            };
             let layout = chain
+                .params
                 .layout_at(position)
                 .ok_or(MetaError::Corrupt("a sub-filter is too large"))?;
             if ordinal < smallest_ordinal || ordinal >= next_ordinal {
                 return Err(MetaError::Corrupt("sub-filter numbers do not ascend"));
             }
-            if items > layout.slots() {
+            if occupied > layout.slots() {
                 return Err(MetaError::Corrupt("more items than slots"));
             }
+            items = occupied
+                .checked_add(counted)
+                .and_then(|more| items.checked_add(more))
+                .ok_or(MetaError::Corrupt("more items than can be counted"))?;
             smallest_ordinal = ordinal + 1;
             chain.sub_filters.push(SubFilter {
                 ordinal: Ordinal(ordinal),
-                items,
+                occupied,
+                counted,
                 layout,
+                usable: usable_slots(&chain.params, &layout),
             });
         }
         Ok(chain)
     }
+}
+
+/// Slots of a sub-filter that may be in use.
+fn usable_slots(params: &FilterParams, layout: &Layout) -> u64 {
+    (layout.slots() as f64 * params.load_limit()) as u64
 }
 
 fn slot_bytes(layout: &Layout) -> u64 {
@@ -469,7 +563,7 @@ mod tests {
 
     fn chain(request: FilterRequest) -> Chain {
         let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
-        Chain::new(params, 1_700_000_000_123).unwrap()
+        Chain::new(params, HashKey([0xab; 16]), 1_700_000_000_123).unwrap()
     }
 
     #[test]
@@ -485,22 +579,75 @@ mod tests {
         assert_eq!(Chain::decode(&grown.encode()), Ok(grown));
     }
 
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        (0..hex.len() / 2)
+            .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
+            .collect()
+    }
+
     #[test]
     fn the_encoding_is_pinned() {
-        let it = chain(FilterRequest {
+        let classic = chain(FilterRequest {
             capacity: Some(1000),
+            layout: Some(LayoutKind::Classic),
             ..Default::default()
         });
-        let hex: String = it
-            .encode()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
         assert_eq!(
-            hex,
-            "0101010200100000e80300000000000014000100000020000000000004000000\
-             7b68e5cf8b01000000000000000000000100000001000000000000000000000000000000"
+            hex(&classic.encode()),
+            "0201010200100000e80300000000000014000100000020000000000004000000\
+             7b68e5cf8b010000000000000000000001000000010000000800000000000000\
+             0000000000000000000000000000000000000000000000000000000000000000\
+             0000000000"
         );
+        let paged = chain(FilterRequest {
+            capacity: Some(1000),
+            error_rate: Some(0.5),
+            ..Default::default()
+        });
+        assert_eq!(
+            hex(&paged.encode()),
+            "0202020400100000e80300000000000000000200000020000000000004000000\
+             7b68e5cf8b01000000000000000000000100000001000000080000000000\
+             00e03fabababababababababababababababab00000000000000000000000000\
+             00000000000000"
+        );
+    }
+
+    #[test]
+    fn a_description_of_version_1_is_still_read() {
+        let old = bytes(
+            "0101010200100000e80300000000000014000100000020000000000004000000\
+             7b68e5cf8b0100000000000000000000010000000100000000000000_2a00000000000000"
+                .replace('_', "")
+                .as_str(),
+        );
+        let read = Chain::decode(&old).unwrap();
+        assert_eq!(read.params().layout(), LayoutKind::Classic);
+        assert_eq!(read.params().capacity(), 1000);
+        assert_eq!(read.items(), 42);
+        assert_eq!(Chain::decode(&read.encode()), Ok(read));
+    }
+
+    #[test]
+    fn the_rate_of_a_full_chain_is_below_its_promise_until_it_has_too_many_sub_filters() {
+        let mut it = chain(FilterRequest {
+            error_rate: Some(0.001),
+            ..Default::default()
+        });
+        assert!(it.full_false_positive_rate() < 0.001);
+        for _ in 1..8 {
+            it.grow().unwrap();
+        }
+        assert!(it.keeps_promise());
+        let slots = it.sub_filters().iter().map(|sub| sub.layout.slots());
+        let first = it.sub_filters()[0].layout.slots();
+        assert_eq!(slots.sum::<u64>(), 255 * first);
+        it.grow().unwrap();
+        assert!(!it.keeps_promise());
     }
 
     #[test]
@@ -526,8 +673,8 @@ mod tests {
     #[test]
     fn a_newer_version_is_named() {
         let mut bytes = chain(FilterRequest::default()).encode();
-        bytes[0] = 2;
-        assert_eq!(Chain::decode(&bytes), Err(MetaError::Newer { found: 2 }));
+        bytes[0] = 3;
+        assert_eq!(Chain::decode(&bytes), Err(MetaError::Newer { found: 3 }));
     }
 
     #[test]
@@ -560,7 +707,7 @@ mod tests {
         assert_eq!(twice.grow(), Err(FullReason::MaxExpansions));
 
         let small = Defaults {
-            max_filter_bytes: 5 * 2048,
+            max_filter_bytes: 5 * 4096,
             ..Defaults::default()
         };
         let request = FilterRequest {
@@ -568,7 +715,7 @@ mod tests {
             ..Default::default()
         };
         let params = FilterParams::resolve(&request, &small).unwrap();
-        let mut capped = Chain::new(params, 0).unwrap();
+        let mut capped = Chain::new(params, HashKey([0; 16]), 0).unwrap();
         capped.grow().unwrap();
         assert_eq!(capped.grow(), Err(FullReason::MaxFilterBytes));
 
@@ -582,12 +729,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..160)) {
             let _ = Chain::decode(&bytes);
         }
 
         #[test]
-        fn a_changed_byte_never_panics(at in 0usize..92, value: u8) {
+        fn a_changed_byte_never_panics(at in 0usize..141, value: u8) {
             let mut it = chain(FilterRequest::default());
             it.grow().unwrap();
             it.grow().unwrap();

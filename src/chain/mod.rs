@@ -7,10 +7,14 @@
 //!
 //! - [`params`]: what a filter was asked to be
 //! - [`meta`]: the persistent description of a chain
+//! - [`counters`]: the copies of hot items, beside the page
 //! - [`read`]: exists and count
 //! - [`plan`]: adds and deletes planned over an overlay of the pages
+//! - [`resident`]: all of it at work, on pages that are plain memory
 
+pub mod counters;
 pub mod meta;
 pub mod params;
 pub mod plan;
 pub mod read;
+pub mod resident;

@@ -1,8 +1,10 @@
 //! Asking: whether an item is in the chain, and how often.
 
+use super::counters::CounterKey;
 use super::meta::{Chain, SubFilter};
 use crate::cuckoo::bucket;
 use crate::cuckoo::hash::ItemHash;
+use crate::cuckoo::layout::Candidates;
 
 /// Where a word lies: sub-filter by its position in the chain, page, word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,20 +17,86 @@ pub struct WordAddress {
     pub word: u16,
 }
 
-/// Hands out words of pages.
-pub trait PageWords {
-    /// The word at an address, or `None` if its page is not at hand. An
-    /// implementation may note which pages were asked for in vain.
-    fn word(&mut self, at: WordAddress) -> Option<u64>;
-}
-
-/// A page of the chain that an item may lie on.
+/// A page of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageAddress {
     /// Position of the sub-filter, 0 = oldest.
     pub sub: u32,
     /// Page within the sub-filter.
     pub page: u32,
+}
+
+impl WordAddress {
+    /// The page it lies on.
+    #[inline]
+    pub fn on(self) -> PageAddress {
+        PageAddress {
+            sub: self.sub,
+            page: self.page,
+        }
+    }
+}
+
+/// Hands out what pages hold.
+pub trait PageWords {
+    /// The word at an address, or `None` if its page is not at hand. An
+    /// implementation may note which pages were asked for in vain.
+    fn word(&mut self, at: WordAddress) -> Option<u64>;
+
+    /// The copies of a class that are counted beside a page, or `None` as
+    /// for [`word`](Self::word). Asked for only when the class has a slot.
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64>;
+
+    /// Says that the word at an address will be asked for soon.
+    #[inline]
+    fn prefetch(&self, at: WordAddress) {
+        let _ = at;
+    }
+}
+
+/// Items that are asked about together.
+pub const GROUP: usize = 32;
+
+/// [`exists`] for up to [`GROUP`] items at once. For each sub-filter all
+/// addresses are computed and their memory is asked for, and then all items
+/// are probed that are not answered yet, so that the waits for memory overlap.
+/// `answers` gets one a item; of those beyond [`GROUP`] nothing is said.
+#[inline]
+pub fn exists_group(
+    chain: &Chain,
+    items: &[ItemHash],
+    pages: &mut impl PageWords,
+    answers: &mut [Option<bool>; GROUP],
+) {
+    let mut located = [None; GROUP];
+    answers.fill(Some(false));
+    for (position, sub) in chain.sub_filters().iter().enumerate().rev() {
+        for ((&hash, candidates), answer) in items.iter().zip(&mut located).zip(&*answers) {
+            if *answer == Some(true) {
+                continue;
+            }
+            let found = sub.layout.candidates(hash);
+            for bucket in [found.first, found.second] {
+                let place = sub.layout.place(bucket);
+                pages.prefetch(WordAddress {
+                    sub: position as u32,
+                    page: place.page,
+                    word: place.first_slot / sub.layout.slot_width().slots_per_word(),
+                });
+            }
+            *candidates = Some(found);
+        }
+        for (candidates, answer) in located.iter().zip(&mut *answers).take(items.len()) {
+            let Some(candidates) = candidates.as_ref().filter(|_| *answer != Some(true)) else {
+                continue;
+            };
+            match matches_in(sub, position, candidates, pages) {
+                Some(0) => {}
+                Some(_) => *answer = Some(true),
+                None => *answer = None,
+            }
+        }
+    }
 }
 
 /// Whether the item's fingerprint lies in one of its candidate buckets,
@@ -40,7 +108,8 @@ pub struct PageAddress {
 pub fn exists(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
     let mut known = true;
     for (position, sub) in chain.sub_filters().iter().enumerate().rev() {
-        match matches_in(sub, position, hash, pages) {
+        let candidates = sub.layout.candidates(hash);
+        match matches_in(sub, position, &candidates, pages) {
             Some(0) => {}
             Some(_) => return Some(true),
             None => known = false,
@@ -49,21 +118,32 @@ pub fn exists(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Opti
     known.then_some(false)
 }
 
-/// How many slots over the whole chain hold the item's fingerprint: at least
-/// its true count. `None` if a word was not at hand.
+/// How often the item's class is in the whole chain, in slots and counters: at
+/// least the item's true count. `None` if a word was not at hand.
 #[inline]
 pub fn count(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<u64> {
     let mut total = Some(0u64);
     for (position, sub) in chain.sub_filters().iter().enumerate().rev() {
-        let found = matches_in(sub, position, hash, pages);
+        let candidates = sub.layout.candidates(hash);
+        let found = match matches_in(sub, position, &candidates, pages) {
+            // Without a slot there is no counter.
+            Some(0) => Some(0),
+            Some(slots) => {
+                let (page, key) = counter_of(sub, position, &candidates);
+                let copies = pages.counter(page, key);
+                copies.map(|copies| copies.saturating_add(u64::from(slots)))
+            }
+            None => None,
+        };
         total = total
             .zip(found)
-            .map(|(total, found)| total + u64::from(found));
+            .map(|(total, found)| total.saturating_add(found));
     }
     total
 }
 
-/// The pages that an item's candidate buckets lie on, over the whole chain.
+/// The pages that an item's candidate buckets lie on, over the whole chain; a
+/// page that holds both is named twice.
 #[inline]
 pub fn candidate_pages(chain: &Chain, hash: ItemHash) -> impl Iterator<Item = PageAddress> + '_ {
     chain
@@ -82,27 +162,42 @@ pub fn candidate_pages(chain: &Chain, hash: ItemHash) -> impl Iterator<Item = Pa
         })
 }
 
+/// Where the copies of a class are counted.
+#[inline]
+pub(super) fn counter_of(
+    sub: &SubFilter,
+    position: usize,
+    candidates: &Candidates,
+) -> (PageAddress, CounterKey) {
+    let place = sub.layout.place(candidates.canonical());
+    let page = PageAddress {
+        sub: position as u32,
+        page: place.page,
+    };
+    (page, CounterKey::new(place, candidates.fingerprint))
+}
+
 /// Matching slots in one sub-filter. Asks for every word even after one was
 /// missing, so that all missing pages are noted at once.
 #[inline]
 fn matches_in(
     sub: &SubFilter,
     position: usize,
-    hash: ItemHash,
+    candidates: &Candidates,
     pages: &mut impl PageWords,
 ) -> Option<u32> {
-    let candidates = sub.layout.candidates(hash);
+    let width = sub.layout.slot_width();
     let mut matches = Some(0);
     for bucket in candidates.buckets() {
         let place = sub.layout.place(bucket);
-        for piece in bucket::pieces(place.first_slot, sub.layout.bucket_size()) {
+        for piece in bucket::pieces(width, place.first_slot, sub.layout.bucket_size()) {
             let word = pages.word(WordAddress {
                 sub: position as u32,
                 page: place.page,
                 word: piece.word,
             });
             matches = matches.zip(word).map(|(matches, word)| {
-                matches + bucket::find(word, piece, candidates.fingerprint.0).count()
+                matches + bucket::find(width, word, piece, candidates.fingerprint.0).count()
             });
         }
     }

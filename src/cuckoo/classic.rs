@@ -65,8 +65,8 @@ impl Classic {
     /// Fingerprint and candidate buckets of an item.
     #[inline]
     pub fn candidates(&self, hash: ItemHash) -> Candidates {
-        let fingerprint = Fingerprint((hash.0 % 255 + 1) as u8);
-        let first = BucketIndex(hash.0 & self.bucket_mask);
+        let fingerprint = Fingerprint((hash.low() % 255 + 1) as u32);
+        let first = BucketIndex(hash.low() & self.bucket_mask);
         Candidates {
             fingerprint,
             first,
@@ -166,7 +166,7 @@ mod tests {
         #[test]
         fn the_alternate_is_its_own_inverse(hash: u64, shift in 0u32..36, size in 1u8..=255) {
             let layout = Classic::new(1 << shift, size, 4096).unwrap();
-            let it = layout.candidates(ItemHash(hash));
+            let it = layout.candidates(ItemHash::from(hash));
             prop_assert!(it.fingerprint.0 != 0);
             prop_assert_eq!(layout.alternate(it.second, it.fingerprint), it.first);
             for bucket in it.buckets() {
@@ -185,7 +185,7 @@ mod tests {
             let small = Classic::new(1 << shift, 2, 4096).unwrap();
             let large = Classic::new(1 << (shift + growth), 2, 4096).unwrap();
             let same_class = |layout: &Classic| {
-                let (a, b) = (layout.candidates(ItemHash(one)), layout.candidates(ItemHash(other)));
+                let (a, b) = (layout.candidates(ItemHash::from(one)), layout.candidates(ItemHash::from(other)));
                 a.fingerprint == b.fingerprint && (a.first == b.first || a.first == b.second)
             };
             prop_assert!(!same_class(&large) || same_class(&small));

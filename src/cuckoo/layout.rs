@@ -6,7 +6,9 @@
 //! chain, it must match in every older one, or deleting newest-first would
 //! take other items' only fingerprints.
 
+use super::bucket::SlotWidth;
 use super::classic::Classic;
+use super::paged::{self, Paged};
 
 /// Position of a bucket within its sub-filter, 0-based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +16,7 @@ pub struct BucketIndex(pub u64);
 
 /// What a slot holds of an item, never 0: 0 is the empty slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Fingerprint(pub u8);
+pub struct Fingerprint(pub u32);
 
 /// Where one item may lie in one sub-filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,13 @@ impl Candidates {
         let second = (self.second != self.first).then_some(self.second);
         std::iter::once(self.first).chain(second)
     }
+
+    /// The candidate that stands for both: two items are of one class, which
+    /// nothing can tell apart, if they have this and the fingerprint in common.
+    #[inline]
+    pub fn canonical(&self) -> BucketIndex {
+        self.first.min(self.second)
+    }
 }
 
 /// Where a bucket lies: its page and its slots within the page.
@@ -50,6 +59,29 @@ pub struct Place {
 pub enum Layout {
     /// See [`Classic`].
     Classic(Classic),
+    /// See [`Paged`].
+    Paged(Paged),
+}
+
+/// Pages that a search for kick-outs may look at, whatever the layout.
+pub const MAX_PAGES_PER_SEARCH: usize = 1024;
+
+/// Buckets that a search for kick-outs may look at, whatever the layout: two to
+/// begin with, and per level those that crossed and four for each expanded.
+pub const MAX_BUCKETS_PER_SEARCH: usize = 2 + 3 * (32 + 4 * 192);
+
+/// How far the search for kick-outs goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchBounds {
+    /// Buckets of a level whose fingerprints are followed. On a level the
+    /// search stays on the pages where the level began.
+    pub expanded_per_level: usize,
+    /// Levels.
+    pub levels: u8,
+    /// Buckets of other pages that a level hands on to the next.
+    pub crossings_per_level: usize,
+    /// Buckets looked at in all.
+    pub buckets: usize,
 }
 
 impl Layout {
@@ -58,6 +90,7 @@ impl Layout {
     pub fn candidates(&self, hash: super::hash::ItemHash) -> Candidates {
         match self {
             Layout::Classic(classic) => classic.candidates(hash),
+            Layout::Paged(paged) => paged.candidates(hash),
         }
     }
 
@@ -67,6 +100,7 @@ impl Layout {
     pub fn alternate(&self, bucket: BucketIndex, fingerprint: Fingerprint) -> BucketIndex {
         match self {
             Layout::Classic(classic) => classic.alternate(bucket, fingerprint),
+            Layout::Paged(paged) => paged.alternate(bucket, fingerprint),
         }
     }
 
@@ -75,6 +109,70 @@ impl Layout {
     pub fn place(&self, bucket: BucketIndex) -> Place {
         match self {
             Layout::Classic(classic) => classic.place(bucket),
+            Layout::Paged(paged) => paged.place(bucket),
+        }
+    }
+
+    /// Bits of a slot.
+    #[inline]
+    pub fn slot_width(&self) -> SlotWidth {
+        match self {
+            Layout::Classic(_) => SlotWidth::Bits8,
+            Layout::Paged(paged) => paged.width(),
+        }
+    }
+
+    /// How far the search for kick-outs goes.
+    #[inline]
+    pub fn search_bounds(&self) -> SearchBounds {
+        match self {
+            // Pages mean nothing to it: a fingerprint's buckets lie anywhere.
+            Layout::Classic(_) => SearchBounds {
+                expanded_per_level: 500,
+                levels: 1,
+                crossings_per_level: 0,
+                buckets: MAX_PAGES_PER_SEARCH,
+            },
+            // Half of these numbers reach a load of 0.959 at 40,000 pages,
+            // these 0.966: a page whose items are far more than its share can
+            // only give away those that cross, and they are few by then.
+            Layout::Paged(_) => SearchBounds {
+                expanded_per_level: 192,
+                levels: 3,
+                crossings_per_level: 32,
+                buckets: MAX_BUCKETS_PER_SEARCH,
+            },
+        }
+    }
+
+    /// Whether the search for kick-outs follows a fingerprint from one bucket
+    /// to the other on the same level.
+    #[inline]
+    pub fn is_near(&self, bucket: BucketIndex, other: BucketIndex) -> bool {
+        match self {
+            Layout::Classic(_) => true,
+            Layout::Paged(paged) => paged.place(bucket).page == paged.place(other).page,
+        }
+    }
+
+    /// Slots of one class in a sub-filter from which on further copies are
+    /// counted beside the page, at least 1 and less than the candidate slots.
+    /// So one hot item can't fill its buckets. Large buckets of 8-bit
+    /// fingerprints hold some matches by chance, hence the allowance.
+    #[inline]
+    pub fn class_limit(&self, candidates: &Candidates) -> u32 {
+        match self {
+            Layout::Classic(_) => {
+                let bucket_size = u32::from(self.bucket_size());
+                let slots = bucket_size
+                    * if candidates.first == candidates.second {
+                        1
+                    } else {
+                        2
+                    };
+                (3 + (8 * bucket_size).div_ceil(255)).min(slots - 1).max(1)
+            }
+            Layout::Paged(_) => 3,
         }
     }
 
@@ -83,6 +181,7 @@ impl Layout {
     pub fn bucket_size(&self) -> u8 {
         match self {
             Layout::Classic(classic) => classic.bucket_size(),
+            Layout::Paged(_) => paged::BUCKET_SIZE,
         }
     }
 
@@ -90,6 +189,7 @@ impl Layout {
     pub fn buckets(&self) -> u64 {
         match self {
             Layout::Classic(classic) => classic.buckets(),
+            Layout::Paged(paged) => paged.buckets(),
         }
     }
 
@@ -97,6 +197,7 @@ impl Layout {
     pub fn pages(&self) -> u32 {
         match self {
             Layout::Classic(classic) => classic.pages(),
+            Layout::Paged(paged) => paged.pages(),
         }
     }
 
@@ -104,6 +205,7 @@ impl Layout {
     pub fn page_bytes(&self) -> u32 {
         match self {
             Layout::Classic(classic) => classic.page_bytes(),
+            Layout::Paged(_) => paged::PAGE_BYTES,
         }
     }
 
@@ -116,6 +218,7 @@ impl Layout {
     pub fn target_load(&self) -> f64 {
         match self {
             Layout::Classic(classic) => classic.target_load(),
+            Layout::Paged(paged) => paged.target_load(),
         }
     }
 
@@ -124,6 +227,7 @@ impl Layout {
     pub fn false_positive_rate(&self, load: f64) -> f64 {
         match self {
             Layout::Classic(classic) => classic.false_positive_rate(load),
+            Layout::Paged(paged) => paged.false_positive_rate(load),
         }
     }
 }

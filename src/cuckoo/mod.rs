@@ -8,6 +8,7 @@
 //! - [`bucket`]: finding, filling and clearing slots within a machine word
 //! - [`layout`]: the seam between an item's hash and its candidate buckets
 //! - [`classic`]: the layout of RedisBloom and Apache Kvrocks
+//! - [`paged`]: the layout that keeps most items on one page
 //! - [`kick`]: the search for a path of kick-outs
 
 pub mod bucket;
@@ -15,3 +16,4 @@ pub mod classic;
 pub mod hash;
 pub mod kick;
 pub mod layout;
+pub mod paged;

@@ -94,6 +94,13 @@ pub struct FilterInfo {
     /// Probability that an item which was never added is found, from the
     /// load as it is.
     pub expected_false_positive_rate: f64,
+    /// The same with as many sub-filters as an error rate is promised for, all
+    /// of them full: [`PROMISED_SUB_FILTERS`](crate::chain::params::PROMISED_SUB_FILTERS),
+    /// or one for a filter that never grows.
+    pub full_false_positive_rate: f64,
+    /// Whether it has no more sub-filters than that, or no error rate was
+    /// promised.
+    pub keeps_promise: bool,
     /// Adds left before the next expansion, an estimate.
     pub adds_before_expansion: u64,
     /// When it was created.
@@ -129,8 +136,11 @@ pub struct SubFilterInfo {
     pub pages: u64,
     /// Bytes of slots.
     pub bytes: u64,
-    /// Fingerprints in it.
+    /// Items in it.
     pub items: u64,
+    /// Those of them that are further copies of hot items, counted beside the
+    /// pages.
+    pub counted: u64,
     /// Share of its slots in use, 0 to 1.
     pub load: f64,
     /// Probability that it finds an item which was never added.
@@ -155,7 +165,7 @@ pub struct FilterSummary {
 }
 
 /// What a filter is to be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewFilter {
     /// Its parameters.
     pub params: FilterRequest,
@@ -229,7 +239,7 @@ pub struct LookupAnswer {
 }
 
 /// How items are added.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AddOptions {
     /// What to do with an item that is found already.
     pub mode: AddMode,

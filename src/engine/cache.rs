@@ -14,9 +14,20 @@
 //! clock algorithm (Corbató, 1968) when room is needed. Pins are taken and
 //! frames are given away under one lock, so a page that is resident is never
 //! hidden even for a moment: whoever finds no entry may trust that.
+//!
+//! The side counters of a page lie beside its words. They are few, but nothing
+//! says how few, so they have a share of the cache's bytes of their own; when
+//! it is used up, pages with counters are evicted first.
 
+use super::image::{self, PageImage};
+use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::params::PAGE_BYTES;
+use crate::chain::plan::ChangedCounter;
+use crate::cuckoo::bucket::{self, SlotWidth};
+use crate::cuckoo::layout::Layout;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
+use crate::prefetch;
+use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use prometheus::{IntCounter, IntGauge};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
@@ -27,6 +38,13 @@ pub(super) const FRAME_WORDS: usize = PAGE_BYTES as usize / 8;
 
 /// Frames that are allocated together, about 1 MiB.
 const CHUNK_FRAMES: usize = 256;
+
+/// Counters get one part in so many of the cache's bytes.
+const COUNTERS_SHARE: u64 = 16;
+
+/// Frames that are looked at for counters to be evicted, at most, each time
+/// that a page comes in or gets more of them.
+const COUNTERS_SWEEP: usize = 512;
 
 /// Pages whose entries are allocated together.
 const LEAF_PAGES: usize = 512;
@@ -46,6 +64,10 @@ pub(super) struct FrameIndex(u32);
 /// Room for one page, and what is known of the page in it.
 pub(super) struct Frame {
     words: [AtomicU64; FRAME_WORDS],
+    /// Slots in use. Written by the lane, or with the whole page.
+    occupied: AtomicU32,
+    /// The page's side counters, if it has any.
+    counters: ArcSwapOption<Counters>,
     /// The drain that pinned the page last; see [`DrainPins`]. Written under
     /// the clock's lock only.
     stamp: AtomicU64,
@@ -76,6 +98,8 @@ impl Frame {
     fn new() -> Frame {
         Frame {
             words: [const { AtomicU64::new(0) }; FRAME_WORDS],
+            occupied: AtomicU32::new(0),
+            counters: ArcSwapOption::const_empty(),
             stamp: AtomicU64::new(0),
             pins: AtomicU32::new(0),
             referenced: AtomicBool::new(false),
@@ -100,26 +124,53 @@ impl Frame {
             .map_or(0, |cell| cell.load(Ordering::Relaxed))
     }
 
-    /// The first `bytes` bytes of the page.
-    pub(super) fn image(&self, bytes: u32) -> Vec<u8> {
-        let mut image: Vec<u8> = self
-            .words
-            .iter()
-            .take((bytes as usize).div_ceil(8))
-            .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
-            .collect();
-        image.truncate(bytes as usize);
-        image
+    /// Slots in use.
+    #[inline]
+    pub(super) fn occupied(&self) -> u32 {
+        self.occupied.load(Ordering::Relaxed)
     }
 
-    fn fill(&self, image: &[u8]) {
+    /// Notes that more, or fewer, slots are in use. Only the filter's lane
+    /// does.
+    pub(super) fn note_occupied(&self, more: i32) {
+        // In two's complement that is a subtraction for a negative number.
+        self.occupied.fetch_add(more as u32, Ordering::Relaxed);
+    }
+
+    /// Copies of a class that are counted beside the page.
+    pub(super) fn counter(&self, key: CounterKey) -> u64 {
+        self.counters
+            .load()
+            .as_ref()
+            .map_or(0, |counters| counters.get(key))
+    }
+
+    /// Classes that are counted beside the page.
+    pub(super) fn counters(&self) -> usize {
+        self.counters
+            .load()
+            .as_ref()
+            .map_or(0, |counters| counters.len())
+    }
+
+    /// The page as it is stored; its slots take `page_bytes`.
+    pub(super) fn image(&self, page_bytes: u32) -> Vec<u8> {
+        let words = self.words.iter().map(|word| word.load(Ordering::Relaxed));
+        image::encode(words, page_bytes, self.counters.load().as_deref())
+    }
+
+    fn fill(&self, width: SlotWidth, slots: &[u8]) {
+        let mut occupied = 0;
         let mut words = self.words.iter();
-        for (chunk, cell) in image.chunks(8).zip(&mut words) {
-            cell.store(little_endian(chunk), Ordering::Relaxed);
+        for (chunk, cell) in slots.chunks(8).zip(&mut words) {
+            let word = little_endian(chunk);
+            occupied += bucket::occupied(width, word);
+            cell.store(word, Ordering::Relaxed);
         }
         for cell in words {
             cell.store(0, Ordering::Relaxed);
         }
+        self.occupied.store(occupied, Ordering::Relaxed);
     }
 
     pub(super) fn dirt(&self) -> Dirt {
@@ -162,6 +213,7 @@ pub(super) struct PageTable {
     ordinal: Ordinal,
     pages: u32,
     page_bytes: u32,
+    width: SlotWidth,
     /// Where the stripes of this table start.
     first_stripe: usize,
     /// The filter was removed or the sub-filter dropped: its pages need no
@@ -176,7 +228,8 @@ pub(super) struct PageTable {
 
 impl PageTable {
     /// A table of a sub-filter's pages, none of them resident.
-    pub(super) fn new(filter: FilterId, ordinal: Ordinal, pages: u32, page_bytes: u32) -> Self {
+    pub(super) fn new(filter: FilterId, ordinal: Ordinal, layout: &Layout) -> Self {
+        let pages = layout.pages();
         let leaves = (pages as usize).div_ceil(LEAF_PAGES);
         let mixed =
             (filter.0 ^ u64::from(ordinal.0).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -184,7 +237,8 @@ impl PageTable {
             filter,
             ordinal,
             pages,
-            page_bytes,
+            page_bytes: layout.page_bytes(),
+            width: layout.slot_width(),
             first_stripe: (mixed >> 40) as usize,
             dropped: AtomicBool::new(false),
             resident: AtomicU32::new(0),
@@ -259,6 +313,9 @@ pub(super) struct PageCache {
     chunks: Box<[OnceLock<Box<[Frame]>>]>,
     versions: Box<[AtomicU64]>,
     next_stamp: AtomicU64,
+    /// Bytes of all resident counters, and how many there should be at most.
+    counter_bytes: AtomicU64,
+    max_counter_bytes: u64,
     clock: Mutex<Clock>,
     bytes: IntGauge,
     evictions: IntCounter,
@@ -268,7 +325,11 @@ struct Clock {
     capacity: u32,
     /// Whose page each frame holds, by frame, as far as frames were used.
     owners: Vec<Option<Owner>>,
+    /// Frames that were used and hold no page.
+    free: Vec<FrameIndex>,
     hand: usize,
+    /// Where the search for pages with counters goes on.
+    counters_hand: usize,
     generation: u32,
 }
 
@@ -287,7 +348,9 @@ struct Owner {
 impl PageCache {
     /// A cache of `bytes` bytes. Frames are allocated as they are needed.
     pub(super) fn new(bytes: u64, gauge: IntGauge, evictions: IntCounter) -> Self {
-        let frames = usize::try_from(bytes / u64::from(PAGE_BYTES)).unwrap_or(usize::MAX);
+        let max_counter_bytes = bytes / COUNTERS_SHARE;
+        let of_pages = (bytes - max_counter_bytes) / u64::from(PAGE_BYTES);
+        let frames = usize::try_from(of_pages).unwrap_or(usize::MAX);
         let frames = frames.clamp(CHUNK_FRAMES, u32::MAX as usize - CHUNK_FRAMES);
         PageCache {
             chunks: (0..frames.div_ceil(CHUNK_FRAMES))
@@ -296,10 +359,14 @@ impl PageCache {
             versions: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
             // 0 is nobody's.
             next_stamp: AtomicU64::new(1),
+            counter_bytes: AtomicU64::new(0),
+            max_counter_bytes,
             clock: Mutex::new(Clock {
                 capacity: frames as u32,
                 owners: Vec::new(),
+                free: Vec::new(),
                 hand: 0,
+                counters_hand: 0,
                 generation: 0,
             }),
             bytes: gauge,
@@ -341,6 +408,81 @@ impl PageCache {
             frame.referenced.store(true, Ordering::Relaxed);
         }
         Some(value)
+    }
+
+    /// Copies of a class that are counted beside a page, or `None` if the page
+    /// is not resident. No lock.
+    pub(super) fn counter(&self, table: &PageTable, page: u32, key: CounterKey) -> Option<u64> {
+        let entry = table.entry(page)?;
+        let named = entry.load(Ordering::Acquire);
+        let copies = self.frame(frame_of(named)?)?.counter(key);
+        fence(Ordering::Acquire);
+        (entry.load(Ordering::Relaxed) == named).then_some(copies)
+    }
+
+    /// Asks for the memory of a word that will be read soon.
+    #[inline]
+    pub(super) fn prefetch(&self, table: &PageTable, page: u32, word: u16) {
+        let frame = table
+            .entry(page)
+            .and_then(|entry| frame_of(entry.load(Ordering::Relaxed)))
+            .and_then(|index| self.frame(index));
+        if let Some(word) = frame.and_then(|frame| frame.words.get(usize::from(word))) {
+            prefetch::for_reading(word);
+        }
+    }
+
+    /// Sets counters of a page that is pinned. Only the filter's lane does,
+    /// between [`begin_publish`](Self::begin_publish) and
+    /// [`end_publish`](Self::end_publish).
+    pub(super) fn set_counters(&self, index: FrameIndex, changed: &[ChangedCounter]) {
+        let Some(frame) = self.frame(index).filter(|_| !changed.is_empty()) else {
+            return;
+        };
+        let mut counters = frame
+            .counters
+            .load()
+            .as_deref()
+            .cloned()
+            .unwrap_or_default();
+        for counter in changed {
+            counters.set(counter.key, counter.copies);
+        }
+        self.replace_counters(frame, (!counters.is_empty()).then(|| Arc::new(counters)));
+    }
+
+    fn replace_counters(&self, frame: &Frame, counters: Option<Arc<Counters>>) {
+        let bytes = |counters: Option<&Counters>| counters.map_or(0, |it| it.bytes() as u64);
+        let after = bytes(counters.as_deref());
+        let before = bytes(frame.counters.swap(counters).as_deref());
+        if after == before {
+            return;
+        }
+        self.counter_bytes.fetch_add(after, Ordering::Relaxed);
+        self.counter_bytes.fetch_sub(before, Ordering::Relaxed);
+        self.bytes.add(after as i64 - before as i64);
+    }
+
+    /// Evicts pages with counters while there are more counters than should
+    /// be, as far as such pages may be evicted.
+    pub(super) fn shed_counters(&self) {
+        if self.counter_bytes.load(Ordering::Relaxed) > self.max_counter_bytes {
+            self.shed_counters_of(&mut self.clock.lock());
+        }
+    }
+
+    fn shed_counters_of(&self, clock: &mut Clock) {
+        for _ in 0..clock.owners.len().min(COUNTERS_SWEEP) {
+            if self.counter_bytes.load(Ordering::Relaxed) <= self.max_counter_bytes {
+                return;
+            }
+            let at = clock.counters_hand % clock.owners.len();
+            clock.counters_hand = at + 1;
+            let has_counters = self.frame_at(at).is_some_and(|frame| frame.counters() > 0);
+            if has_counters && self.try_evict(clock, at, Marks::Ignored) {
+                clock.free.push(FrameIndex(at as u32));
+            }
+        }
     }
 
     /// Whether a page is resident just now.
@@ -419,7 +561,7 @@ impl PageCache {
         &self,
         table: &Arc<PageTable>,
         page: u32,
-        image: &[u8],
+        image: &PageImage<'_>,
         hold: Hold,
     ) -> Option<FrameIndex> {
         let entry = table.entry_to_fill(page)?;
@@ -434,7 +576,8 @@ impl PageCache {
                 // Readers of the frame's last page must see that its entry is
                 // gone before they see these words.
                 fence(Ordering::Release);
-                frame.fill(image);
+                frame.fill(table.width, image.slots);
+                self.replace_counters(frame, image.counters.clone());
                 clock.generation = clock.generation.wrapping_add(1);
                 let named = u64::from(clock.generation) << 32 | (u64::from(index.0) + 1);
                 entry.store(named, Ordering::SeqCst);
@@ -450,6 +593,7 @@ impl PageCache {
             }
         };
         self.hold(index, hold);
+        self.shed_counters_of(&mut clock);
         Some(index)
     }
 
@@ -479,6 +623,9 @@ impl PageCache {
     /// A frame that holds no page: a new one, or one whose page the clock's
     /// hand finds unused.
     fn take_frame(&self, clock: &mut Clock) -> Option<FrameIndex> {
+        if let Some(free) = clock.free.pop() {
+            return Some(free);
+        }
         let used = clock.owners.len();
         if used < clock.capacity as usize {
             self.chunks
@@ -506,8 +653,9 @@ impl PageCache {
         let (Some(frame), Some(slot)) = (self.frame_at(at), clock.owners.get_mut(at)) else {
             return false;
         };
+        // A free frame, which is in the list of free frames.
         let Some(owner) = slot else {
-            return true;
+            return false;
         };
         let Some(entry) = owner.table.entry(owner.page) else {
             return false;
@@ -522,6 +670,7 @@ impl PageCache {
         entry.store(0, Ordering::Release);
         owner.table.resident.fetch_sub(1, Ordering::Relaxed);
         *slot = None;
+        self.replace_counters(frame, None);
         self.bytes.sub(i64::from(PAGE_BYTES));
         self.evictions.inc();
         true
@@ -582,6 +731,7 @@ fn frame_of(named: u64) -> Option<FrameIndex> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuckoo::paged::Paged;
 
     fn cache() -> Arc<PageCache> {
         Arc::new(PageCache::new(
@@ -592,16 +742,25 @@ mod tests {
     }
 
     fn table(pages: u32) -> Arc<PageTable> {
-        Arc::new(PageTable::new(FilterId(7), Ordinal(0), pages, PAGE_BYTES))
+        let layout = Paged::new(u64::from(pages), 0, SlotWidth::Bits16).unwrap();
+        Arc::new(PageTable::new(
+            FilterId(7),
+            Ordinal(0),
+            &Layout::Paged(layout),
+        ))
     }
 
     fn install(cache: &PageCache, table: &Arc<PageTable>, page: u32) -> Option<FrameIndex> {
-        cache.install(
-            table,
-            page,
-            &(u64::from(page) + 1).to_le_bytes(),
-            Hold::Loose,
-        )
+        let word = (u64::from(page) + 1).to_le_bytes();
+        let image = PageImage {
+            slots: &word,
+            counters: None,
+        };
+        cache.install(table, page, &image, Hold::Loose)
+    }
+
+    fn empty() -> PageImage<'static> {
+        PageImage::default()
     }
 
     #[test]
@@ -623,7 +782,7 @@ mod tests {
     #[test]
     fn what_is_pinned_dirty_or_planned_over_stays() {
         let (cache, table) = (cache(), table(4_000));
-        let pinned = cache.install(&table, 0, &[], Hold::Pinned).unwrap();
+        let pinned = cache.install(&table, 0, &empty(), Hold::Pinned).unwrap();
         let dirty = install(&cache, &table, 1).unwrap();
         cache.frame(dirty).unwrap().set_dirt(Dirt::Dirty);
         install(&cache, &table, 2).unwrap();
@@ -654,9 +813,49 @@ mod tests {
     fn a_cache_of_nothing_but_held_pages_says_that_it_is_full() {
         let (cache, table) = (cache(), table(1_000));
         for page in 0..CHUNK_FRAMES as u32 {
-            cache.install(&table, page, &[], Hold::Pinned).unwrap();
+            cache.install(&table, page, &empty(), Hold::Pinned).unwrap();
         }
         assert_eq!(install(&cache, &table, 999), None);
+    }
+
+    #[test]
+    fn counters_stay_with_their_page_and_within_their_share() {
+        let (cache, table) = (cache(), table(200));
+        let counters = |page: u32| {
+            let mut counters = Counters::default();
+            for class in 0..400 {
+                counters.set(CounterKey(class + 1), u64::from(page) + 1);
+            }
+            Arc::new(counters)
+        };
+        for page in 0..200 {
+            let image = PageImage {
+                slots: &[1, 0, 0, 2],
+                counters: Some(counters(page)),
+            };
+            let index = cache.install(&table, page, &image, Hold::Loose).unwrap();
+            let frame = cache.frame(index).unwrap();
+            assert_eq!(frame.occupied(), 2);
+            assert_eq!(
+                cache.counter(&table, page, CounterKey(7)),
+                Some(u64::from(page) + 1)
+            );
+        }
+        let held = cache.counter_bytes.load(Ordering::Relaxed);
+        assert!(held <= cache.max_counter_bytes, "{held} bytes of counters");
+        assert!(table.resident() < 20, "{} pages", table.resident());
+        assert_eq!(
+            cache.bytes.get() as u64,
+            held + u64::from(table.resident()) * u64::from(PAGE_BYTES)
+        );
+        // Frames that were given up are used again before others.
+        let before = cache.clock.lock().owners.len();
+        for page in 0..100 {
+            install(&cache, &table, page).unwrap();
+            let copies = cache.counter(&table, page, CounterKey(7)).unwrap();
+            assert!(copies == 0 || copies == u64::from(page) + 1);
+        }
+        assert!(cache.clock.lock().owners.len() <= before.max(120));
     }
 
     #[test]

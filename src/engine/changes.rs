@@ -10,10 +10,8 @@ use super::command::{Command, Outcome, Verb, Wanted};
 use super::expiry;
 use super::keep::Keep;
 use super::retries::described;
-use super::shared::{FirstItems, hashes};
-use crate::chain::meta::Chain;
+use super::shared::FirstItems;
 use crate::chain::params::Difference;
-use std::sync::Arc;
 
 impl Engine {
     pub(super) async fn make_filter(
@@ -46,7 +44,7 @@ impl Engine {
                 return Ok(Created::Existing(info));
             }
             let first = FirstItems {
-                items: Arc::from([]),
+                items: &ItemBatch::new(),
                 mode: AddMode::Always,
                 wanted: Wanted::Description,
             };
@@ -116,12 +114,8 @@ impl Engine {
                     self.shared.work(filter, verb, items, keep.as_ref()).await?
                 }
                 (None, Some(new)) => {
-                    let hashes = match Chain::new(new.params.clone(), 0) {
-                        Some(empty) => hashes(&empty, items).await,
-                        None => Arc::from([]),
-                    };
                     let first = FirstItems {
-                        items: hashes,
+                        items,
                         mode: options.mode,
                         wanted: Wanted::Results,
                     };

@@ -2,6 +2,7 @@
 //! description, every note, every record of the redo log, every page image.
 
 use super::filters::decode;
+use super::image;
 use crate::page::{PageId, PageIndex};
 use crate::store::{PageStore, StoreError, StoredFilter, redo};
 use std::fmt;
@@ -77,9 +78,17 @@ fn check_filter(
             if some.is_empty() {
                 break;
             }
-            store.read_pages(&some, &mut |_, image| {
-                findings.pages += u64::from(image.is_some())
+            let mut sound = Ok(());
+            store.read_pages(&some, &mut |index, stored| {
+                let (Some(&id), Some(bytes)) = (some.get(index), stored) else {
+                    return;
+                };
+                findings.pages += 1;
+                if sound.is_ok() {
+                    sound = image::decode(bytes, sub_filter.layout.page_bytes(), id).map(|_| ());
+                }
             })?;
+            sound?;
         }
     }
     Ok(())
@@ -90,6 +99,7 @@ mod tests {
     use super::*;
     use crate::chain::meta::Chain;
     use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+    use crate::cuckoo::hash::HashKey;
     use crate::page::{FilterId, Sequence};
     use crate::store::format::StoredValue;
     use crate::store::memory::MemoryStore;
@@ -115,7 +125,7 @@ mod tests {
     fn chain() -> Chain {
         let params =
             FilterParams::resolve(&FilterRequest::default(), &Defaults::default()).unwrap();
-        Chain::new(params, 0).unwrap()
+        Chain::new(params, HashKey([1; 16]), 0).unwrap()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::chain::meta::Chain;
 use crate::chain::params::FilterParams;
 use crate::chain::plan::{AddMode, AddResult};
 use crate::chain::read::PageAddress;
-use crate::cuckoo::hash::ItemHash;
+use crate::cuckoo::hash::{HashKey, ItemHash};
 use crate::page::FilterId;
 use crate::store::Expiry;
 use std::sync::Arc;
@@ -98,6 +98,8 @@ pub(super) struct Create {
     pub(super) name: FilterName,
     /// What it shall be.
     pub(super) params: FilterParams,
+    /// The key of its hash, should it have a keyed one: drawn at random before.
+    pub(super) hash_key: HashKey,
     /// Milliseconds since 1970; a filter of the name that has ended by then
     /// makes room for it.
     pub(super) created_at_ms: u64,

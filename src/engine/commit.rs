@@ -10,12 +10,11 @@ use super::answer::{EngineError, FilterName};
 use super::cache::{FrameIndex, PageCache, PageTable};
 use super::checkpoint::Ledgers;
 use super::filters::{FilterView, OpenFilter};
+use super::image::PageImage;
 use super::keep::Keep;
 use super::loader::Loader;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{ChangedWord, Facts, Overlay};
-use crate::chain::read::PageAddress;
-use crate::cuckoo::bucket::SLOTS_PER_WORD;
+use crate::chain::plan::{ChangedPage, Facts, Overlay, PageChanges};
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
 use crate::store::redo::RedoBuilder;
@@ -72,27 +71,30 @@ impl Committer {
             .publish(self.lane, commit.sequence, redo_bytes, |publication| {
                 let stripes = || {
                     changes.iter().flat_map(|it| {
-                        it.pages.iter().filter_map(|page| {
+                        it.pages.pages.iter().filter_map(|page| {
                             Some(self.cache.stripe(it.table(page)?, page.address.page))
                         })
                     })
                 };
                 self.cache.begin_publish(stripes());
                 for (it, frames) in changes.iter().zip(&frames.by_page) {
-                    for (page, &index) in it.pages.iter().zip(frames) {
+                    for (page, &index) in it.pages.pages.iter().zip(frames) {
                         let (Some(table), Some(frame)) = (it.table(page), self.cache.frame(index))
                         else {
                             continue;
                         };
-                        for word in it.words.get(page.words.clone()).unwrap_or_default() {
+                        for word in it.pages.words_of(page) {
                             frame.store(word.at.word, word.value);
                         }
+                        frame.note_occupied(page.occupied);
+                        self.cache.set_counters(index, it.pages.counters_of(page));
                         publication.changed(table, page.address.page, index);
                     }
                     it.filter.view.store(Arc::clone(&it.view));
                 }
                 self.cache.end_publish(stripes());
             });
+        self.cache.shed_counters();
         self.metrics
             .commit_seconds
             .observe(started.elapsed().as_secs_f64());
@@ -134,14 +136,18 @@ impl Committer {
     }
 
     /// Counts what a commit did.
-    pub(super) fn record(&self, facts: &Facts, items: usize, changes: &[Changes]) {
-        for &path in &facts.kick_paths {
-            self.metrics.kick_outs.inc_by(u64::from(path));
-            self.metrics.kick_path_length.observe(f64::from(path));
+    pub(super) fn record(&self, facts: &[Facts], items: usize, changes: &[Changes]) {
+        for facts in facts {
+            for &path in &facts.kick_paths {
+                self.metrics.kick_outs.inc_by(u64::from(path));
+                self.metrics.kick_path_length.observe(f64::from(path));
+            }
+            self.metrics.expansions.inc_by(u64::from(facts.expansions));
+            let ended = u64::from(facts.promise_ended);
+            self.metrics.promises_ended.inc_by(ended);
         }
-        self.metrics.expansions.inc_by(u64::from(facts.expansions));
         self.metrics.commit_items.observe(items as f64);
-        let pages: usize = changes.iter().map(|it| it.pages.len()).sum();
+        let pages: usize = changes.iter().map(|it| it.pages.pages.len()).sum();
         self.metrics.commit_pages_dirtied.observe(pages as f64);
     }
 }
@@ -232,15 +238,9 @@ pub(super) struct Changes {
     pub(super) view: Arc<FilterView>,
     /// Sub-filters from this position on are new.
     pub(super) fresh_from: u32,
-    pub(super) words: Vec<ChangedWord>,
-    /// The words by page.
-    pub(super) pages: Vec<ChangedPage>,
+    /// What changes in its pages.
+    pub(super) pages: PageChanges,
     pub(super) dropped: Vec<Ordinal>,
-}
-
-pub(super) struct ChangedPage {
-    pub(super) address: PageAddress,
-    pub(super) words: std::ops::Range<usize>,
 }
 
 impl Changes {
@@ -248,51 +248,50 @@ impl Changes {
         self.view.tables.get(page.address.sub as usize)
     }
 
-    /// What was planned, by page.
+    fn pages_with_ordinals(&self) -> impl Iterator<Item = (&ChangedPage, Ordinal)> {
+        self.pages.pages.iter().filter_map(|page| {
+            let sub = self
+                .view
+                .chain
+                .sub_filters()
+                .get(page.address.sub as usize)?;
+            Some((page, sub.ordinal))
+        })
+    }
+
+    /// What was planned.
     pub(super) fn of(state: PlannedFilter) -> Changes {
-        let words = state.overlay.sorted();
-        let mut pages: Vec<ChangedPage> = Vec::new();
-        for (index, word) in words.iter().enumerate() {
-            let address = PageAddress {
-                sub: word.at.sub,
-                page: word.at.page,
-            };
-            match pages.last_mut() {
-                Some(last) if last.address == address => last.words.end = index + 1,
-                _ => pages.push(ChangedPage {
-                    address,
-                    words: index..index + 1,
-                }),
-            }
-        }
         Changes {
+            pages: state.overlay.changes(),
             view: Arc::new(state.view.advanced(state.filter.id, state.chain)),
             filter: state.filter,
             fresh_from: state.fresh_from,
-            words,
-            pages,
             dropped: state.dropped,
         }
     }
 }
 
-/// The redo record of a commit: every written slot, absolute.
+/// The redo record of a commit: every written slot and counter, absolute.
 fn redo_record(changes: &[Changes]) -> Vec<u8> {
     let mut record = RedoBuilder::new();
     for it in changes {
-        record.filter(it.filter.id, 1);
-        for page in &it.pages {
-            let Some(sub) = it.view.chain.sub_filters().get(page.address.sub as usize) else {
-                continue;
-            };
-            record.page(sub.ordinal, PageIndex(page.address.page));
-            for word in it.words.get(page.words.clone()).unwrap_or_default() {
-                for (lane, value) in word.value.to_le_bytes().into_iter().enumerate() {
-                    if word.slots & 1 << lane != 0 {
-                        let slot = u32::from(word.at.word * SLOTS_PER_WORD) + lane as u32;
-                        record.slot(slot, u64::from(value));
-                    }
+        let width = it.view.chain.params().slot_width();
+        let (bits, mask) = (width.bits(), u64::from(width.fingerprints()));
+        record.filter(it.filter.id, width.bytes());
+        for (page, ordinal) in it.pages_with_ordinals() {
+            record.page(ordinal, PageIndex(page.address.page));
+            for word in it.pages.words_of(page) {
+                for lane in (0..width.slots_per_word()).filter(|lane| word.slots & 1 << lane != 0) {
+                    let slot = u32::from(word.at.word * width.slots_per_word() + lane);
+                    record.slot(slot, word.value >> (bits * lane) & mask);
                 }
+            }
+        }
+        record.counters(it.filter.id);
+        for (page, ordinal) in it.pages_with_ordinals() {
+            record.page(ordinal, PageIndex(page.address.page));
+            for counter in it.pages.counters_of(page) {
+                record.counter(counter.key.0, counter.copies);
             }
         }
     }
@@ -317,12 +316,15 @@ impl<'a> Frames<'a> {
             new: Vec::new(),
         };
         for it in changes {
-            let mut by_page = Vec::with_capacity(it.pages.len());
-            for page in &it.pages {
+            let mut by_page = Vec::with_capacity(it.pages.pages.len());
+            for page in &it.pages.pages {
                 let table = it.table(page).ok_or_else(CommitFailure::lost_page)?;
                 let number = page.address.page;
                 let frame = if page.address.sub >= it.fresh_from {
-                    let frame = committer.loader.install_pinned(table, number, &[])?;
+                    let frame =
+                        committer
+                            .loader
+                            .install_pinned(table, number, &PageImage::default())?;
                     frames.new.push(frame);
                     frame
                 } else {

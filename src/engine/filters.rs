@@ -51,15 +51,7 @@ impl FilterView {
                     .position_of(sub.ordinal)
                     .and_then(|position| self.tables.get(position))
                     .map_or_else(
-                        || {
-                            let layout = sub.layout;
-                            Arc::new(PageTable::new(
-                                id,
-                                sub.ordinal,
-                                layout.pages(),
-                                layout.page_bytes(),
-                            ))
-                        },
+                        || Arc::new(PageTable::new(id, sub.ordinal, &sub.layout)),
                         Arc::clone,
                     )
             })

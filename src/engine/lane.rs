@@ -11,7 +11,7 @@
 //! before anything else: no record, and every filter it touched as it is.
 
 use super::answer::EngineError;
-use super::cache::{DrainPins, PageCache, PageTable};
+use super::cache::{DrainPins, Frame, PageCache, PageTable};
 use super::command::{
     Adopt, Command, Create, ItemsCommand, Outcome, Replaced, Sizes, Verb, Wanted,
 };
@@ -21,8 +21,9 @@ use super::filters::{FilterView, Filters, OpenFilter};
 use super::keep::Keep;
 use super::loader::Pins;
 use super::remembered::{Origin, RememberedFilter};
+use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{Basis, Facts, Overlay, Planner};
+use crate::chain::plan::{Basis, Facts, Overlay, PlanPages, Planner};
 use crate::chain::read::{PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
@@ -130,7 +131,8 @@ struct Drain {
     filters: BTreeMap<FilterId, PlannedFilter>,
     answers: Vec<(Request, Outcome)>,
     items: usize,
-    facts: Facts,
+    /// Of each plan.
+    facts: Vec<Facts>,
 }
 
 impl Drain {
@@ -141,7 +143,7 @@ impl Drain {
             filters: BTreeMap::new(),
             answers: Vec::new(),
             items: 0,
-            facts: Facts::default(),
+            facts: Vec::new(),
         }
     }
 
@@ -312,8 +314,7 @@ impl Lane {
         state.chain = plan.chain;
         state.overlay.merge(plan.overlay);
         drain.items += command.items.len();
-        drain.facts.expansions += plan.facts.expansions;
-        drain.facts.kick_paths.extend(plan.facts.kick_paths);
+        drain.facts.push(plan.facts);
         drain.answers.push((request, outcome));
     }
 
@@ -389,7 +390,7 @@ impl Lane {
                 return None;
             }
         };
-        let Some(empty) = Chain::new(create.params, create.created_at_ms) else {
+        let Some(empty) = Chain::new(create.params, create.hash_key, create.created_at_ms) else {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
@@ -425,8 +426,8 @@ impl Lane {
             fresh_from: 0,
             ..PlannedFilter::of(&filter)
         });
-        if changes.pages.len() > self.max_pages {
-            let (needed, bound) = (changes.pages.len(), self.max_pages);
+        if changes.pages.pages.len() > self.max_pages {
+            let (needed, bound) = (changes.pages.pages.len(), self.max_pages);
             request.answer(Err(EngineError::TooManyPages { needed, bound }));
             return None;
         }
@@ -457,7 +458,8 @@ impl Lane {
         let notes = note.iter().cloned().collect();
         match self.committer.commit(&changes, describe, notes) {
             Ok(()) => {
-                self.committer.record(&facts, command.items.len(), &changes);
+                self.committer
+                    .record(&[facts], command.items.len(), &changes);
                 if let Some(ended) = ended {
                     self.forget(&ended);
                     self.committer.metrics.filters_expired.inc();
@@ -698,7 +700,7 @@ fn is_as_wanted(found: &OpenFilter, replaced: &Replaced) -> bool {
 }
 
 /// Works through a command's items. `None`: pages are missing.
-fn apply<P: PageWords>(command: &ItemsCommand, planner: &mut Planner<'_, P>) -> Option<Outcome> {
+fn apply<P: PlanPages>(command: &ItemsCommand, planner: &mut Planner<'_, P>) -> Option<Outcome> {
     let items = &command.items;
     match command.verb {
         Verb::Add(mode) => all(items, |hash| planner.add(hash, mode)).map(Outcome::Added),
@@ -735,27 +737,54 @@ struct LaneWords<'a> {
     over: bool,
 }
 
-impl PageWords for LaneWords<'_> {
+impl LaneWords<'_> {
+    /// The frame of a page, which stays resident until the drain ends.
     #[inline]
-    fn word(&mut self, at: WordAddress) -> Option<u64> {
-        let table = self.view.tables.get(at.sub as usize)?;
-        if let Some(index) = self.pins.pinned(table, at.page) {
-            return Some(self.cache.frame(index)?.load(at.word));
+    fn frame(&mut self, page: PageAddress) -> Option<&Frame> {
+        let table = self.view.tables.get(page.sub as usize)?;
+        if let Some(index) = self.pins.pinned(table, page.page) {
+            return self.cache.frame(index);
         }
         if self.over || self.pins.len() + self.missing.len() >= self.allowed {
             self.over = true;
             return None;
         }
-        match self.pins.pin(table, at.page) {
-            Some(index) => Some(self.cache.frame(index)?.load(at.word)),
+        match self.pins.pin(table, page.page) {
+            Some(index) => self.cache.frame(index),
             None => {
-                self.missing.insert(PageAddress {
-                    sub: at.sub,
-                    page: at.page,
-                });
+                self.missing.insert(page);
                 None
             }
         }
+    }
+}
+
+impl PageWords for LaneWords<'_> {
+    #[inline]
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        Some(self.frame(at.on())?.load(at.word))
+    }
+
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        Some(self.frame(page)?.counter(key))
+    }
+
+    #[inline]
+    fn prefetch(&self, at: WordAddress) {
+        if let Some(table) = self.view.tables.get(at.sub as usize) {
+            self.cache.prefetch(table, at.page, at.word);
+        }
+    }
+}
+
+impl PlanPages for LaneWords<'_> {
+    #[inline]
+    fn occupied(&mut self, page: PageAddress) -> Option<u32> {
+        Some(self.frame(page)?.occupied())
+    }
+
+    fn counters(&mut self, page: PageAddress) -> Option<usize> {
+        Some(self.frame(page)?.counters())
     }
 }
 
@@ -776,6 +805,20 @@ struct NoPages;
 
 impl PageWords for NoPages {
     fn word(&mut self, _: WordAddress) -> Option<u64> {
+        None
+    }
+
+    fn counter(&mut self, _: PageAddress, _: CounterKey) -> Option<u64> {
+        None
+    }
+}
+
+impl PlanPages for NoPages {
+    fn occupied(&mut self, _: PageAddress) -> Option<u32> {
+        None
+    }
+
+    fn counters(&mut self, _: PageAddress) -> Option<usize> {
         None
     }
 }

@@ -8,9 +8,11 @@
 //!
 //! All pages of a call are read in one sorted batch.
 
-use super::cache::{FRAME_WORDS, FrameIndex, Hold, PageCache, PageTable, little_endian};
+use super::cache::{FrameIndex, Hold, PageCache, PageTable, little_endian};
 use super::checkpoint::Ledgers;
 use super::filters::FilterView;
+use super::image::{self, PageImage};
+use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::read::PageAddress;
 use crate::page::PageId;
 use crate::store::{PageStore, StoreError};
@@ -61,6 +63,7 @@ struct Image {
     /// The page's version from before it was read.
     version: Option<u64>,
     words: Box<[u64]>,
+    counters: Option<Arc<Counters>>,
 }
 
 impl Images {
@@ -69,6 +72,16 @@ impl Images {
         let image = self.pages.get(&page)?;
         let value = image.words.get(usize::from(word)).copied().unwrap_or(0);
         Some((value, image.version))
+    }
+
+    /// Copies of a class and the version they belong to.
+    pub(super) fn counter(&self, page: PageId, key: CounterKey) -> Option<(u64, Option<u64>)> {
+        let image = self.pages.get(&page)?;
+        let counters = image.counters.as_ref();
+        Some((
+            counters.map_or(0, |counters| counters.get(key)),
+            image.version,
+        ))
     }
 }
 
@@ -164,12 +177,16 @@ impl Loader {
     fn read_images(&self, mut pages: Vec<Wanted<'_>>) -> Result<Images, StoreError> {
         pages.sort_by_key(Wanted::id);
         let mut images = Images::default();
-        self.fetch(&pages, |owned, bytes, version| {
-            let words = bytes.chunks(8).map(little_endian).collect();
-            images.pages.insert(owned.id(), Image { version, words });
+        self.fetch(&pages, |owned, page, version| {
+            let image = Image {
+                version,
+                words: page.slots.chunks(8).map(little_endian).collect(),
+                counters: page.counters.clone(),
+            };
+            images.pages.insert(owned.id(), image);
             // Without room in the cache the request is answered all the same.
             self.cache
-                .install(owned.table, owned.address.page, bytes, Hold::Loose);
+                .install(owned.table, owned.address.page, page, Hold::Loose);
             Ok(())
         })?;
         Ok(images)
@@ -199,8 +216,8 @@ impl Loader {
                 pinned.is_none()
             });
             let mut landed = Vec::new();
-            self.fetch(&wanted, |owned, bytes, _| {
-                let frame = self.install_pinned(owned.table, owned.address.page, bytes)?;
+            self.fetch(&wanted, |owned, page, _| {
+                let frame = self.install_pinned(owned.table, owned.address.page, page)?;
                 pins.frames.push(frame);
                 landed.push(owned.address);
                 Ok(())
@@ -216,10 +233,10 @@ impl Loader {
         &self,
         table: &Arc<PageTable>,
         page: u32,
-        bytes: &[u8],
+        image: &PageImage<'_>,
     ) -> Result<FrameIndex, StoreError> {
         loop {
-            if let Some(frame) = self.cache.install(table, page, bytes, Hold::Pinned) {
+            if let Some(frame) = self.cache.install(table, page, image, Hold::Pinned) {
                 return Ok(frame);
             }
             // Dirty and pinned pages are bounded, so a checkpoint or the end
@@ -234,7 +251,7 @@ impl Loader {
     fn fetch(
         &self,
         pages: &[Wanted<'_>],
-        mut each: impl FnMut(Wanted<'_>, &[u8], Option<u64>) -> Result<(), StoreError>,
+        mut each: impl FnMut(Wanted<'_>, &PageImage<'_>, Option<u64>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut own = Own {
             loader: self,
@@ -270,7 +287,7 @@ impl Loader {
     fn read_own(
         &self,
         own: &Own<'_>,
-        each: &mut impl FnMut(Wanted<'_>, &[u8], Option<u64>) -> Result<(), StoreError>,
+        each: &mut impl FnMut(Wanted<'_>, &PageImage<'_>, Option<u64>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let ids: Vec<PageId> = own.pages.iter().map(|(page, _)| page.id()).collect();
         // The versions are taken before the first read.
@@ -291,17 +308,9 @@ impl Loader {
             if result.is_err() {
                 return;
             }
-            let too_long =
-                bytes.len() > FRAME_WORDS * 8 || bytes.len() > page.table.page_bytes() as usize;
-            result = if too_long {
-                Err(StoreError::Corrupt {
-                    what: page.id().to_string(),
-                    reason: format!("it has {} bytes", bytes.len()),
-                })
-            } else {
-                let version = versions.get(index).copied().flatten();
-                each(page, bytes, version)
-            };
+            let version = versions.get(index).copied().flatten();
+            result = image::decode(bytes, page.table.page_bytes(), page.id())
+                .and_then(|image| each(page, &image, version));
         })?;
         result
     }

@@ -113,17 +113,19 @@ impl<'a> Sweep<'a> {
         items: &'a ItemBatch,
         mode: LookupMode,
     ) -> Sweep<'a> {
-        let mut known: Vec<(HashId, Arc<[ItemHash]>)> = Vec::new();
+        // Hashes with a key of the filter's own are of no use to another.
+        let mut unkeyed: Option<(HashId, Arc<[ItemHash]>)> = None;
         let mut by_filter = Vec::with_capacity(filters.len());
         for filter in filters {
             let view = filter.view.load_full();
             let id = view.chain.hash_id();
-            let shared_hashes = known.iter().find(|(known, _)| *known == id);
-            let of_items = match shared_hashes {
-                Some((_, hashes)) => Arc::clone(hashes),
-                None => {
+            let of_items = match &unkeyed {
+                Some((known, hashes)) if *known == id => Arc::clone(hashes),
+                _ => {
                     let hashes = hashes(&view.chain, items).await;
-                    known.push((id, Arc::clone(&hashes)));
+                    if !id.is_keyed() {
+                        unkeyed = Some((id, Arc::clone(&hashes)));
+                    }
                     hashes
                 }
             };

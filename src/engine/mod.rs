@@ -31,6 +31,7 @@ mod commit;
 mod dump;
 mod expiry;
 mod filters;
+mod image;
 mod imports;
 mod keep;
 mod lane;
@@ -88,7 +89,7 @@ const ID_BLOCK: u64 = 1024;
 pub const MAX_LANES: usize = 256;
 
 /// Pages that a search for room may look at, and some more for the item's own.
-const PAGES_PER_SEARCH: usize = crate::cuckoo::kick::MAX_NODES + 176;
+const PAGES_PER_SEARCH: usize = crate::cuckoo::layout::MAX_PAGES_PER_SEARCH + 176;
 
 /// How the engine is sized. Every bound is a number of bytes, items or filters.
 #[derive(Clone, Debug)]

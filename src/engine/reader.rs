@@ -6,12 +6,14 @@
 //! to between the first word read and the last; otherwise it is asked again.
 
 use super::answer::EngineError;
-use super::cache::PageCache;
+use super::cache::{PageCache, PageTable};
 use super::filters::{FilterView, OpenFilter};
 use super::loader::{Images, Loader};
+use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
 use crate::chain::read::{self, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
+use crate::page::PageId;
 use std::sync::Arc;
 
 /// Items answered before the thread is given back, so that one large batch
@@ -36,6 +38,19 @@ pub(super) trait Question: Copy + Send + 'static {
     fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords)
     -> Option<Self::Answer>;
 
+    /// Asks about up to [`GROUP`](read::GROUP) items together.
+    fn ask_group(
+        self,
+        chain: &Chain,
+        items: &[ItemHash],
+        pages: &mut impl PageWords,
+        answers: &mut [Option<Self::Answer>; read::GROUP],
+    ) {
+        for (&hash, answer) in items.iter().zip(answers) {
+            *answer = self.ask(chain, hash, pages);
+        }
+    }
+
     /// Whether the answer is right whatever was published meanwhile.
     fn is_certain(self, answer: Self::Answer) -> bool;
 }
@@ -54,6 +69,17 @@ impl Question for Exists {
     #[inline]
     fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
         read::exists(chain, hash, pages)
+    }
+
+    #[inline]
+    fn ask_group(
+        self,
+        chain: &Chain,
+        items: &[ItemHash],
+        pages: &mut impl PageWords,
+        answers: &mut [Option<bool>; read::GROUP],
+    ) {
+        read::exists_group(chain, items, pages, answers);
     }
 
     #[inline]
@@ -110,13 +136,18 @@ pub(super) async fn ask<Q: Question>(
             tokio::task::yield_now().await;
         }
         let first = turn * per_turn;
-        let mut unanswered: Vec<usize> = (first..first + chunk.len()).collect();
+        let mut unanswered: Vec<usize> = Vec::new();
         let mut images = Images::default();
         for round in 0..ROUNDS {
             // The view comes first: pages that it does not name were published
             // after this request began.
             let view = filter.view.load_full();
             let mut words = PublishedWords::new(cache, &view, &images);
+            if round == 0 {
+                let answers = result.answers.get_mut(first..first + chunk.len());
+                let open = words.settle_groups(question, chunk, answers.unwrap_or_default());
+                unanswered = open.into_iter().map(|index| first + index).collect();
+            }
             unanswered.retain(|&index| {
                 let Some(&hash) = items.get(index) else {
                     return false;
@@ -205,6 +236,35 @@ impl<'a> PublishedWords<'a> {
         }
     }
 
+    /// Asks about all items in groups, once, and fills in the answers that are
+    /// right. Returns the positions of the others.
+    fn settle_groups<Q: Question>(
+        &mut self,
+        question: Q,
+        items: &[ItemHash],
+        results: &mut [Q::Answer],
+    ) -> Vec<usize> {
+        let mut open = Vec::new();
+        let mut answers = [None; read::GROUP];
+        let groups = items
+            .chunks(read::GROUP)
+            .zip(results.chunks_mut(read::GROUP));
+        for (number, (group, results)) in groups.enumerate() {
+            self.seen.clear();
+            self.overtaken = false;
+            self.last_page = None;
+            question.ask_group(&self.view.chain, group, self, &mut answers);
+            let undisturbed = !self.overtaken && self.cache.still(&self.seen);
+            for (at, (result, answer)) in results.iter_mut().zip(answers).enumerate() {
+                match answer {
+                    Some(answer) if undisturbed || question.is_certain(answer) => *result = answer,
+                    _ => open.push(number * read::GROUP + at),
+                }
+            }
+        }
+        open
+    }
+
     /// Asks until the answer is right. `None`: pages are missing, or the
     /// question rests on an image that a commit has overtaken.
     pub(super) fn settle<Q: Question>(&mut self, question: Q, hash: ItemHash) -> Option<Q::Answer> {
@@ -227,17 +287,20 @@ impl<'a> PublishedWords<'a> {
     }
 }
 
-impl PageWords for PublishedWords<'_> {
+impl PublishedWords<'_> {
+    /// Reads something of a page: from the cache, or else from the image that
+    /// was read for this request; and notes the version that it had.
     #[inline]
-    fn word(&mut self, at: WordAddress) -> Option<u64> {
-        let table = self.view.tables.get(at.sub as usize)?;
-        let stripe = self.cache.stripe(table, at.page);
+    fn read<T>(
+        &mut self,
+        page: PageAddress,
+        cached: impl FnOnce(&PageCache, &PageTable) -> Option<T>,
+        of_image: impl FnOnce(&Images, PageId) -> Option<(T, Option<u64>)>,
+    ) -> Option<T> {
+        let table = self.view.tables.get(page.sub as usize)?;
+        let stripe = self.cache.stripe(table, page.page);
         let version = self.cache.version(stripe);
-        let page = PageAddress {
-            sub: at.sub,
-            page: at.page,
-        };
-        let (value, version) = match self.cache.read(table, at.page, at.word) {
+        let (value, version) = match cached(self.cache, table) {
             Some(value) => {
                 if self.last_page != Some(page) {
                     self.last_page = Some(page);
@@ -246,7 +309,7 @@ impl PageWords for PublishedWords<'_> {
                 (value, version)
             }
             None => {
-                let (value, read_at) = self.images.word(table.id(at.page), at.word)?;
+                let (value, read_at) = of_image(self.images, table.id(page.page))?;
                 // An image that was overtaken is as good as none.
                 if read_at != version {
                     return None;
@@ -259,5 +322,31 @@ impl PageWords for PublishedWords<'_> {
             None => self.overtaken = true,
         }
         Some(value)
+    }
+}
+
+impl PageWords for PublishedWords<'_> {
+    #[inline]
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        self.read(
+            at.on(),
+            |cache, table| cache.read(table, at.page, at.word),
+            |images, page| images.word(page, at.word),
+        )
+    }
+
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        self.read(
+            page,
+            |cache, table| cache.counter(table, page.page, key),
+            |images, id| images.counter(id, key),
+        )
+    }
+
+    #[inline]
+    fn prefetch(&self, at: WordAddress) {
+        if let Some(table) = self.view.tables.get(at.sub as usize) {
+            self.cache.prefetch(table, at.page, at.word);
+        }
     }
 }

@@ -9,11 +9,14 @@ use super::answer::FilterName;
 use super::cache::PageCache;
 use super::checkpoint::{CutLog, Ledgers};
 use super::filters::{Filters, OpenFilter, decode, lane_of, stored_name};
+use super::image;
 use super::loader::Loader;
+use crate::chain::counters::CounterKey;
+use crate::chain::plan::ChangedCounter;
 use crate::chain::read::PageAddress;
-use crate::cuckoo::bucket::{self, SLOTS_PER_WORD};
+use crate::cuckoo::bucket;
 use crate::page::{FilterId, PageId, Sequence};
-use crate::store::redo::{self, RedoReader, SlotWrite};
+use crate::store::redo::{self, RedoReader, RedoWrite};
 use crate::store::{PageStore, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -52,10 +55,10 @@ impl Recovery<'_> {
             recovered.records += 1;
             self.ledgers.note_logged(sequence, record.len() as u64);
             self.ledgers.continue_after(sequence);
-            let mut pages: BTreeMap<PageId, Vec<SlotWrite>> = BTreeMap::new();
+            let mut pages: BTreeMap<PageId, Vec<RedoWrite>> = BTreeMap::new();
             for write in RedoReader::new(record) {
                 let write = write.map_err(|error| error.in_record(sequence))?;
-                pages.entry(write.page).or_default().push(write);
+                pages.entry(write.page()).or_default().push(write);
                 if pages.len() >= self.pages_at_once {
                     recovered.slots +=
                         self.apply(sequence, &mut known, std::mem::take(&mut pages))?;
@@ -71,7 +74,7 @@ impl Recovery<'_> {
         &self,
         sequence: Sequence,
         known: &mut HashMap<FilterId, Option<Arc<OpenFilter>>>,
-        mut pages: BTreeMap<PageId, Vec<SlotWrite>>,
+        mut pages: BTreeMap<PageId, Vec<RedoWrite>>,
     ) -> Result<u64, StoreError> {
         let mut slots = 0;
         while let Some((&PageId { filter: id, .. }, _)) = pages.first_key_value() {
@@ -103,20 +106,17 @@ impl Recovery<'_> {
         &self,
         sequence: Sequence,
         filter: &OpenFilter,
-        pages: BTreeMap<PageId, Vec<SlotWrite>>,
+        pages: BTreeMap<PageId, Vec<RedoWrite>>,
     ) -> Result<u64, StoreError> {
         let view = filter.view.load_full();
-        let mut writes: BTreeMap<PageAddress, Vec<SlotWrite>> = BTreeMap::new();
+        let mut writes: BTreeMap<PageAddress, Vec<RedoWrite>> = BTreeMap::new();
         for (id, slots) in pages {
             let Some(position) = view.chain.position_of(id.ordinal) else {
                 continue;
             };
             let layout = view.chain.sub_filters().get(position).map(|sub| sub.layout);
             let fits = layout.is_some_and(|layout| {
-                id.page.0 < layout.pages()
-                    && slots
-                        .iter()
-                        .all(|it| it.slot_bytes == 1 && it.slot < layout.page_bytes())
+                id.page.0 < layout.pages() && slots.iter().all(|write| image::fits(write, &layout))
             });
             if !fits {
                 return Err(StoreError::Corrupt {
@@ -141,6 +141,8 @@ impl Recovery<'_> {
         };
         let pins = self.loader.pin(&view, &addresses, permit)?;
         let lane = lane_of(&filter.name, self.lanes);
+        let width = view.chain.params().slot_width();
+        let per_word = width.slots_per_word();
         let mut applied = 0;
         self.ledgers.publish(lane, sequence, 0, |publication| {
             for (address, slots) in &writes {
@@ -153,12 +155,26 @@ impl Recovery<'_> {
                 let Some(frame) = self.cache.frame(index) else {
                     continue;
                 };
+                let mut counters = Vec::new();
                 for write in slots {
-                    let slot = write.slot as u16;
-                    let (word, lane) = (slot / SLOTS_PER_WORD, slot % SLOTS_PER_WORD);
-                    frame.store(word, bucket::set(frame.load(word), lane, write.value as u8));
+                    match write {
+                        RedoWrite::Slot(write) => {
+                            let slot = write.slot as u16;
+                            let (word, lane) = (slot / per_word, slot % per_word);
+                            let before = frame.load(word);
+                            let after = bucket::set(width, before, lane, write.value as u32);
+                            frame.store(word, after);
+                            let occupied = |word| bucket::occupied(width, word) as i32;
+                            frame.note_occupied(occupied(after) - occupied(before));
+                        }
+                        RedoWrite::Counter(write) => counters.push(ChangedCounter {
+                            key: CounterKey(write.key),
+                            copies: write.value,
+                        }),
+                    }
                     applied += 1;
                 }
+                self.cache.set_counters(index, &counters);
                 publication.changed(table, address.page, index);
             }
         });

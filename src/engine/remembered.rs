@@ -211,6 +211,7 @@ const MOST_RESULTS: usize = 1 << 28;
 mod tests {
     use super::*;
     use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+    use crate::cuckoo::hash::HashKey;
     use proptest::prelude::*;
 
     fn filter(origin: Origin, expiry: Option<Expiry>) -> Remembered {
@@ -218,7 +219,7 @@ mod tests {
             FilterParams::resolve(&FilterRequest::default(), &Defaults::default()).unwrap();
         Remembered::Filter(Box::new(RememberedFilter {
             origin,
-            chain: Chain::new(params, 7).unwrap(),
+            chain: Chain::new(params, HashKey([9; 16]), 7).unwrap(),
             expiry,
             sizes: Sizes {
                 memory_bytes: 4096,

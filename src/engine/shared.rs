@@ -23,7 +23,7 @@ use super::retries::Retries;
 use crate::chain::meta::Chain;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, PAGE_BYTES, ParamsError};
 use crate::chain::read::{PageAddress, candidate_pages};
-use crate::cuckoo::hash::ItemHash;
+use crate::cuckoo::hash::{HashKey, ItemHash};
 use crate::metrics::Metrics;
 use crate::page::FilterId;
 use crate::store::{Expiry, PageStore, StoreError};
@@ -74,8 +74,8 @@ pub(super) struct ResolvedFilter {
 }
 
 /// What a filter is created with.
-pub(super) struct FirstItems {
-    pub(super) items: Arc<[ItemHash]>,
+pub(super) struct FirstItems<'a> {
+    pub(super) items: &'a ItemBatch,
     pub(super) mode: AddMode,
     pub(super) wanted: Wanted,
 }
@@ -167,7 +167,7 @@ impl Shared {
     pub(super) fn resolve(&self, request: &FilterRequest) -> Result<FilterParams, EngineError> {
         let params =
             FilterParams::resolve(request, &self.defaults).map_err(EngineError::InvalidParams)?;
-        match Chain::new(params.clone(), 0) {
+        match params.layout_at(0) {
             Some(_) => Ok(params),
             None => Err(EngineError::InvalidParams(vec![ParamsError {
                 field: "capacity",
@@ -236,19 +236,25 @@ impl Shared {
         &self,
         name: &FilterName,
         new: &ResolvedFilter,
-        first: FirstItems,
+        first: FirstItems<'_>,
         keep: Option<Keep>,
     ) -> Result<Outcome, EngineError> {
         let created_at_ms = self.clock.now_ms();
         let expiry = expiry::expiry(new.ttl_seconds, created_at_ms)?;
         self.make_room().await?;
+        let hash_key = random_key()?;
+        let items = match Chain::new(new.params.clone(), hash_key, 0) {
+            Some(empty) => hashes(&empty, first.items).await,
+            None => Arc::from([]),
+        };
         let command = Command::Create(Create {
             id: self.next_id().await?,
             name: name.clone(),
             params: new.params.clone(),
+            hash_key,
             created_at_ms,
             expiry,
-            items: first.items,
+            items,
             mode: first.mode,
             wanted: first.wanted,
         });
@@ -560,6 +566,16 @@ impl Shared {
     }
 }
 
+/// A new filter's key, from the operating system.
+fn random_key() -> Result<HashKey, EngineError> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(|error| StoreError::Io {
+        doing: "drawing a random key",
+        reason: error.to_string(),
+    })?;
+    Ok(HashKey(key))
+}
+
 /// Hashes the items of a request, giving the thread back between turns.
 pub(super) async fn hashes(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> {
     let mut hashes = Vec::with_capacity(items.len());
@@ -596,7 +612,8 @@ pub(super) fn describe(
                 buckets: sub.layout.buckets(),
                 pages: u64::from(sub.layout.pages()),
                 bytes: u64::from(sub.layout.pages()) * u64::from(sub.layout.page_bytes()),
-                items: sub.items,
+                items: sub.items(),
+                counted: sub.counted,
                 load: sub.load(),
                 expected_false_positive_rate: sub.false_positive_rate(),
             })
@@ -606,6 +623,8 @@ pub(super) fn describe(
         memory_bytes: sizes.memory_bytes,
         disk_bytes: sizes.disk_bytes,
         expected_false_positive_rate: chain.false_positive_rate(),
+        full_false_positive_rate: chain.full_false_positive_rate(),
+        keeps_promise: chain.keeps_promise(),
         adds_before_expansion: chain.adds_before_expansion(),
         created_at: created_at(chain),
         expiry: expiry.map(Ends::from),

@@ -220,11 +220,13 @@ async fn parsed<T: Send + 'static>(
 
 /// The options of a `text/plain` request, which stand in the query.
 fn line_options(kind: BatchKind, uri: &Uri) -> Result<(Encoding, AddOptions), HttpError> {
-    const ADD: [&str; 10] = [
+    const ADD: [&str; 12] = [
         "encoding",
         "only_if_absent",
         "create",
         "capacity",
+        "error_rate",
+        "fingerprint_bits",
         "layout",
         "bucket_size",
         "max_iterations",

@@ -6,6 +6,7 @@ use super::extract::{Key, changed_ttl, fields};
 use super::idempotency::{Keyed, marked};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
+use crate::chain::params::FilterParams;
 use crate::engine::{Created, FilterInfo, FilterName, FilterSummary, SubFilterInfo};
 use axum::extract::{OriginalUri, Request, State};
 use axum::http::header::{IF_NONE_MATCH, LOCATION};
@@ -27,25 +28,36 @@ const MAX_LISTED: usize = 1000;
     reason = "describes the body; the body is read field by field, to point to what is wrong"
 )]
 pub(crate) struct FilterFields {
-    /// Items that fit before the first expansion, from 2 * bucket_size to 2^40.
+    /// Items that fit before the first expansion, up to 2^40; for the layout `classic` at least 2 * bucket_size.
     #[schema(
         example = 100_000,
-        minimum = 2,
+        minimum = 1,
         maximum = 1_099_511_627_776_u64,
         nullable = false
     )]
     capacity: Option<u64>,
-    /// How fingerprints are placed. `classic` is bit-compatible with RedisBloom and Apache Kvrocks.
+    /// `paged`: the share of absent items that may be found, promised for the whole filter while it grows to 8 sub-filters (255 times the capacity). Decides how wide a slot is.
+    #[schema(
+        example = 0.001,
+        minimum = 0.000_000_02,
+        maximum = 0.5,
+        nullable = false
+    )]
+    error_rate: Option<f64>,
+    /// `paged`: bits of a slot, instead of an error rate.
+    #[schema(schema_with = super::openapi::fingerprint_bits)]
+    fingerprint_bits: Option<u64>,
+    /// How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic` is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default.
     #[schema(schema_with = super::openapi::layout)]
     layout: Option<String>,
-    /// Slots per bucket. More slots fill better and match more often by mistake.
+    /// `classic`: slots per bucket. More slots fill better and match more often by mistake.
     #[schema(example = 2, minimum = 1, maximum = 255, nullable = false)]
     bucket_size: Option<u64>,
-    /// Longest path of kick-outs that makes room for one item.
+    /// `classic`: longest path of kick-outs that makes room for one item.
     #[schema(example = 20, minimum = 1, maximum = 65_535, nullable = false)]
     max_iterations: Option<u64>,
-    /// How much larger each further sub-filter is; rounded up to a power of two. 0 = the filter never grows.
-    #[schema(example = 1, minimum = 0, maximum = 32_768, nullable = false)]
+    /// How much larger each further sub-filter is; rounded up to a power of two. 0 = the filter never grows. Left out: 2 for `paged`, 1 for `classic`.
+    #[schema(example = 2, minimum = 0, maximum = 32_768, nullable = false)]
     expansion: Option<u64>,
     /// Most sub-filters beyond the first.
     #[schema(example = 32, minimum = 0, maximum = 65_535, nullable = false)]
@@ -89,14 +101,26 @@ pub(crate) struct FilterBody {
     /// Items that fit before the first expansion.
     #[schema(example = 100_000)]
     capacity: u64,
+    /// Bits of a slot.
+    #[schema(example = 16)]
+    fingerprint_bits: u16,
+    /// The promised share of absent items that are found; null where none was asked for.
+    #[schema(example = 0.001)]
+    error_rate: Option<f64>,
+    /// Sub-filters up to which it is promised: 8, or 1 for a filter that never grows.
+    #[schema(example = 8)]
+    promised_sub_filters: u32,
+    /// Whether the promise still holds: false once the filter has more sub-filters than that.
+    #[schema(example = true)]
+    error_rate_holds: bool,
     /// Slots per bucket.
-    #[schema(example = 2)]
+    #[schema(example = 4)]
     bucket_size: u8,
-    /// Longest path of kick-outs.
-    #[schema(example = 20)]
-    max_iterations: u16,
+    /// Longest path of kick-outs; null for `paged`, whose searches stay on a few pages.
+    #[schema(example = json!(null))]
+    max_iterations: Option<u16>,
     /// How much larger each further sub-filter is; 0 = never grows.
-    #[schema(example = 1)]
+    #[schema(example = 2)]
     expansion: u32,
     /// Most sub-filters beyond the first.
     #[schema(example = 32)]
@@ -110,22 +134,28 @@ pub(crate) struct FilterBody {
     /// The chain, oldest sub-filter first.
     sub_filters: Vec<SubFilterBody>,
     /// Bits of slots per item; null while the filter is empty.
-    #[schema(example = 20.97)]
+    #[schema(example = 34.08)]
     bits_per_item: Option<f64>,
+    /// Bits of slots per item once it holds as many items as its capacity.
+    #[schema(example = 17.04)]
+    bits_per_item_at_capacity: f64,
     /// Bytes that its slots take when every page is written.
-    #[schema(example = 131_072)]
+    #[schema(example = 212_992)]
     slot_bytes: u64,
     /// Bytes of its pages in memory.
-    #[schema(example = 131_072)]
+    #[schema(example = 212_992)]
     memory_bytes: u64,
     /// Bytes of its pages on disk, an estimate.
-    #[schema(example = 90_112)]
+    #[schema(example = 163_840)]
     disk_bytes: u64,
     /// Probability that an item which was never added is found, from the load as it is.
-    #[schema(example = 0.006)]
+    #[schema(example = 0.000_06)]
     expected_false_positive_rate: f64,
+    /// The same once all of promised_sub_filters are there and full.
+    #[schema(example = 0.000_93)]
+    expected_false_positive_rate_full: f64,
     /// Adds left before the next expansion, an estimate.
-    #[schema(example = 61_411)]
+    #[schema(example = 51_171)]
     adds_before_expansion: u64,
     /// When it was created (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
@@ -141,23 +171,32 @@ pub(crate) struct FilterBody {
 /// One link of a filter's chain.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SubFilterBody {
+    /// How fingerprints are placed.
+    #[schema(schema_with = super::openapi::layout)]
+    layout: &'static str,
+    /// Bits of a slot.
+    #[schema(example = 16)]
+    fingerprint_bits: u16,
     /// Buckets.
-    #[schema(example = 65_536)]
+    #[schema(example = 26_624)]
     buckets: u64,
     /// Pages that hold the buckets.
-    #[schema(example = 32)]
+    #[schema(example = 52)]
     pages: u64,
     /// Bytes of slots.
-    #[schema(example = 131_072)]
+    #[schema(example = 212_992)]
     bytes: u64,
-    /// Fingerprints in it.
+    /// Items in it.
     #[schema(example = 50_000)]
     items: u64,
+    /// Those of them that are further copies of hot items: counted beside the pages, without a slot.
+    #[schema(example = 0)]
+    counted: u64,
     /// Share of its slots in use, 0 to 1.
-    #[schema(example = 0.38)]
+    #[schema(example = 0.47)]
     load: f64,
     /// Probability that it finds an item which was never added.
-    #[schema(example = 0.006)]
+    #[schema(example = 0.000_06)]
     expected_false_positive_rate: f64,
 }
 
@@ -187,7 +226,7 @@ pub(crate) struct FilterLineBody {
     #[schema(example = 50_000)]
     items: u64,
     /// Bytes that its slots take when every page is written.
-    #[schema(example = 131_072)]
+    #[schema(example = 212_992)]
     bytes: u64,
     /// When it was created (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
@@ -203,18 +242,29 @@ impl From<&FilterInfo> for FilterBody {
             key: info.name.as_str().to_owned(),
             layout: info.params.layout().name(),
             capacity: info.params.capacity(),
+            fingerprint_bits: info.params.slot_width().bits(),
+            error_rate: info.params.error_rate(),
+            promised_sub_filters: info.params.promised_sub_filters(),
+            error_rate_holds: info.keeps_promise,
             bucket_size: info.params.bucket_size(),
             max_iterations: info.params.max_iterations(),
             expansion: info.params.expansion(),
             max_expansions: info.params.max_expansions(),
             items: info.items,
             deletions: info.deletions,
-            sub_filters: info.sub_filters.iter().map(SubFilterBody::from).collect(),
+            sub_filters: info
+                .sub_filters
+                .iter()
+                .map(|sub| SubFilterBody::new(&info.params, sub))
+                .collect(),
             bits_per_item: info.bits_per_item,
+            bits_per_item_at_capacity: info.params.first_sub_filter_bytes() as f64 * 8.0
+                / info.params.capacity() as f64,
             slot_bytes: info.slot_bytes,
             memory_bytes: info.memory_bytes,
             disk_bytes: info.disk_bytes,
             expected_false_positive_rate: info.expected_false_positive_rate,
+            expected_false_positive_rate_full: info.full_false_positive_rate,
             adds_before_expansion: info.adds_before_expansion,
             created_at: rfc3339(info.created_at),
             ttl_seconds: info.expiry.map(|expiry| expiry.ttl_seconds),
@@ -223,13 +273,16 @@ impl From<&FilterInfo> for FilterBody {
     }
 }
 
-impl From<&SubFilterInfo> for SubFilterBody {
-    fn from(info: &SubFilterInfo) -> SubFilterBody {
+impl SubFilterBody {
+    fn new(params: &FilterParams, info: &SubFilterInfo) -> SubFilterBody {
         SubFilterBody {
+            layout: params.layout().name(),
+            fingerprint_bits: params.slot_width().bits(),
             buckets: info.buckets,
             pages: info.pages,
             bytes: info.bytes,
             items: info.items,
+            counted: info.counted,
             load: info.load,
             expected_false_positive_rate: info.expected_false_positive_rate,
         }
@@ -252,31 +305,40 @@ impl From<&FilterSummary> for FilterLineBody {
 
 /// A filter of the description's examples.
 pub(super) fn filter_example() -> serde_json::Value {
-    let rate = 0.0059;
+    let rate = 0.000_057_3;
     serde_json::json!(FilterBody {
         key: "coupons".to_owned(),
-        layout: "classic",
+        layout: "paged",
         capacity: 100_000,
-        bucket_size: 2,
-        max_iterations: 20,
-        expansion: 1,
+        fingerprint_bits: 16,
+        error_rate: Some(0.001),
+        promised_sub_filters: 8,
+        error_rate_holds: true,
+        bucket_size: 4,
+        max_iterations: None,
+        expansion: 2,
         max_expansions: 32,
         items: 50_000,
         deletions: 0,
         sub_filters: vec![SubFilterBody {
-            buckets: 65_536,
-            pages: 32,
-            bytes: 131_072,
+            layout: "paged",
+            fingerprint_bits: 16,
+            buckets: 26_624,
+            pages: 52,
+            bytes: 212_992,
             items: 50_000,
-            load: 0.381_469_726_562_5,
+            counted: 0,
+            load: 0.469_501_201_923,
             expected_false_positive_rate: rate,
         }],
-        bits_per_item: Some(20.97152),
-        slot_bytes: 131_072,
-        memory_bytes: 131_072,
-        disk_bytes: 90_112,
+        bits_per_item: Some(34.07872),
+        bits_per_item_at_capacity: 17.03936,
+        slot_bytes: 212_992,
+        memory_bytes: 212_992,
+        disk_bytes: 163_840,
         expected_false_positive_rate: rate,
-        adds_before_expansion: 61_411,
+        expected_false_positive_rate_full: 0.000_927_3,
+        adds_before_expansion: 51_171,
         created_at: "2026-11-21T10:00:00.000Z".to_owned(),
         ttl_seconds: None,
         expires_at: None,
@@ -299,10 +361,10 @@ fn list_example() -> serde_json::Value {
     serde_json::json!(FilterListBody {
         filters: vec![FilterLineBody {
             key: "coupons".to_owned(),
-            layout: "classic",
+            layout: "paged",
             capacity: 100_000,
             items: 50_000,
-            bytes: 131_072,
+            bytes: 212_992,
             created_at: "2026-11-21T10:00:00.000Z".to_owned(),
             expires_at: None,
         }],
@@ -332,7 +394,7 @@ fn rfc3339(time: SystemTime) -> String {
         ("key" = String, Path, description = "Key of the filter: 1 to 255 characters of `A-Z a-z 0-9 . _ : ~ -`.", example = "coupons", min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9._:~-]+$"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: fail with 412 if the filter exists.", nullable = false, example = "*"),
     ),
-    request_body(content = FilterFields, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000})),
+    request_body(content = FilterFields, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001})),
     responses(
         (status = 200, description = "It exists and agrees with the fields sent; nothing was changed.", body = FilterBody, example = json!(filter_example())),
         (status = 201, description = "It is new.", body = FilterBody, headers(("Location" = String, description = "Path of the filter.")), example = json!(filter_example())),

@@ -366,7 +366,7 @@ fn sample(code: Code) -> HttpError {
         Code::InvalidFields => HttpError::InvalidFields(vec![FieldError {
             place: Place::Body("/capacity".to_owned()),
             given: "-5".to_owned(),
-            allowed: "an integer from 2 * bucket_size to 1099511627776".to_owned(),
+            allowed: "an integer from 1 to 1099511627776".to_owned(),
         }]),
         Code::LookupTooLarge => HttpError::Engine(EngineError::TooManyFilters { bound: 1000 }),
         Code::ImportNotFound => HttpError::Engine(EngineError::ImportNotFound),
@@ -418,11 +418,21 @@ fn words(allowed: &[&str]) -> ObjectBuilder {
 
 /// The schema of a layout's name.
 pub(super) fn layout() -> Schema {
-    words(&["classic"])
+    words(&["paged", "classic"])
         .description(Some(
-            "How fingerprints are placed. `classic` is bit-compatible with RedisBloom and Apache Kvrocks.",
+            "How fingerprints are placed. `paged` reads about one page a question and keeps its error rate while it grows; `classic` is bit-compatible with RedisBloom and Apache Kvrocks.",
         ))
-        .examples([json!("classic")])
+        .examples([json!("paged")])
+        .into()
+}
+
+/// The schema of a slot's width.
+pub(super) fn fingerprint_bits() -> Schema {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .enum_values(Some([8, 16, 32].map(Value::from)))
+        .description(Some("`paged`: bits of a slot, instead of an error rate."))
+        .examples([json!(16)])
         .into()
 }
 

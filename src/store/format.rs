@@ -16,8 +16,8 @@ pub const VALUE_VERSION: u8 = 1;
 /// what ends when.
 pub const DATA_VERSION: u32 = 2;
 
-/// Largest page image in bytes.
-pub const MAX_PAGE_BYTES: usize = 4096;
+/// Largest page image in bytes: a page and the counters beside it.
+pub const MAX_IMAGE_BYTES: usize = 1 << 16;
 
 /// Bytes of a value before its payload: version, kind, checksum.
 pub const ENVELOPE_BYTES: usize = 6;
@@ -279,11 +279,11 @@ pub(super) fn seal_reclaim(key: &[u8]) -> Vec<u8> {
 /// # Errors
 /// A page that is larger than any page may be.
 pub(super) fn seal_page(id: PageId, page: &[u8]) -> Result<Vec<u8>, StoreError> {
-    if page.len() > MAX_PAGE_BYTES {
+    if page.len() > MAX_IMAGE_BYTES {
         return Err(StoreError::Io {
             doing: "writing a page image",
             reason: format!(
-                "{id} has {} bytes, at most {MAX_PAGE_BYTES} are allowed",
+                "{id} has {} bytes, at most {MAX_IMAGE_BYTES} are allowed",
                 page.len()
             ),
         });
@@ -334,7 +334,7 @@ fn encode_page(page: &[u8]) -> Vec<u8> {
 
 fn decode_page<'a>(payload: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], &'static str> {
     match payload.split_first() {
-        Some((&DENSE, page)) if page.len() <= MAX_PAGE_BYTES => Ok(page),
+        Some((&DENSE, page)) if page.len() <= MAX_IMAGE_BYTES => Ok(page),
         Some((&DENSE, _)) => Err("it is larger than a page may be"),
         Some((&PACKED, pairs)) => {
             unpack(pairs, scratch)?;
@@ -352,7 +352,7 @@ fn unpack(mut pairs: &[u8], page: &mut Vec<u8>) -> Result<(), &'static str> {
         let at = usize::try_from(zeros)
             .ok()
             .and_then(|zeros| page.len().checked_add(zeros))
-            .filter(|&at| at < MAX_PAGE_BYTES)
+            .filter(|&at| at < MAX_IMAGE_BYTES)
             .ok_or("it is larger than a page may be")?;
         page.resize(at, 0);
         page.push(byte);
@@ -737,10 +737,7 @@ mod tests {
 
     fn sparse_or_dense_page() -> impl Strategy<Value = Vec<u8>> {
         let rare = prop_oneof![20 => Just(0u8), 1 => any::<u8>()];
-        prop_oneof![
-            vec(any::<u8>(), 0..=MAX_PAGE_BYTES),
-            vec(rare, 0..=MAX_PAGE_BYTES)
-        ]
+        prop_oneof![vec(any::<u8>(), 0..=4096), vec(rare, 0..=4096)]
     }
 
     proptest! {
@@ -757,12 +754,12 @@ mod tests {
         fn hostile_page_payloads_never_panic_and_never_exceed_a_page(payload: Vec<u8>) {
             let mut scratch = Vec::new();
             if let Ok(image) = decode_page(&payload, &mut scratch) {
-                prop_assert!(image.len() <= MAX_PAGE_BYTES);
+                prop_assert!(image.len() <= MAX_IMAGE_BYTES);
             }
             let mut packed = vec![PACKED];
             packed.extend_from_slice(&payload);
             if let Ok(image) = decode_page(&packed, &mut scratch) {
-                prop_assert!(image.len() <= MAX_PAGE_BYTES);
+                prop_assert!(image.len() <= MAX_IMAGE_BYTES);
             }
         }
 
@@ -857,7 +854,7 @@ mod tests {
     #[test]
     fn an_empty_page_is_a_valid_image() {
         let id = page(1, 0, 0);
-        for image in [&[0u8; MAX_PAGE_BYTES] as &[u8], &[]] {
+        for image in [&[0u8; MAX_IMAGE_BYTES] as &[u8], &[]] {
             let value = seal_page(id, image).unwrap();
             assert_eq!(value.len(), ENVELOPE_BYTES + 1);
             assert_eq!(open_page(id, &value, &mut Vec::new()).unwrap(), [0u8; 0]);
@@ -866,7 +863,7 @@ mod tests {
 
     #[test]
     fn a_page_that_is_too_large_is_not_written() {
-        let error = seal_page(page(1, 0, 4), &[1; MAX_PAGE_BYTES + 1]).unwrap_err();
+        let error = seal_page(page(1, 0, 4), &[1; MAX_IMAGE_BYTES + 1]).unwrap_err();
         assert!(
             error.to_string().contains("filter 1 sub-filter 0 page 4"),
             "{error}"

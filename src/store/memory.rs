@@ -388,7 +388,7 @@ mod tests {
         };
         let images = [
             (id, vec![3]),
-            (too_large, vec![1; format::MAX_PAGE_BYTES + 1]),
+            (too_large, vec![1; format::MAX_IMAGE_BYTES + 1]),
         ];
         assert!(store.checkpoint(&images, Sequence(9)).is_err());
         assert_eq!(first_byte(&store, id), 1);

@@ -1,7 +1,9 @@
-//! The redo record: which slots of which pages one commit set to what.
+//! The redo record: which slots of which pages one commit set to what, and
+//! which counters beside them.
 //!
-//! A record is a list of sections, one per filter; a section lists pages in
-//! ascending order, a page lists slots in ascending order. Numbers are written
+//! A record is a list of sections, each of one filter and either of slots or of
+//! counters; a section lists pages in ascending order, a page lists slots, or
+//! counters, in ascending order. Numbers are written
 //! as differences to the one before, so that a slot written at random costs
 //! about four bytes. Values are absolute: applying a record twice is applying
 //! it once. What a page or a slot means is not known here.
@@ -32,6 +34,39 @@ pub struct SlotWrite {
     /// Its value; fits the width.
     pub value: u64,
 }
+
+/// One counter beside a page and the value it has after the commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterWrite {
+    /// The page that it belongs to.
+    pub page: PageId,
+    /// Names it among the counters of the page.
+    pub key: u64,
+    /// Its value; 0: there is no such counter.
+    pub value: u64,
+}
+
+/// An entry of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedoWrite {
+    /// A slot was set.
+    Slot(SlotWrite),
+    /// A counter was set.
+    Counter(CounterWrite),
+}
+
+impl RedoWrite {
+    /// The page that it changes.
+    pub fn page(&self) -> PageId {
+        match self {
+            RedoWrite::Slot(write) => write.page,
+            RedoWrite::Counter(write) => write.page,
+        }
+    }
+}
+
+/// Stands for the slot width in a section of counters.
+const COUNTERS: u8 = 0;
 
 /// Why bytes are no redo record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,8 +122,9 @@ struct Section {
 struct OpenPage {
     ordinal: Ordinal,
     page: PageIndex,
-    slots: u64,
-    last_slot: u32,
+    entries: u64,
+    /// The last slot, or the last counter's key.
+    last: u64,
     body: Vec<u8>,
 }
 
@@ -107,6 +143,15 @@ impl RedoBuilder {
             is_slot_width(slot_bytes),
             "a slot can't have {slot_bytes} bytes"
         );
+        self.open_section(id, slot_bytes)
+    }
+
+    /// Starts the section of the counters of filter `id`.
+    pub fn counters(&mut self, id: FilterId) -> &mut Self {
+        self.open_section(id, COUNTERS)
+    }
+
+    fn open_section(&mut self, id: FilterId, slot_bytes: u8) -> &mut Self {
         self.close_section();
         self.section = Some(Section {
             id,
@@ -141,7 +186,30 @@ impl RedoBuilder {
         let Some(section) = &mut self.section else {
             panic!("a slot needs a section");
         };
-        section.push_slot(slot, value);
+        let bytes = value.to_le_bytes();
+        let (kept, cut) = bytes.split_at(usize::from(section.slot_bytes));
+        assert!(
+            cut.iter().all(|&byte| byte == 0),
+            "a value is wider than its slot"
+        );
+        section.push(u64::from(slot), |body| body.extend_from_slice(kept));
+        self
+    }
+
+    /// Sets a counter of the page.
+    ///
+    /// # Panics
+    /// Without a page, in a section of slots, and if the key does not lie
+    /// behind the one before.
+    pub fn counter(&mut self, key: u64, value: u64) -> &mut Self {
+        let Some(section) = &mut self.section else {
+            panic!("a counter needs a section");
+        };
+        assert!(
+            section.slot_bytes == COUNTERS,
+            "a counter needs a section of counters"
+        );
+        section.push(key, |body| varint::put(body, value));
         self
     }
 
@@ -193,40 +261,35 @@ impl Section {
         self.open = Some(OpenPage {
             ordinal,
             page,
-            slots: 0,
-            last_slot: 0,
+            entries: 0,
+            last: 0,
             body: Vec::new(),
         });
     }
 
-    fn push_slot(&mut self, slot: u32, value: u64) {
+    /// Adds an entry: how far its number is behind the one before, and what
+    /// `put_value` writes.
+    fn push(&mut self, number: u64, put_value: impl FnOnce(&mut Vec<u8>)) {
         let Some(page) = &mut self.open else {
             panic!("a slot needs a page");
         };
-        let behind = page.slots == 0 || slot > page.last_slot;
-        assert!(behind, "slots ascend: {slot} after {}", page.last_slot);
-        let bytes = value.to_le_bytes();
-        let (kept, cut) = bytes.split_at(usize::from(self.slot_bytes));
-        assert!(
-            cut.iter().all(|&byte| byte == 0),
-            "a value is wider than its slot"
-        );
-
-        let step = match page.slots {
-            0 => slot,
-            _ => slot - page.last_slot - 1,
+        let behind = page.entries == 0 || number > page.last;
+        assert!(behind, "slots ascend: {number} after {}", page.last);
+        let step = match page.entries {
+            0 => number,
+            _ => number - page.last - 1,
         };
-        varint::put(&mut page.body, u64::from(step));
-        page.body.extend_from_slice(kept);
-        page.slots += 1;
-        page.last_slot = slot;
+        varint::put(&mut page.body, step);
+        put_value(&mut page.body);
+        page.entries += 1;
+        page.last = number;
     }
 
     fn close_page(&mut self) {
         let Some(mut page) = self.open.take() else {
             return;
         };
-        if page.slots == 0 {
+        if page.entries == 0 {
             return;
         }
         let ordinal_step = page.ordinal.0 - self.written.0.0;
@@ -237,7 +300,7 @@ impl Section {
         };
 
         let mut head = u64::from(page_step) << HEAD_BITS;
-        if page.slots > 1 {
+        if page.entries > 1 {
             head |= SEVERAL_SLOTS;
         }
         if ordinal_step > 0 {
@@ -247,8 +310,8 @@ impl Section {
         if ordinal_step > 0 {
             varint::put(&mut self.body, u64::from(ordinal_step));
         }
-        if page.slots > 1 {
-            varint::put(&mut self.body, page.slots);
+        if page.entries > 1 {
+            varint::put(&mut self.body, page.entries);
         }
         self.body.append(&mut page.body);
         self.pages += 1;
@@ -256,8 +319,8 @@ impl Section {
     }
 }
 
-/// Reads a redo record: every [`SlotWrite`] in the order of the record, all
-/// slots of a page in a row. Allocates nothing, whatever the bytes announce.
+/// Reads a redo record: every [`RedoWrite`] in the order of the record, all
+/// of a page in a row. Allocates nothing, whatever the bytes announce.
 ///
 /// After an error it ends. What came before the error may be nonsense too, so
 /// a caller that must not apply half a record calls [`check`] first.
@@ -266,11 +329,12 @@ pub struct RedoReader<'a> {
     rest: &'a [u8],
     slot_bytes: u8,
     pages_left: u64,
-    slots_left: u64,
+    entries_left: u64,
     first_page: bool,
     page: PageId,
-    /// The smallest number the next slot may have.
-    next_slot: u64,
+    /// The smallest number that the next slot or counter may have. `None`
+    /// behind the largest there is.
+    next_number: Option<u64>,
 }
 
 /// Whether `record` can be read to its end.
@@ -288,36 +352,45 @@ impl<'a> RedoReader<'a> {
             rest: record,
             slot_bytes: 1,
             pages_left: 0,
-            slots_left: 0,
+            entries_left: 0,
             first_page: true,
             page: PageId {
                 filter: FilterId(0),
                 ordinal: Ordinal(0),
                 page: PageIndex(0),
             },
-            next_slot: 0,
+            next_number: Some(0),
         }
     }
 
-    fn read_slot_write(&mut self) -> Result<SlotWrite, RedoError> {
-        if self.slots_left == 0 {
+    fn read_write(&mut self) -> Result<RedoWrite, RedoError> {
+        if self.entries_left == 0 {
             if self.pages_left == 0 {
                 self.read_section_head()?;
             }
             self.read_page_head()?;
         }
-        let slot = self
+        let smallest = self.next_number.ok_or(RedoError::OutOfRange)?;
+        let number = self
             .read_number()?
-            .checked_add(self.next_slot)
+            .checked_add(smallest)
             .ok_or(RedoError::OutOfRange)?;
-        let write = SlotWrite {
-            page: self.page,
-            slot_bytes: self.slot_bytes,
-            slot: narrow(slot)?,
-            value: self.read_value()?,
+        let page = self.page;
+        let write = match self.slot_bytes {
+            COUNTERS => RedoWrite::Counter(CounterWrite {
+                page,
+                key: number,
+                value: self.read_number()?,
+            }),
+            slot_bytes => RedoWrite::Slot(SlotWrite {
+                page,
+                slot_bytes,
+                slot: narrow(number)?,
+                value: self.read_value()?,
+            }),
         };
-        self.next_slot = slot + 1;
-        self.slots_left -= 1;
+        self.next_number = number.checked_add(1);
+        self.entries_left -= 1;
         Ok(write)
     }
 
@@ -328,7 +401,7 @@ impl<'a> RedoReader<'a> {
             page: PageIndex(0),
         };
         let (&slot_bytes, rest) = self.rest.split_first().ok_or(RedoError::Truncated)?;
-        if !is_slot_width(slot_bytes) {
+        if slot_bytes != COUNTERS && !is_slot_width(slot_bytes) {
             return Err(RedoError::UnknownSlotWidth(slot_bytes));
         }
         self.rest = rest;
@@ -344,7 +417,7 @@ impl<'a> RedoReader<'a> {
             0 => 0,
             _ => not_zero(self.read_number()?)?,
         };
-        self.slots_left = match head & SEVERAL_SLOTS {
+        self.entries_left = match head & SEVERAL_SLOTS {
             0 => 1,
             _ => not_zero(self.read_number()?)?,
         };
@@ -361,7 +434,7 @@ impl<'a> RedoReader<'a> {
         self.page.ordinal = Ordinal(narrow(ordinal)?);
         self.pages_left -= 1;
         self.first_page = false;
-        self.next_slot = 0;
+        self.next_number = Some(0);
         Ok(())
     }
 
@@ -385,24 +458,24 @@ impl<'a> RedoReader<'a> {
     }
 
     fn is_at_end(&self) -> bool {
-        self.rest.is_empty() && self.pages_left == 0 && self.slots_left == 0
+        self.rest.is_empty() && self.pages_left == 0 && self.entries_left == 0
     }
 
     fn stop(&mut self) {
         self.rest = &[];
         self.pages_left = 0;
-        self.slots_left = 0;
+        self.entries_left = 0;
     }
 }
 
 impl Iterator for RedoReader<'_> {
-    type Item = Result<SlotWrite, RedoError>;
+    type Item = Result<RedoWrite, RedoError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_at_end() {
             return None;
         }
-        let read = self.read_slot_write();
+        let read = self.read_write();
         if read.is_err() {
             self.stop();
         }
@@ -442,30 +515,49 @@ mod tests {
         slot_bytes: u8,
         slot: u32,
         value: u64,
-    ) -> SlotWrite {
+    ) -> RedoWrite {
         let page = PageId {
             filter: FilterId(filter),
             ordinal: Ordinal(ordinal),
             page: PageIndex(page),
         };
-        SlotWrite {
-            page,
-            slot_bytes,
-            slot,
-            value,
+        match slot_bytes {
+            COUNTERS => RedoWrite::Counter(CounterWrite {
+                page,
+                key: u64::from(slot) << 16,
+                value,
+            }),
+            _ => RedoWrite::Slot(SlotWrite {
+                page,
+                slot_bytes,
+                slot,
+                value,
+            }),
         }
     }
 
-    fn build(sections: &[(u64, u8, Pages)]) -> (Vec<u8>, Vec<SlotWrite>) {
+    fn build(sections: &[(u64, u8, Pages)]) -> (Vec<u8>, Vec<RedoWrite>) {
         let mut builder = RedoBuilder::new();
         let mut writes = Vec::new();
         for (filter, slot_bytes, pages) in sections {
-            builder.filter(FilterId(*filter), *slot_bytes);
+            match *slot_bytes {
+                COUNTERS => builder.counters(FilterId(*filter)),
+                slot_bytes => builder.filter(FilterId(*filter), slot_bytes),
+            };
             for (&(ordinal, page), slots) in pages {
                 builder.page(Ordinal(ordinal), PageIndex(page));
                 for (&slot, &value) in slots {
-                    let value = value >> (64 - 8 * u32::from(*slot_bytes));
-                    builder.slot(slot, value);
+                    let value = match *slot_bytes {
+                        COUNTERS => {
+                            builder.counter(u64::from(slot) << 16, value);
+                            value
+                        }
+                        slot_bytes => {
+                            let value = value >> (64 - 8 * u32::from(slot_bytes));
+                            builder.slot(slot, value);
+                            value
+                        }
+                    };
                     writes.push(write(*filter, ordinal, page, *slot_bytes, slot, value));
                 }
             }
@@ -481,7 +573,10 @@ mod tests {
         let slots = btree_map(edgy_u32(), any::<u64>(), 0..6);
         let ordinal = prop_oneof![0..3u32, Just(u32::MAX)];
         let pages = btree_map((ordinal, edgy_u32()), slots, 0..8);
-        vec((any::<u64>(), select(vec![1u8, 2, 4, 8]), pages), 0..5)
+        vec(
+            (any::<u64>(), select(vec![COUNTERS, 1, 2, 4, 8]), pages),
+            0..5,
+        )
     }
 
     proptest! {
@@ -554,6 +649,41 @@ mod tests {
             0,
             0xff,
             0xff, // two ordinals on, page 3, one slot
+        ];
+        assert_eq!(builder.finish(), expected);
+    }
+
+    #[test]
+    fn the_bytes_of_counters_are_pinned() {
+        let mut builder = RedoBuilder::new();
+        builder.filter(FilterId(3), 1);
+        builder.page(Ordinal(0), PageIndex(1)).slot(2, 9);
+        builder.counters(FilterId(3));
+        builder
+            .page(Ordinal(0), PageIndex(1))
+            .counter(0x1_0000_0009, 300)
+            .counter(0x1_0000_000b, 0);
+        let expected = [
+            3,
+            1,
+            1,
+            1 << 2,
+            2,
+            9, // slot 2 of page 1 = 9
+            3,
+            0,
+            1,
+            1 << 2 | 1,
+            2, // two counters of page 1
+            0x89,
+            0x80,
+            0x80,
+            0x80,
+            0x10,
+            0xac,
+            0x02, // the first = 300
+            1,
+            0, // the one after the next = 0
         ];
         assert_eq!(builder.finish(), expected);
     }

@@ -13,10 +13,14 @@ async fn a_filter_is_created_once() {
     let info = created.ok();
     assert_eq!(info["key"], "coupons");
     assert_eq!(info["capacity"], 1000);
-    assert_eq!(info["layout"], "classic");
-    assert_eq!(info["bucket_size"], 2);
-    assert_eq!(info["max_iterations"], 20);
-    assert_eq!(info["expansion"], 1);
+    assert_eq!(info["layout"], "paged");
+    assert_eq!(info["fingerprint_bits"], 16);
+    assert_eq!(info["error_rate"], 0.001);
+    assert_eq!(info["promised_sub_filters"], 8);
+    assert_eq!(info["error_rate_holds"], true);
+    assert_eq!(info["bucket_size"], 4);
+    assert_eq!(info["max_iterations"], json!(null));
+    assert_eq!(info["expansion"], 2);
     assert_eq!(info["max_expansions"], 32);
     assert_eq!(info["items"], 0);
     assert_eq!(info["deletions"], 0);
@@ -27,7 +31,9 @@ async fn a_filter_is_created_once() {
         "slot_bytes",
         "memory_bytes",
         "disk_bytes",
+        "bits_per_item_at_capacity",
         "expected_false_positive_rate",
+        "expected_false_positive_rate_full",
         "adds_before_expansion",
     ] {
         assert!(info[field].is_number(), "{field}");
@@ -36,7 +42,9 @@ async fn a_filter_is_created_once() {
     for same in [
         json!({"capacity": 1000}),
         json!({}),
-        json!({"layout": "classic"}),
+        json!({"layout": "paged"}),
+        json!({"error_rate": 1e-3, "expansion": 2}),
+        json!({"fingerprint_bits": 16}),
     ] {
         let again = server.put("/filters/coupons", same).await;
         assert_eq!(again.status, 200);
@@ -95,7 +103,7 @@ async fn every_limit_answers_with_field_given_and_allowed() {
     for (body, pointer) in [
         (r#"{"capacity": -5}"#, "/capacity"),
         (r#"{"capacity": 0}"#, "/capacity"),
-        (r#"{"capacity": 3}"#, "/capacity"),
+        (r#"{"capacity": 3, "layout": "classic"}"#, "/capacity"),
         (r#"{"capacity": 7, "bucket_size": 4}"#, "/capacity"),
         (r#"{"capacity": 1099511627777}"#, "/capacity"),
         (r#"{"capacity": 1e30}"#, "/capacity"),
@@ -114,7 +122,27 @@ async fn every_limit_answers_with_field_given_and_allowed() {
         (r#"{"expansion": -1}"#, "/expansion"),
         (r#"{"expansion": 32769}"#, "/expansion"),
         (r#"{"max_expansions": 65536}"#, "/max_expansions"),
-        (r#"{"layout": "paged"}"#, "/layout"),
+        (r#"{"layout": "pages"}"#, "/layout"),
+        (r#"{"error_rate": 0.6}"#, "/error_rate"),
+        (r#"{"error_rate": 0}"#, "/error_rate"),
+        (r#"{"error_rate": 1e-9}"#, "/error_rate"),
+        (r#"{"error_rate": -0.1}"#, "/error_rate"),
+        (r#"{"error_rate": 1e999}"#, "/error_rate"),
+        (r#"{"error_rate": "0.1"}"#, "/error_rate"),
+        (r#"{"error_rate": null}"#, "/error_rate"),
+        (r#"{"error_rate": 0.1, "bucket_size": 2}"#, "/bucket_size"),
+        (
+            r#"{"error_rate": 0.1, "max_iterations": 2}"#,
+            "/max_iterations",
+        ),
+        (r#"{"error_rate": 0.1, "layout": "classic"}"#, "/error_rate"),
+        (r#"{"layout": "paged", "bucket_size": 2}"#, "/bucket_size"),
+        (
+            r#"{"error_rate": 0.1, "fingerprint_bits": 8}"#,
+            "/fingerprint_bits",
+        ),
+        (r#"{"fingerprint_bits": 12}"#, "/fingerprint_bits"),
+        (r#"{"fingerprint_bits": "8"}"#, "/fingerprint_bits"),
         (r#"{"layout": 1}"#, "/layout"),
         (r#"{"colour": "red"}"#, "/colour"),
         (r#"{"capacity": 10, "capacity": 10}"#, "/capacity"),
@@ -237,7 +265,7 @@ async fn filters_are_listed_by_prefix_and_page() {
     assert_eq!(all.ok()["next_cursor"], json!(null));
     let line = &all.ok()["filters"][1];
     assert_eq!(line["items"], 2);
-    assert_eq!(line["layout"], "classic");
+    assert_eq!(line["layout"], "paged");
     assert_eq!(line["capacity"], 64);
     assert!(line["bytes"].as_u64().unwrap() > 0);
 
@@ -271,4 +299,123 @@ async fn parameters_in_the_query_of_a_creation_are_not_overlooked() {
         .get("/filters/a")
         .await
         .problem(404, "filter_not_found");
+}
+
+#[tokio::test]
+async fn the_fields_choose_layout_and_width_and_the_answer_shows_them() {
+    let server = Server::start().await;
+    for (number, (fields, layout, bits)) in [
+        (json!({"error_rate": 0.03, "expansion": 0}), "paged", 8),
+        (json!({"error_rate": 0.03}), "paged", 16),
+        (json!({"error_rate": 0.00093}), "paged", 16),
+        (json!({"error_rate": 2e-8}), "paged", 32),
+        (json!({"fingerprint_bits": 8}), "paged", 8),
+        (json!({"bucket_size": 4}), "classic", 8),
+        (json!({"max_iterations": 100}), "classic", 8),
+        (json!({"layout": "classic"}), "classic", 8),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = format!("/filters/f{number}");
+        let info = server.put(&path, fields.clone()).await.ok();
+        assert_eq!(info["layout"], layout, "{fields}");
+        assert_eq!(info["fingerprint_bits"], bits, "{fields}");
+        assert_eq!(info["error_rate"], fields["error_rate"], "{fields}");
+        let sub = &info["sub_filters"][0];
+        assert_eq!(sub["layout"], layout);
+        assert_eq!(sub["fingerprint_bits"], bits);
+        let full = info["expected_false_positive_rate_full"].as_f64().unwrap();
+        assert!(
+            full <= fields["error_rate"].as_f64().unwrap_or(1.0),
+            "{info}"
+        );
+        let again = server.put(&path, fields).await;
+        assert_eq!(again.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_grew_too_far_says_that_its_promise_no_longer_holds() {
+    let server = Server::start().await;
+    server
+        .put(
+            "/filters/f",
+            json!({"capacity": 1, "error_rate": 0.01, "expansion": 1}),
+        )
+        .await
+        .ok();
+    let mut first = 0;
+    loop {
+        let items: Vec<u64> = (first..first + 2_000).collect();
+        first += 2_000;
+        server
+            .post("/filters/f/items", json!({"items": items}))
+            .await
+            .ok();
+        let info = server.get("/filters/f").await.ok();
+        let sub_filters = info["sub_filters"].as_array().unwrap().len();
+        assert_eq!(info["error_rate_holds"], sub_filters <= 8, "{info}");
+        if sub_filters <= 8 {
+            let rate = info["expected_false_positive_rate"].as_f64().unwrap();
+            assert!(rate < 0.01, "{info}");
+        } else {
+            break;
+        }
+    }
+    let metrics = server.get("/metrics").await;
+    let metrics = metrics.text();
+    assert!(
+        metrics.contains("cuckood_error_rate_promises_ended_total 1\n"),
+        "{metrics}"
+    );
+}
+
+#[tokio::test]
+async fn a_million_copies_of_one_item_cost_nothing_and_are_counted() {
+    let server = Server::start().await;
+    for (key, fields) in [
+        ("paged", json!({"capacity": 1000})),
+        ("classic", json!({"capacity": 1000, "bucket_size": 2})),
+    ] {
+        let path = |rest: &str| format!("/filters/{key}{rest}");
+        server.put(&path(""), fields).await.ok();
+        let hot = vec!["hot"; 100_000];
+        for _ in 0..10 {
+            server
+                .post(&path("/items"), json!({"items": hot}))
+                .await
+                .ok();
+        }
+        server
+            .post(&path("/items"), json!({"items": ["cold"]}))
+            .await
+            .ok();
+        let info = server.get(&path("")).await.ok();
+        assert_eq!(info["items"], 1_000_001);
+        let subs = info["sub_filters"].as_array().unwrap();
+        assert_eq!(subs.len(), 1, "{info}");
+        assert_eq!(subs[0]["counted"], 999_997);
+        assert!(info["expected_false_positive_rate"].as_f64().unwrap() < 0.01);
+        let counts = server
+            .post(&path("/count"), json!({"items": ["hot", "cold"]}))
+            .await
+            .ok();
+        assert_eq!(counts, json!({"results": [1_000_000, 1]}));
+
+        for _ in 0..10 {
+            let deleted = server
+                .post(&path("/items/delete"), json!({"items": hot}))
+                .await
+                .ok();
+            let results = deleted["results"].as_array().unwrap();
+            assert!(results.iter().all(|found| found == true));
+        }
+        let found = server
+            .post(&path("/exists"), json!({"items": ["hot", "cold"]}))
+            .await
+            .ok();
+        assert_eq!(found, json!({"results": [false, true]}));
+        assert_eq!(server.get(&path("")).await.ok()["items"], 1);
+    }
 }

@@ -31,7 +31,7 @@ async fn a_retry_gets_the_stored_answer_byte_for_byte() {
         (
             Method::PUT,
             "/filters/f",
-            json!({"capacity": 1000, "expansion": 1}),
+            json!({"capacity": 1000, "expansion": 2}),
             200,
         ),
         (

@@ -339,7 +339,7 @@ async fn a_server_that_stops_ends_an_import_between_two_commits() {
 #[tokio::test]
 async fn a_full_filter_is_reported() {
     let server = Server::start().await;
-    let small = json!({"capacity": 100, "expansion": 0});
+    let small = json!({"capacity": 100, "bucket_size": 2, "expansion": 0});
     server.put("/filters/f", small).await.ok();
     let imported = import(&server, "import_id=i", numbers(1..=1_000))
         .await

@@ -255,7 +255,10 @@ async fn a_full_filter_says_full_and_why() {
     assert_eq!(server.get("/filters/f").await.ok()["items"], 100 - full);
 
     server
-        .put("/filters/g", json!({"capacity": 4, "max_expansions": 1}))
+        .put(
+            "/filters/g",
+            json!({"capacity": 4, "bucket_size": 2, "max_expansions": 1}),
+        )
         .await
         .ok();
     let answer = server

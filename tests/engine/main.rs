@@ -16,6 +16,7 @@ mod interleavings;
 mod lookup;
 mod model;
 mod readers;
+mod reads;
 mod retries;
 mod support;
 mod waiting;

@@ -1,6 +1,6 @@
 //! What the engine tests share: engines of a convenient size, items, crashes.
 
-use cuckood::chain::params::{Defaults, FilterRequest};
+use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{AddOptions, AddResult, Clock, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
@@ -13,6 +13,8 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
     EngineOptions {
         clock: Clock::System,
         defaults: Defaults {
+            // Small pages make small filters of many pages.
+            layout: LayoutKind::Classic,
             max_expansions: 1000,
             ..Defaults::default()
         },

@@ -132,7 +132,7 @@ impl Window {
             redo::check(record).map_err(|error| error.in_record(sequence))?;
             for write in RedoReader::new(record) {
                 let write = write.map_err(|error| error.in_record(sequence))?;
-                let page = write.page;
+                let page = write.page();
                 if page.filter != id {
                     continue;
                 }
@@ -242,6 +242,7 @@ impl Window {
 mod tests {
     use super::*;
     use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+    use crate::cuckoo::hash::HashKey;
     use crate::page::{Ordinal, Sequence};
     use crate::store::memory::MemoryStore;
     use crate::store::redo::RedoBuilder;
@@ -254,10 +255,11 @@ mod tests {
     fn chain() -> Chain {
         let request = FilterRequest {
             capacity: Some(10_000),
+            bucket_size: Some(2),
             ..FilterRequest::default()
         };
         let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
-        let mut bytes = Chain::new(params, 0).unwrap().portable();
+        let mut bytes = Chain::new(params, HashKey([6; 16]), 0).unwrap().portable();
         for _ in 0..3 {
             bytes = bytes.grown_for_tests();
         }

@@ -87,8 +87,10 @@ impl<'de> Visitor<'de> for &mut Fields<'_> {
 }
 
 /// The fields of a filter, as users write them.
-pub(crate) const FIELDS: [&str; 7] = [
+pub(crate) const FIELDS: [&str; 9] = [
     "capacity",
+    "error_rate",
+    "fingerprint_bits",
     "layout",
     "bucket_size",
     "max_iterations",
@@ -123,13 +125,26 @@ pub(crate) fn set_field(
     let up_to = |low: u64, high: u64| format!("an integer from {low} to {high}");
     match field {
         "capacity" => {
-            request.capacity =
-                number(format!("an integer from 2 * bucket_size to {MAX_CAPACITY}"))?;
+            request.capacity = number(format!("an integer from 1 to {MAX_CAPACITY}"))?;
         }
+        "error_rate" => {
+            request.error_rate = match value {
+                // What JSON takes for a number; a query follows the same rule.
+                Scalar::Bare(text) => serde_json::from_str(text).ok(),
+                Scalar::Quoted(_) => None,
+            };
+            if request.error_rate.is_none() {
+                return Err("a number from 2e-8 to 0.5, such as 0.001".to_owned());
+            }
+        }
+        "fingerprint_bits" => request.fingerprint_bits = number("8, 16 or 32".to_owned())?,
         "layout" => {
             request.layout = match value {
+                Scalar::Quoted("paged") => Some(LayoutKind::Paged),
                 Scalar::Quoted("classic") => Some(LayoutKind::Classic),
-                Scalar::Bare(_) | Scalar::Quoted(_) => return Err("\"classic\"".to_owned()),
+                Scalar::Bare(_) | Scalar::Quoted(_) => {
+                    return Err("\"paged\" or \"classic\"".to_owned());
+                }
             };
         }
         "bucket_size" => request.bucket_size = number(up_to(1, MAX_BUCKET_SIZE))?,
@@ -187,11 +202,14 @@ mod tests {
         assert_eq!(wanted.params.capacity, Some(10));
         assert_eq!(wanted.params.layout, Some(LayoutKind::Classic));
         assert_eq!(wanted.ttl_seconds, Some(60));
+        let wanted = new_filter(br#"{"error_rate": 1e-3, "layout": "paged"}"#, "").unwrap();
+        assert_eq!(wanted.params.error_rate, Some(0.001));
+        assert_eq!(wanted.params.layout, Some(LayoutKind::Paged));
         assert_eq!(new_filter(b" ", "").unwrap(), NewFilter::default());
 
         let json =
             br#"{"capacity": -5, "bucket_size": 2.5, "expansion": "x", "max_iterations": 1e30,
-            "max_expansions": null, "layout": "paged", "colour": [1]}"#;
+            "max_expansions": null, "layout": "pages", "error_rate": "0.1", "fingerprint_bits": 16.0, "colour": [1]}"#;
         let HttpError::InvalidFields(fields) = new_filter(json, "/create").unwrap_err() else {
             panic!("another error");
         };
@@ -210,7 +228,9 @@ mod tests {
                 ("/create/expansion", "\"x\""),
                 ("/create/max_iterations", "1e30"),
                 ("/create/max_expansions", "null"),
-                ("/create/layout", "\"paged\""),
+                ("/create/layout", "\"pages\""),
+                ("/create/error_rate", "\"0.1\""),
+                ("/create/fingerprint_bits", "16.0"),
                 ("/create/colour", "not a field here"),
             ]
         );

@@ -1,0 +1,232 @@
+//! A filter whose pages are plain memory: the whole of `chain` without a store
+//! and without an engine.
+//!
+//! It is what the rules are tested on and measured with, and the shortest
+//! answer to how chain, pages and planner fit together.
+
+use super::counters::{CounterKey, Counters};
+use super::meta::Chain;
+use super::plan::{
+    AddMode, AddResult, Basis, Facts, Overlay, PageChanges, Plan, PlanPages, Planner,
+};
+use super::read::{self, PageAddress, PageWords, WordAddress};
+use crate::cuckoo::hash::ItemHash;
+use crate::cuckoo::kick::KickSearch;
+use crate::prefetch;
+use std::collections::BTreeMap;
+
+/// A filter in memory.
+pub struct ResidentFilter {
+    chain: Chain,
+    pages: Pages,
+    search: KickSearch,
+}
+
+/// What became of items that were added at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// One result an item.
+    pub results: Vec<AddResult>,
+    /// What the algorithm did.
+    pub facts: Facts,
+    /// Pages that were written to, each counted once.
+    pub pages_written: usize,
+}
+
+impl ResidentFilter {
+    /// A filter without an item.
+    pub fn new(chain: Chain) -> Self {
+        let mut filter = ResidentFilter {
+            chain,
+            pages: Pages::default(),
+            search: KickSearch::new(),
+        };
+        filter.pages.grow_to(&filter.chain);
+        filter
+    }
+
+    /// Its description.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// Adds items.
+    pub fn add(&mut self, items: &[ItemHash], mode: AddMode) -> Added {
+        let (results, facts, pages_written) = self.change(|planner| {
+            let results = items.iter().map(|&hash| planner.add(hash, mode));
+            results.collect::<Option<Vec<_>>>()
+        });
+        Added {
+            results,
+            facts,
+            pages_written,
+        }
+    }
+
+    /// Deletes one copy of each item; says of each whether there was one.
+    pub fn delete(&mut self, items: &[ItemHash]) -> Vec<bool> {
+        let (results, ..) = self.change(|planner| {
+            let results = items.iter().map(|&hash| planner.delete(hash));
+            results.collect::<Option<Vec<_>>>()
+        });
+        results
+    }
+
+    /// Whether an item is found.
+    pub fn exists(&self, item: ItemHash) -> bool {
+        let found = read::exists(&self.chain, item, &mut &self.pages);
+        found.unwrap_or_default()
+    }
+
+    /// Whether each of the items is found, in groups whose memory is asked for
+    /// at once.
+    pub fn exists_all(&self, items: &[ItemHash], found: &mut Vec<bool>) {
+        let mut answers = [None; read::GROUP];
+        for group in items.chunks(read::GROUP) {
+            read::exists_group(&self.chain, group, &mut &self.pages, &mut answers);
+            let answers = answers.iter().take(group.len());
+            found.extend(answers.map(|answer| answer.unwrap_or_default()));
+        }
+    }
+
+    /// How often an item is found.
+    pub fn count(&self, item: ItemHash) -> u64 {
+        let found = read::count(&self.chain, item, &mut &self.pages);
+        found.unwrap_or_default()
+    }
+
+    /// The word at an address.
+    pub fn word(&self, at: WordAddress) -> u64 {
+        (&self.pages).word(at).unwrap_or_default()
+    }
+
+    /// The counters of a page.
+    pub fn counters(&self, page: PageAddress) -> Option<&Counters> {
+        self.pages
+            .subs
+            .get(page.sub as usize)?
+            .counters
+            .get(&page.page)
+    }
+
+    /// Plans and applies. All pages are at hand, so every plan is complete.
+    fn change<T: Default>(
+        &mut self,
+        work: impl FnOnce(&mut Planner<'_, &Pages>) -> Option<T>,
+    ) -> (T, Facts, usize) {
+        let pending = Overlay::new();
+        let basis = Basis {
+            chain: self.chain.clone(),
+            pending: &pending,
+            fresh_from: self.chain.sub_filters().len() as u32,
+        };
+        let mut pages = &self.pages;
+        let mut planner = Planner::new(basis, &mut pages, &mut self.search);
+        let result = work(&mut planner);
+        let Some(Plan {
+            chain,
+            overlay,
+            facts,
+        }) = planner.finish()
+        else {
+            return Default::default();
+        };
+        self.chain = chain;
+        self.pages.grow_to(&self.chain);
+        let changes = overlay.changes();
+        self.pages.apply(&changes);
+        (result.unwrap_or_default(), facts, changes.pages.len())
+    }
+}
+
+/// The pages of all sub-filters.
+#[derive(Default)]
+struct Pages {
+    subs: Vec<SubPages>,
+}
+
+struct SubPages {
+    words_per_page: usize,
+    words: Vec<u64>,
+    /// By page.
+    occupied: Vec<u32>,
+    counters: BTreeMap<u32, Counters>,
+}
+
+impl SubPages {
+    #[inline]
+    fn at(&self, at: WordAddress) -> Option<&u64> {
+        self.words
+            .get(at.page as usize * self.words_per_page + usize::from(at.word))
+    }
+}
+
+impl Pages {
+    fn grow_to(&mut self, chain: &Chain) {
+        for sub in chain.sub_filters().iter().skip(self.subs.len()) {
+            let words_per_page = (sub.layout.page_bytes() as usize).div_ceil(8);
+            let pages = sub.layout.pages() as usize;
+            self.subs.push(SubPages {
+                words_per_page,
+                words: vec![0; pages * words_per_page],
+                occupied: vec![0; pages],
+                counters: BTreeMap::new(),
+            });
+        }
+    }
+
+    fn apply(&mut self, changes: &PageChanges) {
+        for page in &changes.pages {
+            let Some(sub) = self.subs.get_mut(page.address.sub as usize) else {
+                continue;
+            };
+            let number = page.address.page as usize;
+            for word in changes.words_of(page) {
+                let at = number * sub.words_per_page + usize::from(word.at.word);
+                if let Some(cell) = sub.words.get_mut(at) {
+                    *cell = word.value;
+                }
+            }
+            if let Some(occupied) = sub.occupied.get_mut(number) {
+                *occupied = occupied.saturating_add_signed(page.occupied);
+            }
+            for counter in changes.counters_of(page) {
+                let counters = sub.counters.entry(page.address.page).or_default();
+                counters.set(counter.key, counter.copies);
+            }
+        }
+    }
+}
+
+impl PageWords for &Pages {
+    #[inline]
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        self.subs.get(at.sub as usize)?.at(at).copied()
+    }
+
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        let sub = self.subs.get(page.sub as usize)?;
+        let counters = sub.counters.get(&page.page);
+        Some(counters.map_or(0, |counters| counters.get(key)))
+    }
+
+    #[inline]
+    fn prefetch(&self, at: WordAddress) {
+        if let Some(word) = self.subs.get(at.sub as usize).and_then(|sub| sub.at(at)) {
+            prefetch::for_reading(word);
+        }
+    }
+}
+
+impl PlanPages for &Pages {
+    #[inline]
+    fn occupied(&mut self, page: PageAddress) -> Option<u32> {
+        let sub = self.subs.get(page.sub as usize)?;
+        sub.occupied.get(page.page as usize).copied()
+    }
+
+    fn counters(&mut self, page: PageAddress) -> Option<usize> {
+        let sub = self.subs.get(page.sub as usize)?;
+        Some(sub.counters.get(&page.page).map_or(0, Counters::len))
+    }
+}

@@ -1,0 +1,227 @@
+//! What the layouts promise, measured on filters in memory. The tables of
+//! `docs/engine.md` come from the long form:
+//! `CUCKOOD_LONG=1 cargo test --release --test layouts -- --nocapture --test-threads 1`
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "what helps a test may fail as the test does"
+)]
+
+use cuckood::chain::meta::Chain;
+use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
+use cuckood::chain::plan::{AddMode, AddResult};
+use cuckood::chain::resident::ResidentFilter;
+use cuckood::cuckoo::hash::{HashKey, ItemHash};
+
+/// Keys of the filters' hashes, and with them the placement of all items.
+const SEED: u8 = 0x5e;
+
+fn filter(request: &FilterRequest) -> ResidentFilter {
+    let defaults = Defaults {
+        max_expansions: 1_000,
+        max_filter_bytes: 1 << 40,
+        ..Defaults::default()
+    };
+    let params = FilterParams::resolve(request, &defaults).unwrap();
+    ResidentFilter::new(Chain::new(params, HashKey([SEED; 16]), 0).unwrap())
+}
+
+fn hashes(it: &ResidentFilter, numbers: std::ops::Range<u64>) -> Vec<ItemHash> {
+    numbers
+        .map(|number| it.chain().hash(&number.to_le_bytes()))
+        .collect()
+}
+
+/// Adds the items of these numbers, in batches.
+fn add(it: &mut ResidentFilter, numbers: std::ops::Range<u64>) {
+    for first in numbers.clone().step_by(4_096) {
+        let items = hashes(it, first..(first + 4_096).min(numbers.end));
+        let added = it.add(&items, AddMode::Always);
+        assert!(
+            added
+                .results
+                .iter()
+                .all(|&result| result == AddResult::Added)
+        );
+    }
+}
+
+/// How many of so many items that were never added are found.
+fn false_positives(it: &ResidentFilter, probes: u64) -> u64 {
+    let (mut found, mut wrong) = (Vec::with_capacity(4_096), 0);
+    for first in (0..probes).step_by(4_096) {
+        let first = first + (1 << 40);
+        let items = hashes(it, first..first + 4_096.min(probes + (1 << 40) - first));
+        found.clear();
+        it.exists_all(&items, &mut found);
+        wrong += found.iter().filter(|&&found| found).count() as u64;
+    }
+    wrong
+}
+
+fn paged(bits: u64, capacity: u64) -> FilterRequest {
+    FilterRequest {
+        capacity: Some(capacity),
+        fingerprint_bits: Some(bits),
+        ..Default::default()
+    }
+}
+
+fn classic(bucket_size: u64, capacity: u64) -> FilterRequest {
+    FilterRequest {
+        capacity: Some(capacity),
+        bucket_size: Some(bucket_size),
+        ..Default::default()
+    }
+}
+
+/// Whether to take the time that a good figure takes.
+fn is_long() -> bool {
+    std::env::var_os("CUCKOOD_LONG").is_some()
+}
+
+#[test]
+fn a_filter_fills_to_its_load_and_an_add_writes_one_page() {
+    println!(
+        "| slot bits | pages | slots | load at first failure | pages written an add, load 0.90 to 0.95 |"
+    );
+    println!("|---|---|---|---|---|");
+    for (bits, pages, load) in [
+        (16, 512, 0.96),
+        (16, 613, 0.96),
+        (16, 1_021, 0.96),
+        (16, 9_001, 0.96),
+        (32, 1_024, 0.96),
+        (32, 1_351, 0.96),
+        (8, 256, 0.95),
+        (8, 389, 0.95),
+        (8, 1_024, 0.95),
+        (16, if is_long() { 65_536 } else { 2_048 }, 0.96),
+    ] {
+        let slots = pages * 4096 * 8 / bits;
+        let target = if bits == 8 { 0.94 } else { 0.95 };
+        let request = FilterRequest {
+            expansion: Some(0),
+            ..paged(bits, (slots as f64 * target) as u64 - 1)
+        };
+        let mut it = filter(&request);
+        assert_eq!(u64::from(it.chain().sub_filters()[0].layout.pages()), pages);
+        add(&mut it, 0..slots * 9 / 10);
+        let (mut written, mut adds) = (0, 0);
+        for number in slots * 9 / 10.. {
+            let added = it.add(&hashes(&it, number..number + 1), AddMode::Always);
+            if added.results != [AddResult::Added] {
+                break;
+            }
+            if it.chain().sub_filters()[0].load() < 0.95 {
+                written += added.pages_written;
+                adds += 1;
+            }
+        }
+        let reached = it.chain().sub_filters()[0].load();
+        let written = written as f64 / f64::from(adds);
+        println!("| {bits} | {pages} | {slots} | {reached:.4} | {written:.4} |");
+        assert!(reached >= load, "{bits} bits, {pages} pages: {reached}");
+        assert!(written <= 1.02, "{bits} bits, {pages} pages: {written}");
+    }
+}
+
+#[test]
+fn the_false_positive_rate_is_what_theory_says() {
+    println!("| slot bits | load | probes | expected 2*4*load/2^bits | measured | ratio |");
+    println!("|---|---|---|---|---|---|");
+    for (bits, probes, loads) in [
+        (8, 10_000_000, [0.5, 0.95]),
+        (
+            16,
+            if is_long() { 100_000_000 } else { 10_000_000 },
+            [0.5, 0.95],
+        ),
+    ] {
+        // Chance scatters the 1,200 matches of the short form by three percent.
+        let band = if bits == 8 || is_long() { 0.05 } else { 0.15 };
+        for load in loads {
+            let mut it = filter(&paged(bits, 1_000_000));
+            let slots = it.chain().sub_filters()[0].layout.slots();
+            let mut next = 0;
+            while it.chain().sub_filters()[0].load() < load {
+                add(&mut it, next..next + 4_096.min(slots - next));
+                next += 4_096;
+            }
+            assert_eq!(it.chain().sub_filters().len(), 1);
+            let load = it.chain().sub_filters()[0].load();
+            let expected = 2.0 * 4.0 * load / 2f64.powi(bits as i32);
+            let measured = false_positives(&it, probes) as f64 / probes as f64;
+            let ratio = measured / expected;
+            println!(
+                "| {bits} | {load:.3} | {probes} | {expected:.3e} | {measured:.3e} | {ratio:.3} |"
+            );
+            assert!((ratio - 1.0).abs() < band, "{measured} against {expected}");
+            let info = it.chain().false_positive_rate();
+            assert!(
+                (info / expected - 1.0).abs() < 0.02,
+                "{info} against {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_chain_keeps_its_error_rate_while_it_grows() {
+    let capacity = if is_long() { 100_000 } else { 20_000 };
+    println!(
+        "| filter | promised | items / capacity | sub-filters | expected | measured | bits per item |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let asked = |error_rate| FilterRequest {
+        capacity: Some(capacity),
+        error_rate: Some(error_rate),
+        ..Default::default()
+    };
+    let kinds = [
+        ("paged", asked(0.001)),
+        ("paged", asked(0.00093)),
+        ("paged", asked(0.3)),
+        ("classic, 2 slots, expansion 1", classic(2, capacity)),
+        (
+            "classic, 2 slots, expansion 2",
+            FilterRequest {
+                expansion: Some(2),
+                ..classic(2, capacity)
+            },
+        ),
+        (
+            "classic, 4 slots, expansion 2",
+            FilterRequest {
+                expansion: Some(2),
+                ..classic(4, capacity)
+            },
+        ),
+    ];
+    for (name, request) in kinds {
+        let mut it = filter(&request);
+        let mut items = 0;
+        for growth in [1, 16, 128, 255] {
+            add(&mut it, items..growth * capacity);
+            items = growth * capacity;
+            let probes = if is_long() { 10_000_000 } else { 1_000_000 };
+            let measured = false_positives(&it, probes) as f64 / probes as f64;
+            let expected = it.chain().false_positive_rate();
+            let promised = it.chain().params().error_rate();
+            println!(
+                "| {name} | {} | {growth} | {} | {expected:.3e} | {measured:.3e} | {:.1} |",
+                promised.map_or("none".to_owned(), |rate| rate.to_string()),
+                it.chain().sub_filters().len(),
+                it.chain().slot_bytes() as f64 * 8.0 / items as f64,
+            );
+            let Some(promised) = promised else {
+                continue;
+            };
+            assert!(it.chain().keeps_promise(), "{growth}");
+            assert!(expected <= promised, "{expected} at {growth}");
+            // Chance: three standard deviations of a count so small.
+            let chance = 3.0 * (promised / probes as f64).sqrt();
+            assert!(measured <= promised + chance, "{measured} at {growth}");
+        }
+    }
+}
