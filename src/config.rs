@@ -214,6 +214,10 @@ pub struct Config {
     #[arg(long, env = "CUCKOOD_MAX_FILTER_BYTES", default_value = "16GiB")]
     pub max_filter_bytes: ByteSize,
 
+    /// Bytes that all filters together may take when another is created; more are answered 507 [default: no bound].
+    #[arg(long, env = "CUCKOOD_MAX_TOTAL_BYTES")]
+    pub max_total_bytes: Option<ByteSize>,
+
     /// Largest request body, before and after decompression; larger ones are answered 413.
     #[arg(long, env = "CUCKOOD_MAX_BODY_BYTES", default_value = "32MiB")]
     pub max_body_bytes: ByteSize,
@@ -447,6 +451,7 @@ impl Config {
             expansion: self.default_expansion,
             max_expansions: self.default_max_expansions,
             max_filter_bytes: self.max_filter_bytes.0,
+            max_total_bytes: self.max_total_bytes.map(|bytes| bytes.0),
         };
         // The defaults of both layouts: a request may ask for either.
         let mut refused: Vec<ParamsError> = LayoutKind::ALL

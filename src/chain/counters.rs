@@ -81,6 +81,11 @@ impl Counters {
         self.entries.iter().copied()
     }
 
+    /// Gives back memory that they do not need.
+    pub fn shrink(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     /// Bytes that they take in memory.
     pub fn bytes(&self) -> usize {
         match self.entries.capacity() {

@@ -17,6 +17,10 @@ pub const META_VERSION: u8 = 2;
 /// Sub-filters a chain can have at most: `max_expansions` beyond the first.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize + 1;
 
+/// Items that a chain may hold at most, copies included: so many that nobody
+/// adds them one by one, and that sums of them never overflow.
+pub(super) const MAX_ITEMS: u64 = 1 << 48;
+
 /// A filter: its parameters and its sub-filters, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
@@ -267,7 +271,7 @@ impl Chain {
     pub(super) fn note_deleted(&mut self, position: usize) {
         if let Some(sub) = self.sub_filters.get_mut(position) {
             sub.occupied -= 1;
-            self.deletions += 1;
+            self.deletions = self.deletions.saturating_add(1);
         }
     }
 
@@ -280,7 +284,7 @@ impl Chain {
     pub(super) fn note_copy_deleted(&mut self, position: usize) {
         if let Some(sub) = self.sub_filters.get_mut(position) {
             sub.counted -= 1;
-            self.deletions += 1;
+            self.deletions = self.deletions.saturating_add(1);
         }
     }
 
@@ -466,9 +470,10 @@ impl Chain {
             },
             _ => return Err(MetaError::Corrupt("unknown layout")),
         };
-        let hash = match (hash, version) {
-            (1, _) => HashId::Murmur64A,
-            (2, 2..) => HashId::SipHash13(HashKey(key)),
+        // Each layout has its hash.
+        let hash = match (hash, layout) {
+            (1, 1) => HashId::Murmur64A,
+            (2, 2) => HashId::SipHash13(HashKey(key)),
             _ => return Err(MetaError::Corrupt("unknown hash")),
         };
         let params = FilterParams::from_stored(StoredParams {
@@ -514,6 +519,7 @@ impl Chain {
             items = occupied
                 .checked_add(counted)
                 .and_then(|more| items.checked_add(more))
+                .filter(|&items| items <= MAX_ITEMS)
                 .ok_or(MetaError::Corrupt("more items than can be counted"))?;
             smallest_ordinal = ordinal + 1;
             chain.sub_filters.push(SubFilter {

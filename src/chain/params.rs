@@ -95,6 +95,9 @@ pub struct Defaults {
     /// Most bytes that the slots of one filter may take, all sub-filters
     /// together; stored with each filter when it is created.
     pub max_filter_bytes: u64,
+    /// Most bytes that the slots of all filters together may take when another
+    /// is created; `None`: no bound.
+    pub max_total_bytes: Option<u64>,
 }
 
 impl Default for Defaults {
@@ -108,6 +111,7 @@ impl Default for Defaults {
             expansion: None,
             max_expansions: 32,
             max_filter_bytes: 16 << 30,
+            max_total_bytes: None,
         }
     }
 }
@@ -291,6 +295,8 @@ impl FilterParams {
             }
         };
         let text = |number: Option<u64>| number.map(|number| number.to_string());
+        // A field that only the other layout has agrees with nothing here.
+        let of = |kind, number| (self.layout() == kind).then_some(number);
         let layout = |kind: LayoutKind| Some(kind.name().to_owned());
         let rate = |rate: Option<f64>| rate.map(|rate| rate.to_string());
         let expansion = request.expansion.map(round_expansion).map(u64::from);
@@ -312,12 +318,12 @@ impl FilterParams {
         compare(
             "fingerprint_bits",
             text(request.fingerprint_bits),
-            text(Some(u64::from(self.slot_width().bits()))),
+            text(of(LayoutKind::Paged, u64::from(self.slot_width().bits()))),
         );
         compare(
             "bucket_size",
             text(request.bucket_size),
-            text(Some(u64::from(self.bucket_size()))),
+            text(of(LayoutKind::Classic, u64::from(self.bucket_size()))),
         );
         compare(
             "max_iterations",
@@ -474,6 +480,11 @@ impl FilterParams {
                 max_iterations,
             } if bucket_size >= 1 && max_iterations >= 1 => 2 * u64::from(bucket_size),
             Placement::Classic { .. } => return None,
+            // Another width would not keep the rate, or be wasted on it.
+            Placement::Paged {
+                width,
+                error_rate: Some(rate),
+            } if width != rate.width(sub_filters(u64::from(stored.expansion))) => return None,
             Placement::Paged { .. } => 1,
         };
         let valid = (smallest..=MAX_CAPACITY).contains(&stored.capacity)
@@ -955,13 +966,17 @@ mod tests {
         assert_eq!(params.differences(&same), []);
         let other = FilterRequest {
             error_rate: Some(0.02),
+            bucket_size: Some(4),
             max_iterations: Some(20),
             layout: Some(LayoutKind::Classic),
             ..Default::default()
         };
         let differences = params.differences(&other);
         let fields: Vec<&str> = differences.iter().map(|it| it.field).collect();
-        assert_eq!(fields, ["layout", "error_rate", "max_iterations"]);
+        assert_eq!(
+            fields,
+            ["layout", "error_rate", "bucket_size", "max_iterations"]
+        );
         assert_eq!(differences[2].existing, "not set");
     }
 }

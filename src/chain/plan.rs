@@ -13,7 +13,7 @@
 //! none.
 
 use super::counters::{CounterKey, MAX_COUNTERS};
-use super::meta::Chain;
+use super::meta::{Chain, MAX_ITEMS};
 use super::read::{self, PageAddress, PageWords, WordAddress, counter_of};
 use crate::cuckoo::bucket;
 use crate::cuckoo::hash::ItemHash;
@@ -31,6 +31,19 @@ pub trait PlanPages: PageWords {
 
     /// How many classes are counted beside a page, or `None` likewise.
     fn counters(&mut self, page: PageAddress) -> Option<usize>;
+}
+
+/// Where a plan puts what it changes: an overlay, or, where nobody has to agree
+/// first, the pages themselves.
+pub trait Draft: PlanPages {
+    /// Sets a word of which one slot was written; `more` slots are in use then.
+    fn set_slot(&mut self, at: WordAddress, value: u64, lane: u16, more: i32);
+
+    /// Sets a side counter; there are `more` of them then.
+    fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64, more: i32);
+
+    /// Hears that the chain has a sub-filter more, all of whose words are 0.
+    fn note_grown(&mut self, chain: &Chain);
 }
 
 /// What to do with an item that is found already.
@@ -312,9 +325,9 @@ pub struct Basis<'a> {
 }
 
 /// A command's items, planned one after another.
-pub struct Planner<'a, P> {
+pub struct Planner<'a, D> {
     chain: Chain,
-    words: Words<'a, P>,
+    words: Words<D>,
     search: &'a mut KickSearch,
     facts: Facts,
     complete: bool,
@@ -330,21 +343,59 @@ pub struct Plan {
     pub facts: Facts,
 }
 
-impl<'a, P: PlanPages> Planner<'a, P> {
-    /// Starts a plan.
+impl<'a, P: PlanPages> Planner<'a, Overlaid<'a, P>> {
+    /// Starts a plan over an overlay.
     pub fn new(basis: Basis<'a>, pages: &'a mut P, search: &'a mut KickSearch) -> Self {
+        let draft = Overlaid {
+            overlay: Overlay::new(),
+            pending: basis.pending,
+            fresh_from: basis.fresh_from,
+            pages,
+        };
+        Planner::on(draft, basis.chain, search)
+    }
+
+    /// The plan, or `None` if a page was not at hand.
+    pub fn finish(self) -> Option<Plan> {
+        self.complete.then_some(Plan {
+            chain: self.chain,
+            overlay: self.words.draft.overlay,
+            facts: self.facts,
+        })
+    }
+}
+
+impl<'a, D: Draft> Planner<'a, D> {
+    /// Starts to change a draft that has all pages at hand.
+    pub fn on(draft: D, chain: Chain, search: &'a mut KickSearch) -> Self {
         Planner {
-            chain: basis.chain,
+            chain,
             words: Words {
-                overlay: Overlay::new(),
-                pending: basis.pending,
-                fresh_from: basis.fresh_from,
-                pages,
+                draft,
                 missing: false,
             },
             search,
             facts: Facts::default(),
             complete: true,
+        }
+    }
+
+    /// The chain as it is by now, and what the algorithm did.
+    pub fn into_chain(self) -> (Chain, Facts) {
+        (self.chain, self.facts)
+    }
+
+    /// Asks for the memory of the items' candidates in the newest sub-filter,
+    /// where most adds end.
+    #[inline]
+    pub fn prefetch(&self, items: &[ItemHash]) {
+        let subs = self.chain.sub_filters();
+        let Some((position, sub)) = subs.iter().enumerate().next_back() else {
+            return;
+        };
+        for &hash in items {
+            let candidates = sub.layout.candidates(hash);
+            read::prefetch_candidates(sub, position, &candidates, &self.words.draft);
         }
     }
 
@@ -388,15 +439,6 @@ impl<'a, P: PlanPages> Planner<'a, P> {
     pub fn count(&mut self, hash: ItemHash) -> Option<u64> {
         let found = read::count(&self.chain, hash, &mut self.words);
         self.settled_by(found)
-    }
-
-    /// The plan, or `None` if a page was not at hand.
-    pub fn finish(self) -> Option<Plan> {
-        self.complete.then_some(Plan {
-            chain: self.chain,
-            overlay: self.words.overlay,
-            facts: self.facts,
-        })
     }
 
     /// Turns "found nothing" into "not known" if a word was missing on the
@@ -455,7 +497,8 @@ impl<'a, P: PlanPages> Planner<'a, P> {
         let sub = self.chain.sub_filters().get(position)?;
         let (page, key) = counter_of(sub, position, candidates);
         let copies = self.words.counter(page, key)?;
-        if copies == 0 && self.words.counters(page)? >= MAX_COUNTERS {
+        let too_many = copies == 0 && self.words.counters(page)? >= MAX_COUNTERS;
+        if too_many || self.chain.items() >= MAX_ITEMS {
             return None;
         }
         self.words.set_counter(page, key, copies, copies + 1);
@@ -512,11 +555,14 @@ impl<'a, P: PlanPages> Planner<'a, P> {
         if let Err(reason) = self.chain.grow() {
             return AddResult::Full(reason);
         }
+        self.words.draft.note_grown(&self.chain);
         self.facts.expansions += 1;
         self.facts.promise_ended |= kept && !self.chain.keeps_promise();
         // All slots of the new sub-filter are free.
-        self.count_or_place(hash);
-        AddResult::Added
+        match self.count_or_place(hash) {
+            Some(()) => AddResult::Added,
+            None => AddResult::Full(FullReason::MaxFilterBytes),
+        }
     }
 
     /// Takes a counted copy away or clears a slot, newest sub-filter first.
@@ -566,17 +612,52 @@ struct Spot {
     lane: u16,
 }
 
-/// The pages as they are planned to be.
-struct Words<'a, P> {
+/// A draft, and whether a page of it was not at hand since that was last taken.
+struct Words<D> {
+    draft: D,
+    missing: bool,
+}
+
+impl<D: Draft> PageWords for Words<D> {
+    #[inline]
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        let value = self.draft.word(at);
+        self.missing |= value.is_none();
+        value
+    }
+
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        let copies = self.draft.counter(page, key);
+        self.missing |= copies.is_none();
+        copies
+    }
+}
+
+impl<D: Draft> PlanPages for Words<D> {
+    #[inline]
+    fn occupied(&mut self, page: PageAddress) -> Option<u32> {
+        let slots = self.draft.occupied(page);
+        self.missing |= slots.is_none();
+        slots
+    }
+
+    fn counters(&mut self, page: PageAddress) -> Option<usize> {
+        let classes = self.draft.counters(page);
+        self.missing |= classes.is_none();
+        classes
+    }
+}
+
+/// Pages as they are planned to be: changes over others that wait over the
+/// pages themselves.
+pub struct Overlaid<'a, P> {
     overlay: Overlay,
     pending: &'a Overlay,
     fresh_from: u32,
     pages: &'a mut P,
-    /// Whether a page was not at hand since this was last taken.
-    missing: bool,
 }
 
-impl<P: PageWords> PageWords for Words<'_, P> {
+impl<P: PageWords> PageWords for Overlaid<'_, P> {
     #[inline]
     fn word(&mut self, at: WordAddress) -> Option<u64> {
         if let Some(value) = self.overlay.word(at) {
@@ -587,12 +668,10 @@ impl<P: PageWords> PageWords for Words<'_, P> {
         {
             return Some(value);
         }
-        if at.sub >= self.fresh_from {
-            return Some(0);
+        match at.sub >= self.fresh_from {
+            true => Some(0),
+            false => self.pages.word(at),
         }
-        let value = self.pages.word(at);
-        self.missing |= value.is_none();
-        value
     }
 
     fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
@@ -600,22 +679,24 @@ impl<P: PageWords> PageWords for Words<'_, P> {
         if let Some(copies) = planned.or_else(|| self.pending.counter(page, key)) {
             return Some(copies);
         }
-        if page.sub >= self.fresh_from {
-            return Some(0);
+        match page.sub >= self.fresh_from {
+            true => Some(0),
+            false => self.pages.counter(page, key),
         }
-        let copies = self.pages.counter(page, key);
-        self.missing |= copies.is_none();
-        copies
+    }
+
+    #[inline]
+    fn prefetch(&self, at: WordAddress) {
+        self.pages.prefetch(at);
     }
 }
 
-impl<P: PlanPages> PlanPages for Words<'_, P> {
+impl<P: PlanPages> PlanPages for Overlaid<'_, P> {
     fn occupied(&mut self, page: PageAddress) -> Option<u32> {
         let before = match page.sub >= self.fresh_from {
             true => Some(0),
             false => self.pages.occupied(page),
         };
-        self.missing |= before.is_none();
         let more = self.overlay.growth(page).occupied + self.pending.growth(page).occupied;
         Some(before?.saturating_add_signed(more))
     }
@@ -625,13 +706,25 @@ impl<P: PlanPages> PlanPages for Words<'_, P> {
             true => Some(0),
             false => self.pages.counters(page),
         };
-        self.missing |= before.is_none();
         let more = self.overlay.growth(page).counters + self.pending.growth(page).counters;
         Some(before?.saturating_add_signed(more as isize))
     }
 }
 
-impl<P: PlanPages> Words<'_, P> {
+impl<P: PlanPages> Draft for Overlaid<'_, P> {
+    fn set_slot(&mut self, at: WordAddress, value: u64, lane: u16, more: i32) {
+        self.overlay.set_slot(at, value, lane, more);
+    }
+
+    fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64, more: i32) {
+        self.overlay.set_counter(page, key, copies, more);
+    }
+
+    /// Sub-filters beyond those that have pages read as 0 anyway.
+    fn note_grown(&mut self, _: &Chain) {}
+}
+
+impl<D: Draft> Words<D> {
     /// Looks at both candidate buckets; at one, if they are the same.
     #[inline]
     fn survey(&mut self, position: usize, layout: &Layout, candidates: &Candidates) -> [Survey; 2] {
@@ -711,13 +804,13 @@ impl<P: PlanPages> Words<'_, P> {
         let before = bucket::get(width, value, spot.lane);
         let more = i32::from(fingerprint != 0) - i32::from(before != 0);
         let value = bucket::set(width, value, spot.lane, fingerprint);
-        self.overlay.set_slot(spot.at, value, spot.lane, more);
+        self.draft.set_slot(spot.at, value, spot.lane, more);
     }
 
     fn set_counter(&mut self, page: PageAddress, key: CounterKey, before: u64, after: u64) {
         if !self.missing {
             let more = i32::from(after != 0) - i32::from(before != 0);
-            self.overlay.set_counter(page, key, after, more);
+            self.draft.set_counter(page, key, after, more);
         }
     }
 
@@ -870,7 +963,7 @@ mod tests {
         /// Plans with `work` and, if the plan is complete, applies it.
         fn apply<T>(
             &mut self,
-            work: impl FnOnce(&mut Planner<'_, Pages>) -> T,
+            work: impl FnOnce(&mut Planner<'_, Overlaid<'_, Pages>>) -> T,
         ) -> (T, Option<Facts>) {
             let pending = Overlay::new();
             let basis = Basis {
@@ -1299,6 +1392,35 @@ mod tests {
                 found.iter().all(|&found| found),
                 "seed {SEED:#x}: {request:?}"
             );
+        }
+    }
+
+    #[test]
+    fn adding_at_once_equals_adding_by_plans() {
+        for mut request in kinds(2_000) {
+            request.expansion = Some(2);
+            let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+            let chain = Chain::new(params, HashKey([4; 16]), 0).unwrap();
+            let [mut one, mut other] = [(); 2].map(|()| ResidentFilter::new(chain.clone()));
+            let items: Vec<ItemHash> = (0..12_000)
+                .map(|n| hash_of(&chain, if n % 5 == 0 { n % 3 } else { n }))
+                .collect();
+            for items in items.chunks(1_000) {
+                let planned = one.add(items, AddMode::Always).results;
+                assert_eq!(other.add_at_once(items, AddMode::Always), planned);
+            }
+            assert_eq!(one.chain(), other.chain());
+            let grown = one.chain().clone();
+            for (sub, of_chain) in (0..).zip(grown.sub_filters()) {
+                for page in 0..of_chain.layout.pages() {
+                    let address = PageAddress { sub, page };
+                    assert_eq!(one.counters(address), other.counters(address));
+                    for word in 0..(of_chain.layout.page_bytes() / 8) as u16 {
+                        let at = WordAddress { sub, page, word };
+                        assert_eq!(one.word(at), other.word(at), "{request:?}");
+                    }
+                }
+            }
         }
     }
 

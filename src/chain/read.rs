@@ -57,6 +57,24 @@ pub trait PageWords {
 /// Items that are asked about together.
 pub const GROUP: usize = 32;
 
+/// Asks for the memory of an item's candidate buckets in one sub-filter.
+#[inline]
+pub(super) fn prefetch_candidates(
+    sub: &SubFilter,
+    position: usize,
+    candidates: &Candidates,
+    pages: &impl PageWords,
+) {
+    for bucket in [candidates.first, candidates.second] {
+        let place = sub.layout.place(bucket);
+        pages.prefetch(WordAddress {
+            sub: position as u32,
+            page: place.page,
+            word: place.first_slot / sub.layout.slot_width().slots_per_word(),
+        });
+    }
+}
+
 /// [`exists`] for up to [`GROUP`] items at once. For each sub-filter all
 /// addresses are computed and their memory is asked for, and then all items
 /// are probed that are not answered yet, so that the waits for memory overlap.
@@ -76,14 +94,7 @@ pub fn exists_group(
                 continue;
             }
             let found = sub.layout.candidates(hash);
-            for bucket in [found.first, found.second] {
-                let place = sub.layout.place(bucket);
-                pages.prefetch(WordAddress {
-                    sub: position as u32,
-                    page: place.page,
-                    word: place.first_slot / sub.layout.slot_width().slots_per_word(),
-                });
-            }
+            prefetch_candidates(sub, position, &found, pages);
             *candidates = Some(found);
         }
         for (candidates, answer) in located.iter().zip(&mut *answers).take(items.len()) {

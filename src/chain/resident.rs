@@ -7,7 +7,8 @@
 use super::counters::{CounterKey, Counters};
 use super::meta::Chain;
 use super::plan::{
-    AddMode, AddResult, Basis, Facts, Overlay, PageChanges, Plan, PlanPages, Planner,
+    AddMode, AddResult, Basis, Draft, Facts, Overlaid, Overlay, PageChanges, Plan, PlanPages,
+    Planner,
 };
 use super::read::{self, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
@@ -48,6 +49,21 @@ impl ResidentFilter {
     /// Its description.
     pub fn chain(&self) -> &Chain {
         &self.chain
+    }
+
+    /// Adds items to the pages as they are, without a plan that could be
+    /// dropped; see [`add`](Self::add) for one with. The pages are the same
+    /// afterwards.
+    pub fn add_at_once(&mut self, items: &[ItemHash], mode: AddMode) -> Vec<AddResult> {
+        let chain = self.chain.clone();
+        let mut planner = Planner::on(&mut self.pages, chain, &mut self.search);
+        let mut results = Vec::with_capacity(items.len());
+        for group in items.chunks(read::GROUP) {
+            planner.prefetch(group);
+            results.extend(group.iter().filter_map(|&hash| planner.add(hash, mode)));
+        }
+        (self.chain, _) = planner.into_chain();
+        results
     }
 
     /// Adds items.
@@ -112,7 +128,7 @@ impl ResidentFilter {
     /// Plans and applies. All pages are at hand, so every plan is complete.
     fn change<T: Default>(
         &mut self,
-        work: impl FnOnce(&mut Planner<'_, &Pages>) -> Option<T>,
+        work: impl FnOnce(&mut Planner<'_, Overlaid<'_, &Pages>>) -> Option<T>,
     ) -> (T, Facts, usize) {
         let pending = Overlay::new();
         let basis = Basis {
@@ -228,5 +244,59 @@ impl PlanPages for &Pages {
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
         let sub = self.subs.get(page.sub as usize)?;
         Some(sub.counters.get(&page.page).map_or(0, Counters::len))
+    }
+}
+
+impl PageWords for &mut Pages {
+    #[inline]
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        (&**self).word(at)
+    }
+
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        (&**self).counter(page, key)
+    }
+
+    #[inline]
+    fn prefetch(&self, at: WordAddress) {
+        (&**self).prefetch(at);
+    }
+}
+
+impl PlanPages for &mut Pages {
+    #[inline]
+    fn occupied(&mut self, page: PageAddress) -> Option<u32> {
+        (&**self).occupied(page)
+    }
+
+    fn counters(&mut self, page: PageAddress) -> Option<usize> {
+        (&**self).counters(page)
+    }
+}
+
+impl Draft for &mut Pages {
+    #[inline]
+    fn set_slot(&mut self, at: WordAddress, value: u64, _: u16, more: i32) {
+        let Some(sub) = self.subs.get_mut(at.sub as usize) else {
+            return;
+        };
+        let word = at.page as usize * sub.words_per_page + usize::from(at.word);
+        if let Some(cell) = sub.words.get_mut(word) {
+            *cell = value;
+        }
+        if let Some(occupied) = sub.occupied.get_mut(at.page as usize) {
+            *occupied = occupied.saturating_add_signed(more);
+        }
+    }
+
+    fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64, _: i32) {
+        if let Some(sub) = self.subs.get_mut(page.sub as usize) {
+            let counters = sub.counters.entry(page.page).or_default();
+            counters.set(key, copies);
+        }
+    }
+
+    fn note_grown(&mut self, chain: &Chain) {
+        self.grow_to(chain);
     }
 }

@@ -269,6 +269,18 @@ pub enum EngineError {
         /// Pages it may touch.
         bound: usize,
     },
+    /// All filters together would take more bytes than they may.
+    #[error(
+        "the filter needs {needed} bytes, all filters together take {used} and may take {bound}: ask for less, delete filters, or start the server with a larger --max-total-bytes"
+    )]
+    OverQuota {
+        /// Bytes that it needs.
+        needed: u64,
+        /// Bytes that are taken.
+        used: u64,
+        /// Bytes that may be.
+        bound: u64,
+    },
     /// A lookup asks more filters than it may.
     #[error(
         "the lookup asks more than {bound} filters: name fewer, or a longer prefix, or start the server with a larger --max-lookup-filters"

@@ -44,7 +44,7 @@ const COUNTERS_SHARE: u64 = 16;
 
 /// Frames that are looked at for counters to be evicted, at most, each time
 /// that a page comes in or gets more of them.
-const COUNTERS_SWEEP: usize = 512;
+const COUNTERS_SWEEP: usize = 64;
 
 /// Pages whose entries are allocated together.
 const LEAF_PAGES: usize = 512;
@@ -448,6 +448,7 @@ impl PageCache {
         for counter in changed {
             counters.set(counter.key, counter.copies);
         }
+        counters.shrink();
         self.replace_counters(frame, (!counters.is_empty()).then(|| Arc::new(counters)));
     }
 
@@ -461,6 +462,18 @@ impl PageCache {
         self.counter_bytes.fetch_add(after, Ordering::Relaxed);
         self.counter_bytes.fetch_sub(before, Ordering::Relaxed);
         self.bytes.add(after as i64 - before as i64);
+    }
+
+    /// Whether counters take more than their share: their pages should be
+    /// checkpointed, so that they may be evicted.
+    pub(super) fn has_many_counters(&self) -> bool {
+        self.counter_bytes.load(Ordering::Relaxed) > self.max_counter_bytes
+    }
+
+    /// Whether counters take so much more than their share that commits should
+    /// wait.
+    pub(super) fn has_too_many_counters(&self) -> bool {
+        self.counter_bytes.load(Ordering::Relaxed) > 4 * self.max_counter_bytes
     }
 
     /// Evicts pages with counters while there are more counters than should

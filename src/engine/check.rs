@@ -66,7 +66,7 @@ fn check_filter(
 ) -> Result<(), StoreError> {
     let chain = decode(filter)?;
     findings.filters += 1;
-    findings.items += chain.items();
+    findings.items = findings.items.saturating_add(chain.items());
     for sub_filter in chain.sub_filters() {
         let mut pages = (0..sub_filter.layout.pages()).map(|page| PageId {
             filter: filter.id,

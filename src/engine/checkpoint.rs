@@ -273,6 +273,7 @@ impl Ledgers {
                 return Err("checkpoints make no room".to_owned());
             }
             self.work.notify_one();
+            self.cache.shed_counters();
             self.room.wait_for(&mut signals, Duration::from_millis(100));
         }
         Ok(())
@@ -306,11 +307,13 @@ impl Ledgers {
     fn is_at_bound(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) >= self.bounds.max_dirty_pages
             || self.log_bytes.load(Ordering::Relaxed) >= self.bounds.max_log_bytes
+            || self.cache.has_too_many_counters()
     }
 
     fn is_over_half(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) > self.bounds.max_dirty_pages / 2
             || self.log_bytes.load(Ordering::Relaxed) > self.bounds.max_log_bytes / 2
+            || self.cache.has_many_counters()
     }
 
     /// The checkpointer's life: works when log or dirty pages are over half
@@ -399,6 +402,7 @@ impl Ledgers {
         };
         let written = self.store.checkpoint(&images, cut_before);
         self.settle_slice(lane, pages, written.is_ok());
+        self.cache.shed_counters();
         self.note_outcome(&written);
         written?;
         self.metrics.checkpoint_slices.inc();

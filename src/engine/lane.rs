@@ -20,10 +20,11 @@ use super::expiry::is_over;
 use super::filters::{FilterView, Filters, OpenFilter};
 use super::keep::Keep;
 use super::loader::Pins;
+use super::quota::Quota;
 use super::remembered::{Origin, RememberedFilter};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{Basis, Facts, Overlay, PlanPages, Planner};
+use crate::chain::plan::{Basis, Facts, Overlaid, Overlay, PlanPages, Planner};
 use crate::chain::read::{PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
@@ -118,6 +119,8 @@ pub(super) struct Lane {
     pub(super) max_pages: usize,
     /// The open filters.
     pub(super) filters: Arc<Filters>,
+    /// What all filters together take.
+    pub(super) quota: Arc<Quota>,
     /// Where its plans go.
     pub(super) committer: Committer,
 }
@@ -351,6 +354,8 @@ impl Lane {
             return Ok(());
         }
         let changes: Vec<Changes> = drain.filters.into_values().map(Changes::of).collect();
+        let published = |it: &Changes| it.filter.view.load().chain.slot_bytes();
+        let bytes_before: u64 = changes.iter().map(published).sum();
         let describe = |changes: &[Changes]| {
             let updates = changes.iter().map(|it| FilterChange::Update {
                 id: it.filter.id,
@@ -362,6 +367,8 @@ impl Lane {
         match self.committer.commit(&changes, describe, notes) {
             Ok(()) => {
                 self.committer.record(&drain.facts, drain.items, &changes);
+                self.quota
+                    .note(bytes_before, changes.iter().map(published).sum());
                 answer_all(answers);
                 Ok(())
             }
@@ -464,6 +471,7 @@ impl Lane {
                     self.forget(&ended);
                     self.committer.metrics.filters_expired.inc();
                 }
+                self.quota.note(0, filter.view.load().chain.slot_bytes());
                 self.filters.insert(filter);
                 request.answer_committed(outcome, note.as_ref());
                 None
@@ -546,6 +554,9 @@ impl Lane {
         let changes = removed.chain([restored]).chain(expiry).collect();
         match self.committer.commit(&[], |_| changes, Vec::new()) {
             Ok(()) => {
+                let replaced = found.as_ref();
+                let before = replaced.map_or(0, |it| it.view.load().chain.slot_bytes());
+                self.quota.note(before, adopt.chain.slot_bytes());
                 self.filters.replace(found.as_deref(), filter);
                 let garbage = found.map(|found| Garbage::Filter(found.id));
                 self.committer.ledgers.reclaim_soon(garbage);
@@ -597,6 +608,7 @@ impl Lane {
 
     /// Forgets a filter whose removal is committed.
     fn forget(&self, filter: &OpenFilter) {
+        self.quota.note(filter.view.load().chain.slot_bytes(), 0);
         self.filters.remove(filter);
         self.committer
             .ledgers
@@ -700,7 +712,10 @@ fn is_as_wanted(found: &OpenFilter, replaced: &Replaced) -> bool {
 }
 
 /// Works through a command's items. `None`: pages are missing.
-fn apply<P: PlanPages>(command: &ItemsCommand, planner: &mut Planner<'_, P>) -> Option<Outcome> {
+fn apply<P: PlanPages>(
+    command: &ItemsCommand,
+    planner: &mut Planner<'_, Overlaid<'_, P>>,
+) -> Option<Outcome> {
     let items = &command.items;
     match command.verb {
         Verb::Add(mode) => all(items, |hash| planner.add(hash, mode)).map(Outcome::Added),

@@ -38,6 +38,7 @@ mod lane;
 mod loader;
 mod lookup;
 mod progress;
+mod quota;
 mod reader;
 mod recovery;
 mod remembered;
@@ -76,6 +77,7 @@ use filters::Filters;
 use imports::Imports;
 use loader::Loader;
 use parking_lot::{Mutex, RwLock};
+use quota::Quota;
 use reader::{Count, Exists, off_thread};
 use recovery::Recovery;
 use retries::Retries;
@@ -211,7 +213,9 @@ impl Engine {
         ));
         let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
 
+        let quota = Quota::new(options.defaults.max_total_bytes, &*store)?;
         let shared = Arc::new(Shared {
+            quota: Arc::new(quota),
             clock: options.clock.clone(),
             defaults: options.defaults.clone(),
             max_queued_items: options.max_queued_items,

@@ -18,6 +18,7 @@ use super::imports::Imports;
 use super::keep::Keep;
 use super::lane::{Lane, Request};
 use super::loader::{Loader, Pins};
+use super::quota::Quota;
 use super::reader::{self, Question, off_thread};
 use super::retries::Retries;
 use crate::chain::meta::Chain;
@@ -40,6 +41,7 @@ use tokio::sync::oneshot;
 pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) defaults: Defaults,
+    pub(super) quota: Arc<Quota>,
     pub(super) max_queued_items: usize,
     /// Pages that one command may touch.
     pub(super) max_pages: usize,
@@ -122,6 +124,7 @@ impl Shared {
                 queue_depth: handle.queue_depth.clone(),
                 max_pages: self.max_pages,
                 filters: Arc::clone(&self.filters),
+                quota: Arc::clone(&self.quota),
                 committer: Committer {
                     lane: index,
                     cache: Arc::clone(&self.cache),
@@ -241,6 +244,7 @@ impl Shared {
     ) -> Result<Outcome, EngineError> {
         let created_at_ms = self.clock.now_ms();
         let expiry = expiry::expiry(new.ttl_seconds, created_at_ms)?;
+        self.quota.check(new.params.first_sub_filter_bytes())?;
         self.make_room().await?;
         let hash_key = random_key()?;
         let items = match Chain::new(new.params.clone(), hash_key, 0) {

@@ -162,7 +162,7 @@ fn failures(operation: &str) -> Vec<Code> {
         Code::FilterTooLarge,
     ];
     const CHANGE: &[Code] = &[Code::OutcomeUnknown];
-    const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists];
+    const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists, Code::OverQuota];
     const KEPT: &[Code] = &[
         Code::InvalidIdempotencyKey,
         Code::IdempotencyKeyReused,
@@ -178,14 +178,32 @@ fn failures(operation: &str) -> Vec<Code> {
         "get_filter" | "head_filter" => &[EVERY, ENGINE, KEYED, MISSING],
         "patch_filter" => &[EVERY, ENGINE, KEYED, MISSING, BODY, CHANGE],
         "delete_filter" => &[EVERY, ENGINE, KEYED, MISSING, CHANGE],
-        "add_items" | "delete_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE],
+        "add_items" => &[
+            EVERY,
+            ENGINE,
+            KEYED,
+            MISSING,
+            BODY,
+            BATCH,
+            CHANGE,
+            &[Code::OverQuota],
+        ],
+        "delete_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE],
         "import_items" => &[EVERY, ENGINE, KEYED, MISSING, STREAM, CHANGE],
         "get_import" => &[EVERY, ENGINE, KEYED, MISSING, &[Code::ImportNotFound]],
         "check_items" | "count_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH],
         "look_up_items" => &[EVERY, ENGINE, BODY, LOOKUP],
         "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
         "dump_filter" => &[EVERY, ENGINE, KEYED, MISSING],
-        "restore_filter" => &[EVERY, ENGINE, KEYED, DUMPED, CHANGE, RESTORE],
+        "restore_filter" => &[
+            EVERY,
+            ENGINE,
+            KEYED,
+            DUMPED,
+            CHANGE,
+            RESTORE,
+            &[Code::OverQuota],
+        ],
         "create_backup" => &[
             EVERY,
             ADMIN,
@@ -402,6 +420,11 @@ fn sample(code: Code) -> HttpError {
             Some(id) => HttpError::Backup(BackupError::Running { id }),
             None => HttpError::BackupNotFound,
         },
+        Code::OverQuota => HttpError::Engine(EngineError::OverQuota {
+            needed: 25_000_000,
+            used: 90_000_000,
+            bound: 100_000_000,
+        }),
         Code::NoRoom => HttpError::Backup(BackupError::NoRoom {
             directory: std::path::PathBuf::new(),
             needed: 200_000_000,

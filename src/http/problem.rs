@@ -62,6 +62,7 @@ pub(crate) enum Code {
     Draining,
     Overloaded,
     NoRoom,
+    OverQuota,
 }
 
 /// Reasons under which requests are counted that were refused before any
@@ -275,6 +276,11 @@ impl Code {
                 S::SERVICE_UNAVAILABLE,
                 "overloaded",
                 "The server is overloaded",
+            ),
+            Code::OverQuota => (
+                S::INSUFFICIENT_STORAGE,
+                "over_quota",
+                "All filters together would take too many bytes",
             ),
             Code::NoRoom => (
                 S::INSUFFICIENT_STORAGE,
@@ -525,6 +531,7 @@ impl HttpError {
                 EngineError::NotFound { .. } => Code::FilterNotFound,
                 EngineError::InvalidParams(_) => Code::InvalidFields,
                 EngineError::TooManyPages { .. } => Code::TooManyPages,
+                EngineError::OverQuota { .. } => Code::OverQuota,
                 EngineError::TooManyFilters { .. } | EngineError::TooManyProbes { .. } => {
                     Code::LookupTooLarge
                 }

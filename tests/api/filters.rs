@@ -419,3 +419,45 @@ async fn a_million_copies_of_one_item_cost_nothing_and_are_counted() {
         assert_eq!(server.get(&path("")).await.ok()["items"], 1);
     }
 }
+
+#[tokio::test]
+async fn filters_beyond_the_servers_quota_are_refused_and_named_in_bytes() {
+    let mut setup = Setup::default();
+    setup.engine.defaults.max_total_bytes = Some(3 * 4096);
+    let server = Server::with(setup).await;
+    // A page each.
+    for key in ["a", "b"] {
+        server
+            .put(&format!("/filters/{key}"), json!({"capacity": 1000}))
+            .await
+            .ok();
+    }
+    let two_pages = json!({"capacity": 3000});
+    let refused = server.put("/filters/c", two_pages.clone()).await;
+    let problem = refused.problem(507, "over_quota");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("needs 8192 bytes"), "{detail}");
+    assert!(detail.contains("--max-total-bytes"), "{detail}");
+    let create = json!({"items": ["x"], "create": two_pages});
+    let refused = server.post("/filters/c/items", create).await;
+    refused.problem(507, "over_quota");
+    server
+        .get("/filters/c")
+        .await
+        .problem(404, "filter_not_found");
+    // What is there may be asked for again, and deleting makes room.
+    server.put("/filters/a", json!({})).await.ok();
+    assert_eq!(server.delete("/filters/a").await.status, 204);
+    server.put("/filters/c", two_pages).await.ok();
+    // A filter that is there may grow, and what it grew by counts.
+    let items: Vec<u64> = (0..5_000).collect();
+    assert_eq!(server.delete("/filters/c").await.status, 204);
+    server
+        .post("/filters/b/items", json!({"items": items}))
+        .await
+        .ok();
+    server
+        .put("/filters/d", json!({"capacity": 1000}))
+        .await
+        .problem(507, "over_quota");
+}

@@ -300,3 +300,60 @@ async fn an_adoption_of_unknown_outcome_is_taken_back() {
         assert!(all_exist(&again, "live", 0..50).await);
     }
 }
+
+/// A filter of every layout with a hot item, over a crash, a clean restart and
+/// a dump: no copy is lost, and each can be taken away again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_million_copies_survive_crash_restart_and_dump() {
+    let kinds = [8, 16, 32].map(|bits| FilterRequest {
+        fingerprint_bits: Some(bits),
+        ..small(3_000)
+    });
+    let classic = FilterRequest {
+        bucket_size: Some(2),
+        ..small(3_000)
+    };
+    for request in kinds.into_iter().chain([classic]) {
+        let store = MemoryStore::new();
+        let open = || engine(Arc::new(store.clone()), &options(1024));
+        let mut it = open();
+        create(&it, "f", &request).await;
+        add(&it, "f", 0..2_000).await;
+        for _ in 0..10 {
+            add(&it, "f", std::iter::repeat_n(1_000_000, 100_000)).await;
+        }
+        let counted = |it: Engine| async move {
+            let counts = it.count(&name("f"), &batch([1_000_000])).await.unwrap();
+            (counts, items(&it, "f").await)
+        };
+        let before = counted(it.clone()).await;
+        assert!(before.0[0] >= 1_000_000);
+        assert_eq!(before.1, 1_002_000);
+        // From the log, from the images, and from a log over images.
+        let (of_log, digest) = dump(&it, "f").await;
+        it.halt();
+        it = open();
+        assert_eq!(counted(it.clone()).await, before, "{request:?}");
+        it.shutdown().unwrap();
+        it = open();
+        assert_eq!(counted(it.clone()).await, before, "{request:?}");
+        assert_eq!(dump(&it, "f").await, (of_log.clone(), digest));
+        add(&it, "f", [1_000_000]).await;
+        let hot = batch(std::iter::repeat_n(1_000_000, 1));
+        assert_eq!(it.delete(&name("f"), &hot).await.unwrap(), [true]);
+        let info = it.filter_info(&name("f")).await.unwrap();
+        assert_eq!(info.sub_filters.len(), 1, "{request:?}");
+
+        let other = engine(Arc::new(MemoryStore::new()), &options(1024));
+        restore(&other, "f", &of_log, Replace::Nothing).await;
+        assert_eq!(counted(other.clone()).await, before, "{request:?}");
+        assert_eq!(dump(&other, "f").await, (of_log, digest));
+        for _ in 0..10 {
+            let copies = batch(std::iter::repeat_n(1_000_000, 100_000));
+            let deleted = other.delete(&name("f"), &copies).await.unwrap();
+            assert!(deleted.iter().all(|&found| found), "{request:?}");
+        }
+        assert_eq!(items(&other, "f").await, 2_000);
+        assert!(all_exist(&other, "f", 0..2_000).await, "{request:?}");
+    }
+}

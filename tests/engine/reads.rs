@@ -89,7 +89,7 @@ async fn a_longer_chain_reads_as_many_pages_from_each_sub_filter() {
             filling.shutdown().unwrap();
 
             let (mut pages, mut reads) = (0, 0);
-            let questions = 1_000u64;
+            let questions = 2_000u64;
             for number in 0..questions {
                 let cold = engine(Arc::clone(&store) as Arc<dyn PageStore>, &options(256));
                 let before = store.counts();
@@ -102,8 +102,9 @@ async fn a_longer_chain_reads_as_many_pages_from_each_sub_filter() {
             }
             let mean = pages as f64 / (questions * sub_filters as u64) as f64;
             println!("{kind}, {sub_filters} sub-filters: {mean:.4} pages each an absent item");
-            // Which items cross is chance: a thousand of them scatter by 0.0105.
-            assert!(mean <= per_sub_filter + 0.04, "{kind}: {mean}");
+            // Which items cross is chance: the mean of two thousand scatters by
+            // 0.0074, and the test above is the one that is sharp.
+            assert!(mean <= per_sub_filter + 0.025, "{kind}: {mean}");
             assert_eq!(reads, questions, "one batched read a question");
         }
     }

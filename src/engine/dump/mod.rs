@@ -175,6 +175,10 @@ impl Engine {
                     _ => return Ok(Adopted::Changed),
                 },
             };
+            // Who replaces a filter takes its bytes over.
+            let freed = found.as_ref().map(|it| it.view.load().chain.slot_bytes());
+            let more = chain.slot_bytes().saturating_sub(freed.unwrap_or(0));
+            self.shared.quota.check(more)?;
             self.shared.make_room().await?;
             let replacing = replaces.is_some();
             let command = Command::Adopt(Adopt {
