@@ -528,7 +528,12 @@ impl<'a, D: Draft> Planner<'a, D> {
         let mut slots = [0u32; u8::MAX as usize];
         while let Some(bucket) = self.search.next_bucket() {
             match self.words.load(position, &layout, bucket, &mut slots) {
-                Some(slots) => self.search.look(&layout, slots),
+                Some(slots) => {
+                    self.search.look(&layout, slots);
+                    for bucket in self.search.added() {
+                        read::prefetch_bucket(&layout, position, bucket, &self.words.draft);
+                    }
+                }
                 None => self.search.pass(),
             }
         }
@@ -856,17 +861,15 @@ impl<D: Draft> Words<D> {
 
 fn spot_of(position: usize, layout: &Layout, slot: Slot) -> Spot {
     let place = layout.place(slot.bucket);
-    let (slot, per_word) = (
-        place.first_slot + u16::from(slot.slot),
-        layout.slot_width().slots_per_word(),
-    );
+    let slot = place.first_slot + u16::from(slot.slot);
+    let (word, lane) = layout.slot_width().word_and_lane(slot);
     Spot {
         at: WordAddress {
             sub: position as u32,
             page: place.page,
-            word: slot / per_word,
+            word,
         },
-        lane: slot % per_word,
+        lane,
     }
 }
 

@@ -4,7 +4,7 @@ use super::counters::CounterKey;
 use super::meta::{Chain, SubFilter};
 use crate::cuckoo::bucket;
 use crate::cuckoo::hash::ItemHash;
-use crate::cuckoo::layout::Candidates;
+use crate::cuckoo::layout::{BucketIndex, Candidates, Layout};
 
 /// Where a word lies: sub-filter by its position in the chain, page, word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +66,24 @@ pub(super) fn prefetch_candidates(
     pages: &impl PageWords,
 ) {
     for bucket in [candidates.first, candidates.second] {
-        let place = sub.layout.place(bucket);
-        pages.prefetch(WordAddress {
-            sub: position as u32,
-            page: place.page,
-            word: place.first_slot / sub.layout.slot_width().slots_per_word(),
-        });
+        prefetch_bucket(&sub.layout, position, bucket, pages);
     }
+}
+
+/// Asks for the memory of a bucket.
+#[inline]
+pub(super) fn prefetch_bucket(
+    layout: &Layout,
+    position: usize,
+    bucket: BucketIndex,
+    pages: &impl PageWords,
+) {
+    let place = layout.place(bucket);
+    pages.prefetch(WordAddress {
+        sub: position as u32,
+        page: place.page,
+        word: layout.slot_width().word_and_lane(place.first_slot).0,
+    });
 }
 
 /// [`exists`] for up to [`GROUP`] items at once. For each sub-filter all

@@ -47,7 +47,27 @@ impl SlotWidth {
     /// Slots in a word.
     #[inline]
     pub const fn slots_per_word(self) -> u16 {
-        64 / self.bits()
+        1 << self.slots_per_word_log2()
+    }
+
+    // Constants and shifts instead of divisions: these are asked for at every
+    // probe, and a division costs as much as the rest of it.
+    #[inline]
+    const fn slots_per_word_log2(self) -> u16 {
+        match self {
+            SlotWidth::Bits8 => 3,
+            SlotWidth::Bits16 => 2,
+            SlotWidth::Bits32 => 1,
+        }
+    }
+
+    /// The word of a page that a slot lies in, and its place in the word.
+    #[inline]
+    pub const fn word_and_lane(self, slot: u16) -> (u16, u16) {
+        (
+            slot >> self.slots_per_word_log2(),
+            slot & (self.slots_per_word() - 1),
+        )
     }
 
     /// The largest fingerprint, which is also how many there are: 0 is the
@@ -60,7 +80,11 @@ impl SlotWidth {
     /// The lowest bit of every slot of a word.
     #[inline]
     const fn low_bits(self) -> u64 {
-        u64::MAX / self.fingerprints() as u64
+        match self {
+            SlotWidth::Bits8 => 0x0101_0101_0101_0101,
+            SlotWidth::Bits16 => 0x0001_0001_0001_0001,
+            SlotWidth::Bits32 => 0x0000_0001_0000_0001,
+        }
     }
 
     /// The highest bit of every slot of a word.
@@ -79,12 +103,14 @@ pub struct Piece {
     lanes: u64,
 }
 
-/// The words that a run of slots covers, in ascending order.
+/// The words that a run of at least one slot covers, in ascending order.
 #[inline]
 pub fn pieces(width: SlotWidth, first_slot: u16, slots: u8) -> impl Iterator<Item = Piece> {
     let per_word = width.slots_per_word();
     let end = first_slot + u16::from(slots);
-    (first_slot / per_word..end.div_ceil(per_word)).map(move |word| {
+    let (first_word, _) = width.word_and_lane(first_slot);
+    let (last_word, _) = width.word_and_lane(end - 1);
+    (first_word..last_word + 1).map(move |word| {
         let start_of_word = word * per_word;
         let from = first_slot.saturating_sub(start_of_word);
         let to = (end - start_of_word).min(per_word);
@@ -112,7 +138,8 @@ impl Lanes {
     /// Position of the lowest within the word, 0 to 7.
     #[inline]
     pub fn first(self) -> Option<u16> {
-        (self.bits != 0).then(|| self.bits.trailing_zeros() as u16 / self.width.bits())
+        (self.bits != 0)
+            .then(|| self.bits.trailing_zeros() as u16 >> (6 - self.width.slots_per_word_log2()))
     }
 }
 

@@ -25,6 +25,8 @@ pub struct KickSearch {
     nodes: Vec<Node>,
     /// Which of `nodes` is looked at next.
     cursor: usize,
+    /// Where the nodes begin that the last look added.
+    added_from: usize,
     bounds: SearchBounds,
     /// Buckets of this level whose fingerprints were followed.
     expanded: usize,
@@ -85,6 +87,7 @@ impl KickSearch {
         KickSearch {
             nodes: Vec::with_capacity(1024),
             cursor: 0,
+            added_from: 0,
             bounds: SearchBounds {
                 expanded_per_level: 0,
                 levels: 0,
@@ -113,6 +116,7 @@ impl KickSearch {
         self.nodes.clear();
         self.crossings.clear();
         self.cursor = 0;
+        self.added_from = 0;
         self.bounds = bounds;
         self.expanded = 0;
         self.level = 1;
@@ -146,6 +150,7 @@ impl KickSearch {
         };
         let index = self.cursor;
         self.cursor += 1;
+        self.added_from = self.nodes.len();
         self.follow(layout, node, index, slots);
         self.begin_level();
     }
@@ -193,6 +198,13 @@ impl KickSearch {
             self.expanded = 0;
             self.nodes.append(&mut self.crossings);
         }
+    }
+
+    /// The buckets that the last look added to those to be looked at: a caller
+    /// may ask for their memory already.
+    pub fn added(&self) -> impl Iterator<Item = BucketIndex> + '_ {
+        let added = self.nodes.get(self.added_from..).unwrap_or_default();
+        added.iter().map(|node| node.bucket)
     }
 
     /// Passes over the bucket that [`next_bucket`](Self::next_bucket) named

@@ -142,7 +142,6 @@ impl Recovery<'_> {
         let pins = self.loader.pin(&view, &addresses, permit)?;
         let lane = lane_of(&filter.name, self.lanes);
         let width = view.chain.params().slot_width();
-        let per_word = width.slots_per_word();
         let mut applied = 0;
         self.ledgers.publish(lane, sequence, 0, |publication| {
             for (address, slots) in &writes {
@@ -160,7 +159,7 @@ impl Recovery<'_> {
                     match write {
                         RedoWrite::Slot(write) => {
                             let slot = write.slot as u16;
-                            let (word, lane) = (slot / per_word, slot % per_word);
+                            let (word, lane) = width.word_and_lane(slot);
                             let before = frame.load(word);
                             let after = bucket::set(width, before, lane, write.value as u32);
                             frame.store(word, after);
