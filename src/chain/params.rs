@@ -7,7 +7,7 @@ use crate::cuckoo::layout::Layout;
 use crate::cuckoo::paged::{self, Paged};
 
 /// Largest page, in bytes; a filter's metadata stores the size it was made with.
-pub const PAGE_BYTES: u32 = 4096;
+pub const PAGE_BYTES: u32 = paged::PAGE_BYTES;
 
 /// Largest capacity that may be asked for, in items.
 pub const MAX_CAPACITY: u64 = 1 << 40;
@@ -354,11 +354,6 @@ impl FilterParams {
             Placement::Classic { .. } => LayoutKind::Classic,
             Placement::Paged { .. } => LayoutKind::Paged,
         }
-    }
-
-    /// How the fingerprints are placed.
-    pub fn placement(&self) -> Placement {
-        self.placement
     }
 
     /// Slots per bucket.

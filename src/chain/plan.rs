@@ -380,9 +380,9 @@ impl<'a, D: Draft> Planner<'a, D> {
         }
     }
 
-    /// The chain as it is by now, and what the algorithm did.
-    pub fn into_chain(self) -> (Chain, Facts) {
-        (self.chain, self.facts)
+    /// The chain as it is by now.
+    pub fn into_chain(self) -> Chain {
+        self.chain
     }
 
     /// Asks for the memory of the items' candidates in the newest sub-filter,

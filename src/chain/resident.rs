@@ -62,7 +62,7 @@ impl ResidentFilter {
             planner.prefetch(group);
             results.extend(group.iter().filter_map(|&hash| planner.add(hash, mode)));
         }
-        (self.chain, _) = planner.into_chain();
+        self.chain = planner.into_chain();
         results
     }
 

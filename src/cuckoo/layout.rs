@@ -66,9 +66,24 @@ pub enum Layout {
 /// Pages that a search for kick-outs may look at, whatever the layout.
 pub const MAX_PAGES_PER_SEARCH: usize = 1024;
 
-/// Buckets that a search for kick-outs may look at, whatever the layout: two to
-/// begin with, and per level those that crossed and four for each expanded.
-pub const MAX_BUCKETS_PER_SEARCH: usize = 2 + 3 * (32 + 4 * 192);
+/// Buckets that a search for kick-outs may look at, whatever the layout; `paged`
+/// has the most.
+pub const MAX_BUCKETS_PER_SEARCH: usize = PAGED_SEARCH.buckets;
+
+/// Half of the numbers of a level reach a load of 0.959 at 40,000 pages, these
+/// 0.966: a page whose items are far more than its share can only give away
+/// those that cross, and they are few by then.
+const PAGED_SEARCH: SearchBounds = {
+    let (levels, expanded, crossings) = (3, 192, 32);
+    SearchBounds {
+        expanded_per_level: expanded,
+        levels,
+        crossings_per_level: crossings,
+        // Two to begin with, and per level those that crossed and the
+        // alternates of those expanded: room for all.
+        buckets: 2 + levels as usize * (crossings + paged::BUCKET_SIZE as usize * expanded),
+    }
+};
 
 /// How far the search for kick-outs goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,15 +148,7 @@ impl Layout {
                 crossings_per_level: 0,
                 buckets: MAX_PAGES_PER_SEARCH,
             },
-            // Half of these numbers reach a load of 0.959 at 40,000 pages,
-            // these 0.966: a page whose items are far more than its share can
-            // only give away those that cross, and they are few by then.
-            Layout::Paged(_) => SearchBounds {
-                expanded_per_level: 192,
-                levels: 3,
-                crossings_per_level: 32,
-                buckets: MAX_BUCKETS_PER_SEARCH,
-            },
+            Layout::Paged(_) => PAGED_SEARCH,
         }
     }
 

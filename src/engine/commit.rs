@@ -287,6 +287,9 @@ fn redo_record(changes: &[Changes]) -> Vec<u8> {
                 }
             }
         }
+        if it.pages.counters.is_empty() {
+            continue;
+        }
         record.counters(it.filter.id);
         for (page, ordinal) in it.pages_with_ordinals() {
             record.page(ordinal, PageIndex(page.address.page));
