@@ -7,7 +7,9 @@
 
 use cuckood::chain::params::{Defaults, FilterRequest};
 use cuckood::cuckoo::hash::murmur64a;
-use cuckood::engine::{AddOptions, Clock, Engine, EngineOptions, FilterName, ItemBatch};
+use cuckood::engine::{
+    AddOptions, Clock, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
+};
 use cuckood::metrics::Metrics;
 use cuckood::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use cuckood::store::metered::MeteredStore;
@@ -42,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         max_queued_items: 1_000_000,
         max_retry_bytes: 1 << 20,
         max_imports: 100,
+        disk_reserve: DiskReserve::Usual,
     };
     let engine = Engine::open(Arc::new(store.clone()), &options, Arc::new(Metrics::new()?))?;
     let filter = FilterName::parse("bench")?;

@@ -15,7 +15,9 @@ use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::chain::plan::AddMode;
 use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::hash::{HashKey, ItemHash};
-use cuckood::engine::{AddOptions, Clock, Engine, EngineOptions, FilterName, ItemBatch};
+use cuckood::engine::{
+    AddOptions, Clock, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
+};
 use cuckood::metrics::Metrics;
 use cuckood::store::memory::MemoryStore;
 use cuckoofilter::CuckooFilter;
@@ -248,6 +250,7 @@ impl Served {
             max_queued_commands: 16,
             max_retry_bytes: 1 << 20,
             max_imports: 16,
+            disk_reserve: DiskReserve::Usual,
             max_queued_items: 1_000_000,
         };
         let engine = Engine::open(

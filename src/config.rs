@@ -3,7 +3,7 @@
 
 use crate::backup::BackupOptions;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, LayoutKind, ParamsError};
-use crate::engine::{Clock, EngineOptions, LookupBounds, MAX_LANES};
+use crate::engine::{Clock, DiskReserve, EngineOptions, LookupBounds, MAX_LANES};
 use crate::http::{HostPolicy, Limits, ServerOptions};
 use crate::store::WalSync;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -217,6 +217,10 @@ pub struct Config {
     /// Bytes that all filters together may take when another is created; more are answered 507 [default: no bound].
     #[arg(long, env = "CUCKOOD_MAX_TOTAL_BYTES")]
     pub max_total_bytes: Option<ByteSize>,
+
+    /// Bytes of the data's disk that changes leave alone; with less free they are answered 507, and taken again once there is more [default: 1GiB, or a twentieth of a smaller disk].
+    #[arg(long, env = "CUCKOOD_DISK_RESERVE")]
+    pub disk_reserve: Option<ByteSize>,
 
     /// Largest request body, before and after decompression; larger ones are answered 413.
     #[arg(long, env = "CUCKOOD_MAX_BODY_BYTES", default_value = "32MiB")]
@@ -439,6 +443,9 @@ impl Config {
                     .to_owned(),
             );
         }
+        let disk_reserve = self
+            .disk_reserve
+            .map_or(DiskReserve::Usual, |bytes| DiskReserve::Bytes(bytes.0));
         let defaults = Defaults {
             capacity: self.default_capacity,
             layout: match self.default_layout {
@@ -492,6 +499,7 @@ impl Config {
                 max_queued_items: self.max_queued_items,
                 max_retry_bytes: self.max_idempotency_bytes.0,
                 max_imports: self.max_imports,
+                disk_reserve,
             },
             limits: Limits {
                 max_body_bytes: self.max_body_bytes.in_memory(),
@@ -515,6 +523,7 @@ impl Config {
             backups: self.backup_dir.as_ref().map(|directory| BackupOptions {
                 directory: directory.clone(),
                 keep: self.backup_keep,
+                disk_reserve,
             }),
             hosts: match self.allow_anonymous {
                 true => HostPolicy::Any,
@@ -668,6 +677,7 @@ mod tests {
         assert_eq!(settings.engine.cache_bytes, 1 << 30);
         assert_eq!(settings.engine.max_dirty_bytes, 256 << 20);
         assert_eq!(settings.engine.lanes, 2);
+        assert_eq!(settings.engine.disk_reserve, DiskReserve::Usual);
         assert_eq!(settings.engine.defaults, Defaults::default());
         assert_eq!(settings.limits.max_body_bytes, 32 << 20);
         assert_eq!(settings.hosts, HostPolicy::LocalOnly);

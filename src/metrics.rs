@@ -192,6 +192,12 @@ families! {
     checkpoint_failures: IntCounter = "cuckood_checkpoint_failures_total", [], [];
     /// Times a commit waited for a checkpoint because a bound was reached.
     checkpoint_waits: IntCounter = "cuckood_checkpoint_waits_total", [], [];
+    /// Bytes of the data's disk that changes leave alone.
+    disk_reserve_bytes: IntGauge = "cuckood_disk_reserve_bytes", [], [];
+    /// 1 while changes are refused because less than the reserve of the data's disk is free.
+    disk_short: IntGauge = "cuckood_disk_short", [], [];
+    /// 1 while the storage engine refuses changes after an error, such as a full disk.
+    writes_refused: IntGauge = "cuckood_storage_writes_refused", [], [];
     /// Backups by outcome (`complete`, `failed`).
     backups: IntCounterVec = "cuckood_backups_total", ["outcome"], [];
     /// When the newest whole backup was begun, in seconds since 1970; 0 if there is none.

@@ -13,8 +13,8 @@ use cuckood::cuckoo::classic::Classic;
 use cuckood::cuckoo::hash::{HashId, ItemHash, murmur64a};
 use cuckood::cuckoo::layout::Layout;
 use cuckood::engine::{
-    AddOptions, AddResult, Adopted, Clock, Engine, EngineOptions, FilterName, ItemBatch, Replace,
-    RestoreError, StagedFilter,
+    AddOptions, AddResult, Adopted, Clock, DiskReserve, Engine, EngineOptions, FilterName,
+    ItemBatch, Replace, RestoreError, StagedFilter,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::memory::MemoryStore;
@@ -221,6 +221,7 @@ fn engine() -> Engine {
         max_queued_items: 100_000,
         max_retry_bytes: 1 << 20,
         max_imports: 100,
+        disk_reserve: DiskReserve::Usual,
     };
     let metrics = Arc::new(Metrics::new().unwrap());
     Engine::open(Arc::new(MemoryStore::new()), &options, metrics).unwrap()

@@ -1,7 +1,8 @@
 //! The directory of archives. An archive that is not complete has another
 //! ending, so whatever lies there under its final name is whole.
 
-use super::{BackupError, RESERVED_BYTES, free_bytes};
+use super::BackupError;
+use crate::store::disk::DiskSpace;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -158,17 +159,28 @@ impl Catalog {
         }
     }
 
+    /// The disk that archives lie on.
+    pub(super) fn disk(&self) -> Result<DiskSpace, BackupError> {
+        DiskSpace::of(&self.directory)
+            .map_err(|error| BackupError::io("asking how full the disk is", &error))
+    }
+
+    /// Whether the disk has room for so many bytes and keeps others free.
+    ///
     /// # Errors
     /// [`BackupError::NoRoom`].
-    pub(super) fn check_room(&self, bytes: u64) -> Result<(), BackupError> {
-        let free = free_bytes(&self.directory)
-            .map_err(|error| BackupError::io("asking how full the disk is", &error))?;
-        let needed = bytes.saturating_add(RESERVED_BYTES);
-        match free < needed {
+    pub(super) fn check_room(
+        &self,
+        disk: &DiskSpace,
+        bytes: u64,
+        kept_free: u64,
+    ) -> Result<(), BackupError> {
+        let needed = bytes.saturating_add(kept_free);
+        match disk.free_bytes < needed {
             true => Err(BackupError::NoRoom {
                 directory: self.directory.clone(),
                 needed,
-                free,
+                free: disk.free_bytes,
             }),
             false => Ok(()),
         }
@@ -336,8 +348,14 @@ mod tests {
     fn a_disk_that_is_too_full_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(directory.path()).unwrap();
-        assert!(catalog.check_room(0).is_ok());
-        let error = catalog.check_room(u64::MAX).unwrap_err();
-        assert!(matches!(error, BackupError::NoRoom { .. }), "{error}");
+        let disk = DiskSpace {
+            free_bytes: 100,
+            ..catalog.disk().unwrap()
+        };
+        assert!(catalog.check_room(&disk, 60, 40).is_ok());
+        for (bytes, kept_free) in [(61, 40), (60, 41), (u64::MAX, u64::MAX)] {
+            let error = catalog.check_room(&disk, bytes, kept_free).unwrap_err();
+            assert!(matches!(error, BackupError::NoRoom { .. }), "{error}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::BackupId;
 use crate::store::StoreError;
+use crate::store::disk::DiskShort;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +34,9 @@ pub enum BackupError {
         /// Bytes that are free.
         free: u64,
     },
+    /// The disk of the data is too full to freeze a copy on it.
+    #[error(transparent)]
+    DiskShort(#[from] DiskShort),
     /// The server stops, and the backup with it.
     #[error("the server is stopping")]
     Stopping,

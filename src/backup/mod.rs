@@ -20,12 +20,13 @@ pub use catalog::BackupId;
 pub use error::BackupError;
 
 use crate::metrics::Metrics;
+use crate::store::disk::{DiskReserve, DiskSpace};
 use crate::store::{FrozenStore, PageStore};
 use archive::Progress;
 use catalog::Catalog;
 use parking_lot::Mutex;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -42,6 +43,8 @@ pub struct BackupOptions {
     pub directory: PathBuf,
     /// Whole archives that are kept, at least 1.
     pub keep: usize,
+    /// What is left alone of the data's disk, by archives that lie on it, too.
+    pub disk_reserve: DiskReserve,
 }
 
 /// How far a backup is.
@@ -82,6 +85,7 @@ struct Shared {
     store: Arc<dyn PageStore>,
     catalog: Catalog,
     keep: usize,
+    disk_reserve: DiskReserve,
     metrics: Arc<Metrics>,
     current: Mutex<Current>,
 }
@@ -138,6 +142,7 @@ impl Backups {
                 store,
                 catalog,
                 keep: options.keep.max(1),
+                disk_reserve: options.disk_reserve,
                 metrics,
                 current: Mutex::default(),
             }),
@@ -153,8 +158,8 @@ impl Backups {
     /// a thread of its own. Blocks while the store is frozen.
     ///
     /// # Errors
-    /// [`BackupError::Running`]: one at a time. [`BackupError::NoRoom`]: the
-    /// disk is too full for it; nothing was written.
+    /// [`BackupError::Running`]: one at a time. [`BackupError::DiskShort`] and
+    /// [`BackupError::NoRoom`]: a disk is too full for it; nothing was written.
     pub fn start(&self, now: SystemTime) -> Result<BackupInfo, BackupError> {
         let shared = &self.shared;
         let mut current = shared.current.lock();
@@ -169,9 +174,14 @@ impl Backups {
         // The lock is held: a second request waits for the first to be under
         // way, and is told so then.
         let id = shared.catalog.new_id(now)?;
+        let data_disk = shared.store.condition().disk;
+        if let Some(disk) = &data_disk {
+            // The frozen copy of the log takes room there.
+            shared.disk_reserve.check(disk)?;
+        }
         let frozen = shared.store.freeze()?;
         let bytes = archive::size_of(&id, frozen.files());
-        shared.catalog.check_room(bytes)?;
+        shared.check_room(bytes, data_disk)?;
         let running = Running {
             id,
             bytes,
@@ -270,6 +280,17 @@ impl Backups {
 }
 
 impl Shared {
+    /// # Errors
+    /// [`BackupError::NoRoom`].
+    fn check_room(&self, bytes: u64, data_disk: Option<DiskSpace>) -> Result<(), BackupError> {
+        let disk = self.catalog.disk()?;
+        let kept_free = match data_disk.is_some_and(|data| data.device == disk.device) {
+            true => self.disk_reserve.of(&disk).max(RESERVED_BYTES),
+            false => RESERVED_BYTES,
+        };
+        self.catalog.check_room(&disk, bytes, kept_free)
+    }
+
     fn run(&self, running: &Running, frozen: Box<dyn FrozenStore>) {
         let outcome = self.write_and_verify(running, frozen);
         let label = match &outcome {
@@ -326,11 +347,4 @@ fn note_newest(metrics: &Metrics, id: &BackupId) {
     let since = id.time().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
     metrics.last_backup_timestamp.set(seconds);
-}
-
-/// Bytes that are free on the disk of a directory, for those without
-/// privileges.
-fn free_bytes(directory: &Path) -> std::io::Result<u64> {
-    let disk = rustix::fs::statvfs(directory)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }

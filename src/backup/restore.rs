@@ -3,7 +3,8 @@
 
 use super::archive::{self, Progress};
 use super::catalog::sync_parent;
-use super::{BackupError, RESERVED_BYTES, free_bytes};
+use super::{BackupError, RESERVED_BYTES};
+use crate::store::disk::DiskSpace;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -57,7 +58,7 @@ fn check_room(archive: &File, directory: &Path) -> Result<(), BackupError> {
         .map_err(asking)?
         .len()
         .saturating_add(RESERVED_BYTES);
-    let free = free_bytes(directory).map_err(asking)?;
+    let free = DiskSpace::of(directory).map_err(asking)?.free_bytes;
     match free < needed {
         true => Err(BackupError::NoRoom {
             directory: directory.to_owned(),

@@ -3,6 +3,7 @@
 use super::clock::moment;
 use crate::chain::params::{Difference, FilterParams, FilterRequest, ParamsError};
 pub use crate::chain::plan::{AddMode, AddResult, FullReason};
+use crate::store::disk::DiskShort;
 use crate::store::{Expiry, StoreError};
 use std::fmt;
 use std::sync::Arc;
@@ -281,6 +282,9 @@ pub enum EngineError {
         /// Bytes that may be.
         bound: u64,
     },
+    /// The disk is too full for changes.
+    #[error(transparent)]
+    DiskShort(#[from] DiskShort),
     /// A lookup asks more filters than it may.
     #[error(
         "the lookup asks more than {bound} filters: name fewer, or a longer prefix, or start the server with a larger --max-lookup-filters"

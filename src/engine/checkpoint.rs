@@ -13,6 +13,7 @@
 //! some commit, and everything published later is known to be missing in it.
 
 use super::cache::{Dirt, FrameIndex, PageCache, PageTable};
+use super::disk::Disk;
 use super::lane::AbortOnPanic;
 use crate::metrics::Metrics;
 use crate::page::{PageId, Sequence};
@@ -49,6 +50,7 @@ pub(super) struct Ledgers {
     lanes: Box<[Mutex<Ledger>]>,
     cache: Arc<PageCache>,
     store: Arc<dyn PageStore>,
+    disk: Arc<Disk>,
     metrics: Arc<Metrics>,
     bounds: Bounds,
     next_sequence: AtomicU64,
@@ -169,12 +171,14 @@ impl Ledgers {
         bounds: Bounds,
         cache: Arc<PageCache>,
         store: Arc<dyn PageStore>,
+        disk: Arc<Disk>,
         metrics: Arc<Metrics>,
     ) -> Self {
         Ledgers {
             lanes: (0..lanes).map(|_| Mutex::default()).collect(),
             cache,
             store,
+            disk,
             metrics,
             bounds,
             // 0 stands for "none" in frames.
@@ -363,6 +367,8 @@ impl Ledgers {
         let asked_for = if flush { 16 } else { 0 };
         for slice in 0..SLICES_PER_ROUND {
             let wanted = slice < asked_for || self.is_over_half();
+            // What is left then is for the next start, which replays the log.
+            let wanted = wanted && self.disk.has_background_room();
             if !wanted || !self.checkpoint_slice(CutLog::Yes)? {
                 break;
             }
@@ -373,6 +379,9 @@ impl Ledgers {
         while let Some(&next) = garbage.last() {
             self.store.reclaim(next)?;
             garbage.pop();
+            if self.disk.is_short() {
+                self.store.give_back(next)?;
+            }
             progress = Progress::Some;
         }
         Ok(progress)

@@ -51,6 +51,23 @@ pub(super) enum Command {
 }
 
 impl Command {
+    /// Whether it is refused while the disk is almost full. What removes whole
+    /// filters is not: it makes room.
+    pub(super) fn needs_room(&self) -> bool {
+        match self {
+            Command::Create(_)
+            | Command::Adopt(_)
+            | Command::SetExpiry { .. }
+            | Command::Describe { .. }
+            | Command::DropEmptied(_) => true,
+            Command::Remove(_) | Command::Expire { .. } => false,
+            Command::Items(items) => match items.verb {
+                Verb::Add(_) | Verb::Delete => true,
+                Verb::Exists | Verb::Count => false,
+            },
+        }
+    }
+
     /// Its kind, for the metrics.
     pub(super) fn kind(&self) -> &'static str {
         match self {

@@ -155,6 +155,8 @@ impl Committer {
 /// A commit whose outcome nobody knows.
 pub(super) struct InDoubt {
     sequence: Sequence,
+    /// What the store said.
+    pub(super) cause: Arc<StoreError>,
     /// Filters it touched that are there.
     touched: Vec<Arc<OpenFilter>>,
     /// A filter that it would have created.
@@ -376,8 +378,12 @@ impl CommitFailure {
         created: Option<(FilterId, FilterName)>,
         kept: Vec<Keep>,
     ) -> Option<InDoubt> {
+        let EngineError::OutcomeUnknown(cause) = self.error else {
+            return None;
+        };
         Some(InDoubt {
             sequence: self.sequence?,
+            cause,
             touched,
             created,
             undo: self.undo,

@@ -98,6 +98,10 @@ pub(super) fn run(shared: &Weak<Shared>, stop: &Receiver<()>) {
         if looked_at_all.elapsed() >= LOOK_AT_ALL_EVERY {
             (from_ms, looked_at_all) = (0, Instant::now());
         }
+        if !shared.disk.takes_writes() {
+            pause = LOOK_EVERY;
+            continue;
+        }
         let now_ms = shared.clock.now_ms();
         pause = match remove_due(&shared, from_ms, now_ms) {
             Ok(DUE_AT_ONCE) => BREATH,

@@ -16,6 +16,7 @@ use super::command::{
     Adopt, Command, Create, ItemsCommand, Outcome, Replaced, Sizes, Verb, Wanted,
 };
 use super::commit::{Changes, CommitFailure, Committer, InDoubt, PlannedFilter};
+use super::disk::Disk;
 use super::expiry::is_over;
 use super::filters::{FilterView, Filters, OpenFilter};
 use super::keep::Keep;
@@ -121,6 +122,8 @@ pub(super) struct Lane {
     pub(super) filters: Arc<Filters>,
     /// What all filters together take.
     pub(super) quota: Arc<Quota>,
+    /// Whether there is room for changes.
+    pub(super) disk: Arc<Disk>,
     /// Where its plans go.
     pub(super) committer: Committer,
 }
@@ -176,17 +179,19 @@ impl Lane {
                 },
             };
             in_doubt = in_doubt.and_then(|doubt| self.settle(doubt));
-            if in_doubt.is_some() {
-                request.answer(Err(EngineError::Overloaded {
-                    what: "an earlier commit failed and the store does not accept writes yet",
-                }));
+            if let Some(doubt) = &in_doubt {
+                let what = "an earlier commit failed and the store does not accept writes yet";
+                let refusal = self.disk.refusal(&doubt.cause, what);
+                request.answer(Err(refusal));
                 continue;
             }
             if let Err(reason) = self.committer.ledgers.wait_for_room() {
                 tracing::warn!(%reason, "a command is refused because checkpoints fail");
-                request.answer(Err(EngineError::Overloaded {
+                let full = EngineError::Overloaded {
                     what: "pages can't be written to the store, and memory for more is used up",
-                }));
+                };
+                let refusal = self.disk.check().err().unwrap_or(full);
+                request.answer(Err(refusal));
                 continue;
             }
             match request.command.clone() {

@@ -10,7 +10,8 @@
 //! Beside a change its commit may note what was answered, should it be asked
 //! for again (`retries`, `remembered`), and how far a stream of items came
 //! (`imports`, `progress`). Filters and notes end by themselves (`expiry`);
-//! what time it is, only callers ask (`clock`).
+//! what time it is, only callers ask (`clock`), and whether the disk has room
+//! for a change (`disk`).
 //!
 //! # Bounds
 //! The cache has F frames. At most F/4 pages are dirty when a commit begins,
@@ -28,6 +29,7 @@ mod checkpoint;
 mod clock;
 mod command;
 mod commit;
+mod disk;
 mod dump;
 mod expiry;
 mod filters;
@@ -52,6 +54,7 @@ pub use answer::{
 };
 pub use batch::ItemBatch;
 pub use clock::Clock;
+pub use disk::Health;
 pub use dump::format as dump_format;
 pub use dump::format::{Digest, DumpError};
 pub use dump::scandump;
@@ -64,8 +67,10 @@ pub use imports::{
 };
 pub use progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
 pub use retries::{ANSWER_KEPT_FOR, Answered, Once, Retry};
-// Part of `EngineError`, so whoever reads that need not know the store.
-pub use crate::store::StoreError;
+// Part of `EngineError` and `Health`, so whoever reads those need not know the
+// store.
+pub use crate::store::disk::{DiskReserve, DiskShort};
+pub use crate::store::{StoreError, Writes};
 
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
@@ -73,6 +78,7 @@ use crate::store::PageStore;
 use cache::PageCache;
 use checkpoint::{Bounds, Ledgers};
 use command::{Command, Outcome, Verb};
+use disk::Disk;
 use filters::Filters;
 use imports::Imports;
 use loader::Loader;
@@ -81,7 +87,7 @@ use quota::Quota;
 use reader::{Count, Exists, off_thread};
 use recovery::Recovery;
 use retries::Retries;
-use shared::{Expirer, Shared, created_at};
+use shared::{Shared, Watcher, created_at};
 use std::sync::Arc;
 
 /// Filter numbers that are reserved in the store at once.
@@ -122,6 +128,8 @@ pub struct EngineOptions {
     pub max_retry_bytes: u64,
     /// Imports whose progress is kept; further ones are refused.
     pub max_imports: u64,
+    /// Bytes of the store's disk that changes leave alone.
+    pub disk_reserve: DiskReserve,
     /// Items that may wait in front of one lane; one command may exceed it if
     /// nothing else waits.
     pub max_queued_items: usize,
@@ -163,11 +171,17 @@ impl Engine {
                 .unwrap_or(usize::MAX)
                 .clamp(1, frames / 4),
         };
+        let disk = Arc::new(Disk::new(
+            Arc::clone(&store),
+            options.disk_reserve,
+            Arc::clone(&metrics),
+        ));
         let ledgers = Arc::new(Ledgers::new(
             lane_count,
             bounds,
             Arc::clone(&cache),
             Arc::clone(&store),
+            Arc::clone(&disk),
             Arc::clone(&metrics),
         ));
         let loader = Arc::new(Loader::new(
@@ -216,6 +230,7 @@ impl Engine {
         let quota = Quota::new(options.defaults.max_total_bytes, &*store)?;
         let shared = Arc::new(Shared {
             quota: Arc::new(quota),
+            disk,
             clock: options.clock.clone(),
             defaults: options.defaults.clone(),
             max_queued_items: options.max_queued_items,
@@ -233,7 +248,7 @@ impl Engine {
             lane_count,
             threads: Mutex::new(Vec::new()),
             checkpointer: Mutex::new(None),
-            expirer: Mutex::new(None),
+            watchers: Mutex::new(Vec::new()),
             ids: Mutex::new(first_id..first_id + ID_BLOCK),
         });
         shared.start_threads(options.max_queued_commands)?;
@@ -453,26 +468,36 @@ impl Engine {
         Ok(answer)
     }
 
+    /// Whether there is room for changes, and whether the store takes them, as
+    /// of a moment ago.
+    pub fn health(&self) -> Health {
+        self.shared.disk.health()
+    }
+
     /// Filters open.
     pub fn open_filters(&self) -> usize {
         self.shared.filters.len()
     }
 
-    /// Stops taking commands, finishes those taken and checkpoints everything.
+    /// Stops taking commands, finishes those taken and checkpoints everything;
+    /// on a disk that is too full for that the next start replays the log.
     /// Blocks. A second call does nothing.
     ///
     /// # Errors
     /// The store refused; what was acknowledged is in its log.
     pub fn shutdown(&self) -> Result<(), StoreError> {
         self.halt();
-        self.shared.ledgers.checkpoint_all()?;
+        self.shared.disk.look();
+        if self.shared.disk.has_background_room() {
+            self.shared.ledgers.checkpoint_all()?;
+        }
         self.shared.store.sync()
     }
 
     /// Stops as [`shutdown`](Self::shutdown) does but writes no checkpoint: the
     /// next start has to replay the log.
     pub fn halt(&self) {
-        if let Some(Expirer { stop, thread }) = self.shared.expirer.lock().take() {
+        for Watcher { stop, thread } in std::mem::take(&mut *self.shared.watchers.lock()) {
             drop(stop);
             // One that panicked has said so.
             let _ = thread.join();

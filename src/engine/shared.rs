@@ -12,6 +12,7 @@ use super::checkpoint::Ledgers;
 use super::clock::{Clock, moment};
 use super::command::{Command, Create, ItemsCommand, Outcome, Sizes, Verb, Wanted};
 use super::commit::Committer;
+use super::disk::{self, Disk};
 use super::expiry;
 use super::filters::{self, FilterView, Filters, OpenFilter};
 use super::imports::Imports;
@@ -28,11 +29,11 @@ use crate::cuckoo::hash::{HashKey, ItemHash};
 use crate::metrics::Metrics;
 use crate::page::FilterId;
 use crate::store::{Expiry, PageStore, StoreError};
-use crossbeam_channel::{Sender, TrySendError};
+use crossbeam_channel::{Receiver, Sender, TrySendError};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
@@ -42,6 +43,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) defaults: Defaults,
     pub(super) quota: Arc<Quota>,
+    pub(super) disk: Arc<Disk>,
     pub(super) max_queued_items: usize,
     /// Pages that one command may touch.
     pub(super) max_pages: usize,
@@ -58,16 +60,19 @@ pub(super) struct Shared {
     pub(super) lane_count: usize,
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
     pub(super) checkpointer: Mutex<Option<JoinHandle<()>>>,
-    pub(super) expirer: Mutex<Option<Expirer>>,
+    pub(super) watchers: Mutex<Vec<Watcher>>,
     pub(super) ids: Mutex<std::ops::Range<u64>>,
 }
 
-/// The thread that removes what has ended.
-pub(super) struct Expirer {
+/// A thread that looks at something every so often.
+pub(super) struct Watcher {
     /// Dropped to end it.
     pub(super) stop: Sender<()>,
     pub(super) thread: JoinHandle<()>,
 }
+
+/// What such a thread does, until nothing can be sent any more.
+type Watch = fn(&Weak<Shared>, &Receiver<()>);
 
 /// What a filter is to be, checked.
 pub(super) struct ResolvedFilter {
@@ -125,6 +130,7 @@ impl Shared {
                 max_pages: self.max_pages,
                 filters: Arc::clone(&self.filters),
                 quota: Arc::clone(&self.quota),
+                disk: Arc::clone(&self.disk),
                 committer: Committer {
                     lane: index,
                     cache: Arc::clone(&self.cache),
@@ -147,13 +153,16 @@ impl Shared {
             .spawn(move || ledgers.run())
             .map_err(spawn_error)?;
         *self.checkpointer.lock() = Some(thread);
-        let (stop, stopped) = crossbeam_channel::bounded(0);
-        let shared = Arc::downgrade(self);
-        let thread = std::thread::Builder::new()
-            .name("expiry".to_owned())
-            .spawn(move || expiry::run(&shared, &stopped))
-            .map_err(spawn_error)?;
-        *self.expirer.lock() = Some(Expirer { stop, thread });
+        let watches: [(&str, Watch); 2] = [("expiry", expiry::run), ("disk", disk::run)];
+        for (name, watch) in watches {
+            let (stop, stopped) = crossbeam_channel::bounded(0);
+            let shared = Arc::downgrade(self);
+            let thread = std::thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(move || watch(&shared, &stopped))
+                .map_err(spawn_error)?;
+            self.watchers.lock().push(Watcher { stop, thread });
+        }
         Ok(())
     }
 
@@ -270,6 +279,7 @@ impl Shared {
             if let Some(id) = self.ids.lock().next() {
                 return Ok(FilterId(id));
             }
+            self.disk.check()?;
             let store = Arc::clone(&self.store);
             let first = off_thread(move || store.reserve_filter_ids(ID_BLOCK))
                 .await??
@@ -439,6 +449,9 @@ impl Shared {
     }
 
     fn enqueue(&self, request: Request) -> Result<(), EngineError> {
+        if request.command.needs_room() {
+            self.disk.check()?;
+        }
         let name = match (&request.filter, &request.command) {
             (Some(filter), _) => &filter.name,
             (None, Command::Create(create)) => &create.name,

@@ -6,7 +6,7 @@ use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem, 
 use super::routes;
 use crate::backup::{BackupError, BackupId};
 use crate::chain::params::Difference;
-use crate::engine::{DumpError, EngineError, FilterName, RestoreError, StoreError};
+use crate::engine::{DiskShort, DumpError, EngineError, FilterName, RestoreError, StoreError};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -155,13 +155,14 @@ fn failures(operation: &str) -> Vec<Code> {
         Code::IdempotencyKeyNotTaken,
     ];
     const RESTORE: &[Code] = &[
+        Code::NoRoom,
         Code::FilterTaken,
         Code::FilterChanged,
         Code::CorruptDump,
         Code::NewerDump,
         Code::FilterTooLarge,
     ];
-    const CHANGE: &[Code] = &[Code::OutcomeUnknown];
+    const CHANGE: &[Code] = &[Code::OutcomeUnknown, Code::DiskReserve, Code::DiskFull];
     const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists, Code::OverQuota];
     const KEPT: &[Code] = &[
         Code::InvalidIdempotencyKey,
@@ -210,6 +211,7 @@ fn failures(operation: &str) -> Vec<Code> {
             &[
                 Code::BackupRunning,
                 Code::NoRoom,
+                Code::DiskReserve,
                 Code::IdempotencyKeyNotTaken,
             ],
         ],
@@ -425,6 +427,19 @@ fn sample(code: Code) -> HttpError {
             used: 90_000_000,
             bound: 100_000_000,
         }),
+        Code::DiskReserve => HttpError::Engine(
+            DiskShort {
+                free_bytes: 800_000_000,
+                reserve_bytes: 1 << 30,
+            }
+            .into(),
+        ),
+        Code::DiskFull => {
+            HttpError::Engine(EngineError::OutcomeUnknown(Arc::new(StoreError::NoSpace {
+                doing: "committing",
+                reason: "no space left".to_owned(),
+            })))
+        }
         Code::NoRoom => HttpError::Backup(BackupError::NoRoom {
             directory: std::path::PathBuf::new(),
             needed: 200_000_000,

@@ -3,6 +3,7 @@
 use super::App;
 use super::openapi;
 use super::problem::HttpError;
+use crate::engine::{DiskShort, Health, Writes};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -27,19 +28,62 @@ pub(crate) async fn livez() -> &'static str {
 /// The server takes requests
 ///
 /// Says no while the log is replayed after a start, and while the server stops.
+/// While questions are answered and changes are not, it says yes: then a line
+/// for each reason follows the first, and begins with its name. `disk_reserve`:
+/// the disk is almost full, and changes are answered 507; `storage_refuses`:
+/// the storage engine takes no changes after an error; `storage_stalled`:
+/// changes wait until it has caught up.
 #[utoipa::path(
     get,
     path = "/readyz",
     operation_id = "get_readiness",
     tag = "operations",
-    responses((status = 200, description = "Ready.", body = String, content_type = "text/plain", example = "ok\n"))
+    responses((
+        status = 200,
+        description = "Ready: `ok`, and a line for each reason for which changes are not taken.",
+        body = String,
+        content_type = "text/plain",
+        examples(
+            ("well" = (summary = "All is well", value = json!("ok\n"))),
+            ("disk_almost_full" = (summary = "Questions are answered, changes are not", value = json!(said(&almost_full()))))
+        )
+    ))
 )]
-pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, HttpError> {
+pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<String, HttpError> {
     if app.is_draining() {
         return Err(HttpError::Draining);
     }
-    app.engine()?;
-    Ok("ok\n")
+    Ok(said(&app.engine()?.health()))
+}
+
+fn said(health: &Health) -> String {
+    let mut said = "ok\n".to_owned();
+    if let Some(short) = health.disk_short {
+        said.push_str(&format!("disk_reserve: {short}\n"));
+    }
+    // What the engine says names files, which are nobody else's business.
+    said.push_str(match health.writes {
+        Writes::Taken => "",
+        Writes::Stalled => "storage_stalled: changes wait until the storage engine has caught up\n",
+        Writes::Refused { is_disk_full: true, .. } => {
+            "storage_refuses: the storage engine takes no changes since the disk was full; it tries again by itself once there is room\n"
+        }
+        Writes::Refused { .. } => {
+            "storage_refuses: the storage engine takes no changes after an error, which is in the server's log\n"
+        }
+    });
+    said
+}
+
+/// A state of the description's examples.
+fn almost_full() -> Health {
+    Health {
+        disk_short: Some(DiskShort {
+            free_bytes: 800_000_000,
+            reserve_bytes: 1 << 30,
+        }),
+        writes: Writes::Taken,
+    }
 }
 
 /// Metrics for Prometheus

@@ -63,11 +63,13 @@ pub(crate) enum Code {
     Overloaded,
     NoRoom,
     OverQuota,
+    DiskReserve,
+    DiskFull,
 }
 
 /// Reasons under which requests are counted that were refused before any
 /// filter was looked at: the values of the label `reason`.
-pub(crate) const REJECTION_REASONS: [&str; 12] = [
+pub(crate) const REJECTION_REASONS: [&str; 13] = [
     "foreign_host",
     "foreign_origin",
     "body_timeout",
@@ -80,6 +82,7 @@ pub(crate) const REJECTION_REASONS: [&str; 12] = [
     "overloaded",
     "idempotency_full",
     "imports_full",
+    "disk_reserve",
 ];
 
 impl Code {
@@ -281,6 +284,16 @@ impl Code {
                 S::INSUFFICIENT_STORAGE,
                 "over_quota",
                 "All filters together would take too many bytes",
+            ),
+            Code::DiskReserve => (
+                S::INSUFFICIENT_STORAGE,
+                "disk_reserve",
+                "The server's disk is almost full",
+            ),
+            Code::DiskFull => (
+                S::INSUFFICIENT_STORAGE,
+                "disk_full",
+                "The disk filled up; whether the change took place is unknown",
             ),
             Code::NoRoom => (
                 S::INSUFFICIENT_STORAGE,
@@ -509,6 +522,8 @@ impl HttpError {
                 RestoreError::Dump(DumpError::Newer { .. }) => Code::NewerDump,
                 RestoreError::Dump(DumpError::Read(_)) => Code::UnreadableBody,
                 RestoreError::TooLarge { .. } => Code::FilterTooLarge,
+                RestoreError::DiskShort(_) => Code::DiskReserve,
+                RestoreError::Store(StoreError::NoSpace { .. }) => Code::NoRoom,
                 RestoreError::Store(_) => Code::StorageFailed,
             },
             HttpError::BackupsOff => Code::BackupsOff,
@@ -517,6 +532,10 @@ impl HttpError {
                 BackupError::Running { .. } => Code::BackupRunning,
                 BackupError::NotFound { .. } => Code::BackupNotFound,
                 BackupError::NoRoom { .. } => Code::NoRoom,
+                BackupError::DiskShort(_) => Code::DiskReserve,
+                BackupError::Store(error) if matches!(**error, StoreError::NoSpace { .. }) => {
+                    Code::NoRoom
+                }
                 BackupError::Stopping => Code::Draining,
                 BackupError::Store(error) if matches!(**error, StoreError::Unsupported { .. }) => {
                     Code::BackupsOff
@@ -532,6 +551,12 @@ impl HttpError {
                 EngineError::InvalidParams(_) => Code::InvalidFields,
                 EngineError::TooManyPages { .. } => Code::TooManyPages,
                 EngineError::OverQuota { .. } => Code::OverQuota,
+                EngineError::DiskShort(_) => Code::DiskReserve,
+                EngineError::OutcomeUnknown(error) | EngineError::Store(error)
+                    if matches!(**error, StoreError::NoSpace { .. }) =>
+                {
+                    Code::DiskFull
+                }
                 EngineError::TooManyFilters { .. } | EngineError::TooManyProbes { .. } => {
                     Code::LookupTooLarge
                 }
@@ -586,6 +611,12 @@ impl HttpError {
             HttpError::Engine(EngineError::Overloaded { what }) => {
                 format!("the server is overloaded ({what}); try again in a moment")
             }
+            HttpError::Engine(EngineError::OutcomeUnknown(_)) if self.code() == Code::DiskFull => {
+                "the disk filled up while the change was written, so it may or may not be there; \
+                 make room on the disk of the data, then with an Idempotency-Key send it again, \
+                 without one ask first"
+                    .to_owned()
+            }
             HttpError::Engine(EngineError::OutcomeUnknown(_)) => {
                 "the storage failed while the change was written, so it may or may not be there; \
                  with an Idempotency-Key send it again in a moment, without one ask first"
@@ -622,11 +653,19 @@ impl HttpError {
                  what may be done twice without a key"
                     .to_owned()
             }
+            HttpError::Engine(EngineError::Store(_)) if self.code() == Code::DiskFull => {
+                "the disk is full; nothing was changed: make room on the disk of the data, and \
+                 send it again"
+                    .to_owned()
+            }
             HttpError::Engine(EngineError::Store(_)) => {
                 "the storage could not be read; nothing was changed, and the request id leads to the server's log"
                     .to_owned()
             }
             HttpError::Restore(error) => match &**error {
+                RestoreError::Store(StoreError::NoSpace { .. }) => {
+                    "the disk filled up while it was taken in; nothing of it was kept: make room on the disk of the data, and send it again".to_owned()
+                }
                 RestoreError::Store(_) => {
                     "the storage refused it; nothing was changed, and the request id leads to the server's log".to_owned()
                 }
@@ -641,6 +680,9 @@ impl HttpError {
                 }
                 other => other.to_string(),
             },
+            HttpError::Backup(BackupError::Store(_)) if self.code() == Code::NoRoom => {
+                "the disk of the data filled up while a copy was frozen; nothing of it was kept: make room there".to_owned()
+            }
             HttpError::Backup(BackupError::NoRoom { needed, free, .. }) => format!(
                 "{needed} bytes are needed in the directory of backups, {free} are free: make room there, or keep fewer backups (--backup-keep)"
             ),

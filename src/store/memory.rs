@@ -8,8 +8,8 @@
 use super::format::{self, Column, KeyRange, StoredValue};
 use super::writes::{self, WriteSink};
 use super::{
-    Commit, Due, EachPage, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore,
-    StoreError, StoreView, StoredFilter,
+    Commit, Condition, Due, EachPage, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted,
+    PageStore, StoreError, StoreView, StoredFilter,
 };
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use parking_lot::RwLock;
@@ -295,6 +295,14 @@ impl PageStore for MemoryStore {
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
         Err(StoreError::Unsupported { what: "backed up" })
+    }
+
+    fn give_back(&self, _: Garbage) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn condition(&self) -> Condition {
+        Condition::default()
     }
 
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {

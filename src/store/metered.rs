@@ -2,8 +2,8 @@
 //! side knows.
 
 use super::{
-    Commit, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
-    StoreView, StoredFilter,
+    Commit, Condition, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore,
+    StoreError, StoreView, StoredFilter,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use prometheus::IntCounter;
@@ -197,6 +197,14 @@ impl PageStore for MeteredStore {
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
         self.inner.freeze()
+    }
+
+    fn give_back(&self, garbage: Garbage) -> Result<(), StoreError> {
+        self.inner.give_back(garbage)
+    }
+
+    fn condition(&self) -> Condition {
+        self.inner.condition()
     }
 
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {

@@ -26,6 +26,7 @@
 
 #[cfg(test)]
 mod contract;
+pub mod disk;
 pub mod format;
 pub mod memory;
 pub mod metered;
@@ -35,6 +36,7 @@ mod varint;
 mod writes;
 
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
+use disk::DiskSpace;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -382,9 +384,47 @@ pub trait PageStore: Send + Sync + 'static {
     /// refused; nothing of the copy is left then.
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError>;
 
+    /// Gives the room of pages that were reclaimed back to the disk now, where
+    /// it is left for later otherwise: for a disk that is short of it. May
+    /// take a while.
+    ///
+    /// # Errors
+    /// The room comes back later, if at all.
+    fn give_back(&self, garbage: Garbage) -> Result<(), StoreError>;
+
+    /// How the store and its disk are, now. May try a write that changes
+    /// nothing.
+    fn condition(&self) -> Condition;
+
     /// Gauges of the storage engine for `/metrics`, as (name without the
     /// prefix `cuckood_`, help, value); empty where there is nothing to say.
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)>;
+}
+
+/// How a store and its disk are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// The disk; `None` where there is none, or it does not tell.
+    pub disk: Option<DiskSpace>,
+    /// Whether the storage engine takes changes.
+    pub writes: Writes,
+}
+
+/// Whether a storage engine takes changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Writes {
+    /// It does.
+    #[default]
+    Taken,
+    /// They wait until it has caught up.
+    Stalled,
+    /// It refuses them after an error.
+    Refused {
+        /// What it says.
+        reason: String,
+        /// Whether the disk was full.
+        is_disk_full: bool,
+    },
 }
 
 /// A store as it was at one moment.
@@ -483,6 +523,14 @@ pub enum StoreError {
     Unsupported {
         /// What was wanted, as a participle.
         what: &'static str,
+    },
+    /// The disk is full.
+    #[error("the disk is full: {reason} (while {doing})")]
+    NoSpace {
+        /// What was being done.
+        doing: &'static str,
+        /// What the storage engine said.
+        reason: String,
     },
     /// The storage engine or the disk refused.
     #[error("storage failed while {doing}: {reason}")]

@@ -12,21 +12,22 @@ mod opening;
 mod sync_thread;
 mod tuning;
 
+use super::disk::DiskSpace;
 use super::format::{self, Column, KeyRange};
 use super::writes::{self, WriteSink};
 use super::{
-    Commit, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
-    StoreView, StoredFilter, WalSync,
+    Commit, Condition, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore,
+    StoreError, StoreView, StoredFilter, WalSync, Writes,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
 use rocksdb::{
     ColumnFamily, DB, DBPinnableSlice, Direction, ErrorKind, IteratorMode, Options, Range,
-    ReadOptions, ReadTier, WriteBatch, WriteOptions,
+    ReadOptions, ReadTier, WriteBatch, WriteOptions, properties,
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync_thread::SyncThread;
 
 /// Pages read from RocksDB at once; bounds what one request pins in memory.
@@ -38,6 +39,9 @@ const MAX_POINT_DELETES: usize = 64;
 
 /// Pages in write buffers that an estimate looks at.
 const MAX_ESTIMATED_PAGES: usize = 16_384;
+
+/// A filter that takes less in table files is not worth a compaction of its own.
+const WORTH_GIVING_BACK_BYTES: u64 = 1 << 20;
 
 /// How the store uses memory and the disk.
 #[derive(Clone, Debug)]
@@ -73,6 +77,10 @@ pub struct RocksStore {
     /// No redo record below this sequence is stored.
     lowest_record: AtomicU64,
     failed_syncs: Arc<AtomicU64>,
+    /// Whether a write failed since one was tried and taken.
+    is_suspect: AtomicBool,
+    /// Background errors when a write was last tried and taken.
+    forgiven_errors: AtomicU64,
     /// Copies frozen so far; numbers their directories.
     frozen: AtomicU64,
 }
@@ -108,6 +116,8 @@ impl RocksStore {
             next_filter_id: Mutex::new(next_filter_id),
             lowest_record: AtomicU64::new(lowest_record.0),
             failed_syncs,
+            is_suspect: AtomicBool::new(false),
+            forgiven_errors: AtomicU64::new(0),
             frozen: AtomicU64::new(0),
         })
     }
@@ -120,9 +130,47 @@ impl RocksStore {
     ) -> Result<(), StoreError> {
         let mut options = WriteOptions::default();
         options.set_sync(forced == Forced::Now);
-        self.database
-            .write_opt(batch, &options)
-            .map_err(|error| failed(doing, &error))
+        self.database.write_opt(batch, &options).map_err(|error| {
+            self.is_suspect.store(true, Ordering::Release);
+            failed(doing, &error)
+        })
+    }
+
+    /// Whether writes are taken. RocksDB does not tell, so where there is
+    /// reason to doubt it one is tried that changes nothing.
+    fn writes(&self) -> Writes {
+        let property = |name| self.database.property_int_value(name).ok().flatten();
+        if property(properties::IS_WRITE_STOPPED) == Some(1) {
+            return Writes::Stalled;
+        }
+        let errors = property(properties::BACKGROUND_ERRORS).unwrap_or(0);
+        let is_suspect = self.is_suspect.swap(false, Ordering::AcqRel);
+        if !is_suspect && errors == self.forgiven_errors.load(Ordering::Acquire) {
+            return Writes::Taken;
+        }
+        let info = match self.column(Column::Info) {
+            Ok(info) => info,
+            Err(error) => return refused(error.to_string()),
+        };
+        let version = format::seal_data_version(format::DATA_VERSION);
+        let mut options = WriteOptions::default();
+        options.set_no_slowdown(true);
+        let tried = self
+            .database
+            .put_cf_opt(info, format::DATA_VERSION_KEY, version, &options);
+        match tried {
+            Ok(()) => {
+                self.forgiven_errors.store(errors, Ordering::Release);
+                Writes::Taken
+            }
+            Err(error) => {
+                self.is_suspect.store(true, Ordering::Release);
+                match error.kind() {
+                    ErrorKind::Incomplete => Writes::Stalled,
+                    _ => refused(one_line(&error)),
+                }
+            }
+        }
     }
 
     fn column(&self, column: Column) -> Result<&ColumnFamily, StoreError> {
@@ -593,6 +641,27 @@ impl PageStore for RocksStore {
         Ok(Box::new(frozen::freeze(&self.database, number)?))
     }
 
+    /// Compacts the range of the pages, which drops what a range delete covers;
+    /// where that is little, it comes back with other compactions.
+    fn give_back(&self, garbage: Garbage) -> Result<(), StoreError> {
+        let pages = format::pages_of(garbage);
+        let column = self.column(Column::Pages)?;
+        let range = Range::new(&pages.from, &pages.to);
+        let sizes = self.database.get_approximate_sizes_cf(column, &[range]);
+        if sizes.iter().sum::<u64>() >= WORTH_GIVING_BACK_BYTES {
+            let (from, to) = (Some(&pages.from), Some(&pages.to));
+            self.database.compact_range_cf(column, from, to);
+        }
+        Ok(())
+    }
+
+    fn condition(&self) -> Condition {
+        Condition {
+            disk: DiskSpace::of(self.database.path()).ok(),
+            writes: self.writes(),
+        }
+    }
+
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {
         gauges::read(
             &self.database,
@@ -637,11 +706,26 @@ fn filter_value(
 }
 
 fn failed(doing: &'static str, error: &rocksdb::Error) -> StoreError {
-    StoreError::Io {
-        doing,
-        reason: one_line(error),
+    let reason = one_line(error);
+    match says_full(&reason) {
+        true => StoreError::NoSpace { doing, reason },
+        false => StoreError::Io { doing, reason },
     }
 }
+
+fn refused(reason: String) -> Writes {
+    Writes::Refused {
+        is_disk_full: says_full(&reason),
+        reason,
+    }
+}
+
+fn says_full(reason: &str) -> bool {
+    FULL_DISK.iter().any(|words| reason.contains(words))
+}
+
+/// How RocksDB says that a disk, or a share of it, is full: it tells no code.
+const FULL_DISK: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 
 /// RocksDB has checksums of its own; what they catch is corrupt, too.
 fn unreadable(doing: &'static str, what: String, error: &rocksdb::Error) -> StoreError {

@@ -2,6 +2,7 @@ use crate::gated::{GatedStore, Point};
 use crate::server::{Answer, Server, Setup};
 use cuckood::backup::BackupOptions;
 use cuckood::backup::archive::{Progress, verify};
+use cuckood::engine::DiskReserve;
 use cuckood::store::memory::MemoryStore;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ async fn backed(keep: usize) -> Backed {
         backups: Some(BackupOptions {
             directory: directory.path().join("backups"),
             keep,
+            disk_reserve: DiskReserve::Usual,
         }),
         ..Setup::default()
     })

@@ -10,6 +10,7 @@
 mod backups;
 mod bodies;
 mod connections;
+mod disk;
 mod dumps;
 mod expiry;
 mod faults;

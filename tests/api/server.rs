@@ -2,7 +2,7 @@
 
 use cuckood::backup::{BackupOptions, Backups};
 use cuckood::chain::params::Defaults;
-use cuckood::engine::{Clock, Engine, EngineOptions};
+use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
 use cuckood::http::{App, HostPolicy, Limits, ServerOptions, serve};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
@@ -43,6 +43,7 @@ impl Default for Setup {
                 max_queued_items: 1_000_000,
                 max_retry_bytes: 1 << 20,
                 max_imports: 100,
+                disk_reserve: DiskReserve::Usual,
             },
             limits: Limits::default(),
             server: ServerOptions {

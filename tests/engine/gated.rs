@@ -3,8 +3,8 @@
 
 use cuckood::page::{FilterId, PageId, Sequence};
 use cuckood::store::{
-    Commit, Due, FrozenFile, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore, StoreError,
-    StoreView, StoredFilter,
+    Commit, Condition, Due, FrozenFile, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore,
+    StoreError, StoreView, StoredFilter,
 };
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
@@ -41,6 +41,8 @@ struct State {
     held: bool,
     failing: Failing,
     checkpoints_fail: bool,
+    disk_full: bool,
+    condition: Condition,
     frozen_bytes: Option<u64>,
 }
 
@@ -57,6 +59,8 @@ impl GatedStore {
             held: false,
             failing: Failing::Nothing,
             checkpoints_fail: false,
+            disk_full: false,
+            condition: Condition::default(),
             frozen_bytes: None,
         };
         GatedStore {
@@ -101,6 +105,22 @@ impl GatedStore {
         self.shared.0.lock().unwrap().checkpoints_fail = fail;
     }
 
+    /// What fails says from now on that the disk is full, and so does a page
+    /// that is staged.
+    pub(crate) fn fill_disk(&self, full: bool) {
+        let mut state = self.shared.0.lock().unwrap();
+        state.disk_full = full;
+        state.checkpoints_fail = full;
+        state.failing = match full {
+            true => Failing::Before,
+            false => Failing::Nothing,
+        };
+    }
+
+    pub(crate) fn set_condition(&self, condition: Condition) {
+        self.shared.0.lock().unwrap().condition = condition;
+    }
+
     /// Freezes to one file of so many zeros from now on.
     pub(crate) fn freeze_to(&self, bytes: u64) {
         self.shared.0.lock().unwrap().frozen_bytes = Some(bytes);
@@ -120,9 +140,10 @@ impl GatedStore {
     }
 
     fn failure(&self) -> StoreError {
-        StoreError::Io {
-            doing: "being tested",
-            reason: "the test says so".to_owned(),
+        let (doing, reason) = ("being tested", "the test says so".to_owned());
+        match self.shared.0.lock().unwrap().disk_full {
+            true => StoreError::NoSpace { doing, reason },
+            false => StoreError::Io { doing, reason },
         }
     }
 }
@@ -260,6 +281,14 @@ impl PageStore for GatedStore {
                 gate: self.clone(),
             })),
         }
+    }
+
+    fn give_back(&self, garbage: Garbage) -> Result<(), StoreError> {
+        self.inner.give_back(garbage)
+    }
+
+    fn condition(&self) -> Condition {
+        self.shared.0.lock().unwrap().condition.clone()
     }
 
     fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {

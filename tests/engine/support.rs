@@ -1,7 +1,9 @@
 //! What the engine tests share: engines of a convenient size, items, crashes.
 
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
-use cuckood::engine::{AddOptions, AddResult, Clock, Engine, EngineOptions, FilterName, ItemBatch};
+use cuckood::engine::{
+    AddOptions, AddResult, Clock, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
+};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
         max_queued_items: 1_000_000,
         max_retry_bytes: 1 << 20,
         max_imports: 100,
+        disk_reserve: DiskReserve::Usual,
     }
 }
 

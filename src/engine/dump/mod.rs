@@ -133,11 +133,13 @@ impl Engine {
     /// A place for a filter that is to be taken in.
     ///
     /// # Errors
-    /// The store refused a number for it.
+    /// [`EngineError::DiskShort`], or the store refused a number for it.
     pub async fn intake(&self) -> Result<Intake, EngineError> {
+        self.shared.disk.check()?;
         Ok(Intake {
             id: self.shared.next_id().await?,
             store: Arc::clone(&self.shared.store),
+            disk: Arc::clone(&self.shared.disk),
             ledgers: Arc::clone(&self.shared.ledgers),
             max_filter_bytes: self.shared.defaults.max_filter_bytes,
             max_expansions: self.shared.defaults.max_expansions,

@@ -11,8 +11,11 @@ use super::format::{DumpError, DumpReader, DumpedPage};
 use super::page::{Contents, contents};
 use super::scandump::ChunkReader;
 use crate::chain::meta::{Chain, ForeignChain, MetaError};
+use crate::engine::EngineError;
 use crate::engine::checkpoint::Ledgers;
+use crate::engine::disk::Disk;
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
+use crate::store::disk::DiskShort;
 use crate::store::{Garbage, PageStore, StoreError};
 use std::io::Read;
 use std::sync::Arc;
@@ -36,6 +39,9 @@ pub enum RestoreError {
         /// Bytes it may take.
         bound: u64,
     },
+    /// The disk is too full for it.
+    #[error(transparent)]
+    DiskShort(#[from] DiskShort),
     /// The store refused.
     #[error("the store refused it")]
     Store(#[from] StoreError),
@@ -46,6 +52,7 @@ pub enum RestoreError {
 pub struct Intake {
     pub(in crate::engine) id: FilterId,
     pub(in crate::engine) store: Arc<dyn PageStore>,
+    pub(in crate::engine) disk: Arc<Disk>,
     pub(in crate::engine) ledgers: Arc<Ledgers>,
     pub(in crate::engine) max_filter_bytes: u64,
     pub(in crate::engine) max_expansions: u64,
@@ -133,6 +140,7 @@ impl Drop for StagedPages {
 /// Writes pages as they come, in slices.
 pub(super) struct Stager {
     store: Arc<dyn PageStore>,
+    disk: Arc<Disk>,
     pages: StagedPages,
     chain: Chain,
     /// What was found so far, by sub-filter.
@@ -147,6 +155,7 @@ impl Stager {
         if bytes > bound {
             return Err(RestoreError::TooLarge { bytes, bound });
         }
+        check_room(&intake.disk)?;
         intake.store.stage(intake.id)?;
         Ok(Stager {
             found: vec![Contents::default(); chain.sub_filters().len()],
@@ -156,6 +165,7 @@ impl Stager {
                 is_handed_over: false,
             },
             store: intake.store,
+            disk: intake.disk,
             chain,
             slice: Vec::new(),
             slice_bytes: 0,
@@ -217,11 +227,22 @@ impl Stager {
         self.finish()
     }
 
-    fn write_slice(&mut self) -> Result<(), StoreError> {
+    fn write_slice(&mut self) -> Result<(), RestoreError> {
+        check_room(&self.disk)?;
         // Nothing is cut off the log by this.
         self.store.checkpoint(&self.slice, Sequence(0))?;
         self.slice.clear();
         self.slice_bytes = 0;
         Ok(())
+    }
+}
+
+/// # Errors
+/// [`RestoreError::DiskShort`]; a store that refuses for another reason says
+/// so itself.
+fn check_room(disk: &Disk) -> Result<(), DiskShort> {
+    match disk.check() {
+        Err(EngineError::DiskShort(short)) => Err(short),
+        _ => Ok(()),
     }
 }

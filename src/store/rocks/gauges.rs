@@ -1,5 +1,6 @@
 //! What RocksDB tells about itself, and how full its disk is.
 
+use crate::store::disk::DiskSpace;
 use crate::store::format::Column;
 use rocksdb::properties::PropName;
 use rocksdb::statistics::Ticker;
@@ -154,17 +155,16 @@ pub(super) fn read(database: &DB, options: &Options, failed_syncs: u64) -> Vec<G
         "Times that forcing the write-ahead log to the disk in the background failed.",
         failed_syncs as f64,
     ));
-    if let Ok(disk) = rustix::fs::statvfs(database.path()) {
-        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize) as f64;
+    if let Ok(disk) = DiskSpace::of(database.path()) {
         gauges.push((
             "disk_free_bytes",
             "Bytes that are free on the disk of the data, without what is kept for privileged users.",
-            bytes(disk.f_bavail),
+            disk.free_bytes as f64,
         ));
         gauges.push((
             "disk_size_bytes",
             "Bytes that the disk of the data has in all.",
-            bytes(disk.f_blocks),
+            disk.size_bytes as f64,
         ));
     }
     gauges

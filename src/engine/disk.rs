@@ -1,0 +1,184 @@
+//! Whether there is room for changes.
+//!
+//! A thread of its own looks at the store several times a second; whoever has
+//! a change asks what it saw before the change becomes a command's turn. What
+//! is under way is finished, and commands in a queue are worked on: the reserve
+//! is there for them, for checkpoints and for the next start. Nothing here is
+//! asked while a command is planned, so the same commands give the same bytes
+//! however full a disk was.
+//!
+//! Reads go on, and removing whole filters, which makes room.
+
+use super::answer::EngineError;
+use super::shared::Shared;
+use crate::metrics::Metrics;
+use crate::store::disk::{DiskReserve, DiskShort};
+use crate::store::{Condition, PageStore, StoreError, Writes};
+use arc_swap::ArcSwap;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How often the store is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// What is written in the background leaves this part of the reserve to the
+/// next start.
+const LAST_PART: u64 = 4;
+
+/// How the engine's storage is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Why changes are refused for want of room, if they are.
+    pub disk_short: Option<DiskShort>,
+    /// Whether the storage engine takes changes.
+    pub writes: Writes,
+}
+
+/// What is known of the store's room.
+pub(super) struct Disk {
+    store: Arc<dyn PageStore>,
+    reserve: DiskReserve,
+    metrics: Arc<Metrics>,
+    seen: ArcSwap<Seen>,
+}
+
+/// How it was at the last look.
+#[derive(Default)]
+struct Seen {
+    condition: Condition,
+    reserve_bytes: u64,
+    short: Option<DiskShort>,
+}
+
+impl Disk {
+    /// Looks once.
+    pub(super) fn new(
+        store: Arc<dyn PageStore>,
+        reserve: DiskReserve,
+        metrics: Arc<Metrics>,
+    ) -> Disk {
+        let disk = Disk {
+            store,
+            reserve,
+            metrics,
+            seen: ArcSwap::default(),
+        };
+        disk.look();
+        disk
+    }
+
+    /// Looks at the store, which may block, and says aloud what changed.
+    pub(super) fn look(&self) {
+        let condition = self.store.condition();
+        let disk = condition.disk;
+        let reserve_bytes = disk.map_or(0, |disk| self.reserve.of(&disk));
+        let short = disk.and_then(|disk| self.reserve.check(&disk).err());
+        let before = self.seen.load_full();
+        match (before.short, short) {
+            (None, Some(short)) => tracing::error!(
+                free_bytes = short.free_bytes,
+                reserve_bytes = short.reserve_bytes,
+                "the disk is almost full: changes are refused"
+            ),
+            (Some(_), None) => tracing::info!("the disk has room again: changes are taken"),
+            _ => {}
+        }
+        match (&before.condition.writes, &condition.writes) {
+            (Writes::Refused { .. }, Writes::Refused { .. }) => {}
+            (_, Writes::Refused { reason, .. }) => {
+                tracing::error!(reason, "the storage engine refuses changes");
+            }
+            (Writes::Refused { .. }, _) => {
+                tracing::info!("the storage engine takes changes again");
+            }
+            _ => {}
+        }
+        let is_refused = matches!(condition.writes, Writes::Refused { .. });
+        self.metrics.disk_reserve_bytes.set(reserve_bytes as i64);
+        self.metrics.disk_short.set(short.is_some().into());
+        self.metrics.writes_refused.set(is_refused.into());
+        self.seen.store(Arc::new(Seen {
+            condition,
+            reserve_bytes,
+            short,
+        }));
+    }
+
+    /// # Errors
+    /// There is no room for a change, or the store takes none.
+    pub(super) fn check(&self) -> Result<(), EngineError> {
+        let seen = self.seen.load();
+        match (seen.short, &seen.condition.writes) {
+            (Some(short), _) => Err(short.into()),
+            (None, Writes::Refused { is_disk_full, .. }) => Err(match is_disk_full {
+                true => seen.as_short().into(),
+                false => EngineError::Overloaded {
+                    what: "the storage engine refuses changes after an error",
+                },
+            }),
+            (None, Writes::Taken | Writes::Stalled) => Ok(()),
+        }
+    }
+
+    /// What a caller is told whose change met a full disk, or stands behind
+    /// one that did.
+    pub(super) fn as_short(&self) -> DiskShort {
+        self.seen.load().as_short()
+    }
+
+    /// What a caller is told whose change can't be made because the store
+    /// refused something before.
+    pub(super) fn refusal(&self, error: &StoreError, what: &'static str) -> EngineError {
+        match error {
+            StoreError::NoSpace { .. } => self.as_short().into(),
+            _ => EngineError::Overloaded { what },
+        }
+    }
+
+    /// Whether room that was given up is wanted at once.
+    pub(super) fn is_short(&self) -> bool {
+        self.seen.load().short.is_some()
+    }
+
+    /// Whether the store takes small writes that nobody waits for.
+    pub(super) fn takes_writes(&self) -> bool {
+        !matches!(self.seen.load().condition.writes, Writes::Refused { .. })
+    }
+
+    /// Whether what goes on in the background may write. It may use most of
+    /// the reserve: that is bounded, and lets the log be cut.
+    pub(super) fn has_background_room(&self) -> bool {
+        let seen = self.seen.load();
+        let free = seen.condition.disk.map_or(u64::MAX, |disk| disk.free_bytes);
+        free >= seen.reserve_bytes / LAST_PART
+    }
+
+    pub(super) fn health(&self) -> Health {
+        let seen = self.seen.load();
+        Health {
+            disk_short: seen.short,
+            writes: seen.condition.writes.clone(),
+        }
+    }
+}
+
+impl Seen {
+    fn as_short(&self) -> DiskShort {
+        self.short.unwrap_or(DiskShort {
+            free_bytes: self.condition.disk.map_or(0, |disk| disk.free_bytes),
+            reserve_bytes: self.reserve_bytes,
+        })
+    }
+}
+
+/// Looks until the engine stops: until nothing can be sent into `stop` any
+/// more.
+pub(super) fn run(shared: &Weak<Shared>, stop: &Receiver<()>) {
+    while stop.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        shared.disk.look();
+    }
+}
