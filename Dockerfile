@@ -40,8 +40,9 @@ LABEL org.opencontainers.image.title="cuckood" \
 COPY --from=build /image /
 USER 65532:65532
 # Loopback inside a container is reachable by nobody, so it listens on all
-# addresses, and therefore refuses to start until it is told that anybody may
-# use it: CUCKOOD_ALLOW_ANONYMOUS=true.
+# addresses, and therefore refuses to start until it is given keys
+# (CUCKOOD_KEYS_FILE) or told that anybody may use it
+# (CUCKOOD_ALLOW_ANONYMOUS=true).
 ENV CUCKOOD_LISTEN=0.0.0.0:8080 \
     CUCKOOD_DATA_DIR=/data
 VOLUME ["/data"]

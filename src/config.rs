@@ -1,11 +1,13 @@
 //! What the server can be told: flags and environment variables, read once,
 //! here. Every setting has a default that makes sense.
 
+use crate::access::{KeyName, Prefix, Scope};
 use crate::backup::BackupOptions;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, LayoutKind, ParamsError};
 use crate::engine::{Clock, DiskReserve, EngineOptions, LookupBounds, MAX_LANES};
 use crate::http::{HostPolicy, Limits, ServerOptions};
 use crate::store::WalSync;
+use axum::http::uri::Authority;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::fmt;
 use std::net::SocketAddr;
@@ -103,6 +105,20 @@ pub enum Command {
         #[arg(long)]
         replace: bool,
     },
+    /// Make, list and remove API keys. A server that uses the file notices by itself.
+    Keys {
+        /// File that lists the keys.
+        #[arg(
+            long,
+            env = "CUCKOOD_KEYS_FILE",
+            default_value = "./keys.json",
+            global = true
+        )]
+        keys_file: PathBuf,
+        /// What to do.
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
     /// Ask a running server whether it is alive: exit code 0 if so, 1 if not.
     Healthcheck {
         /// Address on which the server listens.
@@ -111,16 +127,51 @@ pub enum Command {
     },
 }
 
+/// What to do about API keys.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key and print it. It is shown once: the file keeps its SHA-256 alone.
+    Add {
+        /// What people and logs call the key: 1 to 64 characters of A-Z a-z 0-9 . _ -
+        name: KeyName,
+        /// What it allows: read (questions), write (changes, too) or admin (also to delete filters, and backups).
+        #[arg(long)]
+        scope: Scope,
+        /// Only for filters whose keys start with this.
+        #[arg(long)]
+        prefix: Option<Prefix>,
+    },
+    /// List the keys: name, scope, prefix, time of making.
+    List,
+    /// Remove a key. Callers who have it are refused within a second or two.
+    Remove {
+        /// Its name.
+        name: KeyName,
+    },
+}
+
 /// The settings of a server. Sizes are bytes, or a number with KiB, MiB, GiB or TiB.
 #[derive(Debug, Args)]
 pub struct Config {
-    /// Address and port to listen on. Any but a loopback address needs --allow-anonymous.
+    /// Address and port to listen on. Any but a loopback address needs --keys-file or --allow-anonymous.
     #[arg(long, env = "CUCKOOD_LISTEN", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
+
+    /// File of API keys, made by `cuckood keys add`; read again when it changes. With it every caller needs a key.
+    #[arg(long, env = "CUCKOOD_KEYS_FILE")]
+    pub keys_file: Option<PathBuf>,
 
     /// Let anybody who reaches the server do everything, under any host name.
     #[arg(long, env = "CUCKOOD_ALLOW_ANONYMOUS")]
     pub allow_anonymous: bool,
+
+    /// Host name by which the server may be called beside the local ones; may be given several times, or with commas. With --keys-file or --allow-anonymous it may be called by any, unless this is given.
+    #[arg(
+        long = "allowed-host",
+        env = "CUCKOOD_ALLOWED_HOST",
+        value_delimiter = ','
+    )]
+    pub allowed_hosts: Vec<String>,
 
     /// Directory that holds the data; created if it is missing.
     #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
@@ -332,10 +383,21 @@ impl Config {
     /// Everything that is wrong, at once.
     pub fn settings(&self, machine: &Machine) -> Result<Settings, ConfigErrors> {
         let mut errors = Vec::new();
-        if !self.allow_anonymous && !self.listen.ip().is_loopback() {
+        let is_open = self.allow_anonymous || self.keys_file.is_some();
+        if !is_open && !self.listen.ip().is_loopback() {
             errors.push(format!(
-                "--listen {} can be reached from other machines, and there are no keys: listen on 127.0.0.1, or say --allow-anonymous",
+                "--listen {} can be reached from other machines, and there are no API keys: make one with cuckood keys add and say --keys-file, listen on 127.0.0.1, or say --allow-anonymous",
                 self.listen
+            ));
+        }
+        if self.allow_anonymous && self.keys_file.is_some() {
+            errors.push(
+                "--allow-anonymous contradicts --keys-file: leave one of them out".to_owned(),
+            );
+        }
+        for host in self.allowed_hosts.iter().filter(|host| !is_host(host)) {
+            errors.push(format!(
+                "--allowed-host is {host:?}, allowed is a name or an address without a port, such as filters.example.org or [fd00::1]"
             ));
         }
         for (flag, value) in [
@@ -525,15 +587,22 @@ impl Config {
                 keep: self.backup_keep,
                 disk_reserve,
             }),
-            hosts: match self.allow_anonymous {
-                true => HostPolicy::Any,
-                false => HostPolicy::LocalOnly,
+            hosts: match (self.allowed_hosts.as_slice(), is_open) {
+                ([], true) => HostPolicy::Any,
+                ([], false) => HostPolicy::LocalOnly,
+                (hosts, _) => HostPolicy::LocalAnd(hosts.to_vec()),
             },
             block_cache_bytes: self
                 .block_cache_bytes
                 .map_or(machine.memory_bytes / 16, ByteSize::bytes),
         })
     }
+}
+
+/// Whether a URL can name a server so.
+fn is_host(text: &str) -> bool {
+    text.parse::<Authority>()
+        .is_ok_and(|authority| authority.host() == text)
 }
 
 /// Smallest cache: one lane's search for room must fit it, and some more.
@@ -720,6 +789,38 @@ mod tests {
     fn any_address_is_listened_on_when_that_was_asked_for() {
         let settings = config(&["--listen=0.0.0.0:80", "--allow-anonymous"]).settings(&MACHINE);
         assert_eq!(settings.unwrap().hosts, HostPolicy::Any);
+    }
+
+    #[test]
+    fn any_address_is_listened_on_when_there_are_keys() {
+        let flags = ["--listen=0.0.0.0:80", "--keys-file=keys.json"];
+        let settings = config(&flags).settings(&MACHINE).unwrap();
+        assert_eq!(settings.hosts, HostPolicy::Any);
+        let both = config(&["--keys-file=keys.json", "--allow-anonymous"]);
+        let errors = both.settings(&MACHINE).unwrap_err();
+        assert!(errors.to_string().contains("--allow-anonymous contradicts"));
+    }
+
+    #[test]
+    fn names_to_be_called_by_are_listed() {
+        let hosts = |flags: &[&str]| config(flags).settings(&MACHINE).map(|it| it.hosts);
+        let listed = |names: &[&str]| {
+            HostPolicy::LocalAnd(names.iter().copied().map(str::to_owned).collect())
+        };
+        assert_eq!(
+            hosts(&["--allowed-host=a.example,b", "--allowed-host=[fd00::1]"]),
+            Ok(listed(&["a.example", "b", "[fd00::1]"]))
+        );
+        assert_eq!(
+            hosts(&["--keys-file=keys.json", "--allowed-host=a"]),
+            Ok(listed(&["a"]))
+        );
+        for wrong in ["", "a:80", "http://a", "a/b", "u@a"] {
+            assert!(
+                hosts(&[&format!("--allowed-host={wrong}")]).is_err(),
+                "{wrong}"
+            );
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@
 //! | [`engine`] | many filters by name: lanes that commit, the page cache, checkpoints, recovery | knows HTTP |
 //! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
+//! | [`access`] | API keys: their file, their scopes, which of them a caller has | knows a route |
+//! | [`watch`] | files that change while the server runs | knows what is in them |
 //! | [`from_redis`] | fetching a filter of RedisBloom from a running Redis | knows what its bytes mean |
 //! | [`load`] | the client of imports: files into a filter of a server elsewhere | touches anything else here |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
@@ -22,7 +24,7 @@
 //! | [`config`] | flags and environment variables, read once by `main` | |
 //!
 //! Imports point one way, `http -> engine -> chain -> cuckoo`,
-//! `engine -> store` and `http -> backup -> store`; `chain` and `store` share only [`page`]. A test
+//! `engine -> store`, `http -> backup -> store` and `http -> access -> engine`; `chain` and `store` share only [`page`]. A test
 //! (`tests/layering.rs`) enforces it.
 //!
 //! # How data flows
@@ -79,6 +81,7 @@
 //!    connections. What is over a bound is refused or waits, by name.
 //! 8. **No RocksDB type above [`store::rocks`].**
 
+pub mod access;
 pub mod backup;
 pub mod chain;
 pub mod client;
@@ -92,3 +95,4 @@ pub mod metrics;
 pub mod page;
 mod prefetch;
 pub mod store;
+pub mod watch;

@@ -2,23 +2,26 @@
 //! the server. The only place that wires things.
 
 use clap::Parser as _;
+use cuckood::access::ring::KeyRing;
+use cuckood::access::{AccessError, file};
 use cuckood::backup::{BackupError, Backups, archive::Progress, restore};
 use cuckood::client;
-use cuckood::config::{Cli, Command, Config, LogFormat, Machine, Settings};
+use cuckood::config::{Cli, Command, Config, KeysCommand, LogFormat, Machine, Settings};
 use cuckood::engine::Engine;
 use cuckood::from_redis::{self, RedisImport};
-use cuckood::http::{App, openapi_document, serve};
+use cuckood::http::{Access, App, openapi_document, serve};
 use cuckood::load::{LoadOptions, load};
 use cuckood::metrics::Metrics;
 use cuckood::store::metered::MeteredStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use cuckood::store::{PageStore, StoreError};
+use cuckood::watch::Watch;
 use std::error::Error;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
             filter,
             replace,
         }),
+        Command::Keys { keys_file, command } => keys(&keys_file, command),
         Command::Healthcheck { listen } => client::is_alive(listen).map_err(Into::into),
     };
     match outcome {
@@ -103,7 +107,14 @@ async fn serve_until_stopped(
     })?;
     let address = listener.local_addr()?;
     let metrics = Arc::new(Metrics::new()?);
-    let app = App::new(Arc::clone(&metrics), settings.limits, settings.hosts);
+    let access = Access {
+        hosts: settings.hosts,
+        keys: match &config.keys_file {
+            Some(path) => Some(known_keys(path, &metrics)?),
+            None => None,
+        },
+    };
+    let app = App::new(Arc::clone(&metrics), settings.limits, access);
 
     let stop = async move {
         tokio::select! {
@@ -160,6 +171,31 @@ async fn serve_until_stopped(
     Ok(())
 }
 
+/// The keys of a file, now and whenever it changes.
+fn known_keys(
+    path: &Path,
+    metrics: &Arc<Metrics>,
+) -> Result<Arc<KeyRing>, Box<dyn Error + Send + Sync>> {
+    let watch = Watch::new("keys", vec![path.to_owned()], Arc::clone(metrics));
+    let keys = Arc::new(KeyRing::open(path)?);
+    if keys.is_empty() {
+        return Err(format!(
+            "the keys file {} has no key, so nobody could do anything: make one with cuckood keys add",
+            path.display()
+        )
+        .into());
+    }
+    let known = metrics.api_keys.clone();
+    known.set(keys.len() as i64);
+    let again = Arc::clone(&keys);
+    tokio::spawn(watch.follow(move || {
+        again.reload()?;
+        known.set(again.len() as i64);
+        Ok::<_, AccessError>(())
+    }));
+    Ok(keys)
+}
+
 fn start_logging(config: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
     let filter = EnvFilter::try_new(&config.log)
         .map_err(|error| format!("--log {}: {error}", config.log))?;
@@ -181,6 +217,40 @@ fn print_openapi() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut out = std::io::stdout().lock();
     out.write_all(openapi_document().as_bytes())?;
     Ok(out.flush()?)
+}
+
+fn keys(path: &Path, command: KeysCommand) -> Result<(), Box<dyn Error + Send + Sync>> {
+    match command {
+        KeysCommand::Add {
+            name,
+            scope,
+            prefix,
+        } => {
+            let key = file::add(path, &name, scope, prefix, SystemTime::now())?;
+            eprintln!(
+                "{} has a key named {name}. This is the key; it is shown only now:",
+                path.display()
+            );
+            println!("{}", key.as_str());
+        }
+        KeysCommand::List => {
+            println!("{:<24} {:<6} {:<24} CREATED", "NAME", "SCOPE", "PREFIX");
+            for key in file::read(path)? {
+                let prefix = key.prefix.map_or_else(|| "-".to_owned(), String::from);
+                let created_at = key.created_at.unwrap_or_else(|| "-".to_owned());
+                println!(
+                    "{:<24} {:<6} {prefix:<24} {created_at}",
+                    key.name.as_str(),
+                    key.scope.name()
+                );
+            }
+        }
+        KeysCommand::Remove { name } => {
+            file::remove(path, &name)?;
+            println!("{} has no key named {name} any more", path.display());
+        }
+    }
+    Ok(())
 }
 
 fn back_up(server: &str) -> Result<(), Box<dyn Error + Send + Sync>> {

@@ -214,6 +214,12 @@ families! {
     http_request_body_bytes: IntCounter = "cuckood_http_request_body_bytes_total", [], [];
     /// Bytes of response bodies written.
     http_response_body_bytes: IntCounter = "cuckood_http_response_body_bytes_total", [], [];
+    /// API keys that are known.
+    api_keys: IntGauge = "cuckood_api_keys", [], [];
+    /// Files that changed and were read again (`keys`), by outcome (`ok`, `failed`).
+    reloads: IntCounterVec = "cuckood_reloads_total", ["what", "outcome"], [];
+    /// 1 while files have changed to something that can't be used, and what was read before is (`keys`).
+    reload_failing: IntGaugeVec = "cuckood_reload_failing", ["what"], [];
     /// Connections open.
     http_connections: IntGauge = "cuckood_http_connections", [], [];
 }
@@ -224,6 +230,12 @@ impl Metrics {
     fn touch(&self) {
         for outcome in ["new", "replayed", "in_flight", "conflict", "full"] {
             self.retries.with_label_values(&[outcome]);
+        }
+        for what in ["keys", "certificates"] {
+            self.reload_failing.with_label_values(&[what]);
+            for outcome in ["ok", "failed"] {
+                self.reloads.with_label_values(&[what, outcome]);
+            }
         }
         for source in ["cache", "store"] {
             self.page_reads.with_label_values(&[source]);

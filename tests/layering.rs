@@ -33,12 +33,19 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["chain", "cuckoo", "store", "page", "metrics", "prefetch"],
     ),
     ("backup", &["store", "metrics"]),
-    ("http", &["backup", "engine", "chain", "metrics"]),
+    // For the shape of a filter's key, nothing else.
+    ("access", &["engine"]),
+    ("watch", &["metrics"]),
+    ("http", &["access", "backup", "engine", "chain", "metrics"]),
     ("client", &[]),
-    ("config", &["backup", "http", "engine", "chain", "store"]),
+    (
+        "config",
+        &["access", "backup", "http", "engine", "chain", "store"],
+    ),
     (
         "main",
         &[
+            "access",
             "backup",
             "client",
             "config",
@@ -48,6 +55,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "load",
             "metrics",
             "store",
+            "watch",
         ],
     ),
     ("lib", &[]),

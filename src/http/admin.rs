@@ -94,6 +94,7 @@ fn example(state: &'static str, done_bytes: u64) -> BackupBody {
     path = "/admin/backups",
     operation_id = "create_backup",
     tag = "operations",
+    security(("api_key" = ["admin"])),
     responses((
         status = 202,
         description = "It is under way.",
@@ -128,6 +129,7 @@ pub(crate) async fn post_backup(
     path = "/admin/backups",
     operation_id = "list_backups",
     tag = "operations",
+    security(("api_key" = ["admin"])),
     responses((
         status = 200,
         description = "Newest first.",
@@ -154,6 +156,7 @@ pub(crate) async fn list_backups(
     path = "/admin/backups/{id}/status",
     operation_id = "get_backup_status",
     tag = "operations",
+    security(("api_key" = ["admin"])),
     params(("id" = String, Path, description = "Name of the backup.", example = "20261121T114517Z")),
     responses((
         status = 200,
@@ -182,6 +185,7 @@ pub(crate) async fn get_backup_status(
     path = "/admin/backups/{id}",
     operation_id = "download_backup",
     tag = "operations",
+    security(("api_key" = ["admin"])),
     params(("id" = String, Path, description = "Name of the backup.", example = "20261121T114517Z")),
     responses((
         status = 200,

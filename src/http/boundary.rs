@@ -2,11 +2,12 @@
 //! shape, logs each failure once, counts.
 
 use super::App;
+use super::idempotency::Caller;
 use super::problem::{HttpError, PROBLEM_JSON, REJECTION_REASONS};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -48,7 +49,15 @@ pub(crate) async fn boundary(
         if REJECTION_REASONS.contains(&code) {
             app.metrics.http_rejected.with_label_values(&[code]).inc();
         }
-        log(&error, &request_id, method, route, seconds);
+        let caller = response.extensions().get::<Caller>().cloned();
+        let about = Failed {
+            request_id: &request_id,
+            method,
+            route,
+            caller: caller.as_ref().map(|caller| caller.0.as_str()),
+            seconds,
+        };
+        about.log(&error);
         response = render(&error, &request_id, response.headers());
     }
     let status = response.status();
@@ -113,47 +122,72 @@ fn render(error: &HttpError, request_id: &str, headers: &HeaderMap) -> Response 
     if let Some(seconds) = code.retry_after_seconds() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
+    let challenge = error.challenge().map(HeaderValue::try_from);
+    if let Some(Ok(challenge)) = challenge {
+        headers.insert(WWW_AUTHENTICATE, challenge);
+    }
     response
 }
 
-/// One line per failure. It names the route, never the path: the path holds
-/// the filter's key, the query an item.
-fn log(error: &HttpError, request_id: &str, method: &str, route: &str, seconds: f64) {
-    let code = error.code();
-    let status = code.status().as_u16();
-    let code = code.name();
-    if status < 500 {
-        tracing::info!(
+/// What a failed request's line says about it. It names the route, never the
+/// path: the path holds the filter's key, the query an item. The caller is the
+/// name of an API key, which is no secret.
+struct Failed<'a> {
+    request_id: &'a str,
+    method: &'a str,
+    route: &'a str,
+    caller: Option<&'a str>,
+    seconds: f64,
+}
+
+impl Failed<'_> {
+    /// Writes one line.
+    fn log(&self, error: &HttpError) {
+        let Failed {
             request_id,
             method,
             route,
-            status,
-            code,
+            caller,
             seconds,
-            "request refused"
-        );
-    } else if error.code().status() == StatusCode::SERVICE_UNAVAILABLE {
-        tracing::warn!(
-            request_id,
-            method,
-            route,
-            status,
-            code,
-            seconds,
-            "request turned away"
-        );
-    } else {
-        let cause = causes(error);
-        tracing::error!(
-            request_id,
-            method,
-            route,
-            status,
-            code,
-            seconds,
-            cause,
-            "request failed"
-        );
+        } = *self;
+        let status = error.code().status().as_u16();
+        let code = error.code().name();
+        if status < 500 {
+            tracing::info!(
+                request_id,
+                method,
+                route,
+                caller,
+                status,
+                code,
+                seconds,
+                "request refused"
+            );
+        } else if error.code().status() == StatusCode::SERVICE_UNAVAILABLE {
+            tracing::warn!(
+                request_id,
+                method,
+                route,
+                caller,
+                status,
+                code,
+                seconds,
+                "request turned away"
+            );
+        } else {
+            let cause = causes(error);
+            tracing::error!(
+                request_id,
+                method,
+                route,
+                caller,
+                status,
+                code,
+                seconds,
+                cause,
+                "request failed"
+            );
+        }
     }
 }
 

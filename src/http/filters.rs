@@ -2,6 +2,7 @@
 
 use super::App;
 use super::answer::json;
+use super::auth::Permit;
 use super::extract::{Key, changed_ttl, fields};
 use super::idempotency::{Keyed, marked};
 use super::problem::HttpError;
@@ -390,6 +391,7 @@ fn rfc3339(time: SystemTime) -> String {
     path = "/filters/{key}",
     operation_id = "put_filter",
     tag = "filters",
+    security(("api_key" = ["write"])),
     params(
         ("key" = String, Path, description = "Key of the filter: 1 to 255 characters of `A-Z a-z 0-9 . _ : ~ -`.", example = "coupons", min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9._:~-]+$"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: fail with 412 if the filter exists.", nullable = false, example = "*"),
@@ -442,12 +444,14 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
 
 /// List filters
 ///
-/// In byte order of the keys, a page at a time.
+/// In byte order of the keys, a page at a time. To an API key with a prefix the
+/// others are not there.
 #[utoipa::path(
     get,
     path = "/filters",
     operation_id = "list_filters",
     tag = "filters",
+    security(("api_key" = ["read"])),
     params(
         ("prefix" = Option<String>, Query, description = "Only filters whose keys start with it.", example = "shop:"),
         ("limit" = Option<u64>, Query, description = "Most filters of the page; more than 1000 is taken as 1000, 0 as 1.", example = 100),
@@ -457,6 +461,7 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
 )]
 pub(crate) async fn list_filters(
     State(app): State<Arc<App>>,
+    permit: Permit,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, HttpError> {
     let query = Query::parse(&uri, &["prefix", "limit", "cursor"])?;
@@ -475,11 +480,16 @@ pub(crate) async fn list_filters(
         })?,
     };
 
+    let engine = app.engine()?;
     // One more than asked for tells whether there is a next page.
-    let mut found = app
-        .engine()?
-        .list_filters(&prefix, after.as_ref(), limit + 1)
-        .await?;
+    let mut found = match permit.narrow(&prefix) {
+        Some(prefix) => {
+            engine
+                .list_filters(&prefix, after.as_ref(), limit + 1)
+                .await?
+        }
+        None => Vec::new(),
+    };
     let more = found.len() > limit;
     found.truncate(limit);
     let next_cursor = found
@@ -516,6 +526,7 @@ fn listed(text: &str) -> Option<usize> {
     path = "/filters/{key}",
     operation_id = "get_filter",
     tag = "filters",
+    security(("api_key" = ["read"])),
     params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
     responses((status = 200, description = "Parameters, size and load as they are now.", body = FilterBody, example = json!(filter_example())))
 )]
@@ -537,6 +548,7 @@ pub(crate) async fn get_filter(
     path = "/filters/{key}",
     operation_id = "head_filter",
     tag = "filters",
+    security(("api_key" = ["read"])),
     params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
     responses((status = 200, description = "There is such a filter."))
 )]
@@ -557,6 +569,7 @@ pub(crate) async fn head_filter(
     path = "/filters/{key}",
     operation_id = "patch_filter",
     tag = "filters",
+    security(("api_key" = ["write"])),
     params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
     request_body(content = FilterChanges, description = "What is to change.", content_type = "application/json", example = json!({"ttl_seconds": 86_400})),
     responses((status = 200, description = "It ends as it was told to.", body = FilterBody, example = json!(ending_example())))
@@ -581,6 +594,7 @@ pub(crate) async fn patch_filter(
     path = "/filters/{key}",
     operation_id = "delete_filter",
     tag = "filters",
+    security(("api_key" = ["admin"])),
     params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
     responses((status = 204, description = "It is gone."))
 )]

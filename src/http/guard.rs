@@ -1,4 +1,4 @@
-//! Keeps web pages away from a server that knows no keys.
+//! Keeps foreign web pages away, above all from a server that knows no keys.
 //!
 //! A browser sends requests wherever a page tells it to. Three facts in its
 //! headers betray that a page of somebody else is behind a request: the name
@@ -17,12 +17,30 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// By which names the server answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPolicy {
     /// `localhost`, `127.0.0.1` and `[::1]`, with any port.
     LocalOnly,
+    /// These, too, with any port; written as in a URL.
+    LocalAnd(Vec<String>),
     /// Any.
     Any,
+}
+
+impl HostPolicy {
+    fn takes(&self, host: Option<&Authority>) -> bool {
+        let named = match self {
+            HostPolicy::Any => return true,
+            HostPolicy::LocalOnly => &[][..],
+            HostPolicy::LocalAnd(names) => names.as_slice(),
+        };
+        host.is_some_and(|host| {
+            is_local(host)
+                || named
+                    .iter()
+                    .any(|name| name.eq_ignore_ascii_case(host.host()))
+        })
+    }
 }
 
 /// Refuses requests that come from a foreign web page.
@@ -31,13 +49,13 @@ pub(crate) async fn guard(
     request: Request,
     next: Next,
 ) -> Result<Response, HttpError> {
-    check(app.hosts, request.uri(), request.headers())?;
+    check(&app.access.hosts, request.uri(), request.headers())?;
     Ok(next.run(request).await)
 }
 
-fn check(policy: HostPolicy, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
+fn check(policy: &HostPolicy, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
     let host = called_by(uri, headers);
-    if policy == HostPolicy::LocalOnly && !host.as_ref().is_some_and(is_local) {
+    if !policy.takes(host.as_ref()) {
         return Err(HttpError::ForeignHost);
     }
     for origin in headers.get_all(ORIGIN) {
@@ -113,7 +131,7 @@ mod tests {
                 HeaderValue::from_static(value),
             );
         }
-        check(policy, &Uri::from_static("/filters"), &map).is_ok()
+        check(&policy, &Uri::from_static("/filters"), &map).is_ok()
     }
 
     #[test]
@@ -145,6 +163,27 @@ mod tests {
         ));
         assert!(asked(HostPolicy::Any, &[("host", "example.org")]));
         assert!(asked(HostPolicy::Any, &[]));
+    }
+
+    #[test]
+    fn names_that_are_listed_are_served_beside_the_local_ones() {
+        let policy = || {
+            HostPolicy::LocalAnd(vec![
+                "filters.example.org".to_owned(),
+                "[fd00::1]".to_owned(),
+            ])
+        };
+        for host in [
+            "filters.example.org",
+            "Filters.Example.org:8080",
+            "[fd00::1]:80",
+            "localhost",
+        ] {
+            assert!(asked(policy(), &[("host", host)]), "{host}");
+        }
+        for host in ["example.org", "x.filters.example.org", "[fd00::2]", ""] {
+            assert!(!asked(policy(), &[("host", host)]), "{host}");
+        }
     }
 
     #[test]

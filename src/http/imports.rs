@@ -187,6 +187,7 @@ fn bad_id(given: &str) -> HttpError {
     path = "/filters/{key}/import",
     operation_id = "import_items",
     tag = "items",
+    security(("api_key" = ["write"])),
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
         ("import_id" = String, Query, description = "Name of the import within the filter: 1 to 100 characters of `A-Z a-z 0-9 . _ : ~ -`. It is known for a week after its last commit.", example = "2026-11-21-codes", min_length = 1, max_length = 100),
@@ -308,6 +309,7 @@ impl FromRequestParts<Arc<App>> for ImportPath {
     path = "/filters/{key}/imports/{id}",
     operation_id = "get_import",
     tag = "items",
+    security(("api_key" = ["read"])),
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
         ("id" = String, Path, description = "Name of the import.", example = "2026-11-21-codes"),

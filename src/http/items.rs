@@ -119,6 +119,7 @@ pub(crate) struct CountBody {
     path = "/filters/{key}/items",
     operation_id = "add_items",
     tag = "items",
+    security(("api_key" = ["write"])),
     params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
     request_body(
         description = "The items. As `text/plain` one a line, with the other fields in the query (`only_if_absent=true`, `create=true`, `capacity=1000`, …).",
@@ -170,6 +171,7 @@ pub(crate) async fn add_items(
     path = "/filters/{key}/items/delete",
     operation_id = "delete_items",
     tag = "items",
+    security(("api_key" = ["write"])),
     params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
     request_body(
         description = "The items. As `text/plain` one a line.",
@@ -201,6 +203,7 @@ pub(crate) async fn delete_items(
     path = "/filters/{key}/exists",
     operation_id = "get_item_exists",
     tag = "items",
+    security(("api_key" = ["read"])),
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
         ("item" = Option<String>, Query, description = "The item, up to 4 KiB, form-encoded: `+` is a space, a plus sign is `%2B`.", example = "SPRING-24"),
@@ -226,6 +229,7 @@ pub(crate) async fn get_exists(
     path = "/filters/{key}/exists",
     operation_id = "check_items",
     tag = "items",
+    security(("api_key" = ["read"])),
     params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
     request_body(
         description = "The items. As `text/plain` one a line.",
@@ -260,6 +264,7 @@ pub(crate) async fn post_exists(
     path = "/filters/{key}/count",
     operation_id = "get_item_count",
     tag = "items",
+    security(("api_key" = ["read"])),
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
         ("item" = Option<String>, Query, description = "The item, up to 4 KiB, form-encoded: `+` is a space, a plus sign is `%2B`.", example = "SPRING-24"),
@@ -285,6 +290,7 @@ pub(crate) async fn get_count(
     path = "/filters/{key}/count",
     operation_id = "count_items",
     tag = "items",
+    security(("api_key" = ["read"])),
     params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
     request_body(
         description = "The items. As `text/plain` one a line.",

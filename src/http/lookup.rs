@@ -1,10 +1,11 @@
 //! Lookup: one question to many filters.
 
 use super::App;
+use super::auth::Permit;
 use super::extract::batch;
 use super::parse::BatchKind;
 use super::problem::HttpError;
-use crate::engine::{FilterName, LookupAnswer};
+use crate::engine::{FilterName, LookupAnswer, LookupFilters};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
@@ -64,12 +65,15 @@ pub(crate) struct FoundBody {
 ///
 /// Answers for each item which filters contain it. A filter that does not
 /// contain it is certain; one that does is right but for its false-positive
-/// rate. A filter that does not exist is no error: it is listed.
+/// rate. A filter that does not exist is no error: it is listed. An API key with
+/// a prefix asks the filters of that prefix alone: others are left out, also of
+/// `missing_filters`.
 #[utoipa::path(
     post,
     path = "/lookup",
     operation_id = "look_up_items",
     tag = "items",
+    security(("api_key" = ["read"])),
     request_body(
         content = LookupBody,
         description = "The items, and the filters by name or by the start of their names. Up to 1,000 filters, and items times filters up to 1,000,000, unless the server was started with other limits.",
@@ -85,20 +89,36 @@ pub(crate) struct FoundBody {
 )]
 pub(crate) async fn look_up(
     State(app): State<Arc<App>>,
+    permit: Permit,
     request: Request,
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
-    let batch = batch(&app, BatchKind::Lookup, request).await?;
-    let Some(filters) = &batch.lookup.filters else {
+    let mut batch = batch(&app, BatchKind::Lookup, request).await?;
+    let Some(filters) = batch.lookup.filters.take() else {
         return Err(HttpError::Unanswerable {
             cause: "a lookup without filters was let through".to_owned(),
         });
     };
     let (mode, bounds) = (batch.lookup.mode, app.limits.lookup);
-    let answer = engine.lookup(filters, &batch.items, mode, bounds).await?;
+    let filters = permitted(&permit, filters);
+    let answer = engine.lookup(&filters, &batch.items, mode, bounds).await?;
     let body = Body::new(Found::of(answer).map_err(|never| match never {}));
     let media_type = HeaderValue::from_static("application/json");
     Ok(([(CONTENT_TYPE, media_type)], body).into_response())
+}
+
+/// Those of the filters that the caller may know of.
+fn permitted(permit: &Permit, filters: LookupFilters) -> LookupFilters {
+    match filters {
+        LookupFilters::Named(mut names) => {
+            names.retain(|name| permit.covers(name));
+            LookupFilters::Named(names)
+        }
+        LookupFilters::Prefix(asked) => match permit.narrow(&asked) {
+            Some(prefix) => LookupFilters::Prefix(prefix),
+            None => LookupFilters::Named(Vec::new()),
+        },
+    }
 }
 
 /// The answer, turned into JSON piece by piece while it is sent: the keys of

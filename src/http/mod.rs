@@ -10,11 +10,13 @@
 //! - `problem` maps every error to a status and a stable code; `boundary` is
 //!   the outermost layer, which renders them, logs them once and counts.
 //! - `idempotency` finds out which request is the same as one sent before.
-//! - `guard` keeps web pages away from a server without keys.
+//! - `auth` asks for API keys and refuses what they do not allow; `guard` keeps
+//!   foreign web pages away.
 //! - `server` accepts connections, watches their timeouts and drains them.
 
 mod admin;
 mod answer;
+mod auth;
 mod body;
 mod boundary;
 mod connection;
@@ -40,6 +42,7 @@ pub use openapi::document as openapi_document;
 pub use routes::router;
 pub use server::{ServerOptions, serve};
 
+use crate::access::ring::KeyRing;
 use crate::backup::Backups;
 use crate::engine::{Engine, LookupBounds};
 use crate::metrics::Metrics;
@@ -82,6 +85,20 @@ impl Default for Limits {
     }
 }
 
+/// Who may call. Each is a flag of the server.
+pub struct Access {
+    /// By which names the server answers.
+    pub hosts: HostPolicy,
+    /// Who has a key; `None`: everybody may do everything.
+    pub keys: Option<Arc<KeyRing>>,
+}
+
+impl From<HostPolicy> for Access {
+    fn from(hosts: HostPolicy) -> Access {
+        Access { hosts, keys: None }
+    }
+}
+
 /// What all handlers share: the engine once it is open, and the bounds.
 ///
 /// It exists before the engine does, so that probes are answered while the
@@ -92,14 +109,14 @@ pub struct App {
     draining: AtomicBool,
     metrics: Arc<Metrics>,
     limits: Limits,
-    hosts: HostPolicy,
+    access: Access,
     buffered: Arc<Semaphore>,
     streams: Arc<Semaphore>,
 }
 
 impl App {
     /// An application without an engine: it answers probes, and 503 to the rest.
-    pub fn new(metrics: Arc<Metrics>, limits: Limits, hosts: HostPolicy) -> Arc<App> {
+    pub fn new(metrics: Arc<Metrics>, limits: Limits, access: impl Into<Access>) -> Arc<App> {
         let buffered = Arc::new(Semaphore::new(body::permits(limits.max_buffered_bytes)));
         // Makes the series, so that a rate over them starts from zero and not
         // from the first refusal.
@@ -112,7 +129,7 @@ impl App {
             draining: AtomicBool::new(false),
             metrics,
             limits,
-            hosts,
+            access: access.into(),
             buffered,
             streams: stream::places(),
         })

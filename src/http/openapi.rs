@@ -2,8 +2,10 @@
 //! operation can fail with is added here, from the table below, with examples
 //! that the error type itself renders.
 
+use super::auth::{Need, Reach, SCHEME};
 use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem, ProblemField};
 use super::routes;
+use crate::access::Scope;
 use crate::backup::{BackupError, BackupId};
 use crate::chain::params::Difference;
 use crate::engine::{DiskShort, DumpError, EngineError, FilterName, RestoreError, StoreError};
@@ -13,12 +15,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::example::ExampleBuilder;
-use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{
     AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type,
 };
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
     ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref, RefOr,
@@ -34,16 +37,18 @@ So let your database decide: ask the filter first; if it may exist, act in the d
 filter after that is committed.
 
 Items are JSON strings (their UTF-8 bytes) or integers from -2^63 to 2^64-1 (their decimal digits), up to \
-64 KiB. Errors are `application/problem+json` (RFC 9457) with a stable `code`. Every response carries \
+64 KiB. Callers send an API key, unless the server was started without keys. Errors are \
+`application/problem+json` (RFC 9457) with a stable `code`. Every response carries \
 `x-request-id`.";
 
 /// The whole document as JSON text, indented, with a final newline: as it is
 /// committed, printed and served.
 pub fn document() -> String {
     let mut document = routes::table().into_openapi();
-    for item in document.paths.paths.values_mut() {
+    for (path, item) in &mut document.paths.paths {
         for operation in operations(item) {
-            add_problems(operation);
+            let need = Need::of(path, operation);
+            add_problems(operation, need);
             add_idempotency_key(operation);
             if operation.operation_id.as_deref() == Some("put_filter")
                 && let Some(RefOr::T(body)) = &mut operation.request_body
@@ -88,9 +93,23 @@ pub(super) fn preamble() -> OpenApi {
             ComponentsBuilder::new()
                 .schema_from::<Problem>()
                 .schema_from::<ProblemField>()
+                .security_scheme(SCHEME, api_key())
                 .build(),
         ))
         .build()
+}
+
+/// How callers say who they are.
+fn api_key() -> SecurityScheme {
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(
+            "An API key: `Authorization: Bearer cuckood_…`. Its scope is `read`, `write` or `admin`, of which \
+             each allows what those before it do. A key with a prefix is for filters whose keys start with it. \
+             A server that was started without keys asks for none.",
+        ))
+        .build();
+    SecurityScheme::Http(scheme)
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
@@ -106,8 +125,13 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     .flatten()
 }
 
-/// What an operation can fail with, by its id.
-fn failures(operation: &str) -> Vec<Code> {
+/// What an operation can fail with, by its id and by what it asks of its caller.
+fn failures(operation: &str, need: Need) -> Vec<Code> {
+    const CALLER: &[Code] = &[
+        Code::ApiKeyMissing,
+        Code::ApiKeyUnknown,
+        Code::ScopeInsufficient,
+    ];
     const EVERY: &[Code] = &[Code::ForeignHost, Code::ForeignOrigin, Code::Internal];
     const ENGINE: &[Code] = &[
         Code::MalformedQuery,
@@ -225,8 +249,16 @@ fn failures(operation: &str) -> Vec<Code> {
         _ => &[EVERY],
     };
     let kept = takes_idempotency_key(operation).then_some(&KEPT);
-    groups
+    let reach: &[Code] = match need.reach {
+        Reach::Filter => &[Code::FilterForbidden],
+        Reach::Narrowed => &[],
+        Reach::Server => &[Code::ServerForbidden],
+    };
+    let caller = need.scope.map(|_| [CALLER, reach]);
+    caller
         .iter()
+        .flatten()
+        .chain(groups)
         .chain(kept)
         .flat_map(|group| group.iter().copied())
         .collect()
@@ -277,10 +309,10 @@ fn add_idempotency_key(operation: &mut Operation) {
 }
 
 /// Adds one response per status, with an example per code.
-fn add_problems(operation: &mut Operation) {
+fn add_problems(operation: &mut Operation, need: Need) {
     let id = operation.operation_id.as_deref().unwrap_or_default();
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
-    for code in failures(id) {
+    for code in failures(id, need) {
         by_status.entry(code.status()).or_default().push(code);
     }
     let bodiless = id == "head_filter";
@@ -309,9 +341,24 @@ fn problem_response(codes: &[Code]) -> Response {
         .schema(Some(Ref::from_schema_name("Problem")))
         .examples_from_iter(examples)
         .build();
-    ResponseBuilder::new()
+    let mut response = ResponseBuilder::new()
         .description(titles(codes))
-        .content(PROBLEM_JSON, content)
+        .content(PROBLEM_JSON, content);
+    if codes
+        .iter()
+        .any(|code| code.status() == StatusCode::UNAUTHORIZED)
+    {
+        response = response.header("WWW-Authenticate", challenge());
+    }
+    response.build()
+}
+
+/// The header of a 401.
+fn challenge() -> Header {
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    HeaderBuilder::new()
+        .schema(Some(Schema::from(text)))
+        .description(Some("How to say who calls: `Bearer` and an API key."))
         .build()
 }
 
@@ -342,6 +389,18 @@ fn sample(code: Code) -> HttpError {
         },
         Code::UnreadableBody => HttpError::UnreadableBody,
         Code::BadRequest => HttpError::Framework(StatusCode::BAD_REQUEST),
+        Code::ApiKeyMissing => HttpError::ApiKeyMissing,
+        Code::ApiKeyUnknown => HttpError::ApiKeyUnknown,
+        Code::ScopeInsufficient => HttpError::ScopeInsufficient {
+            has: Scope::Read,
+            needs: Scope::Admin,
+        },
+        Code::FilterForbidden => HttpError::FilterForbidden {
+            prefix: "shop:".to_owned(),
+        },
+        Code::ServerForbidden => HttpError::ServerForbidden {
+            prefix: "shop:".to_owned(),
+        },
         Code::ForeignHost => HttpError::ForeignHost,
         Code::ForeignOrigin => HttpError::ForeignOrigin,
         Code::UnknownRoute => HttpError::UnknownRoute,
@@ -630,7 +689,12 @@ mod tests {
             "download_backup",
             "get_readiness",
         ] {
-            for code in failures(operation) {
+            let reaches = [Reach::Filter, Reach::Narrowed, Reach::Server];
+            let needs = reaches.map(|reach| Need {
+                scope: Some(Scope::Read),
+                reach,
+            });
+            for code in needs.into_iter().flat_map(|need| failures(operation, need)) {
                 assert_eq!(sample(code).code(), code);
             }
         }

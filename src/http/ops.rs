@@ -19,6 +19,7 @@ use std::sync::{Arc, LazyLock};
     path = "/livez",
     operation_id = "get_liveness",
     tag = "operations",
+    security(()),
     responses((status = 200, description = "Alive.", body = String, content_type = "text/plain", example = "ok\n"))
 )]
 pub(crate) async fn livez() -> &'static str {
@@ -38,6 +39,7 @@ pub(crate) async fn livez() -> &'static str {
     path = "/readyz",
     operation_id = "get_readiness",
     tag = "operations",
+    security(()),
     responses((
         status = 200,
         description = "Ready: `ok`, and a line for each reason for which changes are not taken.",
@@ -92,6 +94,7 @@ fn almost_full() -> Health {
     path = "/metrics",
     operation_id = "get_metrics",
     tag = "operations",
+    security(("api_key" = ["read"])),
     responses((
         status = 200,
         description = "Every family, in the text format of Prometheus.",
@@ -119,6 +122,7 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Htt
     path = "/openapi.json",
     operation_id = "get_openapi",
     tag = "operations",
+    security(()),
     responses((status = 200, description = "The OpenAPI document.", body = Object, example = json!({"openapi": "3.1.0"})))
 )]
 pub(crate) async fn openapi_json() -> Response {

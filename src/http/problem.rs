@@ -1,6 +1,7 @@
 //! Every error of the HTTP surface, and the one place that says which status
 //! and which stable code it is answered with (RFC 9457, problem details).
 
+use crate::access::Scope;
 use crate::backup::BackupError;
 use crate::chain::params::{Difference, ParamsError};
 use crate::engine::{DumpError, EngineError, InvalidName, RestoreError, StoreError};
@@ -21,8 +22,13 @@ pub(crate) enum Code {
     MalformedQuery,
     UnreadableBody,
     BadRequest,
+    ApiKeyMissing,
+    ApiKeyUnknown,
     ForeignHost,
     ForeignOrigin,
+    ScopeInsufficient,
+    FilterForbidden,
+    ServerForbidden,
     BackupsOff,
     UnknownRoute,
     FilterNotFound,
@@ -69,7 +75,12 @@ pub(crate) enum Code {
 
 /// Reasons under which requests are counted that were refused before any
 /// filter was looked at: the values of the label `reason`.
-pub(crate) const REJECTION_REASONS: [&str; 13] = [
+pub(crate) const REJECTION_REASONS: [&str; 18] = [
+    "api_key_missing",
+    "api_key_unknown",
+    "scope_insufficient",
+    "filter_forbidden",
+    "server_forbidden",
     "foreign_host",
     "foreign_origin",
     "body_timeout",
@@ -117,6 +128,31 @@ impl Code {
                 S::FORBIDDEN,
                 "foreign_origin",
                 "Web pages of other origins are refused",
+            ),
+            Code::ApiKeyMissing => (
+                S::UNAUTHORIZED,
+                "api_key_missing",
+                "The request has no API key",
+            ),
+            Code::ApiKeyUnknown => (
+                S::UNAUTHORIZED,
+                "api_key_unknown",
+                "The API key is not known here",
+            ),
+            Code::ScopeInsufficient => (
+                S::FORBIDDEN,
+                "scope_insufficient",
+                "The API key does not allow this",
+            ),
+            Code::FilterForbidden => (
+                S::FORBIDDEN,
+                "filter_forbidden",
+                "The API key is not for this filter",
+            ),
+            Code::ServerForbidden => (
+                S::FORBIDDEN,
+                "server_forbidden",
+                "The API key is for some filters alone",
             ),
             Code::BackupsOff => (S::FORBIDDEN, "backups_off", "This server makes no backups"),
             Code::UnknownRoute => (
@@ -338,7 +374,25 @@ pub(crate) enum HttpError {
     #[error("the request was refused with status {0}")]
     Framework(StatusCode),
     #[error(
-        "without keys the server answers to localhost, 127.0.0.1 and [::1] only; it was called by another name. Call it by one of these, or start it with --allow-anonymous"
+        "the request has no API key, or more than one; send one header, Authorization: Bearer and the key. Whoever runs the server makes keys (cuckood keys add)"
+    )]
+    ApiKeyMissing,
+    #[error(
+        "the API key is not known here; it may have been removed, or be meant for another server. Whoever runs the server makes keys (cuckood keys add)"
+    )]
+    ApiKeyUnknown,
+    #[error("the scope of the API key is {has}, this needs {needs}; use a key that has it")]
+    ScopeInsufficient { has: Scope, needs: Scope },
+    #[error(
+        "the API key is for filters whose keys start with {prefix}; use another key, or choose such a filter"
+    )]
+    FilterForbidden { prefix: String },
+    #[error(
+        "the API key is for filters whose keys start with {prefix}, and this concerns the server as a whole; use a key without a prefix"
+    )]
+    ServerForbidden { prefix: String },
+    #[error(
+        "the server was called by a name that is not its own: it answers to localhost, 127.0.0.1 and [::1], and to those that it was told. Call it by one of these, or start it with --allowed-host and the name"
     )]
     ForeignHost,
     #[error(
@@ -493,6 +547,11 @@ impl HttpError {
             HttpError::UnreadableBody => Code::UnreadableBody,
             HttpError::Framework(status) if status.is_server_error() => Code::Internal,
             HttpError::Framework(_) => Code::BadRequest,
+            HttpError::ApiKeyMissing => Code::ApiKeyMissing,
+            HttpError::ApiKeyUnknown => Code::ApiKeyUnknown,
+            HttpError::ScopeInsufficient { .. } => Code::ScopeInsufficient,
+            HttpError::FilterForbidden { .. } => Code::FilterForbidden,
+            HttpError::ServerForbidden { .. } => Code::ServerForbidden,
             HttpError::ForeignHost => Code::ForeignHost,
             HttpError::ForeignOrigin => Code::ForeignOrigin,
             HttpError::UnknownRoute => Code::UnknownRoute,
@@ -571,6 +630,20 @@ impl HttpError {
                 EngineError::OutcomeUnknown(_) => Code::OutcomeUnknown,
                 EngineError::Store(_) => Code::StorageFailed,
             },
+        }
+    }
+
+    /// What a client is told beside a 401, or a 403 for want of scope, about how
+    /// to do better (RFC 6750).
+    pub(crate) fn challenge(&self) -> Option<String> {
+        const REALM: &str = r#"Bearer realm="cuckood""#;
+        match self {
+            HttpError::ApiKeyMissing => Some(REALM.to_owned()),
+            HttpError::ApiKeyUnknown => Some(format!(r#"{REALM}, error="invalid_token""#)),
+            HttpError::ScopeInsufficient { needs, .. } => Some(format!(
+                r#"{REALM}, error="insufficient_scope", scope="{needs}""#
+            )),
+            _ => None,
         }
     }
 

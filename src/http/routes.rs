@@ -1,6 +1,7 @@
 //! The only route table, and the layers around it.
 
 use super::App;
+use super::auth::{Door, Needs, authorize};
 use super::boundary::{boundary, panicked};
 use super::guard::guard;
 use super::{admin, filters, imports, items, lookup, openapi, ops, transfer};
@@ -48,10 +49,15 @@ pub(super) fn table() -> OpenApiRouter<Arc<App>> {
 }
 
 /// The application as a service. The layers, from the outside: the boundary
-/// renders errors, panics become errors, foreign web pages are refused, and
-/// bodies are compressed and decompressed.
+/// renders errors, panics become errors, foreign web pages are refused, bodies
+/// are compressed and decompressed, and what the API has is behind keys.
 pub fn router(app: Arc<App>) -> Router {
-    let (routes, _) = table().split_for_parts();
+    let (routes, document) = table().split_for_parts();
+    let door = Door {
+        app: Arc::clone(&app),
+        needs: Arc::new(Needs::of(&document)),
+    };
+    let routes = routes.route_layer(middleware::from_fn_with_state(door, authorize));
     layered(routes.merge(docs()), app)
 }
 

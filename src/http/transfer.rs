@@ -36,6 +36,7 @@ const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
     path = "/filters/{key}/dump",
     operation_id = "dump_filter",
     tag = "filters",
+    security(("api_key" = ["read"])),
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
         ("If-None-Match" = Option<String>, Header, description = "`ETag` of a dump that is at hand: 304 without a body if the filter is still the same.", nullable = false, example = "\"0f5e…\""),
@@ -142,6 +143,7 @@ impl DumpSink for Sink<'_> {
     path = "/filters/{key}/dump",
     operation_id = "restore_filter",
     tag = "filters",
+    security(("api_key" = ["write"])),
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
         ("replace" = Option<bool>, Query, description = "Take the place of a filter that is there. It keeps its time to end.", example = true),

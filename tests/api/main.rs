@@ -22,6 +22,7 @@ mod guard;
 mod idempotency;
 mod imports;
 mod items;
+mod keys;
 mod lines;
 mod lookup;
 mod ops;

@@ -1,9 +1,10 @@
 //! A server on a port of its own, and what to ask it with.
 
+use cuckood::access::ring::KeyRing;
 use cuckood::backup::{BackupOptions, Backups};
 use cuckood::chain::params::Defaults;
 use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
-use cuckood::http::{App, HostPolicy, Limits, ServerOptions, serve};
+use cuckood::http::{Access, App, HostPolicy, Limits, ServerOptions, serve};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
@@ -23,6 +24,7 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) server: ServerOptions,
     pub(crate) hosts: HostPolicy,
+    pub(crate) keys: Option<Arc<KeyRing>>,
     pub(crate) backups: Option<BackupOptions>,
 }
 
@@ -51,6 +53,7 @@ impl Default for Setup {
                 ..ServerOptions::default()
             },
             hosts: HostPolicy::LocalOnly,
+            keys: None,
             backups: None,
         }
     }
@@ -93,7 +96,11 @@ impl Server {
     /// A server that listens while its engine is not open yet.
     pub(crate) async fn not_open(setup: Setup) -> Server {
         let metrics = Arc::new(Metrics::new().unwrap());
-        let app = App::new(Arc::clone(&metrics), setup.limits, setup.hosts);
+        let access = Access {
+            hosts: setup.hosts,
+            keys: setup.keys,
+        };
+        let app = App::new(Arc::clone(&metrics), setup.limits, access);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -10,10 +10,12 @@
 mod backup;
 mod crash;
 mod import_redis;
+mod keys;
 mod load;
 mod metrics;
 mod redeeming;
 mod retries;
+mod secrets;
 mod server;
 mod start;
 mod stop;

@@ -1,0 +1,388 @@
+//! The keys file: JSON that people can read and a Kubernetes Secret can hold.
+//! `docs/format.md` describes it. It is replaced as a whole, in one moment, so
+//! a server that reads it meanwhile sees the old one or the new one.
+
+use super::token::{Token, TokenDigest};
+use super::{AccessError, KeyName, Prefix, Scope};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Most keys of a file.
+pub const MAX_KEYS: usize = 10_000;
+
+/// Largest file that is read: some 300 bytes a key.
+const MAX_FILE_BYTES: u64 = 8 << 20;
+
+const VERSION: u32 = 1;
+
+/// A new file is its owner's alone. One that is there stays whose it is, and
+/// readable for whom it was.
+const MODE: u32 = 0o600;
+
+/// A line of the file.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyEntry {
+    /// What people call the key.
+    pub name: KeyName,
+    /// SHA-256 of the key.
+    sha256: String,
+    /// What it allows.
+    pub scope: Scope,
+    /// For which filters; all if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Prefix>,
+    /// When it was made (RFC 3339), for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+}
+
+impl KeyEntry {
+    /// What is kept of the key.
+    pub(super) fn digest(&self) -> Option<TokenDigest> {
+        TokenDigest::parse(&self.sha256)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    version: u32,
+    keys: Vec<KeyEntry>,
+}
+
+/// Of a newer file only this is understood.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// Reads and checks a file.
+///
+/// # Errors
+/// It can't be read, is of a newer program, or makes no sense.
+pub fn read(path: &Path) -> Result<Vec<KeyEntry>, AccessError> {
+    let unreadable = |source| AccessError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    let mut file = file.take(MAX_FILE_BYTES + 1);
+    file.read_to_end(&mut text).map_err(unreadable)?;
+    parse(&text, path)
+}
+
+fn parse(text: &[u8], path: &Path) -> Result<Vec<KeyEntry>, AccessError> {
+    let malformed = |reason: String| AccessError::Malformed {
+        path: path.to_owned(),
+        reason,
+    };
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(malformed(format!(
+            "it has more than {MAX_FILE_BYTES} bytes"
+        )));
+    }
+    // What serde says names fields and places, never a value of the file that
+    // is secret: there is none.
+    let not_json = |error: serde_json::Error| malformed(error.to_string());
+    let Version { version } = serde_json::from_slice(text).map_err(not_json)?;
+    if version > VERSION {
+        return Err(AccessError::Newer {
+            path: path.to_owned(),
+            found: version,
+        });
+    }
+    if version != VERSION {
+        return Err(malformed(format!("version is {version}, allowed is 1")));
+    }
+    let Contents { keys, .. } = serde_json::from_slice(text).map_err(not_json)?;
+    if keys.len() > MAX_KEYS {
+        return Err(AccessError::TooMany {
+            path: path.to_owned(),
+        });
+    }
+    let (mut names, mut digests) = (HashSet::new(), HashSet::new());
+    for key in &keys {
+        let name = &key.name;
+        if !names.insert(name) {
+            return Err(malformed(format!("two keys are named {name}")));
+        }
+        let digest = key
+            .digest()
+            .ok_or_else(|| malformed(format!("sha256 of {name} is not 64 hexadecimal digits")))?;
+        if !digests.insert(*digest.bytes()) {
+            return Err(malformed(format!("{name} is the same key as another")));
+        }
+    }
+    Ok(keys)
+}
+
+/// Makes a key and writes it down; makes the file if there is none. The key is
+/// in no file: whoever gets it must keep it.
+///
+/// # Errors
+/// The name is taken, or the file can't be read or written.
+pub fn add(
+    path: &Path,
+    name: &KeyName,
+    scope: Scope,
+    prefix: Option<Prefix>,
+    now: SystemTime,
+) -> Result<Token, AccessError> {
+    let token = Token::generate()?;
+    change(path, |keys| {
+        if keys.iter().any(|key| key.name == *name) {
+            return Err(AccessError::NameTaken {
+                name: name.clone(),
+                path: path.to_owned(),
+            });
+        }
+        if keys.len() >= MAX_KEYS {
+            return Err(AccessError::TooMany {
+                path: path.to_owned(),
+            });
+        }
+        keys.push(KeyEntry {
+            name: name.clone(),
+            sha256: token.digest().to_string(),
+            scope,
+            prefix: prefix.clone(),
+            created_at: Some(humantime::format_rfc3339_seconds(now).to_string()),
+        });
+        Ok(())
+    })?;
+    Ok(token)
+}
+
+/// Takes a key out of the file.
+///
+/// # Errors
+/// There is none of that name, or the file can't be read or written.
+pub fn remove(path: &Path, name: &KeyName) -> Result<(), AccessError> {
+    change(path, |keys| {
+        let before = keys.len();
+        keys.retain(|key| key.name != *name);
+        match keys.len() < before {
+            true => Ok(()),
+            false => Err(AccessError::NameUnknown {
+                name: name.clone(),
+                path: path.to_owned(),
+            }),
+        }
+    })
+}
+
+/// Reads, changes and replaces the file while nobody else does.
+fn change(
+    path: &Path,
+    change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<(), AccessError>,
+) -> Result<(), AccessError> {
+    let unwritable = |source| AccessError::Unwritable {
+        path: path.to_owned(),
+        source,
+    };
+    // The file itself, not a link to it, is what is replaced.
+    let (target, is_new) = match path.canonicalize() {
+        Ok(target) => (target, false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (path.to_owned(), true),
+        Err(error) => return Err(unwritable(error)),
+    };
+    let directory = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let directory = File::open(directory).map_err(unwritable)?;
+    // Held until it is closed.
+    directory.lock().map_err(unwritable)?;
+    let mut keys = match is_new && !target.exists() {
+        true => Vec::new(),
+        false => read(&target)?,
+    };
+    change(&mut keys)?;
+    replace(&target, keys, &directory).map_err(unwritable)
+}
+
+fn replace(target: &Path, keys: Vec<KeyEntry>, directory: &File) -> io::Result<()> {
+    let contents = Contents {
+        version: VERSION,
+        keys,
+    };
+    let mut text = serde_json::to_vec_pretty(&contents)?;
+    text.push(b'\n');
+    let mut beside = target.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    // One who was killed may have left it; nobody else is at it now.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .open(&beside)?;
+    if let Ok(metadata) = fs::metadata(target) {
+        file.set_permissions(metadata.permissions())?;
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
+            fchown(&file, Some(metadata.uid()), Some(metadata.gid()))?;
+        }
+    }
+    file.write_all(&text)?;
+    file.sync_all()?;
+    fs::rename(&beside, target)?;
+    directory.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    fn now() -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(1_900_000_000)
+    }
+
+    fn name(text: &str) -> KeyName {
+        text.parse().unwrap()
+    }
+
+    fn names(path: &Path) -> Vec<String> {
+        let keys = read(path).unwrap();
+        keys.into_iter().map(|key| key.name.into()).collect()
+    }
+
+    #[test]
+    fn keys_are_added_listed_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        let token = add(&path, &name("a"), Scope::Write, None, now()).unwrap();
+        let prefix = Some("shop:".parse().unwrap());
+        add(&path, &name("b"), Scope::Read, prefix, now()).unwrap();
+        assert_eq!(names(&path), ["a", "b"]);
+
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains(token.as_str()), "the key itself is written");
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let expected = serde_json::json!({
+            "name": "a",
+            "sha256": token.digest().to_string(),
+            "scope": "write",
+            "created_at": "2030-03-17T17:46:40Z",
+        });
+        assert_eq!(json["version"], 1);
+        assert_eq!(json["keys"][0], expected);
+        assert_eq!(json["keys"][1]["prefix"], "shop:");
+
+        let taken = add(&path, &name("a"), Scope::Read, None, now());
+        assert!(matches!(taken, Err(AccessError::NameTaken { .. })));
+        remove(&path, &name("a")).unwrap();
+        assert_eq!(names(&path), ["b"]);
+        let unknown = remove(&path, &name("a"));
+        assert!(matches!(unknown, Err(AccessError::NameUnknown { .. })));
+    }
+
+    #[test]
+    fn only_its_owner_may_read_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        for key in ["a", "b"] {
+            add(&path, &name(key), Scope::Read, None, now()).unwrap();
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        // Unless somebody decided otherwise.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        add(&path, &name("c"), Scope::Read, None, now()).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_link_to_the_file_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("keys.json"), folder.path().join("link"));
+        add(&path, &name("a"), Scope::Read, None, now()).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        add(&link, &name("b"), Scope::Read, None, now()).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(names(&path), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_was_left_of_a_writer_who_was_killed_is_no_obstacle() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        fs::write(folder.path().join("keys.json.new"), "half").unwrap();
+        add(&path, &name("a"), Scope::Read, None, now()).unwrap();
+        assert_eq!(names(&path), ["a"]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn many_who_add_at_once_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        std::thread::scope(|scope| {
+            for writer in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for key in 0..5 {
+                        let name = name(&format!("{writer}-{key}"));
+                        add(path, &name, Scope::Read, None, now()).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(names(&path).len(), 40);
+    }
+
+    #[test]
+    fn a_file_that_makes_no_sense_is_refused_and_says_why() {
+        let digest = |n: u8| TokenDigest::of(&n.to_string()).to_string();
+        let key = |name: &str, sha256: &str, more: &str| {
+            format!(r#"{{"name": "{name}", "sha256": "{sha256}", "scope": "read"{more}}}"#)
+        };
+        let file = |keys: &[String]| format!(r#"{{"version": 1, "keys": [{}]}}"#, keys.join(","));
+        let path = Path::new("keys.json");
+        let good = file(&[key("a", &digest(1), ""), key("b", &digest(2), "")]);
+        assert_eq!(parse(good.as_bytes(), path).unwrap().len(), 2);
+        assert!(parse(file(&[]).as_bytes(), path).unwrap().is_empty());
+        for (text, word) in [
+            (String::new(), "EOF"),
+            (good.get(..40).unwrap().to_owned(), "EOF"),
+            ("[]".to_owned(), "makes no sense"),
+            (r#"{"version": 2, "kees": []}"#.to_owned(), "newer"),
+            (r#"{"version": 0, "keys": []}"#.to_owned(), "version is 0"),
+            (r#"{"version": 1, "keys": [], "x": 1}"#.to_owned(), "x"),
+            (file(&[key("a b", &digest(1), "")]), "name of a key"),
+            (file(&[key("a", "12", "")]), "sha256 of a"),
+            (
+                file(&[key("a", &digest(1), r#", "prefix": "a/b""#)]),
+                "prefix",
+            ),
+            (file(&[key("a", &digest(1), r#", "prefix": """#)]), "prefix"),
+            (file(&[key("a", &digest(1), r#", "scopes": []"#)]), "scopes"),
+            (
+                file(&[key("a", &digest(1), ""), key("a", &digest(2), "")]),
+                "named a",
+            ),
+            (
+                file(&[key("a", &digest(1), ""), key("b", &digest(1), "")]),
+                "same key",
+            ),
+        ] {
+            let error = parse(text.as_bytes(), path).err().unwrap().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+            assert!(error.contains("keys.json"), "{error}");
+        }
+    }
+}

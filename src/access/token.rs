@@ -1,0 +1,135 @@
+//! The key itself: 256 random bits in base64url behind a word that tells
+//! people, and programs that search for leaked secrets, what it is.
+
+use super::AccessError;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+use subtle::ConstantTimeEq as _;
+
+/// What every key starts with.
+const MARK: &str = "cuckood_";
+
+/// A key. It is shown to whoever made it and to nobody else, so it has no
+/// `Debug`.
+pub struct Token(String);
+
+impl Token {
+    /// Makes a new key.
+    ///
+    /// # Errors
+    /// The system gives no random bits.
+    pub fn generate() -> Result<Token, AccessError> {
+        let mut bits = [0; 32];
+        getrandom::fill(&mut bits).map_err(AccessError::NoRandomness)?;
+        Ok(Token::of(&bits))
+    }
+
+    fn of(bits: &[u8; 32]) -> Token {
+        Token(format!("{MARK}{}", URL_SAFE_NO_PAD.encode(bits)))
+    }
+
+    /// The key as it is sent.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What is kept of it.
+    pub fn digest(&self) -> TokenDigest {
+        TokenDigest::of(&self.0)
+    }
+}
+
+/// SHA-256 of a key's text.
+#[derive(Clone, Copy)]
+pub struct TokenDigest([u8; 32]);
+
+impl TokenDigest {
+    /// The digest of whatever a caller sent as a key.
+    pub fn of(text: &str) -> TokenDigest {
+        TokenDigest(Sha256::digest(text).into())
+    }
+
+    /// Reads what [`Display`](fmt::Display) writes.
+    pub fn parse(text: &str) -> Option<TokenDigest> {
+        let mut bytes = [0; 32];
+        if text.len() != 2 * bytes.len() || !text.is_ascii() {
+            return None;
+        }
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let digits = std::str::from_utf8(digits).ok()?;
+            // `from_str_radix` would take a sign.
+            if digits.starts_with('+') {
+                return None;
+            }
+            *byte = u8::from_str_radix(digits, 16).ok()?;
+        }
+        Some(TokenDigest(bytes))
+    }
+
+    /// The bytes, to look a key up by. How long that takes tells something
+    /// about the digest of what was sent, which leads back to no key.
+    pub(super) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// Takes the same time whatever they are.
+impl PartialEq for TokenDigest {
+    fn eq(&self, other: &TokenDigest) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for TokenDigest {}
+
+impl fmt::Display for TokenDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_and_its_digest_are_pinned() {
+        let token = Token::of(&[7; 32]);
+        assert_eq!(
+            token.as_str(),
+            "cuckood_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc"
+        );
+        let digest = token.digest().to_string();
+        assert_eq!(
+            digest,
+            "22eb3d14fcfe89d33133915ec4397ff6b9acc469facb75ec84e4dc25a9b898bc"
+        );
+        assert!(TokenDigest::parse(&digest).unwrap() == token.digest());
+    }
+
+    #[test]
+    fn two_keys_are_never_the_same() {
+        let (one, two) = (Token::generate().unwrap(), Token::generate().unwrap());
+        assert_ne!(one.as_str(), two.as_str());
+        assert!(one.digest() != two.digest());
+        assert_eq!(one.as_str().len(), MARK.len() + 43);
+    }
+
+    #[test]
+    fn what_is_no_digest_is_refused() {
+        let right = Token::of(&[7; 32]).digest().to_string();
+        for wrong in [
+            "",
+            "ab",
+            right.get(1..).unwrap(),
+            &right.replacen(right.get(..2).unwrap(), "+1", 1),
+            &right.replacen(right.get(..2).unwrap(), "zz", 1),
+            &format!("{right}00"),
+            &"ä".repeat(32),
+        ] {
+            assert!(TokenDigest::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+}

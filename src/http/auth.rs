@@ -1,0 +1,380 @@
+//! Who may do what: finds the API key of a request and refuses what it does
+//! not allow, before anything of the request is worked on.
+//!
+//! Which scope an operation needs stands beside its handler, in the `security`
+//! of its description, and is taken from there: what the document says is what
+//! is enforced. An operation that says nothing needs the highest one.
+//!
+//! A key with a prefix is for some filters alone. Operations on one filter are
+//! refused for others; the list and the lookup answer as if there were no
+//! others; everything that concerns the server as a whole is refused.
+
+use super::App;
+use super::body::discard;
+use super::idempotency::Caller;
+use super::problem::HttpError;
+use crate::access::Scope;
+use crate::access::ring::Grant;
+use crate::engine::FilterName;
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
+use axum::http::header::{AUTHORIZATION, EXPECT};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use std::collections::HashMap;
+use std::sync::Arc;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{OpenApi, PathItem};
+
+/// Name of the security scheme in the description.
+pub(super) const SCHEME: &str = "api_key";
+
+/// Operations that answer about the filters of the caller's prefix alone, by
+/// what they ask of [`Permit`].
+const NARROWED: [&str; 2] = ["list_filters", "look_up_items"];
+
+/// What an operation is about, as far as prefixes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The filter of the path.
+    Filter,
+    /// The filters that the caller may know of.
+    Narrowed,
+    /// The server as a whole.
+    Server,
+}
+
+/// What an operation asks of its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Need {
+    /// `None`: nothing, not even a key.
+    pub(super) scope: Option<Scope>,
+    pub(super) reach: Reach,
+}
+
+impl Need {
+    pub(super) fn of(path: &str, operation: &Operation) -> Need {
+        let reach = if path.contains("{key}") {
+            Reach::Filter
+        } else if NARROWED.contains(&operation.operation_id.as_deref().unwrap_or_default()) {
+            Reach::Narrowed
+        } else {
+            Reach::Server
+        };
+        let scope = scope_of(operation).unwrap_or(Some(Scope::Admin));
+        Need { scope, reach }
+    }
+}
+
+/// What the description says about who may call: `None` if nothing that makes
+/// sense, `Some(None)` if everybody.
+fn scope_of(operation: &Operation) -> Option<Option<Scope>> {
+    let security = serde_json::to_value(operation.security.as_ref()?).ok()?;
+    let [requirement] = security.as_array()?.as_slice() else {
+        return None;
+    };
+    let requirement = requirement.as_object()?;
+    if requirement.is_empty() {
+        return Some(None);
+    }
+    match requirement.get(SCHEME)?.as_array()?.as_slice() {
+        [scope] => scope.as_str()?.parse().ok().map(Some),
+        _ => None,
+    }
+}
+
+/// The needs of all operations, by path template and method.
+pub(super) struct Needs(HashMap<String, Vec<(Method, Need)>>);
+
+impl Needs {
+    pub(super) fn of(document: &OpenApi) -> Needs {
+        let paths = document.paths.paths.iter();
+        Needs(
+            paths
+                .map(|(path, item)| {
+                    let needs = methods(item)
+                        .map(|(method, operation)| (method, Need::of(path, operation)))
+                        .collect();
+                    (path.clone(), needs)
+                })
+                .collect(),
+        )
+    }
+
+    fn find(&self, path: &str, method: &Method) -> Need {
+        const UNKNOWN: Need = Need {
+            scope: Some(Scope::Admin),
+            reach: Reach::Server,
+        };
+        let Some(needs) = self.0.get(path) else {
+            return UNKNOWN;
+        };
+        let of = |method: &Method| needs.iter().find(|(known, _)| known == method);
+        let asked = of(method).or_else(|| match *method {
+            // The router answers it with the GET, less the body.
+            Method::HEAD => of(&Method::GET),
+            _ => None,
+        });
+        asked.map_or(UNKNOWN, |(_, need)| *need)
+    }
+}
+
+fn methods(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
+    [
+        (Method::GET, &item.get),
+        (Method::HEAD, &item.head),
+        (Method::PUT, &item.put),
+        (Method::POST, &item.post),
+        (Method::PATCH, &item.patch),
+        (Method::DELETE, &item.delete),
+    ]
+    .into_iter()
+    .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
+}
+
+/// What the layer needs to know.
+#[derive(Clone)]
+pub(super) struct Door {
+    pub(super) app: Arc<App>,
+    pub(super) needs: Arc<Needs>,
+}
+
+/// Lets requests in whose key allows what they ask for.
+pub(super) async fn authorize(
+    State(door): State<Door>,
+    path: MatchedPath,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut parts, mut body) = request.into_parts();
+    let grant = match door.admit(&path, &mut parts).await {
+        Ok(grant) => grant,
+        Err((grant, refused)) => {
+            // Who waits to be told before it sends sends nothing.
+            if !parts.headers.contains_key(EXPECT) {
+                discard(&mut body).await;
+            }
+            return by(grant.as_deref(), refused.into_response());
+        }
+    };
+    if let Some(grant) = &grant {
+        parts.extensions.insert(caller(grant));
+    }
+    parts.extensions.insert(Permit(grant.clone()));
+    let response = next.run(Request::from_parts(parts, body)).await;
+    by(grant.as_deref(), response)
+}
+
+fn caller(grant: &Grant) -> Caller {
+    Caller(grant.name.as_str().to_owned())
+}
+
+/// Tells the boundary whom it answers.
+fn by(grant: Option<&Grant>, mut response: Response) -> Response {
+    if let Some(grant) = grant {
+        response.extensions_mut().insert(caller(grant));
+    }
+    response
+}
+
+/// A refusal, and whom it is for if that is known.
+type Refused = (Option<Arc<Grant>>, HttpError);
+
+impl Door {
+    /// What the caller is allowed; `None` where nobody is asked.
+    async fn admit(
+        &self,
+        path: &MatchedPath,
+        parts: &mut Parts,
+    ) -> Result<Option<Arc<Grant>>, Refused> {
+        let Some(keys) = &self.app.access.keys else {
+            return Ok(None);
+        };
+        let need = self.needs.find(path.as_str(), &parts.method);
+        let Some(scope) = need.scope else {
+            return Ok(None);
+        };
+        let token = bearer(&parts.headers).ok_or((None, HttpError::ApiKeyMissing))?;
+        let grant = keys.find(token).ok_or((None, HttpError::ApiKeyUnknown))?;
+        if grant.scope < scope {
+            let (has, needs) = (grant.scope, scope);
+            return Err((Some(grant), HttpError::ScopeInsufficient { has, needs }));
+        }
+        match check_reach(&grant, need.reach, parts).await {
+            Ok(()) => Ok(Some(grant)),
+            Err(refused) => Err((Some(grant), refused)),
+        }
+    }
+}
+
+async fn check_reach(grant: &Grant, reach: Reach, parts: &mut Parts) -> Result<(), HttpError> {
+    let Some(prefix) = &grant.prefix else {
+        return Ok(());
+    };
+    match reach {
+        Reach::Narrowed => Ok(()),
+        Reach::Server => Err(HttpError::ServerForbidden {
+            prefix: prefix.to_string(),
+        }),
+        Reach::Filter => {
+            let params = RawPathParams::from_request_parts(parts, &())
+                .await
+                .map_err(|_| HttpError::MalformedPath)?;
+            let key = params.iter().find(|(name, _)| *name == "key");
+            match key.is_some_and(|(_, key)| prefix.covers(key)) {
+                true => Ok(()),
+                false => Err(HttpError::FilterForbidden {
+                    prefix: prefix.to_string(),
+                }),
+            }
+        }
+    }
+}
+
+/// The key of a request: one header, and the one scheme.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next()?.to_str().ok()?;
+    if values.next().is_some() {
+        return None;
+    }
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim_matches(' ');
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Which filters the caller of a request may know of.
+#[derive(Clone)]
+pub(crate) struct Permit(Option<Arc<Grant>>);
+
+impl Permit {
+    /// The prefix of the filters that start with `asked` and that the caller
+    /// may know of; `None`: there are none.
+    pub(crate) fn narrow(&self, asked: &str) -> Option<String> {
+        match self.prefix() {
+            None => Some(asked.to_owned()),
+            Some(prefix) => prefix.narrow(asked),
+        }
+    }
+
+    /// Whether the caller may know of this filter.
+    pub(crate) fn covers(&self, name: &FilterName) -> bool {
+        self.prefix()
+            .is_none_or(|prefix| prefix.covers(name.as_str()))
+    }
+
+    fn prefix(&self) -> Option<&crate::access::Prefix> {
+        self.0.as_ref()?.prefix.as_ref()
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Permit {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, HttpError> {
+        // A route beside the layer would be a mistake: nobody gets through it.
+        let permit = parts.extensions.get::<Permit>().cloned();
+        permit.ok_or_else(|| HttpError::Unanswerable {
+            cause: "a request came past the check of its key".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::routes;
+    use axum::http::HeaderValue;
+    use std::collections::BTreeMap;
+
+    /// As the design has it: whoever adds a route adds its line here.
+    const SCOPES: &str = "
+        GET /filters read
+        PUT /filters/{key} write
+        GET /filters/{key} read
+        HEAD /filters/{key} read
+        PATCH /filters/{key} write
+        DELETE /filters/{key} admin
+        POST /filters/{key}/items write
+        POST /filters/{key}/items/delete write
+        POST /filters/{key}/import write
+        GET /filters/{key}/imports/{id} read
+        GET /filters/{key}/exists read
+        POST /filters/{key}/exists read
+        GET /filters/{key}/count read
+        POST /filters/{key}/count read
+        POST /lookup read
+        GET /filters/{key}/dump read
+        PUT /filters/{key}/dump write
+        POST /admin/backups admin
+        GET /admin/backups admin
+        GET /admin/backups/{id} admin
+        GET /admin/backups/{id}/status admin
+        GET /livez none
+        GET /readyz none
+        GET /metrics read
+        GET /openapi.json none
+    ";
+
+    #[test]
+    fn every_operation_says_who_may_call_it() {
+        let document = routes::table().into_openapi();
+        let mut found = BTreeMap::new();
+        for (path, item) in &document.paths.paths {
+            for (method, operation) in methods(item) {
+                let scope = scope_of(operation);
+                assert!(scope.is_some(), "{method} {path} has no security");
+                let scope = Need::of(path, operation).scope.map_or("none", Scope::name);
+                found.insert(format!("{method} {path}"), scope.to_owned());
+            }
+        }
+        let expected = SCOPES
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty());
+        let expected = expected.map(|line| {
+            let (operation, scope) = line.rsplit_once(' ').unwrap();
+            (operation.to_owned(), scope.to_owned())
+        });
+        assert_eq!(found, expected.collect());
+    }
+
+    #[test]
+    fn what_is_not_described_needs_the_highest_scope() {
+        let needs = Needs::of(&routes::table().into_openapi());
+        let scope = |path: &str, method| needs.find(path, &method).scope;
+        assert_eq!(scope("/nobody/knows", Method::GET), Some(Scope::Admin));
+        assert_eq!(scope("/filters", Method::HEAD), Some(Scope::Read));
+        assert_eq!(scope("/filters", Method::DELETE), Some(Scope::Admin));
+        assert_eq!(scope_of(&Operation::new()), None);
+        assert_eq!(
+            Need::of("/new", &Operation::new()).scope,
+            Some(Scope::Admin)
+        );
+    }
+
+    #[test]
+    fn a_key_comes_in_one_header_of_one_form() {
+        let of = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, HeaderValue::from_static(value));
+            }
+            bearer(&headers).map(str::to_owned)
+        };
+        for value in ["Bearer k", "bearer k", "BEARER  k "] {
+            assert_eq!(of(&[value]).as_deref(), Some("k"), "{value}");
+        }
+        for values in [
+            &[][..],
+            &["k"],
+            &["Bearer"],
+            &["Bearer "],
+            &["Basic k"],
+            &["Bearer k", "Bearer k"],
+        ] {
+            assert_eq!(of(values), None, "{values:?}");
+        }
+    }
+}
