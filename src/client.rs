@@ -1,15 +1,15 @@
 //! What the program asks of a server that runs elsewhere: whether it is alive,
-//! and for a backup. One request per connection, without the weight of an HTTP
-//! client, for health checks and scheduled jobs in images that hold nothing
-//! but this program. Knows the API, nothing of what is behind it.
+//! and for a backup. For health checks and scheduled jobs in images that hold
+//! nothing but this program. Knows the API, nothing of what is behind it.
 
+use crate::remote::{Remote, RemoteError};
+use hyper::Method;
 use serde::Deserialize;
-use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::thread::sleep;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
+use tokio::time::sleep;
 
-/// How long a connection may take, and an answer about health.
+/// How long an answer about health may take, and one about a backup.
 const SHORT: Duration = Duration::from_secs(3);
 /// How long the beginning of a backup may take: what is in memory may be
 /// written out first.
@@ -19,21 +19,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Questions in a row that may stay without an answer: a server that is busy,
 /// or a network that forgets a packet.
 const MAX_UNANSWERED: u32 = 30;
-/// Longest answer that is read.
-const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
 /// Why there is no good answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody answers there.
-    #[error("{server} does not answer: {source}")]
-    Unreachable {
-        /// Who was asked.
-        server: String,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
+    /// There is no answer.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
     /// The answer is no.
     #[error("{server} answers {status}: {detail}")]
     Refused {
@@ -43,12 +35,6 @@ pub enum ClientError {
         status: u16,
         /// The server's own words.
         detail: String,
-    },
-    /// What came back is not what such a server says.
-    #[error("{server} does not answer as a cuckood does")]
-    NotUnderstood {
-        /// Who was asked.
-        server: String,
     },
     /// The backup came to nothing.
     #[error("backup {id} failed: {reason}")]
@@ -69,34 +55,37 @@ pub struct CompleteBackup {
     pub bytes: u64,
 }
 
-/// Asks the server that listens there whether it is alive. One that listens on
-/// all addresses is asked on this machine's own.
-///
-/// # Errors
-/// It does not answer, or not with 200.
-pub fn is_alive(listen: SocketAddr) -> Result<(), ClientError> {
-    let address = match listen {
+/// Where a server on this machine is asked: one that listens on all addresses
+/// at this machine's own.
+pub fn own_address(listen: SocketAddr) -> SocketAddr {
+    match listen {
         SocketAddr::V4(it) if it.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, it.port()).into(),
         SocketAddr::V6(it) if it.ip().is_unspecified() => (Ipv6Addr::LOCALHOST, it.port()).into(),
         other => other,
-    };
-    ask(&address.to_string(), "GET", "/livez", SHORT)?;
+    }
+}
+
+/// Asks a server whether it is alive.
+///
+/// # Errors
+/// It does not answer, or not with 200.
+pub async fn is_alive(server: &Remote) -> Result<(), ClientError> {
+    ask(server, Method::GET, &["livez"], SHORT).await?;
     Ok(())
 }
 
-/// Asks for a backup and waits until it is complete. `server` is a name or
-/// address with a port.
+/// Asks for a backup and waits until it is complete.
 ///
 /// # Errors
 /// The server makes no backups, is making one already, or this one failed; or
 /// it is gone.
-pub fn back_up(server: &str) -> Result<CompleteBackup, ClientError> {
-    let begun = ask(server, "POST", "/admin/backups", LONG)?;
+pub async fn back_up(server: &Remote) -> Result<CompleteBackup, ClientError> {
+    let begun = ask(server, Method::POST, &["admin", "backups"], LONG).await?;
     let id = backup_in(server, &begun)?.id;
-    let path = format!("/admin/backups/{id}/status");
+    let path = ["admin", "backups", &id, "status"];
     let mut unanswered = 0;
     loop {
-        match ask(server, "GET", &path, SHORT) {
+        match ask(server, Method::GET, &path, SHORT).await {
             Ok(answer) => {
                 unanswered = 0;
                 let backup = backup_in(server, &answer)?;
@@ -116,10 +105,14 @@ pub fn back_up(server: &str) -> Result<CompleteBackup, ClientError> {
                     _ => {}
                 }
             }
-            Err(ClientError::Unreachable { .. }) if unanswered < MAX_UNANSWERED => unanswered += 1,
+            Err(ClientError::Remote(RemoteError::Unreachable { .. }))
+                if unanswered < MAX_UNANSWERED =>
+            {
+                unanswered += 1;
+            }
             Err(error) => return Err(error),
         }
-        sleep(PAUSE);
+        sleep(PAUSE).await;
     }
 }
 
@@ -136,82 +129,49 @@ struct Problem {
     detail: String,
 }
 
-fn backup_in(server: &str, body: &str) -> Result<Backup, ClientError> {
-    serde_json::from_str(body).map_err(|_| ClientError::NotUnderstood {
-        server: server.to_owned(),
+fn backup_in(server: &Remote, body: &[u8]) -> Result<Backup, ClientError> {
+    serde_json::from_slice(body).map_err(|_| {
+        ClientError::Remote(RemoteError::NotUnderstood {
+            server: server.name(),
+        })
     })
 }
 
 /// Sends one request and returns the body of a good answer.
-fn ask(server: &str, method: &str, path: &str, patience: Duration) -> Result<String, ClientError> {
-    let text =
-        exchange(server, method, path, patience).map_err(|source| ClientError::Unreachable {
-            server: server.to_owned(),
-            source,
-        })?;
-    let parts = text.split_once("\r\n\r\n").and_then(|(head, body)| {
-        let mut words = head.split(' ');
-        let version = words.next()?;
-        let status: u16 = words.next()?.parse().ok()?;
-        version.starts_with("HTTP/1.").then_some((status, body))
-    });
-    match parts {
-        Some((200..=299, body)) => Ok(body.to_owned()),
-        Some((status, body)) => Err(ClientError::Refused {
-            server: server.to_owned(),
-            status,
-            detail: serde_json::from_str(body).map_or_else(
+async fn ask(
+    server: &Remote,
+    method: Method,
+    path: &[&str],
+    patience: Duration,
+) -> Result<Vec<u8>, ClientError> {
+    let answer = server.ask(method, &server.url(path), patience).await?;
+    match answer.status.is_success() {
+        true => Ok(answer.body.to_vec()),
+        false => Err(ClientError::Refused {
+            server: server.name(),
+            status: answer.status.as_u16(),
+            detail: serde_json::from_slice(&answer.body).map_or_else(
                 |_| "it does not say why".to_owned(),
                 |it: Problem| it.detail,
             ),
         }),
-        None => Err(ClientError::NotUnderstood {
-            server: server.to_owned(),
-        }),
     }
-}
-
-fn exchange(server: &str, method: &str, path: &str, patience: Duration) -> io::Result<String> {
-    let mut stream = connect(server)?;
-    stream.set_write_timeout(Some(SHORT))?;
-    stream.set_read_timeout(Some(patience))?;
-    // HTTP/1.0: the answer comes in one piece and ends with the connection.
-    let length = if method == "POST" {
-        "content-length: 0\r\n"
-    } else {
-        ""
-    };
-    stream.write_all(
-        format!("{method} {path} HTTP/1.0\r\nhost: {server}\r\n{length}\r\n").as_bytes(),
-    )?;
-    let mut answer = String::new();
-    stream.take(MAX_ANSWER_BYTES).read_to_string(&mut answer)?;
-    Ok(answer)
-}
-
-/// Connects to the first address of that name that answers.
-fn connect(server: &str) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in server.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, SHORT) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::Credentials;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
     use std::thread;
 
     /// Answers one connection after another with these, and returns the first
     /// lines that were asked.
-    fn server_that_says(answers: Vec<String>) -> (String, thread::JoinHandle<Vec<String>>) {
+    fn server_that_says(answers: Vec<String>) -> (Remote, thread::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
+        let server = Remote::new(&format!("http://{address}"), &Credentials::default()).unwrap();
         let asked = thread::spawn(move || {
             let mut asked = Vec::new();
             for answer in answers {
@@ -228,7 +188,7 @@ mod tests {
             }
             asked
         });
-        (address, asked)
+        (server, asked)
     }
 
     fn answer(status: &str, body: &str) -> String {
@@ -241,68 +201,72 @@ mod tests {
         )
     }
 
-    #[test]
-    fn a_backup_is_waited_for() {
+    #[tokio::test]
+    async fn a_backup_is_waited_for() {
         let (server, asked) = server_that_says(vec![
             answer("202 Accepted", &backup("writing", "null")),
             answer("200 OK", &backup("verifying", "null")),
             answer("200 OK", &backup("complete", "null")),
         ]);
-        let complete = back_up(&server).unwrap();
+        let complete = back_up(&server).await.unwrap();
         assert_eq!(
             (complete.id.as_str(), complete.bytes),
             ("20310203T000000Z", 9)
         );
-        let status = "GET /admin/backups/20310203T000000Z/status HTTP/1.0";
+        let status = "GET /admin/backups/20310203T000000Z/status HTTP/1.1";
         assert_eq!(
             asked.join().unwrap(),
-            ["POST /admin/backups HTTP/1.0", status, status]
+            ["POST /admin/backups HTTP/1.1", status, status]
         );
     }
 
-    #[test]
-    fn a_backup_that_fails_is_an_error_with_the_servers_words() {
+    #[tokio::test]
+    async fn a_backup_that_fails_is_an_error_with_the_servers_words() {
         let (server, _) = server_that_says(vec![
             answer("202 Accepted", &backup("writing", "null")),
             answer("200 OK", &backup("failed", r#""the disk is full""#)),
         ]);
-        let error = back_up(&server).unwrap_err().to_string();
+        let error = back_up(&server).await.unwrap_err().to_string();
         assert_eq!(error, "backup 20310203T000000Z failed: the disk is full");
     }
 
-    #[test]
-    fn a_refusal_is_an_error_with_the_servers_words() {
+    #[tokio::test]
+    async fn a_refusal_is_an_error_with_the_servers_words() {
         let problem = r#"{"status": 403, "detail": "there is no --backup-dir"}"#;
         let (server, _) = server_that_says(vec![answer("403 Forbidden", problem)]);
-        let error = back_up(&server).unwrap_err().to_string();
+        let error = back_up(&server).await.unwrap_err().to_string();
         assert!(
             error.contains("answers 403: there is no --backup-dir"),
             "{error}"
         );
     }
 
-    #[test]
-    fn a_server_that_is_something_else_is_not_understood() {
+    #[tokio::test]
+    async fn a_server_that_is_something_else_is_not_understood() {
         for said in [
             "",
             "220 mail.example.com ready\r\n",
             "HTTP/1.0 200 OK\r\n\r\nhello",
         ] {
             let (server, _) = server_that_says(vec![said.to_owned()]);
-            let error = back_up(&server).unwrap_err();
+            let error = back_up(&server).await.unwrap_err();
             assert!(
-                matches!(error, ClientError::NotUnderstood { .. }),
+                matches!(
+                    error,
+                    ClientError::Remote(RemoteError::NotUnderstood { .. })
+                ),
                 "{said:?}: {error}"
             );
         }
     }
 
-    #[test]
-    fn nobody_there_is_an_error_that_names_the_server() {
+    #[tokio::test]
+    async fn nobody_there_is_an_error_that_names_the_server() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        let error = is_alive(address).unwrap_err().to_string();
+        let server = Remote::on_this_machine(&format!("http://{address}")).unwrap();
+        let error = is_alive(&server).await.unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("{address} does not answer")),
             "{error}"

@@ -5,12 +5,14 @@ use crate::access::{KeyName, Prefix, Scope};
 use crate::backup::BackupOptions;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, LayoutKind, ParamsError};
 use crate::engine::{Clock, DiskReserve, EngineOptions, LookupBounds, MAX_LANES};
-use crate::http::{HostPolicy, Limits, ServerOptions};
+use crate::http::{HostPolicy, Limits, ServerOptions, TlsFiles};
+use crate::remote::{Credentials, Secret};
 use crate::store::WalSync;
 use axum::http::uri::Authority;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -39,9 +41,12 @@ pub enum Command {
     },
     /// Ask a running server for a backup and wait until it is complete: exit code 0 if so, 1 if not.
     Backup {
-        /// Name or address of the server, with its port.
+        /// Name or address of the server, with its port, or its URL: of its --admin-listen, if it has one.
         #[arg(long, env = "CUCKOOD_SERVER", default_value = "127.0.0.1:8080")]
         server: String,
+        /// Who we are, and whom we believe.
+        #[command(flatten)]
+        credentials: CredentialArgs,
     },
     /// Make a data directory of a backup. Nothing is overwritten, and a damaged backup is refused.
     Restore {
@@ -62,6 +67,9 @@ pub enum Command {
         /// Address of the server.
         #[arg(long, env = "CUCKOOD_URL", default_value = "http://127.0.0.1:8080")]
         url: String,
+        /// Who we are, and whom we believe.
+        #[command(flatten)]
+        credentials: CredentialArgs,
         /// Key of the filter, which must be there.
         #[arg(long)]
         filter: String,
@@ -98,6 +106,9 @@ pub enum Command {
             default_value = "http://127.0.0.1:8080"
         )]
         url: String,
+        /// Who we are there, and whom we believe.
+        #[command(flatten)]
+        credentials: CredentialArgs,
         /// Key of the filter here.
         #[arg(long)]
         filter: String,
@@ -124,7 +135,49 @@ pub enum Command {
         /// Address on which the server listens.
         #[arg(long, env = "CUCKOOD_LISTEN", default_value = "127.0.0.1:8080")]
         listen: SocketAddr,
+        /// The other address on which it listens, if it does: then that one is asked.
+        #[arg(long, env = "CUCKOOD_ADMIN_LISTEN")]
+        admin_listen: Option<SocketAddr>,
+        /// The server's certificate, if it has one: then it is asked by TLS.
+        #[arg(long, env = "CUCKOOD_TLS_CERT")]
+        tls_cert: Option<PathBuf>,
     },
+}
+
+/// How a server elsewhere is spoken to. A URL that begins with https is asked by TLS.
+#[derive(Debug, Args)]
+pub struct CredentialArgs {
+    /// API key. Better in the variable or a file: other users of this machine can read command lines.
+    #[arg(long, env = "CUCKOOD_API_KEY", hide_env_values = true, value_parser = secret)]
+    pub api_key: Option<Secret>,
+
+    /// File that holds the API key.
+    #[arg(long, env = "CUCKOOD_API_KEY_FILE")]
+    pub api_key_file: Option<PathBuf>,
+
+    /// Authorities, in PEM, one of which signed the server's certificate [default: those that this system trusts].
+    #[arg(long, env = "CUCKOOD_CA_FILE")]
+    pub ca_file: Option<PathBuf>,
+
+    /// Our own certificate, in PEM, for a server that wants one.
+    #[arg(long, env = "CUCKOOD_CLIENT_CERT")]
+    pub client_cert: Option<PathBuf>,
+
+    /// Its private key, in PEM.
+    #[arg(long, env = "CUCKOOD_CLIENT_KEY")]
+    pub client_key: Option<PathBuf>,
+}
+
+impl From<CredentialArgs> for Credentials {
+    fn from(given: CredentialArgs) -> Credentials {
+        Credentials {
+            api_key: given.api_key,
+            api_key_file: given.api_key_file,
+            authorities: given.ca_file,
+            certificate: given.client_cert,
+            key: given.client_key,
+        }
+    }
 }
 
 /// What to do about API keys.
@@ -160,6 +213,22 @@ pub struct Config {
     /// File of API keys, made by `cuckood keys add`; read again when it changes. With it every caller needs a key.
     #[arg(long, env = "CUCKOOD_KEYS_FILE")]
     pub keys_file: Option<PathBuf>,
+
+    /// Second address to listen on, for those who run the server: /metrics, which needs no key there, probes, and /admin, which is then served there alone.
+    #[arg(long, env = "CUCKOOD_ADMIN_LISTEN")]
+    pub admin_listen: Option<SocketAddr>,
+
+    /// Certificate of the server, in PEM, with those that lead to an authority; read again when it changes. With it only TLS is spoken.
+    #[arg(long, env = "CUCKOOD_TLS_CERT", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Its private key, in PEM.
+    #[arg(long, env = "CUCKOOD_TLS_KEY", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Authorities, in PEM: callers must show a certificate that one of them signed. Not on --admin-listen, so that probes and scrapers get through.
+    #[arg(long, env = "CUCKOOD_TLS_CLIENT_CA", requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
 
     /// Let anybody who reaches the server do everything, under any host name.
     #[arg(long, env = "CUCKOOD_ALLOW_ANONYMOUS")]
@@ -273,6 +342,10 @@ pub struct Config {
     #[arg(long, env = "CUCKOOD_DISK_RESERVE")]
     pub disk_reserve: Option<ByteSize>,
 
+    /// Filters that there may be when another is created; more are answered 507 [default: no bound].
+    #[arg(long, env = "CUCKOOD_MAX_FILTERS")]
+    pub max_filters: Option<u64>,
+
     /// Largest request body, before and after decompression; larger ones are answered 413.
     #[arg(long, env = "CUCKOOD_MAX_BODY_BYTES", default_value = "32MiB")]
     pub max_body_bytes: ByteSize,
@@ -284,6 +357,14 @@ pub struct Config {
     /// Items of one batch; larger ones are answered 413.
     #[arg(long, env = "CUCKOOD_MAX_BATCH_ITEMS", default_value_t = Limits::default().max_batch_items)]
     pub max_batch_items: usize,
+
+    /// Requests that are worked on at the same time; more are answered 503. Probes and what is on --admin-listen without a key do not count.
+    #[arg(long, env = "CUCKOOD_MAX_IN_FLIGHT", default_value_t = Limits::default().max_in_flight)]
+    pub max_in_flight: usize,
+
+    /// Requests a second that each API key may send, and as many at once; more are answered 429 [default: no bound].
+    #[arg(long, env = "CUCKOOD_RATE_LIMIT", requires = "keys_file")]
+    pub rate_limit: Option<NonZeroU32>,
 
     /// Filters that one lookup may ask; more are answered 422.
     #[arg(long, env = "CUCKOOD_MAX_LOOKUP_FILTERS", default_value_t = Limits::default().lookup.max_filters)]
@@ -367,6 +448,8 @@ pub struct Settings {
     pub backups: Option<BackupOptions>,
     /// By which names the server answers.
     pub hosts: HostPolicy,
+    /// What TLS is spoken with, if it is.
+    pub tls: Option<TlsFiles>,
     /// Bytes of the storage engine's own block cache.
     pub block_cache_bytes: u64,
 }
@@ -384,11 +467,16 @@ impl Config {
     pub fn settings(&self, machine: &Machine) -> Result<Settings, ConfigErrors> {
         let mut errors = Vec::new();
         let is_open = self.allow_anonymous || self.keys_file.is_some();
-        if !is_open && !self.listen.ip().is_loopback() {
-            errors.push(format!(
-                "--listen {} can be reached from other machines, and there are no API keys: make one with cuckood keys add and say --keys-file, listen on 127.0.0.1, or say --allow-anonymous",
-                self.listen
-            ));
+        let listens = [
+            ("--listen", Some(self.listen)),
+            ("--admin-listen", self.admin_listen),
+        ];
+        for (flag, listen) in listens {
+            if let Some(listen) = listen.filter(|it| !is_open && !it.ip().is_loopback()) {
+                errors.push(format!(
+                    "{flag} {listen} can be reached from other machines, and there are no API keys: make one with cuckood keys add and say --keys-file, listen on 127.0.0.1, or say --allow-anonymous"
+                ));
+            }
         }
         if self.allow_anonymous && self.keys_file.is_some() {
             errors.push(
@@ -410,6 +498,7 @@ impl Config {
             ("--max-lookup-probes", self.max_lookup_probes),
             ("--backup-keep", self.backup_keep),
             ("--max-connections", self.max_connections),
+            ("--max-in-flight", self.max_in_flight),
         ] {
             if value == 0 {
                 errors.push(format!("{flag} is 0, it must be at least 1"));
@@ -521,6 +610,7 @@ impl Config {
             max_expansions: self.default_max_expansions,
             max_filter_bytes: self.max_filter_bytes.0,
             max_total_bytes: self.max_total_bytes.map(|bytes| bytes.0),
+            max_filters: self.max_filters,
         };
         // The defaults of both layouts: a request may ask for either.
         let mut refused: Vec<ParamsError> = LayoutKind::ALL
@@ -567,6 +657,7 @@ impl Config {
                 max_body_bytes: self.max_body_bytes.in_memory(),
                 max_buffered_bytes: self.max_buffered_bytes.in_memory(),
                 max_batch_items: self.max_batch_items,
+                max_in_flight: self.max_in_flight,
                 lookup: LookupBounds {
                     max_filters: self.max_lookup_filters,
                     max_probes: self.max_lookup_probes,
@@ -587,6 +678,15 @@ impl Config {
                 keep: self.backup_keep,
                 disk_reserve,
             }),
+            tls: self
+                .tls_cert
+                .clone()
+                .zip(self.tls_key.clone())
+                .map(|(certificate, key)| TlsFiles {
+                    certificate,
+                    key,
+                    client_authorities: self.tls_client_ca.clone(),
+                }),
             hosts: match (self.allowed_hosts.as_slice(), is_open) {
                 ([], true) => HostPolicy::Any,
                 ([], false) => HostPolicy::LocalOnly,
@@ -597,6 +697,10 @@ impl Config {
                 .map_or(machine.memory_bytes / 16, ByteSize::bytes),
         })
     }
+}
+
+fn secret(text: &str) -> Result<Secret, String> {
+    Ok(Secret::from(text))
 }
 
 /// Whether a URL can name a server so.

@@ -5,15 +5,18 @@
 //! Redis does not hold still during the walk: what is written to the filter
 //! meanwhile may be torn, which the server notices by the counts and refuses.
 
+use crate::remote::{Credentials, Remote, RemoteError};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::Method;
+use hyper::body::{Bytes, Frame};
 use indicatif::{ProgressBar, ProgressStyle};
 use redis::{Connection, RedisError};
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Body, Client, Url};
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::wrappers::ReceiverStream;
+use url::Url;
 
 const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
 
@@ -29,6 +32,8 @@ pub struct RedisImport {
     pub key: String,
     /// Where the server is, such as `http://127.0.0.1:8080`.
     pub url: String,
+    /// Who we are there, and whom we believe.
+    pub credentials: Credentials,
     /// Key of the filter here.
     pub filter: String,
     /// Whether it takes the place of a filter that is there.
@@ -55,20 +60,9 @@ pub enum RedisImportError {
         /// Its key.
         key: String,
     },
-    /// The address of the server is none.
-    #[error("{url} is no address of a server; write it like http://127.0.0.1:8080")]
-    BadUrl {
-        /// What was given.
-        url: String,
-    },
-    /// The server does not answer.
-    #[error("{url} does not answer: {reason}")]
-    Unreachable {
-        /// Which.
-        url: String,
-        /// What happened.
-        reason: String,
-    },
+    /// There is no answer.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
     /// The server refused.
     #[error("the server refused it ({status}): {detail}")]
     Refused {
@@ -85,46 +79,23 @@ pub enum RedisImportError {
 /// # Errors
 /// See [`RedisImportError`]; nothing was changed.
 pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
-    let bad_url = || RedisImportError::BadUrl {
-        url: options.url.clone(),
-    };
-    let mut url = Url::parse(&options.url).map_err(|_| bad_url())?;
-    url.path_segments_mut()
-        .map_err(|()| bad_url())?
-        .pop_if_empty()
-        .extend(["filters", &options.filter, "dump"]);
+    let remote = Remote::new(&options.url, &options.credentials)?;
+    let mut url = remote.url(&["filters", &options.filter, "dump"]);
     if options.replace {
         url.query_pairs_mut().append_pair("replace", "true");
     }
-    let unreachable = |error: reqwest::Error| RedisImportError::Unreachable {
-        url: options.url.clone(),
-        reason: error.without_url().to_string(),
-    };
-    let client = Client::builder()
-        .no_proxy()
-        .connect_timeout(Duration::from_secs(5))
-        .build()
-        .map_err(unreachable)?;
-
     let (frames, body) = channel(2);
     let walk = options.clone();
     let walk = tokio::task::spawn_blocking(move || walk.walk(&frames));
-    let answer = client
-        .put(url)
-        .header(CONTENT_TYPE, SCANDUMP)
-        .body(Body::wrap_stream(ReceiverStream::new(body)))
-        .send()
-        .await;
+    let body = StreamBody::new(ReceiverStream::new(body)).boxed();
+    let answer = remote.send(Method::PUT, &url, Some(SCANDUMP), body).await;
     // What Redis said comes before what the server made of it.
     if let Ok(walked) = walk.await {
         walked?;
     }
-    let answer = answer.map_err(unreachable)?;
-    let status = answer.status();
-    let body: serde_json::Value = match answer.bytes().await {
-        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-        Err(error) => return Err(unreachable(error)),
-    };
+    let answer = answer?;
+    let status = answer.status;
+    let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let word = |field: &str| body.get(field).cloned().unwrap_or_default();
     match status.is_success() {
         true => Ok(word("items").as_u64().unwrap_or_default()),
@@ -135,7 +106,7 @@ pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
     }
 }
 
-type Frames = Sender<io::Result<Vec<u8>>>;
+type Frames = Sender<io::Result<Frame<Bytes>>>;
 
 impl RedisImport {
     /// Sends every chunk as a frame. A walk that fails breaks the body off, so
@@ -166,7 +137,10 @@ impl RedisImport {
             frame.extend_from_slice(&next.to_le_bytes());
             frame.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
             frame.extend_from_slice(&chunk);
-            if frames.blocking_send(Ok(frame)).is_err() {
+            if frames
+                .blocking_send(Ok(Frame::data(Bytes::from(frame))))
+                .is_err()
+            {
                 // The server has made up its mind; it says why.
                 return Ok(());
             }

@@ -17,6 +17,7 @@
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
 //! | [`access`] | API keys: their file, their scopes, which of them a caller has | knows a route |
 //! | [`watch`] | files that change while the server runs | knows what is in them |
+//! | [`remote`] | how a server elsewhere is reached: address, API key, TLS | knows the API |
 //! | [`from_redis`] | fetching a filter of RedisBloom from a running Redis | knows what its bytes mean |
 //! | [`load`] | the client of imports: files into a filter of a server elsewhere | touches anything else here |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
@@ -94,5 +95,6 @@ pub mod load;
 pub mod metrics;
 pub mod page;
 mod prefetch;
+pub mod remote;
 pub mod store;
 pub mod watch;

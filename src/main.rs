@@ -9,15 +9,20 @@ use cuckood::client;
 use cuckood::config::{Cli, Command, Config, KeysCommand, LogFormat, Machine, Settings};
 use cuckood::engine::Engine;
 use cuckood::from_redis::{self, RedisImport};
-use cuckood::http::{Access, App, openapi_document, serve};
+use cuckood::http::{
+    Access, App, Endpoint, Serves, Tls, TlsError, TlsFiles, openapi_document, serve,
+};
 use cuckood::load::{LoadOptions, load};
 use cuckood::metrics::Metrics;
+use cuckood::remote::{Credentials, Remote};
 use cuckood::store::metered::MeteredStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use cuckood::store::{PageStore, StoreError};
 use cuckood::watch::Watch;
 use std::error::Error;
 use std::io::{IsTerminal as _, Write as _};
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,7 +36,10 @@ fn main() -> ExitCode {
         Command::Serve(config) => run(&config),
         Command::Openapi => print_openapi(),
         Command::Check { data_dir } => check(&data_dir),
-        Command::Backup { server } => back_up(&server),
+        Command::Backup {
+            server,
+            credentials,
+        } => back_up(&server, &credentials.into()),
         Command::Restore {
             backup,
             data_dir,
@@ -42,6 +50,7 @@ fn main() -> ExitCode {
         },
         Command::Load {
             url,
+            credentials,
             filter,
             import_id,
             only_if_absent,
@@ -50,6 +59,7 @@ fn main() -> ExitCode {
             files,
         } => load_files(&LoadOptions {
             url,
+            credentials: credentials.into(),
             filter,
             files,
             import_id,
@@ -61,17 +71,23 @@ fn main() -> ExitCode {
             redis,
             key,
             url,
+            credentials,
             filter,
             replace,
         } => import_redis(&RedisImport {
             redis,
             key,
             url,
+            credentials: credentials.into(),
             filter,
             replace,
         }),
         Command::Keys { keys_file, command } => keys(&keys_file, command),
-        Command::Healthcheck { listen } => client::is_alive(listen).map_err(Into::into),
+        Command::Healthcheck {
+            listen,
+            admin_listen,
+            tls_cert,
+        } => check_health(admin_listen.unwrap_or(listen), tls_cert.is_some()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -99,18 +115,17 @@ async fn serve_until_stopped(
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
-    let listener = TcpListener::bind(config.listen).await.map_err(|error| {
-        format!(
-            "{} can't be listened on: {error}; choose another --listen",
-            config.listen
-        )
-    })?;
-    let address = listener.local_addr()?;
     let metrics = Arc::new(Metrics::new()?);
+    let endpoints = endpoints(config, settings.tls, &metrics).await?;
+    let addresses: Vec<String> = endpoints
+        .iter()
+        .map(|endpoint| endpoint.listener.local_addr().map(|it| it.to_string()))
+        .collect::<Result<_, _>>()?;
+    let address = addresses.join(", ");
     let access = Access {
         hosts: settings.hosts,
         keys: match &config.keys_file {
-            Some(path) => Some(known_keys(path, &metrics)?),
+            Some(path) => Some(known_keys(path, config.rate_limit, &metrics)?),
             None => None,
         },
     };
@@ -123,7 +138,7 @@ async fn serve_until_stopped(
         }
         tracing::info!("stopping");
     };
-    let server = tokio::spawn(serve(listener, Arc::clone(&app), settings.server, stop));
+    let server = tokio::spawn(serve(endpoints, Arc::clone(&app), settings.server, stop));
 
     let (store_options, engine_options) = (
         RocksOptions {
@@ -151,7 +166,7 @@ async fn serve_until_stopped(
         app.offer_backups(backups.clone());
     }
     app.open(engine.clone());
-    tracing::info!(%address, data_dir = %config.data_dir.display(), "serving");
+    tracing::info!(address, data_dir = %config.data_dir.display(), "serving");
 
     let cut_off = server.await?;
     if cut_off > 0 {
@@ -171,13 +186,69 @@ async fn serve_until_stopped(
     Ok(())
 }
 
+/// The listeners, one or two.
+async fn endpoints(
+    config: &Config,
+    files: Option<TlsFiles>,
+    metrics: &Arc<Metrics>,
+) -> Result<Vec<Endpoint>, Box<dyn Error + Send + Sync>> {
+    let (tls, operations_tls) = match files {
+        Some(files) => {
+            let [callers, operations] = certificates(files, metrics)?;
+            (Some(callers), Some(operations))
+        }
+        None => (None, None),
+    };
+    let mut endpoints = vec![Endpoint {
+        listener: bind("--listen", config.listen).await?,
+        serves: match config.admin_listen {
+            Some(_) => Serves::Filters,
+            None => Serves::All,
+        },
+        tls,
+    }];
+    if let Some(listen) = config.admin_listen {
+        endpoints.push(Endpoint {
+            listener: bind("--admin-listen", listen).await?,
+            serves: Serves::Operations,
+            tls: operations_tls,
+        });
+    }
+    Ok(endpoints)
+}
+
+async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| format!("{address} can't be listened on: {error}; choose another {flag}"))
+}
+
+/// TLS for callers and, without certificates of theirs, for operations; from
+/// the same files, now and whenever these change.
+fn certificates(files: TlsFiles, metrics: &Arc<Metrics>) -> Result<[Arc<Tls>; 2], TlsError> {
+    let watch = Watch::new("certificates", files.paths(), Arc::clone(metrics));
+    let without = TlsFiles {
+        client_authorities: None,
+        ..files.clone()
+    };
+    let (callers, operations) = (Arc::new(Tls::open(files)?), Arc::new(Tls::open(without)?));
+    let both = (Arc::clone(&callers), Arc::clone(&operations));
+    tokio::spawn(watch.follow(move || {
+        both.0.reload()?;
+        both.1.reload()?;
+        Ok::<_, TlsError>(())
+    }));
+    Ok([callers, operations])
+}
+
 /// The keys of a file, now and whenever it changes.
 fn known_keys(
     path: &Path,
+    per_second: Option<NonZeroU32>,
     metrics: &Arc<Metrics>,
 ) -> Result<Arc<KeyRing>, Box<dyn Error + Send + Sync>> {
     let watch = Watch::new("keys", vec![path.to_owned()], Arc::clone(metrics));
-    let keys = Arc::new(KeyRing::open(path)?);
+    let keys = Arc::new(KeyRing::open(path, per_second)?);
     if keys.is_empty() {
         return Err(format!(
             "the keys file {} has no key, so nobody could do anything: make one with cuckood keys add",
@@ -253,8 +324,31 @@ fn keys(path: &Path, command: KeysCommand) -> Result<(), Box<dyn Error + Send + 
     Ok(())
 }
 
-fn back_up(server: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let backup = client::back_up(server)?;
+/// Runs what one client does.
+fn on_one_thread<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(work);
+    // A thread may still wait for the standard input, or for Redis.
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+fn check_health(listen: SocketAddr, by_tls: bool) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let scheme = if by_tls { "https" } else { "http" };
+    let url = format!("{scheme}://{}", client::own_address(listen));
+    let server = Remote::on_this_machine(&url)?;
+    Ok(on_one_thread(client::is_alive(&server))??)
+}
+
+fn back_up(server: &str, credentials: &Credentials) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let url = match server.contains("://") {
+        true => server.to_owned(),
+        false => format!("http://{server}"),
+    };
+    let server = Remote::new(&url, credentials)?;
+    let backup = on_one_thread(client::back_up(&server))??;
     println!("backup {} is complete: {} bytes", backup.id, backup.bytes);
     Ok(())
 }
@@ -301,22 +395,11 @@ fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
 }
 
 fn import_redis(options: &RedisImport) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let imported = runtime.block_on(from_redis::import(options));
-    // A thread may still wait for Redis.
-    runtime.shutdown_background();
-    println!("{}: {} items", options.filter, imported?);
+    let imported = on_one_thread(from_redis::import(options))??;
+    println!("{}: {imported} items", options.filter);
     Ok(())
 }
 
 fn load_files(options: &LoadOptions) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let loaded = runtime.block_on(load(options));
-    // A thread may still wait for the standard input.
-    runtime.shutdown_background();
-    Ok(loaded?)
+    Ok(on_one_thread(load(options))??)
 }

@@ -216,10 +216,12 @@ families! {
     http_response_body_bytes: IntCounter = "cuckood_http_response_body_bytes_total", [], [];
     /// API keys that are known.
     api_keys: IntGauge = "cuckood_api_keys", [], [];
-    /// Files that changed and were read again (`keys`), by outcome (`ok`, `failed`).
+    /// Files that changed and were read again (`keys`, `certificates`), by outcome (`ok`, `failed`).
     reloads: IntCounterVec = "cuckood_reloads_total", ["what", "outcome"], [];
-    /// 1 while files have changed to something that can't be used, and what was read before is (`keys`).
+    /// 1 while files have changed to something that can't be used, and what was read before is (`keys`, `certificates`).
     reload_failing: IntGaugeVec = "cuckood_reload_failing", ["what"], [];
+    /// TLS handshakes that failed or took too long.
+    tls_handshake_failures: IntCounter = "cuckood_tls_handshake_failures_total", [], [];
     /// Connections open.
     http_connections: IntGauge = "cuckood_http_connections", [], [];
 }

@@ -25,8 +25,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("chain", &["cuckoo", "page", "prefetch"]),
     ("store", &["page"]),
     ("store::metered", &["page", "metrics"]),
-    ("from_redis", &[]),
-    ("load", &[]),
+    ("remote", &[]),
+    ("from_redis", &["remote"]),
+    ("load", &["remote"]),
     ("metrics", &[]),
     (
         "engine",
@@ -37,10 +38,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("access", &["engine"]),
     ("watch", &["metrics"]),
     ("http", &["access", "backup", "engine", "chain", "metrics"]),
-    ("client", &[]),
+    ("client", &["remote"]),
     (
         "config",
-        &["access", "backup", "http", "engine", "chain", "store"],
+        &[
+            "access", "backup", "http", "engine", "chain", "remote", "store",
+        ],
     ),
     (
         "main",
@@ -54,6 +57,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "http",
             "load",
             "metrics",
+            "remote",
             "store",
             "watch",
         ],

@@ -1,13 +1,17 @@
 //! The keys that a running server knows, exchanged as a whole when their file
-//! changes. Whoever asks never waits.
+//! changes, and how often each may ask. Whoever asks never waits.
 
 use super::file;
 use super::token::TokenDigest;
 use super::{AccessError, KeyName, Prefix, Scope};
 use arc_swap::ArcSwap;
+use governor::clock::{Clock as _, DefaultClock};
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a key allows its callers.
 pub struct Grant {
@@ -18,6 +22,24 @@ pub struct Grant {
     pub scope: Scope,
     /// For which filters; `None`: all, and the server as a whole.
     pub prefix: Option<Prefix>,
+    /// What is left of what it may ask; `None`: as often as it likes. Outlives
+    /// a change of the file.
+    meter: Option<Arc<DefaultDirectRateLimiter>>,
+}
+
+impl Grant {
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// It is one too many; how long to wait.
+    pub fn count_request(&self) -> Result<(), Duration> {
+        match &self.meter {
+            None => Ok(()),
+            Some(meter) => meter
+                .check()
+                .map_err(|early| early.wait_time_from(DefaultClock::default().now())),
+        }
+    }
 }
 
 type Grants = HashMap<[u8; 32], Arc<Grant>>;
@@ -25,20 +47,24 @@ type Grants = HashMap<[u8; 32], Arc<Grant>>;
 /// The keys of a file.
 pub struct KeyRing {
     path: PathBuf,
+    per_second: Option<NonZeroU32>,
     grants: ArcSwap<Grants>,
 }
 
 impl KeyRing {
-    /// Reads the keys of a file.
+    /// Reads the keys of a file. Each may ask so many times a second, and as
+    /// often at once; `None`: as often as it likes.
     ///
     /// # Errors
     /// See [`file::read`].
-    pub fn open(path: &Path) -> Result<KeyRing, AccessError> {
-        let grants = grants(path)?;
-        Ok(KeyRing {
+    pub fn open(path: &Path, per_second: Option<NonZeroU32>) -> Result<KeyRing, AccessError> {
+        let ring = KeyRing {
             path: path.to_owned(),
-            grants: ArcSwap::from_pointee(grants),
-        })
+            per_second,
+            grants: ArcSwap::default(),
+        };
+        ring.reload()?;
+        Ok(ring)
     }
 
     /// Reads them again. Callers whose key is gone are refused from then on;
@@ -47,8 +73,31 @@ impl KeyRing {
     /// # Errors
     /// See [`file::read`]; the keys stay as they were.
     pub fn reload(&self) -> Result<(), AccessError> {
-        self.grants.store(Arc::new(grants(&self.path)?));
+        let entries = file::read(&self.path)?.into_iter();
+        let before = self.grants.load();
+        // Every entry has a digest, or the file would have been refused.
+        let grants = entries.filter_map(|entry| {
+            let digest = entry.digest()?;
+            let old = before.get(digest.bytes());
+            let grant = Grant {
+                digest,
+                name: entry.name,
+                scope: entry.scope,
+                prefix: entry.prefix,
+                meter: match old {
+                    Some(old) => old.meter.clone(),
+                    None => self.meter(),
+                },
+            };
+            Some((*digest.bytes(), Arc::new(grant)))
+        });
+        self.grants.store(Arc::new(grants.collect()));
         Ok(())
+    }
+
+    fn meter(&self) -> Option<Arc<DefaultDirectRateLimiter>> {
+        let quota = Quota::per_second(self.per_second?);
+        Some(Arc::new(RateLimiter::direct(quota)))
     }
 
     /// What the key allows that a caller sent, if it is one.
@@ -69,22 +118,6 @@ impl KeyRing {
     }
 }
 
-fn grants(path: &Path) -> Result<Grants, AccessError> {
-    let entries = file::read(path)?.into_iter();
-    // Every entry has a digest, or the file would have been refused.
-    let grants = entries.filter_map(|entry| {
-        let digest = entry.digest()?;
-        let grant = Grant {
-            digest,
-            name: entry.name,
-            scope: entry.scope,
-            prefix: entry.prefix,
-        };
-        Some((*digest.bytes(), Arc::new(grant)))
-    });
-    Ok(grants.collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,7 +131,7 @@ mod tests {
             file::add(&path, &name.parse().unwrap(), scope, None, UNIX_EPOCH).unwrap()
         };
         let one = add("one", Scope::Read);
-        let ring = KeyRing::open(&path).unwrap();
+        let ring = KeyRing::open(&path, None).unwrap();
         let two = add("two", Scope::Admin);
         assert_eq!(ring.find(one.as_str()).unwrap().name.as_str(), "one");
         assert!(ring.find(two.as_str()).is_none());
@@ -119,11 +152,36 @@ mod tests {
         let path = folder.path().join("keys.json");
         let name = "one".parse().unwrap();
         let token = file::add(&path, &name, Scope::Read, None, UNIX_EPOCH).unwrap();
-        let ring = KeyRing::open(&path).unwrap();
+        let ring = KeyRing::open(&path, None).unwrap();
         std::fs::write(&path, "{").unwrap();
         assert!(ring.reload().is_err());
         std::fs::remove_file(&path).unwrap();
         assert!(ring.reload().is_err());
         assert!(ring.find(token.as_str()).is_some());
+    }
+
+    #[test]
+    fn a_key_asks_so_many_times_at_once_and_then_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        let add = |name: &str| {
+            file::add(&path, &name.parse().unwrap(), Scope::Read, None, UNIX_EPOCH).unwrap()
+        };
+        let (one, two) = (add("one"), add("two"));
+        let ring = KeyRing::open(&path, NonZeroU32::new(3)).unwrap();
+        let ask = |token: &str| ring.find(token).unwrap().count_request();
+        for _ in 0..3 {
+            assert_eq!(ask(one.as_str()), Ok(()));
+        }
+        let wait = ask(one.as_str()).unwrap_err();
+        assert!(
+            wait > Duration::ZERO && wait <= Duration::from_millis(334),
+            "{wait:?}"
+        );
+        // Another key has its own measure, and a change of the file gives none.
+        assert_eq!(ask(two.as_str()), Ok(()));
+        add("three");
+        ring.reload().unwrap();
+        assert!(ask(one.as_str()).is_err());
     }
 }

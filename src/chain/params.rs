@@ -98,6 +98,8 @@ pub struct Defaults {
     /// Most bytes that the slots of all filters together may take when another
     /// is created; `None`: no bound.
     pub max_total_bytes: Option<u64>,
+    /// Filters that there may be when another is created; `None`: no bound.
+    pub max_filters: Option<u64>,
 }
 
 impl Default for Defaults {
@@ -112,6 +114,7 @@ impl Default for Defaults {
             max_expansions: 32,
             max_filter_bytes: 16 << 30,
             max_total_bytes: None,
+            max_filters: None,
         }
     }
 }

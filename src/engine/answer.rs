@@ -270,6 +270,14 @@ pub enum EngineError {
         /// Pages it may touch.
         bound: usize,
     },
+    /// There are as many filters as there may be.
+    #[error(
+        "there are {bound} filters, and there may be no more (--max-filters); delete filters that nobody asks"
+    )]
+    TooManyFiltersInAll {
+        /// How many there may be.
+        bound: u64,
+    },
     /// All filters together would take more bytes than they may.
     #[error(
         "the filter needs {needed} bytes, all filters together take {used} and may take {bound}: ask for less, delete filters, or start the server with a larger --max-total-bytes"

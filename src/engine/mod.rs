@@ -227,7 +227,11 @@ impl Engine {
         ));
         let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
 
-        let quota = Quota::new(options.defaults.max_total_bytes, &*store)?;
+        let quota = Quota::new(
+            options.defaults.max_total_bytes,
+            options.defaults.max_filters,
+            &*store,
+        )?;
         let shared = Arc::new(Shared {
             quota: Arc::new(quota),
             disk,

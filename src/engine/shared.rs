@@ -253,7 +253,7 @@ impl Shared {
     ) -> Result<Outcome, EngineError> {
         let created_at_ms = self.clock.now_ms();
         let expiry = expiry::expiry(new.ttl_seconds, created_at_ms)?;
-        self.quota.check(new.params.first_sub_filter_bytes())?;
+        self.quota.check_new(new.params.first_sub_filter_bytes())?;
         self.make_room().await?;
         let hash_key = random_key()?;
         let items = match Chain::new(new.params.clone(), hash_key, 0) {

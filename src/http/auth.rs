@@ -5,6 +5,9 @@
 //! of its description, and is taken from there: what the document says is what
 //! is enforced. An operation that says nothing needs the highest one.
 //!
+//! Then it sees to it that no key asks too often, and that no more requests are
+//! worked on at once than may be; who is turned away is told at once.
+//!
 //! A key with a prefix is for some filters alone. Operations on one filter are
 //! refused for others; the list and the lookup answer as if there were no
 //! others; everything that concerns the server as a whole is refused.
@@ -14,7 +17,7 @@ use super::body::discard;
 use super::idempotency::Caller;
 use super::problem::HttpError;
 use crate::access::Scope;
-use crate::access::ring::Grant;
+use crate::access::ring::{Grant, KeyRing};
 use crate::engine::FilterName;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::http::header::{AUTHORIZATION, EXPECT};
@@ -24,6 +27,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{OpenApi, PathItem};
 
@@ -33,6 +37,9 @@ pub(super) const SCHEME: &str = "api_key";
 /// Operations that answer about the filters of the caller's prefix alone, by
 /// what they ask of [`Permit`].
 const NARROWED: [&str; 2] = ["list_filters", "look_up_items"];
+
+/// What is answered however busy the server is, so that one can see why.
+const METRICS: &str = "/metrics";
 
 /// What an operation is about, as far as prefixes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +109,13 @@ impl Needs {
         )
     }
 
+    /// Asks nobody for a key who comes for this.
+    pub(super) fn open(&mut self, path: &str) {
+        for (_, need) in self.0.get_mut(path).into_iter().flatten() {
+            need.scope = None;
+        }
+    }
+
     fn find(&self, path: &str, method: &Method) -> Need {
         const UNKNOWN: Need = Need {
             scope: Some(Scope::Admin),
@@ -148,8 +162,8 @@ pub(super) async fn authorize(
     next: Next,
 ) -> Response {
     let (mut parts, mut body) = request.into_parts();
-    let grant = match door.admit(&path, &mut parts).await {
-        Ok(grant) => grant,
+    let Admitted { grant, working } = match door.admit(&path, &mut parts).await {
+        Ok(admitted) => admitted,
         Err((grant, refused)) => {
             // Who waits to be told before it sends sends nothing.
             if !parts.headers.contains_key(EXPECT) {
@@ -163,6 +177,7 @@ pub(super) async fn authorize(
     }
     parts.extensions.insert(Permit(grant.clone()));
     let response = next.run(Request::from_parts(parts, body)).await;
+    drop(working);
     by(grant.as_deref(), response)
 }
 
@@ -178,33 +193,68 @@ fn by(grant: Option<&Grant>, mut response: Response) -> Response {
     response
 }
 
+/// A request that is let in.
+#[derive(Default)]
+struct Admitted {
+    /// What its caller is allowed; `None` where nobody is asked.
+    grant: Option<Arc<Grant>>,
+    /// Its place among the requests that are worked on.
+    working: Option<OwnedSemaphorePermit>,
+}
+
 /// A refusal, and whom it is for if that is known.
 type Refused = (Option<Arc<Grant>>, HttpError);
 
 impl Door {
-    /// What the caller is allowed; `None` where nobody is asked.
-    async fn admit(
-        &self,
-        path: &MatchedPath,
-        parts: &mut Parts,
-    ) -> Result<Option<Arc<Grant>>, Refused> {
-        let Some(keys) = &self.app.access.keys else {
-            return Ok(None);
-        };
+    async fn admit(&self, path: &MatchedPath, parts: &mut Parts) -> Result<Admitted, Refused> {
         let need = self.needs.find(path.as_str(), &parts.method);
         let Some(scope) = need.scope else {
-            return Ok(None);
+            // Who looks after a server that is overloaded gets through.
+            return Ok(Admitted::default());
         };
-        let token = bearer(&parts.headers).ok_or((None, HttpError::ApiKeyMissing))?;
-        let grant = keys.find(token).ok_or((None, HttpError::ApiKeyUnknown))?;
+        let grant = match &self.app.access.keys {
+            None => None,
+            Some(keys) => Some(check_key(keys, scope, need.reach, parts).await?),
+        };
+        if path.as_str() == METRICS {
+            let working = None;
+            return Ok(Admitted { grant, working });
+        }
+        let working = Arc::clone(&self.app.working).try_acquire_owned().ok();
+        if working.is_none() {
+            let limit = self.app.limits.max_in_flight;
+            return Err((grant, HttpError::TooManyInFlight { limit }));
+        }
+        Ok(Admitted { grant, working })
+    }
+}
+
+async fn check_key(
+    keys: &KeyRing,
+    scope: Scope,
+    reach: Reach,
+    parts: &mut Parts,
+) -> Result<Arc<Grant>, Refused> {
+    let token = bearer(&parts.headers).ok_or((None, HttpError::ApiKeyMissing))?;
+    let grant = keys.find(token).ok_or((None, HttpError::ApiKeyUnknown))?;
+    let checked = async {
+        grant.count_request().map_err(|wait| {
+            let seconds = wait.as_millis().div_ceil(1000).max(1);
+            HttpError::RateLimited {
+                seconds: u64::try_from(seconds).unwrap_or(u64::MAX),
+            }
+        })?;
         if grant.scope < scope {
-            let (has, needs) = (grant.scope, scope);
-            return Err((Some(grant), HttpError::ScopeInsufficient { has, needs }));
+            return Err(HttpError::ScopeInsufficient {
+                has: grant.scope,
+                needs: scope,
+            });
         }
-        match check_reach(&grant, need.reach, parts).await {
-            Ok(()) => Ok(Some(grant)),
-            Err(refused) => Err((Some(grant), refused)),
-        }
+        check_reach(&grant, reach, parts).await
+    };
+    match checked.await {
+        Ok(()) => Ok(grant),
+        Err(refused) => Err((Some(grant), refused)),
     }
 }
 

@@ -119,7 +119,7 @@ fn render(error: &HttpError, request_id: &str, headers: &HeaderMap) -> Response 
     headers.remove(CONTENT_LENGTH);
     headers.remove(CONTENT_ENCODING);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-    if let Some(seconds) = code.retry_after_seconds() {
+    if let Some(seconds) = error.retry_after_seconds() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     let challenge = error.challenge().map(HeaderValue::try_from);

@@ -1,4 +1,4 @@
-//! One TCP connection under the clocks that the HTTP library does not keep:
+//! One connection under the clocks that the HTTP library does not keep:
 //! how long a request's head may take, how long a connection may idle between
 //! requests, how long a client may leave an answer unread.
 
@@ -9,11 +9,10 @@ use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 /// What a connection is doing, as far as its clocks are concerned.
@@ -69,12 +68,84 @@ pub(crate) struct Patience {
     pub(crate) write: Duration,
 }
 
-/// A TCP stream that fails with [`io::ErrorKind::TimedOut`] when its client
+/// Whether bytes came that are not handed on yet: with TLS a part of a record
+/// is nothing to read, and yet somebody has begun to say something.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Came(Arc<AtomicBool>);
+
+impl Came {
+    /// Forgets what came; says whether there was anything.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// A stream below TLS that notes when bytes come.
+pub(crate) struct Noticed<S> {
+    stream: S,
+    came: Came,
+}
+
+impl<S> Noticed<S> {
+    pub(crate) fn new(stream: S, came: Came) -> Noticed<S> {
+        Noticed { stream, came }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Noticed<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let read = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer));
+        if buffer.filled().len() > before {
+            this.came.0.store(true, Ordering::Release);
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Noticed<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+/// A stream that fails with [`io::ErrorKind::TimedOut`] when its client
 /// is slower than it may be.
-pub(crate) struct TimedStream {
-    stream: TcpStream,
+pub(crate) struct TimedStream<S> {
+    stream: S,
     patience: Patience,
     phase: Phase,
+    /// What came below the stream; never anything where there is nothing below.
+    came: Came,
     waiting: Option<Waiting>,
     writing: Option<Pin<Box<Sleep>>>,
 }
@@ -85,20 +156,28 @@ struct Waiting {
     clock: Pin<Box<Sleep>>,
 }
 
-impl TimedStream {
-    pub(crate) fn new(stream: TcpStream, patience: Patience, phase: Phase) -> TimedStream {
+impl<S> TimedStream<S> {
+    pub(crate) fn new(stream: S, patience: Patience, phase: Phase, came: Came) -> Self {
         TimedStream {
             stream,
             patience,
             phase,
+            came,
             waiting: None,
             writing: None,
         }
     }
 
     /// The stream without its clocks.
-    pub(crate) fn into_inner(self) -> TcpStream {
+    pub(crate) fn into_inner(self) -> S {
         self.stream
+    }
+
+    /// The first bytes after silence begin a head.
+    fn note_bytes(&self) {
+        if self.writing.is_none() && self.phase.get() == IDLE {
+            self.phase.set(HEAD);
+        }
     }
 
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -146,7 +225,7 @@ impl TimedStream {
     }
 }
 
-impl AsyncRead for TimedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -156,13 +235,16 @@ impl AsyncRead for TimedStream {
         let before = buffer.filled().len();
         match Pin::new(&mut this.stream).poll_read(cx, buffer) {
             Poll::Ready(outcome) => {
-                let came = buffer.filled().len() > before;
-                if came && this.writing.is_none() && this.phase.get() == IDLE {
-                    this.phase.set(HEAD);
+                this.came.take();
+                if buffer.filled().len() > before {
+                    this.note_bytes();
                 }
                 Poll::Ready(outcome)
             }
             Poll::Pending => {
+                if this.came.take() {
+                    this.note_bytes();
+                }
                 ready!(this.poll_patience(cx));
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
@@ -170,7 +252,7 @@ impl AsyncRead for TimedStream {
     }
 }
 
-impl AsyncWrite for TimedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -196,11 +278,16 @@ impl AsyncWrite for TimedStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        // With TLS this is where most is written.
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(cx);
+        this.poll_written(cx, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+        let this = self.get_mut();
+        let shut = Pin::new(&mut this.stream).poll_shutdown(cx);
+        this.poll_written(cx, shut)
     }
 }
 

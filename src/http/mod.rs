@@ -12,7 +12,8 @@
 //! - `idempotency` finds out which request is the same as one sent before.
 //! - `auth` asks for API keys and refuses what they do not allow; `guard` keeps
 //!   foreign web pages away.
-//! - `server` accepts connections, watches their timeouts and drains them.
+//! - `server` accepts connections, watches their timeouts and drains them; `tls`
+//!   has the certificates.
 
 mod admin;
 mod answer;
@@ -35,12 +36,14 @@ mod query;
 mod routes;
 mod server;
 mod stream;
+mod tls;
 mod transfer;
 
 pub use guard::HostPolicy;
 pub use openapi::document as openapi_document;
 pub use routes::router;
-pub use server::{ServerOptions, serve};
+pub use server::{Endpoint, ServerOptions, Serves, serve};
+pub use tls::{Tls, TlsError, TlsFiles};
 
 use crate::access::ring::KeyRing;
 use crate::backup::Backups;
@@ -61,6 +64,8 @@ pub struct Limits {
     pub max_buffered_bytes: usize,
     /// Items of one batch.
     pub max_batch_items: usize,
+    /// Requests that are worked on at the same time.
+    pub max_in_flight: usize,
     /// What one lookup may ask.
     pub lookup: LookupBounds,
     /// Longest pause between two pieces of a request body.
@@ -75,6 +80,7 @@ impl Default for Limits {
             max_body_bytes: 32 << 20,
             max_buffered_bytes: 256 << 20,
             max_batch_items: 250_000,
+            max_in_flight: 1024,
             lookup: LookupBounds {
                 max_filters: 1000,
                 max_probes: 1_000_000,
@@ -111,6 +117,7 @@ pub struct App {
     limits: Limits,
     access: Access,
     buffered: Arc<Semaphore>,
+    working: Arc<Semaphore>,
     streams: Arc<Semaphore>,
 }
 
@@ -123,6 +130,7 @@ impl App {
         for reason in REJECTION_REASONS {
             metrics.http_rejected.with_label_values(&[reason]);
         }
+        let working = Arc::new(Semaphore::new(limits.max_in_flight));
         Arc::new(App {
             engine: OnceLock::new(),
             backups: OnceLock::new(),
@@ -131,6 +139,7 @@ impl App {
             limits,
             access: access.into(),
             buffered,
+            working,
             streams: stream::places(),
         })
     }

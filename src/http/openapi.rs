@@ -131,6 +131,8 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
         Code::ApiKeyMissing,
         Code::ApiKeyUnknown,
         Code::ScopeInsufficient,
+        Code::RateLimited,
+        Code::Overloaded,
     ];
     const EVERY: &[Code] = &[Code::ForeignHost, Code::ForeignOrigin, Code::Internal];
     const ENGINE: &[Code] = &[
@@ -187,7 +189,8 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
         Code::FilterTooLarge,
     ];
     const CHANGE: &[Code] = &[Code::OutcomeUnknown, Code::DiskReserve, Code::DiskFull];
-    const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists, Code::OverQuota];
+    const NEW: &[Code] = &[Code::FilterDiffers, Code::FilterExists];
+    const QUOTA: &[Code] = &[Code::OverQuota, Code::TooManyFilters];
     const KEPT: &[Code] = &[
         Code::InvalidIdempotencyKey,
         Code::IdempotencyKeyReused,
@@ -199,20 +202,11 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
     let groups: &[&[Code]] = match operation {
         "get_readiness" => &[EVERY, &[Code::Starting, Code::Draining]],
         "list_filters" => &[EVERY, ENGINE],
-        "put_filter" => &[EVERY, ENGINE, KEYED, BODY, CHANGE, NEW],
+        "put_filter" => &[EVERY, ENGINE, KEYED, BODY, CHANGE, NEW, QUOTA],
         "get_filter" | "head_filter" => &[EVERY, ENGINE, KEYED, MISSING],
         "patch_filter" => &[EVERY, ENGINE, KEYED, MISSING, BODY, CHANGE],
         "delete_filter" => &[EVERY, ENGINE, KEYED, MISSING, CHANGE],
-        "add_items" => &[
-            EVERY,
-            ENGINE,
-            KEYED,
-            MISSING,
-            BODY,
-            BATCH,
-            CHANGE,
-            &[Code::OverQuota],
-        ],
+        "add_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, QUOTA],
         "delete_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE],
         "import_items" => &[EVERY, ENGINE, KEYED, MISSING, STREAM, CHANGE],
         "get_import" => &[EVERY, ENGINE, KEYED, MISSING, &[Code::ImportNotFound]],
@@ -220,15 +214,7 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
         "look_up_items" => &[EVERY, ENGINE, BODY, LOOKUP],
         "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
         "dump_filter" => &[EVERY, ENGINE, KEYED, MISSING],
-        "restore_filter" => &[
-            EVERY,
-            ENGINE,
-            KEYED,
-            DUMPED,
-            CHANGE,
-            RESTORE,
-            &[Code::OverQuota],
-        ],
+        "restore_filter" => &[EVERY, ENGINE, KEYED, DUMPED, CHANGE, RESTORE, QUOTA],
         "create_backup" => &[
             EVERY,
             ADMIN,
@@ -313,7 +299,11 @@ fn add_problems(operation: &mut Operation, need: Need) {
     let id = operation.operation_id.as_deref().unwrap_or_default();
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
     for code in failures(id, need) {
-        by_status.entry(code.status()).or_default().push(code);
+        let codes = by_status.entry(code.status()).or_default();
+        // Some come from more than one group.
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
     }
     let bodiless = id == "head_filter";
     for (status, codes) in by_status {
@@ -344,21 +334,28 @@ fn problem_response(codes: &[Code]) -> Response {
     let mut response = ResponseBuilder::new()
         .description(titles(codes))
         .content(PROBLEM_JSON, content);
-    if codes
-        .iter()
-        .any(|code| code.status() == StatusCode::UNAUTHORIZED)
-    {
-        response = response.header("WWW-Authenticate", challenge());
+    let header = match codes.first().map(|code| code.status()) {
+        Some(StatusCode::UNAUTHORIZED) => Some((
+            "WWW-Authenticate",
+            "How to say who calls: `Bearer` and an API key.",
+        )),
+        Some(StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => Some((
+            "Retry-After",
+            "Seconds after which trying again makes sense.",
+        )),
+        _ => None,
+    };
+    if let Some((name, description)) = header {
+        response = response.header(name, text_header(description));
     }
     response.build()
 }
 
-/// The header of a 401.
-fn challenge() -> Header {
+fn text_header(description: &str) -> Header {
     let text = ObjectBuilder::new().schema_type(Type::String);
     HeaderBuilder::new()
         .schema(Some(Schema::from(text)))
-        .description(Some("How to say who calls: `Bearer` and an API key."))
+        .description(Some(description))
         .build()
 }
 
@@ -481,6 +478,10 @@ fn sample(code: Code) -> HttpError {
             Some(id) => HttpError::Backup(BackupError::Running { id }),
             None => HttpError::BackupNotFound,
         },
+        Code::TooManyFilters => {
+            HttpError::Engine(EngineError::TooManyFiltersInAll { bound: 10_000 })
+        }
+        Code::RateLimited => HttpError::RateLimited { seconds: 1 },
         Code::OverQuota => HttpError::Engine(EngineError::OverQuota {
             needed: 25_000_000,
             used: 90_000_000,

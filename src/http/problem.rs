@@ -69,13 +69,16 @@ pub(crate) enum Code {
     Overloaded,
     NoRoom,
     OverQuota,
+    TooManyFilters,
+    RateLimited,
     DiskReserve,
     DiskFull,
 }
 
 /// Reasons under which requests are counted that were refused before any
 /// filter was looked at: the values of the label `reason`.
-pub(crate) const REJECTION_REASONS: [&str; 18] = [
+pub(crate) const REJECTION_REASONS: [&str; 19] = [
+    "rate_limited",
     "api_key_missing",
     "api_key_unknown",
     "scope_insufficient",
@@ -108,11 +111,6 @@ impl Code {
 
     pub(crate) fn title(self) -> &'static str {
         self.facts().2
-    }
-
-    /// Seconds after which trying again makes sense, where it does.
-    pub(crate) fn retry_after_seconds(self) -> Option<u32> {
-        (self.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(1)
     }
 
     fn facts(self) -> (StatusCode, &'static str, &'static str) {
@@ -316,6 +314,16 @@ impl Code {
                 "overloaded",
                 "The server is overloaded",
             ),
+            Code::TooManyFilters => (
+                S::INSUFFICIENT_STORAGE,
+                "too_many_filters",
+                "There are as many filters as there may be",
+            ),
+            Code::RateLimited => (
+                S::TOO_MANY_REQUESTS,
+                "rate_limited",
+                "The API key asks too often",
+            ),
             Code::OverQuota => (
                 S::INSUFFICIENT_STORAGE,
                 "over_quota",
@@ -475,6 +483,14 @@ pub(crate) enum HttpError {
     FilterChanged,
     #[error(transparent)]
     Restore(Arc<RestoreError>),
+    #[error(
+        "the server works on {limit} requests already (--max-in-flight); try again in a moment"
+    )]
+    TooManyInFlight { limit: usize },
+    #[error(
+        "the API key asks more often than it may (--rate-limit); ask again in {seconds} s, or put more items into one request"
+    )]
+    RateLimited { seconds: u64 },
     #[error("the server streams {limit} answers already; try again in a moment")]
     TooManyStreams { limit: usize },
     #[error("the server was started without a directory for backups; start it with --backup-dir")]
@@ -573,7 +589,10 @@ impl HttpError {
             HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,
             HttpError::Starting => Code::Starting,
             HttpError::Draining => Code::Draining,
-            HttpError::TooManyBodies | HttpError::TooManyStreams { .. } => Code::Overloaded,
+            HttpError::TooManyBodies
+            | HttpError::TooManyStreams { .. }
+            | HttpError::TooManyInFlight { .. } => Code::Overloaded,
+            HttpError::RateLimited { .. } => Code::RateLimited,
             HttpError::FilterTaken => Code::FilterTaken,
             HttpError::FilterChanged => Code::FilterChanged,
             HttpError::Restore(error) => match &**error {
@@ -610,6 +629,7 @@ impl HttpError {
                 EngineError::InvalidParams(_) => Code::InvalidFields,
                 EngineError::TooManyPages { .. } => Code::TooManyPages,
                 EngineError::OverQuota { .. } => Code::OverQuota,
+                EngineError::TooManyFiltersInAll { .. } => Code::TooManyFilters,
                 EngineError::DiskShort(_) => Code::DiskReserve,
                 EngineError::OutcomeUnknown(error) | EngineError::Store(error)
                     if matches!(**error, StoreError::NoSpace { .. }) =>
@@ -630,6 +650,14 @@ impl HttpError {
                 EngineError::OutcomeUnknown(_) => Code::OutcomeUnknown,
                 EngineError::Store(_) => Code::StorageFailed,
             },
+        }
+    }
+
+    /// Seconds after which trying again makes sense, where it does.
+    pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
+        match self {
+            HttpError::RateLimited { seconds } => Some(*seconds),
+            other => (other.code().status() == StatusCode::SERVICE_UNAVAILABLE).then_some(1),
         }
     }
 

@@ -4,6 +4,7 @@ use super::App;
 use super::auth::{Door, Needs, authorize};
 use super::boundary::{boundary, panicked};
 use super::guard::guard;
+use super::server::Serves;
 use super::{admin, filters, imports, items, lookup, openapi, ops, transfer};
 use axum::Router;
 use axum::extract::Request;
@@ -22,7 +23,28 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 /// Every route that the API has, with its description.
 pub(super) fn table() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(openapi::preamble())
+    routes_of(Serves::All)
+}
+
+fn routes_of(serves: Serves) -> OpenApiRouter<Arc<App>> {
+    let table = OpenApiRouter::with_openapi(openapi::preamble());
+    let table = match serves {
+        Serves::All | Serves::Filters => with_filters(table),
+        Serves::Operations => table,
+    };
+    let table = match serves {
+        Serves::All | Serves::Operations => with_operations(table),
+        Serves::Filters => table,
+    };
+    table
+        .routes(routes!(ops::livez))
+        .routes(routes!(ops::readyz))
+        .routes(routes!(ops::metrics))
+        .routes(routes!(ops::openapi_json))
+}
+
+fn with_filters(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
+    table
         .routes(routes!(filters::list_filters))
         .routes(routes!(
             filters::put_filter,
@@ -39,26 +61,35 @@ pub(super) fn table() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(items::get_count, items::post_count))
         .routes(routes!(lookup::look_up))
         .routes(routes!(transfer::get_dump, transfer::put_dump))
+}
+
+fn with_operations(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
+    table
         .routes(routes!(admin::post_backup, admin::list_backups))
         .routes(routes!(admin::get_backup))
         .routes(routes!(admin::get_backup_status))
-        .routes(routes!(ops::livez))
-        .routes(routes!(ops::readyz))
-        .routes(routes!(ops::metrics))
-        .routes(routes!(ops::openapi_json))
 }
 
 /// The application as a service. The layers, from the outside: the boundary
 /// renders errors, panics become errors, foreign web pages are refused, bodies
 /// are compressed and decompressed, and what the API has is behind keys.
-pub fn router(app: Arc<App>) -> Router {
-    let (routes, document) = table().split_for_parts();
+pub fn router(app: Arc<App>, serves: Serves) -> Router {
+    let (routes, document) = routes_of(serves).split_for_parts();
+    let mut needs = Needs::of(&document);
+    let docs = match serves {
+        Serves::All | Serves::Filters => docs(),
+        Serves::Operations => {
+            // Who scrapes has no key, and this listener is for who scrapes.
+            needs.open("/metrics");
+            Router::new()
+        }
+    };
     let door = Door {
         app: Arc::clone(&app),
-        needs: Arc::new(Needs::of(&document)),
+        needs: Arc::new(needs),
     };
     let routes = routes.route_layer(middleware::from_fn_with_state(door, authorize));
-    layered(routes.merge(docs()), app)
+    layered(routes.merge(docs), app)
 }
 
 fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {

@@ -2,8 +2,9 @@
 
 use super::App;
 use super::boundary::fresh_request_id;
-use super::connection::{AnswerBody, Patience, Phase, TimedStream};
+use super::connection::{AnswerBody, Came, Noticed, Patience, Phase, TimedStream};
 use super::problem::{HttpError, PROBLEM_JSON};
+use super::tls::Tls;
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -15,15 +16,20 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt as _;
 
 /// Bytes of a request's head, the request line included; beyond it the HTTP
 /// library answers 431 by itself.
 const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// Connections to a listener for operations: enough for whoever scrapes and
+/// probes, and out of the way of a flood on the other one.
+const MAX_OPERATIONS_CONNECTIONS: usize = 64;
 
 /// Pause after a connection could not be accepted for want of descriptors or
 /// memory: without it the loop would spin until one is free.
@@ -62,50 +68,75 @@ impl Default for ServerOptions {
     }
 }
 
-/// Serves until `stop` resolves and the requests then under way are answered
-/// or their time is up. Returns how many connections were cut off.
+/// What is served on a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// Everything.
+    All,
+    /// What [`Operations`](Serves::Operations) leaves, while another listener
+    /// serves these.
+    Filters,
+    /// Metrics, which need no key here, probes, and what is under `/admin`.
+    Operations,
+}
+
+/// A listener, and what it is for.
+pub struct Endpoint {
+    /// Where connections come in.
+    pub listener: TcpListener,
+    /// What they get.
+    pub serves: Serves,
+    /// How TLS is spoken; `None`: it is not.
+    pub tls: Option<Arc<Tls>>,
+}
+
+impl From<TcpListener> for Endpoint {
+    fn from(listener: TcpListener) -> Endpoint {
+        Endpoint {
+            listener,
+            serves: Serves::All,
+            tls: None,
+        }
+    }
+}
+
+/// Serves on all of them until `stop` resolves and the requests then under way
+/// are answered or their time is up. Returns how many connections were cut off.
 pub async fn serve(
-    listener: TcpListener,
+    endpoints: Vec<Endpoint>,
     app: Arc<App>,
     options: ServerOptions,
     stop: impl Future<Output = ()>,
 ) -> usize {
-    let router = super::router(Arc::clone(&app));
-    let free = Arc::new(Semaphore::new(options.max_connections));
     let (drain, draining) = watch::channel(false);
-    let mut stop = pin!(async {
-        stop.await;
-        app.start_draining();
-        sleep(options.drain_delay).await;
-    });
-    loop {
-        let accepted = tokio::select! {
-            accepted = accept(&listener, &free) => accepted,
-            () = &mut stop => break,
+    let (close, closing) = watch::channel(false);
+    let mut accepting = JoinSet::new();
+    for endpoint in endpoints {
+        let door = Accepting {
+            places: Arc::new(Semaphore::new(match endpoint.serves {
+                Serves::All | Serves::Filters => options.max_connections,
+                Serves::Operations => MAX_OPERATIONS_CONNECTIONS,
+            })),
+            router: super::router(Arc::clone(&app), endpoint.serves),
+            app: Arc::clone(&app),
+            patience: Patience {
+                head: options.header_timeout,
+                idle: options.idle_timeout,
+                write: options.write_timeout,
+            },
+            draining: draining.clone(),
+            closing: closing.clone(),
+            tls: endpoint.tls,
         };
-        match accepted {
-            Ok((stream, permit)) => {
-                let connection = Connection {
-                    app: Arc::clone(&app),
-                    router: router.clone(),
-                    patience: Patience {
-                        head: options.header_timeout,
-                        idle: options.idle_timeout,
-                        write: options.write_timeout,
-                    },
-                    draining: draining.clone(),
-                    _permit: permit,
-                };
-                tokio::spawn(connection.run(stream));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        accepting.spawn(door.run(endpoint.listener));
     }
-    drop(listener);
-    drop(draining);
+    drop((draining, closing));
+    stop.await;
+    app.start_draining();
+    sleep(options.drain_delay).await;
+    close.send_replace(true);
+    // Their listeners are closed when they end.
+    while accepting.join_next().await.is_some() {}
     drain.send_replace(true);
     if timeout(options.drain_timeout, drain.closed())
         .await
@@ -114,6 +145,46 @@ pub async fn serve(
         return drain.receiver_count();
     }
     0
+}
+
+/// Takes in the connections of one listener.
+struct Accepting {
+    places: Arc<Semaphore>,
+    app: Arc<App>,
+    router: Router,
+    patience: Patience,
+    draining: watch::Receiver<bool>,
+    closing: watch::Receiver<bool>,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Accepting {
+    async fn run(self, listener: TcpListener) {
+        let mut closing = self.closing.clone();
+        let mut closed = pin!(told(&mut closing));
+        loop {
+            let accepted = tokio::select! {
+                accepted = accept(&listener, &self.places) => accepted,
+                () = &mut closed => return,
+            };
+            match accepted {
+                Ok((stream, permit)) => {
+                    let connection = Connection {
+                        app: Arc::clone(&self.app),
+                        router: self.router.clone(),
+                        patience: self.patience,
+                        draining: self.draining.clone(),
+                        _permit: permit,
+                    };
+                    tokio::spawn(connection.run(stream, self.tls.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
 }
 
 /// Waits for a free place, then for a connection: a flood waits in the
@@ -156,14 +227,40 @@ struct Connection {
 
 impl Connection {
     /// Serves one connection to its end.
-    async fn run(mut self, stream: TcpStream) {
+    async fn run(self, stream: TcpStream, tls: Option<Arc<Tls>>) {
         let metrics = &self.app.metrics;
         metrics.http_connections.inc();
         let _open = OpenConnection(metrics.http_connections.clone());
         // Answers are small and written at once: waiting to fill a segment
         // would only add to the latency. Without it the answer comes as well.
         let _ = stream.set_nodelay(true);
+        let came = Came::default();
+        let Some(tls) = tls else {
+            return self.speak_http(stream, came).await;
+        };
+        // All of it counts as the head: nothing may be asked before it.
+        let handshake = tls.accept(Noticed::new(stream, came.clone()));
+        match timeout(self.patience.head, handshake).await {
+            Ok(Ok(stream)) => {
+                came.take();
+                self.speak_http(stream, came).await;
+            }
+            failed => {
+                metrics.tls_handshake_failures.inc();
+                let reason = match failed {
+                    Ok(Err(error)) => error.to_string(),
+                    _ => "it took too long".to_owned(),
+                };
+                tracing::debug!(reason, "a TLS handshake failed");
+            }
+        }
+    }
 
+    async fn speak_http<S>(mut self, stream: S, came: Came)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let metrics = &self.app.metrics;
         let phase = Phase::default();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let answering = phase.begin_answer();
@@ -177,7 +274,7 @@ impl Connection {
                 Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, written, answering)))
             }
         });
-        let timed = TimedStream::new(stream, self.patience, phase.clone());
+        let timed = TimedStream::new(stream, self.patience, phase.clone(), came);
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
             // The stream's own clocks run out first: they can tell a slow head
@@ -188,7 +285,7 @@ impl Connection {
             .serve_connection(TokioIo::new(timed), service);
         let ended = tokio::select! {
             ended = &mut connection => ended,
-            () = drained(&mut self.draining) => {
+            () = told(&mut self.draining) => {
                 std::pin::Pin::new(&mut connection).graceful_shutdown();
                 (&mut connection).await
             }
@@ -210,9 +307,9 @@ impl Drop for OpenConnection {
     }
 }
 
-async fn drained(draining: &mut watch::Receiver<bool>) {
+async fn told(word: &mut watch::Receiver<bool>) {
     // An error means that the sender is gone, and with it the server.
-    let _ = draining.wait_for(|&draining| draining).await;
+    let _ = word.wait_for(|&said| said).await;
 }
 
 fn is_timeout(ended: &Result<(), hyper::Error>) -> bool {
@@ -223,7 +320,7 @@ fn is_timeout(ended: &Result<(), hyper::Error>) -> bool {
 }
 
 /// Answers a request whose head never ended, as far as the client still listens.
-async fn answer_late(mut stream: TcpStream) {
+async fn answer_late(mut stream: impl AsyncWrite + Unpin) {
     let problem = HttpError::HeadTimeout.problem(&fresh_request_id());
     let body = serde_json::to_string(&problem).unwrap_or_default();
     let answer = format!(

@@ -8,8 +8,8 @@
 mod source;
 mod upload;
 
+use crate::remote::{Credentials, Remote, RemoteError};
 use indicatif::{ProgressBar, ProgressStyle};
-use reqwest::{Client, Url};
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal as _, Read};
@@ -22,6 +22,8 @@ use upload::{Import, Upload};
 pub struct LoadOptions {
     /// Where the server is, such as `http://127.0.0.1:8080`.
     pub url: String,
+    /// Who we are, and whom we believe.
+    pub credentials: Credentials,
     /// Key of the filter.
     pub filter: String,
     /// Files of one item a line, gzipped or not; `-` is the standard input.
@@ -40,14 +42,9 @@ pub struct LoadOptions {
 /// Why not everything was loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The address is none.
-    #[error("{url} is no address of a server: {reason}; write it like http://127.0.0.1:8080")]
-    BadUrl {
-        /// What was given.
-        url: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The address is none, or the credentials can't be used.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
     /// One name can't be that of several streams.
     #[error("--import-id names one import, but {files} files are given: load them one by one")]
     OneIdForSeveral {
@@ -105,19 +102,7 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
             files: options.files.len(),
         });
     }
-    let bad_url = |reason: String| LoadError::BadUrl {
-        url: options.url.clone(),
-        reason,
-    };
-    let base = Url::parse(&options.url).map_err(|error| bad_url(error.to_string()))?;
-    if base.scheme() != "http" || base.cannot_be_a_base() {
-        return Err(bad_url("only http is spoken".to_owned()));
-    }
-    let client = Client::builder()
-        .no_proxy()
-        .connect_timeout(Duration::from_secs(5))
-        .build()
-        .map_err(|error| bad_url(error.to_string()))?;
+    let remote = Remote::new(&options.url, &options.credentials)?;
     let mut left_out = 0;
     for file in &options.files {
         let shown = shown(file);
@@ -127,13 +112,8 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
         };
         let (reader, bar, import_id) = open(file, options).map_err(unreadable)?;
         let lines = source::chunks(bar.wrap_read(reader));
-        let mut path = base.clone();
-        if let Ok(mut segments) = path.path_segments_mut() {
-            segments.pop_if_empty().extend(["filters", &options.filter]);
-        }
         let upload = Upload {
-            client: &client,
-            filter: path,
+            remote: &remote,
             import_id: &import_id,
             options,
             file: &shown,

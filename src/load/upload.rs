@@ -2,12 +2,13 @@
 
 use super::source::Chunk;
 use super::{LoadError, LoadOptions};
+use crate::remote::{self, Remote, RemoteError};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::{Bytes, Frame};
+use hyper::{Method, StatusCode};
 use indicatif::ProgressBar;
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Body, Client, Response, StatusCode, Url};
 use serde::Deserialize;
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -64,9 +65,7 @@ struct Problem {
 
 /// One file on its way.
 pub(super) struct Upload<'a> {
-    pub(super) client: &'a Client,
-    /// Address of the filter.
-    pub(super) filter: Url,
+    pub(super) remote: &'a Remote,
     pub(super) import_id: &'a str,
     pub(super) options: &'a LoadOptions,
     /// The file, for those who read the errors.
@@ -168,7 +167,7 @@ impl Upload<'_> {
             .as_ref()
             .map_or(kept.committed + 1, |next| next.first_line);
         let (sender, body) = mpsc::channel(1);
-        let mut answer = pin!(self.request(first_line, body).send());
+        let mut answer = pin!(self.import(first_line, body));
         let mut sender: Option<Sender<Piece>> = Some(sender);
         let mut ticks = interval(ASK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -191,7 +190,7 @@ impl Upload<'_> {
                 place = place(sender.as_ref()), if next.is_some() && sender.is_some() => {
                     match (place, next.take()) {
                         (Some(place), Some(chunk)) => {
-                            place.send(Ok(chunk.bytes.clone()));
+                            place.send(Ok(Frame::data(Bytes::from(chunk.bytes.clone()))));
                             last_sent = Instant::now();
                         }
                         // The connection is gone; why, the answer says.
@@ -237,7 +236,11 @@ impl Upload<'_> {
         Ok(Some(chunk))
     }
 
-    fn request(&self, first_line: u64, body: Receiver<Piece>) -> reqwest::RequestBuilder {
+    async fn import(
+        &self,
+        first_line: u64,
+        body: Receiver<Piece>,
+    ) -> Result<remote::Answer, RemoteError> {
         let mut url = self.under(&["import"]);
         url.query_pairs_mut()
             .append_pair("import_id", self.import_id)
@@ -247,29 +250,26 @@ impl Upload<'_> {
             true => "application/x-ndjson",
             false => "text/plain",
         };
-        self.client
-            .post(url)
-            .header(CONTENT_TYPE, media_type)
-            .body(Body::wrap_stream(ReceiverStream::new(body)))
+        let body = StreamBody::new(ReceiverStream::new(body)).boxed();
+        self.remote
+            .send(Method::POST, &url, Some(media_type), body)
+            .await
     }
 
-    fn under(&self, segments: &[&str]) -> Url {
-        let mut url = self.filter.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.extend(segments);
-        }
-        url
+    fn under(&self, parts: &[&str]) -> url::Url {
+        let filter = ["filters", self.options.filter.as_str()];
+        self.remote.url(&[&filter, parts].concat())
     }
 
     /// Asks how far the import is and lets go of what is committed.
     async fn ask(&self, kept: &mut Kept) -> Result<Option<Ended>, LoadError> {
         let url = self.under(&["imports", self.import_id]);
-        let answer = self.client.get(url).timeout(ASK_PATIENCE).send().await;
+        let answer = self.remote.ask(Method::GET, &url, ASK_PATIENCE).await;
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => return Ok(Some(broken(&error))),
         };
-        match self.understood(answer).await? {
+        match self.understood(&answer)? {
             Answer::Import(import) => {
                 kept.let_go(import.committed_lines);
                 self.bar.set_message(format!("{} lines", kept.committed));
@@ -283,13 +283,13 @@ impl Upload<'_> {
     /// What the answer to the import itself means.
     async fn answered(
         &self,
-        answer: reqwest::Result<Response>,
+        answer: Result<remote::Answer, RemoteError>,
         kept: &mut Kept,
         is_read: bool,
     ) -> Result<Ended, LoadError> {
         match answer {
             Err(error) => Ok(broken(&error)),
-            Ok(answer) => Ok(match self.understood(answer).await? {
+            Ok(answer) => Ok(match self.understood(&answer)? {
                 Answer::Import(import) => {
                     kept.let_go(import.committed_lines);
                     match is_read && kept.chunks.is_empty() {
@@ -303,22 +303,18 @@ impl Upload<'_> {
         }
     }
 
-    /// Reads an answer to its end.
-    async fn understood(&self, answer: Response) -> Result<Answer, LoadError> {
-        let status = answer.status();
-        let body = match answer.bytes().await {
-            Ok(body) => body,
-            Err(error) => return Ok(Answer::Later(reason(&error))),
-        };
-        if status == StatusCode::OK {
-            return Ok(match serde_json::from_slice(&body) {
+    /// What an answer means.
+    fn understood(&self, answer: &remote::Answer) -> Result<Answer, LoadError> {
+        let remote::Answer { status, body } = answer;
+        if *status == StatusCode::OK {
+            return Ok(match serde_json::from_slice(body) {
                 Ok(import) => Answer::Import(import),
                 Err(_) => Answer::Later("an answer makes no sense".to_owned()),
             });
         }
-        let problem: Problem = serde_json::from_slice(&body).unwrap_or_default();
+        let problem: Problem = serde_json::from_slice(body).unwrap_or_default();
         let passes = status.is_server_error()
-            || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
+            || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(status)
             || problem.code == "import_running";
         match problem.code.as_str() {
             "import_not_found" => Ok(Answer::Unknown),
@@ -343,24 +339,13 @@ enum Answer {
 }
 
 /// What a request's body is made of.
-type Piece = Result<Vec<u8>, Infallible>;
+type Piece = io::Result<Frame<Bytes>>;
 
 /// Waits until the connection takes more; `None` once it is gone.
 async fn place(sender: Option<&Sender<Piece>>) -> Option<mpsc::Permit<'_, Piece>> {
     sender?.reserve().await.ok()
 }
 
-fn broken(error: &reqwest::Error) -> Ended {
-    Ended::Broken(reason(error))
-}
-
-/// The error and what is behind it: the outermost says little.
-fn reason(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+fn broken(error: &RemoteError) -> Ended {
+    Ended::Broken(error.to_string())
 }

@@ -23,7 +23,7 @@ impl Keyed {
     async fn start() -> (Keyed, Token) {
         let folder = tempfile::tempdir().unwrap();
         let root = add(&folder, "root", Scope::Admin, None);
-        let ring = Arc::new(KeyRing::open(&folder.path().join("keys.json")).unwrap());
+        let ring = Arc::new(KeyRing::open(&folder.path().join("keys.json"), None).unwrap());
         let server = Server::with(Setup {
             keys: Some(Arc::clone(&ring)),
             ..Setup::default()

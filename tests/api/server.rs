@@ -4,7 +4,7 @@ use cuckood::access::ring::KeyRing;
 use cuckood::backup::{BackupOptions, Backups};
 use cuckood::chain::params::Defaults;
 use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
-use cuckood::http::{Access, App, HostPolicy, Limits, ServerOptions, serve};
+use cuckood::http::{Access, App, Endpoint, HostPolicy, Limits, ServerOptions, Serves, Tls, serve};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
@@ -25,6 +25,9 @@ pub(crate) struct Setup {
     pub(crate) server: ServerOptions,
     pub(crate) hosts: HostPolicy,
     pub(crate) keys: Option<Arc<KeyRing>>,
+    pub(crate) tls: Option<Arc<Tls>>,
+    /// Whether there is a second listener, for operations.
+    pub(crate) has_operations: bool,
     pub(crate) backups: Option<BackupOptions>,
 }
 
@@ -54,6 +57,8 @@ impl Default for Setup {
             },
             hosts: HostPolicy::LocalOnly,
             keys: None,
+            tls: None,
+            has_operations: false,
             backups: None,
         }
     }
@@ -61,6 +66,7 @@ impl Default for Setup {
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
+    pub(crate) operations: Option<SocketAddr>,
     pub(crate) app: Arc<App>,
     pub(crate) metrics: Arc<Metrics>,
     client: Client,
@@ -103,9 +109,26 @@ impl Server {
         let app = App::new(Arc::clone(&metrics), setup.limits, access);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let mut endpoints = vec![Endpoint {
+            listener,
+            serves: match setup.has_operations {
+                true => Serves::Filters,
+                false => Serves::All,
+            },
+            tls: setup.tls,
+        }];
+        let mut operations = None;
+        if setup.has_operations {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            operations = Some(listener.local_addr().unwrap());
+            endpoints.push(Endpoint {
+                serves: Serves::Operations,
+                ..Endpoint::from(listener)
+            });
+        }
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(serve(
-            listener,
+            endpoints,
             Arc::clone(&app),
             setup.server,
             async move {
@@ -114,6 +137,7 @@ impl Server {
         ));
         Server {
             address,
+            operations,
             app,
             metrics,
             client: Client::builder().no_gzip().build().unwrap(),

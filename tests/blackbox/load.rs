@@ -273,7 +273,7 @@ fn cutting_proxy(to: u16, bytes: usize, cuts: Arc<AtomicUsize>) -> u16 {
 
 #[test]
 fn an_address_that_is_none_is_refused() {
-    for url in ["nonsense", "https://127.0.0.1:1", "file:///etc"] {
+    for url in ["nonsense", "ftp://127.0.0.1:1", "file:///etc"] {
         let output = cuckood()
             .args(["load", "--filter", "f", "--url", url])
             .arg(Path::new("/dev/null"))

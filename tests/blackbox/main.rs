@@ -13,10 +13,14 @@ mod import_redis;
 mod keys;
 mod load;
 mod metrics;
+mod overload;
+#[path = "../api/pki.rs"]
+mod pki;
 mod redeeming;
 mod retries;
 mod secrets;
 mod server;
 mod start;
 mod stop;
+mod tls;
 mod tour;

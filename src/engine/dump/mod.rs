@@ -179,8 +179,13 @@ impl Engine {
             };
             // Who replaces a filter takes its bytes over.
             let freed = found.as_ref().map(|it| it.view.load().chain.slot_bytes());
-            let more = chain.slot_bytes().saturating_sub(freed.unwrap_or(0));
-            self.shared.quota.check(more)?;
+            match freed {
+                None => self.shared.quota.check_new(chain.slot_bytes())?,
+                Some(freed) => {
+                    let more = chain.slot_bytes().saturating_sub(freed);
+                    self.shared.quota.check_bytes(more)?;
+                }
+            }
             self.shared.make_room().await?;
             let replacing = replaces.is_some();
             let command = Command::Adopt(Adopt {

@@ -1,0 +1,182 @@
+//! TLS: certificates from PEM files, exchanged while the server runs.
+
+use super::connection::Noticed;
+use arc_swap::ArcSwap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+/// Where the certificates are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, and those that lead from it to an authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Authorities of which every caller must show a certificate; `None`:
+    /// callers need none.
+    pub client_authorities: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// All of them.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let certificate = [self.certificate.clone(), self.key.clone()];
+        certificate
+            .into_iter()
+            .chain(self.client_authorities.clone())
+            .collect()
+    }
+}
+
+/// Why TLS can't be spoken with these files. The private key is in no text.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file can't be read, or holds no PEM.
+    #[error("{path} can't be read: {source}")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: pem::Error,
+    },
+    /// There is no certificate in a file.
+    #[error("{path} holds no certificate in PEM")]
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Certificate and key do not belong together, or are of a kind that is
+    /// not known.
+    #[error("the certificate {path} can't be used with its key: {source}")]
+    Unusable {
+        /// The certificate.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: rustls::Error,
+    },
+    /// The authorities of callers make no sense.
+    #[error("the authorities of callers in {path} can't be used: {reason}")]
+    Authorities {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// What a listener speaks TLS with.
+pub struct Tls {
+    files: TlsFiles,
+    config: ArcSwap<ServerConfig>,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One can't be read or makes no sense, or they do not belong together.
+    pub fn open(files: TlsFiles) -> Result<Tls, TlsError> {
+        let config = configure(&files)?;
+        Ok(Tls {
+            files,
+            config: ArcSwap::from_pointee(config),
+        })
+    }
+
+    /// Reads them again, for the connections from now on.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); all stays as it was.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        self.config.store(Arc::new(configure(&self.files)?));
+        Ok(())
+    }
+
+    /// Speaks TLS from now on. Takes as long as the caller takes.
+    pub(super) async fn accept(
+        &self,
+        stream: Noticed<TcpStream>,
+    ) -> io::Result<TlsStream<Noticed<TcpStream>>> {
+        TlsAcceptor::from(self.config.load_full())
+            .accept(stream)
+            .await
+    }
+}
+
+fn configure(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let path = &files.certificate;
+    let unusable = |source| TlsError::Unusable {
+        path: path.clone(),
+        source,
+    };
+    let chain = certificates(path)?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|source| TlsError::Unreadable {
+        path: files.key.clone(),
+        source,
+    })?;
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(unusable)?;
+    let builder = match &files.client_authorities {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            builder.with_client_cert_verifier(client_verifier(path, provider)?.build().map_err(
+                |error: VerifierBuilderError| TlsError::Authorities {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                },
+            )?)
+        }
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(unusable)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+fn client_verifier(
+    path: &Path,
+    provider: Arc<CryptoProvider>,
+) -> Result<rustls::server::ClientCertVerifierBuilder, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots
+            .add(certificate)
+            .map_err(|error| TlsError::Authorities {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            })?;
+    }
+    Ok(WebPkiClientVerifier::builder_with_provider(
+        Arc::new(roots),
+        provider,
+    ))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let unreadable = |source| TlsError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let found: Result<Vec<_>, pem::Error> = CertificateDer::pem_file_iter(path)
+        .map_err(unreadable)?
+        .collect();
+    let found = found.map_err(unreadable)?;
+    match found.is_empty() {
+        true => Err(TlsError::Empty {
+            path: path.to_owned(),
+        }),
+        false => Ok(found),
+    }
+}

@@ -1,0 +1,147 @@
+//! Bounds of the server as a whole: what is over one is told so at once.
+
+use crate::server::{Answer, Server, Setup};
+use cuckood::access::ring::KeyRing;
+use cuckood::access::{Scope, file};
+use cuckood::store::memory::MemoryStore;
+use reqwest::Method;
+use serde_json::json;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+/// A request whose body never ends.
+async fn endless(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = "POST /filters/f/items HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\na";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn requests_beyond_those_that_may_be_worked_on_are_turned_away_at_once() {
+    let mut setup = Setup::default();
+    setup.limits.max_in_flight = 2;
+    let server = Server::with(setup).await;
+    server.put("/filters/f", json!({})).await.ok();
+    let busy = [endless(&server).await, endless(&server).await];
+    while server.metrics.http_in_flight.get() < 2 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let started = Instant::now();
+    for _ in 0..10 {
+        let refused = server.get("/filters/f").await;
+        let problem = refused.problem(503, "overloaded");
+        assert!(
+            problem["detail"]
+                .as_str()
+                .unwrap()
+                .contains("--max-in-flight")
+        );
+    }
+    assert!(started.elapsed() < Duration::from_secs(2));
+    // Those who look after the server get through.
+    for path in ["/livez", "/readyz", "/metrics", "/openapi.json"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    drop(busy);
+    while server.get("/filters/f").await.status != 200 {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_asks_too_often_is_told_when_to_ask_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.json");
+    let [fast, slow] = ["fast", "slow"].map(|name| {
+        file::add(&path, &name.parse().unwrap(), Scope::Read, None, UNIX_EPOCH).unwrap()
+    });
+    let ring = KeyRing::open(&path, NonZeroU32::new(5)).unwrap();
+    let server = Server::with(Setup {
+        keys: Some(Arc::new(ring)),
+        ..Setup::default()
+    })
+    .await;
+    let ask = |key: &str| Answer::of(server.request(Method::GET, "/filters").bearer_auth(key));
+    let started = Instant::now();
+    let mut refused = 0;
+    for _ in 0..40 {
+        let answer = ask(fast.as_str()).await;
+        if answer.status == 200 {
+            continue;
+        }
+        answer.problem(429, "rate_limited");
+        assert_eq!(answer.header("retry-after"), "1");
+        refused += 1;
+    }
+    // What it has at once, and what came back meanwhile.
+    let allowed = 5.0 + started.elapsed().as_secs_f64() * 5.0 + 1.0;
+    assert!(
+        refused > 0 && f64::from(40 - refused) <= allowed,
+        "{refused}"
+    );
+    assert_eq!(ask(slow.as_str()).await.status, 200);
+    sleep(Duration::from_millis(1100)).await;
+    assert_eq!(ask(fast.as_str()).await.status, 200);
+}
+
+#[tokio::test]
+async fn filters_beyond_those_that_there_may_be_are_refused() {
+    let store = Arc::new(MemoryStore::new());
+    let setup = || {
+        let mut setup = Setup {
+            store: store.clone(),
+            ..Setup::default()
+        };
+        setup.engine.defaults.max_filters = Some(2);
+        setup
+    };
+    let server = Server::with(setup()).await;
+    for key in ["a", "b"] {
+        assert_eq!(
+            server
+                .put(&format!("/filters/{key}"), json!({}))
+                .await
+                .status,
+            201
+        );
+    }
+    let full = |answer: Answer| {
+        let problem = answer.problem(507, "too_many_filters");
+        assert!(
+            problem["detail"]
+                .as_str()
+                .unwrap()
+                .contains("--max-filters")
+        );
+    };
+    full(server.put("/filters/c", json!({})).await);
+    let create = json!({"items": ["x"], "create": {}});
+    full(server.post("/filters/c/items", create).await);
+    let dump = server.get("/filters/a/dump").await;
+    let restore = |path: &str| {
+        let request = server.request(Method::PUT, path).body(dump.bytes.clone());
+        Answer::of(request.header("content-type", "application/octet-stream"))
+    };
+    full(restore("/filters/c/dump").await);
+    // One that takes the place of another is none more.
+    assert_eq!(restore("/filters/b/dump?replace=true").await.status, 200);
+    full(server.put("/filters/c", json!({})).await);
+    // Those that are there are still served, and one less makes room for one.
+    server
+        .post("/filters/a/items", json!({"items": ["x"]}))
+        .await
+        .ok();
+    assert_eq!(server.put("/filters/a", json!({})).await.status, 200);
+    assert_eq!(server.delete("/filters/a").await.status, 204);
+    assert_eq!(server.put("/filters/c", json!({})).await.status, 201);
+    server.stop().await;
+    // They are counted again by a start.
+    let server = Server::with(setup()).await;
+    full(server.put("/filters/d", json!({})).await);
+}

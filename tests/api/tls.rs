@@ -1,0 +1,281 @@
+//! TLS, and that nothing which bounds a connection is weaker under it.
+
+use crate::pki::Authority;
+use crate::server::{Server, Setup};
+use cuckood::http::{Tls, TlsFiles};
+use cuckood::remote::{Credentials, Remote, RemoteError};
+use hyper::{Method, StatusCode};
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+const LIVEZ: &[u8] = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Secured {
+    server: Server,
+    tls: Arc<Tls>,
+}
+
+async fn secured(files: TlsFiles, mut setup: Setup) -> Secured {
+    let tls = Arc::new(Tls::open(files).unwrap());
+    setup.tls = Some(Arc::clone(&tls));
+    let server = Server::with(setup).await;
+    Secured { server, tls }
+}
+
+fn remote(server: &Server, credentials: &Credentials) -> Remote {
+    let url = format!("https://localhost:{}", server.address.port());
+    Remote::new(&url, credentials).unwrap()
+}
+
+async fn asked(server: &Server, credentials: &Credentials) -> Result<StatusCode, RemoteError> {
+    let remote = remote(server, credentials);
+    let url = remote.url(&["filters"]);
+    let answer = remote.ask(Method::GET, &url, PATIENCE).await?;
+    Ok(answer.status)
+}
+
+/// A connection on which TLS is spoken and nothing was asked yet.
+async fn connected(server: &Server, authority: &Authority) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    let ca = CertificateDer::from_pem_file(authority.path("ca.pem")).unwrap();
+    roots.add(ca).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .unwrap()
+}
+
+/// Reads until the server has closed the connection, however it does.
+async fn rest(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
+    let mut bytes = Vec::new();
+    // Whether it says goodbye or not.
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes))
+        .await
+        .expect("it stays open");
+    String::from_utf8(bytes).unwrap()
+}
+
+async fn until_nobody_is_connected(server: &Server) {
+    let deadline = Instant::now() + PATIENCE;
+    while server.metrics.http_connections.get() > 0 {
+        assert!(Instant::now() < deadline, "a connection stays open");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn impatient() -> Setup {
+    let mut setup = Setup::default();
+    setup.server.header_timeout = Duration::from_millis(200);
+    setup.server.idle_timeout = Duration::from_secs(8);
+    setup.server.write_timeout = Duration::from_millis(300);
+    setup
+}
+
+#[tokio::test]
+async fn who_believes_the_authority_is_answered_and_others_hang_up() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let Secured { server, .. } = secured(authority.server(), Setup::default()).await;
+    assert_eq!(asked(&server, &authority.believer()).await.unwrap(), 200);
+    let refused = asked(&server, &stranger.believer()).await.unwrap_err();
+    assert!(refused.to_string().contains("certificate"), "{refused}");
+    // Who speaks no TLS is not answered.
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(LIVEZ).await.unwrap();
+    let mut bytes = Vec::new();
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes))
+        .await
+        .unwrap();
+    assert!(!bytes.starts_with(b"HTTP"), "{bytes:?}");
+    assert_eq!(server.metrics.tls_handshake_failures.get(), 2);
+}
+
+#[tokio::test]
+async fn callers_show_certificates_where_that_is_asked_for() {
+    let (servers, callers) = (Authority::new(), Authority::new());
+    let mut files = servers.server();
+    files.client_authorities = Some(callers.path("ca.pem"));
+    let Secured { server, .. } = secured(files, Setup::default()).await;
+    let ca = servers.path("ca.pem");
+    assert_eq!(asked(&server, &callers.client(&ca)).await.unwrap(), 200);
+    for wrong in [servers.believer(), servers.client(&ca)] {
+        assert!(asked(&server, &wrong).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_shown_to_new_connections() {
+    let (one, two) = (Authority::new(), Authority::new());
+    let files = one.server();
+    let Secured { server, tls } = secured(files.clone(), Setup::default()).await;
+    let mut open = connected(&server, &one).await;
+    two.sign("server");
+    // Half of the change, and nonsense: what was there stays.
+    fs::copy(two.path("server.pem"), &files.certificate).unwrap();
+    assert!(tls.reload().is_err());
+    assert_eq!(asked(&server, &one.believer()).await.unwrap(), 200);
+    fs::write(&files.key, "no key").unwrap();
+    assert!(tls.reload().is_err());
+    fs::copy(two.path("server.key"), &files.key).unwrap();
+    tls.reload().unwrap();
+    assert_eq!(asked(&server, &two.believer()).await.unwrap(), 200);
+    assert!(asked(&server, &one.believer()).await.is_err());
+    open.write_all(LIVEZ).await.unwrap();
+    let mut begin = [0; 12];
+    open.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200");
+}
+
+#[test]
+fn files_that_can_not_be_used_are_told() {
+    let authority = Authority::new();
+    let good = authority.server();
+    fs::write(authority.path("empty.pem"), "").unwrap();
+    authority.sign("other");
+    for (files, words) in [
+        (
+            TlsFiles {
+                certificate: authority.path("none.pem"),
+                ..good.clone()
+            },
+            "none.pem can't be read",
+        ),
+        (
+            TlsFiles {
+                certificate: authority.path("empty.pem"),
+                ..good.clone()
+            },
+            "holds no certificate",
+        ),
+        (
+            TlsFiles {
+                key: authority.path("server.pem"),
+                ..good.clone()
+            },
+            "server.pem can't be read",
+        ),
+        (
+            TlsFiles {
+                key: authority.path("other.key"),
+                ..good.clone()
+            },
+            "can't be used with its key",
+        ),
+        (
+            TlsFiles {
+                client_authorities: Some(authority.path("empty.pem")),
+                ..good.clone()
+            },
+            "empty.pem holds no certificate",
+        ),
+    ] {
+        let error = Tls::open(files).err().unwrap().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_does_not_end_is_ended() {
+    let authority = Authority::new();
+    let Secured { server, .. } = secured(authority.server(), impatient()).await;
+    let started = Instant::now();
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    assert_eq!(rest(&mut silent).await, "");
+    // The head of a record, and never the rest of it.
+    let mut half = TcpStream::connect(server.address).await.unwrap();
+    half.write_all(&[22, 3, 1, 2, 0, 1]).await.unwrap();
+    assert_eq!(rest(&mut half).await, "");
+    assert!(started.elapsed() < Duration::from_secs(4));
+    assert_eq!(server.metrics.tls_handshake_failures.get(), 2);
+    until_nobody_is_connected(&server).await;
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_answered_408_under_tls_too() {
+    let authority = Authority::new();
+    let Secured { server, .. } = secured(authority.server(), impatient()).await;
+    let mut stream = connected(&server, &authority).await;
+    // Silence before it is another matter.
+    sleep(Duration::from_millis(600)).await;
+    stream
+        .write_all(b"GET /livez HTTP/1.1\r\nhost: lo")
+        .await
+        .unwrap();
+    let started = Instant::now();
+    let text = rest(&mut stream).await;
+    assert!(
+        text.starts_with("HTTP/1.1 408 ") && text.contains("head_timeout"),
+        "{text}"
+    );
+    assert!(started.elapsed() < Duration::from_secs(4));
+}
+
+#[tokio::test]
+async fn a_record_that_drips_is_a_head_that_never_ends() {
+    let authority = Authority::new();
+    let Secured { server, .. } = secured(authority.server(), impatient()).await;
+    let mut stream = connected(&server, &authority).await;
+    stream.write_all(LIVEZ).await.unwrap();
+    let mut answer = vec![0; 4096];
+    let length = stream.read(&mut answer).await.unwrap();
+    assert!(answer[..length].starts_with(b"HTTP/1.1 200"));
+    // A record of 16 KiB of which a byte comes now and then: nothing that
+    // could be deciphered, and yet no silence.
+    let (raw, _) = stream.get_mut();
+    raw.write_all(&[23, 3, 3, 0x40, 0]).await.unwrap();
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(4) {
+        if raw.write_all(&[0]).await.is_err() {
+            break;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert!(
+        started.elapsed() < Duration::from_secs(4),
+        "it is still open"
+    );
+    until_nobody_is_connected(&server).await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_cut_off_under_tls_too() {
+    let authority = Authority::new();
+    let Secured { server, .. } = secured(authority.server(), impatient()).await;
+    let mut stream = connected(&server, &authority).await;
+    // More than the buffers of both sides hold.
+    let ask = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(200);
+    stream.write_all(&ask).await.unwrap();
+    until_nobody_is_connected(&server).await;
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_under_tls_too() {
+    let authority = Authority::new();
+    let mut setup = Setup::default();
+    setup.server.max_connections = 1;
+    let Secured { server, .. } = secured(authority.server(), setup).await;
+    let first = connected(&server, &authority).await;
+    let second = timeout(Duration::from_millis(300), connected(&server, &authority)).await;
+    assert!(second.is_err(), "it was served beside the first");
+    drop(first);
+    timeout(PATIENCE, connected(&server, &authority))
+        .await
+        .unwrap();
+}
