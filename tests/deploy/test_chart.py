@@ -2,6 +2,7 @@
 Kubernetes takes, and what can't work is refused before it is installed."""
 
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -13,14 +14,18 @@ import cloudcoil.models.prometheus_operator.v1 as prometheus_operator
 import kubernetes_validate
 import yaml
 from pydantic import ValidationError
-from support import CHART, ROOT, Server, copied_chart, known_variables, rendered, tool
+from support import BINARY, CHART, ROOT, Server, copied_chart, known_variables, rendered, tool
 
 ALLOWED = "access.allowAnonymous=true"
+KEYED = "access.keys.secret=cuckood-keys"
 
 # Every part that can be turned on, in the two ways that differ most.
 SMALLEST = [ALLOWED, "networkPolicy.enabled=false", "serviceAccount.create=false"]
 LARGEST = [
-    ALLOWED,
+    KEYED,
+    "access.backupKey.secret=cuckood-backup-key",
+    "tls.secret=cuckood-tls",
+    "tls.clientAuthorities.secret=callers",
     "image.digest=sha256:" + "0" * 64,
     "image.pullSecrets={registry}",
     "settings.CUCKOOD_WAL_SYNC=interval:100",
@@ -58,7 +63,7 @@ LARGEST = [
     "nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
     "priorityClassName=important",
 ]
-VARIANTS = {"defaults": [ALLOWED], "smallest": SMALLEST, "largest": LARGEST}
+VARIANTS = {"defaults": [ALLOWED], "keys": [KEYED], "smallest": SMALLEST, "largest": LARGEST}
 
 # The oldest that Chart.yaml names, and the newest whose schemas there are.
 KUBERNETES = ["1.25", kubernetes_validate.latest_version()]
@@ -190,7 +195,19 @@ class Refused(unittest.TestCase):
         self.refuses(ALLOWED, "replicaCount=2", words=["replicaCount", "less than or equal to 1"])
 
     def test_a_server_open_to_anybody_unless_that_was_said(self):
-        self.refuses("replicaCount=1", words=["no API keys", "access.allowAnonymous=true"])
+        self.refuses(
+            "replicaCount=1",
+            words=["needs API keys", "access.keys.secret=", "access.allowAnonymous=true"],
+        )
+
+    def test_keys_and_none_at_once(self):
+        self.refuses(ALLOWED, KEYED, words=["access.allowAnonymous contradicts"])
+
+    def test_backups_that_nobody_could_ask_for(self):
+        self.refuses(KEYED, "backup.enabled=true", words=["access.backupKey.secret"])
+
+    def test_certificates_of_callers_without_tls(self):
+        self.refuses(ALLOWED, "tls.clientAuthorities.secret=a", words=["needs tls.secret"])
 
     def test_names_that_do_not_exist(self):
         self.refuses(ALLOWED, "replicas=1", words=["replicas"])
@@ -198,8 +215,11 @@ class Refused(unittest.TestCase):
         self.refuses(ALLOWED, "settings.WAL_SYNC=never", words=["WAL_SYNC"])
 
     def test_settings_that_the_chart_makes_itself(self):
-        own = environment(rendered(ALLOWED, "backup.enabled=true"))
-        self.assertIn("CUCKOOD_CACHE_BYTES", own)
+        own = {
+            **environment(rendered(ALLOWED, "backup.enabled=true")),
+            **environment(rendered(*LARGEST[:4])),
+        }
+        self.assertLessEqual({"CUCKOOD_CACHE_BYTES", "CUCKOOD_TLS_CLIENT_CA"}, set(own))
         for name in own:
             self.refuses(ALLOWED, f"settings.{name}=1", words=[name, "the chart sets it"])
 
@@ -210,6 +230,8 @@ class Refused(unittest.TestCase):
             ("memory.maxBodyMiB=512", "memory.bodiesMiB"),
             ("persistence.size=10GB", "size"),
             ("image.digest=latest", "digest"),
+            ("access.keys.secret=A_B", "secret"),
+            ("tls.cert=a", "cert"),
             ("ingress.enabled=true", "ingress.host"),
             ("backup.schedule=daily", "schedule"),
             ("restore.backup=/etc/passwd", "restore.backup"),
@@ -367,10 +389,12 @@ class Consistent(unittest.TestCase):
         documents = rendered(*LARGEST, name="prod")
         claim = only(documents, "PersistentVolumeClaim")["metadata"]
         self.assertEqual(claim["annotations"]["helm.sh/resource-policy"], "keep")
-        (volume,) = pod_of(documents)["spec"]["volumes"]
+        volumes = {it["name"]: it for it in pod_of(documents)["spec"]["volumes"]}
+        volume = volumes["backups"]
         self.assertEqual(volume["persistentVolumeClaim"]["claimName"], claim["name"])
         told = environment(documents)
         mounts = {m["mountPath"]: m["name"] for m in container_of(documents)["volumeMounts"]}
+        mounts = {path: name for path, name in mounts.items() if "secrets" not in path}
         self.assertEqual(mounts, {"/data": "data", "/backups": volume["name"]})
         self.assertTrue(told["CUCKOOD_BACKUP_DIR"].startswith("/backups/"))
         self.assertTrue(told["CUCKOOD_DATA_DIR"].startswith("/data/"))
@@ -405,14 +429,22 @@ class Consistent(unittest.TestCase):
             self.assertFalse(selects(service["spec"]["selector"], labels))
         policy = only(documents, "NetworkPolicy")["spec"]
         self.assertFalse(selects(policy["podSelector"]["matchLabels"], labels))
-        peers = [peer.get("podSelector") for peer in policy["ingress"][0]["from"]]
+        (rule,) = policy["ingress"]
+        self.assertEqual([port["port"] for port in rule["ports"]], ["operations"])
+        peers = [peer.get("podSelector") for peer in rule["from"]]
         self.assertIn({"matchLabels": labels}, peers)
         (container,) = job["spec"]["containers"]
         command, server = container["args"]
         self.assertEqual(command, "backup")
-        name, port = server.removeprefix("--server=").split(":")
-        ports = {s["metadata"]["name"]: s["spec"]["ports"][0]["port"] for s in services}
-        self.assertEqual(ports[name], int(port))
+        scheme, address = server.removeprefix("--server=").split("://")
+        self.assertEqual(scheme, "https")
+        name, port = address.split(":")
+        ports = {
+            (s["metadata"]["name"], port["targetPort"]): port["port"]
+            for s in services
+            for port in s["spec"]["ports"]
+        }
+        self.assertEqual(ports[name, "operations"], int(port))
 
     def test_two_releases_in_a_namespace_keep_to_themselves(self):
         one, other = rendered(ALLOWED, name="one"), rendered(ALLOWED, name="other")
@@ -421,6 +453,62 @@ class Consistent(unittest.TestCase):
         pod = pod_of(one)["metadata"]["labels"]
         for service in (d for d in other if d["kind"] == "Service"):
             self.assertFalse(selects(service["spec"]["selector"], pod))
+
+    def test_secrets_are_mounted_where_the_server_looks(self):
+        documents = rendered(*LARGEST)
+        told, spec = environment(documents), pod_of(documents)["spec"]
+        volumes = {it["name"]: it.get("secret") for it in spec["volumes"]}
+        mounts = {it["mountPath"]: it for it in container_of(documents)["volumeMounts"]}
+        for variable, secret in [
+            ("CUCKOOD_KEYS_FILE", "cuckood-keys"),
+            ("CUCKOOD_TLS_CERT", "cuckood-tls"),
+            ("CUCKOOD_TLS_KEY", "cuckood-tls"),
+            ("CUCKOOD_TLS_CLIENT_CA", "callers"),
+        ]:
+            path = Path(told[variable])
+            mount = mounts[str(path.parent)]
+            # A part of a volume would never be exchanged.
+            self.assertNotIn("subPath", mount)
+            self.assertTrue(mount["readOnly"])
+            volume = volumes[mount["name"]]
+            self.assertEqual(volume["secretName"], secret)
+            self.assertIn(path.name, {item["path"] for item in volume["items"]})
+            self.assertEqual(volume["defaultMode"], 0o440)
+        self.assertNotIn("CUCKOOD_ALLOW_ANONYMOUS", told)
+        self.assertNotIn("volumes", pod_of(rendered(ALLOWED))["spec"])
+
+    def test_the_job_has_its_key_and_believes_the_servers_authority(self):
+        documents = rendered(*LARGEST)
+        (container,) = job_of(documents)["spec"]["containers"]
+        told = {it["name"]: it for it in container["env"]}
+        key = told["CUCKOOD_API_KEY"]["valueFrom"]["secretKeyRef"]
+        self.assertEqual(key, {"name": "cuckood-backup-key", "key": "api-key"})
+        self.assertEqual(told["CUCKOOD_CA_FILE"]["value"], "/secrets/tls/ca.crt")
+        (volume,) = job_of(documents)["spec"]["volumes"]
+        self.assertEqual(volume["secret"]["items"], [{"key": "ca.crt", "path": "ca.crt"}])
+        plain = rendered(ALLOWED, "backup.enabled=true")
+        self.assertNotIn("env", job_of(plain)["spec"]["containers"][0])
+
+    def test_probes_and_scrapers_go_where_operations_are(self):
+        for values, scheme in (([ALLOWED], "HTTP"), (LARGEST, "HTTPS")):
+            container = container_of(rendered(*values))
+            port = {it["name"]: it["containerPort"] for it in container["ports"]}["operations"]
+            listens = environment(rendered(*values))["CUCKOOD_ADMIN_LISTEN"]
+            self.assertEqual(listens, f"0.0.0.0:{port}")
+            for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+                asks = container[probe]["httpGet"]
+                self.assertEqual((asks["port"], asks["scheme"]), ("operations", scheme))
+        (endpoint,) = only(rendered(*LARGEST), "ServiceMonitor")["spec"]["endpoints"]
+        self.assertEqual((endpoint["port"], endpoint["scheme"]), ("operations", "https"))
+        self.assertEqual(endpoint["tlsConfig"]["ca"]["secret"]["name"], "cuckood-tls")
+
+    def test_scrapers_reach_the_port_of_operations_alone(self):
+        policy = only(rendered(ALLOWED, "serviceMonitor.enabled=true"), "NetworkPolicy")
+        clients, scrapers = policy["spec"]["ingress"]
+        self.assertEqual([port["port"] for port in clients["ports"]], ["http"])
+        self.assertEqual(clients["from"], [{"podSelector": {}}])
+        self.assertEqual([port["port"] for port in scrapers["ports"]], ["operations"])
+        self.assertIn("namespaceSelector", scrapers["from"][0])
 
     def test_no_clients_means_nobody(self):
         policy = only(rendered(ALLOWED, "networkPolicy.clients=null"), "NetworkPolicy")
@@ -493,19 +581,32 @@ class Notes(unittest.TestCase):
             d["text"] for d in yaml.safe_load_all(done.stdout) if d and d["kind"] == "Notes"
         )
 
-    def test_the_first_three_commands_work(self):
-        commands = re.findall(r"^ +(curl .*)$", self.notes(ALLOWED), re.MULTILINE)
+    def first_answers(self, value, *flags, key=""):
+        """What the commands answer when they are run here."""
+        commands = re.findall(r"^ +(curl .*)$", self.notes(value), re.MULTILINE)
         self.assertEqual(len(commands), 3)
-        with Server() as server:
-            answers = [
+        with Server(*flags) as server:
+            return [
                 subprocess.run(
                     ["bash", "-ec", c.replace("localhost:8080", f"localhost:{server.port}")],
                     capture_output=True,
                     text=True,
                     check=True,
+                    env={**os.environ, "KEY": key},
                 ).stdout
                 for c in commands
             ]
+
+    def test_the_first_three_commands_work_with_a_key(self):
+        with tempfile.TemporaryDirectory() as desk:
+            file = Path(desk) / "keys.json"
+            command = [BINARY, "keys", "add", "web", "--scope=write", "--keys-file", file]
+            made = subprocess.run(command, capture_output=True, text=True, check=True)
+            answers = self.first_answers(KEYED, "--keys-file", file, key=made.stdout.strip())
+        self.assertEqual(json.loads(answers[2]), {"exists": True})
+
+    def test_the_first_three_commands_work(self):
+        answers = self.first_answers(ALLOWED)
         self.assertEqual(json.loads(answers[0])["key"], "seen")
         self.assertEqual(json.loads(answers[1]), {"results": ["added"]})
         self.assertEqual(json.loads(answers[2]), {"exists": True})
@@ -521,8 +622,14 @@ class Notes(unittest.TestCase):
         self.assertIn("data-prod-cuckood-0", notes)
 
     def test_they_warn_of_an_open_ingress(self):
+        ingress = ["ingress.enabled=true", "ingress.host=cuckood.example.com"]
         self.assertNotIn("INGRESS", self.notes(ALLOWED))
-        self.assertIn("INGRESS", self.notes(*LARGEST))
+        self.assertNotIn("INGRESS", self.notes(KEYED, *ingress))
+        self.assertIn("INGRESS", self.notes(ALLOWED, *ingress))
+
+    def test_they_warn_of_keys_that_cross_the_network_as_they_are(self):
+        self.assertIn("tls.secret", self.notes(KEYED))
+        self.assertNotIn("tls.secret", self.notes(*LARGEST))
 
 
 if __name__ == "__main__":

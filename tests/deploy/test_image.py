@@ -15,7 +15,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from support import BINARY, PATIENCE, ROOT, Server, known_variables, rendered, without_settings
+from support import BINARY, PATIENCE, ROOT, Server, free_port, known_variables, rendered
+from support import without_settings
 from test_chart import ALLOWED, container_of, environment, job_of, pod_of
 
 # What gcr.io/distroless/cc has beside data: glibc, libgcc and libstdc++.
@@ -94,7 +95,7 @@ def build_root(root):
     for directory in ("proc", "dev", "tmp", "etc"):
         (root / directory).mkdir(exist_ok=True)
     # The cluster's names come from its own server; this is the service's.
-    (root / "etc/hosts").write_text("127.0.0.1 cuckood\n")
+    (root / "etc/hosts").write_text("127.0.0.1 cuckood cuckood-headless\n")
 
 
 class Image(unittest.TestCase):
@@ -214,7 +215,7 @@ class Image(unittest.TestCase):
             server.ask("PUT", "/filters/seen", {"capacity": 1000})
             server.ask("POST", "/filters/seen/items", {"items": ["one"]})
             (job,) = job_of(documents)["spec"]["containers"]
-            here = [a.replace(":8080", f":{server.port}") for a in job["args"]]
+            here = [a.replace(":9090", f":{server.operations}") for a in job["args"]]
             asked = self.run_inside([*entry, *here])
             self.assertEqual(asked.returncode, 0, asked.stderr)
             self.assertEqual(server.stop(), 0)
@@ -240,11 +241,17 @@ class ServerInImage(Server):
     def __init__(self, image, command, told):
         self.image = image
         self.told = told
+        self.operations = free_port()
         super().__init__(command=lambda port: image.inside(command, self.settings(port)))
 
     def settings(self, port):
         listen = {**STAGE.environment(), **self.told}["CUCKOOD_LISTEN"]
-        return {**self.told, "CUCKOOD_LISTEN": f"{listen.rpartition(':')[0]}:{port}"}
+        own = {"CUCKOOD_LISTEN": f"{listen.rpartition(':')[0]}:{port}"}
+        operations = self.told.get("CUCKOOD_ADMIN_LISTEN")
+        if operations:
+            host = operations.rpartition(":")[0]
+            own["CUCKOOD_ADMIN_LISTEN"] = f"{host}:{self.operations}"
+        return {**self.told, **own}
 
     def stop(self):
         # The signal is for the server, not for what holds its namespaces.

@@ -86,14 +86,57 @@ limits:
 {{- end -}}
 {{- end -}}
 
+{{/* What of Secrets is mounted below /secrets: by directory, the Secret's name
+     and its items by file. */}}
+{{- define "cuckood.secrets" -}}
+{{- with .Values.access.keys }}
+{{- if .secret }}
+keys:
+  secret: {{ .secret }}
+  items:
+    keys.json: {{ .item }}
+{{- end }}
+{{- end }}
+{{- with .Values.tls }}
+{{- if .secret }}
+tls:
+  secret: {{ .secret }}
+  items:
+    tls.crt: tls.crt
+    tls.key: tls.key
+{{- end }}
+{{- if .clientAuthorities.secret }}
+authorities:
+  secret: {{ .clientAuthorities.secret }}
+  items:
+    ca.crt: {{ .clientAuthorities.item }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* How the server is spoken to. */}}
+{{- define "cuckood.scheme" -}}
+{{- if .Values.tls.secret -}}https{{- else -}}http{{- end -}}
+{{- end -}}
+
 {{/* What the schema can't say in words that help. */}}
 {{- define "cuckood.refuse" -}}
-{{- if not .Values.access.allowAnonymous -}}
-{{- fail "cuckood has no API keys yet: whoever reaches it may read, write and delete. See who may call in networkPolicy.clients, then set access.allowAnonymous=true." -}}
+{{- $hasKeys := ne .Values.access.keys.secret "" -}}
+{{- if not (or $hasKeys .Values.access.allowAnonymous) -}}
+{{- fail "cuckood needs API keys: make a file of them (cuckood keys add), put it into a Secret (kubectl create secret generic cuckood-keys --from-file=keys.json) and set access.keys.secret=cuckood-keys. Or let anybody read, write and delete who is in networkPolicy.clients: access.allowAnonymous=true." -}}
 {{- end -}}
-{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
+{{- if and $hasKeys .Values.access.allowAnonymous -}}
+{{- fail "access.allowAnonymous contradicts access.keys.secret: leave one of them out." -}}
+{{- end -}}
+{{- if and $hasKeys .Values.backup.enabled (not .Values.access.backupKey.secret) -}}
+{{- fail "backup.enabled needs access.backupKey.secret: a Secret with an API key of the scope admin, by which the job asks for backups." -}}
+{{- end -}}
+{{- if and .Values.tls.clientAuthorities.secret (not .Values.tls.secret) -}}
+{{- fail "tls.clientAuthorities.secret needs tls.secret: without TLS nobody shows a certificate." -}}
+{{- end -}}
+{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
 {{- if hasKey $.Values.settings $name -}}
-{{- fail (printf "settings.%s: the chart sets it; use access, memory, backup or drain instead." $name) -}}
+{{- fail (printf "settings.%s: the chart sets it; use access, tls, memory, backup or drain instead." $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if gt (int .Values.memory.maxBodyMiB) (int .Values.memory.bodiesMiB) -}}
