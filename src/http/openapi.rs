@@ -270,7 +270,7 @@ fn add_idempotency_key(operation: &mut Operation) {
         .required(Required::False)
         .description(Some(
             "1 to 255 visible ASCII characters, new for each request that is not a retry. For 24 hours \
-             a retry with the same key is answered as the first request was, and changes nothing.",
+             a retry with the same one, of the same API key, is answered as the first request was, and changes nothing.",
         ))
         .schema(Some(Schema::from(text().min_length(Some(1)).max_length(Some(255)))))
         .example(Some(json!("6f1c2a9e-0d3b-4a57-9a44-2f0d1f3f6a10")))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from support import BINARY, PATIENCE, ROOT, Server, free_port, known_variables, rendered
 from support import without_settings
-from test_chart import ALLOWED, container_of, environment, job_of, pod_of
+from test_chart import ALLOWED, KEYED, container_of, environment, job_of, pod_of
 
 # What gcr.io/distroless/cc has beside data: glibc, libgcc and libstdc++.
 LIBRARIES_OF_BASE = {
@@ -94,7 +94,8 @@ def build_root(root):
         shutil.copy(path, target)
     for directory in ("proc", "dev", "tmp", "etc"):
         (root / directory).mkdir(exist_ok=True)
-    # The cluster's names come from its own server; this is the service's.
+    (root / "secrets/keys").mkdir(parents=True)
+    # The cluster's names come from its own server; these are the services'.
     (root / "etc/hosts").write_text("127.0.0.1 cuckood cuckood-headless\n")
 
 
@@ -113,6 +114,8 @@ class Image(unittest.TestCase):
         shutil.copytree(self.root / "data", self.volume)
         self.backups = Path(self.desk.name) / f"{self.id()} backups"
         shutil.copytree(self.root / "backups", self.backups)
+        # What a cluster would mount, by directory below /secrets.
+        self.secrets = {}
 
     def inside(self, command, environment=None):
         """The command line that runs this in the image: all of the image's own
@@ -126,6 +129,8 @@ class Image(unittest.TestCase):
         line += ["--ro-bind", str(self.root), "/", "--bind", str(self.volume), "/data"]
         line += ["--bind", str(self.backups), "/backups"]
         line += ["--proc", "/proc", "--dev", "/dev"]
+        for name, directory in self.secrets.items():
+            line += ["--ro-bind", str(directory), f"/secrets/{name}"]
         for name, value in told.items():
             line += ["--setenv", name, value]
         return [*line, "--", *command]
@@ -204,6 +209,30 @@ class Image(unittest.TestCase):
         with self.serve(environment(documents)) as server:
             self.assertEqual(server.ask("GET", "/livez")[0], 200)
             self.assertEqual(server.ask("GET", "/filters")[0], 200)
+            self.assertEqual(server.stop(), 0)
+
+    def test_it_serves_those_who_have_keys_with_the_settings_of_the_chart(self):
+        file = Path(self.desk.name) / f"{self.id()} keys" / "keys.json"
+        file.parent.mkdir()
+        add = [BINARY, "keys", "add", "job", "--scope=admin", "--keys-file", file]
+        made = subprocess.run(add, capture_output=True, text=True, check=True)
+        # As a Secret is for the group of the pod.
+        file.chmod(0o444)
+        self.secrets["keys"] = file.parent
+        values = [KEYED, "backup.enabled=true", "access.backupKey.secret=job"]
+        documents = rendered(*values, "drain.delaySeconds=0")
+        entry, _ = STAGE.command()
+        with self.serve(environment(documents)) as server:
+            self.assertEqual(server.ask("GET", "/filters")[0], 401)
+            self.assertEqual(server.health(), 0)
+            (job,) = job_of(documents)["spec"]["containers"]
+            here = [a.replace(":9090", f":{server.operations}") for a in job["args"]]
+            refused = self.run_inside([*entry, *here])
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("401", refused.stderr)
+            (variable,) = (it["name"] for it in job["env"])
+            asked = self.run_inside([*entry, *here], {variable: made.stdout.strip()})
+            self.assertEqual(asked.returncode, 0, asked.stderr)
             self.assertEqual(server.stop(), 0)
 
     def test_the_charts_job_makes_a_backup_and_its_restore_fills_an_empty_volume(self):
