@@ -5,6 +5,8 @@ use crate::page::FilterId;
 use crate::store::StoreError;
 use crate::store::format::{self, Column};
 use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, IteratorMode, Options};
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 /// The file by which RocksDB knows a directory that it has used.
@@ -16,7 +18,7 @@ pub(super) fn open_database(
     path: &Path,
     options: &RocksOptions,
 ) -> Result<(DB, Options), StoreError> {
-    std::fs::create_dir_all(path).map_err(|error| unusable(path, error.to_string()))?;
+    make_directory(path).map_err(|error| unusable(path, error.to_string()))?;
     let database_options = tuning::database(options);
     let mut columns: Vec<ColumnFamilyDescriptor> = tuning::columns(options)
         .into_iter()
@@ -30,6 +32,31 @@ pub(super) fn open_database(
     let database = DB::open_cf_descriptors(&database_options, path, columns)
         .map_err(|error| refused(path, &error))?;
     Ok((database, database_options))
+}
+
+/// Makes the directory if it is missing, so that a power cut does not take it
+/// back with everything that was acknowledged: RocksDB forces the names in it,
+/// nobody else forces its own.
+fn make_directory(path: &Path) -> io::Result<()> {
+    let is_there = |directory: &&Path| directory.as_os_str().is_empty() || directory.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(|it| !is_there(it)).collect();
+    fs::create_dir_all(path)?;
+    for directory in &missing {
+        force_name(directory)?;
+    }
+    if missing.is_empty() {
+        // Perhaps a start that was cut short made it. If not, its name may lie
+        // where this user can't look, which is no reason not to serve.
+        let _ = force_name(path);
+    }
+    Ok(())
+}
+
+fn force_name(directory: &Path) -> io::Result<()> {
+    match directory.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
+        _ => File::open(".")?.sync_all(),
+    }
 }
 
 /// Checks the version of the data directory, writes it into a new one, and
