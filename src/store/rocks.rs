@@ -10,6 +10,7 @@ mod gauges;
 mod moment;
 mod opening;
 mod sync_thread;
+mod taking;
 mod tuning;
 
 use super::disk::DiskSpace;
@@ -17,18 +18,19 @@ use super::format::{self, Column, KeyRange};
 use super::writes::{self, WriteSink};
 use super::{
     Commit, Condition, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore,
-    StoreError, StoreView, StoredFilter, WalSync, Writes,
+    StoreError, StoreView, StoredFilter, WalSync,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
 use rocksdb::{
     ColumnFamily, DB, DBPinnableSlice, Direction, ErrorKind, IteratorMode, Options, Range,
-    ReadOptions, ReadTier, WriteBatch, WriteOptions, properties,
+    ReadOptions, ReadTier, WriteBatch, WriteOptions,
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use sync_thread::SyncThread;
+use std::sync::atomic::{AtomicU64, Ordering};
+use sync_thread::{SyncThread, Synced};
+use taking::Taking;
 
 /// Pages read from RocksDB at once; bounds what one request pins in memory.
 const MAX_READ_PAGES: usize = 4096;
@@ -77,10 +79,7 @@ pub struct RocksStore {
     /// No redo record below this sequence is stored.
     lowest_record: AtomicU64,
     failed_syncs: Arc<AtomicU64>,
-    /// Whether a write failed since one was tried and taken.
-    is_suspect: AtomicBool,
-    /// Background errors when a write was last tried and taken.
-    forgiven_errors: AtomicU64,
+    taking: Arc<Taking>,
     /// Copies frozen so far; numbers their directories.
     frozen: AtomicU64,
 }
@@ -100,11 +99,15 @@ impl RocksStore {
         frozen::remove_left_over(path.as_ref());
         let next_filter_id = opening::check_info(&database, path.as_ref())?;
         let lowest_record = lowest_record(&database)?;
-        let failed_syncs = Arc::new(AtomicU64::new(0));
+        let (failed_syncs, taking) = (Arc::new(AtomicU64::new(0)), Arc::new(Taking::default()));
         let sync_thread = match options.wal_sync {
             WalSync::Interval(interval) => {
-                let (database, failed) = (Arc::clone(&database), Arc::clone(&failed_syncs));
-                Some(SyncThread::start(database, interval, failed)?)
+                let synced = Synced {
+                    database: Arc::clone(&database),
+                    taking: Arc::clone(&taking),
+                    failed: Arc::clone(&failed_syncs),
+                };
+                Some(SyncThread::start(synced, interval)?)
             }
             WalSync::Always | WalSync::Never => None,
         };
@@ -116,8 +119,7 @@ impl RocksStore {
             next_filter_id: Mutex::new(next_filter_id),
             lowest_record: AtomicU64::new(lowest_record.0),
             failed_syncs,
-            is_suspect: AtomicBool::new(false),
-            forgiven_errors: AtomicU64::new(0),
+            taking,
             frozen: AtomicU64::new(0),
         })
     }
@@ -130,47 +132,9 @@ impl RocksStore {
     ) -> Result<(), StoreError> {
         let mut options = WriteOptions::default();
         options.set_sync(forced == Forced::Now);
-        self.database.write_opt(batch, &options).map_err(|error| {
-            self.is_suspect.store(true, Ordering::Release);
-            failed(doing, &error)
-        })
-    }
-
-    /// Whether writes are taken. RocksDB does not tell, so where there is
-    /// reason to doubt it one is tried that changes nothing.
-    fn writes(&self) -> Writes {
-        let property = |name| self.database.property_int_value(name).ok().flatten();
-        if property(properties::IS_WRITE_STOPPED) == Some(1) {
-            return Writes::Stalled;
-        }
-        let errors = property(properties::BACKGROUND_ERRORS).unwrap_or(0);
-        let is_suspect = self.is_suspect.swap(false, Ordering::AcqRel);
-        if !is_suspect && errors == self.forgiven_errors.load(Ordering::Acquire) {
-            return Writes::Taken;
-        }
-        let info = match self.column(Column::Info) {
-            Ok(info) => info,
-            Err(error) => return refused(error.to_string()),
-        };
-        let version = format::seal_data_version(format::DATA_VERSION);
-        let mut options = WriteOptions::default();
-        options.set_no_slowdown(true);
-        let tried = self
-            .database
-            .put_cf_opt(info, format::DATA_VERSION_KEY, version, &options);
-        match tried {
-            Ok(()) => {
-                self.forgiven_errors.store(errors, Ordering::Release);
-                Writes::Taken
-            }
-            Err(error) => {
-                self.is_suspect.store(true, Ordering::Release);
-                match error.kind() {
-                    ErrorKind::Incomplete => Writes::Stalled,
-                    _ => refused(one_line(&error)),
-                }
-            }
-        }
+        self.taking
+            .write(&self.database, || self.database.write_opt(batch, &options))
+            .map_err(|error| failed(doing, &error))
     }
 
     fn column(&self, column: Column) -> Result<&ColumnFamily, StoreError> {
@@ -617,8 +581,8 @@ impl PageStore for RocksStore {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.database
-            .flush_wal(true)
+        self.taking
+            .write(&self.database, || self.database.flush_wal(true))
             .map_err(|error| failed("forcing writes to the disk", &error))
     }
 
@@ -658,7 +622,7 @@ impl PageStore for RocksStore {
     fn condition(&self) -> Condition {
         Condition {
             disk: DiskSpace::of(self.database.path()).ok(),
-            writes: self.writes(),
+            writes: self.taking.state(&self.database),
         }
     }
 
@@ -710,13 +674,6 @@ fn failed(doing: &'static str, error: &rocksdb::Error) -> StoreError {
     match says_full(&reason) {
         true => StoreError::NoSpace { doing, reason },
         false => StoreError::Io { doing, reason },
-    }
-}
-
-fn refused(reason: String) -> Writes {
-    Writes::Refused {
-        is_disk_full: says_full(&reason),
-        reason,
     }
 }
 

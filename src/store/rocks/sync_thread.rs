@@ -1,6 +1,7 @@
 //! Forces the write-ahead log to the disk every so often.
 
 use super::one_line;
+use super::taking::Taking;
 use crate::store::StoreError;
 use rocksdb::DB;
 use std::sync::Arc;
@@ -12,6 +13,14 @@ use std::time::Duration;
 /// Shortest pause between two forced writes.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
+/// What it works on.
+pub(super) struct Synced {
+    pub(super) database: Arc<DB>,
+    pub(super) taking: Arc<Taking>,
+    /// Counts the times that it failed.
+    pub(super) failed: Arc<AtomicU64>,
+}
+
 /// A thread that ends, after a last forced write, when this is dropped.
 pub(super) struct SyncThread {
     stop: Option<Sender<()>>,
@@ -21,15 +30,11 @@ pub(super) struct SyncThread {
 impl SyncThread {
     /// # Errors
     /// The system has no thread left.
-    pub(super) fn start(
-        database: Arc<DB>,
-        interval: Duration,
-        failed: Arc<AtomicU64>,
-    ) -> Result<SyncThread, StoreError> {
+    pub(super) fn start(synced: Synced, interval: Duration) -> Result<SyncThread, StoreError> {
         let (stop, stopped) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("wal-sync".to_owned())
-            .spawn(move || run(&database, interval.max(MIN_INTERVAL), &stopped, &failed))
+            .spawn(move || run(&synced, interval.max(MIN_INTERVAL), &stopped))
             .map_err(|error| StoreError::Io {
                 doing: "starting a thread",
                 reason: error.to_string(),
@@ -41,11 +46,13 @@ impl SyncThread {
     }
 }
 
-fn run(database: &DB, interval: Duration, stopped: &Receiver<()>, failed: &AtomicU64) {
+fn run(synced: &Synced, interval: Duration, stopped: &Receiver<()>) {
+    let database = &synced.database;
     loop {
         let last = stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout);
-        if let Err(error) = database.flush_wal(true) {
-            failed.fetch_add(1, Ordering::Relaxed);
+        let forced = synced.taking.write(database, || database.flush_wal(true));
+        if let Err(error) = forced {
+            synced.failed.fetch_add(1, Ordering::Relaxed);
             tracing::error!(
                 reason = one_line(&error),
                 "forcing the write-ahead log to the disk failed"

@@ -1,8 +1,8 @@
 use super::*;
 use crate::page::{Ordinal, PageIndex};
-use crate::store::FilterChange;
 use crate::store::contract::{self, Subject};
 use crate::store::format::StoredValue;
+use crate::store::{FilterChange, Writes};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ fn options() -> RocksOptions {
     }
 }
 
-struct OnDisk {
+pub(super) struct OnDisk {
     store: Option<RocksStore>,
     directory: TempDir,
 }
 
 impl OnDisk {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         OnDisk::with(options())
     }
 
@@ -36,7 +36,7 @@ impl OnDisk {
         }
     }
 
-    fn rocks(&self) -> &RocksStore {
+    pub(super) fn rocks(&self) -> &RocksStore {
         self.store.as_ref().unwrap()
     }
 
@@ -569,4 +569,28 @@ fn a_frozen_copy_stays_as_it_was_and_goes_with_its_last_use() {
     subject.store = None;
     subject.store = Some(RocksStore::open(subject.directory.path(), options()).unwrap());
     assert_eq!(left(&subject), 0);
+}
+
+#[test]
+fn it_tells_how_full_its_disk_is_and_that_it_takes_writes() {
+    let subject = OnDisk::new();
+    let condition = subject.rocks().condition();
+    let disk = condition.disk.unwrap();
+    assert_eq!(disk.size_bytes as f64, subject.gauge("disk_size_bytes"));
+    assert_eq!(condition.writes, Writes::Taken);
+}
+
+#[test]
+fn the_room_of_reclaimed_pages_is_given_back_at_once_where_that_is_wanted() {
+    let subject = OnDisk::new();
+    let dense = |number| (page(number), vec![number as u8 | 1; 4096]);
+    let images: Vec<_> = (0..1000).map(dense).collect();
+    subject.rocks().checkpoint(&images, Sequence(0)).unwrap();
+    subject.flush();
+    let garbage = Garbage::Filter(FilterId(1));
+    subject.rocks().reclaim(garbage).unwrap();
+    assert!(subject.gauge("rocksdb_sst_bytes") > 4e6);
+    subject.rocks().give_back(garbage).unwrap();
+    assert!(subject.gauge("rocksdb_sst_bytes") < 1e6);
+    assert_eq!(subject.rocks().condition().writes, Writes::Taken);
 }
