@@ -51,6 +51,21 @@ manifests: ## Render deploy/kubernetes anew from the chart
 	@.ci/setup test
 	.ci/render-manifests
 
+.PHONY: crash
+crash: ## Kill the server under load, CYCLES times (20), and compare what is there with what it acknowledged
+	@.ci/setup serve
+	CUCKOOD_CRASH_CYCLES=$(or $(CYCLES),20) $(CARGO) test $(CARGO_FLAGS) --test crash kill:: -- --nocapture
+
+.PHONY: power-cut
+power-cut: ## The same on a disk that forgets what was not forced to it, CYCLES times (6); needs /dev/fuse and root
+	@.ci/setup serve
+	CUCKOOD_POWER_CYCLES=$(or $(CYCLES),6) $(CARGO) test $(CARGO_FLAGS) --test crash power:: -- --nocapture
+
+.PHONY: full-disk
+full-disk: ## Fill the server's disk under load, and make room again; needs root
+	@.ci/setup serve
+	$(CARGO) test $(CARGO_FLAGS) --test crash full_disk:: -- --nocapture
+
 .PHONY: bench
 bench: ## Run the benchmarks
 	@.ci/setup serve

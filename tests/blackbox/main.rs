@@ -8,7 +8,6 @@
 )]
 
 mod backup;
-mod crash;
 mod import_redis;
 mod keys;
 mod load;
@@ -16,6 +15,7 @@ mod metrics;
 mod overload;
 #[path = "../api/pki.rs"]
 mod pki;
+mod random;
 mod redeeming;
 mod retries;
 mod secrets;

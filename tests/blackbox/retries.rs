@@ -5,14 +5,14 @@
 //! `CUCKOOD_STORM_SEED` repeats the choices of an earlier run; when exactly the
 //! kill hits a request is up to the machine.
 
-use crate::crash::{Random, from_environment};
+use crate::random::{Random, seed};
 use crate::server::{Server, free_port};
 use serde_json::json;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 8;
 const REQUESTS: usize = 150;
@@ -23,10 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn in_a_storm_of_retries_with_lost_answers_every_request_counts_once() {
-    let seed = from_environment("CUCKOOD_STORM_SEED").unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        u64::from(now.subsec_nanos())
-    });
+    let seed = seed("CUCKOOD_STORM_SEED");
     println!("CUCKOOD_STORM_SEED={seed}");
     let data = tempfile::tempdir().unwrap();
     let port = free_port();

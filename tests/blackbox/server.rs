@@ -29,7 +29,12 @@ impl Server {
 
     /// Starts a server on the given port and waits until it is ready.
     pub(crate) fn start_on(port: u16, data_dir: &Path, flags: &[&str]) -> Server {
-        let mut server = Server::spawn(port, data_dir, flags);
+        Server::spawn(port, data_dir, flags).ready()
+    }
+
+    /// Waits until it is ready.
+    pub(crate) fn ready(self) -> Server {
+        let mut server = self;
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = server.child.try_wait().unwrap() {
@@ -53,9 +58,14 @@ impl Server {
 
     /// Starts a server and does not wait for anything.
     pub(crate) fn spawn(port: u16, data_dir: &Path, flags: &[&str]) -> Server {
+        Server::run(port, serve_command(port, data_dir, flags))
+    }
+
+    /// Runs a command line that serves on the port.
+    pub(crate) fn run(port: u16, mut command: Command) -> Server {
         let log = tempfile::tempdir().unwrap();
         let file = File::create(log.path().join("log")).unwrap();
-        let child = serve_command(port, data_dir, flags)
+        let child = command
             .stdout(file.try_clone().unwrap())
             .stderr(file)
             .spawn()
@@ -145,6 +155,11 @@ impl Server {
 
     /// Ends it as `kill -9` does: without a word, wherever it is.
     pub(crate) fn kill(mut self) {
+        self.end();
+    }
+
+    /// As [`kill`](Self::kill), for those who only borrowed it.
+    pub(crate) fn end(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

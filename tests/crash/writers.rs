@@ -1,130 +1,43 @@
-//! `kill -9` in the middle of a load, again and again, against an oracle of
-//! what was acknowledged.
-//!
-//! `CUCKOOD_CRASH_CYCLES` sets how often (default 10), `CUCKOOD_CRASH_SEED`
-//! repeats the choices of an earlier run; when exactly the kill hits a request
-//! is up to the machine.
+//! Clients without keys, who never know what became of a request that was not
+//! answered: several that share a filter, and one that makes and deletes one.
 
-use crate::server::{Server, cuckood, free_port, post_lines};
+use crate::random::Random;
+use crate::server::{Server, post_lines};
 use reqwest::StatusCode;
 use reqwest::blocking::Client;
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// Bounds so small that checkpoints run all the time, the log is truncated
-/// behind them, and the pages of [`ROOMY`] do not fit in memory.
-const TIGHT: &[&str] = &[
-    "--max-log-bytes=64KiB",
-    "--max-dirty-bytes=4MiB",
-    "--checkpoint-slice-bytes=64KiB",
-    "--cache-bytes=32MiB",
-];
-
-/// The bound of the log in [`TIGHT`].
-const MAX_LOG_BYTES: f64 = 64.0 * 1024.0;
 
 /// A filter of many pages that has room for everything.
 const ROOMY: &str = "roomy";
 /// A filter that starts small and expands under the load.
 const GROWING: &str = "growing";
 /// A filter that is created, filled and deleted all the time.
-const CHURNED: &str = "churned";
+pub(crate) const CHURNED: &str = "churned";
 
 /// Copies of one item that are added at most: more would fill both of its
 /// buckets and make the filter grow for nothing.
 const MOST_COPIES: u32 = 3;
 
-#[test]
-fn acknowledged_items_survive_kill_9_in_the_middle_of_a_load() {
-    let cycles = from_environment("CUCKOOD_CRASH_CYCLES").unwrap_or(10);
-    let seed = from_environment("CUCKOOD_CRASH_SEED").unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        u64::from(now.subsec_nanos())
-    });
-    println!("CUCKOOD_CRASH_SEED={seed} CUCKOOD_CRASH_CYCLES={cycles}");
-    let mut random = Random(seed);
-
-    let data = tempfile::tempdir().unwrap();
-    let data_dir = data.path().join("data");
-    let mut server = Server::start(&data_dir, TIGHT);
+/// Creates the filters that writers share, and the writers.
+pub(crate) fn create(server: &Server, random: &mut Random) -> Vec<Writer> {
     server.create_filter(ROOMY, &json!({"capacity": 16_000_000, "expansion": 2}));
-    server.create_filter(
-        GROWING,
-        &json!({"capacity": 1_000, "bucket_size": 4, "expansion": 2}),
-    );
-
-    let mut writers: Vec<Writer> = [ROOMY, ROOMY, GROWING, GROWING]
+    let growing = json!({"capacity": 1_000, "bucket_size": 4, "expansion": 2});
+    server.create_filter(GROWING, &growing);
+    [ROOMY, ROOMY, GROWING, GROWING]
         .into_iter()
         .enumerate()
         .map(|(number, filter)| Writer::new(number, filter, random.next()))
-        .collect();
-    let mut churner = Churner::new(random.next());
-    let mut truncations = 0;
-
-    for cycle in 1..=cycles {
-        let killed = AtomicBool::new(false);
-        let client = server.client().clone();
-        let base = server.url("");
-        thread::scope(|scope| {
-            for writer in &mut writers {
-                let (client, base, killed) = (&client, &base, &killed);
-                scope.spawn(move || writer.load(client, base, killed));
-            }
-            let (client, base, killed) = (&client, &base, &killed);
-            let churner = &mut churner;
-            scope.spawn(move || churner.load(client, base, killed));
-
-            thread::sleep(Duration::from_millis(300 + random.below(1200)));
-            // More was logged than the log may hold, so its start is gone.
-            if server.metric("cuckood_log_written_bytes_total") > MAX_LOG_BYTES {
-                truncations += 1;
-            }
-            killed.store(true, Ordering::SeqCst);
-            server.kill();
-        });
-
-        // Recovery is interrupted, too, before it may finish.
-        if random.below(2) == 0 {
-            let interrupted = Server::spawn(free_port(), &data_dir, TIGHT);
-            thread::sleep(Duration::from_millis(random.below(150)));
-            interrupted.kill();
-        }
-        server = Server::start(&data_dir, TIGHT);
-        verify(&server, &mut writers, &mut churner);
-        println!(
-            "cycle {cycle}: {} requests answered, {} items in {ROOMY}, {} in {GROWING}, log truncated in {truncations} cycles",
-            writers.iter().map(|writer| writer.answered).sum::<u64>(),
-            server.items(ROOMY),
-            server.items(GROWING),
-        );
-    }
-
-    assert!(
-        truncations > 0,
-        "the log was never truncated: the bounds are too wide to test that"
-    );
-    server.stop();
-    let check = cuckood()
-        .arg("check")
-        .arg("--data-dir")
-        .arg(&data_dir)
-        .output()
-        .unwrap();
-    assert!(
-        check.status.success(),
-        "{}",
-        String::from_utf8_lossy(&check.stderr)
-    );
-    let server = Server::start(&data_dir, TIGHT);
-    verify(&server, &mut writers, &mut churner);
+        .collect()
 }
+
+/// Names of the filters that writers share.
+pub(crate) const SHARED: [&str; 2] = [ROOMY, GROWING];
 
 /// Compares what the server has with what it acknowledged, and takes what it
 /// has as the truth about the requests that were never answered.
-fn verify(server: &Server, writers: &mut [Writer], churner: &mut Churner) {
-    for filter in [ROOMY, GROWING] {
+pub(crate) fn verify(server: &Server, writers: &mut [Writer]) {
+    for filter in SHARED {
         let (mut acknowledged, mut in_doubt) = (0, Vec::new());
         for writer in writers.iter_mut().filter(|writer| writer.filter == filter) {
             acknowledged += writer.settled_items;
@@ -143,11 +56,10 @@ fn verify(server: &Server, writers: &mut [Writer], churner: &mut Churner) {
     for writer in writers.iter() {
         writer.verify(server);
     }
-    churner.verify(server);
 }
 
 /// One client that adds and deletes items which nobody else touches.
-struct Writer {
+pub(crate) struct Writer {
     number: usize,
     filter: &'static str,
     random: Random,
@@ -157,7 +69,10 @@ struct Writer {
     settled_items: i64,
     /// What the request that was never answered would have changed.
     in_doubt: Option<i64>,
-    answered: u64,
+    /// Requests answered.
+    pub(crate) answered: u64,
+    /// Items added and deleted by them.
+    pub(crate) changed: u64,
 }
 
 /// How many copies of an item the filter has.
@@ -177,10 +92,11 @@ impl Writer {
             settled_items: 0,
             in_doubt: None,
             answered: 0,
+            changed: 0,
         }
     }
 
-    fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
+    pub(crate) fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
         let url = format!("{base}/filters/{}", self.filter);
         loop {
             let answered = match self.random.below(10) {
@@ -257,6 +173,7 @@ impl Writer {
             self.items[index].at_least += 1;
         }
         self.settled_items += change;
+        self.changed += change.unsigned_abs();
         true
     }
 
@@ -281,6 +198,7 @@ impl Writer {
             self.items[index].at_most -= 1;
         }
         self.settled_items += change;
+        self.changed += change.unsigned_abs();
         true
     }
 
@@ -340,21 +258,21 @@ impl Writer {
 }
 
 /// One client that creates a filter, fills it, deletes it, and again.
-struct Churner {
+pub(crate) struct Churner {
     random: Random,
     /// What the filter may be: absent, or there with so many items.
     possible: Vec<Option<u64>>,
 }
 
 impl Churner {
-    fn new(seed: u64) -> Churner {
+    pub(crate) fn new(seed: u64) -> Churner {
         Churner {
             random: Random(seed),
             possible: vec![None],
         }
     }
 
-    fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
+    pub(crate) fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
         let url = format!("{base}/filters/{CHURNED}");
         loop {
             let before = self.possible[0];
@@ -394,7 +312,7 @@ impl Churner {
         }
     }
 
-    fn verify(&mut self, server: &Server) {
+    pub(crate) fn verify(&mut self, server: &Server) {
         let path = format!("/filters/{CHURNED}");
         let answer = server.client().get(server.url(&path)).send().unwrap();
         let found = match answer.status() {
@@ -415,32 +333,4 @@ fn subset_sums(changes: &[i64]) -> Vec<i64> {
     changes.iter().fold(vec![0], |sums, change| {
         sums.iter().flat_map(|sum| [*sum, sum + change]).collect()
     })
-}
-
-pub(crate) fn from_environment(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok()?;
-    Some(
-        value
-            .parse()
-            .unwrap_or_else(|_| panic!("{name} is no number: {value}")),
-    )
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014): enough to choose what to do next.
-#[derive(Default)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`, which is small.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
 }

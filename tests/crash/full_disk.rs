@@ -1,0 +1,403 @@
+//! A small disk that fills up under load: changes are refused, questions are
+//! answered, and once there is room changes are taken again by themselves.
+//!
+//! The disk is a tmpfs in a mount namespace of its own, which needs root, or
+//! user namespaces; where neither is to be had the test says so and passes.
+
+use crate::kill::check_command;
+use crate::server::{Server, free_port, serve_command};
+use cuckood::store::disk::DiskSpace;
+use reqwest::StatusCode;
+use reqwest::blocking::Client;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Bytes of the disk.
+const DISK_BYTES: u64 = 400 << 20;
+
+/// What `--disk-reserve` is, where it is on.
+const RESERVE_BYTES: u64 = 48 << 20;
+
+/// Changes are taken again within so long of there being room.
+const RESUMES_WITHIN: Duration = Duration::from_secs(10);
+
+/// A full disk is met within so long.
+const REFUSES_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long it stays full.
+const FULL_FOR: Duration = Duration::from_secs(3);
+
+const WRITERS: usize = 4;
+const BATCH: u64 = 50;
+
+/// A disk that only processes see which are started in its namespace.
+struct SmallDisk {
+    holder: Child,
+    directory: TempDir,
+}
+
+impl SmallDisk {
+    /// # Errors
+    /// Says why there can't be one here.
+    fn new() -> Result<SmallDisk, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let mount = format!(
+            "mount -t tmpfs -o size={DISK_BYTES} tmpfs '{}' && echo mounted && exec sleep 3600",
+            directory.path().display()
+        );
+        let holder = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &mount])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut holder = holder.map_err(|error| format!("unshare: {error}"))?;
+        let mut said = [0; 8];
+        if holder.stdout.take().unwrap().read_exact(&mut said).is_err() {
+            let outcome = holder.wait_with_output().unwrap();
+            return Err(String::from_utf8_lossy(&outcome.stderr).into_owned());
+        }
+        Ok(SmallDisk { holder, directory })
+    }
+
+    /// The same command, where the disk is.
+    fn within(&self, command: &Command) -> Command {
+        let mut within = Command::new("nsenter");
+        within
+            .arg("--target")
+            .arg(self.holder.id().to_string())
+            .arg("--mount")
+            .arg("--")
+            .arg(command.get_program())
+            .args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => within.env(name, value),
+                None => within.env_remove(name),
+            };
+        }
+        within
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    fn serve(&self, flags: &[&str]) -> Server {
+        let port = free_port();
+        let command = serve_command(port, &self.data_dir(), flags);
+        Server::run(port, self.within(&command)).ready()
+    }
+
+    /// A file on the disk, as it is seen from outside.
+    fn seen(&self, name: &str) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        let inside = self.directory.path().strip_prefix("/").unwrap();
+        root.join(inside).join(name)
+    }
+
+    /// Writes to a file until no more than that is free; returns how much.
+    fn fill(&self, left_free: u64) -> u64 {
+        let ballast = self.seen("ballast");
+        let mut file = File::options()
+            .create(true)
+            .append(true)
+            .open(ballast)
+            .unwrap();
+        let mut written = 0;
+        for piece_bytes in [1 << 20, 4096] {
+            let piece = vec![1; piece_bytes];
+            while self.free_bytes() > left_free && file.write_all(&piece).is_ok() {
+                written += piece_bytes as u64;
+            }
+        }
+        written
+    }
+
+    fn free_bytes(&self) -> u64 {
+        DiskSpace::of(&self.seen("")).unwrap().free_bytes
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.seen("ballast")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // The disk goes with the last process of its namespace.
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// What the clients share.
+#[derive(Default)]
+struct Clients {
+    stop: AtomicBool,
+    /// Items of each writer that were acknowledged.
+    acknowledged: [AtomicU64; WRITERS],
+    /// Answers to changes by status and code.
+    answers: Mutex<BTreeMap<String, u64>>,
+    questions: AtomicU64,
+    slowest_question: Mutex<Duration>,
+}
+
+impl Clients {
+    /// Adds batches, each until it is taken: so all of them count once.
+    fn write(&self, writer: usize, client: &Client, base: &str) {
+        let acknowledged = &self.acknowledged[writer];
+        while !self.stop.load(Ordering::SeqCst) {
+            let first = acknowledged.load(Ordering::SeqCst);
+            let request = client
+                .post(format!("{base}/filters/f/items"))
+                .header("content-type", "text/plain")
+                .header("idempotency-key", format!("{writer}-{first}"))
+                .body(names(writer, first..first + BATCH).join("\n"));
+            let answer = request.send().unwrap();
+            let status = answer.status();
+            let body: Value = answer.json().unwrap();
+            let code = body["code"].as_str().unwrap_or("taken");
+            let said = format!("{} {code}", status.as_u16());
+            *self.answers.lock().unwrap().entry(said).or_insert(0) += 1;
+            match (status.as_u16(), code) {
+                (200, _) => {
+                    let results = body["results"].as_array().unwrap();
+                    assert!(results.iter().all(|result| result == "added"), "{body}");
+                    acknowledged.fetch_add(BATCH, Ordering::SeqCst);
+                }
+                (507, "disk_reserve" | "disk_full")
+                | (503, "overloaded")
+                | (409, "idempotency_in_flight") => thread::sleep(Duration::from_millis(20)),
+                _ => panic!("{body}"),
+            }
+        }
+    }
+
+    /// Asks for what was acknowledged, which is always answered.
+    fn read(&self, client: &Client, base: &str) {
+        let mut writer = 0;
+        while !self.stop.load(Ordering::SeqCst) {
+            writer = (writer + 1) % WRITERS;
+            let there = self.acknowledged[writer].load(Ordering::SeqCst);
+            let asked = names(writer, there.saturating_sub(20)..there);
+            let started = Instant::now();
+            let answer = client
+                .post(format!("{base}/filters/f/exists"))
+                .json(&json!({"items": asked}))
+                .send()
+                .unwrap();
+            assert_eq!(answer.status(), StatusCode::OK);
+            let body: Value = answer.json().unwrap();
+            let found = body["results"].as_array().unwrap();
+            assert!(found.iter().all(|found| found == true), "{body}");
+            let ready = client.get(format!("{base}/readyz")).send().unwrap();
+            assert_eq!(ready.status(), StatusCode::OK);
+            let mut slowest = self.slowest_question.lock().unwrap();
+            *slowest = slowest.max(started.elapsed());
+            drop(slowest);
+            self.questions.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn taken(&self) -> u64 {
+        let counts = self.acknowledged.iter();
+        counts.map(|count| count.load(Ordering::SeqCst)).sum()
+    }
+
+    fn refused(&self) -> u64 {
+        let answers = self.answers.lock().unwrap();
+        let refused = answers.iter().filter(|(said, _)| said.starts_with("507"));
+        refused.map(|(_, count)| count).sum()
+    }
+
+    /// Waits until changes are taken that were not before.
+    fn resume(&self) -> Duration {
+        let (before, started) = (self.taken(), Instant::now());
+        // All writers have one on its way that was refused.
+        while self.taken() < before + 2 * WRITERS as u64 * BATCH {
+            assert!(
+                started.elapsed() < RESUMES_WITHIN,
+                "changes are not taken {RESUMES_WITHIN:?} after there was room"
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+        started.elapsed()
+    }
+}
+
+fn names(writer: usize, items: std::ops::Range<u64>) -> Vec<String> {
+    items
+        .map(|item| format!("writer {writer} item {item}"))
+        .collect()
+}
+
+#[test]
+fn a_disk_that_fills_up_under_load_costs_507_and_nothing_else() {
+    let disk = match SmallDisk::new() {
+        Ok(disk) => disk,
+        Err(reason) => {
+            println!("skipped: no disk of our own can be mounted: {reason}");
+            return;
+        }
+    };
+    let started = Instant::now();
+    let clients = Clients::default();
+    let with_reserve = format!("--disk-reserve={RESERVE_BYTES}");
+    // Where the reserve is off, the disk is met full in the middle of writes.
+    for (round, flag) in [with_reserve.as_str(), "--disk-reserve=0"]
+        .into_iter()
+        .enumerate()
+    {
+        let flags = &[flag, "--cache-bytes=64MiB", "--max-log-bytes=256KiB"];
+        let mut server = disk.serve(flags);
+        if round == 0 {
+            server.create_filter("f", &json!({"capacity": 1_000_000}));
+            for key in ["dumped", "doomed"] {
+                server.create_filter(key, &json!({"capacity": 100_000}));
+                let items = names(0, 0..10_000);
+                server
+                    .post_lines(&format!("/filters/{key}/items"), &items)
+                    .unwrap();
+            }
+        }
+        clients.stop.store(false, Ordering::SeqCst);
+        let resumed = thread::scope(|scope| {
+            let (client, base) = (server.client().clone(), server.url(""));
+            for writer in 0..WRITERS {
+                let (client, base, clients) = (client.clone(), base.clone(), &clients);
+                scope.spawn(move || clients.write(writer, &client, &base));
+            }
+            let (reader, base, load) = (client.clone(), base.clone(), &clients);
+            scope.spawn(move || load.read(&reader, &base));
+            let stopping = StopOnDrop(&clients.stop);
+
+            thread::sleep(Duration::from_secs(1));
+            let (before, questions) = (clients.refused(), clients.questions.load(Ordering::SeqCst));
+            let left_free = if round == 0 { RESERVE_BYTES / 2 } else { 0 };
+            let mut ballast = disk.fill(left_free);
+            let filled = Instant::now();
+            // What the log has taken of the disk beforehand is still written to.
+            while clients.refused() == before {
+                assert!(filled.elapsed() < REFUSES_WITHIN, "nothing was refused");
+                thread::sleep(Duration::from_millis(5));
+            }
+            let refused = Instant::now();
+            // Files that the server drops do not help it.
+            while refused.elapsed() < FULL_FOR {
+                ballast += disk.fill(left_free);
+                thread::sleep(Duration::from_millis(5));
+            }
+            asked_of_a_full_server(&server, round == 0);
+            assert!(clients.questions.load(Ordering::SeqCst) > questions + 20);
+            disk.make_room();
+            let resumed = clients.resume();
+            println!("full with {ballast} bytes of ballast, resumed after {resumed:?}");
+            thread::sleep(Duration::from_millis(500));
+            drop(stopping);
+            resumed
+        });
+        println!(
+            "{}",
+            json!({
+                "test": "full_disk",
+                "disk_reserve_bytes": if round == 0 { RESERVE_BYTES } else { 0 },
+                "resumed_after_ms": resumed.as_millis() as u64,
+                "answers_to_changes": *clients.answers.lock().unwrap(),
+                "questions_answered": clients.questions.load(Ordering::SeqCst),
+                "slowest_question_ms": clients.slowest_question.lock().unwrap().as_millis() as u64,
+                "items_acknowledged": clients.taken(),
+                "acknowledged_lost": 0,
+                "seconds": started.elapsed().as_secs(),
+            })
+        );
+        server.end();
+        let server = disk.serve(flags);
+        verify(&server, &clients);
+        server.stop();
+        let check = disk
+            .within(&check_command(&disk.data_dir()))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&check.stderr);
+        assert!(check.status.success(), "{said}");
+    }
+    let answers = clients.answers.lock().unwrap();
+    for said in ["200 taken", "507 disk_reserve", "507 disk_full"] {
+        assert!(answers.contains_key(said), "{answers:?}");
+    }
+}
+
+/// Has the clients end whatever happens to whoever waits for them.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// What else is refused and allowed while the disk is full.
+fn asked_of_a_full_server(server: &Server, has_reserve: bool) {
+    let client = server.client();
+    let ready = server.get_text("/readyz");
+    let says = match has_reserve {
+        true => "\ndisk_reserve: ",
+        false => "\nstorage_refuses: ",
+    };
+    assert!(
+        ready.starts_with("ok\n") && ready.contains(says),
+        "{ready}{}",
+        server.log()
+    );
+    if has_reserve {
+        // Removing a filter makes room, and the reserve has room for that.
+        let removed = client.delete(server.url("/filters/doomed")).send().unwrap();
+        assert_eq!(removed.status(), StatusCode::NO_CONTENT);
+    }
+    let dump = client
+        .get(server.url("/filters/dumped/dump"))
+        .send()
+        .unwrap();
+    assert_eq!(dump.status(), StatusCode::OK);
+    let restored = client
+        .put(server.url("/filters/restored/dump"))
+        .header("content-type", "application/octet-stream")
+        .body(dump.bytes().unwrap())
+        .send()
+        .unwrap();
+    assert_eq!(restored.status(), StatusCode::INSUFFICIENT_STORAGE);
+    let gone = client.get(server.url("/filters/restored")).send().unwrap();
+    assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+    let import = client
+        .post(server.url("/filters/f/import?import_id=full"))
+        .header("content-type", "text/plain")
+        .body("one\ntwo\n")
+        .send()
+        .unwrap();
+    assert_eq!(import.status(), StatusCode::INSUFFICIENT_STORAGE);
+}
+
+/// Everything acknowledged is there, and nothing more.
+fn verify(server: &Server, clients: &Clients) {
+    assert_eq!(server.items("f"), clients.taken());
+    for (writer, acknowledged) in clients.acknowledged.iter().enumerate() {
+        let there = acknowledged.load(Ordering::SeqCst);
+        for first in (0..there).step_by(20_000) {
+            let names = names(writer, first..there.min(first + 20_000));
+            let found = server.post_lines("/filters/f/exists", &names).unwrap();
+            assert!(found.iter().all(|found| found == "true"));
+        }
+    }
+    let restored = server.client().get(server.url("/filters/restored"));
+    assert_eq!(restored.send().unwrap().status(), StatusCode::NOT_FOUND);
+}

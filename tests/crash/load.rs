@@ -1,0 +1,120 @@
+//! What goes on while a server meets its end: clients of every kind at once,
+//! and what they must find afterwards.
+
+use crate::mayfly::{self, Mayfly};
+use crate::model::Model;
+use crate::random::Random;
+use crate::scribe::{self, Figures, Scribe};
+use crate::server::Server;
+use crate::writers::{self, CHURNED, Churner, Writer};
+use reqwest::blocking::Client;
+use serde_json::{Value, json};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+pub(crate) struct Load {
+    scribes: Vec<Scribe>,
+    writers: Vec<Writer>,
+    churner: Churner,
+    mayfly: Mayfly,
+}
+
+impl Load {
+    /// Creates the filters on a server that has none.
+    pub(crate) fn new(server: &Server, random: &mut Random) -> Load {
+        Load {
+            scribes: scribe::create(server, &Model::new(), random),
+            writers: writers::create(server, random),
+            churner: Churner::new(random.next()),
+            mayfly: Mayfly::new(random.next()),
+        }
+    }
+
+    /// Has all clients work while `meanwhile` does, which says by the flag that
+    /// the server is gone and must see to it that it is.
+    pub(crate) fn during<T>(
+        &mut self,
+        client: &Client,
+        base: &str,
+        meanwhile: impl FnOnce(&AtomicBool) -> T,
+    ) -> T {
+        let killed = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let killed = &killed;
+            for scribe in &mut self.scribes {
+                scope.spawn(move || scribe.load(client, base, killed));
+            }
+            for writer in &mut self.writers {
+                scope.spawn(move || writer.load(client, base, killed));
+            }
+            let (churner, mayfly) = (&mut self.churner, &mut self.mayfly);
+            scope.spawn(move || churner.load(client, base, killed));
+            scope.spawn(move || mayfly.load(client, base, killed));
+            meanwhile(killed)
+        })
+    }
+
+    /// Compares what the server has with what it acknowledged, and takes what
+    /// it has as the truth about requests that were never answered and have no
+    /// key.
+    pub(crate) fn verify(&mut self, server: &Server) {
+        for scribe in &mut self.scribes {
+            scribe.verify(server);
+        }
+        writers::verify(server, &mut self.writers);
+        self.churner.verify(server);
+        self.mayfly.verify(server);
+    }
+
+    /// As [`verify`](Self::verify), and that there is nothing else.
+    pub(crate) fn verify_all(&mut self, server: &Server) {
+        self.mayfly.outlive(server);
+        self.verify(server);
+        let list = server.get_json("/filters?limit=1000");
+        let keys = list["filters"].as_array().unwrap().iter();
+        let mut found: Vec<&str> = keys.map(|it| it["key"].as_str().unwrap()).collect();
+        assert!(!found.iter().any(|key| key.starts_with(mayfly::PREFIX)));
+        found.retain(|&key| key != CHURNED);
+        let scribes = self.scribes.iter().map(|scribe| scribe.filter);
+        let mut expected: Vec<&str> = scribes.chain(writers::SHARED).collect();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    /// What was done and compared so far, for those who read it. Nothing was
+    /// lost, or it would not have come so far.
+    pub(crate) fn figures(&self) -> Value {
+        let mut all = Figures::default();
+        for figures in self.scribes.iter().map(|scribe| scribe.figures) {
+            all.changes += figures.changes;
+            all.questions += figures.questions;
+            all.items_added += figures.items_added;
+            all.items_deleted += figures.items_deleted;
+            all.sent_again += figures.sent_again;
+            all.replayed += figures.replayed;
+            all.digests_compared += figures.digests_compared;
+            all.counts_compared += figures.counts_compared;
+        }
+        let shared: u64 = self.writers.iter().map(|writer| writer.answered).sum();
+        let changed: u64 = self.writers.iter().map(|writer| writer.changed).sum();
+        let sub_filters = self.scribes.iter().map(Scribe::sub_filters).max();
+        json!({
+            "requests_answered": all.changes + all.questions + shared,
+            "items_changed": all.items_added + all.items_deleted + changed,
+            "changes_sent_again": all.sent_again,
+            "answers_replayed": all.replayed,
+            "counts_compared": all.counts_compared,
+            "filters_compared_bit_for_bit": all.digests_compared,
+            "filters_ended": self.mayfly.ended,
+            "most_sub_filters": sub_filters,
+            "acknowledged_lost": 0,
+            "phantom_deletes": 0,
+        })
+    }
+
+    /// Changes that were sent and not answered, and had been made all the same.
+    pub(crate) fn replayed(&self) -> u64 {
+        let figures = self.scribes.iter().map(|scribe| scribe.figures);
+        figures.map(|figures| figures.replayed).sum()
+    }
+}

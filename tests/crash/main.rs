@@ -1,0 +1,35 @@
+//! What is promised about faults, on the real server: it is killed, its disk
+//! forgets what was not forced to it, and its disk fills up, all of it under
+//! load. Everything that was acknowledged is compared with what is there.
+//!
+//! - `kill` ends the server as `kill -9` does.
+//! - `power` has the disk forget; `disk` is that disk.
+//! - `full_disk` fills it.
+//! - `load` is what goes on meanwhile: `scribe` checks every answer against an
+//!   engine in memory that is fed the same commits, `writers` share filters and
+//!   do without keys, `mayfly` makes filters that end.
+//!
+//! Every test prints its seed, and one line of JSON with its figures.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "what helps a test may fail as the test does"
+)]
+
+mod disk;
+mod full_disk;
+mod kill;
+mod load;
+mod mayfly;
+mod model;
+mod mount;
+mod power;
+#[path = "../blackbox/random.rs"]
+mod random;
+mod scribe;
+#[path = "../blackbox/server.rs"]
+#[expect(dead_code, reason = "the other tests of the program need more of it")]
+mod server;
+mod writers;

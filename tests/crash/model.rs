@@ -1,0 +1,122 @@
+//! An engine in memory that is fed the same commits, in the same order. The
+//! same commands give the same bytes, so every answer must be the same, false
+//! positives included.
+
+use cuckood::chain::params::Defaults;
+use cuckood::engine::{
+    AddMode, AddOptions, AddResult, Adopted, Clock, DiskReserve, Engine, EngineOptions, FilterName,
+    ItemBatch, Replace,
+};
+use cuckood::metrics::Metrics;
+use cuckood::store::memory::MemoryStore;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// Many filters. Cheap to clone; all clones are the same.
+#[derive(Clone)]
+pub(crate) struct Model {
+    engine: Engine,
+    runtime: Arc<Runtime>,
+}
+
+impl Model {
+    pub(crate) fn new() -> Model {
+        let options = EngineOptions {
+            clock: Clock::System,
+            defaults: Defaults::default(),
+            lanes: 2,
+            cache_bytes: 128 << 20,
+            max_dirty_bytes: 32 << 20,
+            max_log_bytes: 16 << 20,
+            checkpoint_slice_bytes: 1 << 20,
+            max_open_filters: 64,
+            max_queued_commands: 256,
+            max_queued_items: 1_000_000,
+            max_retry_bytes: 1 << 20,
+            max_imports: 1,
+            disk_reserve: DiskReserve::Usual,
+        };
+        let (store, metrics) = (Arc::new(MemoryStore::new()), Metrics::new().unwrap());
+        Model {
+            engine: Engine::open(store, &options, Arc::new(metrics)).unwrap(),
+            runtime: Arc::new(Runtime::new().unwrap()),
+        }
+    }
+
+    /// Takes over a filter as its dump describes it, with the key of its hash.
+    pub(crate) fn take_over(&self, filter: &str, dump: &[u8]) {
+        let filter = name(filter);
+        let taken = async {
+            let intake = self.engine.intake().await.unwrap();
+            let staged = tokio::task::block_in_place(|| intake.dump(dump).unwrap());
+            let adopted = self.engine.adopt(&filter, staged, Replace::Nothing);
+            assert!(matches!(adopted.await.unwrap(), Adopted::New(_)));
+        };
+        self.runtime.block_on(taken);
+    }
+
+    /// One word an item, as the server says it.
+    pub(crate) fn add(&self, filter: &str, items: &[String], mode: AddMode) -> Vec<String> {
+        let options = AddOptions { mode, create: None };
+        let (filter, items) = (name(filter), batch(items));
+        let added = self
+            .runtime
+            .block_on(self.engine.add(&filter, &items, &options));
+        let word = |result: AddResult| match result {
+            AddResult::Added => "added",
+            AddResult::Exists => "exists",
+            AddResult::Full(_) => "full",
+        };
+        added
+            .unwrap()
+            .into_iter()
+            .map(|result| word(result).to_owned())
+            .collect()
+    }
+
+    pub(crate) fn delete(&self, filter: &str, items: &[String]) -> Vec<String> {
+        let (filter, items) = (name(filter), batch(items));
+        words(self.runtime.block_on(self.engine.delete(&filter, &items)))
+    }
+
+    pub(crate) fn exists(&self, filter: &str, items: &[String]) -> Vec<String> {
+        let (filter, items) = (name(filter), batch(items));
+        words(self.runtime.block_on(self.engine.exists(&filter, &items)))
+    }
+
+    pub(crate) fn count(&self, filter: &str, items: &[String]) -> Vec<String> {
+        let (filter, items) = (name(filter), batch(items));
+        words(self.runtime.block_on(self.engine.count(&filter, &items)))
+    }
+
+    /// What the filter's dump is known by.
+    pub(crate) fn digest(&self, filter: &str) -> String {
+        let filter = name(filter);
+        let digest = self.runtime.block_on(self.engine.digest(&filter));
+        digest.unwrap().to_string()
+    }
+
+    /// Items in the filter, and its sub-filters.
+    pub(crate) fn size(&self, filter: &str) -> (u64, usize) {
+        let filter = name(filter);
+        let info = self.runtime.block_on(self.engine.filter_info(&filter));
+        let info = info.unwrap();
+        (info.items, info.sub_filters.len())
+    }
+}
+
+fn name(filter: &str) -> FilterName {
+    FilterName::parse(filter).unwrap()
+}
+
+fn batch(items: &[String]) -> ItemBatch {
+    let mut batch = ItemBatch::new();
+    for item in items {
+        batch.push(item.as_bytes());
+    }
+    batch
+}
+
+fn words<T: ToString, E: std::fmt::Debug>(results: Result<Vec<T>, E>) -> Vec<String> {
+    results.unwrap().iter().map(T::to_string).collect()
+}
