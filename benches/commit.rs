@@ -40,6 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         max_log_bytes: 64 << 20,
         checkpoint_slice_bytes: 256 << 10,
         max_open_filters: 64,
+        compaction_threshold_percent: 0,
         max_queued_commands: 1024,
         max_queued_items: 1_000_000,
         max_retry_bytes: 1 << 20,

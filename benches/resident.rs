@@ -247,6 +247,7 @@ impl Served {
             max_log_bytes: 64 << 20,
             checkpoint_slice_bytes: 256 << 10,
             max_open_filters: 16,
+            compaction_threshold_percent: 0,
             max_queued_commands: 16,
             max_retry_bytes: 1 << 20,
             max_imports: 16,

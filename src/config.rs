@@ -286,6 +286,10 @@ pub struct Config {
     #[arg(long, env = "CUCKOOD_MAX_OPEN_FILTERS", default_value_t = 10_000)]
     pub max_open_filters: usize,
 
+    /// Percent of a filter's items, 0 to 100: once more of them were deleted, the filter is compacted in the background; 0: only when asked for.
+    #[arg(long, env = "CUCKOOD_COMPACTION_THRESHOLD", default_value_t = 10, value_parser = clap::value_parser!(u8).range(..=100))]
+    pub compaction_threshold: u8,
+
     /// Requests with changes that may wait in front of one writer; more are answered 503.
     #[arg(long, env = "CUCKOOD_MAX_QUEUED_COMMANDS", default_value_t = 1024)]
     pub max_queued_commands: usize,
@@ -647,6 +651,7 @@ impl Config {
                 max_log_bytes: self.max_log_bytes.0,
                 checkpoint_slice_bytes: self.checkpoint_slice_bytes.0,
                 max_open_filters: self.max_open_filters,
+                compaction_threshold_percent: self.compaction_threshold,
                 max_queued_commands: self.max_queued_commands,
                 max_queued_items: self.max_queued_items,
                 max_retry_bytes: self.max_idempotency_bytes.0,

@@ -164,6 +164,14 @@ families! {
     open_filters: IntGauge = "cuckood_open_filters", [], [];
     /// Filters removed because their time to live was over.
     filters_expired: IntCounter = "cuckood_filters_expired_total", [], [];
+    /// Compactions being worked on.
+    compactions_running: IntGauge = "cuckood_compactions_running", [], [];
+    /// Compactions that ended, by how (`done`, `overtaken`, `no_room`, `failed`).
+    compactions: IntCounterVec = "cuckood_compactions_total", ["outcome"], [];
+    /// Entries that compactions moved into older sub-filters.
+    compaction_entries: IntCounter = "cuckood_compaction_entries_total", [], [];
+    /// Sub-filters dropped because compactions had emptied them.
+    sub_filters_dropped: IntCounter = "cuckood_compaction_dropped_sub_filters_total", [], [];
     /// Requests with an Idempotency-Key, by what became of them (`new`, `replayed`, `in_flight`, `conflict`, `full`).
     retries: IntCounterVec = "cuckood_idempotency_requests_total", ["outcome"], [];
     /// Bytes of answers kept for retries, those of requests under way included.
@@ -241,6 +249,9 @@ impl Metrics {
         }
         for source in ["cache", "store"] {
             self.page_reads.with_label_values(&[source]);
+        }
+        for outcome in ["done", "overtaken", "no_room", "failed"] {
+            self.compactions.with_label_values(&[outcome]);
         }
         for outcome in ["complete", "failed"] {
             self.backups.with_label_values(&[outcome]);

@@ -12,7 +12,7 @@ use crate::cuckoo::layout::Layout;
 use crate::page::Ordinal;
 
 /// Newest version of the encoding.
-pub const META_VERSION: u8 = 2;
+pub const META_VERSION: u8 = 3;
 
 /// Sub-filters a chain can have at most: `max_expansions` beyond the first.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize + 1;
@@ -30,6 +30,11 @@ pub struct Chain {
     deletions: u64,
     next_ordinal: u32,
     sub_filters: Vec<SubFilter>,
+    /// Sub-filters that take adds, the oldest ones; those after them are being
+    /// emptied into them.
+    open: usize,
+    /// What `deletions` was when the filter was last compacted.
+    compacted_at: u64,
 }
 
 /// One link of the chain.
@@ -101,6 +106,17 @@ impl SubFilter {
         self.occupied < self.usable
     }
 
+    /// Slots that kick-outs are expected to fill, as far as they may be used.
+    fn reach(&self) -> u64 {
+        let reachable = self.layout.slots() as f64 * self.layout.target_load();
+        (reachable as u64).min(self.usable)
+    }
+
+    /// Whether kick-outs are expected to find room for one more.
+    pub(super) fn is_within_reach(&self) -> bool {
+        self.occupied < self.reach()
+    }
+
     /// Probability that an item which was never added is found in it.
     pub fn false_positive_rate(&self) -> f64 {
         self.layout.false_positive_rate(self.load())
@@ -122,6 +138,8 @@ impl Chain {
             deletions: 0,
             next_ordinal: 0,
             sub_filters: Vec::new(),
+            open: 0,
+            compacted_at: 0,
         };
         let layout = chain.params.layout_at(0)?;
         chain.push(layout);
@@ -247,10 +265,59 @@ impl Chain {
         Ok(())
     }
 
-    /// Drops the newest sub-filters that are empty, but never the first, and
-    /// returns their ordinals. Should the chain grow again, the new
-    /// sub-filters get new ordinals.
-    pub fn drop_emptied(&mut self) -> Vec<Ordinal> {
+    /// How many sub-filters take adds, the oldest ones. All, but while the
+    /// chain is compacted: then the others are emptied into them.
+    #[inline]
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Whether some sub-filters are being emptied into the others.
+    pub fn is_compacting(&self) -> bool {
+        self.open < self.sub_filters.len()
+    }
+
+    /// Deletes that found their item since the chain was last compacted.
+    pub fn deletions_since_compaction(&self) -> u64 {
+        self.deletions.saturating_sub(self.compacted_at)
+    }
+
+    /// How many sub-filters would do for what is in slots: the fewest, from the
+    /// oldest on, that have room for what the others hold when they are filled
+    /// to a `share` of the load that kick-outs reach.
+    pub fn would_do(&self, share: f64) -> usize {
+        let mut beyond: u64 = self.sub_filters.iter().map(|sub| sub.occupied).sum();
+        let mut room = 0u64;
+        for (position, sub) in self.sub_filters.iter().enumerate() {
+            beyond -= sub.occupied;
+            let reach = (sub.reach() as f64 * share) as u64;
+            room = room.saturating_add(reach.saturating_sub(sub.occupied));
+            if beyond <= room {
+                return position + 1;
+            }
+        }
+        self.sub_filters.len()
+    }
+
+    /// Closes the sub-filters beyond those that [`would do`](Self::would_do):
+    /// adds leave them alone until [`end_compaction`](Self::end_compaction),
+    /// or until there is room nowhere else. Returns how many are closed.
+    pub fn begin_compaction(&mut self, share: f64) -> usize {
+        self.open = self.would_do(share);
+        self.sub_filters.len() - self.open
+    }
+
+    /// Opens all sub-filters to adds. Says whether there were closed ones.
+    pub(super) fn reopen(&mut self) -> bool {
+        let was_compacting = self.is_compacting();
+        self.open = self.sub_filters.len();
+        was_compacting
+    }
+
+    /// Drops the newest sub-filters that are empty, but never the first, opens
+    /// what is left, and returns the ordinals of those that are gone. Should
+    /// the chain grow again, the new sub-filters get new ordinals.
+    pub fn end_compaction(&mut self) -> Vec<Ordinal> {
         let mut dropped = Vec::new();
         while let [_, .., newest] = self.sub_filters.as_slice() {
             if newest.items() > 0 {
@@ -259,6 +326,8 @@ impl Chain {
             dropped.push(newest.ordinal);
             self.sub_filters.pop();
         }
+        self.reopen();
+        self.compacted_at = self.deletions;
         dropped
     }
 
@@ -288,6 +357,24 @@ impl Chain {
         }
     }
 
+    /// An entry left a slot for another sub-filter, or one that was to move in
+    /// was taken back.
+    pub(super) fn note_moved_out(&mut self, position: usize) {
+        if let Some(sub) = self.sub_filters.get_mut(position) {
+            sub.occupied -= 1;
+        }
+    }
+
+    /// Counted copies moved with the last slot of their class.
+    pub(super) fn note_copies_moved(&mut self, from: usize, to: usize, copies: u64) {
+        if let Some(sub) = self.sub_filters.get_mut(from) {
+            sub.counted -= copies;
+        }
+        if let Some(sub) = self.sub_filters.get_mut(to) {
+            sub.counted += copies;
+        }
+    }
+
     fn push(&mut self, layout: Layout) {
         self.sub_filters.push(SubFilter {
             ordinal: Ordinal(self.next_ordinal),
@@ -297,11 +384,12 @@ impl Chain {
             usable: usable_slots(&self.params, &layout),
         });
         self.next_ordinal += 1;
+        self.open = self.sub_filters.len();
     }
 
     /// The description as it is stored.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(81 + 20 * self.sub_filters.len());
+        let mut out = Vec::with_capacity(93 + 20 * self.sub_filters.len());
         let key = match self.hash {
             HashId::Murmur64A => HashKey([0; 16]),
             HashId::SipHash13(key) => key,
@@ -329,6 +417,8 @@ impl Chain {
         out.push(self.params.slot_width().bits() as u8);
         out.extend_from_slice(&self.params.error_rate().unwrap_or(0.0).to_le_bytes());
         out.extend_from_slice(&key.0);
+        out.extend_from_slice(&(self.open as u32).to_le_bytes());
+        out.extend_from_slice(&self.compacted_at.to_le_bytes());
         for sub in &self.sub_filters {
             out.extend_from_slice(&sub.ordinal.0.to_le_bytes());
             out.extend_from_slice(&sub.occupied.to_le_bytes());
@@ -338,10 +428,12 @@ impl Chain {
     }
 
     /// The chain as another server may take it: without what is this one's
-    /// own, the numbers of its sub-filters and the bytes that it may take.
-    /// Equal filters have equal ones.
+    /// own, the numbers of its sub-filters, the bytes that it may take, and
+    /// what came of compactions. Equal filters have equal ones.
     pub fn portable(&self) -> Chain {
         let mut chain = self.clone();
+        chain.reopen();
+        chain.compacted_at = 0;
         chain.params = chain.params.with_max_filter_bytes(u64::MAX);
         for (sub, ordinal) in chain.sub_filters.iter_mut().zip(0..) {
             sub.ordinal = Ordinal(ordinal);
@@ -452,6 +544,14 @@ impl Chain {
                 reader.array()?,
             ),
         };
+        // Versions before 3 knew no compaction.
+        let (open, compacted_at) = match version {
+            1 | 2 => (count, 0),
+            _ => (
+                u32::from_le_bytes(reader.array()?) as usize,
+                u64::from_le_bytes(reader.array()?),
+            ),
+        };
         let placement = match (layout, version) {
             (1, _) => Placement::Classic {
                 bucket_size,
@@ -489,6 +589,9 @@ impl Chain {
         if count == 0 || count > MAX_SUB_FILTERS || reader.0.len() != entry_bytes * count {
             return Err(MetaError::Corrupt("wrong number of sub-filters"));
         }
+        if open == 0 || open > count || compacted_at > deletions {
+            return Err(MetaError::Corrupt("a compaction that can't be"));
+        }
         let mut chain = Chain {
             params,
             hash,
@@ -496,6 +599,8 @@ impl Chain {
             deletions,
             next_ordinal,
             sub_filters: Vec::with_capacity(count),
+            open,
+            compacted_at,
         };
         let mut smallest_ordinal = 0;
         let mut items = 0u64;
@@ -604,10 +709,10 @@ mod tests {
         });
         assert_eq!(
             hex(&classic.encode()),
-            "0201010200100000e80300000000000014000100000020000000000004000000\
+            "0301010200100000e80300000000000014000100000020000000000004000000\
              7b68e5cf8b010000000000000000000001000000010000000800000000000000\
-             0000000000000000000000000000000000000000000000000000000000000000\
-             0000000000"
+             0000000000000000000000000000000000010000000000000000000000000000\
+             0000000000000000000000000000000000"
         );
         let paged = chain(FilterRequest {
             capacity: Some(1000),
@@ -616,10 +721,10 @@ mod tests {
         });
         assert_eq!(
             hex(&paged.encode()),
-            "0202020400100000e80300000000000000000200000020000000000004000000\
+            "0302020400100000e80300000000000000000200000020000000000004000000\
              7b68e5cf8b01000000000000000000000100000001000000080000000000\
-             00e03fabababababababababababababababab00000000000000000000000000\
-             00000000000000"
+             00e03fabababababababababababababababab01000000000000000000000000\
+             00000000000000000000000000000000000000"
         );
     }
 
@@ -636,6 +741,51 @@ mod tests {
         assert_eq!(read.params().capacity(), 1000);
         assert_eq!(read.items(), 42);
         assert_eq!(Chain::decode(&read.encode()), Ok(read));
+    }
+
+    #[test]
+    fn a_description_of_version_2_is_still_read() {
+        let old = bytes(
+            "0202020400100000e80300000000000000000200000020000000000004000000\
+             7b68e5cf8b01000000000000000000000100000001000000080000000000\
+             00e03fabababababababababababababababab00000000000000000000000000\
+             00000000000000",
+        );
+        let read = Chain::decode(&old).unwrap();
+        assert_eq!(read.params().layout(), LayoutKind::Paged);
+        assert!(!read.is_compacting());
+        assert_eq!(Chain::decode(&read.encode()), Ok(read));
+    }
+
+    #[test]
+    fn as_many_sub_filters_do_as_have_room_for_all_slots_in_use() {
+        let mut it = chain(FilterRequest {
+            capacity: Some(10_000),
+            expansion: Some(2),
+            ..Default::default()
+        });
+        it.grow().unwrap();
+        it.grow().unwrap();
+        assert_eq!(it.would_do(1.0), 1);
+        let reach = it.sub_filters[0].reach();
+        it.sub_filters[2].occupied = reach;
+        assert_eq!((it.would_do(1.0), it.would_do(0.99)), (1, 2));
+        it.sub_filters[0].occupied = 1;
+        assert_eq!(it.would_do(1.0), 2);
+        it.sub_filters[2].occupied = 4 * reach;
+        assert_eq!(it.begin_compaction(1.0), 0);
+        assert!(!it.is_compacting());
+        // Counted copies take no slots.
+        it.sub_filters[2].occupied = reach - 1;
+        it.sub_filters[2].counted = 1 << 40;
+        assert_eq!(it.begin_compaction(1.0), 2);
+        assert!(it.is_compacting());
+        assert_eq!(Chain::decode(&it.encode()), Ok(it.clone()));
+        it.sub_filters[0].occupied += it.sub_filters[2].occupied;
+        it.sub_filters[0].counted = it.sub_filters[2].counted;
+        (it.sub_filters[2].occupied, it.sub_filters[2].counted) = (0, 0);
+        assert_eq!(it.end_compaction(), [Ordinal(2), Ordinal(1)]);
+        assert!(!it.is_compacting());
     }
 
     #[test]
@@ -662,8 +812,9 @@ mod tests {
         it.grow().unwrap();
         it.grow().unwrap();
         it.note_added(0);
-        it.drop_emptied();
+        it.end_compaction();
         it.grow().unwrap();
+        assert_eq!(it.begin_compaction(1.0), 1);
         let bytes = it.portable().encode();
         let taken = Chain::from_portable(&bytes, 1 << 20).unwrap();
         assert_eq!(taken.params().max_filter_bytes(), 1 << 20);
@@ -679,8 +830,9 @@ mod tests {
     #[test]
     fn a_newer_version_is_named() {
         let mut bytes = chain(FilterRequest::default()).encode();
-        bytes[0] = 3;
-        assert_eq!(Chain::decode(&bytes), Err(MetaError::Newer { found: 3 }));
+        bytes[0] = META_VERSION + 1;
+        let found = META_VERSION + 1;
+        assert_eq!(Chain::decode(&bytes), Err(MetaError::Newer { found }));
     }
 
     #[test]
@@ -689,7 +841,7 @@ mod tests {
         it.grow().unwrap();
         it.grow().unwrap();
         it.note_added(1);
-        assert_eq!(it.drop_emptied(), [Ordinal(2)]);
+        assert_eq!(it.end_compaction(), [Ordinal(2)]);
         it.grow().unwrap();
         assert_eq!(it.sub_filters()[2].ordinal, Ordinal(3));
         assert_eq!(it.position_of(Ordinal(2)), None);
@@ -740,7 +892,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_byte_never_panics(at in 0usize..141, value: u8) {
+        fn a_changed_byte_never_panics(at in 0usize..153, value: u8) {
             let mut it = chain(FilterRequest::default());
             it.grow().unwrap();
             it.grow().unwrap();

@@ -11,6 +11,11 @@
 //! is none, a path of kick-outs in the newest; if there is none, a new
 //! sub-filter. A delete takes a counted copy, and a slot only where there is
 //! none.
+//!
+//! While a chain is compacted ([`compact`]), "newest" is the newest sub-filter
+//! that takes adds; those after it take them again before the chain grows.
+
+pub mod compact;
 
 use super::counters::{CounterKey, MAX_COUNTERS};
 use super::meta::{Chain, MAX_ITEMS};
@@ -389,8 +394,8 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// where most adds end.
     #[inline]
     pub fn prefetch(&self, items: &[ItemHash]) {
-        let subs = self.chain.sub_filters();
-        let Some((position, sub)) = subs.iter().enumerate().next_back() else {
+        let subs = self.chain.sub_filters().iter().enumerate();
+        let Some((position, sub)) = subs.take(self.chain.open()).next_back() else {
             return;
         };
         for &hash in items {
@@ -409,17 +414,17 @@ impl<'a, D: Draft> Planner<'a, D> {
             }
         }
         let placed = self.count_or_place(hash);
-        let result = match self.settled(placed)? {
-            Some(()) => AddResult::Added,
-            None => {
-                let kicked = self.kick_out(hash);
-                match self.settled(kicked)? {
-                    Some(()) => AddResult::Added,
-                    None => self.expand(hash),
-                }
-            }
-        };
-        Some(result)
+        if self.settled(placed)?.is_some() {
+            return Some(AddResult::Added);
+        }
+        let kicked = self.kick_out(self.newest()?, hash);
+        if self.settled(kicked)?.is_some() {
+            return Some(AddResult::Added);
+        }
+        if self.chain.reopen() {
+            return self.add(hash, AddMode::Always);
+        }
+        Some(self.expand(hash))
     }
 
     /// Plans a delete and says whether there was a match to clear. `None` as
@@ -443,7 +448,7 @@ impl<'a, D: Draft> Planner<'a, D> {
 
     /// Turns "found nothing" into "not known" if a word was missing on the
     /// way: what would have been there decides the order of trying.
-    fn settled(&mut self, found: Option<()>) -> Option<Option<()>> {
+    fn settled<T>(&mut self, found: Option<T>) -> Option<Option<T>> {
         if std::mem::take(&mut self.words.missing) {
             self.complete = false;
             return None;
@@ -457,20 +462,26 @@ impl<'a, D: Draft> Planner<'a, D> {
         known
     }
 
+    /// Position of the newest sub-filter that takes adds.
+    fn newest(&self) -> Option<usize> {
+        self.chain.open().checked_sub(1)
+    }
+
     /// Counts one more copy of a class that has its share of slots, or takes
-    /// a free slot among the candidates, newest sub-filter first.
-    fn count_or_place(&mut self, hash: ItemHash) -> Option<()> {
-        let newest = self.chain.sub_filters().len().checked_sub(1)?;
+    /// a free slot among the candidates, newest sub-filter first. Returns the
+    /// position of the sub-filter.
+    fn count_or_place(&mut self, located: impl Locate) -> Option<usize> {
+        let newest = self.newest()?;
         for position in (0..=newest).rev() {
             let sub = *self.chain.sub_filters().get(position)?;
-            let candidates = sub.layout.candidates(hash);
+            let candidates = located.candidates(&sub.layout);
             let surveys = self.words.survey(position, &sub.layout, &candidates);
             let [first, second] = surveys;
             if position == newest
                 && first.matches + second.matches >= sub.layout.class_limit(&candidates)
                 && self.count_copy(position, &candidates).is_some()
             {
-                return Some(());
+                return Some(position);
             }
             if !sub.has_room() {
                 continue;
@@ -486,7 +497,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             if let Some(free) = order.into_iter().find_map(|bucket| bucket.free) {
                 self.words.fill(&sub.layout, free, candidates.fingerprint.0);
                 self.chain.note_added(position);
-                return Some(());
+                return Some(position);
             }
         }
         None
@@ -506,14 +517,14 @@ impl<'a, D: Draft> Planner<'a, D> {
         Some(())
     }
 
-    /// Makes room in the newest sub-filter along a shortest path of kick-outs.
-    fn kick_out(&mut self, hash: ItemHash) -> Option<()> {
-        let position = self.chain.sub_filters().len().checked_sub(1)?;
+    /// Makes room in a sub-filter along a shortest path of kick-outs. Returns
+    /// its position.
+    fn kick_out(&mut self, position: usize, located: impl Locate) -> Option<usize> {
         let sub = *self.chain.sub_filters().get(position)?;
         if !sub.has_room() {
             return None;
         }
-        let (layout, candidates) = (sub.layout, sub.layout.candidates(hash));
+        let (layout, candidates) = (sub.layout, located.candidates(&sub.layout));
         let surveys = self.words.survey(position, &layout, &candidates);
         let mut roots = [candidates.first, candidates.second];
         if self
@@ -551,7 +562,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             .put(position, &layout, free, candidates.fingerprint.0);
         self.chain.note_added(position);
         self.facts.kick_paths.push(kick_outs);
-        Some(())
+        Some(position)
     }
 
     /// Appends a sub-filter and puts the item into its first candidate.
@@ -565,7 +576,7 @@ impl<'a, D: Draft> Planner<'a, D> {
         self.facts.promise_ended |= kept && !self.chain.keeps_promise();
         // All slots of the new sub-filter are free.
         match self.count_or_place(hash) {
-            Some(()) => AddResult::Added,
+            Some(_) => AddResult::Added,
             None => AddResult::Full(FullReason::MaxFilterBytes),
         }
     }
@@ -594,6 +605,20 @@ impl<'a, D: Draft> Planner<'a, D> {
             return Some(());
         }
         None
+    }
+}
+
+/// What has candidate buckets in every sub-filter: an item, or an entry of a
+/// newer one.
+trait Locate: Copy {
+    /// Its fingerprint and candidate buckets in a sub-filter.
+    fn candidates(self, layout: &Layout) -> Candidates;
+}
+
+impl Locate for ItemHash {
+    #[inline]
+    fn candidates(self, layout: &Layout) -> Candidates {
+        layout.candidates(self)
     }
 }
 
@@ -885,12 +910,12 @@ mod tests {
 
     /// Pages as plain arrays, some of which may be hidden.
     #[derive(Default, Clone, PartialEq, Debug)]
-    struct Pages {
+    pub(super) struct Pages {
         words: BTreeMap<(u32, u32, u16), u64>,
-        counters: BTreeMap<PageAddress, Counters>,
+        pub(super) counters: BTreeMap<PageAddress, Counters>,
         occupied: BTreeMap<PageAddress, u32>,
-        hidden: BTreeSet<PageAddress>,
-        missed: BTreeSet<PageAddress>,
+        pub(super) hidden: BTreeSet<PageAddress>,
+        pub(super) missed: BTreeSet<PageAddress>,
     }
 
     impl Pages {
@@ -900,6 +925,13 @@ mod tests {
                 return None;
             }
             Some(())
+        }
+
+        /// Forgets the pages of sub-filters from that position on.
+        pub(super) fn forget_from(&mut self, sub: u32) {
+            self.words.retain(|at, _| at.0 < sub);
+            self.counters.retain(|page, _| page.sub < sub);
+            self.occupied.retain(|page, _| page.sub < sub);
         }
 
         fn apply(&mut self, changes: &PageChanges) {
@@ -947,13 +979,13 @@ mod tests {
         }
     }
 
-    struct Filter {
-        chain: Chain,
-        pages: Pages,
-        search: KickSearch,
+    pub(super) struct Filter {
+        pub(super) chain: Chain,
+        pub(super) pages: Pages,
+        pub(super) search: KickSearch,
     }
 
-    fn filter(request: FilterRequest) -> Filter {
+    pub(super) fn filter(request: FilterRequest) -> Filter {
         let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
         Filter {
             chain: Chain::new(params, HashKey([0x5a; 16]), 0).unwrap(),
@@ -964,7 +996,7 @@ mod tests {
 
     impl Filter {
         /// Plans with `work` and, if the plan is complete, applies it.
-        fn apply<T>(
+        pub(super) fn apply<T>(
             &mut self,
             work: impl FnOnce(&mut Planner<'_, Overlaid<'_, Pages>>) -> T,
         ) -> (T, Option<Facts>) {
@@ -984,35 +1016,35 @@ mod tests {
             (result, Some(plan.facts))
         }
 
-        fn hash(&self, item: u64) -> ItemHash {
+        pub(super) fn hash(&self, item: u64) -> ItemHash {
             self.chain.hash(item.to_string().as_bytes())
         }
 
-        fn add(&mut self, item: u64) -> AddResult {
+        pub(super) fn add(&mut self, item: u64) -> AddResult {
             let hash = self.hash(item);
             self.apply(|planner| planner.add(hash, AddMode::Always))
                 .0
                 .unwrap()
         }
 
-        fn delete(&mut self, item: u64) -> bool {
+        pub(super) fn delete(&mut self, item: u64) -> bool {
             let hash = self.hash(item);
             self.apply(|planner| planner.delete(hash)).0.unwrap()
         }
 
-        fn exists(&mut self, item: u64) -> bool {
+        pub(super) fn exists(&mut self, item: u64) -> bool {
             let hash = self.hash(item);
             read::exists(&self.chain, hash, &mut self.pages).unwrap()
         }
 
-        fn count(&mut self, item: u64) -> u64 {
+        pub(super) fn count(&mut self, item: u64) -> u64 {
             let hash = self.hash(item);
             read::count(&self.chain, hash, &mut self.pages).unwrap()
         }
 
         /// Occupied slots as the pages have them, which every record of them
         /// must agree with.
-        fn occupied(&self) -> u64 {
+        pub(super) fn occupied(&self) -> u64 {
             let width = self.chain.params().slot_width();
             let mut of_pages: BTreeMap<PageAddress, u32> = BTreeMap::new();
             for (&(sub, page, _), &word) in &self.pages.words {
@@ -1040,7 +1072,7 @@ mod tests {
     }
 
     /// One request of each kind of filter.
-    fn kinds(capacity: u64) -> Vec<FilterRequest> {
+    pub(super) fn kinds(capacity: u64) -> Vec<FilterRequest> {
         let classic = [1, 2, 3, 4, 255].map(|bucket_size| FilterRequest {
             capacity: Some(capacity.max(2 * bucket_size)),
             bucket_size: Some(bucket_size),

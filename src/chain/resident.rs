@@ -6,6 +6,7 @@
 
 use super::counters::{CounterKey, Counters};
 use super::meta::Chain;
+use super::plan::compact::{Slice, SliceEnd};
 use super::plan::{
     AddMode, AddResult, Basis, Draft, Facts, Overlaid, Overlay, PageChanges, Plan, PlanPages,
     Planner,
@@ -13,6 +14,8 @@ use super::plan::{
 use super::read::{self, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
+use crate::cuckoo::layout::BucketIndex;
+use crate::page::Ordinal;
 use crate::prefetch;
 use std::collections::BTreeMap;
 
@@ -86,6 +89,42 @@ impl ResidentFilter {
             results.collect::<Option<Vec<_>>>()
         });
         results
+    }
+
+    /// Moves what the newest sub-filters hold into older ones, as far as those
+    /// have room for all of it, and drops those that are empty then. Returns
+    /// how many entries moved.
+    pub fn compact(&mut self) -> u64 {
+        self.chain.begin_compaction(1.0);
+        let open = self.chain.open();
+        let closed = self.chain.sub_filters().get(open..).unwrap_or_default();
+        let ordinals: Vec<Ordinal> = closed.iter().rev().map(|sub| sub.ordinal).collect();
+        let mut moved = 0;
+        'filter: for ordinal in ordinals {
+            let mut from = BucketIndex(0);
+            loop {
+                let slice = Slice {
+                    ordinal,
+                    from,
+                    max_pages: 16,
+                    max_entries: 512,
+                    max_searches: 64,
+                };
+                let (compacted, ..) = self.change(|planner| planner.compact(&slice).map(Some));
+                let Some(compacted) = compacted else {
+                    break 'filter;
+                };
+                moved += u64::from(compacted.moved);
+                match compacted.end {
+                    SliceEnd::At(bucket) => from = bucket,
+                    SliceEnd::Through => break,
+                    SliceEnd::NoRoom | SliceEnd::Reopened => break 'filter,
+                }
+            }
+        }
+        self.chain.end_compaction();
+        self.pages.subs.truncate(self.chain.sub_filters().len());
+        moved
     }
 
     /// Whether an item is found.

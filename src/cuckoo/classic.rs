@@ -81,6 +81,13 @@ impl Classic {
         BucketIndex((bucket.0 ^ offset) & self.bucket_mask)
     }
 
+    /// The bucket here of whoever has that bucket in a sub-filter at least as
+    /// large.
+    #[inline]
+    pub fn under(&self, bucket: BucketIndex) -> BucketIndex {
+        BucketIndex(bucket.0 & self.bucket_mask)
+    }
+
     /// Page and slots of a bucket.
     #[inline]
     pub fn place(&self, bucket: BucketIndex) -> Place {
@@ -184,6 +191,9 @@ mod tests {
         ) {
             let small = Classic::new(1 << shift, 2, 4096).unwrap();
             let large = Classic::new(1 << (shift + growth), 2, 4096).unwrap();
+            let (over, under) = [large, small].map(|it| it.candidates(ItemHash::from(one))).into();
+            prop_assert_eq!(small.under(over.first), under.first);
+            prop_assert_eq!(small.under(over.second), under.second);
             let same_class = |layout: &Classic| {
                 let (a, b) = (layout.candidates(ItemHash::from(one)), layout.candidates(ItemHash::from(other)));
                 a.fingerprint == b.fingerprint && (a.first == b.first || a.first == b.second)

@@ -119,6 +119,34 @@ impl Layout {
         }
     }
 
+    /// Where a fingerprint may lie that was found in a bucket of `larger`, a
+    /// sub-filter of the same chain that is at least as large. That is exact:
+    /// sub-filters nest.
+    pub fn candidates_under(
+        &self,
+        larger: &Layout,
+        bucket: BucketIndex,
+        fingerprint: Fingerprint,
+    ) -> Candidates {
+        let first = match (self, larger) {
+            (Layout::Paged(paged), Layout::Paged(larger)) => paged.under(bucket, larger),
+            (Layout::Classic(classic), _) => classic.under(bucket),
+            // A chain has one layout.
+            (Layout::Paged(_), Layout::Classic(_)) => bucket,
+        };
+        Candidates {
+            fingerprint,
+            first,
+            second: self.alternate(first, fingerprint),
+        }
+    }
+
+    /// The first bucket of the page after that of a bucket.
+    pub fn next_page(&self, bucket: BucketIndex) -> BucketIndex {
+        let per_page = self.buckets() / u64::from(self.pages());
+        BucketIndex((bucket.0 / per_page + 1) * per_page)
+    }
+
     /// Page and slots of a bucket.
     #[inline]
     pub fn place(&self, bucket: BucketIndex) -> Place {

@@ -328,6 +328,12 @@ pub enum EngineError {
     /// No more answers can be kept.
     #[error("as many answers are kept for retries as may be")]
     RetriesFull,
+    /// The filter is being compacted already.
+    #[error("the filter is being compacted already: ask for its compaction to see how far it is")]
+    CompactionRunning,
+    /// The filter was not compacted.
+    #[error("the filter was not compacted since the server was started")]
+    CompactionNotFound,
     /// This import is being worked on for somebody else.
     #[error("a request for this import is being worked on")]
     ImportRunning,

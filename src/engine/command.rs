@@ -5,6 +5,7 @@ use super::answer::FilterName;
 use super::remembered::{Remembered, RememberedFilter};
 use crate::chain::meta::Chain;
 use crate::chain::params::FilterParams;
+use crate::chain::plan::compact::{Compacted, Slice};
 use crate::chain::plan::{AddMode, AddResult};
 use crate::chain::read::PageAddress;
 use crate::cuckoo::hash::{HashKey, ItemHash};
@@ -44,23 +45,36 @@ pub(super) enum Command {
         /// Its sizes, for the answer.
         sizes: Sizes,
     },
-    /// Drop the newest sub-filters that are empty.
-    DropEmptied(FilterId),
+    /// Take a step of a filter's compaction.
+    Compact {
+        /// The filter.
+        id: FilterId,
+        /// The step.
+        step: CompactStep,
+    },
     /// Work on the items of one filter.
     Items(ItemsCommand),
 }
 
 impl Command {
     /// Whether it is refused while the disk is almost full. What removes whole
-    /// filters is not: it makes room.
+    /// filters or sub-filters is not: it makes room.
     pub(super) fn needs_room(&self) -> bool {
         match self {
             Command::Create(_)
             | Command::Adopt(_)
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
-            | Command::DropEmptied(_) => true,
-            Command::Remove(_) | Command::Expire { .. } => false,
+            | Command::Compact {
+                step: CompactStep::Begin { .. } | CompactStep::Move(_),
+                ..
+            } => true,
+            Command::Remove(_)
+            | Command::Expire { .. }
+            | Command::Compact {
+                step: CompactStep::End,
+                ..
+            } => false,
             Command::Items(items) => match items.verb {
                 Verb::Add(_) | Verb::Delete => true,
                 Verb::Exists | Verb::Count => false,
@@ -77,7 +91,11 @@ impl Command {
             Command::Expire { .. } => "expire",
             Command::SetExpiry { .. } => "set_expiry",
             Command::Describe { .. } => "describe",
-            Command::DropEmptied(_) => "drop_emptied",
+            Command::Compact { step, .. } => match step {
+                CompactStep::Begin { .. } => "begin_compaction",
+                CompactStep::Move(_) => "compact",
+                CompactStep::End => "end_compaction",
+            },
             Command::Items(items) => match items.verb {
                 Verb::Add(_) => "add",
                 Verb::Delete => "delete",
@@ -155,6 +173,21 @@ pub(super) struct Replaced {
     pub(super) meta: Option<Arc<[u8]>>,
 }
 
+/// See [`Command::Compact`].
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CompactStep {
+    /// Close the sub-filters that the others have room for.
+    Begin {
+        /// How full those may get, as a share of the load that kick-outs
+        /// reach.
+        share: f64,
+    },
+    /// Move some entries.
+    Move(Slice),
+    /// Drop the newest sub-filters that are empty, and open the rest.
+    End,
+}
+
 /// See [`Command::Items`].
 #[derive(Clone, Debug)]
 pub(super) struct ItemsCommand {
@@ -195,8 +228,12 @@ pub(super) enum Outcome {
     NotDue,
     /// The filter, which was there, as it is now.
     Described(Box<RememberedFilter>),
+    /// So many sub-filters are closed.
+    CompactionBegun(u32),
+    /// What came of a slice.
+    Compacted(Compacted),
     /// So many sub-filters are gone.
-    Dropped(usize),
+    CompactionEnded(usize),
     /// One result an item.
     Added(Vec<AddResult>),
     /// One result an item.
@@ -224,7 +261,9 @@ impl Outcome {
             | Outcome::Adopted
             | Outcome::Removed
             | Outcome::Described(_)
-            | Outcome::Dropped(_)
+            | Outcome::CompactionBegun(_)
+            | Outcome::Compacted(_)
+            | Outcome::CompactionEnded(_)
             | Outcome::Added(_)
             | Outcome::Deleted(_)
             | Outcome::Found(_)
@@ -243,8 +282,10 @@ impl Outcome {
             Outcome::Removed => Remembered::Removed,
             Outcome::Added(results) => Remembered::Added(results.clone()),
             Outcome::Deleted(results) => Remembered::Deleted(results.clone()),
+            Outcome::CompactionBegun(closed) => Remembered::CompactionBegun(*closed),
             Outcome::Adopted
-            | Outcome::Dropped(_)
+            | Outcome::Compacted(_)
+            | Outcome::CompactionEnded(_)
             | Outcome::Found(_)
             | Outcome::Counted(_)
             | Outcome::NameTaken

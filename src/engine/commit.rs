@@ -229,7 +229,7 @@ impl PlannedFilter {
 
     /// Whether there is anything to commit.
     pub(super) fn is_changed(&self) -> bool {
-        !self.overlay.is_empty() || !self.dropped.is_empty()
+        !self.overlay.is_empty() || self.chain != self.view.chain
     }
 }
 

@@ -259,6 +259,16 @@ impl Filters {
                 .is_some_and(|open| Arc::ptr_eq(open, filter))
     }
 
+    /// The open filters that `wanted` says yes to.
+    pub(super) fn those(&self, wanted: impl Fn(&OpenFilter) -> bool) -> Vec<Arc<OpenFilter>> {
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            let open = shard.open.read();
+            found.extend(open.values().filter(|filter| wanted(filter)).cloned());
+        }
+        found
+    }
+
     /// Whether one more may be opened.
     pub(super) fn has_room(&self) -> bool {
         self.count.load(Ordering::Relaxed) < self.limit

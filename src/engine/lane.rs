@@ -13,7 +13,7 @@
 use super::answer::EngineError;
 use super::cache::{DrainPins, Frame, PageCache, PageTable};
 use super::command::{
-    Adopt, Command, Create, ItemsCommand, Outcome, Replaced, Sizes, Verb, Wanted,
+    Adopt, Command, CompactStep, Create, ItemsCommand, Outcome, Replaced, Sizes, Verb, Wanted,
 };
 use super::commit::{Changes, CommitFailure, Committer, InDoubt, PlannedFilter};
 use super::disk::Disk;
@@ -71,7 +71,7 @@ impl Request {
             | Command::Expire { .. }
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
-            | Command::DropEmptied(_) => 0,
+            | Command::Compact { .. } => 0,
         }
     }
 
@@ -203,8 +203,19 @@ impl Lane {
                     in_doubt = self.set_expiry(request, id, expiry, sizes);
                 }
                 Command::Describe { id, sizes } => in_doubt = self.describe(request, id, sizes),
-                Command::DropEmptied(id) => in_doubt = self.drop_emptied(request, id),
-                Command::Items(_) => {
+                Command::Compact {
+                    id,
+                    step: CompactStep::Begin { share },
+                } => in_doubt = self.begin_compaction(request, id, share),
+                Command::Compact {
+                    id,
+                    step: CompactStep::End,
+                } => in_doubt = self.end_compaction(request, id),
+                Command::Items(_)
+                | Command::Compact {
+                    step: CompactStep::Move(_),
+                    ..
+                } => {
                     let (drain, next) = self.drain(request, &mut search);
                     held_back = next;
                     in_doubt = self.finish(drain).err().flatten();
@@ -256,8 +267,8 @@ impl Lane {
                 break;
             };
             let next = self.taken(next);
-            // Creations and removals have a commit of their own.
-            if !matches!(next.command, Command::Items(_)) {
+            // All others have a commit of their own.
+            if planned(&next.command).is_none() {
                 held_back = Some(next);
                 break;
             }
@@ -276,10 +287,10 @@ impl Lane {
     /// Plans one command on top of the drain, or answers it at once if that
     /// can't be done now.
     fn plan(&self, request: Request, drain: &mut Drain, search: &mut KickSearch) {
-        let Command::Items(command) = &request.command else {
+        let Some(id) = planned(&request.command) else {
             return;
         };
-        let Some(filter) = self.current(&request, command.filter) else {
+        let Some(filter) = self.current(&request, id) else {
             return request.answer(Ok(Outcome::Stale));
         };
         let pinned_before = drain.pins.len();
@@ -301,7 +312,7 @@ impl Lane {
             fresh_from: state.fresh_from,
         };
         let mut planner = Planner::new(basis, &mut words, search);
-        let outcome = apply(command, &mut planner);
+        let outcome = apply(&request.command, &mut planner);
         let plan = planner.finish();
         let (missing, over) = (words.missing, words.over);
         let (Some(plan), Some(outcome)) = (plan, outcome) else {
@@ -321,7 +332,7 @@ impl Lane {
         drain.new_pages += new_pages;
         state.chain = plan.chain;
         state.overlay.merge(plan.overlay);
-        drain.items += command.items.len();
+        drain.items += request.items();
         drain.facts.push(plan.facts);
         drain.answers.push((request, outcome));
     }
@@ -426,7 +437,7 @@ impl Lane {
         };
         let mut nothing = NoPages;
         let mut planner = Planner::new(basis, &mut nothing, search);
-        let outcome = apply(&command, &mut planner);
+        let outcome = apply_items(&command, &mut planner);
         let (Some(plan), Some(Outcome::Added(results))) = (planner.finish(), outcome) else {
             request.answer(Ok(Outcome::Stale));
             return None;
@@ -652,27 +663,35 @@ impl Lane {
         self.commit_one(request, &filter, Vec::new(), outcome, || {})
     }
 
-    fn drop_emptied(&self, request: Request, id: FilterId) -> Option<InDoubt> {
+    fn begin_compaction(&self, request: Request, id: FilterId, share: f64) -> Option<InDoubt> {
         let Some(filter) = self.current(&request, id) else {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
         let mut state = PlannedFilter::of(&filter);
-        state.dropped = state.chain.drop_emptied();
-        let dropped = state.dropped.clone();
-        let gone: Vec<Arc<PageTable>> = state
-            .view
-            .tables
-            .iter()
-            .skip(state.chain.sub_filters().len())
-            .cloned()
-            .collect();
-        let mut drain = Drain::new(self.committer.cache.begin_drain());
-        drain.filters.insert(filter.id, state);
-        drain
-            .answers
-            .push((request, Outcome::Dropped(dropped.len())));
-        if let Err(doubt) = self.finish(drain) {
+        let chain = &mut state.chain;
+        let closed = match chain.is_compacting() {
+            // A restart interrupted it.
+            true => chain.sub_filters().len() - chain.open(),
+            false => chain.begin_compaction(share),
+        };
+        self.commit_planned(request, state, Outcome::CompactionBegun(closed as u32))
+            .err()
+            .flatten()
+    }
+
+    fn end_compaction(&self, request: Request, id: FilterId) -> Option<InDoubt> {
+        let Some(filter) = self.current(&request, id) else {
+            request.answer(Ok(Outcome::Stale));
+            return None;
+        };
+        let mut state = PlannedFilter::of(&filter);
+        let dropped = state.chain.end_compaction();
+        state.dropped = dropped.clone();
+        let left = state.chain.sub_filters().len();
+        let gone: Vec<Arc<PageTable>> = state.view.tables.iter().skip(left).cloned().collect();
+        let outcome = Outcome::CompactionEnded(dropped.len());
+        if let Err(doubt) = self.commit_planned(request, state, outcome) {
             return doubt;
         }
         for table in gone {
@@ -680,9 +699,22 @@ impl Lane {
         }
         let garbage = dropped
             .into_iter()
-            .map(|ordinal| Garbage::SubFilter(filter.id, ordinal));
+            .map(|ordinal| Garbage::SubFilter(id, ordinal));
         self.committer.ledgers.reclaim_soon(garbage);
         None
+    }
+
+    /// Commits what was planned for one filter by itself.
+    fn commit_planned(
+        &self,
+        request: Request,
+        state: PlannedFilter,
+        outcome: Outcome,
+    ) -> Result<(), Option<InDoubt>> {
+        let mut drain = Drain::new(self.committer.cache.begin_drain());
+        drain.filters.insert(state.filter.id, state);
+        drain.answers.push((request, outcome));
+        self.finish(drain)
     }
 }
 
@@ -716,8 +748,36 @@ fn is_as_wanted(found: &OpenFilter, replaced: &Replaced) -> bool {
     found.id == replaced.id && replaced.meta.as_ref().is_none_or(is_unchanged)
 }
 
-/// Works through a command's items. `None`: pages are missing.
+/// The filter of a command that is planned over its pages, together with
+/// others.
+fn planned(command: &Command) -> Option<FilterId> {
+    match command {
+        Command::Items(items) => Some(items.filter),
+        &Command::Compact {
+            id,
+            step: CompactStep::Move(_),
+        } => Some(id),
+        _ => None,
+    }
+}
+
+/// Plans such a command. `None`: pages are missing.
 fn apply<P: PlanPages>(
+    command: &Command,
+    planner: &mut Planner<'_, Overlaid<'_, P>>,
+) -> Option<Outcome> {
+    match command {
+        Command::Items(items) => apply_items(items, planner),
+        Command::Compact {
+            step: CompactStep::Move(slice),
+            ..
+        } => planner.compact(slice).map(Outcome::Compacted),
+        _ => None,
+    }
+}
+
+/// Works through a command's items. `None`: pages are missing.
+fn apply_items<P: PlanPages>(
     command: &ItemsCommand,
     planner: &mut Planner<'_, Overlaid<'_, P>>,
 ) -> Option<Outcome> {

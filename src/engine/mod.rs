@@ -9,9 +9,9 @@
 //!
 //! Beside a change its commit may note what was answered, should it be asked
 //! for again (`retries`, `remembered`), and how far a stream of items came
-//! (`imports`, `progress`). Filters and notes end by themselves (`expiry`);
-//! what time it is, only callers ask (`clock`), and whether the disk has room
-//! for a change (`disk`).
+//! (`imports`, `progress`). Filters and notes end by themselves (`expiry`), and
+//! filters that shrank get shorter (`compaction`); what time it is, only
+//! callers ask (`clock`), and whether the disk has room for a change (`disk`).
 //!
 //! # Bounds
 //! The cache has F frames. At most F/4 pages are dirty when a commit begins,
@@ -29,6 +29,7 @@ mod checkpoint;
 mod clock;
 mod command;
 mod commit;
+mod compaction;
 mod disk;
 mod dump;
 mod expiry;
@@ -54,6 +55,7 @@ pub use answer::{
 };
 pub use batch::ItemBatch;
 pub use clock::Clock;
+pub use compaction::{Compaction, CompactionState};
 pub use disk::Health;
 pub use dump::format as dump_format;
 pub use dump::format::{Digest, DumpError};
@@ -77,7 +79,8 @@ use crate::metrics::Metrics;
 use crate::store::PageStore;
 use cache::PageCache;
 use checkpoint::{Bounds, Ledgers};
-use command::{Command, Outcome, Verb};
+use command::{Outcome, Verb};
+use compaction::Compactions;
 use disk::Disk;
 use filters::Filters;
 use imports::Imports;
@@ -119,6 +122,9 @@ pub struct EngineOptions {
     pub max_log_bytes: u64,
     /// Bytes of page images written at once by a checkpoint.
     pub checkpoint_slice_bytes: u64,
+    /// Percent of a filter's items after whose deletion it is compacted though
+    /// nobody asks for it, 0 to 100; 0: never.
+    pub compaction_threshold_percent: u8,
     /// Filters open at the same time.
     pub max_open_filters: usize,
     /// Commands that may wait in front of one lane.
@@ -227,6 +233,7 @@ impl Engine {
         ));
         let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
 
+        let (compactions, jobs) = Compactions::new(Arc::clone(&metrics));
         let quota = Quota::new(
             options.defaults.max_total_bytes,
             options.defaults.max_filters,
@@ -253,9 +260,11 @@ impl Engine {
             threads: Mutex::new(Vec::new()),
             checkpointer: Mutex::new(None),
             watchers: Mutex::new(Vec::new()),
+            compactions: Arc::new(compactions),
             ids: Mutex::new(first_id..first_id + ID_BLOCK),
         });
-        shared.start_threads(options.max_queued_commands)?;
+        let threshold = options.compaction_threshold_percent;
+        shared.start_threads(options.max_queued_commands, jobs, threshold)?;
         Ok(Engine { shared })
     }
 
@@ -337,20 +346,12 @@ impl Engine {
         self.remove_filter(name, None).await
     }
 
-    /// Drops the newest sub-filters that hold nothing, and says how many. A
-    /// filter that grows again gets new ones.
+    /// Has a filter compacted; see [`Once::compact`].
     ///
     /// # Errors
-    /// [`EngineError::NotFound`].
-    pub async fn drop_emptied_sub_filters(&self, name: &FilterName) -> Result<usize, EngineError> {
-        loop {
-            let filter = self.shared.find(name).await?;
-            let command = Command::DropEmptied(filter.id);
-            let outcome = self.shared.submit(command, Some(filter), None, None);
-            if let Outcome::Dropped(count) = outcome.await? {
-                return Ok(count);
-            }
-        }
+    /// As there.
+    pub async fn compact(&self, name: &FilterName) -> Result<u32, EngineError> {
+        self.compact_filter(name, None).await
     }
 
     /// Adds items; all of them or, if an error is returned, none. One result

@@ -17,6 +17,8 @@ pub(super) enum Remembered {
     Removed,
     /// A filter as it was.
     Filter(Box<RememberedFilter>),
+    /// To a compaction: sub-filters that are to be emptied.
+    CompactionBegun(u32),
 }
 
 /// See [`Remembered::Filter`].
@@ -46,6 +48,7 @@ const DELETED: u8 = 2;
 const REMOVED: u8 = 3;
 const FILTER_NEW: u8 = 4;
 const FILTER_EXISTING: u8 = 5;
+const COMPACTION_BEGUN: u8 = 6;
 
 /// One byte a result follows.
 const PLAIN: u8 = 0;
@@ -66,6 +69,9 @@ impl Remembered {
     /// sub-filters takes more.
     pub(super) const FILTER_BYTES: usize = 1 + FILTER_HEAD_BYTES + 512;
 
+    /// Bytes that the answer to a compaction takes.
+    pub(super) const COMPACTION_BYTES: usize = 5;
+
     /// The answer as it is stored.
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {
@@ -78,6 +84,10 @@ impl Remembered {
                 results.iter().map(|&found| u8::from(found)).collect(),
             ),
             Remembered::Removed => vec![REMOVED],
+            Remembered::CompactionBegun(closed) => {
+                let [a, b, c, d] = closed.to_le_bytes();
+                vec![COMPACTION_BEGUN, a, b, c, d]
+            }
             Remembered::Filter(filter) => {
                 let expiry = filter
                     .expiry
@@ -119,6 +129,10 @@ impl Remembered {
             REMOVED if rest.is_empty() => Some(Remembered::Removed),
             FILTER_NEW => remembered_filter(Origin::New, rest),
             FILTER_EXISTING => remembered_filter(Origin::Existing, rest),
+            COMPACTION_BEGUN => {
+                let closed = u32::from_le_bytes(rest.try_into().ok()?);
+                Some(Remembered::CompactionBegun(closed))
+            }
             _ => None,
         }
     }
@@ -259,6 +273,7 @@ mod tests {
         });
         for answer in [
             Remembered::Removed,
+            Remembered::CompactionBegun(3),
             filter(Origin::New, None),
             filter(Origin::Existing, expiry),
         ] {
@@ -278,6 +293,9 @@ mod tests {
             [2, 0, 1, 0]
         );
         assert_eq!(Remembered::Removed.encode(), [3]);
+        let begun = Remembered::CompactionBegun(258).encode();
+        assert_eq!(begun, [6, 2, 1, 0, 0]);
+        assert_eq!(begun.len(), Remembered::COMPACTION_BYTES);
         let made = filter(Origin::New, None).encode();
         assert_eq!(
             made[..17],

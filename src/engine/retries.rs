@@ -424,6 +424,25 @@ impl Once<'_> {
             }
         }
     }
+
+    /// Has a filter compacted, and says how many of its sub-filters are to be
+    /// emptied: as many of the newest as the others have room for, which may
+    /// be none. It is done in the background; [`Engine::compaction`] tells how
+    /// far it is.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::CompactionRunning`]; those of
+    /// [`Engine::once`].
+    pub async fn compact(&self, name: &FilterName) -> Result<Answered<u32>, EngineError> {
+        match self.begin(Remembered::COMPACTION_BYTES).await? {
+            Begun::Again(Remembered::CompactionBegun(closed)) => Ok(Answered::again(closed)),
+            Begun::Again(_) => Err(no_sense().into()),
+            Begun::Now(keep) => {
+                let begun = self.engine.compact_filter(name, keep);
+                begun.await.map(Answered::now)
+            }
+        }
+    }
 }
 
 /// The filter as it was when the answer was given.

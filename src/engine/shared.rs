@@ -12,6 +12,7 @@ use super::checkpoint::Ledgers;
 use super::clock::{Clock, moment};
 use super::command::{Command, Create, ItemsCommand, Outcome, Sizes, Verb, Wanted};
 use super::commit::Committer;
+use super::compaction::{self, Compactions, Job};
 use super::disk::{self, Disk};
 use super::expiry;
 use super::filters::{self, FilterView, Filters, OpenFilter};
@@ -61,6 +62,7 @@ pub(super) struct Shared {
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
     pub(super) checkpointer: Mutex<Option<JoinHandle<()>>>,
     pub(super) watchers: Mutex<Vec<Watcher>>,
+    pub(super) compactions: Arc<Compactions>,
     pub(super) ids: Mutex<std::ops::Range<u64>>,
 }
 
@@ -70,9 +72,6 @@ pub(super) struct Watcher {
     pub(super) stop: Sender<()>,
     pub(super) thread: JoinHandle<()>,
 }
-
-/// What such a thread does, until nothing can be sent any more.
-type Watch = fn(&Weak<Shared>, &Receiver<()>);
 
 /// What a filter is to be, checked.
 pub(super) struct ResolvedFilter {
@@ -108,6 +107,8 @@ impl Shared {
     pub(super) fn start_threads(
         self: &Arc<Self>,
         max_queued_commands: usize,
+        jobs: Receiver<Job>,
+        compaction_threshold_percent: u8,
     ) -> Result<(), StoreError> {
         let spawn_error = |error: std::io::Error| StoreError::Io {
             doing: "starting a thread",
@@ -153,16 +154,28 @@ impl Shared {
             .spawn(move || ledgers.run())
             .map_err(spawn_error)?;
         *self.checkpointer.lock() = Some(thread);
-        let watches: [(&str, Watch); 2] = [("expiry", expiry::run), ("disk", disk::run)];
-        for (name, watch) in watches {
-            let (stop, stopped) = crossbeam_channel::bounded(0);
-            let shared = Arc::downgrade(self);
-            let thread = std::thread::Builder::new()
-                .name(name.to_owned())
-                .spawn(move || watch(&shared, &stopped))
-                .map_err(spawn_error)?;
-            self.watchers.lock().push(Watcher { stop, thread });
-        }
+        self.start_watcher("expiry", expiry::run)
+            .map_err(spawn_error)?;
+        self.start_watcher("disk", disk::run).map_err(spawn_error)?;
+        let threshold = compaction_threshold_percent;
+        self.start_watcher("compaction", move |shared, stop| {
+            compaction::run(shared, &jobs, stop, threshold);
+        })
+        .map_err(spawn_error)
+    }
+
+    /// Starts a thread that works until nothing can be sent to it any more.
+    fn start_watcher(
+        self: &Arc<Self>,
+        name: &str,
+        work: impl FnOnce(&Weak<Shared>, &Receiver<()>) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let (stop, stopped) = crossbeam_channel::bounded(0);
+        let shared = Arc::downgrade(self);
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || work(&shared, &stopped))?;
+        self.watchers.lock().push(Watcher { stop, thread });
         Ok(())
     }
 
@@ -371,7 +384,7 @@ impl Shared {
     }
 
     /// Pins pages that [`note_pages`](Self::note_pages) found few enough.
-    async fn pin(
+    pub(super) async fn pin(
         &self,
         filter: &Arc<OpenFilter>,
         pages: &BTreeSet<PageAddress>,

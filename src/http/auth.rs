@@ -357,6 +357,8 @@ mod tests {
         POST /lookup read
         GET /filters/{key}/dump read
         PUT /filters/{key}/dump write
+        POST /filters/{key}/compact admin
+        GET /filters/{key}/compaction read
         POST /admin/backups admin
         GET /admin/backups admin
         GET /admin/backups/{id} admin

@@ -20,6 +20,7 @@ mod answer;
 mod auth;
 mod body;
 mod boundary;
+mod compaction;
 mod connection;
 mod extract;
 mod filters;

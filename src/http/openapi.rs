@@ -213,6 +213,15 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
         "check_items" | "count_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH],
         "look_up_items" => &[EVERY, ENGINE, BODY, LOOKUP],
         "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
+        "compact_filter" => &[
+            EVERY,
+            ENGINE,
+            KEYED,
+            MISSING,
+            CHANGE,
+            &[Code::CompactionRunning],
+        ],
+        "get_compaction" => &[EVERY, ENGINE, KEYED, MISSING, &[Code::CompactionNotFound]],
         "dump_filter" => &[EVERY, ENGINE, KEYED, MISSING],
         "restore_filter" => &[EVERY, ENGINE, KEYED, DUMPED, CHANGE, RESTORE, QUOTA],
         "create_backup" => &[
@@ -254,7 +263,12 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
 fn takes_idempotency_key(operation: &str) -> bool {
     matches!(
         operation,
-        "put_filter" | "patch_filter" | "delete_filter" | "add_items" | "delete_items"
+        "put_filter"
+            | "patch_filter"
+            | "delete_filter"
+            | "add_items"
+            | "delete_items"
+            | "compact_filter"
     )
 }
 
@@ -445,6 +459,8 @@ fn sample(code: Code) -> HttpError {
             allowed: "an integer from 1 to 1099511627776".to_owned(),
         }]),
         Code::LookupTooLarge => HttpError::Engine(EngineError::TooManyFilters { bound: 1000 }),
+        Code::CompactionRunning => HttpError::Engine(EngineError::CompactionRunning),
+        Code::CompactionNotFound => HttpError::Engine(EngineError::CompactionNotFound),
         Code::ImportNotFound => HttpError::Engine(EngineError::ImportNotFound),
         Code::ImportRunning => HttpError::Engine(EngineError::ImportRunning),
         Code::ImportsFull => HttpError::Engine(EngineError::ImportsFull),
@@ -609,6 +625,16 @@ pub(super) fn import_state() -> Schema {
             "`running`: a request is being worked on; `interrupted`: it waits to be taken up again; `complete`: the end of the stream came.",
         ))
         .examples([json!("complete")])
+        .into()
+}
+
+/// The schema of how far a compaction is.
+pub(super) fn compaction_state() -> Schema {
+    words(&["running", "done", "overtaken", "no_room", "failed"])
+        .description(Some(
+            "`running`; `done`: what could be emptied is gone; `overtaken`: adds needed the room that was being emptied; `no_room`: an entry found no room in the older sub-filters; `failed`: the storage refused again and again, or the page cache is too small.",
+        ))
+        .examples([json!("running")])
         .into()
 }
 

@@ -50,6 +50,8 @@ pub(crate) enum Code {
     InvalidKey,
     InvalidFields,
     LookupTooLarge,
+    CompactionRunning,
+    CompactionNotFound,
     ImportNotFound,
     ImportRunning,
     ImportsFull,
@@ -276,6 +278,16 @@ impl Code {
                 S::SERVICE_UNAVAILABLE,
                 "idempotency_full",
                 "No more answers can be kept for retries",
+            ),
+            Code::CompactionRunning => (
+                S::CONFLICT,
+                "compaction_running",
+                "The filter is being compacted",
+            ),
+            Code::CompactionNotFound => (
+                S::NOT_FOUND,
+                "compaction_not_found",
+                "Nothing is known of a compaction",
             ),
             Code::ImportNotFound => (
                 S::NOT_FOUND,
@@ -640,6 +652,8 @@ impl HttpError {
                     Code::LookupTooLarge
                 }
                 EngineError::Overloaded { .. } => Code::Overloaded,
+                EngineError::CompactionRunning => Code::CompactionRunning,
+                EngineError::CompactionNotFound => Code::CompactionNotFound,
                 EngineError::ImportNotFound => Code::ImportNotFound,
                 EngineError::ImportRunning => Code::ImportRunning,
                 EngineError::ImportsFull => Code::ImportsFull,
@@ -721,6 +735,15 @@ impl HttpError {
             HttpError::Engine(EngineError::OutcomeUnknown(_)) => {
                 "the storage failed while the change was written, so it may or may not be there; \
                  with an Idempotency-Key send it again in a moment, without one ask first"
+                    .to_owned()
+            }
+            HttpError::Engine(EngineError::CompactionRunning) => {
+                "the filter is being compacted already; GET /filters/{key}/compaction tells how far it is"
+                    .to_owned()
+            }
+            HttpError::Engine(EngineError::CompactionNotFound) => {
+                "the filter was not compacted since the server was started; POST /filters/{key}/compact \
+                 begins it"
                     .to_owned()
             }
             HttpError::Engine(EngineError::ImportNotFound) => {

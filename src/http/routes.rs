@@ -5,7 +5,7 @@ use super::auth::{Door, Needs, authorize};
 use super::boundary::{boundary, panicked};
 use super::guard::guard;
 use super::server::Serves;
-use super::{admin, filters, imports, items, lookup, openapi, ops, transfer};
+use super::{admin, compaction, filters, imports, items, lookup, openapi, ops, transfer};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -61,6 +61,8 @@ fn with_filters(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(items::get_count, items::post_count))
         .routes(routes!(lookup::look_up))
         .routes(routes!(transfer::get_dump, transfer::put_dump))
+        .routes(routes!(compaction::compact_filter))
+        .routes(routes!(compaction::get_compaction))
 }
 
 fn with_operations(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {

@@ -9,6 +9,7 @@
 
 mod backups;
 mod bodies;
+mod compaction;
 mod connections;
 mod disk;
 mod dumps;

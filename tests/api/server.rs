@@ -44,6 +44,7 @@ impl Default for Setup {
                 max_log_bytes: 4 << 20,
                 checkpoint_slice_bytes: 256 << 10,
                 max_open_filters: 100,
+                compaction_threshold_percent: 0,
                 max_queued_commands: 100,
                 max_queued_items: 1_000_000,
                 max_retry_bytes: 1 << 20,

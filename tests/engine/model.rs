@@ -2,7 +2,7 @@
 
 use crate::support::{self, Random, batch, create, engine, name, options};
 use cuckood::chain::params::FilterRequest;
-use cuckood::engine::{AddMode, AddOptions, AddResult, Engine};
+use cuckood::engine::{AddMode, AddOptions, AddResult, Engine, EngineError, EngineOptions};
 use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
@@ -55,7 +55,12 @@ impl Check {
     async fn delete(&mut self) {
         // Only what is there is deleted, each copy once.
         let mut chosen = Vec::new();
-        for _ in 0..self.random.below(300) {
+        let most = if self.random.below(4) == 0 {
+            4_000
+        } else {
+            300
+        };
+        for _ in 0..self.random.below(most) {
             let item = self.random.below(6_000);
             if let Some(copies) = self.model.get_mut(&item).filter(|copies| **copies > 0) {
                 *copies -= 1;
@@ -68,6 +73,13 @@ impl Check {
             .await
             .unwrap();
         assert!(deleted.iter().all(|&found| found));
+    }
+
+    async fn compact(&mut self) {
+        match self.engine.compact(&name("f")).await {
+            Ok(_) | Err(EngineError::CompactionRunning) => {}
+            Err(error) => panic!("{error}"),
+        }
     }
 
     async fn verify(&self) {
@@ -93,7 +105,11 @@ impl Check {
 async fn agrees_with_a_multiset(medium: impl Medium, seed: u64, steps: u64) {
     let request = kind(seed);
     println!("seed {seed}: {request:?}");
-    let options = options(256);
+    let options = EngineOptions {
+        // The others are compacted only when asked for.
+        compaction_threshold_percent: if seed.is_multiple_of(2) { 10 } else { 0 },
+        ..options(256)
+    };
     let mut check = Check {
         engine: engine(medium.open(), &options),
         model: BTreeMap::new(),
@@ -101,7 +117,7 @@ async fn agrees_with_a_multiset(medium: impl Medium, seed: u64, steps: u64) {
     };
     create(&check.engine, "f", &request).await;
     for _ in 0..steps {
-        match check.random.below(11) {
+        match check.random.below(12) {
             0..=4 => {
                 let count = check.random.below(400);
                 let items = (0..count).map(|_| check.random.below(6_000)).collect();
@@ -118,6 +134,7 @@ async fn agrees_with_a_multiset(medium: impl Medium, seed: u64, steps: u64) {
                 check.add(items, AddMode::OnlyIfAbsent).await;
             }
             6 | 7 => check.delete().await,
+            11 => check.compact().await,
             8 => {
                 if check.random.below(2) == 0 {
                     check.engine.halt();

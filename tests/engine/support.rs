@@ -26,6 +26,7 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
         max_log_bytes: 1 << 20,
         checkpoint_slice_bytes: 8 * PAGE_BYTES,
         max_open_filters: 64,
+        compaction_threshold_percent: 0,
         max_queued_commands: 256,
         max_queued_items: 1_000_000,
         max_retry_bytes: 1 << 20,

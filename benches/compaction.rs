@@ -1,0 +1,177 @@
+//! What a compaction costs others: how long adds and questions take while
+//! nothing else goes on, and while the same filter is compacted, in one run.
+//!
+//! `cargo bench --bench compaction`; RocksDB on disk, every commit forced to
+//! it. Prints one table for each layout.
+
+use cuckood::chain::params::{Defaults, FilterRequest};
+use cuckood::engine::{
+    AddOptions, Clock, CompactionState, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
+};
+use cuckood::metrics::Metrics;
+use cuckood::store::rocks::{RocksOptions, RocksStore};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Items added; one in eight of them stays.
+const ITEMS: u64 = 8_000_000;
+const CAPACITY: u64 = ITEMS / 7;
+const BATCH: u64 = 10_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()?;
+    let request = FilterRequest {
+        capacity: Some(CAPACITY),
+        expansion: Some(2),
+        ..FilterRequest::default()
+    };
+    let paged = FilterRequest {
+        fingerprint_bits: Some(16),
+        ..request.clone()
+    };
+    let classic = FilterRequest {
+        bucket_size: Some(4),
+        ..request
+    };
+    for (layout, request) in [("paged", paged), ("classic", classic)] {
+        runtime.block_on(measure(layout, request))?;
+    }
+    Ok(())
+}
+
+async fn measure(layout: &str, request: FilterRequest) -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
+    let store = RocksStore::open(folder.path(), RocksOptions::default())?;
+    let options = EngineOptions {
+        clock: Clock::System,
+        defaults: Defaults::default(),
+        lanes: 2,
+        cache_bytes: 512 << 20,
+        max_dirty_bytes: 128 << 20,
+        max_log_bytes: 64 << 20,
+        checkpoint_slice_bytes: 256 << 10,
+        disk_reserve: DiskReserve::Usual,
+        max_open_filters: 64,
+        compaction_threshold_percent: 0,
+        max_queued_commands: 1024,
+        max_queued_items: 1_000_000,
+        max_retry_bytes: 1 << 20,
+        max_imports: 100,
+    };
+    let engine = Engine::open(Arc::new(store), &options, Arc::new(Metrics::new()?))?;
+    let filter = FilterName::parse("bench")?;
+    engine.create_filter(&filter, &request.into()).await?;
+    for first in (0..ITEMS).step_by(BATCH as usize) {
+        let items = batch(first..first + BATCH);
+        engine.add(&filter, &items, &AddOptions::default()).await?;
+    }
+    for first in (0..ITEMS).step_by(BATCH as usize) {
+        let items = batch((first..first + BATCH).filter(|n| n % 8 != 0));
+        engine.delete(&filter, &items).await?;
+    }
+    let before = engine.filter_info(&filter).await?;
+    let mut next = ITEMS;
+    let until = Instant::now() + Duration::from_secs(3);
+    let quiet = work(&engine, &filter, &mut next, || Instant::now() < until).await?;
+
+    let began = Instant::now();
+    engine.compact(&filter).await?;
+    let running = async || {
+        let state = engine.compaction(&filter).await.map(|it| it.state);
+        matches!(state, Ok(CompactionState::Running))
+    };
+    let mut busy = Times::default();
+    while running().await {
+        let until = Instant::now() + Duration::from_millis(20);
+        busy.extend(work(&engine, &filter, &mut next, || Instant::now() < until).await?);
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let it = engine.compaction(&filter).await?;
+    let after = engine.filter_info(&filter).await?;
+    println!(
+        "{layout}: {} items, {} sub-filters of {} MiB to {} of {} MiB ({:?}); {} entries moved in {seconds:.1} s, {:.0} a second",
+        before.items,
+        before.sub_filters.len(),
+        before.slot_bytes >> 20,
+        after.sub_filters.len(),
+        after.slot_bytes >> 20,
+        it.state,
+        it.moved,
+        it.moved as f64 / seconds,
+    );
+    println!(
+        "{:>24} {:>10} {:>10} {:>10} {:>10}",
+        "", "p50, µs", "p99, µs", "longest", "requests"
+    );
+    for (name, times) in [
+        ("adds, quiet", quiet.adds),
+        ("adds, compacting", busy.adds),
+        ("questions, quiet", quiet.questions),
+        ("questions, compacting", busy.questions),
+    ] {
+        print_line(name, times);
+    }
+    engine.shutdown()?;
+    Ok(())
+}
+
+#[derive(Default)]
+struct Times {
+    adds: Vec<u64>,
+    questions: Vec<u64>,
+}
+
+impl Times {
+    fn extend(&mut self, other: Times) {
+        self.adds.extend(other.adds);
+        self.questions.extend(other.questions);
+    }
+}
+
+/// One client that adds 10 items, and asks about 10, in turn.
+async fn work(
+    engine: &Engine,
+    filter: &FilterName,
+    next: &mut u64,
+    goes_on: impl Fn() -> bool,
+) -> Result<Times, Box<dyn Error>> {
+    let mut times = Times::default();
+    while goes_on() {
+        let items = batch(*next..*next + 10);
+        *next += 10;
+        let started = Instant::now();
+        engine.add(filter, &items, &AddOptions::default()).await?;
+        times.adds.push(started.elapsed().as_micros() as u64);
+        let started = Instant::now();
+        engine.exists(filter, &items).await?;
+        times.questions.push(started.elapsed().as_micros() as u64);
+    }
+    Ok(times)
+}
+
+fn print_line(name: &str, mut times: Vec<u64>) {
+    times.sort_unstable();
+    let at = |share: f64| {
+        let position = (times.len() as f64 * share) as usize;
+        times.get(position).or(times.last()).copied().unwrap_or(0)
+    };
+    println!(
+        "{name:>24} {:>10} {:>10} {:>10} {:>10}",
+        at(0.5),
+        at(0.99),
+        at(1.0),
+        times.len()
+    );
+}
+
+fn batch(items: impl Iterator<Item = u64>) -> ItemBatch {
+    let mut batch = ItemBatch::new();
+    for item in items {
+        batch.push(format!("item-{item}").as_bytes());
+    }
+    batch
+}

@@ -1,0 +1,586 @@
+//! Compactions: filters that shrank give up their newest sub-filters.
+//!
+//! A compaction is a series of commands in the filter's lane: one that closes
+//! the sub-filters to be emptied, slices that move their entries into the
+//! others, and one that drops what is empty and opens what is left. A slice is
+//! as small a command as many others, so nothing waits for more than one of
+//! them. Whoever drives a compaction remembers only where it is; that a
+//! filter is being compacted is part of its description, so one that a restart
+//! interrupted is taken up again.
+//!
+//! One thread drives all of them, in turns.
+
+use super::Engine;
+use super::answer::{EngineError, FilterName};
+use super::command::{Command, CompactStep, Outcome};
+use super::filters::{OpenFilter, decode, stored_name};
+use super::keep::Keep;
+use super::reader::off_thread;
+use super::shared::Shared;
+use crate::chain::meta::Chain;
+use crate::chain::plan::compact::{Compacted, Slice, SliceEnd};
+use crate::chain::read::PageAddress;
+use crate::cuckoo::layout::BucketIndex;
+use crate::metrics::Metrics;
+use crate::page::{FilterId, Ordinal};
+use crossbeam_channel::{Receiver, Sender, TryRecvError};
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// How full the sub-filters that are left may get, as a share of the load that
+/// kick-outs reach: when somebody asks for it, and when nobody does. The latter
+/// leaves room, so that the filter does not grow again at once.
+const ASKED_SHARE: f64 = 0.97;
+const UNASKED_SHARE: f64 = 0.85;
+
+/// How often the open filters are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long one compaction is worked on while others wait for their turn.
+const TURN: Duration = Duration::from_millis(50);
+
+/// What one slice is bounded by. At a microsecond or two an entry it keeps its
+/// lane busy for a millisecond, as a batch of adds does.
+const SLICE_ENTRIES: u32 = 512;
+const SLICE_PAGES: u32 = 16;
+
+/// Entries of a slice for each search for kick-outs that it may need.
+const ENTRIES_PER_SEARCH: u32 = 8;
+
+/// Failures in a row after which a compaction is given up, and the pause after
+/// each.
+const MAX_FAILURES: u32 = 20;
+const FAILURE_PAUSE: Duration = Duration::from_millis(250);
+
+/// Compactions that run at the same time, in turns.
+const MAX_RUNNING: usize = 64;
+
+/// Ended compactions that are still told of.
+const ENDED_KEPT: usize = 1024;
+
+/// Filters of the store looked at together.
+const FILTERS_AT_ONCE: usize = 1000;
+
+/// A compaction, as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compaction {
+    /// How far it is.
+    pub state: CompactionState,
+    /// Whether somebody asked for it.
+    pub asked_for: bool,
+    /// Sub-filters that were to be emptied.
+    pub closed: u64,
+    /// Entries moved into other sub-filters since it began, or was taken up
+    /// again after a restart.
+    pub moved: u64,
+    /// Sub-filters that are gone.
+    pub dropped: u64,
+    /// Milliseconds since 1970 when it began, or was taken up again.
+    pub started_at_ms: u64,
+    /// Milliseconds since 1970 when it ended.
+    pub ended_at_ms: Option<u64>,
+}
+
+/// How far a compaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionState {
+    /// Entries are being moved.
+    Running,
+    /// What could be emptied is gone.
+    Done,
+    /// Adds needed the room that was being emptied.
+    Overtaken,
+    /// An entry found no room in the other sub-filters.
+    NoRoom,
+    /// The store refused again and again, or the cache is too small.
+    Failed,
+}
+
+impl CompactionState {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            CompactionState::Running => "running",
+            CompactionState::Done => "done",
+            CompactionState::Overtaken => "overtaken",
+            CompactionState::NoRoom => "no_room",
+            CompactionState::Failed => "failed",
+        }
+    }
+}
+
+/// The compactions that run, and those that ended lately.
+pub(super) struct Compactions {
+    known: Mutex<Known>,
+    /// To the thread that drives them.
+    jobs: Sender<Job>,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Default)]
+struct Known {
+    by_filter: HashMap<FilterId, Compaction>,
+    running: usize,
+    /// Filters whose compaction ended, the earliest first.
+    ended: VecDeque<FilterId>,
+}
+
+impl Compactions {
+    /// None yet. The jobs are for [`run`].
+    pub(super) fn new(metrics: Arc<Metrics>) -> (Compactions, Receiver<Job>) {
+        // As many as may run; each is sent once.
+        let (sender, jobs) = crossbeam_channel::bounded(MAX_RUNNING);
+        let compactions = Compactions {
+            known: Mutex::default(),
+            jobs: sender,
+            metrics,
+        };
+        (compactions, jobs)
+    }
+
+    fn of(&self, filter: FilterId) -> Option<Compaction> {
+        self.known.lock().by_filter.get(&filter).copied()
+    }
+
+    /// Notes that a filter's compaction begins.
+    fn begin(
+        self: &Arc<Self>,
+        filter: &Arc<OpenFilter>,
+        asked_for: bool,
+        started_at_ms: u64,
+    ) -> Result<Running, EngineError> {
+        let mut known = self.known.lock();
+        let before = known.by_filter.get(&filter.id);
+        if before.is_some_and(|it| it.state == CompactionState::Running) {
+            return Err(EngineError::CompactionRunning);
+        }
+        if known.running >= MAX_RUNNING {
+            return Err(EngineError::Overloaded {
+                what: "too many filters are being compacted",
+            });
+        }
+        known.running += 1;
+        self.metrics.compactions_running.inc();
+        known.ended.retain(|&id| id != filter.id);
+        let compaction = Compaction {
+            state: CompactionState::Running,
+            asked_for,
+            closed: 0,
+            moved: 0,
+            dropped: 0,
+            started_at_ms,
+            ended_at_ms: None,
+        };
+        known.by_filter.insert(filter.id, compaction);
+        Ok(Running {
+            compactions: Arc::clone(self),
+            filter: Arc::clone(filter),
+        })
+    }
+}
+
+/// A compaction that counts as running as long as this lives, unless it is
+/// said to have ended before.
+struct Running {
+    compactions: Arc<Compactions>,
+    filter: Arc<OpenFilter>,
+}
+
+impl Running {
+    fn update(&self, change: impl FnOnce(&mut Compaction)) {
+        let mut known = self.compactions.known.lock();
+        if let Some(compaction) = known.by_filter.get_mut(&self.filter.id) {
+            change(compaction);
+        }
+    }
+
+    fn end(self, state: CompactionState, dropped: usize, at_ms: u64) {
+        self.update(|it| {
+            it.state = state;
+            it.dropped = dropped as u64;
+            it.ended_at_ms = Some(at_ms);
+        });
+        let metrics = &self.compactions.metrics;
+        metrics.compactions.with_label_values(&[state.name()]).inc();
+        metrics.sub_filters_dropped.inc_by(dropped as u64);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let id = self.filter.id;
+        self.compactions.metrics.compactions_running.dec();
+        let mut known = self.compactions.known.lock();
+        known.running -= 1;
+        let state = known.by_filter.get(&id).map(|it| it.state);
+        if state == Some(CompactionState::Running) {
+            // It came to no end, so there is nothing to tell.
+            known.by_filter.remove(&id);
+            return;
+        }
+        known.ended.push_back(id);
+        if known.ended.len() > ENDED_KEPT
+            && let Some(earliest) = known.ended.pop_front()
+        {
+            known.by_filter.remove(&earliest);
+        }
+    }
+}
+
+/// A compaction that has begun in its lane, and where it is.
+pub(super) struct Job {
+    running: Running,
+    place: Option<Place>,
+    max_entries: u32,
+    failures: u32,
+}
+
+/// The bucket that comes next, and its sub-filter.
+#[derive(Clone, Copy)]
+struct Place {
+    ordinal: Ordinal,
+    from: BucketIndex,
+}
+
+impl Place {
+    /// The newest sub-filter before one, or of all, that is to be emptied.
+    fn of_newest(chain: &Chain, before: Option<Ordinal>) -> Option<Place> {
+        let closed = chain.sub_filters().get(chain.open()..)?;
+        let is_before = |ordinal| before.is_none_or(|before| ordinal < before);
+        let newest = closed.iter().rev().find(|sub| is_before(sub.ordinal))?;
+        Some(Place {
+            ordinal: newest.ordinal,
+            from: BucketIndex(0),
+        })
+    }
+}
+
+/// How the turn of a job ended.
+enum Turn {
+    /// There is more to do.
+    More,
+    /// The compaction ended.
+    Ended(CompactionState),
+    /// The filter is gone.
+    Gone,
+}
+
+impl Job {
+    fn new(running: Running) -> Job {
+        Job {
+            place: Place::of_newest(&running.filter.view.load().chain, None),
+            running,
+            max_entries: SLICE_ENTRIES,
+            failures: 0,
+        }
+    }
+
+    /// Works on it for a while.
+    async fn turn(&mut self, shared: &Shared, stop: &Receiver<()>) -> Result<Turn, EngineError> {
+        let began = Instant::now();
+        while began.elapsed() < TURN && !is_over(stop) {
+            let Some(place) = self.place else {
+                return Ok(Turn::Ended(CompactionState::Done));
+            };
+            let slice = Slice {
+                ordinal: place.ordinal,
+                from: place.from,
+                max_pages: SLICE_PAGES.min(shared.max_pages as u32 / 4).max(1),
+                max_entries: self.max_entries,
+                max_searches: self.max_entries.div_ceil(ENTRIES_PER_SEARCH),
+            };
+            let compacted = match shared.compact_slice(&self.running.filter, slice).await {
+                Ok(Some(compacted)) => compacted,
+                Ok(None) => return Ok(Turn::Gone),
+                Err(EngineError::TooManyPages { .. }) if self.max_entries > 1 => {
+                    self.max_entries /= 2;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            self.failures = 0;
+            let moved = u64::from(compacted.moved);
+            self.running.update(|it| it.moved += moved);
+            shared.metrics.compaction_entries.inc_by(moved);
+            match compacted.end {
+                SliceEnd::At(from) => self.place = Some(Place { from, ..place }),
+                SliceEnd::Through => {
+                    let view = self.running.filter.view.load();
+                    self.place = Place::of_newest(&view.chain, Some(place.ordinal));
+                }
+                SliceEnd::NoRoom => return Ok(Turn::Ended(CompactionState::NoRoom)),
+                SliceEnd::Reopened => return Ok(Turn::Ended(CompactionState::Overtaken)),
+            }
+        }
+        Ok(Turn::More)
+    }
+
+    /// Drops what is empty and lets adds have the rest.
+    async fn end(self, shared: &Shared, state: CompactionState) -> Result<(), EngineError> {
+        let (filter, step) = (Arc::clone(&self.running.filter), CompactStep::End);
+        let id = filter.id;
+        let command = Command::Compact { id, step };
+        let outcome = shared.submit(command, Some(filter), None, None).await?;
+        if let Outcome::CompactionEnded(dropped) = outcome {
+            self.running.end(state, dropped, shared.clock.now_ms());
+        }
+        Ok(())
+    }
+
+    /// A turn, and what follows from it: the job again if there is more to do.
+    async fn go_on(mut self, shared: &Shared, stop: &Receiver<()>) -> Option<Job> {
+        let ended = match self.turn(shared, stop).await {
+            Ok(Turn::More) => return Some(self),
+            Ok(Turn::Gone) | Err(EngineError::Stopping) => return None,
+            Ok(Turn::Ended(state)) => state,
+            Err(error) if self.failures < MAX_FAILURES => {
+                tracing::warn!(%error, filter_id = %self.running.filter.id, "a compaction waits");
+                self.failures += 1;
+                tokio::time::sleep(FAILURE_PAUSE).await;
+                return Some(self);
+            }
+            Err(error) => {
+                tracing::error!(%error, filter_id = %self.running.filter.id, "a compaction is given up");
+                CompactionState::Failed
+            }
+        };
+        if let Err(error) = self.end(shared, ended).await {
+            // Its sub-filters stay closed, so it is taken up again.
+            tracing::warn!(%error, "a compaction could not be ended");
+        }
+        None
+    }
+}
+
+/// Whether nothing can be sent any more.
+fn is_over(stop: &Receiver<()>) -> bool {
+    stop.try_recv() == Err(TryRecvError::Disconnected)
+}
+
+/// Drives compactions until the engine stops: until nothing can be sent into
+/// `stop` any more. Every now and then it looks for filters to compact that
+/// nobody asked about: those of which more than `threshold_percent` was
+/// deleted, if that is not 0, and those that are closed halfway.
+pub(super) fn run(
+    shared: &Weak<Shared>,
+    jobs: &Receiver<Job>,
+    stop: &Receiver<()>,
+    threshold_percent: u8,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return tracing::error!(%error, "filters can't be compacted"),
+    };
+    let mut turns: VecDeque<Job> = VecDeque::new();
+    let (mut looked_at, mut resumed) = (Instant::now(), false);
+    while !is_over(stop) {
+        turns.extend(jobs.try_iter());
+        if turns.is_empty() {
+            crossbeam_channel::select! {
+                recv(stop) -> _ => return,
+                recv(jobs) -> job => turns.extend(job),
+                default(LOOK_EVERY) => {}
+            }
+        }
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        runtime.block_on(async {
+            if let Some(job) = turns.pop_front() {
+                turns.extend(job.go_on(&shared, stop).await);
+            }
+            if !resumed {
+                resumed = true;
+                if let Err(error) = shared.resume_compactions().await {
+                    tracing::warn!(%error, "compactions that were interrupted wait for their filters to be used");
+                }
+            }
+            if looked_at.elapsed() >= LOOK_EVERY {
+                looked_at = Instant::now();
+                shared.look_for_compactions(threshold_percent).await;
+            }
+        });
+    }
+}
+
+/// Whether a filter is to be compacted though nobody asked for it.
+fn is_due(chain: &Chain, threshold_percent: u8) -> bool {
+    let (deleted, items) = (chain.deletions_since_compaction(), chain.items());
+    let was_there = items.saturating_add(deleted);
+    chain.is_compacting()
+        || threshold_percent > 0
+            && chain.sub_filters().len() > 1
+            && deleted.saturating_mul(100) > was_there.saturating_mul(threshold_percent.into())
+            && chain.would_do(UNASKED_SHARE) < chain.sub_filters().len()
+}
+
+impl Shared {
+    /// Has the lane work on a slice, bringing in the pages that it needs.
+    /// `None`: the filter is not there any more.
+    async fn compact_slice(
+        &self,
+        filter: &Arc<OpenFilter>,
+        slice: Slice,
+    ) -> Result<Option<Compacted>, EngineError> {
+        let chain = &filter.view.load_full().chain;
+        let mut needed = BTreeSet::new();
+        if let Some(position) = chain.position_of(slice.ordinal)
+            && let Some(sub) = chain.sub_filters().get(position)
+        {
+            let first = sub.layout.place(slice.from).page;
+            let pages = first..sub.layout.pages().min(first + slice.max_pages);
+            needed.extend(pages.map(|page| PageAddress {
+                sub: position as u32,
+                page,
+            }));
+        }
+        loop {
+            if needed.len() > self.max_pages {
+                return Err(EngineError::TooManyPages {
+                    needed: needed.len(),
+                    bound: self.max_pages,
+                });
+            }
+            let pins = Some(self.pin(filter, &needed).await?);
+            let (id, step) = (filter.id, CompactStep::Move(slice));
+            let command = Command::Compact { id, step };
+            let outcome = self.submit(command, Some(Arc::clone(filter)), pins, None);
+            match outcome.await? {
+                Outcome::Compacted(compacted) => return Ok(Some(compacted)),
+                Outcome::NeedsPages(missing) => needed.extend(missing),
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// Begins a compaction, and has it driven. `None`: the filter is not there
+    /// any more.
+    async fn begin_compaction(
+        &self,
+        filter: Arc<OpenFilter>,
+        asked_for: bool,
+        keep: Option<Keep>,
+    ) -> Result<Option<u32>, EngineError> {
+        let now_ms = self.clock.now_ms();
+        let running = self.compactions.begin(&filter, asked_for, now_ms)?;
+        let share = match asked_for {
+            true => ASKED_SHARE,
+            false => UNASKED_SHARE,
+        };
+        let (id, step) = (filter.id, CompactStep::Begin { share });
+        let command = Command::Compact { id, step };
+        let outcome = self.submit(command, Some(filter), None, keep).await?;
+        let Outcome::CompactionBegun(closed) = outcome else {
+            return Ok(None);
+        };
+        running.update(|it| it.closed = closed.into());
+        // There is room for as many as may run. Nobody takes them once the
+        // engine stops, and then it is taken up again.
+        let _ = self.compactions.jobs.try_send(Job::new(running));
+        Ok(Some(closed))
+    }
+
+    /// Takes up what a restart interrupted.
+    async fn resume_compactions(&self) -> Result<(), EngineError> {
+        let mut after: Option<String> = None;
+        loop {
+            let store = Arc::clone(&self.store);
+            let from = after.clone();
+            let list = move || store.list_filters("", from.as_deref(), FILTERS_AT_ONCE);
+            let filters = off_thread(list).await??;
+            for stored in &filters {
+                if decode(stored)?.is_compacting()
+                    && let Some(filter) = self.open(&stored_name(stored)?).await?
+                {
+                    self.compact_unasked(filter).await;
+                }
+            }
+            match filters.last() {
+                Some(last) => after = Some(last.name.clone()),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Compacts those open filters that are due.
+    async fn look_for_compactions(&self, threshold_percent: u8) {
+        let due = |filter: &OpenFilter| is_due(&filter.view.load().chain, threshold_percent);
+        for filter in self.filters.those(due) {
+            self.compact_unasked(filter).await;
+        }
+    }
+
+    async fn compact_unasked(&self, filter: Arc<OpenFilter>) {
+        match self.begin_compaction(filter, false, None).await {
+            Ok(_) | Err(EngineError::CompactionRunning | EngineError::Stopping) => {}
+            // It is looked at again.
+            Err(error) => tracing::debug!(%error, "a compaction could not begin"),
+        }
+    }
+}
+
+impl Engine {
+    pub(super) async fn compact_filter(
+        &self,
+        name: &FilterName,
+        keep: Option<Keep>,
+    ) -> Result<u32, EngineError> {
+        loop {
+            let filter = self.shared.find(name).await?;
+            let begun = self.shared.begin_compaction(filter, true, keep.clone());
+            if let Some(closed) = begun.await? {
+                return Ok(closed);
+            }
+        }
+    }
+
+    /// The compaction of a filter that runs, or that ended last since the
+    /// engine was opened.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::CompactionNotFound`] if there
+    /// was none.
+    pub async fn compaction(&self, name: &FilterName) -> Result<Compaction, EngineError> {
+        let filter = self.shared.find(name).await?;
+        let found = self.shared.compactions.of(filter.id);
+        found.ok_or(EngineError::CompactionNotFound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+    use crate::cuckoo::hash::HashKey;
+
+    #[test]
+    fn a_filter_is_due_once_more_than_its_share_was_deleted_and_it_would_get_shorter() {
+        let request = FilterRequest {
+            capacity: Some(1_000),
+            ..FilterRequest::default()
+        };
+        let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+        let chain = Chain::new(params, HashKey([1; 16]), 0).unwrap();
+        let mut it = crate::chain::resident::ResidentFilter::new(chain);
+        let hash =
+            |it: &crate::chain::resident::ResidentFilter, n: u64| it.chain().hash(&n.to_le_bytes());
+        let items: Vec<_> = (0..2_000).map(|n| hash(&it, n)).collect();
+        it.add_at_once(&items, Default::default());
+        assert_eq!(it.chain().sub_filters().len(), 2);
+        it.delete(&items[..199]);
+        assert!(!is_due(it.chain(), 10));
+        it.delete(&items[199..202]);
+        // So many do not fit into the first sub-filter with room to spare.
+        assert!(!is_due(it.chain(), 10));
+        it.delete(&items[202..1_200]);
+        assert!(is_due(it.chain(), 10));
+        assert!(!is_due(it.chain(), 0) && !is_due(it.chain(), 61));
+        it.compact();
+        assert!(!is_due(it.chain(), 10));
+    }
+}

@@ -1,0 +1,153 @@
+//! Compactions: begin one, follow it.
+
+use super::App;
+use super::answer::json;
+use super::extract::Key;
+use super::filters::rfc3339_ms;
+use super::idempotency::{Keyed, marked};
+use super::problem::HttpError;
+use super::query::Query;
+use crate::engine::{Compaction, FilterName};
+use axum::extract::{OriginalUri, Request, State};
+use axum::http::header::LOCATION;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A compaction that has begun.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CompactionBegunBody {
+    /// Sub-filters that are to be emptied, the newest ones; 0 if the others have no room for what is in them.
+    #[schema(example = 2)]
+    closed_sub_filters: u32,
+    /// Where to ask how far it is.
+    #[schema(example = "/filters/coupons/compaction")]
+    status_url: String,
+}
+
+/// A compaction, as it stands.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CompactionBody {
+    /// `running`; `done`: what could be emptied is gone; `overtaken`: adds needed the room that was being emptied; `no_room`: an entry found no room in the older sub-filters; `failed`: the storage refused again and again, or the page cache is too small.
+    #[schema(schema_with = super::openapi::compaction_state)]
+    state: &'static str,
+    /// Whether somebody asked for it; otherwise so much had been deleted that the server began it (`--compaction-threshold`).
+    #[schema(example = true)]
+    asked_for: bool,
+    /// Sub-filters that were to be emptied.
+    #[schema(example = 2)]
+    closed_sub_filters: u64,
+    /// Entries moved into older sub-filters.
+    #[schema(example = 18_211)]
+    moved: u64,
+    /// Sub-filters that are gone.
+    #[schema(example = 0)]
+    dropped_sub_filters: u64,
+    /// When it began, or was taken up after a restart (RFC 3339).
+    #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
+    started_at: String,
+    /// When it ended (RFC 3339); null: it has not.
+    #[schema(example = json!(null), format = DateTime)]
+    ended_at: Option<String>,
+}
+
+impl From<&Compaction> for CompactionBody {
+    fn from(it: &Compaction) -> CompactionBody {
+        CompactionBody {
+            state: it.state.name(),
+            asked_for: it.asked_for,
+            closed_sub_filters: it.closed,
+            moved: it.moved,
+            dropped_sub_filters: it.dropped,
+            started_at: rfc3339_ms(it.started_at_ms),
+            ended_at: it.ended_at_ms.map(rfc3339_ms),
+        }
+    }
+}
+
+fn status_url(name: &FilterName) -> String {
+    format!("/filters/{name}/compaction")
+}
+
+/// Compact a filter
+///
+/// After many deletes the newest sub-filters may hold little. What they hold is
+/// moved into the older ones, as far as those have room for all of it, and the
+/// emptied ones are dropped: a question looks at fewer pages then, and the
+/// filter takes fewer bytes. It is done in the background, in slices that let
+/// other requests through; answers are right all along. A server does it by
+/// itself once more than a tenth of a filter was deleted
+/// (`--compaction-threshold`).
+#[utoipa::path(
+    post,
+    path = "/filters/{key}/compact",
+    operation_id = "compact_filter",
+    tag = "filters",
+    security(("api_key" = ["admin"])),
+    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    responses((
+        status = 202,
+        description = "It has begun.",
+        body = CompactionBegunBody,
+        headers(("Location" = String, description = "Path of its status.")),
+        example = json!(CompactionBegunBody { closed_sub_filters: 2, status_url: "/filters/coupons/compaction".to_owned() })
+    ))
+)]
+pub(crate) async fn compact_filter(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let (parts, _) = request.into_parts();
+    Query::none(&parts.uri)?;
+    let retry = Keyed::of(&parts)?.map(|keyed| keyed.with_body(b""));
+    let answered = app.engine()?.once(retry).compact(&name).await?;
+    let status_url = status_url(&name);
+    let location = HeaderValue::from_str(&status_url);
+    let mut response = json(&CompactionBegunBody {
+        closed_sub_filters: answered.answer,
+        status_url,
+    })?;
+    *response.status_mut() = StatusCode::ACCEPTED;
+    if let Ok(location) = location {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(marked(&answered, response))
+}
+
+/// Follow a compaction
+///
+/// The one that runs, or the last one since the server was started.
+#[utoipa::path(
+    get,
+    path = "/filters/{key}/compaction",
+    operation_id = "get_compaction",
+    tag = "filters",
+    security(("api_key" = ["read"])),
+    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    responses((
+        status = 200,
+        description = "How far it is.",
+        body = CompactionBody,
+        example = json!(CompactionBody {
+            state: "running",
+            asked_for: true,
+            closed_sub_filters: 2,
+            moved: 18_211,
+            dropped_sub_filters: 0,
+            started_at: "2026-11-21T10:00:00.000Z".to_owned(),
+            ended_at: None,
+        })
+    ))
+)]
+pub(crate) async fn get_compaction(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, HttpError> {
+    Query::none(&uri)?;
+    let compaction = app.engine()?.compaction(&name).await?;
+    json(&CompactionBody::from(&compaction))
+}

@@ -1,0 +1,352 @@
+//! Filters that shrank get shorter, while they are used.
+
+use crate::gated::{Failing, GatedStore, Point};
+use crate::support::{
+    self, Random, add, all_exist, batch, create, engine, exists, items, name, options,
+};
+use cuckood::chain::params::FilterRequest;
+use cuckood::engine::{Compaction, CompactionState, Engine, EngineError, EngineOptions, Retry};
+use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
+use cuckood::store::memory::MemoryStore;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One filter of each layout.
+fn kinds() -> [FilterRequest; 2] {
+    let request = FilterRequest {
+        capacity: Some(3_000),
+        expansion: Some(2),
+        ..Default::default()
+    };
+    [
+        FilterRequest {
+            bucket_size: Some(4),
+            ..request.clone()
+        },
+        FilterRequest {
+            fingerprint_bits: Some(16),
+            ..request
+        },
+    ]
+}
+
+/// Waits until the compaction of `f` has ended.
+async fn ended(engine: &Engine) -> Compaction {
+    for _ in 0..1_000 {
+        match engine.compaction(&name("f")).await {
+            Ok(it) if it.state != CompactionState::Running => return it,
+            Ok(_) | Err(EngineError::CompactionNotFound) => {}
+            Err(error) => panic!("{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never ended: {:?}", engine.compaction(&name("f")).await);
+}
+
+/// Begins the compaction of `f`, whose first commit is durable then and not
+/// yet known to be.
+async fn held_at_its_beginning(engine: &Engine, store: &GatedStore) -> tokio::task::JoinHandle<()> {
+    store.hold_first(Point::CommitDone);
+    let compacting = tokio::spawn({
+        let engine = engine.clone();
+        async move {
+            engine.compact(&name("f")).await.unwrap();
+        }
+    });
+    let store = store.clone();
+    tokio::task::spawn_blocking(move || store.await_arrival())
+        .await
+        .unwrap();
+    compacting
+}
+
+async fn sub_filters(engine: &Engine) -> usize {
+    let info = engine.filter_info(&name("f")).await.unwrap();
+    info.sub_filters.len()
+}
+
+async fn delete(engine: &Engine, items: impl IntoIterator<Item = u64>) {
+    let deleted = engine.delete(&name("f"), &batch(items)).await.unwrap();
+    assert!(deleted.iter().all(|&found| found));
+}
+
+/// The items that [`shrunk`] leaves, in all of its sub-filters.
+fn left() -> impl Iterator<Item = u64> {
+    (0..20_000).filter(|n| n % 7 == 0)
+}
+
+const LEFT: u64 = 2_858;
+
+/// A filter of 20,000 items, of which one in seven is left.
+async fn shrunk(store: Arc<dyn PageStore>, options: &EngineOptions) -> Engine {
+    let engine = engine(store, options);
+    for first in (0..20_000).step_by(1_000) {
+        add(&engine, "f", first..first + 1_000).await;
+    }
+    for first in (0..20_000).step_by(1_000) {
+        delete(&engine, (first..first + 1_000).filter(|n| n % 7 != 0)).await;
+    }
+    engine
+}
+
+async fn created(request: &FilterRequest, store: Arc<dyn PageStore>) {
+    let engine = engine(store, &options(512));
+    create(&engine, "f", request).await;
+    tokio::task::block_in_place(|| engine.shutdown().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_filter_that_shrank_gets_shorter_and_answers_as_before() {
+    for request in kinds() {
+        let memory = MemoryStore::new();
+        created(&request, Arc::new(memory.clone())).await;
+        let engine = shrunk(Arc::new(memory.clone()), &options(512)).await;
+        let grown = sub_filters(&engine).await;
+        assert!(grown >= 3, "{grown}");
+        let closed = engine.compact(&name("f")).await.unwrap();
+        assert_eq!(closed as usize, grown - 1, "{request:?}");
+        let it = ended(&engine).await;
+        assert_eq!(it.state, CompactionState::Done);
+        assert!(it.asked_for && it.moved > 1_000, "{it:?}");
+        assert_eq!(it.dropped as usize, grown - 1);
+        for engine in [
+            engine,
+            support::engine(Arc::new(memory.fork()), &options(512)),
+        ] {
+            assert_eq!(sub_filters(&engine).await, 1);
+            assert_eq!(items(&engine, "f").await, LEFT);
+            assert!(all_exist(&engine, "f", left()).await);
+            let gone = exists(&engine, "f", 30_000..40_000).await;
+            let found = gone.into_iter().filter(|&found| found).count();
+            assert!(
+                found < 600,
+                "{request:?}: {found} of 10,000 that never were"
+            );
+            delete(&engine, left()).await;
+            assert_eq!(items(&engine, "f").await, 0);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_filter_is_compacted_while_it_is_used_and_has_not_all_its_pages_in_memory() {
+    for request in kinds() {
+        let mut random = Random(7);
+        let memory = MemoryStore::new();
+        let options = EngineOptions {
+            lanes: 1,
+            // Fewer would not do for a search of the layout `classic`.
+            ..options(if request.bucket_size.is_some() {
+                2048
+            } else {
+                384
+            })
+        };
+        let request = FilterRequest {
+            capacity: Some(60_000),
+            // 434 pages.
+            fingerprint_bits: request.fingerprint_bits.map(|_| 32),
+            ..request
+        };
+        created(&request, Arc::new(memory.clone())).await;
+        let engine = engine(Arc::new(memory.clone()), &options);
+        let mut held: BTreeSet<u64> = (0..150_000).collect();
+        for first in (0..150_000).step_by(6) {
+            add(&engine, "f", first..first + 6).await;
+        }
+        let grown = sub_filters(&engine).await;
+        let gone: Vec<u64> = held.iter().copied().filter(|n| n % 5 != 0).collect();
+        for gone in gone.chunks(6) {
+            delete(&engine, gone.iter().copied()).await;
+        }
+        held.retain(|n| n % 5 == 0);
+        assert!(engine.compact(&name("f")).await.unwrap() > 0);
+        let again = engine.compact(&name("f")).await;
+        assert!(
+            matches!(again, Err(EngineError::CompactionRunning)),
+            "{again:?}"
+        );
+        let mut rounds = 0;
+        loop {
+            let state = engine.compaction(&name("f")).await.unwrap().state;
+            // What is added while it runs is where it is looked for.
+            let new: Vec<u64> = (0..6).map(|_| 1_000_000 + random.below(1 << 40)).collect();
+            add(&engine, "f", new.iter().copied()).await;
+            held.extend(new);
+            let old: Vec<u64> = held.iter().copied().take(6).collect();
+            delete(&engine, old.iter().copied()).await;
+            held.retain(|n| !old.contains(n));
+            let some: Vec<u64> = held
+                .iter()
+                .copied()
+                .skip(random.below(25_000) as usize)
+                .take(200)
+                .collect();
+            assert!(all_exist(&engine, "f", some).await, "{request:?}");
+            rounds += 1;
+            if state != CompactionState::Running {
+                assert_eq!(state, CompactionState::Done, "{request:?}");
+                break;
+            }
+        }
+        assert!(rounds > 3, "{request:?}: {rounds} rounds");
+        assert!(sub_filters(&engine).await < grown);
+        for engine in [engine, support::engine(Arc::new(memory.fork()), &options)] {
+            assert_eq!(items(&engine, "f").await, held.len() as u64);
+            for some in held.iter().copied().collect::<Vec<_>>().chunks(500) {
+                assert!(all_exist(&engine, "f", some.iter().copied()).await);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_a_restart_interrupts_is_taken_up_again() {
+    for request in kinds() {
+        let memory = MemoryStore::new();
+        created(&request, Arc::new(memory.clone())).await;
+        let store = GatedStore::new(Arc::new(memory.clone()));
+        let engine = shrunk(Arc::new(store.clone()), &options(512)).await;
+        let compacting = held_at_its_beginning(&engine, &store).await;
+        let middle = memory.fork();
+        store.open();
+        compacting.await.unwrap();
+        ended(&engine).await;
+        assert_eq!(sub_filters(&engine).await, 1);
+
+        let restarted = support::engine(Arc::new(middle), &options(512));
+        let it = ended(&restarted).await;
+        assert_eq!(it.state, CompactionState::Done, "{request:?}");
+        assert!(!it.asked_for && it.moved > 0);
+        assert_eq!(sub_filters(&restarted).await, 1);
+        assert_eq!(items(&restarted, "f").await, LEFT);
+        assert!(all_exist(&restarted, "f", left()).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_store_that_refuses_for_a_while_only_delays_it() {
+    for failing in [Failing::Before, Failing::After] {
+        let [_, request] = kinds();
+        let memory = MemoryStore::new();
+        created(&request, Arc::new(memory.clone())).await;
+        let store = GatedStore::new(Arc::new(memory.clone()));
+        let engine = shrunk(Arc::new(store.clone()), &options(512)).await;
+        engine.compact(&name("f")).await.unwrap();
+        store.fail_commits(failing);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(all_exist(&engine, "f", left()).await);
+        store.fail_commits(Failing::Nothing);
+        assert_eq!(ended(&engine).await.state, CompactionState::Done);
+        assert_eq!(sub_filters(&engine).await, 1);
+        for engine in [
+            engine,
+            support::engine(Arc::new(memory.fork()), &options(512)),
+        ] {
+            assert!(all_exist(&engine, "f", left()).await);
+            assert_eq!(items(&engine, "f").await, LEFT);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_filter_is_compacted_unasked_once_its_share_was_deleted() {
+    let [_, request] = kinds();
+    let memory = MemoryStore::new();
+    created(&request, Arc::new(memory.clone())).await;
+    let options = EngineOptions {
+        compaction_threshold_percent: 10,
+        ..options(512)
+    };
+    let engine = shrunk(Arc::new(memory), &options).await;
+    let it = ended(&engine).await;
+    assert_eq!(it.state, CompactionState::Done);
+    assert!(!it.asked_for);
+    // The deletes went on while it ran; in the end there is no more to drop.
+    for _ in 0..500 {
+        if sub_filters(&engine).await == 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(sub_filters(&engine).await, 1);
+    assert!(all_exist(&engine, "f", left()).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn adds_that_need_the_room_end_a_compaction() {
+    let [_, request] = kinds();
+    let memory = MemoryStore::new();
+    created(&request, Arc::new(memory.clone())).await;
+    let store = GatedStore::new(Arc::new(memory.clone()));
+    let before = shrunk(Arc::new(store.clone()), &options(512)).await;
+    tokio::task::block_in_place(|| before.shutdown().unwrap());
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let engine =
+        Engine::open(Arc::new(store.clone()), &options(512), Arc::clone(&metrics)).unwrap();
+    let grown = sub_filters(&engine).await;
+    let compacting = held_at_its_beginning(&engine, &store).await;
+    // They come before the first slice.
+    let adding = tokio::spawn({
+        let engine = engine.clone();
+        async move { add(&engine, "f", 100_000..110_000).await }
+    });
+    let waiting = |lane: &str| metrics.lane_queue_depth.with_label_values(&[lane]).get();
+    while waiting("0") + waiting("1") == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    store.open();
+    compacting.await.unwrap();
+    adding.await.unwrap();
+    let it = ended(&engine).await;
+    assert_eq!(it.state, CompactionState::Overtaken);
+    assert_eq!(sub_filters(&engine).await, grown);
+    assert_eq!(items(&engine, "f").await, 10_000 + LEFT);
+    assert!(all_exist(&engine, "f", left().chain(100_000..110_000)).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_compaction_asked_for_again_with_its_key_is_answered_as_before() {
+    let [_, request] = kinds();
+    let memory = MemoryStore::new();
+    created(&request, Arc::new(memory.clone())).await;
+    let engine = shrunk(Arc::new(memory.clone()), &options(512)).await;
+    let retry = Some(Retry {
+        key: [1; 32],
+        fingerprint: [2; 32],
+    });
+    let first = engine.once(retry).compact(&name("f")).await.unwrap();
+    assert!(first.answer > 0 && !first.replayed);
+    ended(&engine).await;
+    let crashed = support::engine(Arc::new(memory.fork()), &options(512));
+    for engine in [&engine, &crashed] {
+        let again = engine.once(retry).compact(&name("f")).await.unwrap();
+        assert_eq!(again.answer, first.answer);
+        assert!(again.replayed);
+    }
+    let unknown = crashed.compaction(&name("f")).await;
+    assert!(matches!(unknown, Err(EngineError::CompactionNotFound)));
+    // Nothing is left to do: it ends at once, and says so.
+    assert_eq!(engine.compact(&name("f")).await.unwrap(), 0);
+    let it = ended(&engine).await;
+    assert_eq!((it.state, it.moved), (CompactionState::Done, 0));
+    let missing = engine.compact(&name("g")).await;
+    assert!(matches!(missing, Err(EngineError::NotFound { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_filter_that_is_deleted_while_it_is_compacted_is_gone() {
+    let [_, request] = kinds();
+    let memory = MemoryStore::new();
+    created(&request, Arc::new(memory.clone())).await;
+    let engine = shrunk(Arc::new(memory), &options(512)).await;
+    engine.compact(&name("f")).await.unwrap();
+    engine.delete_filter(&name("f")).await.unwrap();
+    create(&engine, "f", &request).await;
+    add(&engine, "f", 0..10).await;
+    let unknown = engine.compaction(&name("f")).await;
+    assert!(matches!(unknown, Err(EngineError::CompactionNotFound)));
+    assert_eq!(items(&engine, "f").await, 10);
+}
