@@ -66,6 +66,11 @@ full-disk: ## Fill the server's disk under load, and make room again; needs root
 	@.ci/setup serve
 	$(CARGO) test $(CARGO_FLAGS) --test crash full_disk:: -- --nocapture
 
+.PHONY: linearizable
+linearizable: ## Check that what many clients see could have happened in one order, OPERATIONS of them (100000)
+	@.ci/setup serve
+	CUCKOOD_HISTORY_OPERATIONS=$(or $(OPERATIONS),100000) $(CARGO) test $(CARGO_FLAGS) --test linearizable -- --nocapture
+
 .PHONY: bench
 bench: ## Run the benchmarks
 	@.ci/setup serve

@@ -32,23 +32,35 @@ struct Check {
     engine: Engine,
     model: BTreeMap<u64, u64>,
     random: Random,
+    operations: u64,
 }
 
 impl Check {
     async fn add(&mut self, items: Vec<u64>, mode: AddMode) {
         let options = AddOptions { mode, create: None };
-        let results = self
-            .engine
-            .add(&name("f"), &batch(items.clone()), &options)
-            .await
-            .unwrap();
-        for (item, result) in items.into_iter().zip(results) {
-            match result {
-                AddResult::Added => *self.model.entry(item).or_default() += 1,
-                // A filter may be wrong about this, so the model takes its word.
-                AddResult::Exists => assert_eq!(mode, AddMode::OnlyIfAbsent),
-                AddResult::Full(reason) => panic!("full: {reason:?}"),
+        let mut items = items.as_slice();
+        let mut at_once = items.len();
+        while !items.is_empty() {
+            let (some, rest) = items.split_at(at_once.min(items.len()));
+            let some_items = batch(some.iter().copied());
+            let results = match self.engine.add(&name("f"), &some_items, &options).await {
+                Ok(results) => results,
+                Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
+                    at_once /= 2;
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            for (&item, result) in some.iter().zip(results) {
+                match result {
+                    AddResult::Added => *self.model.entry(item).or_default() += 1,
+                    // A filter may be wrong about this, so the model takes its word.
+                    AddResult::Exists => assert_eq!(mode, AddMode::OnlyIfAbsent),
+                    AddResult::Full(reason) => panic!("full: {reason:?}"),
+                }
             }
+            self.operations += some.len() as u64;
+            items = rest;
         }
     }
 
@@ -67,12 +79,23 @@ impl Check {
                 chosen.push(item);
             }
         }
-        let deleted = self
-            .engine
-            .delete(&name("f"), &batch(chosen))
-            .await
-            .unwrap();
-        assert!(deleted.iter().all(|&found| found));
+        let mut items = chosen.as_slice();
+        let mut at_once = items.len();
+        while !items.is_empty() {
+            let (some, rest) = items.split_at(at_once.min(items.len()));
+            let some_items = batch(some.iter().copied());
+            let deleted = match self.engine.delete(&name("f"), &some_items).await {
+                Ok(deleted) => deleted,
+                Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
+                    at_once /= 2;
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            assert!(deleted.iter().all(|&found| found));
+            self.operations += some.len() as u64;
+            items = rest;
+        }
     }
 
     async fn compact(&mut self) {
@@ -114,6 +137,7 @@ async fn agrees_with_a_multiset(medium: impl Medium, seed: u64, steps: u64) {
         engine: engine(medium.open(), &options),
         model: BTreeMap::new(),
         random: Random(seed),
+        operations: 0,
     };
     create(&check.engine, "f", &request).await;
     for _ in 0..steps {
@@ -152,6 +176,7 @@ async fn agrees_with_a_multiset(medium: impl Medium, seed: u64, steps: u64) {
         }
     }
     check.verify().await;
+    println!("seed {seed}: {} items added and deleted", check.operations);
 }
 
 /// Filters of every layout and width, in turn.

@@ -1,0 +1,237 @@
+//! Many clients of a few filters, and what they saw.
+//!
+//! `CUCKOOD_HISTORY_OPERATIONS` sets how many operations (default 100,000),
+//! `CUCKOOD_HISTORY_SEED` repeats the choices of an earlier run.
+//!
+//! One coupon that a thousand clients delete at the same time is in
+//! `tests/blackbox/redeeming.rs`.
+
+use crate::checker::{Done, Operation, check};
+use crate::random::{Random, from_environment, seed};
+use crate::server::{Server, post_lines};
+use reqwest::StatusCode;
+use reqwest::blocking::Client;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+const CLIENTS: usize = 16;
+
+/// Items of each filter whose history is kept. Few, so that clients meet.
+const ITEMS: u64 = 24;
+
+/// In this one others are added and deleted all the time, so that it grows and
+/// entries are kicked out. With 32 bits no other item looks like one of ours.
+const CROWDED: &str = "crowded";
+/// Few bits, and nothing else in it.
+const QUIET: &str = "quiet";
+const FILTERS: [&str; 2] = [CROWDED, QUIET];
+
+/// Requests that make room and need it, of two clients of their own.
+const CROWDERS: usize = 2;
+
+/// What one client saw: filter, item, operation.
+type Seen = Vec<(usize, u64, Operation)>;
+
+#[test]
+fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
+    let wanted = from_environment("CUCKOOD_HISTORY_OPERATIONS").unwrap_or(100_000);
+    let seed = seed("CUCKOOD_HISTORY_SEED");
+    println!("CUCKOOD_HISTORY_SEED={seed} CUCKOOD_HISTORY_OPERATIONS={wanted}");
+    let mut random = Random(seed);
+    let data = tempfile::tempdir().unwrap();
+    // Pages go to the disk and come back all the time.
+    let flags = &[
+        "--cache-bytes=32MiB",
+        "--max-log-bytes=64KiB",
+        "--wal-sync=never",
+    ];
+    let server = Server::start(data.path(), flags);
+    server.create_filter(CROWDED, &json!({"capacity": 500, "fingerprint_bits": 32}));
+    server.create_filter(QUIET, &json!({"capacity": 4_000, "bucket_size": 4}));
+    for filter in FILTERS {
+        strangers(&server, filter);
+    }
+
+    let (started, stop) = (Instant::now(), AtomicBool::new(false));
+    let operations = AtomicU64::new(0);
+    let (client, base) = (server.client(), server.url(""));
+    let seen: Seen = thread::scope(|scope| {
+        for number in 0..CROWDERS {
+            let (stop, base) = (&stop, base.as_str());
+            scope.spawn(move || crowd(number, client, base, stop));
+        }
+        let watchers: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let (mut random, base) = (Random(random.next()), base.as_str());
+                let (operations, started) = (&operations, &started);
+                scope.spawn(move || {
+                    let mut seen = Seen::new();
+                    while operations.load(Ordering::Relaxed) < wanted {
+                        let before = seen.len();
+                        work(&mut random, client, base, started, &mut seen);
+                        let more = (seen.len() - before) as u64;
+                        operations.fetch_add(more, Ordering::Relaxed);
+                    }
+                    seen
+                })
+            })
+            .collect();
+        let seen: Vec<_> = watchers
+            .into_iter()
+            .map(thread::ScopedJoinHandle::join)
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        seen.into_iter().flat_map(Result::unwrap).collect()
+    });
+    let (seconds, checking) = (started.elapsed().as_secs(), Instant::now());
+
+    let (mut most_at_once, mut histories) = (0, 0);
+    for (number, filter) in FILTERS.into_iter().enumerate() {
+        for item in 0..ITEMS {
+            let of_this = |it: &&(usize, u64, Operation)| it.0 == number && it.1 == item;
+            let history: Vec<Operation> = seen.iter().filter(of_this).map(|it| it.2).collect();
+            most_at_once = most_at_once.max(at_once(&history));
+            histories += 1;
+            if let Err(impossible) = check(&history) {
+                panic!("item {item} of {filter}: {impossible:?}");
+            }
+        }
+    }
+    let grown = server.get_json(&format!("/filters/{CROWDED}"));
+    let sub_filters = grown["sub_filters"].as_array().unwrap().len();
+    println!(
+        "{}",
+        json!({
+            "test": "linearizable",
+            "seed": seed,
+            "operations": seen.len(),
+            "clients": CLIENTS,
+            "histories": histories,
+            "most_operations_on_an_item_at_once": most_at_once,
+            "sub_filters_grown": sub_filters,
+            "impossible": 0,
+            "seconds": seconds,
+            "checked_in_ms": checking.elapsed().as_millis() as u64,
+        })
+    );
+    assert!(most_at_once > 2, "the clients never met");
+    assert!(sub_filters > 1, "the filter never grew");
+    server.stop();
+}
+
+/// Sees that no two of our items look alike: then they don't touch each other.
+fn strangers(server: &Server, filter: &str) {
+    let path = |rest: &str| format!("/filters/{filter}/{rest}");
+    let names = names(0..ITEMS);
+    server.post_lines(&path("items"), &names).unwrap();
+    let counts = server.post_lines(&path("count"), &names).unwrap();
+    assert!(counts.iter().all(|count| count == "1"), "{counts:?}");
+    server.post_lines(&path("items/delete"), &names).unwrap();
+}
+
+fn names(items: impl IntoIterator<Item = u64>) -> Vec<String> {
+    items
+        .into_iter()
+        .map(|item| format!("item {item}"))
+        .collect()
+}
+
+/// One request about some items.
+fn work(random: &mut Random, client: &Client, base: &str, started: &Instant, seen: &mut Seen) {
+    let filter = random.below(FILTERS.len() as u64) as usize;
+    let url = format!("{base}/filters/{}", FILTERS[filter]);
+    // Half of all requests are about a quarter of the items.
+    let among = if random.below(2) == 0 {
+        ITEMS
+    } else {
+        ITEMS / 4
+    };
+    let first = random.below(among);
+    let count = 1 + random.below(4);
+    let items: Vec<u64> = (first..first + count).map(|item| item % ITEMS).collect();
+    let names = names(items.iter().copied());
+    let verb = random.below(12);
+    let called = started.elapsed().as_nanos() as u64;
+    let results = match verb {
+        0..3 => lines(client, &format!("{url}/items"), &names),
+        3 | 4 => lines(client, &format!("{url}/items?only_if_absent=true"), &names),
+        5..8 => lines(client, &format!("{url}/items/delete"), &names),
+        8 => lines(client, &format!("{url}/exists"), &names),
+        9 => lines(client, &format!("{url}/count"), &names),
+        10 => vec![one(client, &format!("{url}/exists"), &names[0], "exists")],
+        _ => vec![one(client, &format!("{url}/count"), &names[0], "count")],
+    };
+    let answered = started.elapsed().as_nanos() as u64;
+    for (item, result) in items.into_iter().zip(results) {
+        let done = match (verb, result.as_str()) {
+            (0..3, "added") => Done::Added,
+            (3 | 4, "added") => Done::AddedAsAbsent,
+            (3 | 4, "exists") => Done::LeftAsPresent,
+            (5..8, "true") => Done::Deleted,
+            (5..8, "false") => Done::NoneToDelete,
+            (8 | 10, "true") => Done::Found,
+            (8 | 10, "false") => Done::Absent,
+            (9 | 11, count) => Done::Counted(count.parse().unwrap()),
+            other => panic!("{other:?}"),
+        };
+        let operation = Operation {
+            done,
+            called,
+            answered,
+        };
+        seen.push((filter, item, operation));
+    }
+}
+
+fn lines(client: &Client, url: &str, names: &[String]) -> Vec<String> {
+    post_lines(client, url, names).unwrap()
+}
+
+/// Asks for one item in the query.
+fn one(client: &Client, url: &str, name: &str, field: &str) -> String {
+    let url = format!("{url}?item={}", name.replace(' ', "%20"));
+    let answer = client.get(url).send().unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    answer.json::<Value>().unwrap()[field].to_string()
+}
+
+/// Adds others until there are many, deletes them, and again.
+fn crowd(number: usize, client: &Client, base: &str, stop: &AtomicBool) {
+    let url = format!("{base}/filters/{CROWDED}/items");
+    let name = |item: u64| format!("crowder {number} item {item}");
+    let (mut first, mut next) = (0, 0);
+    let mut random = Random(number as u64);
+    while !stop.load(Ordering::Relaxed) {
+        if next - first < 6_000 && random.below(3) > 0 {
+            let names: Vec<String> = (next..next + 60).map(name).collect();
+            let added = lines(client, &url, &names);
+            assert!(added.iter().all(|it| it == "added"));
+            next += 60;
+        } else if first < next {
+            let names: Vec<String> = (first..first + 60).map(name).collect();
+            let deleted = lines(client, &format!("{url}/delete"), &names);
+            assert!(deleted.iter().all(|it| it == "true"));
+            first += 60;
+        }
+    }
+}
+
+/// Most operations under way at the same moment.
+fn at_once(history: &[Operation]) -> usize {
+    let mut events: Vec<(u64, bool)> = history
+        .iter()
+        .flat_map(|it| [(it.called, false), (it.answered, true)])
+        .collect();
+    events.sort_unstable();
+    let (mut now, mut most) = (0usize, 0);
+    for (_, is_answer) in events {
+        match is_answer {
+            true => now -= 1,
+            false => now += 1,
+        }
+        most = most.max(now);
+    }
+    most
+}
