@@ -531,14 +531,8 @@ impl Shared {
             if asked.open.is_empty() {
                 return Ok(asked.answers);
             }
-            let mut overtaken = ItemBatch::new();
-            for &index in &asked.open {
-                if let Some(item) = items.get(index) {
-                    overtaken.push(item);
-                }
-            }
-            let outcome = self.work(filter, verb, &overtaken, None).await?;
-            let Some(answers) = unpack(outcome) else {
+            let answers = self.ask_lane(filter, items, &asked.open, verb, &unpack);
+            let Some(answers) = answers.await? else {
                 continue;
             };
             for (&index, answer) in asked.open.iter().zip(answers) {
@@ -548,6 +542,43 @@ impl Shared {
             }
             return Ok(asked.answers);
         }
+    }
+
+    /// Has the lane answer a question about the items at some positions, as
+    /// many at once as may be: a question may ask for more pages than a command
+    /// may touch. `None` if the filter was replaced.
+    async fn ask_lane<T>(
+        &self,
+        filter: Arc<OpenFilter>,
+        items: &ItemBatch,
+        positions: &[usize],
+        verb: Verb,
+        unpack: &impl Fn(Outcome) -> Option<Vec<T>>,
+    ) -> Result<Option<Vec<T>>, EngineError> {
+        let mut answers = Vec::with_capacity(positions.len());
+        let mut at_once = positions.len();
+        let mut left = positions;
+        while !left.is_empty() {
+            let (some, rest) = left.split_at(at_once.min(left.len()));
+            let mut batch = ItemBatch::new();
+            for item in some.iter().filter_map(|&index| items.get(index)) {
+                batch.push(item);
+            }
+            let asked = self.work(Arc::clone(&filter), verb, &batch, None).await;
+            let outcome = match asked {
+                Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
+                    at_once /= 2;
+                    continue;
+                }
+                asked => asked?,
+            };
+            match unpack(outcome) {
+                Some(some) => answers.extend(some),
+                None => return Ok(None),
+            }
+            left = rest;
+        }
+        Ok(Some(answers))
     }
 
     /// Bytes of a filter as it is now.
