@@ -22,6 +22,8 @@ pub(crate) const TIGHT: &[&str] = &[
     "--checkpoint-slice-bytes=64KiB",
     "--cache-bytes=32MiB",
     "--max-idempotency-bytes=1GiB",
+    // Only when asked for: no other engine can know when the server begins.
+    "--compaction-threshold=0",
 ];
 
 /// The bound of the log in [`TIGHT`].

@@ -17,6 +17,8 @@ pub(crate) struct Load {
     writers: Vec<Writer>,
     churner: Churner,
     mayfly: Mayfly,
+    /// Compactions that were begun.
+    compactions: u64,
 }
 
 impl Load {
@@ -27,6 +29,7 @@ impl Load {
             writers: writers::create(server, random),
             churner: Churner::new(random.next()),
             mayfly: Mayfly::new(random.next()),
+            compactions: 0,
         }
     }
 
@@ -50,6 +53,8 @@ impl Load {
             let (churner, mayfly) = (&mut self.churner, &mut self.mayfly);
             scope.spawn(move || churner.load(client, base, killed));
             scope.spawn(move || mayfly.load(client, base, killed));
+            let compactions = &mut self.compactions;
+            scope.spawn(move || *compactions += writers::compact(client, base, killed));
             meanwhile(killed)
         })
     }
@@ -106,6 +111,7 @@ impl Load {
             "counts_compared": all.counts_compared,
             "filters_compared_bit_for_bit": all.digests_compared,
             "filters_ended": self.mayfly.ended,
+            "compactions_begun": self.compactions,
             "most_sub_filters": sub_filters,
             "acknowledged_lost": 0,
             "phantom_deletes": 0,

@@ -35,6 +35,7 @@ impl Model {
             max_retry_bytes: 1 << 20,
             max_imports: 1,
             disk_reserve: DiskReserve::Usual,
+            compaction_threshold_percent: 0,
         };
         let (store, metrics) = (Arc::new(MemoryStore::new()), Metrics::new().unwrap());
         Model {

@@ -7,6 +7,8 @@ use reqwest::StatusCode;
 use reqwest::blocking::Client;
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A filter of many pages that has room for everything.
 const ROOMY: &str = "roomy";
@@ -33,6 +35,26 @@ pub(crate) fn create(server: &Server, random: &mut Random) -> Vec<Writer> {
 
 /// Names of the filters that writers share.
 pub(crate) const SHARED: [&str; 2] = [ROOMY, GROWING];
+
+/// One client that has the growing filter compacted again and again; returns
+/// how often that was begun.
+pub(crate) fn compact(client: &Client, base: &str, killed: &AtomicBool) -> u64 {
+    let mut begun = 0;
+    loop {
+        let url = format!("{base}/filters/{GROWING}/compact");
+        let Ok(answer) = client.post(url).send() else {
+            assert!(killed.load(Ordering::SeqCst));
+            return begun;
+        };
+        match answer.status() {
+            StatusCode::ACCEPTED => begun += 1,
+            // The last one is still going on.
+            StatusCode::CONFLICT => {}
+            other => panic!("compacting: {other}"),
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
 
 /// Compares what the server has with what it acknowledged, and takes what it
 /// has as the truth about the requests that were never answered.

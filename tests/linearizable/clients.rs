@@ -21,8 +21,8 @@ const CLIENTS: usize = 16;
 /// Items of each filter whose history is kept. Few, so that clients meet.
 const ITEMS: u64 = 24;
 
-/// In this one others are added and deleted all the time, so that it grows and
-/// entries are kicked out. With 32 bits no other item looks like one of ours.
+/// In this one others are added and deleted all the time, so that it grows, is
+/// compacted, and entries are kicked out. With 32 bits no other item looks like one of ours.
 const CROWDED: &str = "crowded";
 /// Few bits, and nothing else in it.
 const QUIET: &str = "quiet";
@@ -204,6 +204,11 @@ fn crowd(number: usize, client: &Client, base: &str, stop: &AtomicBool) {
     let (mut first, mut next) = (0, 0);
     let mut random = Random(number as u64);
     while !stop.load(Ordering::Relaxed) {
+        if random.below(20) == 0 {
+            let url = format!("{base}/filters/{CROWDED}/compact");
+            let status = client.post(url).send().unwrap().status();
+            assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&status));
+        }
         if next - first < 6_000 && random.below(3) > 0 {
             let names: Vec<String> = (next..next + 60).map(name).collect();
             let added = lines(client, &url, &names);
