@@ -1,5 +1,6 @@
 use crate::gated::GatedStore;
 use crate::server::{Answer, Server, Setup};
+use cuckood::backup::BackupOptions;
 use cuckood::engine::{DiskReserve, Writes};
 use cuckood::store::Condition;
 use cuckood::store::disk::DiskSpace;
@@ -8,6 +9,7 @@ use reqwest::Method;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const RESERVE: u64 = 1_000_000;
 
@@ -22,11 +24,17 @@ fn with_free(free_bytes: u64) -> Condition {
     }
 }
 
-async fn started() -> (GatedStore, Server) {
+async fn started() -> (GatedStore, Server, TempDir) {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
     store.set_condition(with_free(RESERVE));
+    let backups = tempfile::tempdir().unwrap();
     let mut setup = Setup {
         store: Arc::new(store.clone()),
+        backups: Some(BackupOptions {
+            directory: backups.path().to_owned(),
+            keep: 1,
+            disk_reserve: DiskReserve::Bytes(RESERVE),
+        }),
         ..Setup::default()
     };
     setup.engine.disk_reserve = DiskReserve::Bytes(RESERVE);
@@ -34,7 +42,7 @@ async fn started() -> (GatedStore, Server) {
     server.put("/filters/f", json!({})).await.ok();
     let items = json!({"items": ["a", "b"]});
     server.post("/filters/f/items", items).await.ok();
-    (store, server)
+    (store, server, backups)
 }
 
 /// Waits until `/readyz` says this, and nothing else beside `ok`.
@@ -56,7 +64,7 @@ async fn readyz_says(server: &Server, names: &[&str]) -> String {
 
 #[tokio::test]
 async fn below_the_reserve_changes_get_507_and_questions_are_answered() {
-    let (store, server) = started().await;
+    let (store, server, _backups) = started().await;
     let dump = server.get("/filters/f/dump").await;
     assert_eq!(dump.status, 200);
     store.set_condition(with_free(RESERVE - 1));
@@ -85,6 +93,7 @@ async fn below_the_reserve_changes_get_507_and_questions_are_answered() {
         server
             .send("/filters/f/import?import_id=i", "text/plain", "a\nb\n")
             .await,
+        Answer::of(server.request(Method::POST, "/admin/backups")).await,
         patched,
         Answer::of(restored).await,
     ] {
@@ -101,7 +110,7 @@ async fn below_the_reserve_changes_get_507_and_questions_are_answered() {
         "cuckood_disk_short 1",
         "cuckood_disk_reserve_bytes 1000000",
         "cuckood_storage_writes_refused 0",
-        r#"cuckood_http_rejected_total{reason="disk_reserve"} 6"#,
+        r#"cuckood_http_rejected_total{reason="disk_reserve"} 7"#,
     ] {
         assert!(metrics.text().contains(line), "{line}");
     }
@@ -115,7 +124,7 @@ async fn below_the_reserve_changes_get_507_and_questions_are_answered() {
 
 #[tokio::test]
 async fn a_disk_that_fills_up_while_a_change_is_written_gets_507_with_the_outcome_open() {
-    let (store, server) = started().await;
+    let (store, server, _backups) = started().await;
     store.fill_disk(true);
     let add = || server.post("/filters/f/items", json!({"items": ["c"]}));
     let problem = add().await.problem(507, "disk_full");
@@ -139,7 +148,7 @@ async fn a_disk_that_fills_up_while_a_change_is_written_gets_507_with_the_outcom
 
 #[tokio::test]
 async fn readyz_names_what_keeps_changes_from_being_taken_but_no_file() {
-    let (store, server) = started().await;
+    let (store, server, _backups) = started().await;
     let refusing = |is_disk_full| Condition {
         writes: Writes::Refused {
             reason: "IO error: /secret/path".to_owned(),
