@@ -262,6 +262,9 @@ fn known_keys(
     tokio::spawn(watch.follow(move || {
         again.reload()?;
         known.set(again.len() as i64);
+        if again.is_empty() {
+            tracing::warn!("the keys file has no key any more: nobody may do anything");
+        }
         Ok::<_, AccessError>(())
     }));
     Ok(keys)

@@ -73,8 +73,8 @@ fn with_operations(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
 }
 
 /// The application as a service. The layers, from the outside: the boundary
-/// renders errors, panics become errors, foreign web pages are refused, bodies
-/// are compressed and decompressed, and what the API has is behind keys.
+/// renders errors, panics become errors, foreign web pages are refused, answers
+/// are compressed, what the API has is behind keys, and bodies are decompressed.
 pub fn router(app: Arc<App>, serves: Serves) -> Router {
     let (routes, document) = routes_of(serves).split_for_parts();
     let mut needs = Needs::of(&document);
@@ -90,7 +90,10 @@ pub fn router(app: Arc<App>, serves: Serves) -> Router {
         app: Arc::clone(&app),
         needs: Arc::new(needs),
     };
-    let routes = routes.route_layer(middleware::from_fn_with_state(door, authorize));
+    let routes = routes
+        .route_layer(RequestDecompressionLayer::new())
+        // Outside of it: what a stranger sends is not worth unpacking.
+        .route_layer(middleware::from_fn_with_state(door, authorize));
     layered(routes.merge(docs), app)
 }
 
@@ -98,7 +101,6 @@ fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
     routes
         .fallback(ops::unknown_route)
         .method_not_allowed_fallback(ops::method_not_allowed)
-        .layer(RequestDecompressionLayer::new())
         .layer(
             // They are long, compress badly, and have a length to go by.
             CompressionLayer::new().compress_when(

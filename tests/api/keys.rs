@@ -246,6 +246,21 @@ async fn a_long_body_that_is_refused_gets_its_answer() {
         .problem(401, "api_key_unknown");
 }
 
+#[tokio::test]
+async fn what_a_stranger_sends_is_not_unpacked() {
+    let (keyed, root) = Keyed::start().await;
+    let stranger = Token::generate().unwrap();
+    let send = |token| {
+        let request = keyed.request(token, Method::POST, "/filters/a/items");
+        let request = request.header("content-encoding", "br");
+        Answer::of(request.header("content-type", "text/plain").body("x"))
+    };
+    send(&stranger).await.problem(401, "api_key_unknown");
+    send(&root)
+        .await
+        .problem(415, "unsupported_content_encoding");
+}
+
 async fn listed(keyed: &Keyed, token: &Token, query: &str) -> Vec<String> {
     let page = keyed.get(token, &format!("/filters{query}")).await.ok();
     let filters = page["filters"].as_array().unwrap();
