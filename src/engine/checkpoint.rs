@@ -273,6 +273,9 @@ impl Ledgers {
             if let Some(failure) = &signals.failure {
                 return Err(failure.clone());
             }
+            if !self.disk.has_background_room() {
+                return Err("the disk has no room for checkpoints".to_owned());
+            }
             if started.elapsed() > ROOM_PATIENCE {
                 return Err("checkpoints make no room".to_owned());
             }

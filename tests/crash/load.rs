@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::random::Random;
 use crate::scribe::{self, Figures, Scribe};
 use crate::server::Server;
-use crate::writers::{self, CHURNED, Churner, Writer};
+use crate::writers::{self, CHURNED, Churner, Extent, Writer};
 use reqwest::blocking::Client;
 use serde_json::{Value, json};
 use std::sync::atomic::AtomicBool;
@@ -62,11 +62,11 @@ impl Load {
     /// Compares what the server has with what it acknowledged, and takes what
     /// it has as the truth about requests that were never answered and have no
     /// key.
-    pub(crate) fn verify(&mut self, server: &Server) {
+    pub(crate) fn verify(&mut self, server: &Server, extent: Extent) {
         for scribe in &mut self.scribes {
             scribe.verify(server);
         }
-        writers::verify(server, &mut self.writers);
+        writers::verify(server, &mut self.writers, extent);
         self.churner.verify(server);
         self.mayfly.verify(server);
     }
@@ -74,7 +74,7 @@ impl Load {
     /// As [`verify`](Self::verify), and that there is nothing else.
     pub(crate) fn verify_all(&mut self, server: &Server) {
         self.mayfly.outlive(server);
-        self.verify(server);
+        self.verify(server, Extent::All);
         let list = server.get_json("/filters?limit=1000");
         let keys = list["filters"].as_array().unwrap().iter();
         let mut found: Vec<&str> = keys.map(|it| it["key"].as_str().unwrap()).collect();

@@ -1,6 +1,6 @@
 //! A disk that is almost full, and one that is.
 
-use crate::gated::GatedStore;
+use crate::gated::{GatedStore, Point};
 use crate::support::{self, add, all_exist, batch, create, engine, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
@@ -42,10 +42,15 @@ fn full() -> Condition {
 }
 
 fn opened(memory: &MemoryStore) -> (GatedStore, Engine) {
+    opened_with(memory, 1 << 20)
+}
+
+fn opened_with(memory: &MemoryStore, max_log_bytes: u64) -> (GatedStore, Engine) {
     let store = GatedStore::new(Arc::new(memory.clone()));
     store.set_condition(with_free(RESERVE));
     let mut options = options(512);
     options.disk_reserve = DiskReserve::Bytes(RESERVE);
+    options.max_log_bytes = max_log_bytes;
     let engine = engine(Arc::new(store.clone()), &options);
     (store, engine)
 }
@@ -290,4 +295,30 @@ async fn a_stop_on_a_full_disk_leaves_the_log_to_the_next_start() {
     assert!(!memory.log_sequences().is_empty());
     let (_, engine) = opened(&memory);
     assert!(all_exist(&engine, "f", 0..100).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_waits_for_a_checkpoint_does_not_wait_on_a_disk_without_room_for_one() {
+    let (store, engine) = opened_with(&MemoryStore::new(), 3_000);
+    create(&engine, "f", &FilterRequest::default()).await;
+    // The first checkpoint comes to no end, so the log reaches its bound.
+    store.hold_first(Point::CheckpointStart);
+    let mut item = 0;
+    let waiting = loop {
+        item += 1;
+        let engine = engine.clone();
+        let mut adding = tokio::spawn(async move { try_add(&engine, "f", item).await });
+        match tokio::time::timeout(Duration::from_secs(2), &mut adding).await {
+            Ok(added) => added.unwrap().unwrap(),
+            Err(_) => break adding,
+        }
+        assert!(item < 10_000, "the bound was never reached");
+    };
+    store.set_condition(with_free(0));
+    let refused = tokio::time::timeout(Duration::from_secs(5), waiting).await;
+    assert!(is_short(&refused.unwrap().unwrap()));
+    store.open();
+    seen(&engine, &store, with_free(RESERVE)).await;
+    add(&engine, "f", [20_000]).await;
+    assert_eq!(items(&engine, "f").await, item);
 }
