@@ -13,13 +13,16 @@ export PATH := /usr/lib/ccache:$(PATH)
 CARGO := cargo
 CARGO_FLAGS := --release --locked
 
+# Runs the binary that was built, in Debian's Chromium.
+CONSOLE_CHECK := cd tests/console && node --test --test-reporter=tap
+
 # Runs the binary that was built, and the tools in .venv.
 DEPLOY_CHECK := .venv/bin/hadolint Dockerfile && \
 	.venv/bin/python -m unittest discover --start-directory tests/deploy
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: serve
 serve: ## Build the server and run it on 127.0.0.1:8080, data in ./data (CUCKOOD_* variables change that)
@@ -28,7 +31,7 @@ serve: ## Build the server and run it on 127.0.0.1:8080, data in ./data (CUCKOOD
 	$(CARGO) run --quiet $(CARGO_FLAGS) -- serve
 
 .PHONY: test
-test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, deployment
+test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, deployment, console
 	@.ci/setup test
 	$(CARGO) fmt --check
 	$(CARGO) clippy $(CARGO_FLAGS) --all-targets -- --deny warnings
@@ -39,6 +42,13 @@ test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, de
 	.ci/try-serve
 	.venv/bin/openapi-spec-validator openapi/openapi.json
 	$(DEPLOY_CHECK)
+	$(CONSOLE_CHECK)
+
+.PHONY: console-check
+console-check: ## Check the console in a real browser
+	@.ci/setup test
+	$(CARGO) build $(CARGO_FLAGS)
+	$(CONSOLE_CHECK)
 
 .PHONY: deploy-check
 deploy-check: ## Check what deploys: image, chart, manifests, alerts, dashboard, pages for operators

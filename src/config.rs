@@ -4,7 +4,9 @@
 use crate::access::{KeyName, Prefix, Scope};
 use crate::backup::BackupOptions;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest, LayoutKind, ParamsError};
-use crate::engine::{Clock, DiskReserve, EngineOptions, LookupBounds, MAX_LANES};
+use crate::engine::{
+    Clock, DiskReserve, EngineOptions, LookupBounds, MAX_LANES, MAX_NAMED_FILTERS,
+};
 use crate::http::{HostPolicy, Limits, ServerOptions, TlsFiles};
 use crate::remote::{Credentials, Secret};
 use crate::store::WalSync;
@@ -245,6 +247,10 @@ pub struct Config {
     /// Directory that holds the data; created if it is missing.
     #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
     pub data_dir: PathBuf,
+
+    /// Filters that are series of their own in the metrics, the largest, at most 1000; their keys become labels.
+    #[arg(long, env = "CUCKOOD_METRICS_FILTER_NAMES", default_value_t = 0)]
+    pub metrics_filter_names: usize,
 
     /// Directory for backups, which must not lie in --data-dir; created if it is missing. Without it no backups can be made.
     #[arg(long, env = "CUCKOOD_BACKUP_DIR")]
@@ -565,6 +571,11 @@ impl Config {
         if max_dirty_bytes > cache_bytes / 4 {
             errors.push(format!(
                 "--max-dirty-bytes is {max_dirty_bytes}, more than a quarter of --cache-bytes {cache_bytes}: make it smaller, or the cache larger"
+            ));
+        }
+        if self.metrics_filter_names > MAX_NAMED_FILTERS {
+            errors.push(format!(
+                "--metrics-filter-names is more than {MAX_NAMED_FILTERS}, make it smaller: each is several series"
             ));
         }
         if self.lanes.is_some_and(|lanes| lanes > MAX_LANES) {

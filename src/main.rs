@@ -165,6 +165,7 @@ async fn serve_until_stopped(
     if let Some(backups) = &backups {
         app.offer_backups(backups.clone());
     }
+    engine.survey_filters(config.metrics_filter_names)?;
     app.open(engine.clone());
     tracing::info!(address, data_dir = %config.data_dir.display(), "serving");
 

@@ -5,12 +5,12 @@
 
 use prometheus::core::{Collector, Desc};
 use prometheus::{
-    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder, proto,
+    Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder, proto,
 };
 
 /// Outcomes under which the engine counts items, by operation.
-const ITEM_OUTCOMES: [(&str, &str); 10] = [
+const ITEM_OUTCOMES: [(&str, &str); 11] = [
     ("add", "added"),
     ("add", "exists"),
     ("add", "full"),
@@ -19,6 +19,7 @@ const ITEM_OUTCOMES: [(&str, &str); 10] = [
     ("exists", "found"),
     ("exists", "absent"),
     ("count", "answered"),
+    ("locate", "answered"),
     ("lookup", "found"),
     ("lookup", "absent"),
 ];
@@ -61,6 +62,12 @@ impl Family for IntCounterVec {
 impl Family for IntGauge {
     fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
         IntGauge::with_opts(declaration.opts())
+    }
+}
+
+impl Family for GaugeVec {
+    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
+        GaugeVec::new(declaration.opts(), declaration.labels)
     }
 }
 
@@ -142,7 +149,7 @@ families! {
     promises_ended: IntCounter = "cuckood_error_rate_promises_ended_total", [], [];
     /// Pages looked at, by where they came from (`cache`, `store`).
     page_reads: IntCounterVec = "cuckood_page_reads_total", ["source"], [];
-    /// Items by operation (`add`, `exists`, `count`, `delete`, `lookup`) and outcome.
+    /// Items by operation (`add`, `exists`, `count`, `delete`, `lookup`, `locate`) and outcome.
     items: IntCounterVec = "cuckood_items_total", ["operation", "outcome"], [];
     /// Commands applied by lanes, by kind and outcome.
     commands: IntCounterVec = "cuckood_commands_total", ["kind", "outcome"], [];
@@ -162,6 +169,24 @@ families! {
     lane_queue_depth: IntGaugeVec = "cuckood_lane_queue_depth", ["lane"], [];
     /// Filters open.
     open_filters: IntGauge = "cuckood_open_filters", [], [];
+    /// Filters that there are, by the last survey.
+    filters: IntGauge = "cuckood_filters", [], [];
+    /// Bytes that the slots of all filters take when every page is written, by the last survey.
+    filters_bytes: IntGauge = "cuckood_filters_bytes", [], [];
+    /// Filters that are expected to be wrong more often than was promised, by the last survey.
+    filters_over_error_rate: IntGauge = "cuckood_filters_over_error_rate", [], [];
+    /// Filters that may not grow any more and use nine of ten slots that they can, by the last survey.
+    filters_nearly_full: IntGauge = "cuckood_filters_nearly_full", [], [];
+    /// Items of the largest filters, as many as --metrics-filter-names says.
+    filter_items: IntGaugeVec = "cuckood_filter_items", ["filter"], [];
+    /// Bytes of the largest filters.
+    filter_bytes: IntGaugeVec = "cuckood_filter_bytes", ["filter"], [];
+    /// Expected share of absent items that the largest filters find.
+    filter_error: GaugeVec = "cuckood_filter_expected_error_ratio", ["filter"], [];
+    /// Promised share of absent items that the largest filters find, where one was promised.
+    filter_promise: GaugeVec = "cuckood_filter_promised_error_ratio", ["filter"], [];
+    /// Share in use of the slots that the largest filters can use, for those that may not grow any more; 0 for the others.
+    filter_final_fill: GaugeVec = "cuckood_filter_final_fill_ratio", ["filter"], [];
     /// Filters removed because their time to live was over.
     filters_expired: IntCounter = "cuckood_filters_expired_total", [], [];
     /// Compactions being worked on.
@@ -208,8 +233,6 @@ families! {
     writes_refused: IntGauge = "cuckood_storage_writes_refused", [], [];
     /// Backups by outcome (`complete`, `failed`).
     backups: IntCounterVec = "cuckood_backups_total", ["outcome"], [];
-    /// When the newest whole backup was begun, in seconds since 1970; 0 if there is none.
-    last_backup_timestamp: IntGauge = "cuckood_last_backup_timestamp_seconds", [], [];
     /// HTTP requests by route template, method and status.
     http_requests: IntCounterVec = "cuckood_http_requests_total", ["route", "method", "status"], [];
     /// Seconds per HTTP request by route template and method.

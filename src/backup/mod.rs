@@ -28,13 +28,18 @@ use parking_lot::Mutex;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Room on the disk that a backup leaves alone: the system's and other
 /// programs' files must still fit.
 pub const RESERVED_BYTES: u64 = 64 << 20;
+
+/// The gauge of the newest whole backup, and its help text.
+const NEWEST: &str = "last_backup_timestamp_seconds";
+const NEWEST_HELP: &str =
+    "When the newest whole backup was begun, in seconds since 1970; 0 if there is none.";
 
 /// Where backups go and how many are kept.
 #[derive(Clone, Debug)]
@@ -87,6 +92,9 @@ struct Shared {
     keep: usize,
     disk_reserve: DiskReserve,
     metrics: Arc<Metrics>,
+    /// When the newest whole backup was begun, in seconds since 1970; 0 = there
+    /// is none.
+    newest: Arc<AtomicU64>,
     current: Mutex<Current>,
 }
 
@@ -134,8 +142,16 @@ impl Backups {
         metrics: Arc<Metrics>,
     ) -> Result<Backups, BackupError> {
         let catalog = Catalog::open(&options.directory)?;
-        if let Some(newest) = catalog.list()?.last() {
-            note_newest(&metrics, &newest.0);
+        let newest = Arc::new(AtomicU64::new(0));
+        if let Some((id, _)) = catalog.list()?.last() {
+            newest.store(seconds_of(id), Ordering::Release);
+        }
+        let shown = Arc::clone(&newest);
+        // Only a server that can make backups has it: 0 is a fact then, and
+        // something to be alarmed by.
+        let gauges = move || vec![(NEWEST, NEWEST_HELP, shown.load(Ordering::Acquire) as f64)];
+        if let Err(error) = metrics.register_gauges(Box::new(gauges)) {
+            tracing::warn!(%error, "the age of the newest backup can't be shown");
         }
         Ok(Backups {
             shared: Arc::new(Shared {
@@ -144,6 +160,7 @@ impl Backups {
                 keep: options.keep.max(1),
                 disk_reserve: options.disk_reserve,
                 metrics,
+                newest,
                 current: Mutex::default(),
             }),
         })
@@ -302,7 +319,8 @@ impl Shared {
         current.running = None;
         match outcome {
             Ok(()) => {
-                note_newest(&self.metrics, &running.id);
+                self.newest
+                    .store(seconds_of(&running.id), Ordering::Release);
                 tracing::info!(id = %running.id, bytes = running.bytes, "backup complete");
             }
             Err(error) => {
@@ -343,8 +361,8 @@ fn complete_info(id: BackupId, bytes: u64) -> BackupInfo {
     }
 }
 
-fn note_newest(metrics: &Metrics, id: &BackupId) {
-    let since = id.time().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    metrics.last_backup_timestamp.set(seconds);
+/// When a backup was begun, in seconds since 1970.
+fn seconds_of(id: &BackupId) -> u64 {
+    let since = id.time().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
 }

@@ -180,6 +180,13 @@ impl Chain {
             .sum()
     }
 
+    /// Share of all slots in use, 0 to 1.
+    pub fn load(&self) -> f64 {
+        let slots: u64 = self.sub_filters.iter().map(|sub| sub.layout.slots()).sum();
+        let occupied: u64 = self.sub_filters.iter().map(|sub| sub.occupied).sum();
+        occupied as f64 / slots as f64
+    }
+
     /// Hashes an item with the filter's hash.
     #[inline]
     pub fn hash(&self, item: &[u8]) -> ItemHash {
@@ -245,6 +252,13 @@ impl Chain {
     /// # Errors
     /// Why it may not grow; the chain is as it was.
     pub(super) fn grow(&mut self) -> Result<(), FullReason> {
+        let layout = self.next_layout()?;
+        self.push(layout);
+        Ok(())
+    }
+
+    /// The geometry of the sub-filter that comes next.
+    fn next_layout(&self) -> Result<Layout, FullReason> {
         if self.params.expansion() == 0 {
             return Err(FullReason::ExpansionOff);
         }
@@ -261,8 +275,20 @@ impl Chain {
         if bytes.is_none_or(|bytes| bytes > self.params.max_filter_bytes()) {
             return Err(FullReason::MaxFilterBytes);
         }
-        self.push(layout);
-        Ok(())
+        Ok(layout)
+    }
+
+    /// The share of the slots that kick-outs reach which is in use, 0 to 1, for
+    /// a chain that may not grow any more; `None` while it may.
+    pub fn final_fill(&self) -> Option<f64> {
+        self.next_layout().err()?;
+        let occupied: u64 = self.sub_filters.iter().map(|sub| sub.occupied).sum();
+        let reachable: f64 = self
+            .sub_filters
+            .iter()
+            .map(|sub| sub.layout.slots() as f64 * sub.layout.target_load())
+            .sum();
+        Some((occupied as f64 / reachable).min(1.0))
     }
 
     /// How many sub-filters take adds, the oldest ones. All, but while the

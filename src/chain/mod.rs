@@ -9,10 +9,14 @@
 //! - [`meta`]: the persistent description of a chain
 //! - [`counters`]: the copies of hot items, beside the page
 //! - [`read`]: exists and count
+//! - [`locate`]: in which slots an item lies
+//! - [`forecast`]: how large and how wrong a filter will be, before it is made
 //! - [`plan`]: adds and deletes planned over an overlay of the pages
 //! - [`resident`]: all of it at work, on pages that are plain memory
 
 pub mod counters;
+pub mod forecast;
+pub mod locate;
 pub mod meta;
 pub mod params;
 pub mod plan;

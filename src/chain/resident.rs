@@ -5,6 +5,7 @@
 //! answer to how chain, pages and planner fit together.
 
 use super::counters::{CounterKey, Counters};
+use super::locate::{Located, locate};
 use super::meta::Chain;
 use super::plan::compact::{Slice, SliceEnd};
 use super::plan::{
@@ -148,6 +149,11 @@ impl ResidentFilter {
     pub fn count(&self, item: ItemHash) -> u64 {
         let found = read::count(&self.chain, item, &mut &self.pages);
         found.unwrap_or_default()
+    }
+
+    /// In which slots an item lies.
+    pub fn locate(&self, item: ItemHash) -> Option<Located> {
+        locate(&self.chain, item, &mut &self.pages)
     }
 
     /// The word at an address.

@@ -1,6 +1,7 @@
 //! What the engine takes and answers: plain values, no I/O.
 
 use super::clock::moment;
+use crate::chain::forecast::Forecast;
 use crate::chain::params::{Difference, FilterParams, FilterRequest, ParamsError};
 pub use crate::chain::plan::{AddMode, AddResult, FullReason};
 use crate::store::disk::DiskShort;
@@ -148,8 +149,19 @@ pub struct SubFilterInfo {
     pub expected_false_positive_rate: f64,
 }
 
+/// What a filter would be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilterPreview {
+    /// Its parameters, defaults filled in.
+    pub params: FilterParams,
+    /// Seconds after which it would end; `None`: never.
+    pub ttl_seconds: Option<u64>,
+    /// How large, how full and how often wrong it would be.
+    pub forecast: Forecast,
+}
+
 /// A line of the list of filters.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FilterSummary {
     /// Its name.
     pub name: FilterName,
@@ -159,6 +171,15 @@ pub struct FilterSummary {
     pub items: u64,
     /// Bytes that its slots take when every page is written.
     pub slot_bytes: u64,
+    /// Sub-filters.
+    pub sub_filters: usize,
+    /// Share of its slots in use, 0 to 1.
+    pub load: f64,
+    /// Probability that an item which was never added is found.
+    pub expected_false_positive_rate: f64,
+    /// Whether it has no more sub-filters than its error rate is promised for,
+    /// or none was promised.
+    pub keeps_promise: bool,
     /// When it was created.
     pub created_at: SystemTime,
     /// When it ends, if ever.

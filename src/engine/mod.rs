@@ -39,6 +39,7 @@ mod imports;
 mod keep;
 mod lane;
 mod loader;
+mod locate;
 mod lookup;
 mod progress;
 mod quota;
@@ -47,11 +48,12 @@ mod recovery;
 mod remembered;
 mod retries;
 mod shared;
+mod survey;
 
 pub use answer::{
     AddMode, AddOptions, AddResult, Created, Ends, EngineError, FilterInfo, FilterName,
-    FilterSummary, FullReason, InvalidName, LookupAnswer, LookupBounds, LookupFilters, LookupMode,
-    MAX_NAME_LENGTH, NewFilter, SubFilterInfo,
+    FilterPreview, FilterSummary, FullReason, InvalidName, LookupAnswer, LookupBounds,
+    LookupFilters, LookupMode, MAX_NAME_LENGTH, NewFilter, SubFilterInfo,
 };
 pub use batch::ItemBatch;
 pub use clock::Clock;
@@ -69,11 +71,14 @@ pub use imports::{
 };
 pub use progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
 pub use retries::{ANSWER_KEPT_FOR, Answered, Once, Retry};
+pub use survey::MAX_NAMED_FILTERS;
 // Part of `EngineError` and `Health`, so whoever reads those need not know the
 // store.
 pub use crate::store::disk::{DiskReserve, DiskShort};
 pub use crate::store::{StoreError, Writes};
 
+use crate::chain::forecast::forecast;
+use crate::chain::locate::Located;
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::store::PageStore;
@@ -90,7 +95,7 @@ use quota::Quota;
 use reader::{Count, Exists, off_thread};
 use recovery::Recovery;
 use retries::Retries;
-use shared::{Shared, Watcher, created_at};
+use shared::{Shared, Watcher, created_at, too_many_pages};
 use std::sync::Arc;
 
 /// Filter numbers that are reserved in the store at once.
@@ -281,6 +286,36 @@ impl Engine {
         self.make_filter(name, wanted, None).await
     }
 
+    /// What a filter would be if it were created now; creates nothing.
+    ///
+    /// # Errors
+    /// Those of a creation: [`EngineError::InvalidParams`],
+    /// [`EngineError::OverQuota`].
+    pub fn preview_filter(&self, wanted: &NewFilter) -> Result<FilterPreview, EngineError> {
+        let new = self.shared.resolve_new(wanted)?;
+        self.shared
+            .quota
+            .check_new(new.params.first_sub_filter_bytes())?;
+        match forecast(&new.params) {
+            Some(forecast) => Ok(FilterPreview {
+                params: new.params,
+                ttl_seconds: new.ttl_seconds,
+                forecast,
+            }),
+            None => Err(too_many_pages(&new.params)),
+        }
+    }
+
+    /// In which slots an item lies, or would: of each sub-filter its candidate
+    /// buckets and what their slots hold. Reads up to two pages a sub-filter.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], a page can't be read, or
+    /// [`EngineError::Overloaded`] if the filter changes all the time.
+    pub async fn locate(&self, name: &FilterName, item: &[u8]) -> Result<Located, EngineError> {
+        self.shared.locate(name, item).await
+    }
+
     /// Everything there is to know about a filter.
     ///
     /// # Errors
@@ -316,12 +351,27 @@ impl Engine {
                     name: filters::stored_name(stored)?,
                     items: chain.items(),
                     slot_bytes: chain.slot_bytes(),
+                    sub_filters: chain.sub_filters().len(),
+                    load: chain.load(),
+                    expected_false_positive_rate: chain.false_positive_rate(),
+                    keeps_promise: chain.keeps_promise(),
                     created_at: created_at(&chain),
                     expiry: stored.expiry.map(Ends::from),
                     params: chain.params().clone(),
                 })
             })
             .collect()
+    }
+
+    /// From now on keeps the metrics about filters: how many there are, how
+    /// many are wrong too often or nearly full, and series of their own of so
+    /// many of the largest, at most [`MAX_NAMED_FILTERS`]. To be called once.
+    ///
+    /// # Errors
+    /// The thread can't be started.
+    pub fn survey_filters(&self, named: usize) -> Result<(), StoreError> {
+        let survey = move |shared: &_, stop: &_| survey::run(shared, stop, named);
+        self.shared.watch("survey", survey)
     }
 
     /// Has a filter end so many seconds from now, or never.

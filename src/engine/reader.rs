@@ -268,12 +268,27 @@ impl<'a> PublishedWords<'a> {
     /// Asks until the answer is right. `None`: pages are missing, or the
     /// question rests on an image that a commit has overtaken.
     pub(super) fn settle<Q: Question>(&mut self, question: Q, hash: ItemHash) -> Option<Q::Answer> {
+        self.settle_with(
+            |chain, words| question.ask(chain, hash, words),
+            |&answer| question.is_certain(answer),
+        )
+    }
+
+    /// The same for whatever can be asked of a chain. `is_certain` says which
+    /// answers are right whatever was published meanwhile.
+    #[inline]
+    pub(super) fn settle_with<T>(
+        &mut self,
+        ask: impl Fn(&Chain, &mut Self) -> Option<T>,
+        is_certain: impl Fn(&T) -> bool,
+    ) -> Option<T> {
+        let view = self.view;
         for repeat in 0..REPEATS {
             self.seen.clear();
             self.overtaken = false;
             self.last_page = None;
-            let answer = question.ask(&self.view.chain, hash, self)?;
-            if question.is_certain(answer) || (!self.overtaken && self.cache.still(&self.seen)) {
+            let answer = ask(&view.chain, self)?;
+            if is_certain(&answer) || (!self.overtaken && self.cache.still(&self.seen)) {
                 return Some(answer);
             }
             self.retries += 1;

@@ -110,10 +110,6 @@ impl Shared {
         jobs: Receiver<Job>,
         compaction_threshold_percent: u8,
     ) -> Result<(), StoreError> {
-        let spawn_error = |error: std::io::Error| StoreError::Io {
-            doing: "starting a thread",
-            reason: error.to_string(),
-        };
         for index in 0..self.lane_count {
             let (sender, commands) = crossbeam_channel::bounded(max_queued_commands.max(1));
             let handle = LaneHandle {
@@ -144,7 +140,7 @@ impl Shared {
             let thread = std::thread::Builder::new()
                 .name(format!("lane-{index}"))
                 .spawn(move || lane.run())
-                .map_err(spawn_error)?;
+                .map_err(|error| spawn_error(&error))?;
             self.lanes.write().push(handle);
             self.threads.lock().push(thread);
         }
@@ -152,29 +148,30 @@ impl Shared {
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
             .spawn(move || ledgers.run())
-            .map_err(spawn_error)?;
+            .map_err(|error| spawn_error(&error))?;
         *self.checkpointer.lock() = Some(thread);
-        self.start_watcher("expiry", expiry::run)
-            .map_err(spawn_error)?;
-        self.start_watcher("disk", disk::run).map_err(spawn_error)?;
+        self.watch("expiry", expiry::run)?;
+        self.watch("disk", disk::run)?;
         let threshold = compaction_threshold_percent;
-        self.start_watcher("compaction", move |shared, stop| {
+        self.watch("compaction", move |shared, stop| {
             compaction::run(shared, &jobs, stop, threshold);
-        })
-        .map_err(spawn_error)
+        })?;
+        Ok(())
     }
 
-    /// Starts a thread that works until nothing can be sent to it any more.
-    fn start_watcher(
+    /// Starts a thread that looks at something every so often, until the engine
+    /// stops.
+    pub(super) fn watch(
         self: &Arc<Self>,
         name: &str,
-        work: impl FnOnce(&Weak<Shared>, &Receiver<()>) + Send + 'static,
-    ) -> std::io::Result<()> {
+        watch: impl FnOnce(&Weak<Shared>, &Receiver<()>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         let (stop, stopped) = crossbeam_channel::bounded(0);
         let shared = Arc::downgrade(self);
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || work(&shared, &stopped))?;
+            .spawn(move || watch(&shared, &stopped))
+            .map_err(|error| spawn_error(&error))?;
         self.watchers.lock().push(Watcher { stop, thread });
         Ok(())
     }
@@ -194,11 +191,7 @@ impl Shared {
             FilterParams::resolve(request, &self.defaults).map_err(EngineError::InvalidParams)?;
         match params.layout_at(0) {
             Some(_) => Ok(params),
-            None => Err(EngineError::InvalidParams(vec![ParamsError {
-                field: "capacity",
-                given: params.capacity().to_string(),
-                allowed: "what fits on 4294967296 pages".to_owned(),
-            }])),
+            None => Err(too_many_pages(&params)),
         }
     }
 
@@ -624,6 +617,22 @@ impl Shared {
                 .with_label_values(&[operation, outcome])
                 .inc_by(items as u64);
         }
+    }
+}
+
+/// Refuses a filter whose pages could not be numbered.
+pub(super) fn too_many_pages(params: &FilterParams) -> EngineError {
+    EngineError::InvalidParams(vec![ParamsError {
+        field: "capacity",
+        given: params.capacity().to_string(),
+        allowed: "what fits on 4294967296 pages".to_owned(),
+    }])
+}
+
+fn spawn_error(error: &std::io::Error) -> StoreError {
+    StoreError::Io {
+        doing: "starting a thread",
+        reason: error.to_string(),
     }
 }
 

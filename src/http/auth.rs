@@ -35,8 +35,8 @@ use utoipa::openapi::{OpenApi, PathItem};
 pub(super) const SCHEME: &str = "api_key";
 
 /// Operations that answer about the filters of the caller's prefix alone, by
-/// what they ask of [`Permit`].
-const NARROWED: [&str; 2] = ["list_filters", "look_up_items"];
+/// what they ask of [`Permit`], or about none.
+const NARROWED: [&str; 3] = ["list_filters", "look_up_items", "preview_filter"];
 
 /// What is answered however busy the server is, so that one can see why.
 const METRICS: &str = "/metrics";
@@ -354,6 +354,8 @@ mod tests {
         POST /filters/{key}/exists read
         GET /filters/{key}/count read
         POST /filters/{key}/count read
+        GET /filters/{key}/locate read
+        POST /preview read
         POST /lookup read
         GET /filters/{key}/dump read
         PUT /filters/{key}/dump write

@@ -226,9 +226,24 @@ pub(crate) struct FilterLineBody {
     /// Items in it.
     #[schema(example = 50_000)]
     items: u64,
+    /// Sub-filters.
+    #[schema(example = 1)]
+    sub_filters: usize,
+    /// Share of its slots in use, 0 to 1.
+    #[schema(example = 0.47)]
+    load: f64,
     /// Bytes that its slots take when every page is written.
     #[schema(example = 212_992)]
     bytes: u64,
+    /// The promised share of absent items that are found; null where none was asked for.
+    #[schema(example = 0.001)]
+    error_rate: Option<f64>,
+    /// Whether the promise still holds.
+    #[schema(example = true)]
+    error_rate_holds: bool,
+    /// Probability that an item which was never added is found, from the load as it is.
+    #[schema(example = 0.000_06)]
+    expected_false_positive_rate: f64,
     /// When it was created (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
     created_at: String,
@@ -297,7 +312,12 @@ impl From<&FilterSummary> for FilterLineBody {
             layout: summary.params.layout().name(),
             capacity: summary.params.capacity(),
             items: summary.items,
+            sub_filters: summary.sub_filters,
+            load: summary.load,
             bytes: summary.slot_bytes,
+            error_rate: summary.params.error_rate(),
+            error_rate_holds: summary.keeps_promise,
+            expected_false_positive_rate: summary.expected_false_positive_rate,
             created_at: rfc3339(summary.created_at),
             expires_at: summary.expiry.map(|expiry| rfc3339(expiry.at)),
         }
@@ -365,7 +385,12 @@ fn list_example() -> serde_json::Value {
             layout: "paged",
             capacity: 100_000,
             items: 50_000,
+            sub_filters: 1,
+            load: 0.469_501_201_923,
             bytes: 212_992,
+            error_rate: Some(0.001),
+            error_rate_holds: true,
+            expected_false_positive_rate: 0.000_057_3,
             created_at: "2026-11-21T10:00:00.000Z".to_owned(),
             expires_at: None,
         }],

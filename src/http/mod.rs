@@ -2,8 +2,8 @@
 //! together. No rule about filters lives here; no status code is chosen in a
 //! handler.
 //!
-//! - `routes` is the only route table; `filters`, `items`, `lookup`,
-//!   `transfer`, `admin` and `ops` hold the handlers by resource; `stream` sends answers while they
+//! - `routes` is the only route table; `filters`, `preview`, `items`, `locate`,
+//!   `lookup`, `transfer`, `admin` and `ops` hold the handlers by resource; `stream` sends answers while they
 //!   are made.
 //! - `body` reads request bodies within their bounds, `query` and `parse` turn
 //!   bytes into items and fields, `extract` holds the extractors built on them.
@@ -12,6 +12,7 @@
 //! - `idempotency` finds out which request is the same as one sent before.
 //! - `auth` asks for API keys and refuses what they do not allow; `guard` keeps
 //!   foreign web pages away.
+//! - `console` hands out the page for people, whose files are in the program.
 //! - `server` accepts connections, watches their timeouts and drains them; `tls`
 //!   has the certificates.
 
@@ -22,16 +23,19 @@ mod body;
 mod boundary;
 mod compaction;
 mod connection;
+mod console;
 mod extract;
 mod filters;
 mod guard;
 mod idempotency;
 mod imports;
 mod items;
+mod locate;
 mod lookup;
 mod openapi;
 mod ops;
 mod parse;
+mod preview;
 mod problem;
 mod query;
 mod routes;

@@ -212,7 +212,6 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
         "get_import" => &[EVERY, ENGINE, KEYED, MISSING, &[Code::ImportNotFound]],
         "check_items" | "count_items" => &[EVERY, ENGINE, KEYED, MISSING, BODY, BATCH],
         "look_up_items" => &[EVERY, ENGINE, BODY, LOOKUP],
-        "get_item_exists" | "get_item_count" => &[EVERY, ENGINE, KEYED, MISSING, QUESTION],
         "compact_filter" => &[
             EVERY,
             ENGINE,
@@ -222,6 +221,10 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
             &[Code::CompactionRunning],
         ],
         "get_compaction" => &[EVERY, ENGINE, KEYED, MISSING, &[Code::CompactionNotFound]],
+        "preview_filter" => &[EVERY, ENGINE, BODY, QUOTA],
+        "get_item_exists" | "get_item_count" | "get_item_location" => {
+            &[EVERY, ENGINE, KEYED, MISSING, QUESTION]
+        }
         "dump_filter" => &[EVERY, ENGINE, KEYED, MISSING],
         "restore_filter" => &[EVERY, ENGINE, KEYED, DUMPED, CHANGE, RESTORE, QUOTA],
         "create_backup" => &[
@@ -655,6 +658,34 @@ pub(super) fn full_reason() -> Schema {
             "The limit that was met; only when a result is `full`.",
         ))
         .examples([json!("expansion_off")])
+        .into()
+}
+
+/// The schema of the limit that ends a filter's growth.
+pub(super) fn stopped_by() -> Schema {
+    words(&["expansion_off", "max_expansions", "max_filter_bytes"])
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .enum_values(Some([
+            json!("expansion_off"),
+            json!("max_expansions"),
+            json!("max_filter_bytes"),
+            json!(null),
+        ]))
+        .description(Some(
+            "The limit that ends its growth at the last stage; null: it grows on.",
+        ))
+        .examples([json!("max_expansions")])
+        .into()
+}
+
+/// The schema of what the slots of a bucket hold.
+pub(super) fn slot_list() -> Schema {
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::from(words(&["empty", "match", "other"]))))
+        .description(Some(
+            "`match`: the item's fingerprint, its own or one of another item that can't be told apart; `other`: another fingerprint; `empty`: none.",
+        ))
+        .examples([json!(["other", "match", "empty", "empty"])])
         .into()
 }
 

@@ -5,7 +5,10 @@ use super::auth::{Door, Needs, authorize};
 use super::boundary::{boundary, panicked};
 use super::guard::guard;
 use super::server::Serves;
-use super::{admin, compaction, filters, imports, items, lookup, openapi, ops, transfer};
+use super::{
+    admin, compaction, console, filters, imports, items, locate, lookup, openapi, ops, preview,
+    transfer,
+};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -53,12 +56,14 @@ fn with_filters(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
             filters::patch_filter,
             filters::delete_filter
         ))
+        .routes(routes!(preview::preview_filter))
         .routes(routes!(items::add_items))
         .routes(routes!(items::delete_items))
         .routes(routes!(imports::import_items))
         .routes(routes!(imports::get_import))
         .routes(routes!(items::get_exists, items::post_exists))
         .routes(routes!(items::get_count, items::post_count))
+        .routes(routes!(locate::get_location))
         .routes(routes!(lookup::look_up))
         .routes(routes!(transfer::get_dump, transfer::put_dump))
         .routes(routes!(compaction::compact_filter))
@@ -78,8 +83,8 @@ fn with_operations(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
 pub fn router(app: Arc<App>, serves: Serves) -> Router {
     let (routes, document) = routes_of(serves).split_for_parts();
     let mut needs = Needs::of(&document);
-    let docs = match serves {
-        Serves::All | Serves::Filters => docs(),
+    let pages = match serves {
+        Serves::All | Serves::Filters => docs().merge(console::routes()),
         Serves::Operations => {
             // Who scrapes has no key, and this listener is for who scrapes.
             needs.open("/metrics");
@@ -94,7 +99,7 @@ pub fn router(app: Arc<App>, serves: Serves) -> Router {
         .route_layer(RequestDecompressionLayer::new())
         // Outside of it: what a stranger sends is not worth unpacking.
         .route_layer(middleware::from_fn_with_state(door, authorize));
-    layered(routes.merge(docs), app)
+    layered(routes.merge(pages), app)
 }
 
 fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {

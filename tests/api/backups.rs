@@ -147,6 +147,16 @@ async fn a_backup_is_followed_listed_and_downloaded() {
 }
 
 #[tokio::test]
+async fn the_newest_backup_is_a_figure_only_of_a_server_that_makes_some() {
+    const NAME: &str = "cuckood_last_backup_timestamp_seconds";
+    let without = Server::start().await;
+    assert!(!without.get("/metrics").await.text().contains(NAME));
+    let with = backed(2).await;
+    let metrics = with.server.get("/metrics").await;
+    assert!(metrics.text().contains(&format!("{NAME} 0\n")));
+}
+
+#[tokio::test]
 async fn only_as_many_backups_are_kept_as_asked_for() {
     let backed = backed(2).await;
     backed.store.freeze_to(10_000);

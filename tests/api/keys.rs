@@ -95,7 +95,7 @@ async fn operations(server: &Server) -> Vec<Operation> {
                 method: method.to_uppercase().parse().unwrap(),
                 path: path.clone(),
                 scope: scope.map(|scopes| scopes[0].as_str().unwrap().parse().unwrap()),
-                is_narrowed: ["list_filters", "look_up_items"].contains(&id),
+                is_narrowed: ["list_filters", "look_up_items", "preview_filter"].contains(&id),
                 responses: operation["responses"]
                     .as_object()
                     .unwrap()

@@ -11,6 +11,7 @@ mod backups;
 mod bodies;
 mod compaction;
 mod connections;
+mod console;
 mod disk;
 mod dumps;
 mod expiry;

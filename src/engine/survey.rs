@@ -1,0 +1,255 @@
+//! What the filters are like, all together and the largest by name, for the
+//! metrics.
+//!
+//! Descriptions are read from the store, some at a time, by a thread that rests
+//! most of the time: few filters are looked at every few seconds, a million of
+//! them every few minutes. A name is a label only of the largest filters, as
+//! many as the server was told, so that clients can't make series without end.
+
+use super::expiry::list_those_not_over;
+use super::filters::decode;
+use super::shared::Shared;
+use crate::chain::meta::Chain;
+use crate::metrics::Metrics;
+use crate::store::StoreError;
+use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
+use std::collections::BTreeSet;
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+/// Most filters that may be series of their own.
+pub const MAX_NAMED_FILTERS: usize = 1000;
+
+/// Shortest pause between two surveys.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// A pause is so many times as long as the survey before it took.
+const REST: u32 = 20;
+
+/// Descriptions that are read at once.
+const FILTERS_AT_ONCE: usize = 500;
+
+/// A filter that may not grow is nearly full from this share of its reachable
+/// slots on.
+const NEARLY_FULL: f64 = 0.9;
+
+/// What a survey found.
+#[derive(Debug, Default, PartialEq)]
+struct Survey {
+    filters: i64,
+    bytes: i64,
+    over_error_rate: i64,
+    nearly_full: i64,
+    /// The largest, in no order; up to twice as many as are wanted.
+    largest: Vec<Surveyed>,
+}
+
+/// A filter among the largest.
+#[derive(Clone, Debug, PartialEq)]
+struct Surveyed {
+    name: String,
+    items: u64,
+    bytes: u64,
+    error: f64,
+    promised: Option<f64>,
+    final_fill: f64,
+}
+
+impl Survey {
+    fn note(&mut self, name: &str, chain: &Chain, named: usize) {
+        let it = Surveyed {
+            name: name.to_owned(),
+            items: chain.items(),
+            bytes: chain.slot_bytes(),
+            error: chain.false_positive_rate(),
+            promised: chain.params().error_rate(),
+            final_fill: chain.final_fill().unwrap_or_default(),
+        };
+        self.filters += 1;
+        self.bytes = self.bytes.saturating_add_unsigned(it.bytes);
+        self.over_error_rate += i64::from(it.promised.is_some_and(|rate| it.error > rate));
+        self.nearly_full += i64::from(it.final_fill > NEARLY_FULL);
+        if named > 0 {
+            self.largest.push(it);
+            if self.largest.len() >= 2 * named {
+                self.keep_largest(named);
+            }
+        }
+    }
+
+    fn keep_largest(&mut self, named: usize) {
+        let largest = &mut self.largest;
+        largest.sort_unstable_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+        largest.truncate(named);
+    }
+
+    /// Shows what was found; series of filters that are no longer among the
+    /// largest end.
+    fn publish(&self, metrics: &Metrics, shown: &mut BTreeSet<String>) {
+        metrics.filters.set(self.filters);
+        metrics.filters_bytes.set(self.bytes);
+        metrics.filters_over_error_rate.set(self.over_error_rate);
+        metrics.filters_nearly_full.set(self.nearly_full);
+        let names: BTreeSet<String> = self.largest.iter().map(|it| it.name.clone()).collect();
+        for gone in shown.difference(&names) {
+            let label = [gone.as_str()];
+            // One that was never there is as good as removed.
+            let _ = metrics.filter_items.remove_label_values(&label);
+            let _ = metrics.filter_bytes.remove_label_values(&label);
+            let _ = metrics.filter_error.remove_label_values(&label);
+            let _ = metrics.filter_promise.remove_label_values(&label);
+            let _ = metrics.filter_final_fill.remove_label_values(&label);
+        }
+        for it in &self.largest {
+            let label = [it.name.as_str()];
+            metrics
+                .filter_items
+                .with_label_values(&label)
+                .set(it.items as i64);
+            metrics
+                .filter_bytes
+                .with_label_values(&label)
+                .set(it.bytes as i64);
+            metrics.filter_error.with_label_values(&label).set(it.error);
+            match it.promised {
+                Some(rate) => metrics.filter_promise.with_label_values(&label).set(rate),
+                // Another filter may have had the name.
+                None => drop(metrics.filter_promise.remove_label_values(&label)),
+            }
+            metrics
+                .filter_final_fill
+                .with_label_values(&label)
+                .set(it.final_fill);
+        }
+        *shown = names;
+    }
+}
+
+/// Surveys until the engine stops: until nothing can be sent into `stop` any
+/// more.
+pub(super) fn run(shared: &Weak<Shared>, stop: &Receiver<()>, named: usize) {
+    let named = named.min(MAX_NAMED_FILTERS);
+    let (mut pause, mut shown) = (Duration::ZERO, BTreeSet::new());
+    while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        let started = Instant::now();
+        match survey(&shared, stop, named) {
+            Ok(Some(survey)) => survey.publish(&shared.metrics, &mut shown),
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(%error, "the filters could not be surveyed; it is tried again");
+            }
+        }
+        pause = PAUSE.max(started.elapsed() * REST);
+    }
+}
+
+/// Looks at all filters; `None` if the engine stops meanwhile.
+fn survey(
+    shared: &Shared,
+    stop: &Receiver<()>,
+    named: usize,
+) -> Result<Option<Survey>, StoreError> {
+    let mut survey = Survey::default();
+    let mut after: Option<String> = None;
+    loop {
+        if stop.try_recv() != Err(TryRecvError::Empty) {
+            return Ok(None);
+        }
+        let now_ms = shared.clock.now_ms();
+        let filters = list_those_not_over(
+            &*shared.store,
+            "",
+            after.as_deref(),
+            FILTERS_AT_ONCE,
+            now_ms,
+        )?;
+        for filter in &filters {
+            survey.note(&filter.name, &decode(filter)?, named);
+        }
+        match filters.last() {
+            Some(last) if filters.len() == FILTERS_AT_ONCE => after = Some(last.name.clone()),
+            _ => break,
+        }
+    }
+    survey.keep_largest(named);
+    Ok(Some(survey))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+    use crate::cuckoo::hash::HashKey;
+
+    fn chain(request: &FilterRequest, load: f64) -> Chain {
+        let params = FilterParams::resolve(request, &Defaults::default()).unwrap();
+        let chain = Chain::new(params, HashKey([0; 16]), 0).unwrap();
+        let slots = chain.sub_filters()[0].layout.slots();
+        chain
+            .with_occupied(&[(slots as f64 * load) as u64])
+            .unwrap()
+    }
+
+    fn of(capacity: u64) -> FilterRequest {
+        FilterRequest {
+            capacity: Some(capacity),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn the_largest_are_named_and_no_more_than_were_asked_for() {
+        let mut survey = Survey::default();
+        for number in 0..100u64 {
+            let size = 1 + (number * 37) % 100;
+            survey.note(&format!("f{size:03}"), &chain(&of(size * 4000), 0.1), 3);
+            assert!(survey.largest.len() < 6);
+        }
+        survey.keep_largest(3);
+        let names: Vec<&str> = survey.largest.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["f100", "f099", "f098"]);
+        assert_eq!(survey.filters, 100);
+
+        let mut unnamed = Survey::default();
+        unnamed.note("a", &chain(&of(1000), 0.1), 0);
+        assert_eq!((unnamed.filters, unnamed.largest.len()), (1, 0));
+    }
+
+    #[test]
+    fn filters_that_may_not_grow_and_are_nearly_full_are_counted() {
+        let never = FilterRequest {
+            expansion: Some(0),
+            ..of(10_000)
+        };
+        let mut survey = Survey::default();
+        survey.note("roomy", &chain(&never, 0.5), 0);
+        survey.note("grows", &chain(&of(10_000), 0.94), 0);
+        assert_eq!(survey.nearly_full, 0);
+        survey.note("full", &chain(&never, 0.9), 0);
+        assert_eq!(survey.nearly_full, 1);
+    }
+
+    #[test]
+    fn series_of_filters_that_are_no_longer_among_the_largest_end() {
+        let metrics = Metrics::new().unwrap();
+        let mut shown = BTreeSet::new();
+        let text = || String::from_utf8(metrics.encode().unwrap()).unwrap();
+        let found = |names: &[&str]| {
+            let mut survey = Survey::default();
+            for name in names {
+                survey.note(name, &chain(&of(1000), 0.5), 9);
+            }
+            survey
+        };
+        found(&["a", "b"]).publish(&metrics, &mut shown);
+        assert!(text().contains(r#"cuckood_filter_bytes{filter="a"} 4096"#));
+        assert!(text().contains(r#"cuckood_filter_promised_error_ratio{filter="a"} 0.001"#));
+        found(&["b", "c"]).publish(&metrics, &mut shown);
+        assert!(!text().contains(r#"filter="a""#));
+        assert!(text().contains(r#"cuckood_filter_items{filter="c"} 1024"#));
+        assert!(text().contains("cuckood_filters 2\n"));
+    }
+}

@@ -1,0 +1,109 @@
+// The console: which view is shown, and who is signed in.
+
+import { Fragment, h, render } from "./preact.mjs";
+import { useEffect, useState } from "./hooks.mjs";
+import { keyIsWanted, session, watchSession } from "./api.js";
+import { Create } from "./create.js";
+import { Filter } from "./filter.js";
+import { List } from "./list.js";
+import { Field, Heading } from "./parts.js";
+import { Vitals } from "./vitals.js";
+
+/** The view that the address names. */
+function viewOf(hash) {
+  const [, place, rest] = /^#\/([^/]*)\/?(.*)$/.exec(hash) ?? [];
+  let name;
+  try {
+    name = decodeURIComponent(rest ?? "");
+  } catch {
+    name = "";
+  }
+  if (place === "filters" && name) return { view: Filter, name };
+  if (place === "new") return { view: Create, name };
+  return { view: List };
+}
+
+function SignIn({ wrong }) {
+  const [key, setKey] = useState("");
+  return h(
+    "form",
+    {
+      class: "stack signin",
+      onSubmit: (event) => {
+        event.preventDefault();
+        session.signIn(key.trim());
+      },
+    },
+    h(Heading, { title: "Sign in" }),
+    h("p", { class: "quiet" }, "This server wants an API key. It stays in this tab, until you close it or sign out."),
+    h(Field, {
+      label: "API key",
+      type: "password",
+      autocomplete: "current-password",
+      required: true,
+      value: key,
+      error: wrong ? "The server does not take this key." : undefined,
+      onInput: (event) => setKey(event.currentTarget.value),
+    }),
+    h("div", { class: "buttons" }, h("button", { type: "submit", class: "primary" }, "Sign in")),
+  );
+}
+
+function App() {
+  const [at, setAt] = useState(location.hash);
+  const [, setTurn] = useState(0);
+  useEffect(() => {
+    const moved = () => setAt(location.hash);
+    addEventListener("hashchange", moved);
+    const unwatch = watchSession(() => setTurn((turn) => turn + 1));
+    return () => {
+      removeEventListener("hashchange", moved);
+      unwatch();
+    };
+  }, []);
+  const { view, name } = viewOf(at);
+  const key = session.key;
+  const wanted = keyIsWanted();
+  return h(
+    Fragment,
+    null,
+    h("a", { class: "skip", href: "#main", onClick: toMain }, "Skip to the content"),
+    h(
+      "header",
+      { class: "head" },
+      h(
+        "div",
+        { class: "inner" },
+        h(
+          "a",
+          { class: "brand", href: "#/" },
+          h("img", { src: "console/egg.svg", alt: "", width: 22, height: 22 }),
+          "cuckood",
+        ),
+        h(
+          "nav",
+          { "aria-label": "Elsewhere on this server" },
+          h("a", { href: "docs/" }, "API"),
+            key && !wanted && h("button", { type: "button", class: "link", onClick: () => session.signOut() }, "Sign out"),
+        ),
+      ),
+    ),
+    h(
+      "main",
+      { id: "main", tabIndex: -1 },
+      wanted
+        ? h(SignIn, { wrong: key !== null })
+        : h(Fragment, { key: key ?? "" }, h(Vitals), h(view, { key: `${at}`, name })),
+    ),
+  );
+}
+
+/** The address names the view, so it can't name a place within it. */
+function toMain(event) {
+  event.preventDefault();
+  document.getElementById("main").focus();
+}
+
+const root = document.getElementById("app");
+root.replaceChildren();
+render(h(App), root);

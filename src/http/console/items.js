@@ -1,0 +1,240 @@
+// One item to try: ask, count, add, delete, and see where it lies.
+
+import { Fragment, h } from "./preact.mjs";
+import { useEffect, useRef, useState } from "./hooks.mjs";
+import { change, filterPath, get, post } from "./api.js";
+import { count, counted, oneIn } from "./format.js";
+import { Confirm, Field, ProblemNotice } from "./parts.js";
+
+/** Longest item that a query takes, in bytes. */
+const LONGEST_IN_QUERY = 4096;
+/** Sub-filters that are drawn at most. */
+const DRAWN = 8;
+/** Those that are drawn of an item that is in none. */
+const DRAWN_OF_NONE = 2;
+
+export function Items({ it, onChanged }) {
+  const [item, setItem] = useState("");
+  const [told, setTold] = useState(null);
+  const [asked, setAsked] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const latest = useRef(0);
+  useEffect(() => setTold(null), [it.key]);
+
+  const attempt = async (work) => {
+    const turn = ++latest.current;
+    setBusy(true);
+    let next;
+    try {
+      const said = await work();
+      next = { item, said, located: await whereabouts(it.key, item) };
+    } catch (problem) {
+      next = { item, problem };
+    }
+    if (turn !== latest.current) return;
+    setTold(next);
+    setBusy(false);
+    onChanged();
+  };
+  const path = (rest) => filterPath(it.key, rest);
+  const ask = () =>
+    attempt(async () => {
+      const { results } = await post(path("/exists"), { items: [item] });
+      return results[0]
+        ? ["maybe", "It may be in the filter.", ` Of items that were never added, ${oneIn(it.expected_false_positive_rate)} is found, too.`]
+        : ["no", "It is not in the filter.", " That is certain."];
+    });
+  const countCopies = () =>
+    attempt(async () => {
+      const { results } = await post(path("/count"), { items: [item] });
+      return ["plain", `${counted(results[0], "copy", "copies")}.`, " Never too few; an item that looks the same counts, too."];
+    });
+  const add = () =>
+    attempt(async () => {
+      const answer = await change("POST", path("/items"), { items: [item] });
+      const { results, full_detail } = await answer.json();
+      return results[0] === "added"
+        ? ["yes", "Added.", " It was on disk before this answer, as --wal-sync says."]
+        : ["no", "Not added: the filter is full.", ` ${full_detail}.`];
+    });
+  const remove = () =>
+    attempt(async () => {
+      setAsked(false);
+      const answer = await change("POST", path("/items/delete"), { items: [item] });
+      const { results } = await answer.json();
+      return results[0]
+        ? ["yes", "One copy deleted.", ""]
+        : ["no", "Nothing deleted:", " it is not in the filter."];
+    });
+
+  return h(
+    "section",
+    { "aria-labelledby": "try" },
+    h("h2", { id: "try" }, "Try an item"),
+    h(
+      "form",
+      {
+        class: "line",
+        onSubmit: (event) => {
+          event.preventDefault();
+          ask();
+        },
+      },
+      h(Field, {
+        label: "Item",
+        value: item,
+        onInput: (event) => setItem(event.currentTarget.value),
+      }),
+      h("button", { type: "submit", class: "primary", disabled: busy }, "Ask"),
+      h("button", { type: "button", disabled: busy, onClick: countCopies }, "Count"),
+      h("button", { type: "button", disabled: busy, onClick: add }, "Add"),
+      h(
+        "button",
+        { type: "button", class: "danger", disabled: busy, onClick: () => setAsked(true) },
+        "Delete …",
+      ),
+    ),
+    h(
+      "div",
+      { class: "told", role: "status" },
+      told?.said &&
+        h(
+          "p",
+          { class: `answer ${told.said[0]}` },
+          h("q", null, told.item),
+          " ",
+          h("strong", null, told.said[1]),
+          told.said[2],
+        ),
+    ),
+    told?.problem && h(ProblemNotice, { problem: told.problem }),
+    told?.located && h(Whereabouts, { located: told.located, it }),
+    asked &&
+      h(
+        Confirm,
+        {
+          title: "Delete one copy?",
+          action: "Delete one copy",
+          onYes: remove,
+          onNo: () => setAsked(false),
+        },
+        h("p", null, "One copy of ", h("q", null, item), " is removed, if one is found."),
+        h(
+          "p",
+          { class: "notice warn" },
+          h("strong", null, "Only delete what was added."),
+          " A filter can’t tell two items with the same fingerprint apart: deleting one that was never added may remove another’s, which is then missed.",
+        ),
+      ),
+  );
+}
+
+/** Where the item lies; nothing if it is too long to be asked for this way. */
+async function whereabouts(key, item) {
+  if (new TextEncoder().encode(item).length > LONGEST_IN_QUERY) return null;
+  return get(filterPath(key, `/locate?${new URLSearchParams({ item })}`));
+}
+
+const holds = (place) =>
+  place.buckets.some((bucket) => bucket.slots.includes("match")) || place.counted > 0;
+
+function Whereabouts({ located, it }) {
+  // Newest first, as a question goes.
+  const places = located.places.toReversed();
+  const holding = places.filter(holds);
+  const drawn = holding.length > 0 ? holding.slice(0, DRAWN) : places.slice(0, DRAWN_OF_NONE);
+  const left = located.sub_filters - drawn.length;
+  return h(
+    "div",
+    { class: "whereabouts" },
+    h("h3", null, located.count > 0 ? "Where its fingerprint lies" : "Where it would lie"),
+    drawn.map((place) => h(Place, { key: place.sub_filter, place, sub: it.sub_filters[place.sub_filter] })),
+    left > 0 &&
+      h(
+        "p",
+        { class: "quiet" },
+        drawn.length < holding.length
+          ? `${counted(left, "sub-filter")} more, and it lies in some of them, too.`
+          : `Not in the other ${left === 1 ? "sub-filter" : counted(left, "sub-filter")}.`,
+      ),
+    h(
+      "ul",
+      { class: "legend", "aria-label": "Legend" },
+      h("li", null, h("span", { class: "slot match", "aria-hidden": "true" }), "its fingerprint"),
+      h("li", null, h("span", { class: "slot other", "aria-hidden": "true" }), "another"),
+      h("li", null, h("span", { class: "slot", "aria-hidden": "true" }), "empty"),
+    ),
+  );
+}
+
+function Place({ place, sub }) {
+  return h(
+    "div",
+    { class: "place" },
+    h(
+      "h4",
+      null,
+      `Sub-filter ${count(place.sub_filter)}`,
+      h("span", { class: "quiet" }, ` fingerprint ${place.fingerprint.toString(16)}`),
+    ),
+    sub && h(Pages, { place, pages: sub.pages }),
+    h(
+      "div",
+      { class: "buckets" },
+      place.buckets.map((bucket) => h(Bucket, { key: bucket.bucket, bucket })),
+    ),
+    place.counted > 0 &&
+      h("p", null, `and ${counted(place.counted, "copy", "copies")} counted beside the page`),
+  );
+}
+
+/** All pages of the sub-filter as a line, with the ones it may lie on. */
+function Pages({ place, pages }) {
+  const [width, height] = [600, 10];
+  const holds = (bucket) => bucket.slots.includes("match");
+  // What matches is drawn last, over its neighbour on the same page.
+  const marks = place.buckets.toSorted((one, other) => holds(one) - holds(other));
+  return h(
+    "svg",
+    { class: "pages", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    h("line", { x1: 0, x2: width, y1: height / 2, y2: height / 2 }),
+    marks.map((bucket) =>
+      h("rect", {
+        key: bucket.bucket,
+        class: holds(bucket) ? "match" : "",
+        x: ((width - 6) * (bucket.page + 0.5)) / pages,
+        y: 0,
+        width: 6,
+        height,
+      }),
+    ),
+  );
+}
+
+function Bucket({ bucket }) {
+  const matching = bucket.slots.flatMap((slot, at) => (slot === "match" ? [at] : []));
+  const used = bucket.slots.filter((slot) => slot !== "empty").length;
+  const found = matching.length === 0 ? "not here" : `in slot ${matching.join(", ")}`;
+  return h(
+    Fragment,
+    null,
+    h(
+      "div",
+      { class: "bucket" },
+      h(
+        "span",
+        {
+          class: "slots",
+          role: "img",
+          "aria-label": `${found}; ${used} of ${bucket.slots.length} slots in use`,
+        },
+        bucket.slots.map((slot, at) => h("span", { key: at, class: `slot ${slot}` })),
+      ),
+      h(
+        "span",
+        { class: "quiet" },
+        `bucket ${count(bucket.bucket)}, page ${count(bucket.page)}, slots ${bucket.first_slot}–${bucket.first_slot + bucket.slots.length - 1}`,
+      ),
+    ),
+  );
+}

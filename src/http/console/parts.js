@@ -1,0 +1,156 @@
+// What the views share: asking again and again, notices, dialogs, bars.
+
+import { h } from "./preact.mjs";
+import { useCallback, useEffect, useId, useRef, useState } from "./hooks.mjs";
+import { share } from "./format.js";
+
+/**
+ * What `load(signal)` answers, asked again every so many milliseconds while
+ * the page is seen. Old answers stay until new ones come.
+ */
+export function usePolled(load, milliseconds, inputs) {
+  const [state, setState] = useState({ value: null, problem: null });
+  const again = useRef(() => {});
+  useEffect(() => {
+    const stop = new AbortController();
+    let [timer, asking] = [0, false];
+    const ask = async () => {
+      clearTimeout(timer);
+      if (asking || stop.signal.aborted) return;
+      asking = true;
+      try {
+        if (!document.hidden) {
+          const value = await load(stop.signal);
+          if (!stop.signal.aborted) setState({ value, problem: null });
+        }
+      } catch (problem) {
+        if (!stop.signal.aborted) setState((old) => ({ value: old.value, problem }));
+      }
+      asking = false;
+      if (!stop.signal.aborted) timer = setTimeout(ask, milliseconds);
+    };
+    again.current = ask;
+    const seen = () => !document.hidden && ask();
+    document.addEventListener("visibilitychange", seen);
+    setState((old) => (old.value || old.problem ? { value: null, problem: null } : old));
+    ask();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
+    };
+  }, inputs);
+  return { ...state, askAgain: useCallback(() => again.current(), []) };
+}
+
+/** A value as it was when it last stood still for so many milliseconds. */
+export function useSettled(value, milliseconds) {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), milliseconds);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+/** What went wrong, in the server's words. */
+export function ProblemNotice({ problem, children }) {
+  return h(
+    "div",
+    { class: "notice bad", role: "alert" },
+    h("p", null, h("strong", null, problem.title ?? "It did not work"), " ", problem.message),
+    problem.requestId && h("p", { class: "quiet" }, "Request ", h("code", null, problem.requestId)),
+    children,
+  );
+}
+
+/** The state of waiting, said once and not blinking. */
+export function Waiting({ what }) {
+  return h("p", { class: "quiet waiting", role: "status" }, `Asking for ${what} …`);
+}
+
+/** How full something is. The figure stands beside it, so it is for the eye. */
+export function Bar({ part, level = "" }) {
+  return h(
+    "span",
+    { class: `bar ${level}`, "aria-hidden": "true" },
+    h("span", { style: { width: `${(100 * Math.min(1, part)).toFixed(2)}%` } }),
+  );
+}
+
+/** A share as a bar and in figures. */
+export function Fill({ part }) {
+  return h("span", { class: "fill" }, h(Bar, { part }), h("span", null, share(part)));
+}
+
+/** A labelled input. `error` is the server's sentence about it. */
+export function Field({ label, hint, error, ...input }) {
+  const id = useId();
+  const said = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    h("input", {
+      id,
+      type: "text",
+      autocomplete: "off",
+      spellcheck: false,
+      ...input,
+      "aria-invalid": error ? "true" : undefined,
+      "aria-describedby": said || undefined,
+    }),
+    hint && h("p", { class: "hint", id: `${id}-hint` }, hint),
+    error && h("p", { class: "error", id: `${id}-error` }, error),
+  );
+}
+
+/** A question that must be answered before something is done. */
+export function Confirm({ title, action, onYes, onNo, ready = true, children }) {
+  const dialog = useRef(null);
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current.showModal();
+    return () => before?.isConnected && before.focus();
+  }, []);
+  return h(
+    "dialog",
+    {
+      ref: dialog,
+      "aria-labelledby": id,
+      onCancel: (event) => {
+        event.preventDefault();
+        onNo();
+      },
+    },
+    h(
+      "form",
+      {
+        onSubmit: (event) => {
+          event.preventDefault();
+          if (ready) onYes();
+        },
+      },
+      h("h2", { id }, title),
+      children,
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "button", onClick: onNo }, "Cancel"),
+        h("button", { type: "submit", class: "danger", disabled: !ready }, action),
+      ),
+    ),
+  );
+}
+
+/** The heading of a view: it takes the focus, so that a reader starts there. */
+export function Heading({ title, children }) {
+  const heading = useRef(null);
+  useEffect(() => {
+    document.title = `${title} · cuckood`;
+    heading.current?.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }, [title]);
+  return h("h1", { ref: heading, tabIndex: -1 }, children ?? title);
+}

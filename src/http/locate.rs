@@ -1,0 +1,150 @@
+//! Where an item lies in a filter: for those who want to look into it.
+
+use super::App;
+use super::answer::json;
+use super::extract::{Key, query_item};
+use super::problem::HttpError;
+use crate::chain::locate::{Located, LocatedBucket, Location, SlotUse};
+use axum::extract::{OriginalUri, State};
+use axum::response::Response;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// In which slots an item lies.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LocatedBody {
+    /// Copies of the item, never too few: what `/count` answers.
+    #[schema(example = 1)]
+    count: u64,
+    /// Sub-filters of the filter.
+    #[schema(example = 1)]
+    sub_filters: usize,
+    /// The newest 256 of them, oldest first.
+    places: Vec<LocationBody>,
+}
+
+/// The item's candidate buckets in one sub-filter.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LocationBody {
+    /// Position of the sub-filter; 0 is the oldest.
+    #[schema(example = 0)]
+    sub_filter: u32,
+    /// What a slot holds of the item.
+    #[schema(example = 19_280)]
+    fingerprint: u32,
+    /// Copies that are counted beside the pages, without a slot.
+    #[schema(example = 0)]
+    counted: u64,
+    /// The one or two buckets that the item may lie in.
+    buckets: Vec<BucketBody>,
+}
+
+/// A bucket, and what its slots hold.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BucketBody {
+    /// Position of the bucket in the sub-filter.
+    #[schema(example = 20_140)]
+    bucket: u64,
+    /// The page that it lies on.
+    #[schema(example = 39)]
+    page: u32,
+    /// Its first slot on the page.
+    #[schema(example = 688)]
+    first_slot: u16,
+    /// `match`: the item's fingerprint, its own or one of another item that can't be told apart; `other`: another fingerprint; `empty`: none.
+    #[schema(schema_with = super::openapi::slot_list)]
+    slots: Vec<&'static str>,
+}
+
+impl From<&Located> for LocatedBody {
+    fn from(located: &Located) -> LocatedBody {
+        LocatedBody {
+            count: located.count,
+            sub_filters: located.sub_filters,
+            places: located.places.iter().map(LocationBody::from).collect(),
+        }
+    }
+}
+
+impl From<&Location> for LocationBody {
+    fn from(location: &Location) -> LocationBody {
+        LocationBody {
+            sub_filter: location.position,
+            fingerprint: location.fingerprint.0,
+            counted: location.counted,
+            buckets: location.buckets.iter().map(BucketBody::from).collect(),
+        }
+    }
+}
+
+impl From<&LocatedBucket> for BucketBody {
+    fn from(bucket: &LocatedBucket) -> BucketBody {
+        let word = |slot: &SlotUse| match slot {
+            SlotUse::Empty => "empty",
+            SlotUse::Match => "match",
+            SlotUse::Other => "other",
+        };
+        BucketBody {
+            bucket: bucket.bucket.0,
+            page: bucket.page,
+            first_slot: bucket.first_slot,
+            slots: bucket.slots.iter().map(word).collect(),
+        }
+    }
+}
+
+fn example() -> serde_json::Value {
+    serde_json::json!(LocatedBody {
+        count: 1,
+        sub_filters: 1,
+        places: vec![LocationBody {
+            sub_filter: 0,
+            fingerprint: 19_280,
+            counted: 0,
+            buckets: vec![
+                BucketBody {
+                    bucket: 20_140,
+                    page: 39,
+                    first_slot: 688,
+                    slots: vec!["other", "match", "empty", "empty"],
+                },
+                BucketBody {
+                    bucket: 20_339,
+                    page: 39,
+                    first_slot: 1484,
+                    slots: vec!["empty", "empty", "empty", "empty"],
+                },
+            ],
+        }],
+    })
+}
+
+/// Locate an item
+///
+/// In which slots the item's fingerprint lies, and in which it might: for those
+/// who want to see how a filter works. Of other items it says only that a slot
+/// is taken.
+#[utoipa::path(
+    get,
+    path = "/filters/{key}/locate",
+    operation_id = "get_item_location",
+    tag = "items",
+    security(("api_key" = ["read"])),
+    params(
+        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
+        ("item" = Option<String>, Query, description = "The item, up to 4 KiB, form-encoded: `+` is a space, a plus sign is `%2B`.", example = "SPRING-24"),
+        ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
+    ),
+    responses((status = 200, description = "The item's candidate buckets, by sub-filter.", body = LocatedBody, example = json!(example())))
+)]
+pub(crate) async fn get_location(
+    State(app): State<Arc<App>>,
+    Key(name): Key,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, HttpError> {
+    let asked = query_item(&uri, "POST /filters/{key}/exists")?;
+    let item = asked.items.get(0).unwrap_or_default();
+    let located = app.engine()?.locate(&name, item).await?;
+    json(&LocatedBody::from(&located))
+}

@@ -1,0 +1,187 @@
+//! What a filter would be, before it is made.
+
+use super::App;
+use super::answer::{json, reason_words};
+use super::extract::fields;
+use super::filters::FilterFields;
+use super::problem::HttpError;
+use crate::chain::forecast::Stage;
+use crate::engine::FilterPreview;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// What a filter would be.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PreviewBody {
+    /// How fingerprints are placed.
+    #[schema(schema_with = super::openapi::layout)]
+    layout: &'static str,
+    /// Items that fit before the first expansion.
+    #[schema(example = 100_000)]
+    capacity: u64,
+    /// Bits of a slot.
+    #[schema(example = 16)]
+    fingerprint_bits: u16,
+    /// The promised share of absent items that are found; null where none was asked for.
+    #[schema(example = 0.001)]
+    error_rate: Option<f64>,
+    /// Sub-filters up to which it is promised.
+    #[schema(example = 8)]
+    promised_sub_filters: u32,
+    /// Slots per bucket.
+    #[schema(example = 4)]
+    bucket_size: u8,
+    /// Longest path of kick-outs; null for `paged`, whose searches stay on a few pages.
+    #[schema(example = json!(null))]
+    max_iterations: Option<u16>,
+    /// How much larger each further sub-filter is; 0 = never grows.
+    #[schema(example = 2)]
+    expansion: u32,
+    /// Most sub-filters beyond the first.
+    #[schema(example = 32)]
+    max_expansions: u16,
+    /// Seconds after which it would be gone; null: it stays.
+    #[schema(example = json!(null))]
+    ttl_seconds: Option<u64>,
+    /// Buckets of the first sub-filter.
+    #[schema(example = 26_624)]
+    buckets: u64,
+    /// Pages that hold the buckets.
+    #[schema(example = 52)]
+    pages: u64,
+    /// Bytes that its slots take when every page is written.
+    #[schema(example = 212_992)]
+    slot_bytes: u64,
+    /// Bits of slots per item once its capacity is in it.
+    #[schema(example = 17.04)]
+    bits_per_item_at_capacity: f64,
+    /// Share of its slots in use then, 0 to 1.
+    #[schema(example = 0.94)]
+    load_at_capacity: f64,
+    /// Probability that an item which was never added is found then.
+    #[schema(example = 0.000_114)]
+    expected_false_positive_rate: f64,
+    /// The filter with one sub-filter, with two, and so on, each full: up to as many as promised_sub_filters.
+    stages: Vec<StageBody>,
+    /// The limit that ends its growth at the last stage; null: it grows on.
+    #[schema(schema_with = super::openapi::stopped_by)]
+    stopped_by: Option<&'static str>,
+}
+
+/// A filter that has grown to so many sub-filters, all of them full.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct StageBody {
+    /// Sub-filters.
+    #[schema(example = 1)]
+    sub_filters: u32,
+    /// Items that are expected to fit.
+    #[schema(example = 101_171)]
+    items: u64,
+    /// Bytes that its slots take.
+    #[schema(example = 212_992)]
+    bytes: u64,
+    /// Probability that an item which was never added is found.
+    #[schema(example = 0.000_116)]
+    expected_false_positive_rate: f64,
+}
+
+impl From<&FilterPreview> for PreviewBody {
+    fn from(preview: &FilterPreview) -> PreviewBody {
+        let (params, forecast) = (&preview.params, &preview.forecast);
+        let slot_bytes = params.first_sub_filter_bytes();
+        PreviewBody {
+            layout: params.layout().name(),
+            capacity: params.capacity(),
+            fingerprint_bits: params.slot_width().bits(),
+            error_rate: params.error_rate(),
+            promised_sub_filters: params.promised_sub_filters(),
+            bucket_size: params.bucket_size(),
+            max_iterations: params.max_iterations(),
+            expansion: params.expansion(),
+            max_expansions: params.max_expansions(),
+            ttl_seconds: preview.ttl_seconds,
+            buckets: forecast.buckets,
+            pages: forecast.pages,
+            slot_bytes,
+            bits_per_item_at_capacity: slot_bytes as f64 * 8.0 / params.capacity() as f64,
+            load_at_capacity: forecast.load_at_capacity,
+            expected_false_positive_rate: forecast.rate_at_capacity,
+            stages: forecast.stages.iter().map(StageBody::from).collect(),
+            stopped_by: forecast.stopped_by.map(|reason| reason_words(reason).0),
+        }
+    }
+}
+
+impl From<&Stage> for StageBody {
+    fn from(stage: &Stage) -> StageBody {
+        StageBody {
+            sub_filters: stage.sub_filters,
+            items: stage.items,
+            bytes: stage.bytes,
+            expected_false_positive_rate: stage.false_positive_rate,
+        }
+    }
+}
+
+fn example() -> serde_json::Value {
+    serde_json::json!(PreviewBody {
+        layout: "paged",
+        capacity: 100_000,
+        fingerprint_bits: 16,
+        error_rate: Some(0.001),
+        promised_sub_filters: 8,
+        bucket_size: 4,
+        max_iterations: None,
+        expansion: 2,
+        max_expansions: 1,
+        ttl_seconds: None,
+        buckets: 26_624,
+        pages: 52,
+        slot_bytes: 212_992,
+        bits_per_item_at_capacity: 17.03936,
+        load_at_capacity: 0.939_002_403_846,
+        expected_false_positive_rate: 0.000_114_6,
+        stages: vec![
+            StageBody {
+                sub_filters: 1,
+                items: 101_171,
+                bytes: 212_992,
+                expected_false_positive_rate: 0.000_115_9,
+            },
+            StageBody {
+                sub_filters: 2,
+                items: 303_513,
+                bytes: 638_976,
+                expected_false_positive_rate: 0.000_231_9,
+            },
+        ],
+        stopped_by: Some("max_expansions"),
+    })
+}
+
+/// Preview a filter
+///
+/// What a filter of these fields would be, how large and how often wrong, now
+/// and after it has grown. Nothing is created. An empty body is a filter with
+/// the server's defaults.
+#[utoipa::path(
+    post,
+    path = "/preview",
+    operation_id = "preview_filter",
+    tag = "filters",
+    security(("api_key" = ["read"])),
+    request_body(content = FilterFields, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001, "max_expansions": 1})),
+    responses((status = 200, description = "The filter could be created.", body = PreviewBody, example = json!(example())))
+)]
+pub(crate) async fn preview_filter(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let engine = app.engine()?;
+    let (wanted, _) = fields(&app, request).await?;
+    let preview = engine.preview_filter(&wanted)?;
+    json(&PreviewBody::from(&preview))
+}

@@ -1,0 +1,431 @@
+// The console in a real browser, against the real server.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { fillServer, makeKeys, openPage, startBrowser, startServer } from "./support.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
+
+const { file: keysFile, keys } = makeKeys([
+  ["admin", "--scope", "admin"],
+  ["reader", "--scope", "read"],
+  ["shop", "--scope", "write", "--prefix", "shop:"],
+]);
+
+let browser;
+let server;
+let keyed;
+
+before(async () => {
+  [browser, server, keyed] = await Promise.all([
+    startBrowser(),
+    startServer(),
+    startServer("--keys-file", keysFile),
+  ]);
+  await fillServer(server);
+});
+after(async () => {
+  await browser?.close();
+  await Promise.all([server?.stop(), keyed?.stop()]);
+});
+
+/** Runs a test on a page of its own, which must do nothing wrong. */
+function onPage(name, work, { options, of = () => server } = {}) {
+  test(name, async () => {
+    const { page, wrong, close } = await openPage(browser, of(), options);
+    try {
+      const go = (place = "#/") => page.goto(`${of().url}/console${place}`);
+      await work(page, go);
+      assert.deepEqual(wrong, []);
+    } finally {
+      await close();
+    }
+  });
+}
+
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+const label = (page, name) => page.getByLabel(name, { exact: true });
+const heading = (page, name) => page.getByRole("heading", { name, exact: true }).waitFor();
+const told = (page, text) => page.locator(".told", { hasText: text }).waitFor();
+
+onPage("a filter is created, used and deleted", async (page, go) => {
+  await go();
+  await page.getByRole("link", { name: "New filter" }).click();
+  await heading(page, "New filter");
+  await label(page, "Key").fill("visitors");
+  await label(page, "Items it will hold").fill("100 000");
+  await label(page, "Wrong yeses at most").fill("0.001");
+  // The preview is the server's, which the filter then keeps to.
+  const foretold = await server.ask("POST", "/preview", { capacity: 100_000, error_rate: 0.001 });
+  const size = `${(foretold.slot_bytes / 1024).toFixed(0)} KiB`;
+  await page.locator(".lead", { hasText: `${size} for 100,000 items` }).waitFor();
+  await button(page, "Create filter").click();
+  await heading(page, "visitors");
+  const made = await server.ask("GET", "/filters/visitors");
+  assert.equal(made.slot_bytes, foretold.slot_bytes);
+  assert.equal(made.error_rate, 0.001);
+
+  await label(page, "Item").fill("cuckoo");
+  await label(page, "Item").press("Enter");
+  await told(page, "It is not in the filter.");
+  await heading(page, "Where it would lie");
+  await button(page, "Add").click();
+  await told(page, "Added.");
+  await button(page, "Add").click();
+  await heading(page, "Where its fingerprint lies");
+  await button(page, "Count").click();
+  await told(page, "2 copies.");
+  assert.equal(await page.locator(".whereabouts .bucket .slot.match").count(), 2);
+  await button(page, "Ask").click();
+  await told(page, "It may be in the filter.");
+
+  await button(page, "Delete …").click();
+  await page.getByRole("dialog").getByText("Only delete what was added.").waitFor();
+  await button(page, "Cancel").click();
+  assert.equal(await page.getByRole("dialog").count(), 0);
+  assert.equal((await server.ask("GET", "/filters/visitors")).items, 2);
+  await button(page, "Delete …").click();
+  await button(page, "Delete one copy").click();
+  await told(page, "One copy deleted.");
+  assert.equal((await server.ask("GET", "/filters/visitors/count?item=cuckoo")).count, 1);
+
+  await button(page, "Delete filter …").click();
+  assert.ok(await button(page, "Delete filter").isDisabled());
+  await label(page, "Type its key to confirm").fill("visitor");
+  assert.ok(await button(page, "Delete filter").isDisabled());
+  await label(page, "Type its key to confirm").fill("visitors");
+  await button(page, "Delete filter").click();
+  await heading(page, "Filters");
+  await page.getByRole("link", { name: "emails" }).waitFor();
+  assert.equal(await page.getByRole("link", { name: "visitors" }).count(), 0);
+});
+
+onPage("what is drawn of an item is where the server says it lies", async (page, go) => {
+  await go("#/filters/emails");
+  await label(page, "Item").fill("item-17");
+  await button(page, "Ask").click();
+  await heading(page, "Where its fingerprint lies");
+  const { places } = await server.ask("GET", "/filters/emails/locate?item=item-17");
+  const found = places.filter((place) => place.buckets.some((it) => it.slots.includes("match")));
+  assert.ok(found.length > 0 && found.length < places.length);
+  for (const place of found) {
+    const drawn = page.locator(".place", { hasText: `Sub-filter ${place.sub_filter}` });
+    for (const [at, bucket] of place.buckets.entries()) {
+      const box = drawn.locator(".bucket").nth(at);
+      await box.getByText(`page ${bucket.page},`).waitFor();
+      const slots = await box.locator(".slot").evaluateAll((all) => all.map((it) => it.classList[1]));
+      assert.deepEqual(slots, bucket.slots);
+    }
+  }
+});
+
+onPage("the chain is drawn as it is", async (page, go) => {
+  await go("#/filters/emails");
+  const { sub_filters } = await server.ask("GET", "/filters/emails");
+  await page.locator(".chain tbody tr").first().waitFor();
+  const lengths = await page.locator(".chain .length").evaluateAll((all) => all.map((it) => it.offsetWidth));
+  assert.equal(lengths.length, sub_filters.length);
+  for (const [at, sub] of sub_filters.entries()) {
+    const part = sub.bytes / sub_filters.at(-1).bytes;
+    assert.ok(Math.abs(lengths[at] / lengths.at(-1) - part) < 0.02, `${lengths}`);
+    const row = page.locator(".chain tbody tr").nth(at);
+    await row.getByText(`${(100 * sub.load).toFixed(1)}%`).waitFor();
+  }
+});
+
+onPage("a chain whose newest link holds too much has nothing to give back", async (page, go) => {
+  await go("#/filters/emails");
+  await button(page, "Compact").click();
+  await page.getByText("Nothing to give back").waitFor();
+  // A chain of one is not offered it.
+  await go("#/filters/coupons%3Asummer");
+  await heading(page, "coupons:summer");
+  await page.locator(".chain tbody tr").first().waitFor();
+  assert.equal(await button(page, "Compact").count(), 0);
+});
+
+onPage("refused fields are told beside the field, in the server's words", async (page, go) => {
+  await go("#/new");
+  await label(page, "Items it will hold").fill("many");
+  const field = label(page, "Items it will hold");
+  await page.locator(".field .error").waitFor();
+  assert.equal(await field.getAttribute("aria-invalid"), "true");
+  const described = await field.getAttribute("aria-describedby");
+  const said = await page.locator(`#${described.split(" ").at(-1)}`).textContent();
+  assert.match(said, /many.*allowed is .*integer/);
+  await field.fill("10");
+  await page.locator(".field .error").waitFor({ state: "detached" });
+
+  // A filter that is there already is not taken for the new one.
+  await label(page, "Key").fill("emails");
+  await button(page, "Create filter").click();
+  await page.getByRole("alert").getByText("exists").first().waitFor();
+});
+
+onPage("a long list comes in pages, and by the start of its keys", async (page, go) => {
+  for (let at = 0; at < 120; at += 1) {
+    await server.ask("PUT", `/filters/long-${String(at).padStart(3, "0")}`, {});
+  }
+  await go();
+  await label(page, "Key begins with").fill("long-");
+  const rows = page.locator(".filters tbody tr");
+  await page.getByRole("link", { name: "emails" }).waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "long-000" }).waitFor();
+  assert.equal(await rows.count(), 50);
+  await button(page, "Next").click();
+  await page.getByRole("link", { name: "long-050" }).waitFor();
+  await button(page, "Next").click();
+  await page.getByRole("link", { name: "long-119" }).waitFor();
+  assert.equal(await rows.count(), 20);
+  assert.ok(await button(page, "Next").isDisabled());
+  await button(page, "Previous").click();
+  await page.getByRole("link", { name: "long-099" }).waitFor();
+  await label(page, "Key begins with").fill("none-");
+  await page.getByText("No filter’s key begins with").waitFor();
+  await label(page, "Key begins with").fill("nö");
+  await page.getByRole("alert").waitFor();
+});
+
+onPage("live figures follow what is asked", async (page, go) => {
+  await go();
+  const figure = page.locator(".vitals dd").first();
+  await page.locator(".vitals").waitFor();
+  const items = Array.from({ length: 5000 }, (_, at) => `item-${at}`);
+  const deadline = Date.now() + 15_000;
+  let asked = 0;
+  while (!(asked > 0) && Date.now() < deadline) {
+    await server.ask("POST", "/filters/emails/exists", { items });
+    await page.waitForTimeout(200);
+    asked = Number((await figure.textContent()).replaceAll(",", ""));
+  }
+  assert.ok(asked > 0, "the rate stays at nothing");
+  await page.locator(".vitals dd", { hasText: /\d (µs|ms|s)$/ }).first().waitFor();
+});
+
+onPage("everything can be done without a mouse", async (page, go) => {
+  await go();
+  await page.getByRole("link", { name: "emails" }).waitFor();
+  const press = (key) => page.keyboard.press(key);
+  const reach = async (name) => {
+    for (let steps = 0; steps < 60; steps += 1) {
+      const at = await page.evaluate(() => {
+        const it = document.activeElement;
+        return it.labels?.[0]?.textContent ?? it.textContent;
+      });
+      if (at.trim() === name) return;
+      await press("Tab");
+    }
+    assert.fail(`the focus does not come to ${name}`);
+  };
+  await reach("New filter");
+  await press("Enter");
+  await heading(page, "New filter");
+  // The view's heading has the focus, so a screen reader begins there.
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), "H1");
+  await reach("Key");
+  await page.keyboard.type("typed");
+  await press("Enter");
+  await heading(page, "typed");
+  await reach("Delete filter …");
+  await press("Enter");
+  await page.keyboard.type("typ");
+  await press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Delete filter …");
+  await press("Enter");
+  await page.keyboard.type("typed");
+  await press("Enter");
+  await heading(page, "Filters");
+});
+
+onPage("a filter's end is set and taken back", async (page, go) => {
+  await server.ask("PUT", "/filters/ending", {});
+  await go("#/filters/ending");
+  await label(page, "Days from now").fill("2");
+  await button(page, "Let it end then").click();
+  await page.getByText("It ends in 2 days").waitFor();
+  assert.equal((await server.ask("GET", "/filters/ending")).ttl_seconds, 172_800);
+  await button(page, "Let it stay").click();
+  await page.getByText("It stays until").waitFor();
+  assert.equal((await server.ask("GET", "/filters/ending")).ttl_seconds, null);
+  // Deleted by somebody else.
+  await server.ask("DELETE", "/filters/ending");
+  await page.getByText("There is no filter of this key.").waitFor();
+});
+
+const signIn = async (page, key) => {
+  await heading(page, "Sign in");
+  await label(page, "API key").fill(key);
+  await button(page, "Sign in").click();
+};
+
+onPage(
+  "with keys a user signs in, and may do what the key may do",
+  async (page, go) => {
+    await go();
+    await signIn(page, "no such key");
+    await page.getByText("The server does not take this key.").waitFor();
+    await signIn(page, keys.admin);
+    await page.getByText("There is no filter yet.").waitFor();
+    await page.getByRole("link", { name: "New filter" }).click();
+    await label(page, "Key").fill("shop:guests");
+    await page.locator(".lead").waitFor();
+    await button(page, "Create filter").click();
+    await heading(page, "shop:guests");
+    await label(page, "Item").fill("ada");
+    await button(page, "Add").click();
+    await told(page, "Added.");
+    // The key is where the page said it would be, and nowhere else.
+    const kept = await page.evaluate(() => [
+      ...Object.values(sessionStorage),
+      ...Object.values(localStorage),
+      document.cookie,
+      location.href,
+    ]);
+    assert.deepEqual(kept.filter((it) => it.includes(keys.admin)), [keys.admin]);
+
+    await button(page, "Sign out").click();
+    await signIn(page, keys.reader);
+    await heading(page, "shop:guests");
+    await label(page, "Item").fill("ada");
+    await button(page, "Ask").click();
+    await told(page, "It may be in the filter.");
+    await button(page, "Add").click();
+    await page.getByRole("alert").getByText("scope").first().waitFor();
+
+    await button(page, "Sign out").click();
+    await signIn(page, keys.shop);
+    await heading(page, "shop:guests");
+    await page.getByText("No live figures").waitFor();
+    await go("#/new/other");
+    await page.locator(".lead").waitFor();
+    await button(page, "Create filter").click();
+    await page.getByRole("alert").getByText("shop:").first().waitFor();
+
+    await button(page, "Sign out").click();
+    await signIn(page, keys.admin);
+    await go("#/filters/shop%3Aguests");
+    await button(page, "Delete filter …").click();
+    await label(page, "Type its key to confirm").fill("shop:guests");
+    await button(page, "Delete filter").click();
+    await page.getByText("There is no filter yet.").waitFor();
+  },
+  { of: () => keyed },
+);
+
+for (const colorScheme of ["light", "dark"]) {
+  onPage(
+    `axe finds nothing wrong with signing in: ${colorScheme}`,
+    async (page, go) => {
+      await go();
+      await signIn(page, "wrong");
+      await page.getByText("The server does not take this key.").waitFor();
+      assert.deepEqual(await violations(page), []);
+    },
+    { of: () => keyed, options: { colorScheme } },
+  );
+}
+
+onPage("items and keys are text, whatever is in them", async (page, go) => {
+  await go("#/filters/emails");
+  const odd = `<img src=x onerror="document.title='broken'">&amp;+%41 ü`;
+  await label(page, "Item").fill(odd);
+  await button(page, "Add").click();
+  await told(page, "Added.");
+  assert.equal(await page.locator(".answer q").textContent(), odd);
+  assert.deepEqual(
+    await server.ask("POST", "/filters/emails/exists", { items: [odd] }),
+    { results: [true] },
+  );
+  await page.locator(".whereabouts").waitFor();
+  await go(`#/filters/${encodeURIComponent("<b>x</b>")}`);
+  await heading(page, "<b>x</b>");
+  await page.getByRole("alert").waitFor();
+  assert.notEqual(await page.title(), "broken");
+});
+
+test("a server that stops answering is told of, and found again", async () => {
+  const short = await startServer();
+  const { page, close } = await openPage(browser, short);
+  await page.goto(`${short.url}/console`);
+  await page.getByText("There is no filter yet.").waitFor();
+  await page.route("**/filters?*", (route) => route.abort());
+  await page.getByRole("alert").getByText("does not answer").waitFor();
+  await page.unroute("**/filters?*");
+  await button(page, "Try again").click();
+  await page.getByRole("alert").waitFor({ state: "detached" });
+  await close();
+  await short.stop();
+});
+
+test("what asks another host is noticed, and the page's policy stops it", async () => {
+  const { page, wrong, close } = await openPage(browser, server);
+  await page.goto(`${server.url}/console`);
+  const stopped = await page.evaluate(() =>
+    fetch("http://another.example/").then(() => false, () => true),
+  );
+  assert.ok(stopped);
+  assert.ok(wrong.some((it) => /another\.example|Content Security Policy/.test(it)), wrong.join());
+  // Neither code nor style that stands in the page itself.
+  const inline = await page.evaluate(() => {
+    document.body.insertAdjacentElement("beforeend", document.createElement("p")).id = "inked";
+    document.getElementById("inked").setAttribute("style", "color: red");
+    return getComputedStyle(document.getElementById("inked")).color;
+  });
+  assert.notEqual(inline, "rgb(255, 0, 0)");
+  await close();
+});
+
+/** Everything that axe finds wrong, in a few words. */
+async function violations(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document));
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((it) => it.html).join(" ")}`);
+}
+
+for (const [name, options] of [
+  ["light", { colorScheme: "light" }],
+  ["dark", { colorScheme: "dark" }],
+  ["narrow", { colorScheme: "light", viewport: { width: 360, height: 740 } }],
+]) {
+  onPage(
+    `axe finds nothing wrong: ${name}`,
+    async (page, go) => {
+      const look = async (what) => assert.deepEqual(await violations(page), [], what);
+      await go();
+      await page.getByRole("link", { name: "emails" }).waitFor();
+      await look("list");
+      await label(page, "Key begins with").fill("none-");
+      await page.getByText("No filter’s key begins with").waitFor();
+      await look("list without a filter");
+
+      await go("#/new");
+      await page.locator(".lead").waitFor();
+      await page.getByText("Growth and end").click();
+      await look("new filter");
+      await label(page, "Items it will hold").fill("x");
+      await page.locator(".field .error").waitFor();
+      await look("new filter with a refused field");
+
+      await go("#/filters/emails");
+      await label(page, "Item").fill("item-17");
+      await button(page, "Ask").click();
+      await page.locator(".whereabouts").waitFor();
+      await look("filter");
+      await button(page, "Delete …").click();
+      await look("dialog about an item");
+      await button(page, "Cancel").click();
+      await button(page, "Delete filter …").click();
+      await look("dialog about a filter");
+      await go("#/filters/missing");
+      await page.getByText("There is no filter of this key.").waitFor();
+      await look("missing filter");
+
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      assert.ok(!wide, "the page is wider than the screen");
+    },
+    { options },
+  );
+}
