@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import tempfile
+import time
 import unittest
 from decimal import Decimal
 from pathlib import Path
@@ -158,10 +159,12 @@ class AgainstTheServer(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        with tempfile.TemporaryDirectory() as backups, Server(f"--backup-dir={backups}") as server:
+        with tempfile.TemporaryDirectory() as backups, Server(
+            f"--backup-dir={backups}", "--metrics-filter-names=5"
+        ) as server:
             cls.before = server.ask("GET", "/metrics")[1]
             work(server)
-            cls.after = server.ask("GET", "/metrics")[1]
+            cls.after = surveyed(server)
         cls.labels = {}
         for name, labels, _ in samples(cls.after):
             cls.labels.setdefault(name, set()).update(labels)
@@ -259,6 +262,17 @@ def work(server):
             check=True,
             capture_output=True,
         )
+
+
+def surveyed(server):
+    """The metrics once the survey has found the filters."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        text = server.ask("GET", "/metrics")[1]
+        if "cuckood_filter_promised_error_ratio{" in text:
+            return text
+        time.sleep(0.2)
+    raise AssertionError("the survey finds no filter")
 
 
 def samples(text):
