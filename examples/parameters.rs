@@ -1,0 +1,206 @@
+//! Writes the table and the plot of `docs/parameters.md` from the functions
+//! that the server itself uses, so that neither has a formula of its own:
+//!
+//! ```text
+//! cargo run --release --example parameters
+//! ```
+//!
+//! Its test says whether what is committed is what it would write.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a tool for those who work on the pages may fail as a test does"
+)]
+
+use cuckood::chain::forecast::{Forecast, forecast};
+use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
+use cuckood::cuckoo::layout::Layout;
+use plotters::prelude::*;
+use std::path::PathBuf;
+
+const CAPACITY: u64 = 1_000_000;
+/// The right end of the plot, in bytes per item.
+const MOST_BYTES: f64 = 12.0;
+const BEGIN: &str = "<!-- table:begin (written by cargo run --release --example parameters) -->\n";
+const END: &str = "<!-- table:end -->";
+
+fn main() {
+    let page = std::fs::read_to_string(page_path()).unwrap();
+    std::fs::write(page_path(), with_table(&page)).unwrap();
+    std::fs::write(plot_path(), plot()).unwrap();
+}
+
+fn page_path() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/parameters.md"))
+}
+
+fn plot_path() -> PathBuf {
+    page_path().with_file_name("error-by-size.svg")
+}
+
+fn asking(error_rate: f64) -> FilterRequest {
+    FilterRequest {
+        error_rate: Some(error_rate),
+        ..FilterRequest::default()
+    }
+}
+
+fn classic(bucket_size: u64) -> FilterRequest {
+    FilterRequest {
+        bucket_size: Some(bucket_size),
+        ..FilterRequest::default()
+    }
+}
+
+fn resolved(request: FilterRequest, capacity: u64) -> FilterParams {
+    let request = FilterRequest {
+        capacity: Some(capacity),
+        ..request
+    };
+    FilterParams::resolve(&request, &Defaults::default()).unwrap()
+}
+
+/// The page with the table as it is now.
+fn with_table(page: &str) -> String {
+    let (before, rest) = page.split_once(BEGIN).expect("the page has the mark");
+    let (_, after) = rest.split_once(END).expect("the page has the mark");
+    format!("{before}{BEGIN}{}{END}{after}", table())
+}
+
+fn table() -> String {
+    let mut table = String::from(
+        "| asked for | bits a slot | bytes an item | wrong, at capacity | wrong, grown |\n|---|---|---|---|---|\n",
+    );
+    let rates = [0.3, 0.1, 0.01, 0.001, 0.0001, 0.000_001, 0.000_000_02];
+    let rows = rates
+        .iter()
+        .map(|&rate| (format!("`error_rate` {rate}"), asking(rate)))
+        .chain([1, 2, 4, 8].map(|slots| (format!("`bucket_size` {slots}"), classic(slots))));
+    for (name, request) in rows {
+        let params = resolved(request, CAPACITY);
+        let it: Forecast = forecast(&params).unwrap();
+        let bytes = params.first_sub_filter_bytes() as f64 / CAPACITY as f64;
+        let grown = it.stages.last().unwrap().false_positive_rate;
+        table += &format!(
+            "| {name} | {} | {bytes:.2} | {} | {} |\n",
+            params.slot_width().bits(),
+            one_in(it.rate_at_capacity),
+            one_in(grown)
+        );
+    }
+    table
+}
+
+/// A probability as one in so many, with three digits.
+fn one_in(probability: f64) -> String {
+    let times = 1.0 / probability;
+    if times < 10.0 {
+        return format!("1 in {times:.1}");
+    }
+    let unit = 10f64.powf((times.log10().floor() - 2.0).max(0.0));
+    let digits = ((times / unit).round() * unit).to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("1 in {grouped}")
+}
+
+/// Bytes an item and the error, from a tenth full to full.
+fn course(layout: &Layout) -> Vec<(f64, f64)> {
+    let bytes = f64::from(layout.pages()) * f64::from(layout.page_bytes());
+    let steps = (100..=1000)
+        .step_by(10)
+        .map(|step| f64::from(step) / 1000.0);
+    steps
+        .filter(|&load| load <= layout.target_load())
+        .map(|load| {
+            let items = layout.slots() as f64 * load;
+            (bytes / items, layout.false_positive_rate(load))
+        })
+        .filter(|&(bytes, _)| bytes <= MOST_BYTES)
+        .collect()
+}
+
+fn plot() -> String {
+    let bits = |bits| FilterRequest {
+        fingerprint_bits: Some(bits),
+        ..FilterRequest::default()
+    };
+    // Colours that differ in brightness, too, for those who see no hue.
+    let lines = [
+        (
+            "classic, 2 slots a bucket",
+            classic(2),
+            RGBColor(176, 112, 0),
+        ),
+        ("paged, 8 bits", bits(8), RGBColor(166, 38, 28)),
+        ("paged, 16 bits", bits(16), RGBColor(29, 112, 118)),
+        ("paged, 32 bits", bits(32), RGBColor(46, 46, 90)),
+    ];
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (760, 460)).into_drawing_area();
+        area.fill(&WHITE).unwrap();
+        let mut chart = ChartBuilder::on(&area)
+            .margin(16)
+            .x_label_area_size(44)
+            .y_label_area_size(72)
+            .build_cartesian_2d(0.0..MOST_BYTES, (1e-10..1.0).log_scale())
+            .unwrap();
+        chart
+            .configure_mesh()
+            .x_desc("bytes per item")
+            .y_desc("share of absent items that are found")
+            .x_labels(13)
+            .y_labels(11)
+            .x_label_formatter(&|bytes: &f64| format!("{bytes:.0}"))
+            .y_label_formatter(&|rate: &f64| format!("1e{:.0}", rate.log10()))
+            .light_line_style(WHITE.mix(0.0))
+            .bold_line_style(RGBColor(226, 222, 213))
+            .label_style(("sans-serif", 14))
+            .draw()
+            .unwrap();
+        for (name, request, colour) in lines {
+            let layout = resolved(request, CAPACITY).layout_at(0).unwrap();
+            chart
+                .draw_series(LineSeries::new(course(&layout), colour.stroke_width(3)))
+                .unwrap()
+                .label(name)
+                .legend(move |(x, y)| {
+                    PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(3))
+                });
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .background_style(WHITE)
+            .border_style(RGBColor(139, 134, 124))
+            .label_font(("sans-serif", 14))
+            .draw()
+            .unwrap();
+        area.present().unwrap();
+    }
+    svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_table_and_plot_are_what_the_code_says() {
+        let page = std::fs::read_to_string(page_path()).unwrap();
+        assert_eq!(
+            with_table(&page),
+            page,
+            "cargo run --release --example parameters"
+        );
+        let drawn = std::fs::read_to_string(plot_path()).unwrap();
+        assert!(drawn == plot(), "cargo run --release --example parameters");
+    }
+}
