@@ -120,7 +120,8 @@ pub(crate) fn set_field(
         Scalar::Bare(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
             text.parse::<u64>().map(Some).map_err(|_| allowed)
         }
-        Scalar::Bare(_) | Scalar::Quoted(_) => Err(allowed),
+        Scalar::Bare(text) => whole(text).map(Some).ok_or(allowed),
+        Scalar::Quoted(_) => Err(allowed),
     };
     let up_to = |low: u64, high: u64| format!("an integer from {low} to {high}");
     match field {
@@ -155,6 +156,16 @@ pub(crate) fn set_field(
         _ => return Err(FIELDS.join(", ")),
     }
     Ok(())
+}
+
+/// An integer that is written with a fraction of zero or with an exponent, as
+/// some languages write large ones: `1e6` is as good as `1000000`.
+fn whole(text: &str) -> Option<u64> {
+    /// Up to here each integer has a double of its own.
+    const LARGEST: f64 = 9_007_199_254_740_992.0;
+    let number: f64 = serde_json::from_str(text).ok()?;
+    let is_whole = number.fract() == 0.0 && (0.0..=LARGEST).contains(&number);
+    is_whole.then_some(number as u64)
 }
 
 /// Takes the body of a PATCH apart: `ttl_seconds`, a number or null.
@@ -209,7 +220,7 @@ mod tests {
 
         let json =
             br#"{"capacity": -5, "bucket_size": 2.5, "expansion": "x", "max_iterations": 1e30,
-            "max_expansions": null, "layout": "pages", "error_rate": "0.1", "fingerprint_bits": 16.0, "colour": [1]}"#;
+            "max_expansions": null, "layout": "pages", "error_rate": "0.1", "fingerprint_bits": 16.1, "colour": [1]}"#;
         let HttpError::InvalidFields(fields) = new_filter(json, "/create").unwrap_err() else {
             panic!("another error");
         };
@@ -230,10 +241,34 @@ mod tests {
                 ("/create/max_expansions", "null"),
                 ("/create/layout", "\"pages\""),
                 ("/create/error_rate", "\"0.1\""),
-                ("/create/fingerprint_bits", "16.0"),
+                ("/create/fingerprint_bits", "16.1"),
                 ("/create/colour", "not a field here"),
             ]
         );
+    }
+
+    #[test]
+    fn a_whole_number_is_an_integer_however_it_is_written() {
+        let capacity = |text: &str| {
+            let json = format!(r#"{{"capacity": {text}}}"#);
+            new_filter(json.as_bytes(), "").map(|wanted| wanted.params.capacity)
+        };
+        for (text, number) in [
+            ("306371.0", 306_371),
+            ("1e6", 1_000_000),
+            ("2.5E1", 25),
+            ("-0.0", 0),
+            ("9007199254740992.0", 1 << 53),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(capacity(text).unwrap(), Some(number), "{text}");
+        }
+        for text in [
+            "0.5", "-1.0", "1e-1", "1e17", "1e400", "true", "[1]", "\"1.0\"",
+        ] {
+            assert!(capacity(text).is_err(), "{text}");
+        }
+        assert_eq!(changed_ttl(br#"{"ttl_seconds": 6e1}"#).unwrap(), Some(60));
     }
 
     #[test]
