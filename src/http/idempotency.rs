@@ -106,6 +106,7 @@ fn given_key(headers: &HeaderMap) -> Result<Option<&str>, HttpError> {
     // No more than one, of visible characters.
     let key = key.to_str().ok().filter(|_| keys.next().is_none());
     let key = key.filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()));
+    let key = key.filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
     key.map(Some).ok_or(HttpError::InvalidIdempotencyKey)
 }
 

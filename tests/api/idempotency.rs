@@ -129,7 +129,7 @@ async fn what_is_no_key_is_refused_where_keys_count() {
     let server = Server::start().await;
     server.put("/filters/f", json!({})).await.ok();
     let longer = "k".repeat(256);
-    for key in ["", longer.as_str()] {
+    for key in ["", longer.as_str(), "two words", "a\tb", "schl\u{fc}ssel"] {
         for (method, path, body) in [
             (Method::PUT, "/filters/g", json!({})),
             (Method::PATCH, "/filters/f", json!({"ttl_seconds": 1})),
