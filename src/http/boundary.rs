@@ -84,6 +84,24 @@ pub(crate) async fn boundary(
     response
 }
 
+/// The whole answer to a head that is no request; logs and counts it.
+pub(super) fn refuse_head(app: &App, error: &HttpError) -> Vec<u8> {
+    let request_id = fresh_request_id();
+    let status = error.code().status();
+    log(error, &request_id, OTHER_METHOD, UNMATCHED, 0.0);
+    app.metrics
+        .http_requests
+        .with_label_values(&[UNMATCHED, OTHER_METHOD, status.as_str()])
+        .inc();
+    let body = serde_json::to_string(&error.problem(&request_id)).unwrap_or_default();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\n{REQUEST_ID}: {request_id}\r\n\
+         cache-control: no-store\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n{body}\n",
+        body.len() + 1
+    )
+    .into_bytes()
+}
+
 /// Counts down even when the client goes away in the middle of a request.
 struct InFlight<'a>(&'a App);
 
@@ -223,7 +241,7 @@ fn request_id(headers: &HeaderMap) -> String {
 
 /// Sixteen hexadecimal digits: a counter behind a keyed hash of the process,
 /// unlikely to repeat, and nothing can be told from it.
-pub(super) fn fresh_request_id() -> String {
+fn fresh_request_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     static KEY: std::sync::LazyLock<RandomState> = std::sync::LazyLock::new(RandomState::new);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

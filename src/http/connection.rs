@@ -1,6 +1,8 @@
 //! One connection under the clocks that the HTTP library does not keep:
 //! how long a request's head may take, how long a connection may idle between
-//! requests, how long a client may leave an answer unread.
+//! requests, how long a client may leave an answer unread. And what the library
+//! answers by itself, before there is a request, is held back, so that it can
+//! be said in our words.
 
 use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -9,7 +11,7 @@ use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -17,7 +19,14 @@ use tokio::time::{Sleep, sleep};
 
 /// What a connection is doing, as far as its clocks are concerned.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Phase(Arc<AtomicU8>);
+pub(crate) struct Phase(Arc<Now>);
+
+#[derive(Debug, Default)]
+struct Now {
+    phase: AtomicU8,
+    /// Status with which the library refused a head; 0 if it did not.
+    refused: AtomicU16,
+}
 
 /// Nothing came yet since the connection or since the last answer.
 const IDLE: u8 = 0;
@@ -29,7 +38,7 @@ const BUSY: u8 = 2;
 impl Phase {
     /// A request's head is complete.
     pub(crate) fn begin_answer(&self) -> Answering {
-        self.0.store(BUSY, Ordering::Release);
+        self.set(BUSY);
         Answering(self.clone())
     }
 
@@ -38,13 +47,42 @@ impl Phase {
         self.get() == HEAD
     }
 
+    /// The status with which the library refused a head, if it did. Its own
+    /// answer was held back.
+    pub(crate) fn refused(&self) -> Option<u16> {
+        Some(self.0.refused.load(Ordering::Acquire)).filter(|&status| status != 0)
+    }
+
     fn get(&self) -> u8 {
-        self.0.load(Ordering::Acquire)
+        self.0.phase.load(Ordering::Acquire)
     }
 
     fn set(&self, phase: u8) {
-        self.0.store(phase, Ordering::Release);
+        self.0.phase.store(phase, Ordering::Release);
     }
+
+    /// Holds back what the library itself answers to a head.
+    fn holds_back(&self, bytes: &[u8]) -> bool {
+        if self.get() == BUSY {
+            return false;
+        }
+        let Some(status) = bodiless_refusal(bytes) else {
+            return false;
+        };
+        self.0.refused.store(status, Ordering::Release);
+        true
+    }
+}
+
+/// The status of an answer that refuses and says no more. Ours are told from
+/// it by their request id.
+fn bodiless_refusal(bytes: &[u8]) -> Option<u16> {
+    /// Of the library's own answers none is longer.
+    const LONGEST: usize = 256;
+    let text = std::str::from_utf8(bytes.get(..bytes.len().min(LONGEST))?).ok()?;
+    let status = text.strip_prefix("HTTP/1.")?.get(2..5)?.parse().ok()?;
+    let is_refusal = (400..500).contains(&status) && text.ends_with("\r\n\r\n");
+    (is_refusal && !text.contains("\r\nx-request-id:")).then_some(status)
 }
 
 /// Lives while a request is answered, its answer's body included.
@@ -259,6 +297,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.phase.holds_back(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
         this.poll_written(cx, written)
     }
@@ -269,6 +310,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        let whole = slices.iter().find(|slice| !slice.is_empty());
+        if let Some(bytes) = whole
+            && this.phase.holds_back(bytes)
+        {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
         this.poll_written(cx, written)
     }
@@ -286,6 +333,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        // The answer is still to come.
+        if this.phase.refused().is_some() {
+            return Poll::Ready(Ok(()));
+        }
         let shut = Pin::new(&mut this.stream).poll_shutdown(cx);
         this.poll_written(cx, shut)
     }

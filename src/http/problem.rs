@@ -1,6 +1,7 @@
 //! Every error of the HTTP surface, and the one place that says which status
 //! and which stable code it is answered with (RFC 9457, problem details).
 
+use super::server::{MAX_HEAD_BYTES, MAX_HEADERS};
 use crate::access::Scope;
 use crate::backup::BackupError;
 use crate::chain::params::{Difference, ParamsError};
@@ -36,6 +37,7 @@ pub(crate) enum Code {
     MethodNotAllowed,
     BodyTimeout,
     HeadTimeout,
+    HeadTooLarge,
     FilterDiffers,
     FilterTaken,
     BackupRunning,
@@ -176,6 +178,11 @@ impl Code {
                 S::REQUEST_TIMEOUT,
                 "head_timeout",
                 "The head of the request came too slowly",
+            ),
+            Code::HeadTooLarge => (
+                S::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "head_too_large",
+                "The head of the request is too large",
             ),
             Code::FilterDiffers => (
                 S::CONFLICT,
@@ -436,6 +443,14 @@ pub(crate) enum HttpError {
     StreamStalled { idle_seconds: u64 },
     #[error("the head of the request was not complete in time; send it at once")]
     HeadTimeout,
+    #[error(
+        "path, query and headers have more than {} bytes or {} lines; items belong into the body of a POST",
+        MAX_HEAD_BYTES,
+        MAX_HEADERS
+    )]
+    HeadTooLarge,
+    #[error("the head of the request is not HTTP/1.1: a line of it can't be read")]
+    UnreadableHead,
     #[error("the filter exists and differs in {}; leave these fields out, send what it has, or choose another key", fields(.differences))]
     FilterDiffers { differences: Vec<Difference> },
     #[error("the filter exists, and If-None-Match: * asked for a new one")]
@@ -587,6 +602,8 @@ impl HttpError {
             HttpError::StreamStalled { .. } => Code::BodyTimeout,
             HttpError::BodyTimeout { .. } => Code::BodyTimeout,
             HttpError::HeadTimeout => Code::HeadTimeout,
+            HttpError::HeadTooLarge => Code::HeadTooLarge,
+            HttpError::UnreadableHead => Code::BadRequest,
             HttpError::FilterDiffers { .. } => Code::FilterDiffers,
             HttpError::FilterExists => Code::FilterExists,
             HttpError::BodyTooLarge { .. } => Code::BodyTooLarge,

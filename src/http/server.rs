@@ -1,9 +1,9 @@
 //! Accepts connections, bounds them in number and time, and drains them.
 
 use super::App;
-use super::boundary::fresh_request_id;
+use super::boundary::refuse_head;
 use super::connection::{AnswerBody, Came, Noticed, Patience, Phase, TimedStream};
-use super::problem::{HttpError, PROBLEM_JSON};
+use super::problem::HttpError;
 use super::tls::Tls;
 use axum::Router;
 use hyper::body::Incoming;
@@ -16,16 +16,19 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt as _;
 
-/// Bytes of a request's head, the request line included; beyond it the HTTP
-/// library answers 431 by itself.
-const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Bytes of a request's head, the request line included.
+pub(super) const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// Lines of a request's head, beside the first. It is what the HTTP library
+/// takes by itself; told so, it would allocate for them.
+pub(super) const MAX_HEADERS: usize = 100;
 
 /// Connections to a listener for operations: enough for whoever scrapes and
 /// probes, and out of the way of a flood on the other one.
@@ -34,8 +37,11 @@ const MAX_OPERATIONS_CONNECTIONS: usize = 64;
 /// Pause after a connection could not be accepted for want of descriptors or
 /// memory: without it the loop would spin until one is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time for a client to take the answer to a head that never ended.
+/// Time for a client to take the answer to a head that never ended or can't be
+/// read, and bytes of it that are read on meanwhile: closing on what is unread
+/// would take the answer away from it.
 const LATE_ANSWER: Duration = Duration::from_secs(1);
+const LATE_BYTES: u64 = 1 << 20;
 
 /// How connections are bounded. Each is a flag of the server.
 #[derive(Clone, Debug)]
@@ -290,10 +296,18 @@ impl Connection {
                 (&mut connection).await
             }
         };
-        if ended.is_err() && phase.in_head() && is_timeout(&ended) {
+        let refusal = match phase.refused() {
+            // The longest path is refused as a head that is too large.
+            Some(414 | 431) => Some(HttpError::HeadTooLarge),
+            Some(_) => Some(HttpError::UnreadableHead),
+            None if phase.in_head() && is_timeout(&ended) => Some(HttpError::HeadTimeout),
+            None => None,
+        };
+        if let Some(refusal) = refusal {
             let stream = connection.into_parts().io.into_inner().into_inner();
+            let answer = refuse_head(&self.app, &refusal);
             // A client that reads nothing must not hold its place by that.
-            let _ = timeout(LATE_ANSWER, answer_late(stream)).await;
+            let _ = timeout(LATE_ANSWER, answer_late(stream, &answer)).await;
         }
     }
 }
@@ -319,15 +333,11 @@ fn is_timeout(ended: &Result<(), hyper::Error>) -> bool {
         .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
-/// Answers a request whose head never ended, as far as the client still listens.
-async fn answer_late(mut stream: impl AsyncWrite + Unpin) {
-    let problem = HttpError::HeadTimeout.problem(&fresh_request_id());
-    let body = serde_json::to_string(&problem).unwrap_or_default();
-    let answer = format!(
-        "HTTP/1.1 408 Request Timeout\r\ncontent-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
+/// Answers a request whose head never ended or can't be read, as far as the
+/// client still listens.
+async fn answer_late(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) {
     // The client may be gone: then nobody misses the answer.
-    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.write_all(answer).await;
     let _ = stream.shutdown().await;
+    let _ = tokio::io::copy(&mut stream.take(LATE_BYTES), &mut tokio::io::sink()).await;
 }

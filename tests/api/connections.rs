@@ -118,16 +118,58 @@ async fn pipelined_requests_are_answered_in_order() {
     assert_eq!(text.matches("HTTP/1.1 200 OK").count(), 2, "{text}");
 }
 
-#[tokio::test]
-async fn a_head_beyond_64_kib_is_refused() {
-    let server = Server::start().await;
+/// Sends a head and returns what is answered before the connection ends.
+async fn answer_to_head(server: &Server, head: &[u8]) -> String {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    let head = format!(
-        "GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
-        "y".repeat(70 << 10)
+    stream.write_all(head).await.unwrap();
+    rest(&mut stream).await
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused_in_the_shape_of_all_errors() {
+    let server = Server::start().await;
+    let long = "y".repeat(70 << 10);
+    let many: String = (0..101).map(|n| format!("x{n}: y\r\n")).collect();
+    for head in [
+        format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {long}\r\n\r\n"),
+        format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{many}\r\n"),
+        format!("GET /filters/f/exists?item={long} HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+        // It never ends, and much of it is on its way when it is refused.
+        format!("GET /livez HTTP/1.1\r\nx: {}", long.repeat(10)),
+    ] {
+        let text = answer_to_head(&server, head.as_bytes()).await;
+        assert!(text.starts_with("HTTP/1.1 431 "), "{text}");
+        for part in [
+            "\r\ncontent-type: application/problem+json\r\n",
+            "\r\nx-request-id: ",
+            r#""code":"head_too_large""#,
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_refused_in_the_shape_of_all_errors() {
+    let server = Server::start().await;
+    for head in [
+        &b"hello\r\n\r\n"[..],
+        b"GET /livez HTTP/9.9\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nhost localhost\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"POST /livez HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+    ] {
+        let text = answer_to_head(&server, head).await;
+        assert!(text.starts_with("HTTP/1.1 400 "), "{text}");
+        assert!(text.contains(r#""code":"bad_request""#), "{text}");
+    }
+    // Behind an answer on the same connection, too.
+    let text = answer_to_head(&server, &[LIVEZ, b"hello\r\n\r\n"].concat()).await;
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    assert!(
+        text.ends_with("}\n") && text.contains("HTTP/1.1 400 "),
+        "{text}"
     );
-    stream.write_all(head.as_bytes()).await.unwrap();
-    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 431 "));
 }
 
 #[tokio::test]
