@@ -41,6 +41,7 @@ test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, de
 		{ echo 'openapi/openapi.json is stale: make openapi' >&2; exit 1; }
 	.ci/try-serve
 	.venv/bin/openapi-spec-validator openapi/openapi.json
+	.venv/bin/python tests/schemathesis/run.py
 	$(DEPLOY_CHECK)
 	$(CONSOLE_CHECK)
 
@@ -49,6 +50,13 @@ console-check: ## Check the console in a real browser
 	@.ci/setup test
 	$(CARGO) build $(CARGO_FLAGS)
 	$(CONSOLE_CHECK)
+
+CASES := 50000
+.PHONY: schemathesis
+schemathesis: ## Send a server CASES requests made from its own description
+	@.ci/setup test
+	$(CARGO) build $(CARGO_FLAGS)
+	nice .venv/bin/python tests/schemathesis/run.py --cases $(CASES)
 
 .PHONY: deploy-check
 deploy-check: ## Check what deploys: image, chart, manifests, alerts, dashboard, pages for operators

@@ -418,7 +418,7 @@ fn rfc3339(time: SystemTime) -> String {
     tag = "filters",
     security(("api_key" = ["write"])),
     params(
-        ("key" = String, Path, description = "Key of the filter: 1 to 255 characters of `A-Z a-z 0-9 . _ : ~ -`.", example = "coupons", min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9._:~-]+$"),
+        ("key" = String, Path, description = "Key of the filter: 1 to 255 characters of `A-Z a-z 0-9 . _ : ~ -`.", example = "coupons"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: fail with 412 if the filter exists.", nullable = false, example = "*"),
     ),
     request_body(content = FilterFields, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001})),

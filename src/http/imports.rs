@@ -190,7 +190,7 @@ fn bad_id(given: &str) -> HttpError {
     security(("api_key" = ["write"])),
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
-        ("import_id" = String, Query, description = "Name of the import within the filter: 1 to 100 characters of `A-Z a-z 0-9 . _ : ~ -`. It is known for a week after its last commit.", example = "2026-11-21-codes", min_length = 1, max_length = 100),
+        ("import_id" = String, Query, description = "Name of the import within the filter: 1 to 100 characters of `A-Z a-z 0-9 . _ : ~ -`. It is known for a week after its last commit.", example = "2026-11-21-codes"),
         ("from_line" = Option<u64>, Query, description = "Number of the first line of the body within the import, from 1; at most one more than `committed_lines`.", example = 1, minimum = 1),
         ("only_if_absent" = Option<bool>, Query, description = "Leave an item that is found already (or that seems to be, at the filter's false-positive rate).", example = false),
     ),

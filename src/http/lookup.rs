@@ -36,10 +36,10 @@ pub(crate) struct LookupBody {
     #[schema(schema_with = super::openapi::encoding, required = false)]
     encoding: Option<String>,
     /// Keys of the filters to ask, in this order; each once. Either this or `prefix`.
-    #[schema(example = json!(["campaign-3", "campaign-17"]), required = false, nullable = false)]
+    #[schema(schema_with = super::openapi::named_filters, required = false)]
     filters: Option<Vec<String>>,
     /// Ask all filters whose keys start with this, in byte order of their keys. Either this or `filters`.
-    #[schema(example = "campaign-", required = false, nullable = false)]
+    #[schema(schema_with = super::openapi::key_prefix, required = false)]
     prefix: Option<String>,
     /// Stop at the first filter that contains the item.
     #[schema(default = false, required = false)]

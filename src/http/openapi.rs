@@ -2,6 +2,10 @@
 //! operation can fail with is added here, from the table below, with examples
 //! that the error type itself renders.
 
+mod strict;
+
+pub(super) use strict::{key_prefix, named_filters};
+
 use super::auth::{Need, Reach, SCHEME};
 use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem, ProblemField};
 use super::routes;
@@ -50,12 +54,16 @@ pub fn document() -> String {
             let need = Need::of(path, operation);
             add_problems(operation, need);
             add_idempotency_key(operation);
+            strict::parts(operation);
             if operation.operation_id.as_deref() == Some("put_filter")
                 && let Some(RefOr::T(body)) = &mut operation.request_body
             {
                 body.required = Some(Required::False);
             }
         }
+    }
+    if let Some(components) = &mut document.components {
+        strict::bodies(components);
     }
     let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
@@ -134,7 +142,14 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
         Code::RateLimited,
         Code::Overloaded,
     ];
-    const EVERY: &[Code] = &[Code::ForeignHost, Code::ForeignOrigin, Code::Internal];
+    const EVERY: &[Code] = &[
+        Code::BadRequest,
+        Code::ForeignHost,
+        Code::ForeignOrigin,
+        Code::HeadTimeout,
+        Code::HeadTooLarge,
+        Code::Internal,
+    ];
     const ENGINE: &[Code] = &[
         Code::MalformedQuery,
         Code::InvalidFields,
@@ -280,7 +295,6 @@ fn add_idempotency_key(operation: &mut Operation) {
     if !takes_idempotency_key(operation.operation_id.as_deref().unwrap_or_default()) {
         return;
     }
-    let text = || ObjectBuilder::new().schema_type(Type::String);
     let key = ParameterBuilder::new()
         .name("Idempotency-Key")
         .parameter_in(ParameterIn::Header)
@@ -289,7 +303,6 @@ fn add_idempotency_key(operation: &mut Operation) {
             "1 to 255 visible ASCII characters, new for each request that is not a retry. For 24 hours \
              a retry with the same one, of the same API key, is answered as the first request was, and changes nothing.",
         ))
-        .schema(Some(Schema::from(text().min_length(Some(1)).max_length(Some(255)))))
         .example(Some(json!("6f1c2a9e-0d3b-4a57-9a44-2f0d1f3f6a10")))
         .build();
     operation
@@ -299,7 +312,7 @@ fn add_idempotency_key(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         if let (true, RefOr::T(response)) = (status.starts_with('2'), response) {
             let replayed = HeaderBuilder::new()
-                .schema(Some(Schema::from(text().enum_values(Some(["true"])))))
+                .schema(Some(Schema::from(words(&["true"]))))
                 .description(Some(
                     "The answer is that to an earlier request with this key.",
                 ))
@@ -402,7 +415,7 @@ fn sample(code: Code) -> HttpError {
             reason: "is given twice",
         },
         Code::UnreadableBody => HttpError::UnreadableBody,
-        Code::BadRequest => HttpError::Framework(StatusCode::BAD_REQUEST),
+        Code::BadRequest => HttpError::UnreadableHead,
         Code::ApiKeyMissing => HttpError::ApiKeyMissing,
         Code::ApiKeyUnknown => HttpError::ApiKeyUnknown,
         Code::ScopeInsufficient => HttpError::ScopeInsufficient {
@@ -428,6 +441,7 @@ fn sample(code: Code) -> HttpError {
             total_seconds: 300,
         },
         Code::HeadTimeout => HttpError::HeadTimeout,
+        Code::HeadTooLarge => HttpError::HeadTooLarge,
         Code::FilterDiffers => HttpError::FilterDiffers {
             differences: vec![Difference {
                 field: "capacity",
@@ -731,6 +745,42 @@ mod tests {
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), total, "an operation id is used twice");
+    }
+
+    #[test]
+    fn what_requests_may_look_like_is_said_as_strictly_as_it_is_held_to() {
+        let document: Value = serde_json::from_str(&super::document()).unwrap();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let at = format!("{method} {path}");
+                for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                    let (name, schema) =
+                        (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+                    let is_key = ["key", "cursor", "import_id", "Idempotency-Key"].contains(&name);
+                    assert!(!is_key || schema.get("pattern").is_some(), "{at} {name}");
+                }
+                let contents = operation["responses"].as_object().unwrap().values();
+                let contents = contents.chain([&operation["requestBody"]]);
+                for content in contents.filter_map(|part| part["content"].as_object()) {
+                    for (media_type, described) in content {
+                        let is_bytes =
+                            !media_type.starts_with("text/") && !media_type.ends_with("json");
+                        let is_called_bytes = described["schema"]["format"] == "binary";
+                        assert_eq!(is_called_bytes, is_bytes, "{at} {media_type}");
+                    }
+                }
+            }
+        }
+        for body in [
+            "AddBody",
+            "FilterChanges",
+            "FilterFields",
+            "ItemsBody",
+            "LookupBody",
+        ] {
+            let schema = &document["components"]["schemas"][body];
+            assert_eq!(schema["additionalProperties"], false, "{body}");
+        }
     }
 
     #[test]

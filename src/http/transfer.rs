@@ -39,7 +39,7 @@ const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
     security(("api_key" = ["read"])),
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
-        ("If-None-Match" = Option<String>, Header, description = "`ETag` of a dump that is at hand: 304 without a body if the filter is still the same.", nullable = false, example = "\"0f5e…\""),
+        ("If-None-Match" = Option<String>, Header, description = "`ETag` of a dump that is at hand: 304 without a body if the filter is still the same.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
     ),
     responses(
         (status = 200, description = "The dump; `docs/format.md` describes it.", body = String, content_type = "application/octet-stream", headers(("ETag" = String, description = "SHA-256 of the filter.")), example = "(bytes)"),
@@ -147,7 +147,7 @@ impl DumpSink for Sink<'_> {
     params(
         ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
         ("replace" = Option<bool>, Query, description = "Take the place of a filter that is there. It keeps its time to end.", example = true),
-        ("If-Match" = Option<String>, Header, description = "With `replace=true`: `ETag` of a dump of the filter that is to be replaced; 412 if it is another by now. `*` stands for any.", nullable = false, example = "\"0f5e…\""),
+        ("If-Match" = Option<String>, Header, description = "With `replace=true`: `ETag` of a dump of the filter that is to be replaced; 412 if it is another by now. `*` stands for any.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
     ),
     request_body(
         description = "A dump, of any length; or a filter of RedisBloom: for each pair that `CF.SCANDUMP` returned, in order, the iterator as 8 bytes, the length of the chunk as 4 bytes, both little-endian, and the chunk.",
