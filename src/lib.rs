@@ -22,6 +22,7 @@
 //! | [`load`] | the client of imports: files into a filter of a server elsewhere | touches anything else here |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
 //! | [`client`] | what the program asks of a server elsewhere: is it alive, make a backup | knows what is behind the API |
+//! | `hostile` | bytes of strangers for everything that reads such bytes | is part of the program |
 //! | [`config`] | flags and environment variables, read once by `main` | |
 //!
 //! Imports point one way, `http -> engine -> chain -> cuckoo`,
@@ -90,6 +91,9 @@ pub mod config;
 pub mod cuckoo;
 pub mod engine;
 pub mod from_redis;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod hostile;
 pub mod http;
 pub mod load;
 pub mod metrics;

@@ -45,6 +45,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "access", "backup", "http", "engine", "chain", "remote", "store",
         ],
     ),
+    ("hostile", &["access", "engine", "http", "store"]),
     (
         "main",
         &[

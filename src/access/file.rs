@@ -78,7 +78,7 @@ pub fn read(path: &Path) -> Result<Vec<KeyEntry>, AccessError> {
     parse(&text, path)
 }
 
-fn parse(text: &[u8], path: &Path) -> Result<Vec<KeyEntry>, AccessError> {
+pub(super) fn parse(text: &[u8], path: &Path) -> Result<Vec<KeyEntry>, AccessError> {
     let malformed = |reason: String| AccessError::Malformed {
         path: path.to_owned(),
         reason,
@@ -208,13 +208,19 @@ fn change(
     replace(&target, keys, &directory).map_err(unwritable)
 }
 
-fn replace(target: &Path, keys: Vec<KeyEntry>, directory: &File) -> io::Result<()> {
+/// The file that lists these keys.
+pub(super) fn written(keys: Vec<KeyEntry>) -> serde_json::Result<Vec<u8>> {
     let contents = Contents {
         version: VERSION,
         keys,
     };
     let mut text = serde_json::to_vec_pretty(&contents)?;
     text.push(b'\n');
+    Ok(text)
+}
+
+fn replace(target: &Path, keys: Vec<KeyEntry>, directory: &File) -> io::Result<()> {
+    let text = written(keys)?;
     let mut beside = target.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);

@@ -13,6 +13,8 @@
 //! that is the HTTP surface's.
 
 pub mod file;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
 pub mod ring;
 pub mod token;
 

@@ -34,6 +34,8 @@ mod disk;
 mod dump;
 mod expiry;
 mod filters;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
 mod image;
 mod imports;
 mod keep;

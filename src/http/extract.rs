@@ -219,7 +219,10 @@ async fn parsed<T: Send + 'static>(
 }
 
 /// The options of a `text/plain` request, which stand in the query.
-fn line_options(kind: BatchKind, uri: &Uri) -> Result<(Encoding, AddOptions), HttpError> {
+pub(crate) fn line_options(
+    kind: BatchKind,
+    uri: &Uri,
+) -> Result<(Encoding, AddOptions), HttpError> {
     const ADD: [&str; 12] = [
         "encoding",
         "only_if_absent",

@@ -53,7 +53,7 @@ pub(crate) async fn guard(
     Ok(next.run(request).await)
 }
 
-fn check(policy: &HostPolicy, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
+pub(crate) fn check(policy: &HostPolicy, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
     let host = called_by(uri, headers);
     if !policy.takes(host.as_ref()) {
         return Err(HttpError::ForeignHost);

@@ -87,7 +87,7 @@ impl Column {
 
 /// What a value is, its second byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Page = 1,
     Redo = 2,
     FilterNumber = 3,
@@ -302,7 +302,7 @@ pub(super) fn open_page<'a>(
     decode_page(payload, scratch).map_err(|reason| corrupt(id.to_string(), reason))
 }
 
-fn encode_page(page: &[u8]) -> Vec<u8> {
+pub(super) fn encode_page(page: &[u8]) -> Vec<u8> {
     let used = page
         .iter()
         .rposition(|&byte| byte != 0)
@@ -332,7 +332,10 @@ fn encode_page(page: &[u8]) -> Vec<u8> {
     dense
 }
 
-fn decode_page<'a>(payload: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], &'static str> {
+pub(super) fn decode_page<'a>(
+    payload: &'a [u8],
+    scratch: &'a mut Vec<u8>,
+) -> Result<&'a [u8], &'static str> {
     match payload.split_first() {
         Some((&DENSE, page)) if page.len() <= MAX_IMAGE_BYTES => Ok(page),
         Some((&DENSE, _)) => Err("it is larger than a page may be"),
@@ -429,7 +432,7 @@ pub(super) fn seal_filter_expiry(id: FilterId, expiry: Expiry) -> Vec<u8> {
     seal(Kind::FilterExpiry, &filter_expiry_key(id), &payload)
 }
 
-fn open_filter_expiry(id: FilterId, value: &[u8]) -> Result<Expiry, StoreError> {
+pub(super) fn open_filter_expiry(id: FilterId, value: &[u8]) -> Result<Expiry, StoreError> {
     let what = || format!("the end of filter {id}");
     let payload = open(Kind::FilterExpiry, &filter_expiry_key(id), value, what)?;
     payload
@@ -484,7 +487,7 @@ pub(super) fn note_key(key: &NoteKey) -> Vec<u8> {
     }
 }
 
-fn read_note_key(key: &[u8]) -> Option<NoteKey> {
+pub(super) fn read_note_key(key: &[u8]) -> Option<NoteKey> {
     match key.split_first()? {
         (&NOTE_RETRY, digest) => digest.try_into().ok().map(NoteKey::Retry),
         (&NOTE_IMPORT, rest) => {
@@ -645,7 +648,7 @@ fn number(payload: &[u8]) -> Option<u64> {
 }
 
 /// Puts the envelope around a payload.
-fn seal(kind: Kind, key: &[u8], payload: &[u8]) -> Vec<u8> {
+pub(super) fn seal(kind: Kind, key: &[u8], payload: &[u8]) -> Vec<u8> {
     seal_as(VALUE_VERSION, kind, key, payload)
 }
 
@@ -662,7 +665,7 @@ fn seal_as(version: u8, kind: Kind, key: &[u8], payload: &[u8]) -> Vec<u8> {
 ///
 /// The checksum comes first: a flipped bit in the version byte is a flipped
 /// bit, not a newer program. So every version to come keeps the envelope.
-fn open<'a>(
+pub(super) fn open<'a>(
     kind: Kind,
     key: &[u8],
     value: &'a [u8],

@@ -28,6 +28,8 @@
 mod contract;
 pub mod disk;
 pub mod format;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
 pub mod memory;
 pub mod metered;
 pub mod redo;

@@ -5,6 +5,8 @@
 //! name leads to, until a lane gives it one in a commit of its own.
 
 pub mod format;
+#[cfg(any(test, fuzzing))]
+pub(super) mod hostile;
 mod page;
 pub mod scandump;
 pub(super) mod stage;

@@ -1,0 +1,122 @@
+//! Bytes of strangers for dumps, descriptions, pages and notes; see
+//! [`crate::hostile`].
+
+use super::dump::hostile;
+use super::imports::ImportId;
+use super::progress::ImportProgress;
+use super::remembered::Remembered;
+use super::{FilterName, image as images};
+use crate::chain::meta::Chain;
+
+/// A dump, as it is, behind its first bytes, and as pages in blocks whose sums
+/// are right, of the filter that the first byte chooses.
+pub(crate) fn dump(bytes: &[u8]) {
+    hostile::dump(bytes);
+}
+
+/// Frames of RedisBloom.
+pub(crate) fn scandump(bytes: &[u8]) {
+    hostile::scandump(bytes);
+}
+
+/// The description of a filter.
+pub(crate) fn description(bytes: &[u8]) {
+    let Ok(chain) = Chain::decode(bytes) else {
+        return;
+    };
+    assert_eq!(Chain::decode(&chain.encode()).as_ref(), Ok(&chain));
+    let rate = chain.false_positive_rate();
+    assert!((0.0..=1.0).contains(&rate), "{rate}");
+    let full = chain.full_false_positive_rate();
+    assert!((0.0..=1.0).contains(&full), "{full}");
+    assert!(chain.items() <= 1 << 48);
+    assert!(chain.slot_bytes() > 0);
+    let _ = (chain.adds_before_expansion(), chain.keeps_promise());
+    let portable = chain.portable().encode();
+    let taken = Chain::from_portable(&portable, u64::MAX).map(|chain| chain.encode());
+    assert_eq!(taken, Ok(portable));
+}
+
+/// The image of a page: slots, and counters behind them.
+pub(crate) fn image(bytes: &[u8]) {
+    for page_bytes in [64, 4096] {
+        let Ok(page) = images::parse(bytes, page_bytes) else {
+            continue;
+        };
+        let mut slots = page.slots.to_vec();
+        slots.resize(page_bytes as usize, 0);
+        let words = slots.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            for (to, &from) in word.iter_mut().zip(chunk) {
+                *to = from;
+            }
+            u64::from_le_bytes(word)
+        });
+        let again = images::encode(words, page_bytes, page.counters.as_deref());
+        let Ok(read) = images::parse(&again, page_bytes) else {
+            panic!("what was read can't be read again");
+        };
+        assert_eq!(read.slots, slots);
+        assert_eq!(read.counters.as_deref(), page.counters.as_deref());
+    }
+}
+
+/// What is noted of requests and imports, and their names.
+pub(crate) fn notes(bytes: &[u8]) {
+    if let Some(answer) = Remembered::decode(bytes) {
+        assert_eq!(Remembered::decode(&answer.encode()), Some(answer));
+    }
+    if let Some(progress) = ImportProgress::decode(bytes) {
+        assert_eq!(progress.encode(), bytes);
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let is_name = (1..=255).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._:~-".contains(&byte));
+    assert_eq!(FilterName::parse(text).is_ok(), is_name);
+    assert_eq!(
+        ImportId::parse(text).is_some(),
+        is_name && text.len() <= 100
+    );
+}
+
+/// What fuzzing begins with.
+#[cfg(test)]
+pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    use super::answer::{AddResult, FullReason};
+    use crate::chain::counters::{CounterKey, Counters};
+    let mut seeds = hostile::seeds();
+    let mut seed = |target, name: &str, bytes| seeds.push((target, name.to_owned(), bytes));
+    let full = AddResult::Full(FullReason::MaxFilterBytes);
+    let few = Remembered::Added(vec![AddResult::Exists, full]);
+    let many = Remembered::Added(vec![AddResult::Added; 1000]);
+    seed("notes", "few", few.encode());
+    seed("notes", "many", many.encode());
+    seed(
+        "notes",
+        "deleted",
+        Remembered::Deleted(vec![true, false]).encode(),
+    );
+    seed("notes", "removed", Remembered::Removed.encode());
+    let mut progress = ImportProgress {
+        committed_lines: 300,
+        ..ImportProgress::default()
+    };
+    progress.note_bad(17, super::BadLine::NotJson);
+    seed("notes", "progress", progress.encode());
+    seed("notes", "name", b"shop:coupons-2026_11.~".to_vec());
+    let mut counters = Counters::default();
+    counters.set(CounterKey(3 << 32 | 5), 1_000);
+    counters.set(CounterKey(3 << 32 | 6), 256);
+    let words = [0x0807_0605_0403_0201u64; 8].into_iter();
+    seed(
+        "image",
+        "counters",
+        images::encode(words.clone(), 64, Some(&counters)),
+    );
+    seed("image", "slots", images::encode(words, 64, None));
+    seeds
+}

@@ -1,0 +1,90 @@
+//! Bytes of strangers, fed to everything that reads such bytes: what each
+//! target asserts stands beside the reader, in the `hostile` of its room. Not
+//! part of the program: fuzzing calls it, and a test that replays what fuzzing
+//! found, `fuzz/seeds`.
+
+use crate::{access, engine, http, store};
+
+/// Reads anything; panics if what it reads is not held to.
+pub type Target = fn(&[u8]);
+
+/// All targets, by the names of their directories in `fuzz/seeds`.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("keys", access::hostile::keys),
+    ("dump", engine::hostile::dump),
+    ("scandump", engine::hostile::scandump),
+    ("description", engine::hostile::description),
+    ("image", engine::hostile::image),
+    ("notes", engine::hostile::notes),
+    ("page", store::hostile::page),
+    ("redo", store::hostile::redo),
+    ("values", store::hostile::values),
+    ("fields", http::hostile::fields),
+    ("head", http::hostile::head),
+    ("items", http::hostile::items),
+    ("lines", http::hostile::lines),
+    ("query", http::hostile::query),
+    ("stream", http::hostile::stream),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn seeds() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds")
+    }
+
+    #[test]
+    fn what_fuzzing_found_is_read_as_ever() {
+        for (name, target) in TARGETS {
+            let mut files: Vec<_> = std::fs::read_dir(seeds().join(name))
+                .unwrap_or_else(|error| panic!("{name}: {error}"))
+                .map(|entry| entry.unwrap().path())
+                .collect();
+            files.sort();
+            assert!(!files.is_empty(), "{name} has no seeds");
+            for file in files {
+                println!("{}", file.display());
+                target(&std::fs::read(file).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn every_target_bears_bytes_without_sense() {
+        let mut state = 20_261_121u64;
+        println!("seed {state}");
+        let mut random = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 56) as u8
+        };
+        for (name, target) in TARGETS {
+            println!("{name}");
+            for length in 0..200 {
+                let bytes: Vec<u8> = (0..length).map(|_| random()).collect();
+                target(&bytes);
+            }
+        }
+    }
+
+    /// Writes what the program itself would write, for fuzzing to begin with.
+    #[test]
+    #[ignore = "it writes fuzz/seeds"]
+    fn seeds_are_made_anew() {
+        let made = [
+            access::hostile::seeds(),
+            engine::hostile::seeds(),
+            store::hostile::seeds(),
+            http::hostile::seeds(),
+        ];
+        for (target, name, bytes) in made.concat() {
+            let directory = seeds().join(target);
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(directory.join(name), bytes).unwrap();
+        }
+    }
+}

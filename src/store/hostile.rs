@@ -1,0 +1,237 @@
+//! Bytes of strangers for the readers of stored values; see
+//! [`crate::hostile`].
+
+use super::format::{self, ENVELOPE_BYTES, Kind, MAX_IMAGE_BYTES};
+use super::redo::{self, RedoBuilder, RedoReader, RedoWrite};
+use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
+
+const PAGE: PageId = PageId {
+    filter: FilterId(7),
+    ordinal: Ordinal(1),
+    page: PageIndex(9),
+};
+
+/// The payload of a stored page.
+pub(crate) fn page(bytes: &[u8]) {
+    let mut scratch = Vec::new();
+    let Ok(image) = format::decode_page(bytes, &mut scratch) else {
+        return;
+    };
+    assert!(image.len() <= MAX_IMAGE_BYTES);
+    let used = image.iter().rposition(|&byte| byte != 0);
+    let trimmed = image.get(..used.map_or(0, |last| last + 1));
+    let again = format::encode_page(image);
+    assert!(again.len() <= image.len() + 1);
+    let mut scratch = Vec::new();
+    assert_eq!(format::decode_page(&again, &mut scratch).ok(), trimmed);
+}
+
+/// A redo record.
+pub(crate) fn redo(bytes: &[u8]) {
+    if redo::check(bytes).is_err() {
+        return;
+    }
+    let writes: Vec<RedoWrite> = RedoReader::new(bytes).flatten().collect();
+    // Each takes at least two bytes.
+    assert!(2 * writes.len() <= bytes.len());
+    let again = rebuilt(&writes);
+    let read: Vec<RedoWrite> = RedoReader::new(&again).flatten().collect();
+    assert_eq!(read, writes);
+}
+
+/// Writes a record that says so: a section for each run of entries that one
+/// page of one section can hold.
+fn rebuilt(writes: &[RedoWrite]) -> Vec<u8> {
+    let mut record = RedoBuilder::new();
+    let runs = writes.chunk_by(|a, b| {
+        let ((page, width, number), (next_page, next_width, next)) = (parts(a), parts(b));
+        (page, width) == (next_page, next_width) && number < next
+    });
+    for run in runs {
+        let Some((page, width, _)) = run.first().map(parts) else {
+            continue;
+        };
+        match width {
+            0 => record.counters(page.filter),
+            _ => record.filter(page.filter, width),
+        };
+        record.page(page.ordinal, page.page);
+        for write in run {
+            match write {
+                RedoWrite::Slot(write) => record.slot(write.slot, write.value),
+                RedoWrite::Counter(write) => record.counter(write.key, write.value),
+            };
+        }
+    }
+    record.finish()
+}
+
+/// Page, width (0: counters) and number of an entry.
+fn parts(write: &RedoWrite) -> (PageId, u8, u64) {
+    match write {
+        RedoWrite::Slot(write) => (write.page, write.slot_bytes, u64::from(write.slot)),
+        RedoWrite::Counter(write) => (write.page, 0, write.key),
+    }
+}
+
+/// A key and a value of any kind: the first byte says which, the second how
+/// long the key is. As they are, and in an envelope whose checksum is right.
+pub(crate) fn values(bytes: &[u8]) {
+    let Some((&[choice, length], rest)) = bytes.split_first_chunk::<2>() else {
+        return;
+    };
+    let (key, payload) = rest.split_at(rest.len().min(usize::from(length)));
+    let kind = KINDS.get(usize::from(choice) % KINDS.len());
+    let Some(&kind) = kind else { return };
+    value(kind, key, payload);
+    let sealed = format::seal(kind, key, payload);
+    value(kind, key, &sealed);
+    // One bit is enough to be noticed.
+    for at in [0, ENVELOPE_BYTES - 1, sealed.len() - 1] {
+        let mut damaged = sealed.clone();
+        if let Some(byte) = damaged.get_mut(at) {
+            *byte ^= 1 << (choice % 8);
+        }
+        assert!(format::open(kind, key, &damaged, String::new).is_err());
+    }
+}
+
+const KINDS: [Kind; 11] = [
+    Kind::Page,
+    Kind::Redo,
+    Kind::FilterNumber,
+    Kind::FilterName,
+    Kind::FilterMeta,
+    Kind::Reclaim,
+    Kind::DataVersion,
+    Kind::NextFilterId,
+    Kind::FilterExpiry,
+    Kind::Due,
+    Kind::Note,
+];
+
+/// Reads a value; what is read would be written as it was.
+fn value(kind: Kind, key: &[u8], value: &[u8]) {
+    let id = FilterId(7);
+    let written = match kind {
+        Kind::Page => {
+            let mut scratch = Vec::new();
+            let Ok(image) = format::open_page(PAGE, value, &mut scratch) else {
+                return;
+            };
+            assert!(image.len() <= MAX_IMAGE_BYTES);
+            return;
+        }
+        Kind::Redo => match format::open_redo(Sequence(7), value) {
+            Ok(record) => format::seal_redo(Sequence(7), record),
+            Err(_) => return,
+        },
+        Kind::FilterNumber => match format::open_filter_number(key, value) {
+            Ok(number) => format::seal(kind, key, &number.0.to_le_bytes()),
+            Err(_) => return,
+        },
+        Kind::FilterName => match format::open_filter_name(id, value) {
+            Ok(name) => format::seal_filter_name(id, &name),
+            Err(_) => return,
+        },
+        Kind::FilterMeta => match format::open_filter_meta(id, value) {
+            Ok(meta) => format::seal_filter_meta(id, meta),
+            Err(_) => return,
+        },
+        Kind::FilterExpiry => match format::open_filter_expiry(id, value) {
+            Ok(expiry) => format::seal_filter_expiry(id, expiry),
+            Err(_) => return,
+        },
+        Kind::Reclaim => match format::read_reclaim(key, value) {
+            Ok(garbage) => {
+                assert_eq!(format::reclaim_key(garbage), key);
+                return;
+            }
+            Err(_) => return,
+        },
+        Kind::Due => match format::read_due(key, value) {
+            Ok(due) => {
+                assert_eq!(format::due_key(&due), key);
+                return;
+            }
+            Err(_) => return,
+        },
+        Kind::Note => match format::open_note(key, value) {
+            Ok(note) => {
+                if let Some(named) = format::read_note_key(key) {
+                    assert_eq!(format::note_key(&named), key);
+                }
+                format::seal_note(key, &note)
+            }
+            Err(_) => return,
+        },
+        Kind::DataVersion => match format::read_data_version(value) {
+            Ok(version) => format::seal_data_version(version),
+            Err(_) => return,
+        },
+        Kind::NextFilterId => match format::open_next_filter_id(value) {
+            Ok(next) => format::seal_next_filter_id(next),
+            Err(_) => return,
+        },
+    };
+    assert_eq!(written.get(2..), value.get(2..));
+}
+
+/// What fuzzing begins with.
+#[cfg(test)]
+pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut record = RedoBuilder::new();
+    record.filter(FilterId(7), 2);
+    record
+        .page(Ordinal(0), PageIndex(3))
+        .slot(5, 0xabcd)
+        .slot(900, 1);
+    record.page(Ordinal(2), PageIndex(0)).slot(0, 7);
+    record.counters(FilterId(7));
+    record
+        .page(Ordinal(0), PageIndex(3))
+        .counter(5 << 32 | 17, 1_000_000);
+    record.filter(FilterId(8), 1);
+    record.page(Ordinal(0), PageIndex(0)).slot(1, 255);
+    let mut image = vec![0; 5000];
+    for at in [3, 700, 4095, 4999] {
+        image[at] = 9;
+    }
+    let mut seeds = vec![
+        ("redo", "sections".to_owned(), record.finish()),
+        ("page", "packed".to_owned(), format::encode_page(&image)),
+        ("page", "dense".to_owned(), format::encode_page(&[7; 300])),
+    ];
+    for (choice, kind) in KINDS.into_iter().enumerate() {
+        let (key, payload): (Vec<u8>, Vec<u8>) = match kind {
+            Kind::Page => (format::page_key(PAGE).to_vec(), vec![0, 1, 2, 3]),
+            Kind::Redo => (
+                format::log_key(Sequence(7)).to_vec(),
+                vec![7, 1, 1, 0, 0, 9],
+            ),
+            Kind::FilterNumber => (b"coupons".to_vec(), 7u64.to_le_bytes().to_vec()),
+            Kind::FilterName => (
+                format::filter_name_key(FilterId(7)).to_vec(),
+                b"coupons".to_vec(),
+            ),
+            Kind::FilterMeta => (format::filter_meta_key(FilterId(7)).to_vec(), vec![2; 81]),
+            Kind::FilterExpiry => (format::filter_expiry_key(FilterId(7)).to_vec(), vec![1; 16]),
+            Kind::Reclaim => (vec![7; 12], Vec::new()),
+            Kind::DataVersion => (b"data_format".to_vec(), 2u32.to_le_bytes().to_vec()),
+            Kind::NextFilterId => (b"next_filter_id".to_vec(), 9u64.to_le_bytes().to_vec()),
+            Kind::Due => (
+                [&[0, 0, 0, 0, 0, 0, 1, 2, 1][..], &[7; 8]].concat(),
+                Vec::new(),
+            ),
+            Kind::Note => (
+                [&[1][..], &[7; 32]].concat(),
+                [&[9; 8][..], b"answer"].concat(),
+            ),
+        };
+        let mut seed = vec![choice as u8, key.len() as u8];
+        seed.extend(key);
+        seed.extend(payload);
+        seeds.push(("values", format!("{kind:?}").to_lowercase(), seed));
+    }
+    seeds
+}
