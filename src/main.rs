@@ -393,7 +393,7 @@ fn check(data_dir: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
             reason: "it holds no data of cuckood".to_owned(),
         }));
     }
-    let store = RocksStore::open(data_dir, RocksOptions::default())?;
+    let store = RocksStore::open_to_read(data_dir, RocksOptions::default())?;
     println!("{}", cuckood::engine::check::check(&store)?);
     Ok(())
 }

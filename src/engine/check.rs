@@ -1,15 +1,19 @@
 //! Reads a data directory to its end, without serving it: every filter's
-//! description, every note, every record of the redo log, every page image.
+//! description, every note, every record of the redo log, every page image, and
+//! the lists of what ends when and of what is to be reclaimed.
 
 use super::filters::decode;
 use super::image;
 use crate::page::{PageId, PageIndex};
-use crate::store::{PageStore, StoreError, StoredFilter, redo};
+use crate::store::{Due, PageStore, StoreError, StoredFilter, redo};
 use std::fmt;
 
 /// Filters listed, and pages read, at once.
 const FILTERS_AT_ONCE: usize = 1000;
 const PAGES_AT_ONCE: usize = 4096;
+
+/// Entries of the list of what ends that are read at once.
+const DUE_AT_ONCE: usize = 10_000;
 
 /// What was found where everything makes sense.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,11 +56,31 @@ pub fn check(store: &dyn PageStore) -> Result<Findings, StoreError> {
         }
     }
     store.noted()?;
+    check_due(store)?;
+    store.garbage()?;
     store.replay(&mut |sequence, record| {
         findings.records += 1;
         redo::check(record).map_err(|error| error.in_record(sequence))
     })?;
     Ok(findings)
+}
+
+/// Reads the list of what ends when.
+fn check_due(store: &dyn PageStore) -> Result<(), StoreError> {
+    let (mut from_ms, mut at_once) = (0, DUE_AT_ONCE);
+    loop {
+        let due = store.due(from_ms, u64::MAX, at_once)?;
+        let last_ms = due.last().map(|last| match last {
+            Due::Filter { at_ms, .. } | Due::Note { at_ms, .. } => *at_ms,
+        });
+        match last_ms {
+            _ if due.len() < at_once => return Ok(()),
+            // More end in one moment than were read: they are read together.
+            Some(last_ms) if last_ms == from_ms => at_once = at_once.saturating_mul(2),
+            Some(last_ms) => (from_ms, at_once) = (last_ms, DUE_AT_ONCE),
+            None => return Ok(()),
+        }
+    }
 }
 
 fn check_filter(

@@ -26,6 +26,7 @@ use rocksdb::{
     ColumnFamily, DB, DBPinnableSlice, Direction, ErrorKind, IteratorMode, Options, Range,
     ReadOptions, ReadTier, WriteBatch, WriteOptions,
 };
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,6 +83,8 @@ pub struct RocksStore {
     taking: Arc<Taking>,
     /// Copies frozen so far; numbers their directories.
     frozen: AtomicU64,
+    /// Keeps others from writing while this store only reads.
+    _lock: Option<File>,
 }
 
 impl RocksStore {
@@ -97,7 +100,7 @@ impl RocksStore {
         let (database, database_options) = opening::open_database(path.as_ref(), &options)?;
         let database = Arc::new(database);
         frozen::remove_left_over(path.as_ref());
-        let next_filter_id = opening::check_info(&database, path.as_ref())?;
+        let next_filter_id = opening::take_over(&database, path.as_ref())?;
         let lowest_record = lowest_record(&database)?;
         let (failed_syncs, taking) = (Arc::new(AtomicU64::new(0)), Arc::new(Taking::default()));
         let sync_thread = match options.wal_sync {
@@ -121,6 +124,35 @@ impl RocksStore {
             failed_syncs,
             taking,
             frozen: AtomicU64::new(0),
+            _lock: None,
+        })
+    }
+
+    /// Opens the store for reading alone: not one byte in the directory is
+    /// changed, not even those that opening it for writing would tidy up, and
+    /// every change is refused. Meanwhile nobody can open it for writing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`StoreError::Unusable`] for an older
+    /// version, which opening it for writing takes over.
+    pub fn open_to_read(
+        path: impl AsRef<Path>,
+        options: RocksOptions,
+    ) -> Result<RocksStore, StoreError> {
+        let (database, database_options, lock) = opening::open_to_read(path.as_ref(), &options)?;
+        let (_, next_filter_id) = opening::check_info(&database, path.as_ref())?;
+        let lowest_record = lowest_record(&database)?;
+        Ok(RocksStore {
+            _sync_thread: None,
+            database: Arc::new(database),
+            options: database_options,
+            sync_commits: false,
+            next_filter_id: Mutex::new(next_filter_id),
+            lowest_record: AtomicU64::new(lowest_record.0),
+            failed_syncs: Arc::default(),
+            taking: Arc::default(),
+            frozen: AtomicU64::new(0),
+            _lock: Some(lock),
         })
     }
 

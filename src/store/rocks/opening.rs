@@ -4,13 +4,60 @@ use super::{RocksOptions, column_of, one_line, tuning, unreadable};
 use crate::page::FilterId;
 use crate::store::StoreError;
 use crate::store::format::{self, Column};
-use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, IteratorMode, Options};
+use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, InfoLogger, IteratorMode, LogLevel, Options};
+use rustix::fs::{FlockOperation, fcntl_lock};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
 /// The file by which RocksDB knows a directory that it has used.
 const CURRENT_FILE: &str = "CURRENT";
+
+/// The file that whoever has the directory open holds locked.
+const LOCK_FILE: &str = "LOCK";
+
+/// Opens the database for reading alone: nothing in the directory is changed,
+/// and as long as the file lives that is returned with it, no server opens it.
+///
+/// # Errors
+/// There is no data, or somebody has it open; also an older version, which
+/// only writing takes over.
+pub(super) fn open_to_read(
+    path: &Path,
+    options: &RocksOptions,
+) -> Result<(DB, Options, File), StoreError> {
+    let lock = File::open(path.join(LOCK_FILE))
+        .map_err(|error| unusable(path, format!("{LOCK_FILE} can't be opened: {error}")))?;
+    fcntl_lock(&lock, FlockOperation::NonBlockingLockShared).map_err(|_| StoreError::Locked {
+        path: path.to_owned(),
+    })?;
+    let mut database_options = tuning::database(options);
+    // Otherwise it would keep its diary in the directory. What goes wrong is
+    // returned as an error anyway.
+    database_options.set_info_logger(InfoLogger::new_callback_logger(LogLevel::Fatal, |_, _| {}));
+    let present = DB::list_cf(&database_options, path).map_err(|error| refused(path, &error))?;
+    let missing = Column::ALL
+        .iter()
+        .find(|column| present.iter().all(|name| name != column.name()));
+    if let Some(column) = missing {
+        let reason = format!(
+            "it has no column {}: an older version wrote it; start the server with it once, which takes it over",
+            column.name()
+        );
+        return Err(unusable(path, reason));
+    }
+    let mut columns: Vec<ColumnFamilyDescriptor> = tuning::columns(options)
+        .into_iter()
+        .map(|(column, options)| ColumnFamilyDescriptor::new(column.name(), options))
+        .collect();
+    for name in unknown_columns(path, &database_options)? {
+        columns.push(ColumnFamilyDescriptor::new(name, Options::default()));
+    }
+    // What is in the log and in no table file yet is read, too.
+    let database = DB::open_cf_descriptors_read_only(&database_options, path, columns, false)
+        .map_err(|error| refused(path, &error))?;
+    Ok((database, database_options, lock))
+}
 
 /// Opens the database with all its columns, and returns its options with it:
 /// they hold the statistics.
@@ -59,9 +106,28 @@ fn force_name(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks the version of the data directory, writes it into a new one, and
-/// returns the next filter number.
-pub(super) fn check_info(database: &DB, path: &Path) -> Result<FilterId, StoreError> {
+/// Checks the version of the data directory, writes it into a new or an older
+/// one, and returns the next filter number.
+pub(super) fn take_over(database: &DB, path: &Path) -> Result<FilterId, StoreError> {
+    let (found, next) = check_info(database, path)?;
+    if found < format::DATA_VERSION {
+        // What the newer version adds is empty. From here on an older program
+        // must not touch it.
+        let version = format::seal_data_version(format::DATA_VERSION);
+        database
+            .put_cf(
+                column_of(database, Column::Info)?,
+                format::DATA_VERSION_KEY,
+                version,
+            )
+            .map_err(|error| refused(path, &error))?;
+    }
+    Ok(next)
+}
+
+/// The version of the data directory, 0 for a new one, and the next filter
+/// number.
+pub(super) fn check_info(database: &DB, path: &Path) -> Result<(u32, FilterId), StoreError> {
     let info = column_of(database, Column::Info)?;
     let read = |key| {
         database
@@ -81,18 +147,11 @@ pub(super) fn check_info(database: &DB, path: &Path) -> Result<FilterId, StoreEr
             &format!("column {name} does not belong there"),
         ));
     }
-    if found < format::DATA_VERSION {
-        // What the newer version adds is empty. From here on an older program
-        // must not touch it.
-        let version = format::seal_data_version(format::DATA_VERSION);
-        database
-            .put_cf(info, format::DATA_VERSION_KEY, version)
-            .map_err(|error| refused(path, &error))?;
-    }
-    match read(format::NEXT_FILTER_ID_KEY)? {
-        Some(next) => format::open_next_filter_id(&next),
-        None => Ok(format::FIRST_FILTER_ID),
-    }
+    let next = match read(format::NEXT_FILTER_ID_KEY)? {
+        Some(next) => format::open_next_filter_id(&next)?,
+        None => format::FIRST_FILTER_ID,
+    };
+    Ok((found, next))
 }
 
 fn unknown_columns(path: &Path, options: &Options) -> Result<Vec<String>, StoreError> {

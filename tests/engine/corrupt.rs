@@ -1,0 +1,323 @@
+//! Bits flipped in everything that is stored, and in dumps: an error that says
+//! where, never a wrong answer.
+//!
+//! `CUCKOOD_TEST_FLIPS` sets how many bits of each kind of value are flipped
+//! (default 3), `CUCKOOD_TEST_SEED` repeats the choices of an earlier run.
+
+use crate::support::{self, Random, add, batch, create, name, options};
+use cuckood::chain::params::{FilterRequest, LayoutKind};
+use cuckood::engine::check::check;
+use cuckood::engine::{
+    AddOptions, AddResult, Digest, DumpSink, Engine, EngineError, ImportId, ImportLines, ItemBatch,
+    NewFilter, Replace, Retry,
+};
+use cuckood::store::StoreError;
+use cuckood::store::format::Column;
+use cuckood::store::rocks::{RocksOptions, RocksStore};
+use rocksdb::{DB, IteratorMode, Options};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
+}
+
+/// What the filters hold.
+const PAGED: std::ops::Range<u64> = 0..3_000;
+const MORE: std::ops::Range<u64> = 3_000..3_100;
+const CLASSIC: std::ops::Range<u64> = 0..500;
+
+/// A data directory with everything in it that a server writes, as a crash
+/// leaves it.
+async fn make(path: &Path) {
+    let directory = tempfile::tempdir().unwrap();
+    let live = directory.path().join("live");
+    fill(&live, path).await;
+}
+
+/// Copies the files of a directory.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let file = entry.unwrap().path();
+        std::fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
+    }
+}
+
+async fn fill(path: &Path, crashed: &Path) {
+    let store = Arc::new(RocksStore::open(path, RocksOptions::default()).unwrap());
+    let engine = support::engine(store, &options(512));
+    for (filter, layout, ttl_seconds) in [
+        ("paged", LayoutKind::Paged, None),
+        ("classic", LayoutKind::Classic, Some(1_000_000)),
+        ("gone", LayoutKind::Classic, None),
+    ] {
+        let wanted = NewFilter {
+            params: FilterRequest {
+                capacity: Some(500),
+                layout: Some(layout),
+                expansion: Some(2),
+                ..FilterRequest::default()
+            },
+            ttl_seconds,
+            ..NewFilter::default()
+        };
+        engine.create_filter(&name(filter), &wanted).await.unwrap();
+    }
+    add(&engine, "paged", PAGED).await;
+    let mut hot = ItemBatch::new();
+    (0..2_000).for_each(|_| hot.push(b"hot"));
+    engine
+        .add(&name("paged"), &hot, &AddOptions::default())
+        .await
+        .unwrap();
+    add(&engine, "gone", CLASSIC).await;
+    let retry = Retry {
+        key: [7; 32],
+        fingerprint: [8; 32],
+    };
+    let kept = engine.once(Some(retry));
+    kept.add(&name("classic"), &batch(CLASSIC), &AddOptions::default())
+        .await
+        .unwrap();
+    let id = ImportId::parse("nightly").unwrap();
+    let always = AddOptions::default().mode;
+    let mut import = engine
+        .begin_import(&name("paged"), &id, always)
+        .await
+        .unwrap();
+    let lines = ImportLines {
+        first_line: 1,
+        count: 1,
+        items: ItemBatch::of(b"imported"),
+        item_lines: vec![0],
+        ..ImportLines::default()
+    };
+    import.commit(&lines).await.unwrap();
+    drop(import);
+    let mut whole = Whole(Vec::new());
+    engine.dump(&name("gone"), &mut whole).unwrap();
+    // Writes the pages.
+    tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    drop(engine);
+
+    // What a crash leaves: changes in the log, and pages that came to nothing.
+    let store = Arc::new(RocksStore::open(path, RocksOptions::default()).unwrap());
+    let engine = support::engine(store, &options(512));
+    add(&engine, "paged", MORE).await;
+    let staged = engine
+        .intake()
+        .await
+        .unwrap()
+        .dump(whole.0.as_slice())
+        .unwrap();
+    // What is on the disk now is what somebody finds who was killed now.
+    copy(path, crashed);
+    drop(staged);
+    tokio::task::block_in_place(|| engine.halt());
+}
+
+/// Every value, by column and key.
+type Values = BTreeMap<(&'static str, Vec<u8>), Vec<u8>>;
+
+fn raw(path: &Path) -> DB {
+    let columns = Column::ALL.map(Column::name);
+    DB::open_cf(&Options::default(), path, columns).unwrap()
+}
+
+fn values(path: &Path) -> Values {
+    let database = raw(path);
+    let mut values = Values::new();
+    for column in Column::ALL.map(Column::name) {
+        let handle = database.cf_handle(column).unwrap();
+        for entry in database.iterator_cf(handle, IteratorMode::Start) {
+            let (key, value) = entry.unwrap();
+            values.insert((column, key.into_vec()), value.into_vec());
+        }
+    }
+    values
+}
+
+fn put(path: &Path, column: &str, key: &[u8], value: &[u8]) {
+    let database = raw(path);
+    let handle = database.cf_handle(column).unwrap();
+    database.put_cf(handle, key, value).unwrap();
+}
+
+/// What the complaint about a value of a column has to name.
+fn named_by(column: &str, error: &str) -> bool {
+    let words: &[&str] = match column {
+        "default" => &["data directory", "next filter number"],
+        "names" | "filters" => &["filter"],
+        "pages" => &["page"],
+        "log" => &["redo record"],
+        "reclaim" => &["reclaim list"],
+        "due" => &["list of what ends"],
+        "notes" => &["note"],
+        _ => &[],
+    };
+    words.iter().any(|word| error.contains(word))
+}
+
+/// Nothing that was added is said to be absent; an error is no answer.
+async fn never_answers_wrong(path: &Path, what: &str) {
+    // A start replays the log, and changes the directory by that.
+    let copied = tempfile::tempdir().unwrap();
+    copy(path, copied.path());
+    let store = match RocksStore::open(copied.path(), RocksOptions::default()) {
+        Ok(store) => Arc::new(store),
+        Err(StoreError::Corrupt { .. }) => return,
+        Err(error) => panic!("{what}: {error}"),
+    };
+    let metrics = Arc::new(cuckood::metrics::Metrics::new().unwrap());
+    let Ok(engine) = Engine::open(store, &options(512), metrics) else {
+        return;
+    };
+    for (filter, items) in [("paged", PAGED), ("paged", MORE), ("classic", CLASSIC)] {
+        match engine.exists(&name(filter), &batch(items)).await {
+            Ok(found) => assert!(found.into_iter().all(|found| found), "{what}: {filter}"),
+            Err(EngineError::Store(error)) => {
+                assert!(
+                    matches!(*error, StoreError::Corrupt { .. }),
+                    "{what}: {error}"
+                );
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+    tokio::task::block_in_place(|| engine.halt());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flipped_bit_anywhere_in_the_store_is_found_and_never_answered_from() {
+    let flips = from_environment("CUCKOOD_TEST_FLIPS", 3);
+    let seed = from_environment("CUCKOOD_TEST_SEED", 20_261_121);
+    println!("CUCKOOD_TEST_FLIPS={flips} CUCKOOD_TEST_SEED={seed}");
+    let mut random = Random(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    make(&path).await;
+    let written = values(&path);
+    for column in Column::ALL.map(Column::name) {
+        let has_one = written.keys().any(|(it, _)| *it == column);
+        assert!(has_one, "there is nothing in {column}");
+    }
+    let sound = check(&RocksStore::open_to_read(&path, RocksOptions::default()).unwrap());
+    println!("{}", sound.unwrap());
+    let mut found: BTreeMap<&str, u64> = BTreeMap::new();
+    for column in Column::ALL.map(Column::name) {
+        let of_column: Vec<_> = written
+            .iter()
+            .filter(|((it, _), _)| *it == column)
+            .collect();
+        for _ in 0..flips {
+            let ((_, key), value) = of_column[random.below(of_column.len() as u64) as usize];
+            let bit = random.below(8 * value.len() as u64) as usize;
+            let what = format!("{column} {key:?} bit {bit}");
+            let mut damaged = value.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            put(&path, column, key, &damaged);
+            let checked = RocksStore::open_to_read(&path, RocksOptions::default())
+                .and_then(|store| check(&store));
+            match checked {
+                Ok(_) => panic!("{what}: nothing was found"),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(
+                        matches!(error, StoreError::Corrupt { .. }),
+                        "{what}: {said}"
+                    );
+                    assert!(named_by(column, &said), "{what}: {said}");
+                }
+            }
+            never_answers_wrong(&path, &what).await;
+            put(&path, column, key, value);
+            *found.entry(column).or_default() += 1;
+        }
+    }
+    println!("flips found: {found:?}");
+    assert!(check(&RocksStore::open_to_read(&path, RocksOptions::default()).unwrap()).is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checking_a_data_directory_changes_nothing_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    make(&path).await;
+    let files = || -> BTreeMap<_, _> {
+        let entries = std::fs::read_dir(&path)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        entries
+            .map(|file| (file.clone(), std::fs::read(file).unwrap()))
+            .collect()
+    };
+    let before = files();
+    let store = RocksStore::open_to_read(&path, RocksOptions::default()).unwrap();
+    assert_eq!(check(&store).unwrap().filters, 3);
+    drop(store);
+    assert!(files() == before);
+}
+
+struct Whole(Vec<u8>);
+
+impl DumpSink for Whole {
+    fn begin(&mut self, _: Digest, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
+        self.0.extend(bytes);
+        ControlFlow::Continue(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flipped_bit_anywhere_in_a_dump_is_refused_and_nothing_is_kept() {
+    let store = cuckood::store::memory::MemoryStore::new();
+    let engine = support::engine(Arc::new(store), &options(512));
+    for layout in LayoutKind::ALL {
+        let request = FilterRequest {
+            capacity: Some(16),
+            layout: Some(layout),
+            ..FilterRequest::default()
+        };
+        let filter = layout.name();
+        create(&engine, filter, &request).await;
+        add(&engine, filter, 0..10).await;
+        let mut hot = ItemBatch::new();
+        (0..100).for_each(|_| hot.push(b"hot"));
+        let results = engine
+            .add(&name(filter), &hot, &AddOptions::default())
+            .await
+            .unwrap();
+        assert!(results.iter().all(|&result| result == AddResult::Added));
+        let mut whole = Whole(Vec::new());
+        engine.dump(&name(filter), &mut whole).unwrap();
+        for bit in 0..8 * whole.0.len() {
+            let mut damaged = whole.0.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let taken = engine.intake().await.unwrap().dump(damaged.as_slice());
+            assert!(taken.is_err(), "{filter} bit {bit}");
+        }
+        for length in 0..whole.0.len() {
+            let cut = &whole.0[..length];
+            assert!(
+                engine.intake().await.unwrap().dump(cut).is_err(),
+                "{filter} {length}"
+            );
+        }
+        println!("{filter}: {} bits flipped, all refused", 8 * whole.0.len());
+        let staged = engine
+            .intake()
+            .await
+            .unwrap()
+            .dump(whole.0.as_slice())
+            .unwrap();
+        let copy = name(&format!("{filter}-copy"));
+        engine.adopt(&copy, staged, Replace::Nothing).await.unwrap();
+    }
+    assert_eq!(engine.list_filters("", None, 10).await.unwrap().len(), 4);
+}
