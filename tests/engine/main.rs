@@ -7,6 +7,7 @@
 )]
 
 mod compaction;
+mod corrupt;
 mod disk;
 mod dumps;
 mod expiry;
@@ -17,6 +18,7 @@ mod imports;
 mod interleavings;
 mod lookup;
 mod model;
+mod old_data;
 mod readers;
 mod reads;
 mod retries;
