@@ -3,11 +3,12 @@
 
 use super::App;
 use super::idempotency::Caller;
-use super::problem::{HttpError, PROBLEM_JSON, REJECTION_REASONS};
+use super::problem::{Code, HttpError, PROBLEM_JSON, REJECTION_REASONS};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -88,7 +89,14 @@ pub(crate) async fn boundary(
 pub(super) fn refuse_head(app: &App, error: &HttpError) -> Vec<u8> {
     let request_id = fresh_request_id();
     let status = error.code().status();
-    log(error, &request_id, OTHER_METHOD, UNMATCHED, 0.0);
+    let about = Failed {
+        request_id: &request_id,
+        method: OTHER_METHOD,
+        route: UNMATCHED,
+        caller: None,
+        seconds: 0.0,
+    };
+    about.log(error);
     app.metrics
         .http_requests
         .with_label_values(&[UNMATCHED, OTHER_METHOD, status.as_str()])
@@ -137,6 +145,10 @@ fn render(error: &HttpError, request_id: &str, headers: &HeaderMap) -> Response 
     headers.remove(CONTENT_LENGTH);
     headers.remove(CONTENT_ENCODING);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+    // The rest of such a body is not read, so nothing can follow it.
+    if matches!(code, Code::BodyTooLarge | Code::BodyTimeout) {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Some(seconds) = error.retry_after_seconds() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

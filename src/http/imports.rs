@@ -26,6 +26,7 @@ use axum::response::Response;
 use http_body_util::BodyExt as _;
 use serde::Serialize;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
@@ -33,6 +34,12 @@ use utoipa::ToSchema;
 /// they are committed, the line that is not complete, and what the connection
 /// holds.
 const IMPORT_BYTES: usize = 4 << 20;
+
+/// What imports may take of the memory for bodies: half of it, and enough for
+/// one of them.
+pub(super) fn share_of(all: usize) -> usize {
+    (all / 2).max(permits(IMPORT_BYTES))
+}
 
 /// How far an import came.
 #[derive(Serialize, ToSchema)]
@@ -234,9 +241,11 @@ async fn import(
     };
     let options = Options::of(&parts.uri)?;
     let memory = u32::try_from(permits(IMPORT_BYTES)).map_err(|_| HttpError::TooManyBodies)?;
-    let _memory = Arc::clone(&app.buffered)
-        .try_acquire_many_owned(memory)
-        .map_err(|_| HttpError::TooManyBodies)?;
+    let take = |places: &Arc<Semaphore>| {
+        let taken = Arc::clone(places).try_acquire_many_owned(memory);
+        taken.map_err(|_| HttpError::TooManyBodies)
+    };
+    let _memory = (take(&app.imports)?, take(&app.buffered)?);
 
     let mut import = engine.begin_import(name, &options.id, options.mode).await?;
     let done = import.progress().committed_lines;

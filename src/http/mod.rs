@@ -27,6 +27,8 @@ mod console;
 mod extract;
 mod filters;
 mod guard;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
 mod idempotency;
 mod imports;
 mod items;
@@ -123,13 +125,20 @@ pub struct App {
     access: Access,
     buffered: Arc<Semaphore>,
     working: Arc<Semaphore>,
+    /// What imports may take of `buffered`: they last as long as their clients
+    /// like, and must leave room for others.
+    imports: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    /// The same for streams that come, for the same reason.
+    intakes: Arc<Semaphore>,
 }
 
 impl App {
     /// An application without an engine: it answers probes, and 503 to the rest.
     pub fn new(metrics: Arc<Metrics>, limits: Limits, access: impl Into<Access>) -> Arc<App> {
-        let buffered = Arc::new(Semaphore::new(body::permits(limits.max_buffered_bytes)));
+        let permits = body::permits(limits.max_buffered_bytes);
+        let buffered = Arc::new(Semaphore::new(permits));
+        let imports = Arc::new(Semaphore::new(imports::share_of(permits)));
         // Makes the series, so that a rate over them starts from zero and not
         // from the first refusal.
         for reason in REJECTION_REASONS {
@@ -145,7 +154,9 @@ impl App {
             access: access.into(),
             buffered,
             working,
+            imports,
             streams: stream::places(),
+            intakes: stream::places(),
         })
     }
 

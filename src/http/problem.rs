@@ -518,7 +518,7 @@ pub(crate) enum HttpError {
         "the API key asks more often than it may (--rate-limit); ask again in {seconds} s, or put more items into one request"
     )]
     RateLimited { seconds: u64 },
-    #[error("the server streams {limit} answers already; try again in a moment")]
+    #[error("the server has {limit} streams of this kind under way; try again in a moment")]
     TooManyStreams { limit: usize },
     #[error("the server was started without a directory for backups; start it with --backup-dir")]
     BackupsOff,

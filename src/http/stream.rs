@@ -12,7 +12,8 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Answers that are streamed at the same time; each has a thread.
+/// Answers that are streamed at the same time, and as many filters that are
+/// taken in; each has a thread.
 pub(super) const MAX_STREAMS: usize = 16;
 
 /// Pieces that wait for a slow client.
@@ -31,7 +32,19 @@ pub(super) struct StreamPermit(
 /// # Errors
 /// All are taken.
 pub(super) fn permit(app: &App) -> Result<StreamPermit, HttpError> {
-    Arc::clone(&app.streams)
+    place(&app.streams)
+}
+
+/// Takes one of the places for streams that come.
+///
+/// # Errors
+/// All are taken.
+pub(super) fn intake_permit(app: &App) -> Result<StreamPermit, HttpError> {
+    place(&app.intakes)
+}
+
+fn place(places: &Arc<Semaphore>) -> Result<StreamPermit, HttpError> {
+    Arc::clone(places)
         .try_acquire_owned()
         .map(StreamPermit)
         .map_err(|_| HttpError::TooManyStreams { limit: MAX_STREAMS })

@@ -188,7 +188,8 @@ pub(crate) async fn put_dump(
         };
         // What can be refused now need not be read. It is looked at again.
         refuse_early(&engine, &name, replace).await?;
-        Ok((replace, kind, stream::permit(&app)?, engine.intake().await?))
+        let permit = stream::intake_permit(&app)?;
+        Ok((replace, kind, permit, engine.intake().await?))
     };
     let (replace, kind, permit, intake) = match checked.await {
         Ok(checked) => checked,

@@ -242,3 +242,67 @@ async fn bodies_in_memory_are_bounded_for_the_whole_server() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test]
+async fn imports_that_stall_leave_room_for_batches() {
+    let mut setup = Setup::default();
+    setup.limits.max_buffered_bytes = 16 << 20;
+    let server = with_filter(setup).await;
+    let mut stalled = Vec::new();
+    // More than there are places: the third below takes one now and then.
+    for n in 0..6 {
+        let head = format!(
+            "POST /filters/f/import?import_id=slow-{n} HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nabc"
+        );
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stalled.push(stream);
+    }
+    loop {
+        let third = server
+            .send("/filters/f/import?import_id=third", "text/plain", "x")
+            .await;
+        if third.status == 503 {
+            third.problem(503, "overloaded");
+            break;
+        }
+        third.ok();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let lines = format!("{}\n", "y".repeat(999)).repeat(6_000);
+    server
+        .send("/filters/f/exists", "text/plain", lines)
+        .await
+        .ok();
+    drop(stalled);
+}
+
+#[tokio::test]
+async fn dumps_that_stall_on_their_way_in_leave_those_alone_that_go_out() {
+    let server = with_filter(Setup::default()).await;
+    let mut stalled = Vec::new();
+    // More than there are places: the one below takes one now and then.
+    for n in 0..24 {
+        let head = format!(
+            "PUT /filters/new-{n}/dump HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/octet-stream\r\ncontent-length: 100\r\n\r\nabc"
+        );
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stalled.push(stream);
+    }
+    loop {
+        let request = server
+            .request(Method::PUT, "/filters/one-more/dump")
+            .header("content-type", "application/octet-stream")
+            .body("abc");
+        let answer = Answer::of(request).await;
+        if answer.status == 503 {
+            answer.problem(503, "overloaded");
+            break;
+        }
+        answer.problem(422, "corrupt_dump");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(server.get("/filters/f/dump").await.status, 200);
+    drop(stalled);
+}
