@@ -8,6 +8,7 @@
 )]
 
 mod backup;
+mod huge;
 mod import_redis;
 mod keys;
 mod load;
@@ -20,6 +21,7 @@ mod redeeming;
 mod retries;
 mod secrets;
 mod server;
+mod slow;
 mod start;
 mod stop;
 mod tls;

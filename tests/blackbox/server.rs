@@ -153,6 +153,14 @@ impl Server {
             .unwrap()
     }
 
+    /// MiB that the kernel says it has: `VmRSS` now, `VmHWM` at most.
+    pub(crate) fn memory(&self, field: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
+        let kib = line.unwrap().trim_matches(|c: char| !c.is_ascii_digit());
+        kib.parse::<u64>().unwrap() / 1024
+    }
+
     /// Ends it as `kill -9` does: without a word, wherever it is.
     pub(crate) fn kill(mut self) {
         self.end();
