@@ -42,6 +42,7 @@ test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, de
 	.ci/try-serve
 	.venv/bin/openapi-spec-validator openapi/openapi.json
 	.venv/bin/python tests/schemathesis/run.py
+	.venv/bin/python tests/clients/run.py
 	$(DEPLOY_CHECK)
 	$(CONSOLE_CHECK)
 
@@ -57,6 +58,12 @@ schemathesis: ## Send a server CASES requests made from its own description
 	@.ci/setup test
 	$(CARGO) build $(CARGO_FLAGS)
 	nice .venv/bin/python tests/schemathesis/run.py --cases $(CASES)
+
+SECONDS := 60
+.PHONY: fuzz
+fuzz: ## Feed bytes of strangers to every reader of such bytes, SECONDS each
+	@.ci/setup serve
+	nice fuzz/run $(SECONDS)
 
 .PHONY: deploy-check
 deploy-check: ## Check what deploys: image, chart, manifests, alerts, dashboard, pages for operators

@@ -55,8 +55,10 @@ pub fn document() -> String {
             add_problems(operation, need);
             add_idempotency_key(operation);
             strict::parts(operation);
-            if operation.operation_id.as_deref() == Some("put_filter")
-                && let Some(RefOr::T(body)) = &mut operation.request_body
+            if matches!(
+                operation.operation_id.as_deref(),
+                Some("put_filter" | "preview_filter")
+            ) && let Some(RefOr::T(body)) = &mut operation.request_body
             {
                 body.required = Some(Required::False);
             }

@@ -127,7 +127,9 @@ def restore_filter(case):
 
 REPAIRS = {
     "put_filter": put_filter,
+    "preview_filter": put_filter,
     "add_items": add_items,
+    "get_item_location": one_item,
     "get_item_exists": one_item,
     "get_item_count": one_item,
     "look_up_items": look_up_items,

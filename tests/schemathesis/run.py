@@ -9,16 +9,17 @@ import json
 import os
 import pathlib
 import re
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 HERE = pathlib.Path(__file__).parent
-ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+
+from served import BINARY, Server  # noqa: E402
+
 # Cases of each operation in a round; a round of fuzzing is over after it.
 MOST_OF_AN_OPERATION = 400
 FILTERS = {
@@ -26,48 +27,6 @@ FILTERS = {
     "sessions": {"capacity": 1000, "fingerprint_bits": 8, "ttl_seconds": 1_000_000},
     "redis": {"layout": "classic", "capacity": 1000},
 }
-
-
-class Server:
-    """The binary that was built, on a port and in a directory of its own."""
-
-    def __init__(self, binary, directory):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.log = directory / "log"
-        command = [binary, "serve", "--listen", f"127.0.0.1:{self.port}"]
-        command += ["--data-dir", directory / "data", "--backup-dir", directory / "backups", "--backup-keep", "2"]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("CUCKOOD_")}
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-        for _ in range(600):
-            try:
-                self.ask("GET", "/readyz")
-                return
-            except OSError:
-                time.sleep(0.1)
-                if self.process.poll() is not None:
-                    break
-        sys.exit(f"the server did not start:\n{self.log.read_text()}")
-
-    def url(self, path):
-        return f"http://127.0.0.1:{self.port}{path}"
-
-    def ask(self, method, path, body=None, media_type="application/json"):
-        request = urllib.request.Request(self.url(path), data=body, method=method)
-        request.add_header("content-type", media_type)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.read()
-
-    def memory(self, field):
-        """Mebibytes that the kernel says."""
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(rf"^{field}:\s+(\d+) kB", status, re.M)[1]) // 1024
-
-    def stop(self):
-        self.process.terminate()
-        return self.process.wait(60)
 
 
 def scandump():
@@ -102,6 +61,7 @@ def round_of(server, directory, seed, cases, first):
     phases = "examples,coverage,fuzzing,stateful" if first else "fuzzing,stateful"
     command = [pathlib.Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml"]
     command += ["run", server.url("/openapi.json"), "--checks", "all", "--phases", phases]
+    command += ["--header", f"Authorization: Bearer {server.key}"]
     command += ["--seed", str(seed), "--max-examples", str(cases), "--request-timeout", "60"]
     ran = subprocess.run(command, env=environment, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     made = re.search(r"^  (\d+) generated", ran.stdout, re.M)
@@ -112,12 +72,16 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--cases", type=int, default=400)
     options.add_argument("--seed", type=int, default=20261121)
-    options.add_argument("--binary", default=ROOT / "target/release/cuckood")
+    options.add_argument("--binary", default=BINARY)
     options.add_argument("--seconds", type=int, default=3600, help="no further round after so many")
     asked = options.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)
-        server = Server(asked.binary, directory)
+        keys = directory / "keys.json"
+        add = [asked.binary, "keys", "add", "tester", "--scope", "admin", "--keys-file", keys]
+        key = subprocess.run(add, stdout=subprocess.PIPE, check=True, text=True).stdout.split()[-1]
+        flags = ["--keys-file", keys, "--backup-dir", directory / "backups", "--backup-keep", "2"]
+        server = Server(asked.binary, directory, *flags, key=key)
         try:
             sys.exit(run(asked, server, directory))
         finally:
