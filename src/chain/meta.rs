@@ -533,6 +533,7 @@ impl Chain {
         if bytes.first() == Some(&META_VERSION) && chain.portable().encode() != bytes {
             return Err(MetaError::Corrupt("it is not as it would be written"));
         }
+        chain = chain.portable();
         chain.params = chain.params.with_max_filter_bytes(max_filter_bytes);
         Ok(chain)
     }

@@ -334,6 +334,8 @@ pub struct Planner<'a, D> {
     chain: Chain,
     words: Words<D>,
     search: &'a mut KickSearch,
+    /// Searches for kick-outs, whatever they found.
+    searches: u32,
     facts: Facts,
     complete: bool,
 }
@@ -380,6 +382,7 @@ impl<'a, D: Draft> Planner<'a, D> {
                 missing: false,
             },
             search,
+            searches: 0,
             facts: Facts::default(),
             complete: true,
         }
@@ -534,6 +537,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             roots.reverse();
         }
         let longest = self.chain.params().max_iterations().unwrap_or(u16::MAX);
+        self.searches += 1;
         self.search
             .start(roots.into_iter(), layout.search_bounds(), longest);
         let mut slots = [0u32; u8::MAX as usize];

@@ -49,8 +49,8 @@ const SLICE_PAGES: u32 = 16;
 /// Entries of a slice for each search for kick-outs that it may need.
 const ENTRIES_PER_SEARCH: u32 = 8;
 
-/// Failures in a row after which a compaction is given up, and the pause after
-/// each.
+/// Failures in a row after which a compaction is given up, not counting those
+/// that pass by themselves, and the pause after each.
 const MAX_FAILURES: u32 = 20;
 const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 
@@ -161,6 +161,7 @@ impl Compactions {
                 what: "too many filters are being compacted",
             });
         }
+        let before = before.copied();
         known.running += 1;
         self.metrics.compactions_running.inc();
         known.ended.retain(|&id| id != filter.id);
@@ -177,7 +178,13 @@ impl Compactions {
         Ok(Running {
             compactions: Arc::clone(self),
             filter: Arc::clone(filter),
+            before,
         })
+    }
+
+    /// Whether another one may run.
+    fn have_room(&self) -> bool {
+        self.known.lock().running < MAX_RUNNING
     }
 }
 
@@ -186,6 +193,8 @@ impl Compactions {
 struct Running {
     compactions: Arc<Compactions>,
     filter: Arc<OpenFilter>,
+    /// The one before, which is told of if this one does not begin.
+    before: Option<Compaction>,
 }
 
 impl Running {
@@ -196,7 +205,7 @@ impl Running {
         }
     }
 
-    fn end(self, state: CompactionState, dropped: usize, at_ms: u64) {
+    fn end(&self, state: CompactionState, dropped: usize, at_ms: u64) {
         self.update(|it| {
             it.state = state;
             it.dropped = dropped as u64;
@@ -217,7 +226,12 @@ impl Drop for Running {
         let state = known.by_filter.get(&id).map(|it| it.state);
         if state == Some(CompactionState::Running) {
             // It came to no end, so there is nothing to tell.
-            known.by_filter.remove(&id);
+            match self.before {
+                Some(before) => known.by_filter.insert(id, before),
+                None => known.by_filter.remove(&id),
+            };
+        }
+        if !known.by_filter.contains_key(&id) {
             return;
         }
         known.ended.push_back(id);
@@ -232,9 +246,19 @@ impl Drop for Running {
 /// A compaction that has begun in its lane, and where it is.
 pub(super) struct Job {
     running: Running,
+    /// Sub-filters that were closed when it began.
+    closed: u32,
+    /// Nothing once all closed sub-filters are through.
     place: Option<Place>,
     max_entries: u32,
+    /// How it ended, once it only has to be ended.
+    ended: Option<CompactionState>,
+    /// When it is worked on again.
+    not_before: Instant,
+    /// Failures in a row that don't pass by themselves.
     failures: u32,
+    /// Whether it was said that it waits.
+    waits: bool,
 }
 
 /// The bucket that comes next, and its sub-filter.
@@ -268,12 +292,16 @@ enum Turn {
 }
 
 impl Job {
-    fn new(running: Running) -> Job {
+    fn new(running: Running, closed: u32) -> Job {
         Job {
             place: Place::of_newest(&running.filter.view.load().chain, None),
             running,
+            closed,
             max_entries: SLICE_ENTRIES,
+            ended: None,
+            not_before: Instant::now(),
             failures: 0,
+            waits: false,
         }
     }
 
@@ -282,7 +310,11 @@ impl Job {
         let began = Instant::now();
         while began.elapsed() < TURN && !is_over(stop) {
             let Some(place) = self.place else {
-                return Ok(Turn::Ended(CompactionState::Done));
+                let is_closed = self.running.filter.view.load().chain.is_compacting();
+                return Ok(Turn::Ended(match is_closed || self.closed == 0 {
+                    true => CompactionState::Done,
+                    false => CompactionState::Overtaken,
+                }));
             };
             let slice = Slice {
                 ordinal: place.ordinal,
@@ -300,7 +332,9 @@ impl Job {
                 }
                 Err(error) => return Err(error),
             };
-            self.failures = 0;
+            (self.failures, self.waits) = (0, false);
+            // Only some places need so many pages.
+            self.max_entries = (2 * self.max_entries).min(SLICE_ENTRIES);
             let moved = u64::from(compacted.moved);
             self.running.update(|it| it.moved += moved);
             shared.metrics.compaction_entries.inc_by(moved);
@@ -318,7 +352,7 @@ impl Job {
     }
 
     /// Drops what is empty and lets adds have the rest.
-    async fn end(self, shared: &Shared, state: CompactionState) -> Result<(), EngineError> {
+    async fn end(&self, shared: &Shared, state: CompactionState) -> Result<(), EngineError> {
         let (filter, step) = (Arc::clone(&self.running.filter), CompactStep::End);
         let id = filter.id;
         let command = Command::Compact { id, step };
@@ -331,27 +365,46 @@ impl Job {
 
     /// A turn, and what follows from it: the job again if there is more to do.
     async fn go_on(mut self, shared: &Shared, stop: &Receiver<()>) -> Option<Job> {
-        let ended = match self.turn(shared, stop).await {
-            Ok(Turn::More) => return Some(self),
-            Ok(Turn::Gone) | Err(EngineError::Stopping) => return None,
-            Ok(Turn::Ended(state)) => state,
-            Err(error) if self.failures < MAX_FAILURES => {
-                tracing::warn!(%error, filter_id = %self.running.filter.id, "a compaction waits");
-                self.failures += 1;
-                tokio::time::sleep(FAILURE_PAUSE).await;
-                return Some(self);
+        if self.ended.is_none() {
+            match self.turn(shared, stop).await {
+                Ok(Turn::More) => return Some(self),
+                Ok(Turn::Gone) | Err(EngineError::Stopping) => return None,
+                Ok(Turn::Ended(state)) => self.ended = Some(state),
+                Err(error) if is_passing(&error) || self.failures < MAX_FAILURES => {
+                    self.failures += u32::from(!is_passing(&error));
+                    return Some(self.wait(&error));
+                }
+                Err(error) => {
+                    let filter_id = self.running.filter.id;
+                    tracing::error!(%error, %filter_id, "a compaction is given up");
+                    self.ended = Some(CompactionState::Failed);
+                }
             }
-            Err(error) => {
-                tracing::error!(%error, filter_id = %self.running.filter.id, "a compaction is given up");
-                CompactionState::Failed
-            }
-        };
-        if let Err(error) = self.end(shared, ended).await {
-            // Its sub-filters stay closed, so it is taken up again.
-            tracing::warn!(%error, "a compaction could not be ended");
         }
-        None
+        match self.end(shared, self.ended?).await {
+            Ok(()) | Err(EngineError::Stopping) => None,
+            Err(error) => Some(self.wait(&error)),
+        }
     }
+
+    fn wait(mut self, error: &EngineError) -> Job {
+        if !self.waits {
+            let filter_id = self.running.filter.id;
+            tracing::warn!(%error, %filter_id, "a compaction waits");
+        }
+        self.waits = true;
+        self.not_before = Instant::now() + FAILURE_PAUSE;
+        self
+    }
+}
+
+/// Whether an error says nothing about the filter, and all that helps is to
+/// wait: for room on the disk, or in a queue, or for the store to take writes.
+fn is_passing(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::DiskShort(_) | EngineError::Overloaded { .. } | EngineError::OutcomeUnknown(_)
+    )
 }
 
 /// Whether nothing can be sent any more.
@@ -377,28 +430,31 @@ pub(super) fn run(
         Err(error) => return tracing::error!(%error, "filters can't be compacted"),
     };
     let mut turns: VecDeque<Job> = VecDeque::new();
-    let (mut looked_at, mut resumed) = (Instant::now(), false);
+    let (mut looked_at, mut interrupted) = (Instant::now(), Some(String::new()));
     while !is_over(stop) {
         turns.extend(jobs.try_iter());
-        if turns.is_empty() {
+        let now = Instant::now();
+        let ready = turns.iter().position(|job| job.not_before <= now);
+        if ready.is_none() && interrupted.is_none() {
+            let pause = match turns.is_empty() {
+                true => LOOK_EVERY,
+                false => FAILURE_PAUSE,
+            };
             crossbeam_channel::select! {
                 recv(stop) -> _ => return,
                 recv(jobs) -> job => turns.extend(job),
-                default(LOOK_EVERY) => {}
+                default(pause) => {}
             }
         }
         let Some(shared) = shared.upgrade() else {
             return;
         };
         runtime.block_on(async {
-            if let Some(job) = turns.pop_front() {
+            if let Some(job) = ready.and_then(|ready| turns.remove(ready)) {
                 turns.extend(job.go_on(&shared, stop).await);
             }
-            if !resumed {
-                resumed = true;
-                if let Err(error) = shared.resume_compactions().await {
-                    tracing::warn!(%error, "compactions that were interrupted wait for their filters to be used");
-                }
+            if let Some(after) = interrupted.take() {
+                interrupted = shared.resume_compactions(after).await;
             }
             if looked_at.elapsed() >= LOOK_EVERY {
                 looked_at = Instant::now();
@@ -431,6 +487,7 @@ impl Shared {
         let mut needed = BTreeSet::new();
         if let Some(position) = chain.position_of(slice.ordinal)
             && let Some(sub) = chain.sub_filters().get(position)
+            && sub.occupied > 0
         {
             let first = sub.layout.place(slice.from).page;
             let pages = first..sub.layout.pages().min(first + slice.max_pages);
@@ -481,30 +538,44 @@ impl Shared {
         running.update(|it| it.closed = closed.into());
         // There is room for as many as may run. Nobody takes them once the
         // engine stops, and then it is taken up again.
-        let _ = self.compactions.jobs.try_send(Job::new(running));
+        let job = Job::new(running, closed);
+        let _ = self.compactions.jobs.try_send(job);
         Ok(Some(closed))
     }
 
-    /// Takes up what a restart interrupted.
-    async fn resume_compactions(&self) -> Result<(), EngineError> {
-        let mut after: Option<String> = None;
-        loop {
-            let store = Arc::clone(&self.store);
-            let from = after.clone();
-            let list = move || store.list_filters("", from.as_deref(), FILTERS_AT_ONCE);
-            let filters = off_thread(list).await??;
-            for stored in &filters {
-                if decode(stored)?.is_compacting()
-                    && let Some(filter) = self.open(&stored_name(stored)?).await?
-                {
-                    self.compact_unasked(filter).await;
-                }
+    /// Takes up what a restart interrupted, looking at some filters of greater
+    /// names. Returns after which name to go on; nothing at the end.
+    async fn resume_compactions(&self, after: String) -> Option<String> {
+        let (store, from) = (Arc::clone(&self.store), after.clone());
+        let list = move || {
+            let from = Some(from.as_str()).filter(|from| !from.is_empty());
+            store.list_filters("", from, FILTERS_AT_ONCE)
+        };
+        let filters = match off_thread(list).await {
+            Ok(Ok(filters)) => filters,
+            _ => {
+                // The store says why, to whoever needs a filter.
+                tracing::warn!(
+                    "compactions that were interrupted wait for their filters to be used"
+                );
+                return None;
             }
-            match filters.last() {
-                Some(last) => after = Some(last.name.clone()),
-                None => return Ok(()),
+        };
+        let mut last = None;
+        for stored in filters {
+            let is_compacting = decode(&stored).is_ok_and(|chain| chain.is_compacting());
+            if is_compacting && !self.compactions.have_room() {
+                return Some(last.unwrap_or(after));
             }
+            if is_compacting
+                && let Ok(name) = stored_name(&stored)
+                && let Ok(Some(filter)) = self.open(&name).await
+            {
+                self.compact_unasked(filter).await;
+            }
+            last = Some(stored.name);
         }
+        last
     }
 
     /// Compacts those open filters that are due.

@@ -27,7 +27,8 @@ pub struct Slice {
     pub from: BucketIndex,
     /// Pages of the sub-filter after which it ends.
     pub max_pages: u32,
-    /// Entries moved after which it ends, with the bucket.
+    /// Entries after which it ends, with the bucket, whether they could be
+    /// moved or not: so it bounds the pages that are asked for, too.
     pub max_entries: u32,
     /// Searches for kick-outs after which it ends, with the bucket.
     pub max_searches: u32,
@@ -79,11 +80,12 @@ impl<D: Draft> Planner<'_, D> {
             return ended(moved, SliceEnd::Reopened);
         };
         let layout = self.chain.sub_filters().get(position)?.layout;
-        let searches_before = self.facts.kick_paths.len();
+        let searches_before = self.searches;
         let mut slots = [0; u8::MAX as usize];
         let (mut bucket, mut pages, mut page) = (slice.from, 0, None);
-        while bucket.0 < layout.buckets() {
-            let searches = self.facts.kick_paths.len() - searches_before;
+        let mut looked_at = 0;
+        while bucket.0 < layout.buckets() && self.holds_something(position) {
+            let searches = self.searches - searches_before;
             let address = PageAddress {
                 sub: position as u32,
                 page: layout.place(bucket).page,
@@ -93,8 +95,8 @@ impl<D: Draft> Planner<'_, D> {
                 pages += 1;
             }
             if pages > slice.max_pages
-                || moved >= slice.max_entries
-                || searches >= slice.max_searches as usize
+                || looked_at >= slice.max_entries
+                || searches >= slice.max_searches
             {
                 return self.known().and(ended(moved, SliceEnd::At(bucket)));
             }
@@ -113,6 +115,7 @@ impl<D: Draft> Planner<'_, D> {
                     bucket,
                     fingerprint: Fingerprint(fingerprint),
                 };
+                looked_at += 1;
                 let done = self.move_down(position, Slot { bucket, slot }, entry);
                 match self.settled(done) {
                     // Going on finds out which other pages are needed.
@@ -124,6 +127,13 @@ impl<D: Draft> Planner<'_, D> {
             bucket = BucketIndex(bucket.0 + 1);
         }
         self.known().and(ended(moved, SliceEnd::Through))
+    }
+
+    /// Whether a slot of a sub-filter is in use. Most of the pages of one that
+    /// is emptied need not be looked at.
+    fn holds_something(&self, position: usize) -> bool {
+        let sub = self.chain.sub_filters().get(position);
+        sub.is_some_and(|sub| sub.occupied > 0)
     }
 
     /// Nothing once a page was not at hand.
@@ -142,8 +152,12 @@ impl<D: Draft> Planner<'_, D> {
             1 => self.words.counter(counter.0, counter.1),
             _ => Some(0),
         };
-        let target = self.count_or_place(entry).or_else(|| self.make_room(entry));
-        let (copies, target) = (copies?, target?);
+        let placed = self.count_or_place(entry);
+        if self.words.missing {
+            return None;
+        }
+        let target = placed.or_else(|| self.make_room(entry))?;
+        let copies = copies?;
         if copies > 0 {
             if self.move_copies(target, entry, copies).is_none() {
                 self.take_back(target, entry);
@@ -448,6 +462,53 @@ mod tests {
                     _ => break,
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_slice_asks_for_no_more_pages_than_its_entries_may_need() {
+        for request in kinds(60_000) {
+            let (mut it, mut items) = grown(request.clone(), 3);
+            while it.chain.sub_filters()[2].occupied < 5_000 {
+                it.add(items);
+                items += 1;
+            }
+            for n in (0..items).filter(|n| n % 8 != 0) {
+                it.delete(n);
+            }
+            it.chain.begin_compaction(1.0);
+            let open = it.chain.open();
+            for (sub, known) in (0..).zip(it.chain.sub_filters()).take(open) {
+                let pages = (0..known.layout.pages()).map(|page| PageAddress { sub, page });
+                it.pages.hidden.extend(pages);
+            }
+            let slice = Slice {
+                max_pages: 16,
+                max_entries: 20,
+                ..it.first_slice()
+            };
+            assert_eq!(it.slice(&slice), None);
+            let bucket = it.chain.sub_filters()[0].layout.bucket_size();
+            let most = 2 * open * (20 + usize::from(bucket));
+            let asked = it.pages.missed.len();
+            assert!((1..=most).contains(&asked), "{request:?}: {asked}");
+        }
+    }
+
+    #[test]
+    fn an_empty_sub_filter_is_through_without_a_page() {
+        for request in kinds(6_000) {
+            let (mut it, items) = grown(request, 3);
+            for n in 0..items {
+                it.delete(n);
+            }
+            it.chain.begin_compaction(1.0);
+            let pages = it.chain.sub_filters()[2].layout.pages();
+            let pages = (0..pages).map(|page| PageAddress { sub: 2, page });
+            it.pages.hidden.extend(pages);
+            let slice = it.first_slice();
+            let end = SliceEnd::Through;
+            assert_eq!(it.slice(&slice), Some(Compacted { moved: 0, end }));
         }
     }
 
