@@ -55,7 +55,7 @@ pub(crate) async fn guard(
 
 pub(crate) fn check(policy: &HostPolicy, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
     let host = called_by(uri, headers);
-    if !policy.takes(host.as_ref()) {
+    if !is_probe(uri) && !policy.takes(host.as_ref()) {
         return Err(HttpError::ForeignHost);
     }
     for origin in headers.get_all(ORIGIN) {
@@ -77,6 +77,12 @@ pub(crate) fn check(policy: &HostPolicy, uri: &Uri, headers: &HeaderMap) -> Resu
         return Err(HttpError::ForeignOrigin);
     }
     Ok(())
+}
+
+/// Whether somebody asks for a sign of life: an orchestrator, which calls by
+/// whatever address it has. There is nothing in the answer for a web page.
+fn is_probe(uri: &Uri) -> bool {
+    matches!(uri.path(), "/livez" | "/readyz")
 }
 
 /// The name in the request line goes before the header (RFC 9112, 3.2.2); two
@@ -163,6 +169,18 @@ mod tests {
         ));
         assert!(asked(HostPolicy::Any, &[("host", "example.org")]));
         assert!(asked(HostPolicy::Any, &[]));
+    }
+
+    #[test]
+    fn whoever_probes_may_call_by_any_name_but_not_from_a_web_page() {
+        for path in ["/livez", "/readyz"] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static("10.0.0.7:8080"));
+            let uri = Uri::from_static(path);
+            assert!(check(&HostPolicy::LocalOnly, &uri, &headers).is_ok());
+            headers.insert(ORIGIN, HeaderValue::from_static("https://example.org"));
+            assert!(check(&HostPolicy::LocalOnly, &uri, &headers).is_err());
+        }
     }
 
     #[test]

@@ -350,3 +350,44 @@ async fn a_filter_that_is_deleted_while_it_is_compacted_is_gone() {
     assert!(matches!(unknown, Err(EngineError::CompactionNotFound)));
     assert_eq!(items(&engine, "f").await, 10);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_filter_far_larger_than_what_a_command_may_touch_is_compacted_with_no_page_in_memory() {
+    let [request, _] = kinds();
+    let memory = MemoryStore::new();
+    let request = FilterRequest {
+        // 256 pages, and in the end 1,792.
+        capacity: Some(900_000),
+        bucket_size: Some(2),
+        ..request
+    };
+    let large = EngineOptions {
+        lanes: 1,
+        ..options(16_384)
+    };
+    created(&request, Arc::new(memory.clone())).await;
+    let engine = engine(Arc::new(memory.clone()), &large);
+    for first in (0..3_200_000).step_by(20_000) {
+        add(&engine, "f", first..first + 20_000).await;
+    }
+    assert_eq!(sub_filters(&engine).await, 3);
+    for first in (0..3_200_000).step_by(20_000) {
+        delete(&engine, (first..first + 20_000).filter(|n| n % 16 != 0)).await;
+    }
+    tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    let small = EngineOptions {
+        lanes: 1,
+        // A command may touch 341 pages.
+        ..options(2_048)
+    };
+    let engine = support::engine(Arc::new(memory), &small);
+    assert_eq!(engine.compact(&name("f")).await.unwrap(), 2);
+    let it = ended(&engine).await;
+    assert_eq!(it.state, CompactionState::Done, "{it:?}");
+    assert_eq!(sub_filters(&engine).await, 1);
+    assert_eq!(items(&engine, "f").await, 200_000);
+    for first in (0..3_200_000).step_by(1_600) {
+        let some = (first..first + 1_600).filter(|n| n % 16 == 0);
+        assert!(all_exist(&engine, "f", some).await);
+    }
+}

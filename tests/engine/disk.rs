@@ -4,8 +4,8 @@ use crate::gated::{GatedStore, Point};
 use crate::support::{self, add, all_exist, batch, create, engine, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
-    AddMode, AddOptions, Adopted, DiskReserve, DiskShort, DumpSink, Engine, EngineError, ImportId,
-    ImportLines, Replace, RestoreError, Writes,
+    AddMode, AddOptions, Adopted, CompactionState, DiskReserve, DiskShort, DumpSink, Engine,
+    EngineError, ImportId, ImportLines, Replace, RestoreError, Writes,
 };
 use cuckood::store::disk::DiskSpace;
 use cuckood::store::memory::MemoryStore;
@@ -321,4 +321,44 @@ async fn who_waits_for_a_checkpoint_does_not_wait_on_a_disk_without_room_for_one
     seen(&engine, &store, with_free(RESERVE)).await;
     add(&engine, "f", [20_000]).await;
     assert_eq!(items(&engine, "f").await, item);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_compaction_waits_for_room_however_long_that_takes() {
+    let memory = MemoryStore::new();
+    let (store, engine) = opened(&memory);
+    let request = FilterRequest {
+        capacity: Some(500),
+        ..Default::default()
+    };
+    create(&engine, "f", &request).await;
+    add(&engine, "f", 0..4_000).await;
+    let gone = batch((0..4_000).filter(|n| n % 10 != 0));
+    engine.delete(&name("f"), &gone).await.unwrap();
+    // The disk is short once it has begun.
+    store.hold_first(Point::CommitDone);
+    let begun = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.compact(&name("f")).await }
+    });
+    let gate = store.clone();
+    let arrived = tokio::task::spawn_blocking(move || gate.await_arrival());
+    arrived.await.unwrap();
+    seen(&engine, &store, with_free(RESERVE - 1)).await;
+    store.open();
+    assert!(begun.await.unwrap().unwrap() > 0);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let it = engine.compaction(&name("f")).await.unwrap();
+    assert_eq!(it.state, CompactionState::Running);
+    seen(&engine, &store, with_free(RESERVE)).await;
+    loop {
+        let it = engine.compaction(&name("f")).await.unwrap();
+        if it.state != CompactionState::Running {
+            assert_eq!(it.state, CompactionState::Done);
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(all_exist(&engine, "f", (0..4_000).filter(|n| n % 10 == 0)).await);
+    assert_eq!(items(&engine, "f").await, 400);
 }
