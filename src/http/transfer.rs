@@ -105,6 +105,12 @@ impl Sink<'_> {
 }
 
 impl DumpSink for Sink<'_> {
+    /// Not by a client that is gone, nor by a server that stops.
+    fn is_wanted(&self) -> bool {
+        let waits = |begin: &oneshot::Sender<_>| !begin.is_closed();
+        self.begin.as_ref().is_none_or(waits)
+    }
+
     fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()> {
         let is_known = self.known.hold(digest);
         let begun = Begun {

@@ -357,7 +357,7 @@ async fn a_filter_far_larger_than_what_a_command_may_touch_is_compacted_with_no_
     let memory = MemoryStore::new();
     let request = FilterRequest {
         // 256 pages, and in the end 1,792.
-        capacity: Some(900_000),
+        capacity: Some(800_000),
         bucket_size: Some(2),
         ..request
     };

@@ -37,13 +37,27 @@ async fn make(path: &Path) {
     fill(&live, path).await;
 }
 
-/// Copies the files of a directory.
+/// Copies the files of a directory that RocksDB has open: one that it removes
+/// meanwhile makes the copy begin anew.
 fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let file = entry.unwrap().path();
-        std::fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
+    for _ in 0..100 {
+        match try_copy(from, to) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                std::fs::remove_dir_all(to).unwrap();
+            }
+            copied => return copied.unwrap(),
+        }
     }
+    panic!("its files never stay as they are");
+}
+
+fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let file = entry?.path();
+        std::fs::copy(&file, to.join(file.file_name().unwrap_or_default()))?;
+    }
+    Ok(())
 }
 
 async fn fill(path: &Path, crashed: &Path) {

@@ -45,6 +45,37 @@ async fn dump(engine: &Engine, filter: &str) -> (Vec<u8>, Digest) {
     (taken.bytes, digest)
 }
 
+/// Wants a dump no more after it was asked so often.
+struct Leaving(std::cell::Cell<u32>);
+
+impl DumpSink for Leaving {
+    fn is_wanted(&self) -> bool {
+        self.0.set(self.0.get().saturating_sub(1));
+        self.0.get() > 0
+    }
+
+    fn begin(&mut self, _: Digest, _: u64) -> ControlFlow<()> {
+        panic!("nobody wants it");
+    }
+
+    fn piece(&mut self, _: Vec<u8>) -> ControlFlow<()> {
+        panic!("nobody wants it");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dump_that_nobody_wants_any_more_ends_before_its_digest_is_known() {
+    let engine = engine(Arc::new(MemoryStore::new()), &options(512));
+    create(&engine, "f", &small(20_000)).await;
+    add(&engine, "f", 0..20_000).await;
+    let dumping = tokio::task::spawn_blocking(move || {
+        let mut leaving = Leaving(3.into());
+        engine.dump(&name("f"), &mut leaving).unwrap();
+        leaving.0.get()
+    });
+    assert_eq!(dumping.await.unwrap(), 0);
+}
+
 async fn take_in(engine: &Engine, bytes: Vec<u8>) -> Result<StagedFilter, RestoreError> {
     let intake = engine.intake().await.unwrap();
     tokio::task::spawn_blocking(move || intake.dump(&bytes[..]))

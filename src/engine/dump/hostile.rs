@@ -121,7 +121,8 @@ fn digest_of(taker: &Taker, staged: &super::StagedFilter) -> Digest {
     let mut digest = None;
     let store = &taker.engine.shared.store;
     let measured = store.at_one_moment(&mut |view| {
-        digest = Some(write::measure(view, staged.pages.id, &staged.chain)?.0);
+        let found = write::measure(view, staged.pages.id, &staged.chain, &|| true)?;
+        digest = found.map(|(digest, _)| digest);
         Ok(())
     });
     match (measured, digest) {

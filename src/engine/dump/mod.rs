@@ -25,8 +25,14 @@ use stage::{Intake, StagedPages};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Takes a dump. Both methods may block, and end the dump by breaking.
+/// Takes a dump. What takes a part may block, and ends the dump by breaking.
 pub trait DumpSink {
+    /// Whether somebody still wants it. Asked page by page while the digest is
+    /// found out, when there is nothing to take yet.
+    fn is_wanted(&self) -> bool {
+        true
+    }
+
     /// What is to come: its digest, and how many bytes.
     fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()>;
 
@@ -114,8 +120,8 @@ impl Engine {
                 let filter = view.filter_by_name(name.as_str())?;
                 if let Some(filter) = filter.filter(|filter| !is_over(filter.expiry, now_ms)) {
                     let chain = decode(&filter)?;
-                    let (digest, _) = write::measure(view, filter.id, &chain)?;
-                    measured = Some((filter, digest));
+                    let found = write::measure(view, filter.id, &chain, &|| true)?;
+                    measured = found.map(|(digest, _)| (filter, digest));
                 }
                 Ok(())
             })?;

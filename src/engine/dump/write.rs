@@ -32,7 +32,9 @@ pub(in crate::engine) fn write(
     sink: &mut dyn DumpSink,
 ) -> Result<(), StoreError> {
     let chain = decode(filter)?;
-    let (digest, bytes) = measure(view, filter.id, &chain)?;
+    let Some((digest, bytes)) = measure(view, filter.id, &chain, &|| sink.is_wanted())? else {
+        return Ok(());
+    };
     if sink.begin(digest, bytes).is_break() {
         return Ok(());
     }
@@ -58,7 +60,7 @@ pub(in crate::engine) fn write(
     Ok(())
 }
 
-/// Digest and length of a filter's dump.
+/// Digest and length of a filter's dump; `None` if that is not wanted any more.
 ///
 /// # Errors
 /// The store can't be read.
@@ -66,16 +68,19 @@ pub(in crate::engine) fn measure(
     view: &dyn StoreView,
     id: FilterId,
     chain: &Chain,
-) -> Result<(Digest, u64), StoreError> {
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<Option<(Digest, u64)>, StoreError> {
     let mut writer = DumpWriter::new(&chain.portable().encode());
-    // It is never told to stop.
-    let _ = each_page(view, id, chain, MAX_LOGGED_ENTRIES, &mut |at, image| {
+    let went_on = each_page(view, id, chain, MAX_LOGGED_ENTRIES, &mut |at, image| {
         writer.page(at, image);
         writer.take();
-        ControlFlow::Continue(())
+        match is_wanted() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
     })?;
     let (_, digest, bytes) = writer.finish();
-    Ok((digest, bytes))
+    Ok(went_on.is_continue().then_some((digest, bytes)))
 }
 
 type EachPage<'a> = &'a mut dyn FnMut(DumpedPage, &[u8]) -> ControlFlow<()>;
