@@ -1,5 +1,5 @@
-//! Many clients that do nothing, or go away in the middle: the others do not
-//! notice, and memory stays as it is.
+//! Clients that are slow on purpose, and many that do nothing: the others do
+//! not notice, memory stays as it is, and a stop stops.
 //!
 //! `CUCKOOD_TEST_SCALE` multiplies their number (default 1). Times are compared
 //! with a quiet phase right before; since a busy machine has moods of its own,
@@ -9,7 +9,8 @@ use crate::server::{Server, post_lines};
 use reqwest::blocking::Client;
 use serde_json::json;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,102 @@ const FLOOR: Duration = Duration::from_millis(5);
 
 pub(crate) fn scale() -> usize {
     std::env::var("CUCKOOD_TEST_SCALE").map_or(1, |text| text.parse().unwrap())
+}
+
+/// How a client is slow.
+#[derive(Clone, Copy, Debug)]
+enum Slow {
+    /// A byte of a head at a time.
+    Head,
+    /// A byte of a batch at a time.
+    Batch,
+    /// A byte of an import at a time.
+    Import,
+    /// A byte of a dump at a time.
+    Restore,
+    /// It connects, and that is all.
+    Silent,
+    /// It asks for much, and reads nothing.
+    Deaf,
+}
+
+const SLOW: [(Slow, usize); 6] = [
+    (Slow::Head, 100),
+    (Slow::Batch, 60),
+    (Slow::Import, 40),
+    (Slow::Restore, 20),
+    (Slow::Silent, 60),
+    (Slow::Deaf, 20),
+];
+
+impl Slow {
+    fn begin(self) -> String {
+        let line = match self {
+            Slow::Head => return "GET /livez HTTP/1.1\r\nhost: localhost\r\nx: ".to_owned(),
+            Slow::Silent => return String::new(),
+            Slow::Deaf => {
+                return "GET /filters/big/dump HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned();
+            }
+            Slow::Batch => "POST /filters/seen/exists",
+            Slow::Import => "POST /filters/seen/import?import_id=slow",
+            Slow::Restore => "PUT /filters/slow/dump",
+        };
+        let media_type = match self {
+            Slow::Restore => "application/octet-stream",
+            _ => "text/plain",
+        };
+        format!(
+            "{line} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {media_type}\r\ncontent-length: 1000000\r\n\r\n"
+        )
+    }
+
+    fn goes_on(self) -> &'static [u8] {
+        match self {
+            Slow::Head | Slow::Batch | Slow::Import | Slow::Restore => b"y",
+            Slow::Silent | Slow::Deaf => b"",
+        }
+    }
+
+    /// Connects with a small buffer, so that what is not read stays with the
+    /// server.
+    async fn connect(self, address: SocketAddr) -> Option<TcpStream> {
+        let socket = tokio::net::TcpSocket::new_v4().ok()?;
+        socket.set_recv_buffer_size(4096).ok()?;
+        let connecting = tokio::time::timeout(Duration::from_secs(1), socket.connect(address));
+        let mut stream = connecting.await.ok()?.ok()?.into_std().ok()?;
+        stream.set_nonblocking(true).ok()?;
+        stream.write_all(self.begin().as_bytes()).ok()?;
+        Some(stream)
+    }
+}
+
+/// Keeps all slow clients going until it is told to stop; one whose connection
+/// is closed comes again.
+fn besiege(address: SocketAddr, stop: &AtomicBool, connections: &AtomicU64) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let clients = SLOW
+        .iter()
+        .flat_map(|&(slow, number)| vec![slow; number * scale()]);
+    let mut clients: Vec<(Slow, Option<TcpStream>)> = clients.map(|slow| (slow, None)).collect();
+    while !stop.load(Ordering::Relaxed) {
+        for (slow, stream) in &mut clients {
+            let alive = stream.as_mut().is_some_and(|stream| {
+                let gone = match slow {
+                    Slow::Deaf => false,
+                    _ => stream.read(&mut [0; 512]).is_ok(),
+                };
+                !gone && stream.write_all(slow.goes_on()).is_ok()
+            });
+            if !alive && !stop.load(Ordering::Relaxed) {
+                connections.fetch_add(1, Ordering::Relaxed);
+                *stream = runtime.block_on(slow.connect(address));
+            }
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// The slowest of a hundred requests, while `clients` of them ask and add.
@@ -71,6 +168,102 @@ fn others_do_not_notice(
         seen.push((quiet, loud));
     }
     panic!("others are slowed down by more than {FACTOR} times: {seen:?}");
+}
+
+#[test]
+fn slow_clients_slow_down_nobody_else_and_do_not_hold_up_a_stop() {
+    const PHASE: Duration = Duration::from_millis(1500);
+    const DRAIN: u64 = 5;
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(
+        data.path(),
+        &[
+            "--header-timeout-seconds=2",
+            "--idle-timeout-seconds=4",
+            "--write-timeout-seconds=30",
+            "--body-idle-timeout-seconds=2",
+            "--max-connections=20000",
+            &format!("--drain-timeout-seconds={DRAIN}"),
+        ],
+    );
+    server.create_filter("seen", &json!({"capacity": 100_000}));
+    server.create_filter("big", &json!({"capacity": 1_000_000, "error_rate": 1e-7}));
+    for batch in 0..4 {
+        let items: Vec<String> = (0..250_000).map(|n| format!("{batch} {n}")).collect();
+        server.post_lines("/filters/big/items", &items).unwrap();
+    }
+    let address = SocketAddr::from(([127, 0, 0, 1], server.port()));
+    p99(&server, 2, PHASE);
+    let memory = server.memory("VmRSS");
+
+    let loud = || {
+        let (stop, connections) = (AtomicBool::new(false), AtomicU64::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| besiege(address, &stop, &connections));
+            while server.metric("cuckood_http_connections") < 200.0 {
+                thread::sleep(Duration::from_millis(50));
+            }
+            // Dumps are work, read or not; once they are begun, nobody reads them.
+            thread::sleep(PHASE);
+            let measured = p99(&server, 2, PHASE);
+            stop.store(true, Ordering::Relaxed);
+            println!(
+                "{} slow connections were made",
+                connections.load(Ordering::Relaxed)
+            );
+            measured
+        })
+    };
+    others_do_not_notice(|| p99(&server, 2, PHASE), loud);
+    let (now, most) = (server.memory("VmRSS"), server.memory("VmHWM"));
+    println!("memory was {memory} MiB, is {now} MiB, at most {most} MiB");
+    // Each of 16 dumps holds what the redo log says of half a million slots.
+    assert!(most < memory + 16 * 24, "{memory} MiB became {most} MiB");
+
+    // A stop in the middle of it: who is slow is cut off, who was taken is answered.
+    let answered = AtomicU64::new(0);
+    let (stop, connections) = (AtomicBool::new(false), AtomicU64::new(0));
+    let items_before = server.items("seen");
+    let (url, client) = (server.url("/filters/seen/items"), server.client().clone());
+    let stopped_in = thread::scope(|scope| {
+        scope.spawn(|| besiege(address, &stop, &connections));
+        for client_number in 0..2 {
+            let (url, client, answered) = (&url, &client, &answered);
+            scope.spawn(move || {
+                for n in 0.. {
+                    let items: Vec<String> = (0..10)
+                        .map(|item| format!("{client_number} {n} {item}"))
+                        .collect();
+                    if post_lines(client, url, &items).is_none() {
+                        return;
+                    }
+                    answered.fetch_add(10, Ordering::SeqCst);
+                }
+            });
+        }
+        thread::sleep(Duration::from_secs(1));
+        let started = Instant::now();
+        server.signal("TERM");
+        let (status, log) = server.wait();
+        let stopped_in = started.elapsed();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(status.code(), Some(0), "{log}");
+        stopped_in
+    });
+    println!("stopped in {stopped_in:?}");
+    assert!(
+        stopped_in < Duration::from_secs(DRAIN + 5),
+        "{stopped_in:?}"
+    );
+    let server = Server::start(data.path(), &[]);
+    let there = server.items("seen") - items_before;
+    let answered = answered.load(Ordering::SeqCst);
+    // Each of the two has at most one batch whose answer it did not get.
+    assert!(
+        answered > 0 && (answered..=answered + 20).contains(&there),
+        "{answered} {there}"
+    );
+    println!("{answered} items were acknowledged until then, {there} are there");
 }
 
 #[test]

@@ -228,14 +228,19 @@ onPage("everything can be done without a mouse", async (page, go) => {
   await page.keyboard.type("typed");
   await press("Enter");
   await heading(page, "typed");
+  // The dialog takes the focus, and only then what is typed.
+  const asked = () => page.locator("dialog input:focus").waitFor();
   await reach("Delete filter …");
   await press("Enter");
+  await asked();
   await page.keyboard.type("typ");
   await press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Delete filter …");
   await press("Enter");
+  await asked();
   await page.keyboard.type("typed");
+  await page.locator("dialog button[type=submit]:enabled").waitFor();
   await press("Enter");
   await heading(page, "Filters");
 });

@@ -14,6 +14,8 @@ from schemathesis.generation.meta import TestPhase
 
 # Filters that run.py creates.
 KEYS = ["coupons", "sessions", "redis"]
+# Bodies of which every text makes sense.
+LINES = ["text/plain", "application/x-ndjson"]
 DUMP = pathlib.Path(os.environ["CUCKOOD_TEST_DUMP"]).read_bytes()
 SCANDUMP = pathlib.Path(os.environ["CUCKOOD_TEST_SCANDUMP"]).read_bytes()
 
@@ -25,7 +27,10 @@ def as_it_is(ctx, value):
 
 @schemathesis.hook
 def filter_case(ctx, case):
-    """Blanks around a header's value are no part of it: it would be valid."""
+    """Blanks around a header's value are no part of it, and a number that is
+    sent as text is text: they would be valid."""
+    if case.media_type in LINES and isinstance(case.body, (int, float, list, dict, type(None))):
+        return False
     return all(value == value.strip() for value in (case.headers or {}).values() if isinstance(value, str))
 
 
