@@ -1,7 +1,7 @@
 // What the views share: asking again and again, notices, dialogs, bars.
 
 import { h } from "./preact.mjs";
-import { useCallback, useEffect, useId, useRef, useState } from "./hooks.mjs";
+import { useCallback, useEffect, useId, useLayoutEffect, useRef, useState } from "./hooks.mjs";
 import { share } from "./format.js";
 
 /**
@@ -109,10 +109,15 @@ export function Field({ label, hint, error, ...input }) {
 export function Confirm({ title, action, onYes, onNo, ready = true, children }) {
   const dialog = useRef(null);
   const id = useId();
-  useEffect(() => {
-    const before = document.activeElement;
-    dialog.current.showModal();
-    return () => before?.isConnected && before.focus();
+  // At once: what is typed next is meant for it.
+  useLayoutEffect(() => {
+    const [before, it] = [document.activeElement, dialog.current];
+    it.showModal();
+    return () => {
+      // While it is open, nothing else takes the focus.
+      it.close();
+      if (before?.isConnected) before.focus();
+    };
   }, []);
   return h(
     "dialog",
@@ -147,7 +152,7 @@ export function Confirm({ title, action, onYes, onNo, ready = true, children }) 
 /** The heading of a view: it takes the focus, so that a reader starts there. */
 export function Heading({ title, children }) {
   const heading = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${title} · cuckood`;
     heading.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
