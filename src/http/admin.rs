@@ -1,14 +1,14 @@
 //! Backups: for those who run the server.
 
 use super::App;
-use super::answer::json;
+use super::answer::{json, json_at};
 use super::idempotency::refuse_key;
 use super::problem::HttpError;
 use super::query::Query;
 use super::stream;
 use crate::backup::{BackupId, BackupInfo, BackupState, Backups};
 use axum::extract::{OriginalUri, Path, State};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -115,12 +115,7 @@ pub(crate) async fn post_backup(
     )?;
     let info = with_backups(&app, |backups| Ok(backups.start(SystemTime::now())?)).await?;
     let location = format!("/admin/backups/{}/status", info.id);
-    let mut response = json(&BackupBody::from(info))?;
-    *response.status_mut() = StatusCode::ACCEPTED;
-    if let Ok(location) = HeaderValue::from_str(&location) {
-        response.headers_mut().insert(LOCATION, location);
-    }
-    Ok(response)
+    json_at(StatusCode::ACCEPTED, &location, &BackupBody::from(info))
 }
 
 /// List backups

@@ -4,8 +4,8 @@
 use super::problem::HttpError;
 use crate::engine::FullReason;
 use axum::body::Body;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::io::Write as _;
@@ -138,6 +138,21 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Response, HttpError> {
         Body::from(body),
     )
         .into_response())
+}
+
+/// A JSON answer that says under which path to go on, of characters that stand
+/// for themselves in one.
+pub(crate) fn json_at(
+    status: StatusCode,
+    path: &str,
+    value: &impl Serialize,
+) -> Result<Response, HttpError> {
+    let mut response = json(value)?;
+    *response.status_mut() = status;
+    if let Ok(location) = HeaderValue::from_str(path) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
 }
 
 #[cfg(test)]

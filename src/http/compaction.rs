@@ -1,16 +1,15 @@
 //! Compactions: begin one, follow it.
 
 use super::App;
-use super::answer::json;
+use super::answer::{json, json_at};
 use super::extract::Key;
 use super::filters::rfc3339_ms;
 use super::idempotency::{Keyed, marked};
 use super::problem::HttpError;
 use super::query::Query;
-use crate::engine::{Compaction, FilterName};
+use crate::engine::Compaction;
 use axum::extract::{OriginalUri, Request, State};
-use axum::http::header::LOCATION;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
@@ -67,10 +66,6 @@ impl From<&Compaction> for CompactionBody {
     }
 }
 
-fn status_url(name: &FilterName) -> String {
-    format!("/filters/{name}/compaction")
-}
-
 /// Compact a filter
 ///
 /// After many deletes the newest sub-filters may hold little. What they hold is
@@ -104,16 +99,11 @@ pub(crate) async fn compact_filter(
     Query::none(&parts.uri)?;
     let retry = Keyed::of(&parts)?.map(|keyed| keyed.with_body(b""));
     let answered = app.engine()?.once(retry).compact(&name).await?;
-    let status_url = status_url(&name);
-    let location = HeaderValue::from_str(&status_url);
-    let mut response = json(&CompactionBegunBody {
+    let begun = CompactionBegunBody {
         closed_sub_filters: answered.answer,
-        status_url,
-    })?;
-    *response.status_mut() = StatusCode::ACCEPTED;
-    if let Ok(location) = location {
-        response.headers_mut().insert(LOCATION, location);
-    }
+        status_url: format!("/filters/{name}/compaction"),
+    };
+    let response = json_at(StatusCode::ACCEPTED, &begun.status_url, &begun)?;
     Ok(marked(&answered, response))
 }
 

@@ -1,7 +1,7 @@
 //! Filters themselves: create, list, describe, delete.
 
 use super::App;
-use super::answer::json;
+use super::answer::{json, json_at};
 use super::auth::Permit;
 use super::extract::{Key, changed_ttl, fields};
 use super::idempotency::{Keyed, marked};
@@ -10,8 +10,8 @@ use super::query::{Query, excerpt};
 use crate::chain::params::FilterParams;
 use crate::engine::{Created, FilterInfo, FilterName, FilterSummary, SubFilterInfo};
 use axum::extract::{OriginalUri, Request, State};
-use axum::http::header::{IF_NONE_MATCH, LOCATION};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::header::IF_NONE_MATCH;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::sync::Arc;
@@ -439,13 +439,8 @@ pub(crate) async fn put_filter(
     let answered = engine.once(retry).create_filter(&name, &wanted).await?;
     let response = match &answered.answer {
         Created::New(info) => {
-            let mut response = json(&FilterBody::from(info))?;
-            *response.status_mut() = StatusCode::CREATED;
-            // A key consists of characters that stand for themselves in a path.
-            if let Ok(location) = HeaderValue::from_str(&format!("/filters/{name}")) {
-                response.headers_mut().insert(LOCATION, location);
-            }
-            response
+            let path = format!("/filters/{name}");
+            json_at(StatusCode::CREATED, &path, &FilterBody::from(info))?
         }
         Created::Existing(_) | Created::Differs(..) if only_new => {
             return Err(HttpError::FilterExists);

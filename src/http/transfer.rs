@@ -1,7 +1,7 @@
 //! Dumps: filters as streams of bytes, out of a server and into another.
 
 use super::App;
-use super::answer::json;
+use super::answer::{json, json_at};
 use super::body;
 use super::extract::{Key, media_type};
 use super::filters::FilterBody;
@@ -12,7 +12,7 @@ use super::stream::{self, Pieces};
 use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
 use crate::engine::{RestoreError, StagedFilter};
 use axum::extract::{OriginalUri, Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use std::io::Read;
@@ -209,20 +209,15 @@ pub(crate) async fn put_dump(
         take_in(intake, kind, source)
     })
     .await?;
-    let (status, info) = match engine.adopt(&name, staged, replace).await? {
-        Adopted::New(info) => (StatusCode::CREATED, info),
-        Adopted::Replaced(info) => (StatusCode::OK, info),
-        Adopted::Exists => return Err(HttpError::FilterTaken),
-        Adopted::Changed => return Err(HttpError::FilterChanged),
-    };
-    let mut response = json(&FilterBody::from(&info))?;
-    *response.status_mut() = status;
-    if status == StatusCode::CREATED
-        && let Ok(location) = HeaderValue::from_str(&format!("/filters/{name}"))
-    {
-        response.headers_mut().insert(LOCATION, location);
+    match engine.adopt(&name, staged, replace).await? {
+        Adopted::New(info) => {
+            let path = format!("/filters/{name}");
+            json_at(StatusCode::CREATED, &path, &FilterBody::from(&info))
+        }
+        Adopted::Replaced(info) => json(&FilterBody::from(&info)),
+        Adopted::Exists => Err(HttpError::FilterTaken),
+        Adopted::Changed => Err(HttpError::FilterChanged),
     }
-    Ok(response)
 }
 
 /// What a stream is.

@@ -4,19 +4,18 @@
 //! `CUCKOOD_TEST_FLIPS` sets how many bits of each kind of value are flipped
 //! (default 3), `CUCKOOD_TEST_SEED` repeats the choices of an earlier run.
 
-use crate::support::{self, Random, add, batch, create, name, options};
+use crate::support::{self, Random, Whole, add, batch, create, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
 use cuckood::engine::{
-    AddOptions, AddResult, Digest, DumpSink, Engine, EngineError, ImportId, ImportLines, ItemBatch,
-    NewFilter, Replace, Retry,
+    AddOptions, AddResult, Engine, EngineError, ImportId, ImportLines, ItemBatch, NewFilter,
+    Replace, Retry,
 };
 use cuckood::store::StoreError;
 use cuckood::store::format::Column;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use rocksdb::{DB, IteratorMode, Options};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -273,19 +272,6 @@ async fn checking_a_data_directory_changes_nothing_in_it() {
     assert_eq!(check(&store).unwrap().filters, 3);
     drop(store);
     assert!(files() == before);
-}
-
-struct Whole(Vec<u8>);
-
-impl DumpSink for Whole {
-    fn begin(&mut self, _: Digest, _: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
-        self.0.extend(bytes);
-        ControlFlow::Continue(())
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

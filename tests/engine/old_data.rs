@@ -9,21 +9,18 @@
 //! cargo test --release --test engine -- --ignored the_formats_of_now_are_written_down
 //! ```
 
-use crate::support::{self, add, all_exist, batch, items, name, options};
+use crate::support::{self, Whole, add, all_exist, batch, items, name, options};
 use cuckood::chain::meta::META_VERSION;
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
 use cuckood::engine::dump_format::DUMP_VERSION;
-use cuckood::engine::{
-    AddOptions, AddResult, Digest, DumpSink, Engine, ItemBatch, NewFilter, Replace, Retry,
-};
+use cuckood::engine::{AddOptions, AddResult, Engine, ItemBatch, NewFilter, Replace, Retry};
 use cuckood::store::format::{DATA_VERSION, VALUE_VERSION};
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use std::fs::{self, File};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -190,17 +187,4 @@ async fn the_formats_of_now_are_written_down() {
     let mut archive = tar::Builder::new(GzEncoder::new(archive, Compression::best()));
     archive.append_dir_all("data", &path).unwrap();
     archive.into_inner().unwrap().finish().unwrap();
-}
-
-struct Whole(Vec<u8>);
-
-impl DumpSink for Whole {
-    fn begin(&mut self, _: Digest, _: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
-        self.0.extend(bytes);
-        ControlFlow::Continue(())
-    }
 }

@@ -2,10 +2,12 @@
 
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, AddResult, Clock, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
+    AddOptions, AddResult, Clock, Digest, DiskReserve, DumpSink, Engine, EngineOptions, FilterName,
+    ItemBatch,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -106,5 +108,19 @@ impl Random {
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
+    }
+}
+
+/// Takes a whole dump.
+pub(crate) struct Whole(pub(crate) Vec<u8>);
+
+impl DumpSink for Whole {
+    fn begin(&mut self, _: Digest, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
+        self.0.extend(bytes);
+        ControlFlow::Continue(())
     }
 }
