@@ -170,11 +170,40 @@ impl ResidentFilter {
             .get(&page.page)
     }
 
+    /// Plans adds, over an overlay, and changes nothing.
+    pub fn plan(&mut self, items: &[ItemHash], mode: AddMode) -> Option<Plan> {
+        let (_, plan) = self.planned(|planner| {
+            let results = items.iter().map(|&hash| planner.add(hash, mode));
+            results.collect::<Option<Vec<_>>>()
+        });
+        plan
+    }
+
     /// Plans and applies. All pages are at hand, so every plan is complete.
     fn change<T: Default>(
         &mut self,
         work: impl FnOnce(&mut Planner<'_, Overlaid<'_, &Pages>>) -> Option<T>,
     ) -> (T, Facts, usize) {
+        let (result, plan) = self.planned(work);
+        let Some(Plan {
+            chain,
+            overlay,
+            facts,
+        }) = plan
+        else {
+            return Default::default();
+        };
+        self.chain = chain;
+        self.pages.grow_to(&self.chain);
+        let changes = overlay.changes();
+        self.pages.apply(&changes);
+        (result.unwrap_or_default(), facts, changes.pages.len())
+    }
+
+    fn planned<T>(
+        &mut self,
+        work: impl FnOnce(&mut Planner<'_, Overlaid<'_, &Pages>>) -> Option<T>,
+    ) -> (Option<T>, Option<Plan>) {
         let pending = Overlay::new();
         let basis = Basis {
             chain: self.chain.clone(),
@@ -184,19 +213,7 @@ impl ResidentFilter {
         let mut pages = &self.pages;
         let mut planner = Planner::new(basis, &mut pages, &mut self.search);
         let result = work(&mut planner);
-        let Some(Plan {
-            chain,
-            overlay,
-            facts,
-        }) = planner.finish()
-        else {
-            return Default::default();
-        };
-        self.chain = chain;
-        self.pages.grow_to(&self.chain);
-        let changes = overlay.changes();
-        self.pages.apply(&changes);
-        (result.unwrap_or_default(), facts, changes.pages.len())
+        (result, planner.finish())
     }
 }
 

@@ -48,6 +48,8 @@ mod transfer;
 
 pub use guard::HostPolicy;
 pub use openapi::document as openapi_document;
+#[doc(hidden)]
+pub use parse::measured;
 pub use routes::router;
 pub use server::{Endpoint, ServerOptions, Serves, serve};
 pub use tls::{Tls, TlsError, TlsFiles};

@@ -8,6 +8,7 @@ mod fields;
 mod json;
 mod lines;
 mod lookup;
+pub mod measured;
 
 pub(crate) use feed::{LineFeed, LineFormat};
 pub(crate) use fields::{FIELDS, Scalar, changed_ttl, new_filter, set_field};

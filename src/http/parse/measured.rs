@@ -1,0 +1,18 @@
+//! What the benchmarks measure of the parsing. Not for others: it may change
+//! whenever the parsing does.
+
+use super::{BatchKind, Encoding, json_batch, text_batch};
+use crate::engine::{AddOptions, ItemBatch};
+
+/// The items of a JSON body of an add.
+pub fn json_items(body: &[u8]) -> Option<ItemBatch> {
+    let batch = json_batch(body, BatchKind::Add, usize::MAX).ok()?;
+    Some(batch.items)
+}
+
+/// The items of a text body of an add.
+pub fn text_items(body: &[u8]) -> Option<ItemBatch> {
+    let options = AddOptions::default();
+    let batch = text_batch(body, Encoding::Plain, options, usize::MAX).ok()?;
+    Some(batch.items)
+}
