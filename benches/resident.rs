@@ -1,150 +1,202 @@
-//! Filters in memory against the crate `cuckoofilter`, in the same run, rounds
-//! interleaved: adding from empty to 95 % of the slots, then asking.
+//! Filters in memory against the crate `cuckoofilter`, from 10^5 items to 10^8,
+//! in the same run, rounds interleaved: adding from empty to 95 % of the slots,
+//! then asking for items that are there and items that are not.
 //!
-//! `cargo bench --bench resident`: a few minutes and 1 GiB. Adding is measured
-//! in rounds of 2^24 slots and once with all 2^27; asking, in rounds, of those.
-//! `CUCKOOD_BENCH_SLOTS_LOG2` makes the large filters smaller;
-//! `CUCKOOD_BENCH_ENGINE=1` fills an engine, too, which takes several minutes
-//! more. Prints one table; the median of the rounds' ratios is what to quote.
+//! `cargo bench --bench resident`: up to 2^23 slots, a minute.
+//! `CUCKOOD_BENCH_SLOTS_LOG2=27` goes on to 127 million items, a quarter of an
+//! hour and 1 GiB; `CUCKOOD_BENCH_ENGINE=1` fills an engine, too, which takes
+//! longer still. `CUCKOOD_BENCH_PLOT=docs/cost-by-size.svg` draws the medians.
 //!
 //! Hashing is part of every figure. The other crate has slots of 8 bits, as the
-//! first of ours; its hash is SipHash-1-3, as ours.
+//! first of ours; its hash is SipHash-1-3, as ours. It has a power of two of
+//! slots, so all filters of a size are given that.
+
+mod support;
 
 use cuckood::chain::meta::Chain;
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::chain::plan::AddMode;
 use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::hash::{HashKey, ItemHash};
-use cuckood::engine::{
-    AddOptions, Clock, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
-};
+use cuckood::engine::{AddOptions, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::store::memory::MemoryStore;
 use cuckoofilter::CuckooFilter;
+use plotters::prelude::*;
 use std::collections::hash_map::DefaultHasher;
 use std::error::Error;
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use support::rounds::Spread;
+use support::{engines, seed, setting};
 
 /// Items hashed, added or asked about at once.
 const BATCH: usize = 4_096;
 
-/// Questions a round.
-const QUESTIONS: u64 = 8_000_000;
+/// Questions of each kind a round.
+const QUESTIONS: u64 = 4_000_000;
 
-/// Rounds of each.
+/// Slots filled a round at least; small filters are filled several times.
+const SLOTS_OF_A_ROUND: u64 = 1 << 21;
+
 const ROUNDS: u64 = 5;
 
-/// Slots of the filters of a round of adding.
-const SLOTS_OF_A_ROUND: u64 = 1 << 24;
+/// Sizes, as powers of two of the slots.
+const SIZES: [u32; 6] = [17, 19, 21, 23, 25, 27];
+
+/// What is measured.
+const WORK: [&str; 3] = ["add, 0 to 95 %", "exists, present", "exists, absent"];
+
+/// What it is measured with.
+const FILTERS: [&str; 4] = ["cuckoofilter 0.5", "8 bits", "16 bits", "16 bits, engine"];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let log2 = std::env::var("CUCKOOD_BENCH_SLOTS_LOG2").map_or(Ok(27), |it| it.parse())?;
-    let slots = 1u64 << log2;
-    println!("millions a second (ratio to cuckoofilter)");
-    println!("| round | items | what | cuckoofilter 0.5 | 8 bits | 16 bits | 16 bits, engine |");
-    println!("|---|---|---|---|---|---|---|");
-    let mut table = Table::default();
-    for round in 0..ROUNDS {
-        let filled = Filled::new(SLOTS_OF_A_ROUND, round << 40)?;
-        table.row(round, filled.items, "add 0 to 95 %", filled.adds);
-    }
-    let filled = Filled::new(slots, 1 << 50)?;
-    table.row(0, filled.items, "add 0 to 95 %, once", filled.adds);
-    for round in 0..ROUNDS {
-        let present = (1 << 50) + round * QUESTIONS % filled.items;
-        for (what, from) in [
-            ("exists, present", present),
-            ("exists, absent", (1 << 60) + round * QUESTIONS),
-        ] {
-            let numbers = from..from + QUESTIONS.min(filled.items / 2);
-            let rates = [
-                ask_theirs(&filled.theirs, numbers.clone()),
-                ask(&filled.eight, numbers.clone()),
-                ask(&filled.sixteen, numbers.clone()),
-                match &filled.served {
-                    Some(served) => served.ask(numbers)?,
-                    None => f64::NAN,
-                },
-            ];
-            table.row(round, filled.items, what, rates);
+    let seed = seed()?;
+    let largest = setting("CUCKOOD_BENCH_SLOTS_LOG2", 23)?;
+    let with_engine = std::env::var_os("CUCKOOD_BENCH_ENGINE").is_some();
+    println!(
+        "\nMillions of items a second, median of {ROUNDS} rounds (min to max), and the median of the ratios to the other crate:\n"
+    );
+    println!("| items | what | cuckoofilter 0.5 | 8 bits | 16 bits | 16 bits, engine |");
+    println!("|---|---|---|---|---|---|");
+    let (mut curves, mut sizes) = (Vec::new(), Vec::new());
+    for log2 in SIZES.into_iter().filter(|&log2| log2 <= largest) {
+        let slots = 1u64 << log2;
+        let items = slots / 100 * 95;
+        let mut rates: [[Vec<f64>; 4]; 3] = Default::default();
+        let mut bytes = [0.0; 3];
+        for round in 0..ROUNDS {
+            let first = seed.rotate_left(32) ^ (round << 40);
+            let measured = measure(slots, items, first, with_engine, &mut bytes)?;
+            for (rates, measured) in rates.iter_mut().zip(measured) {
+                for (rates, rate) in rates.iter_mut().zip(measured) {
+                    rates.push(rate);
+                }
+            }
         }
+        for (what, rates) in WORK.into_iter().zip(&rates) {
+            println!("| {items} | {what} | {} |", cells(rates).join(" | "));
+        }
+        sizes.push((items, bytes));
+        curves.push((
+            items,
+            rates.map(|rates| rates.map(|it| Spread::of(it).median)),
+        ));
     }
-    table.medians();
+    println!("\nBytes of memory an item at 95 % load, and the ratio to slot width / load:\n");
+    println!("| items | cuckoofilter 0.5 | 8 bits | 16 bits |\n|---|---|---|---|");
+    for (items, bytes) in sizes {
+        let cells: Vec<String> = bytes
+            .iter()
+            .zip([1.0, 1.0, 2.0])
+            .map(|(bytes, width)| format!("{bytes:.3} ({:.3})", bytes / (width / 0.95)))
+            .collect();
+        println!("| {items} | {} |", cells.join(" | "));
+    }
+    if let Some(path) = std::env::var_os("CUCKOOD_BENCH_PLOT") {
+        std::fs::write(path, plot(&curves)?)?;
+    }
     Ok(())
 }
 
-/// One filter of each kind, and how many millions a second went in.
-struct Filled {
-    items: u64,
-    theirs: CuckooFilter<DefaultHasher>,
-    eight: ResidentFilter,
-    sixteen: ResidentFilter,
-    served: Option<Served>,
-    adds: [f64; 4],
-}
-
-impl Filled {
-    fn new(slots: u64, first: u64) -> Result<Filled, Box<dyn Error>> {
-        let items = slots / 100 * 95;
-        let (theirs, their_adds) = fill_theirs(slots, first, items);
-        let (eight, eight_adds) = fill(8, slots, first, items)?;
-        let (sixteen, sixteen_adds) = fill(16, slots, first, items)?;
-        let served = match std::env::var_os("CUCKOOD_BENCH_ENGINE") {
-            Some(_) => Some(Served::fill(slots, first, items)?),
-            None => None,
-        };
-        let served_adds = served.as_ref().map_or(f64::NAN, |served| served.adds);
-        Ok(Filled {
-            items,
-            theirs,
-            eight,
-            sixteen,
-            adds: [their_adds, eight_adds, sixteen_adds, served_adds],
-            served,
-        })
-    }
-}
-
-/// The ratios to the other crate, by what was measured.
-#[derive(Default)]
-struct Table {
-    ratios: Vec<(&'static str, [Vec<f64>; 3])>,
-}
-
-impl Table {
-    fn row(&mut self, round: u64, items: u64, what: &'static str, rates: [f64; 4]) {
-        let [theirs, ours @ ..] = rates;
-        let [eight, sixteen, engine] = ours.map(|rate| match rate.is_nan() {
+/// What one line of the table says.
+fn cells(rates: &[Vec<f64>; 4]) -> Vec<String> {
+    let [theirs, ..] = rates;
+    let cell = |own: &Vec<f64>| {
+        let Spread { min, median, max } = Spread::of(own.clone());
+        let ratios = own.iter().zip(theirs).map(|(own, theirs)| own / theirs);
+        match median.is_nan() {
             true => "–".to_owned(),
-            false => format!("{rate:.1} ({:.1}x)", rate / theirs),
-        });
-        println!("| {round} | {items} | {what} | {theirs:.1} | {eight} | {sixteen} | {engine} |");
-        if !self.ratios.iter().any(|(known, _)| *known == what) {
-            self.ratios.push((what, Default::default()));
+            false => format!(
+                "{median:.1} ({min:.1} to {max:.1}), {:.1}x",
+                Spread::of(ratios.collect()).median
+            ),
         }
-        if let Some((_, of_what)) = self.ratios.iter_mut().find(|(known, _)| *known == what) {
-            for (all, rate) in of_what.iter_mut().zip(ours) {
-                all.push(rate / theirs);
-            }
-        }
-    }
-
-    fn medians(self) {
-        for (what, of_what) in self.ratios {
-            let [eight, sixteen, engine] = of_what.map(median);
-            print!("median, {what}: {eight:.1}x with 8 bits, {sixteen:.1}x with 16 bits");
-            if !engine.is_nan() {
-                print!(", {engine:.1}x through the engine");
-            }
-            println!();
-        }
-    }
+    };
+    rates.iter().map(cell).collect()
 }
 
-fn rate(count: u64, started: Instant) -> f64 {
-    count as f64 / started.elapsed().as_secs_f64() / 1e6
+/// Fills one filter of each kind, asks it, and says the millions a second.
+fn measure(
+    slots: u64,
+    items: u64,
+    first: u64,
+    with_engine: bool,
+    bytes: &mut [f64; 3],
+) -> Result<[[f64; 4]; 3], Box<dyn Error>> {
+    let times = SLOTS_OF_A_ROUND.div_ceil(slots);
+    let (theirs, their_adds) = repeat(times, items, || Ok(fill_theirs(slots, first, items)))?;
+    let (eight, eight_adds) = repeat(times, items, || fill(8, slots, first, items))?;
+    let (sixteen, sixteen_adds) = repeat(times, items, || fill(16, slots, first, items))?;
+    let served = match with_engine {
+        true => Some(repeat(1, items, || Served::fill(slots, first, items))?),
+        false => None,
+    };
+    let own = |filter: &ResidentFilter| filter.chain().slot_bytes() as f64 / items as f64;
+    *bytes = [
+        theirs.memory_usage() as f64 / items as f64,
+        own(&eight),
+        own(&sixteen),
+    ];
+    let served_adds = served.as_ref().map_or(f64::NAN, |(_, rate)| *rate);
+    let mut rates = [
+        [their_adds, eight_adds, sixteen_adds, served_adds],
+        [f64::NAN; 4],
+        [f64::NAN; 4],
+    ];
+    let [_, present, absent] = &mut rates;
+    for (rates, from) in [(present, first), (absent, first ^ 1 << 60)] {
+        let numbers = from..from + items.min(QUESTIONS);
+        let times = QUESTIONS.div_ceil(items);
+        let asked = items.min(QUESTIONS);
+        let rate = |asks: &dyn Fn() -> Result<(), Box<dyn Error>>| {
+            let started = Instant::now();
+            for _ in 0..times {
+                asks()?;
+            }
+            Ok::<f64, Box<dyn Error>>(per_second(times * asked, started.elapsed()))
+        };
+        *rates = [
+            rate(&|| {
+                ask_theirs(&theirs, numbers.clone());
+                Ok(())
+            })?,
+            rate(&|| {
+                ask(&eight, numbers.clone());
+                Ok(())
+            })?,
+            rate(&|| {
+                ask(&sixteen, numbers.clone());
+                Ok(())
+            })?,
+            match &served {
+                Some((served, _)) => rate(&|| served.ask(numbers.clone()))?,
+                None => f64::NAN,
+            },
+        ];
+    }
+    Ok(rates)
+}
+
+/// Fills a filter some times; returns the last and the millions a second.
+fn repeat<T>(
+    times: u64,
+    items: u64,
+    mut fill: impl FnMut() -> Result<T, Box<dyn Error>>,
+) -> Result<(T, f64), Box<dyn Error>> {
+    let started = Instant::now();
+    for _ in 1..times {
+        black_box(fill()?);
+    }
+    let last = fill()?;
+    Ok((last, per_second(times * items, started.elapsed())))
+}
+
+/// Millions a second.
+fn per_second(count: u64, spent: Duration) -> f64 {
+    count as f64 / spent.as_secs_f64() / 1e6
 }
 
 /// Numbers in a scattered order, so that no filter profits from neighbours.
@@ -152,25 +204,21 @@ fn scattered(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
 }
 
-fn fill_theirs(slots: u64, first: u64, items: u64) -> (CuckooFilter<DefaultHasher>, f64) {
+fn fill_theirs(slots: u64, first: u64, items: u64) -> CuckooFilter<DefaultHasher> {
     let mut filter = CuckooFilter::with_capacity(slots as usize);
-    let started = Instant::now();
     for number in first..first + items {
         // Near the end it may find no room: that costs what it costs.
         let _ = black_box(filter.add(&scattered(number)));
     }
-    (filter, rate(items, started))
+    filter
 }
 
-fn ask_theirs(filter: &CuckooFilter<DefaultHasher>, numbers: std::ops::Range<u64>) -> f64 {
-    let count = numbers.end - numbers.start;
-    let started = Instant::now();
+fn ask_theirs(filter: &CuckooFilter<DefaultHasher>, numbers: Range<u64>) {
     let found = numbers.filter(|&number| filter.contains(&scattered(number)));
     black_box(found.count());
-    rate(count, started)
 }
 
-fn hash_all(chain: &Chain, numbers: std::ops::Range<u64>, hashes: &mut Vec<ItemHash>) {
+fn hash_all(chain: &Chain, numbers: Range<u64>, hashes: &mut Vec<ItemHash>) {
     hashes.clear();
     hashes.extend(numbers.map(|number| chain.hash(&scattered(number).to_le_bytes())));
 }
@@ -186,44 +234,29 @@ fn params(bits: u64, slots: u64) -> FilterRequest {
     }
 }
 
-fn fill(
-    bits: u64,
-    slots: u64,
-    first: u64,
-    items: u64,
-) -> Result<(ResidentFilter, f64), Box<dyn Error>> {
+fn fill(bits: u64, slots: u64, first: u64, items: u64) -> Result<ResidentFilter, Box<dyn Error>> {
     let params = FilterParams::resolve(&params(bits, slots), &Defaults::default())
         .map_err(|refused| format!("{refused:?}"))?;
     let chain = Chain::new(params, HashKey([7; 16]), 0).ok_or("too large")?;
     let mut filter = ResidentFilter::new(chain);
     let mut hashes = Vec::with_capacity(BATCH);
-    let started = Instant::now();
     for from in (first..first + items).step_by(BATCH) {
-        hash_all(
-            filter.chain(),
-            from..(from + BATCH as u64).min(first + items),
-            &mut hashes,
-        );
+        let numbers = from..(from + BATCH as u64).min(first + items);
+        hash_all(filter.chain(), numbers, &mut hashes);
         black_box(filter.add_at_once(&hashes, AddMode::Always));
     }
-    Ok((filter, rate(items, started)))
+    Ok(filter)
 }
 
-fn ask(filter: &ResidentFilter, numbers: std::ops::Range<u64>) -> f64 {
+fn ask(filter: &ResidentFilter, numbers: Range<u64>) {
     let (mut hashes, mut found) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-    let count = numbers.end - numbers.start;
-    let started = Instant::now();
     for from in numbers.clone().step_by(BATCH) {
-        hash_all(
-            filter.chain(),
-            from..(from + BATCH as u64).min(numbers.end),
-            &mut hashes,
-        );
+        let numbers = from..(from + BATCH as u64).min(numbers.end);
+        hash_all(filter.chain(), numbers, &mut hashes);
         found.clear();
         filter.exists_all(&hashes, &mut found);
         black_box(&found);
     }
-    rate(count, started)
 }
 
 /// The same through an engine: lanes, redo log (in memory), cache, versions.
@@ -231,66 +264,42 @@ struct Served {
     runtime: tokio::runtime::Runtime,
     engine: Engine,
     name: FilterName,
-    adds: f64,
 }
 
 impl Served {
     fn fill(slots: u64, first: u64, items: u64) -> Result<Served, Box<dyn Error>> {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        let cache_bytes = (slots * 4).max(256 << 20);
         let options = EngineOptions {
-            clock: Clock::System,
-            defaults: Defaults::default(),
             lanes: 1,
-            cache_bytes,
-            max_dirty_bytes: cache_bytes / 4,
-            max_log_bytes: 64 << 20,
-            checkpoint_slice_bytes: 256 << 10,
-            max_open_filters: 16,
-            compaction_threshold_percent: 0,
-            max_queued_commands: 16,
-            max_retry_bytes: 1 << 20,
-            max_imports: 16,
-            disk_reserve: DiskReserve::Usual,
-            max_queued_items: 1_000_000,
+            ..engines::options((slots * 4).max(256 << 20))
         };
-        let engine = Engine::open(
-            Arc::new(MemoryStore::new()),
-            &options,
-            Arc::new(Metrics::new()?),
-        )?;
+        let store = Arc::new(MemoryStore::new());
+        let engine = Engine::open(store, &options, Arc::new(Metrics::new()?))?;
         let (name, as_usual) = (FilterName::parse("resident")?, AddOptions::default());
         runtime.block_on(engine.create_filter(&name, &params(16, slots).into()))?;
-        let started = Instant::now();
         for from in (first..first + items).step_by(BATCH) {
             let batch = batch(from..(from + BATCH as u64).min(first + items));
             let added = runtime.block_on(engine.add(&name, &batch, &as_usual));
             black_box(added?);
         }
-        let adds = rate(items, started);
         Ok(Served {
             runtime,
             engine,
             name,
-            adds,
         })
     }
 
-    fn ask(&self, numbers: std::ops::Range<u64>) -> Result<f64, Box<dyn Error>> {
-        let count = numbers.end - numbers.start;
-        let started = Instant::now();
+    fn ask(&self, numbers: Range<u64>) -> Result<(), Box<dyn Error>> {
         for from in numbers.clone().step_by(BATCH) {
             let batch = batch(from..(from + BATCH as u64).min(numbers.end));
-            black_box(
-                self.runtime
-                    .block_on(self.engine.exists(&self.name, &batch))?,
-            );
+            let asked = self.engine.exists(&self.name, &batch);
+            black_box(self.runtime.block_on(asked)?);
         }
-        Ok(rate(count, started))
+        Ok(())
     }
 }
 
-fn batch(numbers: std::ops::Range<u64>) -> ItemBatch {
+fn batch(numbers: Range<u64>) -> ItemBatch {
     let mut batch = ItemBatch::new();
     for number in numbers {
         batch.push(&scattered(number).to_le_bytes());
@@ -298,7 +307,71 @@ fn batch(numbers: std::ops::Range<u64>) -> ItemBatch {
     batch
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+/// What each size costs: items, and the medians by work and filter.
+type Curve = (u64, [[f64; 4]; 3]);
+
+/// Two plots side by side: nanoseconds an item by the items of the filter.
+fn plot(curves: &[Curve]) -> Result<String, Box<dyn Error>> {
+    // Colours that differ in brightness, too, for those who see no hue.
+    let colours = [
+        RGBColor(176, 112, 0),
+        RGBColor(166, 38, 28),
+        RGBColor(29, 112, 118),
+        RGBColor(46, 46, 90),
+    ];
+    let nanos = |work: usize, filter: usize| -> Vec<(f64, f64)> {
+        let points = curves.iter().filter_map(|(items, rates)| {
+            let rate = rates.get(work)?.get(filter)?;
+            Some((*items as f64, 1e3 / rate))
+        });
+        points.filter(|(_, nanos)| nanos.is_finite()).collect()
+    };
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (920, 420)).into_drawing_area();
+        area.fill(&WHITE)?;
+        let halves = area.split_evenly((1, 2));
+        for (half, (work, caption)) in halves
+            .iter()
+            .zip([(2, "exists, absent"), (0, "add, from empty to 95 %")])
+        {
+            let mut chart = ChartBuilder::on(half)
+                .margin(16)
+                .caption(caption, ("sans-serif", 18))
+                .x_label_area_size(44)
+                .y_label_area_size(56)
+                .build_cartesian_2d((1e5..2e8).log_scale(), (10.0..1000.0).log_scale())?;
+            chart
+                .configure_mesh()
+                .x_desc("items in the filter")
+                .y_desc("ns an item")
+                .x_label_formatter(&|items: &f64| format!("1e{:.0}", items.log10()))
+                .y_label_formatter(&|nanos: &f64| format!("{nanos:.0}"))
+                .light_line_style(WHITE.mix(0.0))
+                .bold_line_style(RGBColor(226, 222, 213))
+                .label_style(("sans-serif", 14))
+                .draw()?;
+            for (filter, (name, colour)) in FILTERS.into_iter().zip(colours).enumerate() {
+                let points = nanos(work, filter);
+                if points.is_empty() {
+                    continue;
+                }
+                chart
+                    .draw_series(LineSeries::new(points, colour.stroke_width(3)))?
+                    .label(name)
+                    .legend(move |(x, y)| {
+                        PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(3))
+                    });
+            }
+            chart
+                .configure_series_labels()
+                .position(SeriesLabelPosition::UpperLeft)
+                .background_style(WHITE)
+                .border_style(RGBColor(139, 134, 124))
+                .label_font(("sans-serif", 14))
+                .draw()?;
+        }
+        area.present()?;
+    }
+    Ok(svg)
 }
