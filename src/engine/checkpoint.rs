@@ -45,6 +45,27 @@ pub(super) struct Bounds {
     pub(super) slice_pages: usize,
 }
 
+/// Slices that can be written, as a rule, before commits have to wait.
+const SPARE_SLICES: u64 = 4;
+
+impl Bounds {
+    /// Dirty pages from which on images are written. As many as possible: a
+    /// page that waits gathers changes and is written once for all of them,
+    /// and one that is written too early is soon dirty again. What is left up
+    /// to the bound lets commits go on meanwhile.
+    fn many_dirty_pages(&self) -> u64 {
+        let spare = SPARE_SLICES * self.slice_pages as u64;
+        let spare = spare.max(self.max_dirty_pages / 8);
+        self.max_dirty_pages - spare.min(self.max_dirty_pages / 2)
+    }
+
+    /// Bytes of redo records from which on images are written. Half of what
+    /// may be: it is what a start after a crash replays.
+    fn much_log(&self) -> u64 {
+        self.max_log_bytes / 2
+    }
+}
+
 /// What is dirty and what is logged, over all lanes.
 pub(super) struct Ledgers {
     lanes: Box<[Mutex<Ledger>]>,
@@ -233,7 +254,7 @@ impl Ledgers {
         self.metrics
             .dirty_pages
             .set(self.dirty_pages.load(Ordering::Relaxed) as i64);
-        if self.is_over_half() {
+        if self.is_due() {
             self.work.notify_one();
         }
     }
@@ -317,19 +338,19 @@ impl Ledgers {
             || self.cache.has_too_many_counters()
     }
 
-    fn is_over_half(&self) -> bool {
-        self.dirty_pages.load(Ordering::Relaxed) > self.bounds.max_dirty_pages / 2
-            || self.log_bytes.load(Ordering::Relaxed) > self.bounds.max_log_bytes / 2
+    fn is_due(&self) -> bool {
+        self.dirty_pages.load(Ordering::Relaxed) > self.bounds.many_dirty_pages()
+            || self.log_bytes.load(Ordering::Relaxed) > self.bounds.much_log()
             || self.cache.has_many_counters()
     }
 
-    /// The checkpointer's life: works when log or dirty pages are over half
+    /// The checkpointer's life: works when log or dirty pages are near
     /// their bounds, or somebody asked, until [`stop`](Self::stop).
     pub(super) fn run(&self) {
         let _guard = AbortOnPanic;
         loop {
             let mut signals = self.signals.lock();
-            let idle = !signals.flush && signals.garbage.is_empty() && !self.is_over_half();
+            let idle = !signals.flush && signals.garbage.is_empty() && !self.is_due();
             if idle && !signals.stop {
                 self.work.wait_for(&mut signals, Duration::from_secs(1));
             }
@@ -369,7 +390,7 @@ impl Ledgers {
         let mut progress = Progress::None;
         let asked_for = if flush { 16 } else { 0 };
         for slice in 0..SLICES_PER_ROUND {
-            let wanted = slice < asked_for || self.is_over_half();
+            let wanted = slice < asked_for || self.is_due();
             // What is left then is for the next start, which replays the log.
             let wanted = wanted && self.disk.has_background_room();
             if !wanted || !self.checkpoint_slice(CutLog::Yes)? {
@@ -564,7 +585,7 @@ impl Ledgers {
 
     /// Whether recovery should write pages before it goes on.
     pub(super) fn has_many_dirty_pages(&self) -> bool {
-        self.dirty_pages.load(Ordering::Relaxed) > self.bounds.max_dirty_pages / 2
+        self.dirty_pages.load(Ordering::Relaxed) > self.bounds.many_dirty_pages()
     }
 }
 
@@ -583,4 +604,29 @@ pub(super) enum CutLog {
     /// Not while the log is being replayed: the replay starts from its first
     /// record again if it is interrupted.
     No,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_written_late_but_before_commits_have_to_wait() {
+        for (max_dirty_pages, slice_pages, many) in [
+            (1 << 20, 64, 917_504),
+            (4_096, 64, 3_584),
+            // Four slices are more than an eighth here, ...
+            (1_024, 64, 768),
+            // ... and half of it is left for pages to gather changes.
+            (256, 64, 128),
+            (1, 1, 1),
+        ] {
+            let bounds = Bounds {
+                max_dirty_pages,
+                max_log_bytes: 1 << 20,
+                slice_pages,
+            };
+            assert_eq!(bounds.many_dirty_pages(), many, "{bounds:?}");
+        }
+    }
 }
