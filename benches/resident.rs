@@ -7,7 +7,8 @@
 //! hour and 1 GiB; `CUCKOOD_BENCH_ENGINE=1` fills an engine, too, which takes
 //! longer still. `CUCKOOD_BENCH_PLOT=docs/cost-by-size.svg` draws the medians.
 //!
-//! Hashing is part of every figure. The other crate has slots of 8 bits, as the
+//! Time is what the thread had of a processor, and what passed where an engine
+//! has threads of its own. Hashing is part of every figure. The other crate has slots of 8 bits, as the
 //! first of ours; its hash is SipHash-1-3, as ours. It has a power of two of
 //! slots, so all filters of a size are given that.
 
@@ -28,8 +29,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use support::rounds::Spread;
+use support::rounds::{Spread, processor_seconds, wall_seconds};
 use support::{engines, seed, setting};
 
 /// Items hashed, added or asked about at once.
@@ -127,11 +127,19 @@ fn measure(
     bytes: &mut [f64; 3],
 ) -> Result<[[f64; 4]; 3], Box<dyn Error>> {
     let times = SLOTS_OF_A_ROUND.div_ceil(slots);
-    let (theirs, their_adds) = repeat(times, items, || Ok(fill_theirs(slots, first, items)))?;
-    let (eight, eight_adds) = repeat(times, items, || fill(8, slots, first, items))?;
-    let (sixteen, sixteen_adds) = repeat(times, items, || fill(16, slots, first, items))?;
+    let (theirs, their_adds) = repeat(processor_seconds, times, items, || {
+        Ok(fill_theirs(slots, first, items))
+    })?;
+    let (eight, eight_adds) = repeat(processor_seconds, times, items, || {
+        fill(8, slots, first, items)
+    })?;
+    let (sixteen, sixteen_adds) = repeat(processor_seconds, times, items, || {
+        fill(16, slots, first, items)
+    })?;
     let served = match with_engine {
-        true => Some(repeat(1, items, || Served::fill(slots, first, items))?),
+        true => Some(repeat(wall_seconds, 1, items, || {
+            Served::fill(slots, first, items)
+        })?),
         false => None,
     };
     let own = |filter: &ResidentFilter| filter.chain().slot_bytes() as f64 / items as f64;
@@ -151,28 +159,28 @@ fn measure(
         let numbers = from..from + items.min(QUESTIONS);
         let times = QUESTIONS.div_ceil(items);
         let asked = items.min(QUESTIONS);
-        let rate = |asks: &dyn Fn() -> Result<(), Box<dyn Error>>| {
-            let started = Instant::now();
+        let rate = |clock: Clock, asks: &dyn Fn() -> Result<(), Box<dyn Error>>| {
+            let started = clock();
             for _ in 0..times {
                 asks()?;
             }
-            Ok::<f64, Box<dyn Error>>(per_second(times * asked, started.elapsed()))
+            Ok::<f64, Box<dyn Error>>(per_second(times * asked, clock() - started))
         };
         *rates = [
-            rate(&|| {
+            rate(processor_seconds, &|| {
                 ask_theirs(&theirs, numbers.clone());
                 Ok(())
             })?,
-            rate(&|| {
+            rate(processor_seconds, &|| {
                 ask(&eight, numbers.clone());
                 Ok(())
             })?,
-            rate(&|| {
+            rate(processor_seconds, &|| {
                 ask(&sixteen, numbers.clone());
                 Ok(())
             })?,
             match &served {
-                Some((served, _)) => rate(&|| served.ask(numbers.clone()))?,
+                Some((served, _)) => rate(wall_seconds, &|| served.ask(numbers.clone()))?,
                 None => f64::NAN,
             },
         ];
@@ -182,21 +190,25 @@ fn measure(
 
 /// Fills a filter some times; returns the last and the millions a second.
 fn repeat<T>(
+    clock: Clock,
     times: u64,
     items: u64,
     mut fill: impl FnMut() -> Result<T, Box<dyn Error>>,
 ) -> Result<(T, f64), Box<dyn Error>> {
-    let started = Instant::now();
+    let started = clock();
     for _ in 1..times {
         black_box(fill()?);
     }
     let last = fill()?;
-    Ok((last, per_second(times * items, started.elapsed())))
+    Ok((last, per_second(times * items, clock() - started)))
 }
 
+/// Tells seconds since some moment.
+type Clock = fn() -> f64;
+
 /// Millions a second.
-fn per_second(count: u64, spent: Duration) -> f64 {
-    count as f64 / spent.as_secs_f64() / 1e6
+fn per_second(count: u64, seconds: f64) -> f64 {
+    count as f64 / seconds / 1e6
 }
 
 /// Numbers in a scattered order, so that no filter profits from neighbours.

@@ -67,12 +67,12 @@ impl Run {
         (slots * self.bits as f64 / 8.0) as u64
     }
 
-    /// A cache in which every page fits and may be dirty, and a log as long as
-    /// that is worth.
+    /// A cache in which every page fits and may be dirty for long, and a log as
+    /// long as that is worth. No more memory is taken than there are pages.
     fn roomy(&self) -> EngineOptions {
         EngineOptions {
             max_log_bytes: 1 << 30,
-            ..engines::options(self.slot_bytes() * 5 + (256 << 20))
+            ..engines::options(self.slot_bytes() * 9 + (256 << 20))
         }
     }
 

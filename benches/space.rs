@@ -139,14 +139,18 @@ impl Run {
     }
 
     fn cold(&self, folder: &Path, bits: u64) -> Result<(), Box<dyn Error>> {
-        let options = engines::options((self.slot_bytes(bits) / 4).max(2 << 20));
+        let options = EngineOptions {
+            // One filter has one lane, however many there are.
+            lanes: 1,
+            ..engines::options((self.slot_bytes(bits) / 4).max(2 << 20))
+        };
         let bench = Bench::open(folder, &options, self.seed)?;
         println!(
             "\nAdded with a quarter of the cache, 4 clients; {}",
             settings(&options)
         );
         // A request may touch a sixth of the cache over the number of lanes.
-        let at_once = (options.cache_bytes / 4096 / 24).clamp(1, BATCH);
+        let at_once = (options.cache_bytes / 4096 / 12).clamp(1, BATCH);
         let writes = Writes::now(&bench);
         bench.add(self.items..self.items + self.cold_items, at_once, 4)?;
         writes.print(&bench, &format!("{at_once} at a time"), self.cold_items);

@@ -1,8 +1,9 @@
 //! Rounds: in each, everything is measured once, one after the other, so that
 //! a busy neighbour slows all of it and not one. What counts is the median of
-//! the rounds' ratios to the first.
+//! the rounds' ratios to the first. Time is what the thread had of a processor:
+//! while somebody else has it, nothing counts.
 
-use std::time::Instant;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Rounds of each comparison; one more goes before them and is not counted.
 pub(crate) const ROUNDS: usize = 9;
@@ -29,9 +30,9 @@ pub(crate) fn compare(what: &str, unit: &str, mut contenders: Vec<Contender<'_>>
     let mut nanos: Vec<Vec<f64>> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 0..=ROUNDS {
         for (contender, nanos) in contenders.iter_mut().zip(&mut nanos) {
-            let started = Instant::now();
+            let started = processor_seconds();
             let units = (contender.work)();
-            let spent = started.elapsed().as_nanos() as f64 / units as f64;
+            let spent = (processor_seconds() - started) * 1e9 / units as f64;
             if round > 0 {
                 nanos.push(spent);
             }
@@ -49,6 +50,21 @@ pub(crate) fn compare(what: &str, unit: &str, mut contenders: Vec<Contender<'_>>
             contender.name
         );
     }
+}
+
+/// What this thread had of a processor so far.
+pub(crate) fn processor_seconds() -> f64 {
+    seconds(ClockId::ThreadCPUTime)
+}
+
+/// Since some moment, whoever has the processor.
+pub(crate) fn wall_seconds() -> f64 {
+    seconds(ClockId::Monotonic)
+}
+
+fn seconds(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Some values of the same thing.
