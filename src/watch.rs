@@ -16,6 +16,9 @@ use tokio::time::{MissedTickBehavior, interval};
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// What is said of files that the program did not bear.
+const PANICKED: &str = "reading them ended in a panic, which the log shows";
+
 /// What tells one state of a file from another.
 #[derive(PartialEq, Eq)]
 struct Stamp {
@@ -60,6 +63,7 @@ impl Watch {
         loop {
             ticks.tick().await;
             let read = read.clone();
+            let after_a_panic = self.after_a_panic();
             // Files may be on a disk that is slow.
             let looked = tokio::task::spawn_blocking(move || {
                 self.look(read);
@@ -67,9 +71,24 @@ impl Watch {
             });
             match looked.await {
                 Ok(watch) => self = watch,
-                // Only a panic ends it, which was logged.
+                Err(ended) if ended.is_panic() => {
+                    self = after_a_panic;
+                    self.fail(PANICKED.to_owned());
+                }
+                // The server stops.
                 Err(_) => return,
             }
+        }
+    }
+
+    /// The same files, of which nothing is known: they are read again.
+    fn after_a_panic(&self) -> Watch {
+        Watch {
+            what: self.what,
+            files: self.files.clone(),
+            stamps: Vec::new(),
+            metrics: Arc::clone(&self.metrics),
+            failure: self.failure.clone(),
         }
     }
 
@@ -79,30 +98,34 @@ impl Watch {
             return;
         }
         self.stamps = stamps;
-        let what = self.what;
-        let failing = self.metrics.reload_failing.with_label_values(&[what]);
         match read() {
             Ok(()) => {
-                tracing::info!(what, "files changed and were read again");
+                tracing::info!(what = self.what, "files changed and were read again");
                 self.count("ok");
-                failing.set(0);
+                self.set_failing(0);
                 self.failure = None;
             }
-            Err(error) => {
-                let failure = error.to_string();
-                failing.set(1);
-                // Once, however often it is tried.
-                if self.failure.as_ref() != Some(&failure) {
-                    tracing::error!(
-                        what,
-                        failure,
-                        "files changed and can't be used; what was read before stays in use"
-                    );
-                    self.count("failed");
-                }
-                self.failure = Some(failure);
-            }
+            Err(error) => self.fail(error.to_string()),
         }
+    }
+
+    /// Says so once, however often it is tried.
+    fn fail(&mut self, failure: String) {
+        self.set_failing(1);
+        if self.failure.as_ref() != Some(&failure) {
+            tracing::error!(
+                what = self.what,
+                failure,
+                "files changed and can't be used; what was read before stays in use"
+            );
+            self.count("failed");
+        }
+        self.failure = Some(failure);
+    }
+
+    fn set_failing(&self, failing: i64) {
+        let gauge = self.metrics.reload_failing.with_label_values(&[self.what]);
+        gauge.set(failing);
     }
 
     fn count(&self, outcome: &str) {
@@ -135,6 +158,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     struct Files {
         folder: tempfile::TempDir,
@@ -222,5 +246,33 @@ mod tests {
         watch.look(good);
         assert_eq!(files.counts(), (1, 1, 0));
         watch.look(|| -> Result<(), std::io::Error> { panic!("nothing changed") });
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_failure_like_others_and_the_files_are_looked_at_again() {
+        let files = Files::new();
+        let file = files.folder.path().join("a");
+        fs::write(&file, "1").unwrap();
+        let watch = files.watch(&file);
+        fs::write(&file, "22").unwrap();
+        let reads = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&reads);
+        let following =
+            tokio::spawn(
+                watch.follow(move || match counted.fetch_add(1, Ordering::SeqCst) {
+                    0 => panic!("on purpose"),
+                    _ => good(),
+                }),
+            );
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        let mut seen = Vec::new();
+        while files.counts().0 == 0 && std::time::Instant::now() < deadline {
+            seen.push(files.counts());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        following.abort();
+        assert!(seen.contains(&(0, 1, 1)), "{seen:?}");
+        assert_eq!(files.counts(), (1, 1, 0));
+        assert_eq!(reads.load(Ordering::SeqCst), 2);
     }
 }
