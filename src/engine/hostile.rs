@@ -63,8 +63,9 @@ pub(crate) fn image(bytes: &[u8]) {
 
 /// What is noted of requests and imports, and their names.
 pub(crate) fn notes(bytes: &[u8]) {
-    if let Some(answer) = Remembered::decode(bytes) {
-        assert_eq!(Remembered::decode(&answer.encode()), Some(answer));
+    const RESULTS: usize = 1 << 12;
+    if let Some(answer) = Remembered::decode(bytes, RESULTS) {
+        assert_eq!(Remembered::decode(&answer.encode(), RESULTS), Some(answer));
     }
     if let Some(progress) = ImportProgress::decode(bytes) {
         assert_eq!(progress.encode(), bytes);

@@ -110,20 +110,23 @@ impl Remembered {
         }
     }
 
-    /// Reads a stored answer; `None` if it makes no sense.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Remembered> {
+    /// Reads a stored answer; `None` if it makes no sense, or has more results
+    /// than there can be.
+    pub(super) fn decode(bytes: &[u8], most_results: usize) -> Option<Remembered> {
         let (&kind, rest) = bytes.split_first()?;
         match kind {
             ADDED => {
-                let results = codes(rest)?.into_iter().map(result_of);
+                let results = codes(rest, most_results)?.into_iter().map(result_of);
                 results.collect::<Option<_>>().map(Remembered::Added)
             }
             DELETED => {
-                let found = codes(rest)?.into_iter().map(|code| match code {
-                    0 => Some(false),
-                    1 => Some(true),
-                    _ => None,
-                });
+                let found = codes(rest, most_results)?
+                    .into_iter()
+                    .map(|code| match code {
+                        0 => Some(false),
+                        1 => Some(true),
+                        _ => None,
+                    });
                 found.collect::<Option<_>>().map(Remembered::Deleted)
             }
             REMOVED if rest.is_empty() => Some(Remembered::Removed),
@@ -197,9 +200,9 @@ fn coded(kind: u8, codes: Vec<u8>) -> Vec<u8> {
     runs
 }
 
-fn codes(bytes: &[u8]) -> Option<Vec<u8>> {
+fn codes(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
     match bytes.split_first()? {
-        (&PLAIN, codes) => Some(codes.to_vec()),
+        (&PLAIN, codes) => (codes.len() <= most).then(|| codes.to_vec()),
         (&RUNS, runs) => {
             let mut codes = Vec::new();
             let (runs, []) = runs.as_chunks::<RUN_BYTES>() else {
@@ -207,7 +210,7 @@ fn codes(bytes: &[u8]) -> Option<Vec<u8>> {
             };
             for &[code, a, b, c, d] in runs {
                 let length = u32::from_le_bytes([a, b, c, d]) as usize;
-                if codes.len() + length > MOST_RESULTS {
+                if codes.len().saturating_add(length) > most {
                     return None;
                 }
                 codes.resize(codes.len() + length, code);
@@ -217,9 +220,6 @@ fn codes(bytes: &[u8]) -> Option<Vec<u8>> {
         _ => None,
     }
 }
-
-/// More results than any batch can have: what claims more is no answer.
-const MOST_RESULTS: usize = 1 << 28;
 
 #[cfg(test)]
 mod tests {
@@ -254,14 +254,18 @@ mod tests {
             let most = Remembered::most_bytes(added.len());
             let added = Remembered::Added(added);
             prop_assert!(added.encode().len() <= most);
-            prop_assert_eq!(Remembered::decode(&added.encode()), Some(added));
+            prop_assert_eq!(Remembered::decode(&added.encode(), 300), Some(added));
+            let most = deleted.len();
             let deleted = Remembered::Deleted(deleted);
-            prop_assert_eq!(Remembered::decode(&deleted.encode()), Some(deleted));
+            if most > 0 {
+                prop_assert_eq!(Remembered::decode(&deleted.encode(), most - 1), None);
+            }
+            prop_assert_eq!(Remembered::decode(&deleted.encode(), most), Some(deleted));
         }
 
         #[test]
         fn hostile_bytes_never_panic(bytes: Vec<u8>) {
-            let _ = Remembered::decode(&bytes);
+            let _ = Remembered::decode(&bytes, 1000);
         }
     }
 
@@ -277,8 +281,18 @@ mod tests {
             filter(Origin::New, None),
             filter(Origin::Existing, expiry),
         ] {
-            assert_eq!(Remembered::decode(&answer.encode()), Some(answer));
+            assert_eq!(Remembered::decode(&answer.encode(), 0), Some(answer));
         }
+    }
+
+    /// Seven bytes of a damaged disk once took 256 MiB.
+    #[test]
+    fn an_answer_of_more_results_than_items_is_none() {
+        let most = [1, 1, 0, 0xff, 0xff, 0xff, 0x0f];
+        assert_eq!(Remembered::decode(&most, 250_000), None);
+        let many = Remembered::Added(vec![AddResult::Added; 70_000]);
+        assert_eq!(Remembered::decode(&many.encode(), 69_999), None);
+        assert_eq!(Remembered::decode(&many.encode(), 70_000), Some(many));
     }
 
     #[test]

@@ -261,11 +261,13 @@ impl Shared {
         let key = NoteKey::Retry(retry.key);
         let found = off_thread(move || retries.kept(&*store, &key, now_ms)).await??;
         if let Some(note) = found {
-            let (fingerprint, answer) = kept_answer(&note)?;
-            if fingerprint != retry.fingerprint {
+            let (fingerprint, answer) = note.payload.split_first_chunk().ok_or_else(no_sense)?;
+            if *fingerprint != retry.fingerprint {
                 self.retries.count("conflict");
                 return Err(EngineError::RetryConflict);
             }
+            // The same request has the same items: no more results than these.
+            let answer = Remembered::decode(answer, answer_bytes).ok_or_else(no_sense)?;
             self.retries.count("replayed");
             return Ok(Begun::Again(answer));
         }
@@ -279,13 +281,6 @@ impl Shared {
             reserved,
         })))))
     }
-}
-
-fn kept_answer(note: &Note) -> Result<([u8; 32], Remembered), StoreError> {
-    note.payload
-        .split_first_chunk()
-        .and_then(|(&fingerprint, answer)| Some((fingerprint, Remembered::decode(answer)?)))
-        .ok_or_else(no_sense)
 }
 
 fn no_sense() -> StoreError {
