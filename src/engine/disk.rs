@@ -73,8 +73,8 @@ impl Disk {
         let condition = self.store.condition();
         let disk = condition.disk;
         let reserve_bytes = disk.map_or(0, |disk| self.reserve.of(&disk));
-        let short = disk.and_then(|disk| self.reserve.check(&disk).err());
         let before = self.seen.load_full();
+        let short = disk.and_then(|disk| self.reserve.check_after(before.short, &disk).err());
         match (before.short, short) {
             (None, Some(short)) => tracing::error!(
                 free_bytes = short.free_bytes,

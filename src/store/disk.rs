@@ -9,6 +9,11 @@ const USUAL_RESERVE_BYTES: u64 = 1 << 30;
 /// Of a small disk it is one part in so many.
 const USUAL_RESERVE_PARTS: u64 = 20;
 
+/// Changes that were refused are taken again when this part of the reserve is
+/// free beyond it: whoever writes at the very limit is not let in and turned
+/// away by turns.
+const MARGIN_PARTS: u64 = 32;
+
 /// A disk as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
@@ -58,8 +63,20 @@ impl DiskReserve {
     /// # Errors
     /// The disk has less than that free.
     pub fn check(self, disk: &DiskSpace) -> Result<(), DiskShort> {
+        self.check_after(None, disk)
+    }
+
+    /// The same for a disk that may have been too full `before`.
+    ///
+    /// # Errors
+    /// The disk has less than that free, or hardly more if it had less before.
+    pub fn check_after(self, before: Option<DiskShort>, disk: &DiskSpace) -> Result<(), DiskShort> {
         let reserve_bytes = self.of(disk);
-        match disk.free_bytes < reserve_bytes {
+        let wanted = match before {
+            None => reserve_bytes,
+            Some(_) => resume_bytes(&reserve_bytes),
+        };
+        match disk.free_bytes < wanted {
             false => Ok(()),
             true => Err(DiskShort {
                 free_bytes: disk.free_bytes,
@@ -72,13 +89,19 @@ impl DiskReserve {
 /// The data's disk is too full for changes. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{free_bytes} bytes are free on the disk of the data, and changes leave {reserve_bytes} alone (--disk-reserve): make room there, delete filters, or enlarge the disk; nothing was changed, and changes are taken again by themselves"
+    "{free_bytes} bytes are free on the disk of the data, and changes leave {reserve_bytes} alone (--disk-reserve): make room there, delete filters, or enlarge the disk; nothing was changed, and changes are taken again by themselves when {resume} are free",
+    resume = resume_bytes(.reserve_bytes)
 )]
 pub struct DiskShort {
     /// Bytes that are free.
     pub free_bytes: u64,
     /// Bytes that changes leave alone.
     pub reserve_bytes: u64,
+}
+
+/// Free bytes from which on changes are taken again.
+fn resume_bytes(reserve_bytes: &u64) -> u64 {
+    reserve_bytes.saturating_add(reserve_bytes / MARGIN_PARTS)
 }
 
 #[cfg(test)]
@@ -109,7 +132,23 @@ mod tests {
             reserve_bytes: 1000,
         };
         assert_eq!(reserve.check(&disk(999, 5000)), Err(short));
+        assert!(short.to_string().contains("when 1031 are free"), "{short}");
         assert_eq!(DiskReserve::Bytes(0).check(&disk(0, 5000)), Ok(()));
+    }
+
+    #[test]
+    fn a_disk_that_was_short_is_so_until_there_is_more_than_its_reserve() {
+        let reserve = DiskReserve::Bytes(1000);
+        let mut before = None;
+        let mut taken = Vec::new();
+        for free in [1000, 1030, 999, 1000, 1030, 1031, 1030, 1000, 999] {
+            before = reserve.check_after(before, &disk(free, 5000)).err();
+            taken.push(before.is_none());
+        }
+        let expected = [true, true, false, false, false, true, true, true, false];
+        assert_eq!(taken, expected);
+        let off = DiskReserve::Bytes(0);
+        assert_eq!(off.check_after(before, &disk(0, 5000)), Ok(()));
     }
 
     #[test]

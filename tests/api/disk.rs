@@ -26,7 +26,7 @@ fn with_free(free_bytes: u64) -> Condition {
 
 async fn started() -> (GatedStore, Server, TempDir) {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    store.set_condition(with_free(RESERVE));
+    store.set_condition(with_free(2 * RESERVE));
     let backups = tempfile::tempdir().unwrap();
     let mut setup = Setup {
         store: Arc::new(store.clone()),
@@ -116,7 +116,7 @@ async fn below_the_reserve_changes_get_507_and_questions_are_answered() {
     }
     assert_eq!(server.delete("/filters/f").await.status, 204);
 
-    store.set_condition(with_free(RESERVE));
+    store.set_condition(with_free(2 * RESERVE));
     readyz_says(&server, &[]).await;
     server.put("/filters/f", json!({})).await.ok();
     server.post("/filters/f/items", items()).await.ok();
@@ -154,7 +154,7 @@ async fn readyz_names_what_keeps_changes_from_being_taken_but_no_file() {
             reason: "IO error: /secret/path".to_owned(),
             is_disk_full,
         },
-        ..with_free(RESERVE)
+        ..with_free(2 * RESERVE)
     };
     for is_disk_full in [false, true] {
         store.set_condition(refusing(is_disk_full));
@@ -163,7 +163,7 @@ async fn readyz_names_what_keeps_changes_from_being_taken_but_no_file() {
     }
     store.set_condition(Condition {
         writes: Writes::Stalled,
-        ..with_free(RESERVE)
+        ..with_free(2 * RESERVE)
     });
     readyz_says(&server, &["storage_stalled"]).await;
     store.set_condition(with_free(0));

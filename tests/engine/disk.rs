@@ -47,7 +47,7 @@ fn opened(memory: &MemoryStore) -> (GatedStore, Engine) {
 
 fn opened_with(memory: &MemoryStore, max_log_bytes: u64) -> (GatedStore, Engine) {
     let store = GatedStore::new(Arc::new(memory.clone()));
-    store.set_condition(with_free(RESERVE));
+    store.set_condition(with_free(2 * RESERVE));
     let mut options = options(512);
     options.disk_reserve = DiskReserve::Bytes(RESERVE);
     options.max_log_bytes = max_log_bytes;
@@ -116,7 +116,7 @@ async fn below_the_reserve_every_change_is_refused_and_every_question_answered()
     // Removing a filter makes room.
     engine.delete_filter(&name("g")).await.unwrap();
 
-    seen(&engine, &store, with_free(RESERVE)).await;
+    seen(&engine, &store, with_free(2 * RESERVE)).await;
     add(&engine, "f", [100]).await;
     assert_eq!(items(&engine, "f").await, 101);
 }
@@ -149,7 +149,7 @@ async fn a_disk_that_fills_up_loses_nothing_and_is_written_to_again_by_itself() 
     }
 
     store.fill_disk(false);
-    seen(&engine, &store, with_free(RESERVE)).await;
+    seen(&engine, &store, with_free(2 * RESERVE)).await;
     let started = Instant::now();
     while let Err(refused) = try_add(&engine, "f", 102).await {
         assert!(started.elapsed() < Duration::from_secs(10), "{refused}");
@@ -175,7 +175,7 @@ async fn a_store_that_refuses_for_another_reason_is_not_written_to_either() {
             reason: "the disk burns".to_owned(),
             is_disk_full: false,
         },
-        ..with_free(RESERVE)
+        ..with_free(2 * RESERVE)
     };
     seen(&engine, &store, broken).await;
     let refused = try_add(&engine, "f", 1).await;
@@ -183,7 +183,7 @@ async fn a_store_that_refuses_for_another_reason_is_not_written_to_either() {
         matches!(refused, Err(EngineError::Overloaded { .. })),
         "{refused:?}"
     );
-    seen(&engine, &store, with_free(RESERVE)).await;
+    seen(&engine, &store, with_free(2 * RESERVE)).await;
     add(&engine, "f", [1]).await;
 }
 
@@ -208,7 +208,7 @@ async fn an_import_keeps_what_was_committed_and_goes_on_behind_it() {
     assert_eq!(import.progress().committed_lines, 100);
     drop(import);
 
-    seen(&engine, &store, with_free(RESERVE)).await;
+    seen(&engine, &store, with_free(2 * RESERVE)).await;
     let mut import = begin().await.unwrap();
     assert_eq!(import.progress().committed_lines, 100);
     import.commit(&lines(101, true)).await.unwrap();
@@ -249,7 +249,7 @@ async fn nothing_is_kept_of_a_dump_that_finds_no_room() {
 
     // The disk runs short of room, or fills up, while it is read.
     for is_full in [false, true] {
-        seen(&engine, &store, with_free(RESERVE)).await;
+        seen(&engine, &store, with_free(2 * RESERVE)).await;
         let intake = engine.intake().await.unwrap();
         if is_full {
             store.fill_disk(true);
@@ -268,7 +268,7 @@ async fn nothing_is_kept_of_a_dump_that_finds_no_room() {
         }
         store.fill_disk(false);
     }
-    seen(&engine, &store, with_free(RESERVE)).await;
+    seen(&engine, &store, with_free(2 * RESERVE)).await;
     let started = Instant::now();
     while !memory.garbage().unwrap().is_empty() {
         assert!(started.elapsed() < Duration::from_secs(10));
@@ -318,7 +318,7 @@ async fn who_waits_for_a_checkpoint_does_not_wait_on_a_disk_without_room_for_one
     let refused = tokio::time::timeout(Duration::from_secs(5), waiting).await;
     assert!(is_short(&refused.unwrap().unwrap()));
     store.open();
-    seen(&engine, &store, with_free(RESERVE)).await;
+    seen(&engine, &store, with_free(2 * RESERVE)).await;
     add(&engine, "f", [20_000]).await;
     assert_eq!(items(&engine, "f").await, item);
 }
@@ -350,7 +350,7 @@ async fn a_compaction_waits_for_room_however_long_that_takes() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     let it = engine.compaction(&name("f")).await.unwrap();
     assert_eq!(it.state, CompactionState::Running);
-    seen(&engine, &store, with_free(RESERVE)).await;
+    seen(&engine, &store, with_free(2 * RESERVE)).await;
     loop {
         let it = engine.compaction(&name("f")).await.unwrap();
         if it.state != CompactionState::Running {
