@@ -21,7 +21,7 @@ use super::expiry::is_over;
 use super::filters::{FilterView, Filters, OpenFilter};
 use super::keep::Keep;
 use super::loader::Pins;
-use super::quota::Quota;
+use super::quota::{Quota, Room};
 use super::remembered::{Origin, RememberedFilter};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
@@ -57,6 +57,8 @@ pub(super) struct Request {
     pub(super) pins: Option<Pins>,
     /// What its commit notes beside its changes.
     pub(super) keep: Option<Keep>,
+    /// Room that a new filter was promised.
+    pub(super) room: Option<Room>,
     /// Where the outcome goes.
     pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
@@ -103,6 +105,7 @@ impl Request {
     fn answer(self, outcome: Result<Outcome, EngineError>) {
         // Before the answer is known: whoever has it may ask again at once.
         drop(self.keep);
+        drop(self.room);
         // The caller may have gone away; the outcome stands all the same.
         let _ = self.reply.send(outcome);
     }
@@ -384,7 +387,7 @@ impl Lane {
             Ok(()) => {
                 self.committer.record(&drain.facts, drain.items, &changes);
                 self.quota
-                    .note(bytes_before, changes.iter().map(published).sum());
+                    .note(bytes_before, changes.iter().map(published).sum(), None);
                 answer_all(answers);
                 Ok(())
             }
@@ -399,7 +402,12 @@ impl Lane {
         }
     }
 
-    fn create(&self, request: Request, create: Create, search: &mut KickSearch) -> Option<InDoubt> {
+    fn create(
+        &self,
+        mut request: Request,
+        create: Create,
+        search: &mut KickSearch,
+    ) -> Option<InDoubt> {
         // The store is asked because the filter may be there but not open.
         let ended = match self.filters.open(&create.name, &*self.committer.store) {
             Ok(None) => None,
@@ -487,7 +495,8 @@ impl Lane {
                     self.forget(&ended);
                     self.committer.metrics.filters_expired.inc();
                 }
-                self.quota.note(0, filter.view.load().chain.slot_bytes());
+                let bytes = filter.view.load().chain.slot_bytes();
+                self.quota.note(0, bytes, request.room.take());
                 self.filters.insert(filter);
                 request.answer_committed(outcome, note.as_ref());
                 None
@@ -526,7 +535,7 @@ impl Lane {
     }
 
     /// Gives a staged filter its name, and with it the place of another.
-    fn adopt(&self, request: Request, adopt: Adopt) -> Option<InDoubt> {
+    fn adopt(&self, mut request: Request, adopt: Adopt) -> Option<InDoubt> {
         let found = match self.filters.open(&adopt.name, &*self.committer.store) {
             Ok(found) => found,
             Err(error) => {
@@ -572,7 +581,8 @@ impl Lane {
             Ok(()) => {
                 let replaced = found.as_ref();
                 let before = replaced.map_or(0, |it| it.view.load().chain.slot_bytes());
-                self.quota.note(before, adopt.chain.slot_bytes());
+                let after = adopt.chain.slot_bytes();
+                self.quota.note(before, after, request.room.take());
                 self.filters.replace(found.as_deref(), filter);
                 let garbage = found.map(|found| Garbage::Filter(found.id));
                 self.committer.ledgers.reclaim_soon(garbage);
@@ -624,7 +634,8 @@ impl Lane {
 
     /// Forgets a filter whose removal is committed.
     fn forget(&self, filter: &OpenFilter) {
-        self.quota.note(filter.view.load().chain.slot_bytes(), 0);
+        self.quota
+            .note(filter.view.load().chain.slot_bytes(), 0, None);
         self.filters.remove(filter);
         self.committer
             .ledgers

@@ -1,15 +1,17 @@
 //! How many filters there may be, and how many bytes the slots of all of them
 //! together may take.
 //!
-//! Checked before a filter is created or taken in, never while a command is
-//! planned: the same commands give the same bytes whatever a server allows. So
-//! filters that are there may still grow, and creations that run at the same
-//! moment may exceed the quota by what they add.
+//! Whoever makes a filter, or takes one in, is promised its room before its
+//! command is queued: of those that come at the same moment no more are let in
+//! than fit. Nothing is asked while a command is planned: the same commands give
+//! the same bytes whatever a server allows. So filters that are there may still
+//! grow.
 
 use super::answer::EngineError;
 use super::filters::decode;
 use crate::store::{PageStore, StoreError};
-use std::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Filters listed at once.
 const FILTERS_AT_ONCE: usize = 1000;
@@ -18,8 +20,33 @@ const FILTERS_AT_ONCE: usize = 1000;
 pub(super) struct Quota {
     max_bytes: Option<u64>,
     max_filters: Option<u64>,
-    bytes: AtomicU64,
-    filters: AtomicU64,
+    used: Mutex<Used>,
+}
+
+/// Filters, and bytes of all of them; in both those that are promised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Used {
+    bytes: u64,
+    filters: u64,
+}
+
+/// Room that a filter is promised. Given back when it is dropped.
+pub(super) struct Room {
+    quota: Arc<Quota>,
+    promised: Used,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.quota.used.lock().give_back(self.promised);
+    }
+}
+
+impl Used {
+    fn give_back(&mut self, promised: Used) {
+        self.bytes = self.bytes.saturating_sub(promised.bytes);
+        self.filters = self.filters.saturating_sub(promised.filters);
+    }
 }
 
 impl Quota {
@@ -48,57 +75,141 @@ impl Quota {
         Ok(Quota {
             max_bytes,
             max_filters,
-            bytes: AtomicU64::new(bytes),
-            filters: AtomicU64::new(count),
+            used: Mutex::new(Used {
+                bytes,
+                filters: count,
+            }),
         })
     }
 
     /// Whether one more filter may be made, of so many bytes.
     ///
     /// # Errors
-    /// [`EngineError::TooManyFiltersInAll`], or as [`check_bytes`](Self::check_bytes).
-    pub(super) fn check_new(&self, needed: u64) -> Result<(), EngineError> {
-        match self.max_filters {
-            Some(bound) if self.filters.load(Ordering::Relaxed) >= bound => {
-                Err(EngineError::TooManyFiltersInAll { bound })
-            }
-            _ => self.check_bytes(needed),
-        }
+    /// [`EngineError::TooManyFiltersInAll`], [`EngineError::OverQuota`].
+    pub(super) fn check_new(&self, bytes: u64) -> Result<(), EngineError> {
+        let needed = Used { bytes, filters: 1 };
+        self.check(&self.used.lock(), needed)
     }
 
-    /// Whether a filter may take so many bytes more than the one whose place it
+    /// Promises room for one more filter, of so many bytes.
+    ///
+    /// # Errors
+    /// [`EngineError::TooManyFiltersInAll`], [`EngineError::OverQuota`].
+    pub(super) fn take_new(self: &Arc<Self>, bytes: u64) -> Result<Option<Room>, EngineError> {
+        self.take(Used { bytes, filters: 1 })
+    }
+
+    /// Promises a filter so many bytes more than the one has whose place it
     /// takes.
     ///
     /// # Errors
     /// [`EngineError::OverQuota`].
-    pub(super) fn check_bytes(&self, needed: u64) -> Result<(), EngineError> {
-        let used = self.bytes.load(Ordering::Relaxed);
+    pub(super) fn take_bytes(self: &Arc<Self>, bytes: u64) -> Result<Option<Room>, EngineError> {
+        self.take(Used { bytes, filters: 0 })
+    }
+
+    fn take(self: &Arc<Self>, promised: Used) -> Result<Option<Room>, EngineError> {
+        if !self.is_bounded() {
+            return Ok(None);
+        }
+        let mut used = self.used.lock();
+        self.check(&used, promised)?;
+        used.bytes = used.bytes.saturating_add(promised.bytes);
+        used.filters += promised.filters;
+        Ok(Some(Room {
+            quota: Arc::clone(self),
+            promised,
+        }))
+    }
+
+    fn check(&self, used: &Used, needed: Used) -> Result<(), EngineError> {
+        if let Some(bound) = self.max_filters
+            && needed.filters > 0
+            && used.filters >= bound
+        {
+            return Err(EngineError::TooManyFiltersInAll { bound });
+        }
         match self.max_bytes {
-            Some(bound) if used.saturating_add(needed) > bound => Err(EngineError::OverQuota {
-                needed,
-                used,
-                bound,
-            }),
+            Some(bound) if used.bytes.saturating_add(needed.bytes) > bound => {
+                Err(EngineError::OverQuota {
+                    needed: needed.bytes,
+                    used: used.bytes,
+                    bound,
+                })
+            }
             _ => Ok(()),
         }
     }
 
+    fn is_bounded(&self) -> bool {
+        self.max_bytes.is_some() || self.max_filters.is_some()
+    }
+
     /// Notes that a filter takes so many bytes instead of so many; 0 is no
-    /// filter.
-    pub(super) fn note(&self, before: u64, after: u64) {
-        if self.max_bytes.is_none() && self.max_filters.is_none() {
+    /// filter. `room` is what it was promised.
+    pub(super) fn note(&self, before: u64, after: u64, room: Option<Room>) {
+        if !self.is_bounded() {
             return;
         }
-        self.bytes.fetch_add(after, Ordering::Relaxed);
-        self.bytes.fetch_sub(before, Ordering::Relaxed);
+        let mut room = room;
+        let mut used = self.used.lock();
+        // At once: nobody finds it counted twice, or not at all.
+        if let Some(room) = &mut room {
+            used.give_back(std::mem::take(&mut room.promised));
+        }
+        used.bytes = used.bytes.saturating_add(after).saturating_sub(before);
         match (before, after) {
-            (0, 1..) => {
-                self.filters.fetch_add(1, Ordering::Relaxed);
-            }
-            (1.., 0) => {
-                self.filters.fetch_sub(1, Ordering::Relaxed);
-            }
+            (0, 1..) => used.filters += 1,
+            (1.., 0) => used.filters = used.filters.saturating_sub(1),
             _ => {}
         }
+        // It locks to give back what it has left: nothing.
+        drop(used);
+        drop(room);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::memory::MemoryStore;
+
+    fn quota(max_bytes: Option<u64>, max_filters: Option<u64>) -> Arc<Quota> {
+        Arc::new(Quota::new(max_bytes, max_filters, &MemoryStore::new()).unwrap())
+    }
+
+    #[test]
+    fn what_is_promised_counts_until_it_is_given_back_or_used() {
+        let quota = quota(Some(1000), Some(2));
+        let first = quota.take_new(600).unwrap();
+        assert!(quota.take_new(500).is_err());
+        let second = quota.take_new(400).unwrap();
+        assert!(matches!(
+            quota.take_new(0),
+            Err(EngineError::TooManyFiltersInAll { bound: 2 })
+        ));
+        drop(second);
+        quota.note(0, 600, first);
+        assert_eq!(
+            *quota.used.lock(),
+            Used {
+                bytes: 600,
+                filters: 1
+            }
+        );
+        // One that takes another's place is none more.
+        let grown = quota.take_bytes(400).unwrap();
+        assert!(quota.check_new(1).is_err());
+        quota.note(600, 1000, grown);
+        quota.note(1000, 0, None);
+        assert_eq!(*quota.used.lock(), Used::default());
+    }
+
+    #[test]
+    fn without_a_bound_nothing_is_promised() {
+        let quota = quota(None, None);
+        assert!(quota.take_new(u64::MAX).unwrap().is_none());
+        quota.note(0, 5, None);
+        assert_eq!(*quota.used.lock(), Used::default());
     }
 }

@@ -20,7 +20,7 @@ use super::imports::Imports;
 use super::keep::Keep;
 use super::lane::{Lane, Request};
 use super::loader::{Loader, Pins};
-use super::quota::Quota;
+use super::quota::{Quota, Room};
 use super::reader::{self, Question, off_thread};
 use super::retries::Retries;
 use crate::chain::meta::Chain;
@@ -259,7 +259,7 @@ impl Shared {
     ) -> Result<Outcome, EngineError> {
         let created_at_ms = self.clock.now_ms();
         let expiry = expiry::expiry(new.ttl_seconds, created_at_ms)?;
-        self.quota.check_new(new.params.first_sub_filter_bytes())?;
+        let room = self.quota.take_new(new.params.first_sub_filter_bytes())?;
         self.make_room().await?;
         let hash_key = random_key()?;
         let items = match Chain::new(new.params.clone(), hash_key, 0) {
@@ -277,7 +277,7 @@ impl Shared {
             mode: first.mode,
             wanted: first.wanted,
         });
-        self.submit(command, None, None, keep).await
+        self.submit_new(command, keep, room).await
     }
 
     pub(super) async fn next_id(&self) -> Result<FilterId, EngineError> {
@@ -400,15 +400,43 @@ impl Shared {
         pins: Option<Pins>,
         keep: Option<Keep>,
     ) -> Result<Outcome, EngineError> {
-        let kind = command.kind();
         let (reply, outcome) = oneshot::channel();
         let request = Request {
             command,
             filter,
             pins,
             keep,
+            room: None,
             reply,
         };
+        self.outcome_of(request, outcome).await
+    }
+
+    /// The same for a filter that is not there yet and was promised its room.
+    pub(super) async fn submit_new(
+        &self,
+        command: Command,
+        keep: Option<Keep>,
+        room: Option<Room>,
+    ) -> Result<Outcome, EngineError> {
+        let (reply, outcome) = oneshot::channel();
+        let request = Request {
+            command,
+            filter: None,
+            pins: None,
+            keep,
+            room,
+            reply,
+        };
+        self.outcome_of(request, outcome).await
+    }
+
+    async fn outcome_of(
+        &self,
+        request: Request,
+        outcome: oneshot::Receiver<Result<Outcome, EngineError>>,
+    ) -> Result<Outcome, EngineError> {
+        let kind = request.command.kind();
         let outcome = match self.enqueue(request) {
             Ok(()) => outcome.await.unwrap_or(Err(EngineError::Stopping)),
             Err(error) => Err(error),
@@ -430,6 +458,7 @@ impl Shared {
             filter: Some(filter),
             pins: None,
             keep: None,
+            room: None,
             reply,
         };
         let outcome = match self.enqueue(request) {

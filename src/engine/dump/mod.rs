@@ -187,13 +187,13 @@ impl Engine {
             };
             // Who replaces a filter takes its bytes over.
             let freed = found.as_ref().map(|it| it.view.load().chain.slot_bytes());
-            match freed {
-                None => self.shared.quota.check_new(chain.slot_bytes())?,
+            let room = match freed {
+                None => self.shared.quota.take_new(chain.slot_bytes())?,
                 Some(freed) => {
                     let more = chain.slot_bytes().saturating_sub(freed);
-                    self.shared.quota.check_bytes(more)?;
+                    self.shared.quota.take_bytes(more)?
                 }
-            }
+            };
             self.shared.make_room().await?;
             let replacing = replaces.is_some();
             let command = Command::Adopt(Adopt {
@@ -206,7 +206,7 @@ impl Engine {
             // Should nobody wait for the outcome any more, the lane has the
             // pages, or the next start reclaims them.
             staged.pages.is_handed_over = true;
-            let outcome = self.shared.submit(command, None, None, None).await;
+            let outcome = self.shared.submit_new(command, None, room).await;
             let is_refused = match &outcome {
                 Ok(outcome) => *outcome != Outcome::Adopted,
                 Err(error) => !matches!(error, EngineError::OutcomeUnknown(_)),
