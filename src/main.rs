@@ -10,7 +10,7 @@ use cuckood::config::{Cli, Command, Config, KeysCommand, LogFormat, Machine, Set
 use cuckood::engine::Engine;
 use cuckood::from_redis::{self, RedisImport};
 use cuckood::http::{
-    Access, App, Endpoint, Serves, Tls, TlsError, TlsFiles, openapi_document, serve,
+    Access, App, Endpoint, Serves, Strangers, Tls, TlsError, TlsFiles, openapi_document, serve,
 };
 use cuckood::load::{LoadOptions, load};
 use cuckood::metrics::Metrics;
@@ -224,15 +224,12 @@ async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, String> {
         .map_err(|error| format!("{address} can't be listened on: {error}; choose another {flag}"))
 }
 
-/// TLS for callers and, without certificates of theirs, for operations; from
-/// the same files, now and whenever these change.
+/// TLS for callers and for operations, where probes and scrapers need no
+/// certificate of theirs; from the same files, now and whenever these change.
 fn certificates(files: TlsFiles, metrics: &Arc<Metrics>) -> Result<[Arc<Tls>; 2], TlsError> {
     let watch = Watch::new("certificates", files.paths(), Arc::clone(metrics));
-    let without = TlsFiles {
-        client_authorities: None,
-        ..files.clone()
-    };
-    let (callers, operations) = (Arc::new(Tls::open(files)?), Arc::new(Tls::open(without)?));
+    let callers = Arc::new(Tls::open(files.clone())?);
+    let operations = Arc::new(Tls::open_for(files, Strangers::Scrape)?);
     let both = (Arc::clone(&callers), Arc::clone(&operations));
     tokio::spawn(watch.follow(move || {
         both.0.reload()?;

@@ -10,8 +10,39 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// What the callers of a key take of a server at the same time. How much that
+/// may be is the server's to say, and the same every time.
+#[derive(Debug, Default)]
+pub struct Places {
+    requests: OnceLock<Arc<Semaphore>>,
+    streams: OnceLock<Arc<Semaphore>>,
+    intakes: OnceLock<Arc<Semaphore>>,
+}
+
+impl Places {
+    /// For requests that are worked on.
+    pub fn requests(&self, limit: usize) -> Arc<Semaphore> {
+        of(&self.requests, limit)
+    }
+
+    /// For answers that are made while they are sent.
+    pub fn streams(&self, limit: usize) -> Arc<Semaphore> {
+        of(&self.streams, limit)
+    }
+
+    /// For filters that are taken in.
+    pub fn intakes(&self, limit: usize) -> Arc<Semaphore> {
+        of(&self.intakes, limit)
+    }
+}
+
+fn of(places: &OnceLock<Arc<Semaphore>>, limit: usize) -> Arc<Semaphore> {
+    Arc::clone(places.get_or_init(|| Arc::new(Semaphore::new(limit))))
+}
 
 /// What a key allows its callers.
 pub struct Grant {
@@ -25,6 +56,8 @@ pub struct Grant {
     /// What is left of what it may ask; `None`: as often as it likes. Outlives
     /// a change of the file.
     meter: Option<Arc<DefaultDirectRateLimiter>>,
+    /// What its callers take. Outlives a change of the file, too.
+    pub places: Arc<Places>,
 }
 
 impl Grant {
@@ -88,6 +121,7 @@ impl KeyRing {
                     Some(old) => old.meter.clone(),
                     None => self.meter(),
                 },
+                places: old.map(|old| Arc::clone(&old.places)).unwrap_or_default(),
             };
             Some((*digest.bytes(), Arc::new(grant)))
         });
@@ -183,5 +217,20 @@ mod tests {
         add("three");
         ring.reload().unwrap();
         assert!(ask(one.as_str()).is_err());
+    }
+
+    #[test]
+    fn what_a_key_takes_is_known_after_a_change_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        let name = "one".parse().unwrap();
+        let token = file::add(&path, &name, Scope::Read, None, UNIX_EPOCH).unwrap();
+        let ring = KeyRing::open(&path, None).unwrap();
+        let places = || ring.find(token.as_str()).unwrap().places.requests(3);
+        let taken = places().try_acquire_owned().unwrap();
+        ring.reload().unwrap();
+        assert_eq!(places().available_permits(), 2);
+        drop(taken);
+        assert_eq!(places().available_permits(), 3);
     }
 }

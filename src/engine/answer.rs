@@ -1,6 +1,7 @@
 //! What the engine takes and answers: plain values, no I/O.
 
 use super::clock::moment;
+use super::matches::Matches;
 use crate::chain::forecast::Forecast;
 use crate::chain::params::{Difference, FilterParams, FilterRequest, ParamsError};
 pub use crate::chain::plan::{AddMode, AddResult, FullReason};
@@ -255,9 +256,17 @@ pub struct LookupAnswer {
     pub filters: Vec<FilterName>,
     /// Filters that were named and are not there.
     pub missing: Vec<FilterName>,
-    /// For each item the filters that contain it, ascending: positions in
-    /// `filters`.
-    pub matches: Vec<Vec<u32>>,
+    /// For each item the filters that contain it: positions in `filters`.
+    pub matches: Matches,
+}
+
+impl LookupAnswer {
+    /// Bytes that it takes in memory.
+    pub fn bytes(&self) -> usize {
+        let names = self.filters.iter().chain(&self.missing);
+        let of_name = |name: &FilterName| size_of::<FilterName>() + name.as_str().len();
+        self.matches.bytes() + names.map(of_name).sum::<usize>()
+    }
 }
 
 /// How items are added.

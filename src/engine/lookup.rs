@@ -12,6 +12,7 @@ use super::command::{Outcome, Verb};
 use super::expiry::list_those_not_over;
 use super::filters::{OpenFilter, stored_name};
 use super::loader::Images;
+use super::matches::Matches;
 use super::reader::{
     Exists, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages, off_thread,
 };
@@ -88,17 +89,25 @@ struct Probe {
     item: u32,
 }
 
+/// The hashes of the items as a filter wants them.
+enum Hashes {
+    /// Filters without a key share them.
+    Known(Arc<[ItemHash]>),
+    /// With a key of the filter's own they are of no use to another, and cost
+    /// less to make again than to keep for all filters.
+    Own(HashId),
+}
+
 /// One pass over all filters and items.
 struct Sweep<'a> {
     shared: &'a Shared,
     filters: &'a [Arc<OpenFilter>],
     items: &'a ItemBatch,
     mode: LookupMode,
-    /// The hashes of the items, by filter; filters of one hash share them.
-    hashes: Vec<Arc<[ItemHash]>>,
-    /// The filters that contain each item. With [`LookupMode::First`] the
-    /// first one known so far.
-    matches: Vec<Vec<u32>>,
+    /// How each filter hashes the items.
+    hashes: Vec<Hashes>,
+    /// The filters that are known to contain each item.
+    matches: Matches,
     /// Questions that wait for pages, and at most how many pages these are.
     cold: Vec<Probe>,
     cold_pages: usize,
@@ -113,20 +122,18 @@ impl<'a> Sweep<'a> {
         items: &'a ItemBatch,
         mode: LookupMode,
     ) -> Sweep<'a> {
-        // Hashes with a key of the filter's own are of no use to another.
         let mut unkeyed: Option<(HashId, Arc<[ItemHash]>)> = None;
         let mut by_filter = Vec::with_capacity(filters.len());
         for filter in filters {
             let view = filter.view.load_full();
             let id = view.chain.hash_id();
             let of_items = match &unkeyed {
-                Some((known, hashes)) if *known == id => Arc::clone(hashes),
+                _ if id.is_keyed() => Hashes::Own(id),
+                Some((known, hashes)) if *known == id => Hashes::Known(Arc::clone(hashes)),
                 _ => {
                     let hashes = hashes(&view.chain, items).await;
-                    if !id.is_keyed() {
-                        unkeyed = Some((id, Arc::clone(&hashes)));
-                    }
-                    hashes
+                    unkeyed = Some((id, Arc::clone(&hashes)));
+                    Hashes::Known(hashes)
                 }
             };
             by_filter.push(of_items);
@@ -137,7 +144,7 @@ impl<'a> Sweep<'a> {
             items,
             mode,
             hashes: by_filter,
-            matches: vec![Vec::new(); items.len()],
+            matches: Matches::none(items.len(), filters.len()),
             cold: Vec::new(),
             cold_pages: 0,
             is_stale: false,
@@ -162,8 +169,8 @@ impl<'a> Sweep<'a> {
             tokio::task::yield_now().await;
         }
         self.ask_cold().await?;
-        for matches in &mut self.matches {
-            matches.sort_unstable();
+        if self.mode == LookupMode::First {
+            self.matches.keep_first();
         }
         Ok(())
     }
@@ -286,25 +293,23 @@ impl<'a> Sweep<'a> {
     }
 
     fn hash_of(&self, probe: Probe) -> Option<ItemHash> {
-        let hashes = self.hashes.get(probe.filter as usize)?;
-        hashes.get(probe.item as usize).copied()
+        let item = probe.item as usize;
+        match self.hashes.get(probe.filter as usize)? {
+            Hashes::Known(hashes) => hashes.get(item).copied(),
+            Hashes::Own(id) => Some(id.hash(self.items.get(item)?)),
+        }
     }
 
     /// Whether the answer is known to make no difference: only the first
     /// match is wanted, and there is an earlier one.
     fn is_settled(&self, probe: Probe) -> bool {
-        let first = || self.matches.get(probe.item as usize)?.first();
-        self.mode == LookupMode::First && first().is_some_and(|&first| first < probe.filter)
+        let first = || self.matches.next(probe.item as usize, 0);
+        self.mode == LookupMode::First && first().is_some_and(|first| first < probe.filter as usize)
     }
 
     fn note(&mut self, probe: Probe) {
-        let Some(matches) = self.matches.get_mut(probe.item as usize) else {
-            return;
-        };
-        match (self.mode, matches.first_mut()) {
-            (LookupMode::First, Some(first)) => *first = probe.filter.min(*first),
-            _ => matches.push(probe.filter),
-        }
+        self.matches
+            .note(probe.item as usize, probe.filter as usize);
     }
 
     fn count(&self, cached_pages: u64, retries: u64) {

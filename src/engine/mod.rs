@@ -43,6 +43,7 @@ mod lane;
 mod loader;
 mod locate;
 mod lookup;
+mod matches;
 mod progress;
 mod quota;
 mod reader;
@@ -71,6 +72,7 @@ pub use imports::{
     Import, ImportId, ImportLines, ImportState, MAX_IMPORT_ID_LENGTH, MAX_ITEMS_AT_ONCE,
     PROGRESS_KEPT_FOR,
 };
+pub use matches::Matches;
 pub use progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
 pub use retries::{ANSWER_KEPT_FOR, Answered, Once, Retry};
 pub use survey::MAX_NAMED_FILTERS;
@@ -514,10 +516,8 @@ impl Engine {
             // Nobody named those that went meanwhile.
             answer.missing.clear();
         }
-        let found = answer
-            .matches
-            .iter()
-            .filter(|matches| !matches.is_empty())
+        let found = (0..items.len())
+            .filter(|&item| answer.matches.next(item, 0).is_some())
             .count();
         self.shared.count_items("lookup", "found", found);
         self.shared

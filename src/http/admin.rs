@@ -2,6 +2,7 @@
 
 use super::App;
 use super::answer::{json, json_at};
+use super::auth::Permit;
 use super::idempotency::refuse_key;
 use super::problem::HttpError;
 use super::query::Query;
@@ -193,11 +194,12 @@ pub(crate) async fn get_backup_status(
 pub(crate) async fn get_backup(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
+    caller: Permit,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let id = known(id)?;
-    let permit = stream::permit(&app)?;
+    let permit = stream::permit(&app, &caller)?;
     let file_name = id.file_name();
     let (mut archive, bytes) = with_backups(&app, move |backups| Ok(backups.archive(&id)?)).await?;
     let making = stream::start(permit, move |pieces| {

@@ -1,6 +1,7 @@
 //! Puts the answers of batches together: one word per item, as JSON or as
 //! lines, written in one pass.
 
+use super::memory::{AnswerMemory, FREE_BYTES, InMemory};
 use super::problem::HttpError;
 use crate::engine::FullReason;
 use axum::body::Body;
@@ -9,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::io::Write as _;
+use std::sync::Arc;
 
 /// In which form the results of a batch are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +55,14 @@ pub(crate) enum Word {
 }
 
 /// The answer to a batch. `blanks` are the positions of blank lines among the
-/// results: `null` in JSON, a blank line in lines.
+/// results: `null` in JSON, a blank line in lines. `taken` is what a change took
+/// for it.
 pub(crate) fn results(
     format: Format,
     words: impl ExactSizeIterator<Item = Word>,
     blanks: &[usize],
     full_reason: Option<FullReason>,
+    taken: Option<AnswerMemory>,
 ) -> Response {
     let mut body = Vec::with_capacity(64 + 8 * (words.len() + blanks.len()));
     let mut blanks = blanks.iter().copied().peekable();
@@ -93,7 +97,31 @@ pub(crate) fn results(
         }
         body.extend_from_slice(b"}\n");
     }
-    ([(CONTENT_TYPE, format.media_type())], Body::from(body)).into_response()
+    of_media_type(format, body, taken)
+}
+
+/// Most bytes that the results of a change of so many items take, blank lines
+/// among them.
+pub(crate) fn most_bytes(items: usize) -> usize {
+    /// `"exists",`.
+    const LONGEST_WORD: usize = 9;
+    /// What stands around the words, why a filter is full included.
+    const AROUND: usize = 1024;
+    AROUND.saturating_add(items.saturating_mul(LONGEST_WORD))
+}
+
+fn of_media_type(format: Format, mut body: Vec<u8>, taken: Option<AnswerMemory>) -> Response {
+    let is_large = body.len() > FREE_BYTES;
+    if is_large {
+        // It may wait for a while: no more than is said of it.
+        body.shrink_to_fit();
+    }
+    let mut response = ([(CONTENT_TYPE, format.media_type())], Body::from(body)).into_response();
+    if is_large {
+        let taken = taken.map(Arc::new);
+        response.extensions_mut().insert(InMemory { taken });
+    }
+    response
 }
 
 fn write_word(body: &mut Vec<u8>, format: Format, word: Option<Word>) {
@@ -133,11 +161,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Response, HttpError> {
         cause: error.to_string(),
     })?;
     body.push(b'\n');
-    Ok((
-        [(CONTENT_TYPE, Format::Json.media_type())],
-        Body::from(body),
-    )
-        .into_response())
+    Ok(of_media_type(Format::Json, body, None))
 }
 
 /// A JSON answer that says under which path to go on, of characters that stand
@@ -166,7 +190,7 @@ mod tests {
         blanks: &[usize],
         full: Option<FullReason>,
     ) -> String {
-        let response = results(format, words.iter().copied(), blanks, full);
+        let response = results(format, words.iter().copied(), blanks, full, None);
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         String::from_utf8(bytes.to_vec()).unwrap()
     }
@@ -200,6 +224,23 @@ mod tests {
             let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
             assert_eq!(answer["full_reason"], reason_words(reason).0);
             assert_eq!(answer["full_detail"], reason_words(reason).1);
+        }
+    }
+
+    #[tokio::test]
+    async fn no_answer_to_a_change_is_larger_than_announced() {
+        for reason in [
+            FullReason::ExpansionOff,
+            FullReason::MaxExpansions,
+            FullReason::MaxFilterBytes,
+        ] {
+            for name in ["added", "exists", "full"] {
+                for items in [1, 1000] {
+                    let words = vec![Word::Name(name); items];
+                    let longest = text(Format::Json, &words, &[0, 5, 6], Some(reason)).await;
+                    assert!(longest.len() <= most_bytes(items + 3));
+                }
+            }
         }
     }
 

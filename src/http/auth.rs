@@ -6,7 +6,10 @@
 //! is enforced. An operation that says nothing needs the highest one.
 //!
 //! Then it sees to it that no key asks too often, and that no more requests are
-//! worked on at once than may be; who is turned away is told at once.
+//! worked on at once than may be, nor more than half of these for one key while
+//! there are others. Who finds no place waits for one for a moment, so that
+//! clients who ask again at once are not most of the work; then it is turned
+//! away. What is answered counts against its bound from here on.
 //!
 //! A key with a prefix is for some filters alone. Operations on one filter are
 //! refused for others; the list and the lookup answer as if there were no
@@ -15,9 +18,10 @@
 use super::App;
 use super::body::discard;
 use super::idempotency::Caller;
+use super::memory;
 use super::problem::HttpError;
 use crate::access::Scope;
-use crate::access::ring::{Grant, KeyRing};
+use crate::access::ring::{Grant, KeyRing, Places};
 use crate::engine::FilterName;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::http::header::{AUTHORIZATION, EXPECT};
@@ -27,7 +31,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{OpenApi, PathItem};
 
@@ -176,9 +182,11 @@ pub(super) async fn authorize(
         parts.extensions.insert(caller(grant));
     }
     parts.extensions.insert(Permit(grant.clone()));
+    let method = parts.method.clone();
     let response = next.run(Request::from_parts(parts, body)).await;
+    let answered = memory::charge(&door.app, &method, response).await;
     drop(working);
-    by(grant.as_deref(), response)
+    by(grant.as_deref(), answered.into_response())
 }
 
 fn caller(grant: &Grant) -> Caller {
@@ -198,8 +206,9 @@ fn by(grant: Option<&Grant>, mut response: Response) -> Response {
 struct Admitted {
     /// What its caller is allowed; `None` where nobody is asked.
     grant: Option<Arc<Grant>>,
-    /// Its place among the requests that are worked on.
-    working: Option<OwnedSemaphorePermit>,
+    /// Its place among the requests that are worked on, and among those of its
+    /// key.
+    working: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
 }
 
 /// A refusal, and whom it is for if that is known.
@@ -217,16 +226,46 @@ impl Door {
             Some(keys) => Some(check_key(keys, scope, need.reach, parts).await?),
         };
         if path.as_str() == METRICS {
-            let working = None;
+            let working = (None, None);
             return Ok(Admitted { grant, working });
         }
-        let working = Arc::clone(&self.app.working).try_acquire_owned().ok();
-        if working.is_none() {
-            let limit = self.app.limits.max_in_flight;
-            return Err((grant, HttpError::TooManyInFlight { limit }));
+        let all = self.app.limits.max_in_flight;
+        let mut share = None;
+        if let Some(grant) = &grant
+            && self.app.has_many_keys()
+        {
+            let limit = share_of(all);
+            share = place(&grant.places.requests(limit)).await;
+            if share.is_none() {
+                let what = "requests";
+                let refused = HttpError::KeyTakesTooMuch { limit, what };
+                return Err((Some(Arc::clone(grant)), refused));
+            }
         }
+        let working = place(&self.app.working).await;
+        if working.is_none() {
+            return Err((grant, HttpError::TooManyInFlight { limit: all }));
+        }
+        let working = (working, share);
         Ok(Admitted { grant, working })
     }
+}
+
+/// How many of so many places one key may take while there are others.
+fn share_of(places: usize) -> usize {
+    places.div_ceil(2)
+}
+
+/// How long a request waits for a place before it is turned away.
+const PLACE_PATIENCE: Duration = Duration::from_millis(100);
+
+/// One of the places; `None`: none came free. Who came first has it first.
+async fn place(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    if let Ok(free) = Arc::clone(places).try_acquire_owned() {
+        return Some(free);
+    }
+    let waited = timeout(PLACE_PATIENCE, Arc::clone(places).acquire_owned());
+    waited.await.ok()?.ok()
 }
 
 async fn check_key(
@@ -312,6 +351,11 @@ impl Permit {
     pub(crate) fn covers(&self, name: &FilterName) -> bool {
         self.prefix()
             .is_none_or(|prefix| prefix.covers(name.as_str()))
+    }
+
+    /// What the caller's key takes of the server.
+    pub(super) fn places(&self) -> Option<&Places> {
+        Some(&self.0.as_ref()?.places)
     }
 
     fn prefix(&self) -> Option<&crate::access::Prefix> {

@@ -198,6 +198,21 @@ fn hold(
     Ok(())
 }
 
+/// Takes so many bytes more, but no more than there are: what is larger than all
+/// may be is alone.
+///
+/// # Errors
+/// The server holds too many bodies.
+pub(super) fn hold_more(
+    app: &App,
+    permit: &mut Option<OwnedSemaphorePermit>,
+    bytes: usize,
+) -> Result<(), HttpError> {
+    let held = permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+    let size = (held * PERMIT_BYTES).saturating_add(bytes);
+    hold(app, permit, size.min(app.limits.max_buffered_bytes))
+}
+
 /// Reads on for a while without keeping anything.
 pub(super) async fn discard(body: &mut Body) {
     let mut left = LINGER_BYTES;

@@ -28,12 +28,14 @@ struct Now {
     refused: AtomicU16,
 }
 
-/// Nothing came yet since the connection or since the last answer.
-const IDLE: u8 = 0;
+/// Nothing came yet since the connection.
+const FRESH: u8 = 0;
+/// Nothing came yet since the last answer.
+const IDLE: u8 = 1;
 /// Part of a request's head came.
-const HEAD: u8 = 1;
+const HEAD: u8 = 2;
 /// A request is being answered; its own bounds apply.
-const BUSY: u8 = 2;
+const BUSY: u8 = 3;
 
 impl Phase {
     /// A request's head is complete.
@@ -97,10 +99,10 @@ impl Drop for Answering {
 /// How long a connection may take for what.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// For a request's head, from its first byte.
-    pub(crate) head: Duration,
-    /// Between an answer and the next request, and from the connection to the
+    /// For a request's head, from its first byte, and from the connection to the
     /// first byte.
+    pub(crate) head: Duration,
+    /// Between an answer and the next request.
     pub(crate) idle: Duration,
     /// For the client to take more of an answer.
     pub(crate) write: Duration,
@@ -213,7 +215,7 @@ impl<S> TimedStream<S> {
 
     /// The first bytes after silence begin a head.
     fn note_bytes(&self) {
-        if self.writing.is_none() && self.phase.get() == IDLE {
+        if self.writing.is_none() && [FRESH, IDLE].contains(&self.phase.get()) {
             self.phase.set(HEAD);
         }
     }
@@ -227,7 +229,7 @@ impl<S> TimedStream<S> {
         let phase = self.phase.get();
         let patience = match phase {
             IDLE => self.patience.idle,
-            HEAD => self.patience.head,
+            FRESH | HEAD => self.patience.head,
             _ => {
                 self.waiting = None;
                 return Poll::Pending;

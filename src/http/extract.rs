@@ -2,8 +2,10 @@
 //! the two kinds of bodies.
 
 use super::App;
+use super::answer::most_bytes;
 use super::body::{self, Buffered};
 use super::idempotency::Keyed;
+use super::memory::FREE_BYTES;
 use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
@@ -19,6 +21,10 @@ use tokio::sync::OwnedSemaphorePermit;
 /// Bodies up to this size are parsed where they were read; larger ones on a
 /// thread that may block, so that one batch does not hold up other requests.
 const PARSE_IN_PLACE_BYTES: usize = 64 << 10;
+
+/// What an item of a batch takes beside its bytes: where it ends, its hash, and
+/// what is found out about it.
+const BESIDE_AN_ITEM_BYTES: usize = 32;
 
 /// The key in the path.
 pub(crate) struct Key(pub(crate) FilterName);
@@ -91,9 +97,11 @@ pub(crate) async fn batch(
 }
 
 /// Reads the items of a change, and what makes it the same as one sent before.
+/// Takes the memory for its answer.
 ///
 /// # Errors
-/// Everything that can be wrong with a body, or a key that is none.
+/// Everything that can be wrong with a body, a key that is none, or there is no
+/// memory for the answer.
 pub(crate) async fn keyed_batch(
     app: &App,
     kind: BatchKind,
@@ -101,7 +109,10 @@ pub(crate) async fn keyed_batch(
 ) -> Result<(Batch, Option<Retry>), HttpError> {
     let (parts, body) = request.into_parts();
     let keyed = Keyed::of(&parts)?;
-    read_batch(app, kind, &parts, body, keyed).await
+    let (mut batch, retry) = read_batch(app, kind, &parts, body, keyed).await?;
+    let items = batch.items.len() + batch.blanks.len();
+    batch.answer = app.answers.take(most_bytes(items))?;
+    Ok((batch, retry))
 }
 
 async fn read_batch(
@@ -117,13 +128,13 @@ async fn read_batch(
             Query::none(&parts.uri)?;
             let body = body::read(app, body).await?;
             let work = move |bytes: &[u8]| parse::json_batch(bytes, kind, max_items);
-            Ok(holding(parsed(body, with_key(keyed, work)).await?))
+            holding(app, parsed(body, with_key(keyed, work)).await?)
         }
         Some("text/plain") if kind != BatchKind::Lookup => {
             let (encoding, options) = line_options(kind, &parts.uri)?;
             let body = body::read(app, body).await?;
             let work = move |bytes: &[u8]| parse::text_batch(bytes, encoding, options, max_items);
-            Ok(holding(parsed(body, with_key(keyed, work)).await?))
+            holding(app, parsed(body, with_key(keyed, work)).await?)
         }
         given => Err(HttpError::UnsupportedMediaType {
             given: excerpt(given.unwrap_or("not stated")),
@@ -195,14 +206,21 @@ fn with_key<T>(
     move |bytes| Ok((parse(bytes)?, keyed.map(|keyed| keyed.with_body(bytes))))
 }
 
+/// Has the items hold their memory until they are answered: as much as their
+/// body, and what is known of each beside its bytes.
 fn holding(
-    ((batch, retry), memory): ((Batch, Option<Retry>), Option<OwnedSemaphorePermit>),
-) -> (Batch, Option<Retry>) {
-    (Batch { memory, ..batch }, retry)
+    app: &App,
+    ((mut batch, retry), memory): ((Batch, Option<Retry>), Option<OwnedSemaphorePermit>),
+) -> Result<(Batch, Option<Retry>), HttpError> {
+    batch.memory = memory;
+    let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
+    if beside > FREE_BYTES {
+        body::hold_more(app, &mut batch.memory, beside)?;
+    }
+    Ok((batch, retry))
 }
 
-/// What a body says, and its permit: the items take as much memory as the body
-/// did, until they are answered.
+/// What a body says, and its permit.
 async fn parsed<T: Send + 'static>(
     body: Buffered,
     parse: impl FnOnce(&[u8]) -> Result<T, HttpError> + Send + 'static,

@@ -43,17 +43,38 @@ impl HostPolicy {
     }
 }
 
+/// How callers speak to a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaks {
+    /// Without TLS, maybe through a proxy that takes it off.
+    Plain,
+    /// With TLS.
+    Tls,
+}
+
+/// What the layer needs to know.
+#[derive(Clone)]
+pub(super) struct Watchman {
+    pub(super) app: Arc<App>,
+    pub(super) speaks: Speaks,
+}
+
 /// Refuses requests that come from a foreign web page.
-pub(crate) async fn guard(
-    State(app): State<Arc<App>>,
+pub(super) async fn guard(
+    State(Watchman { app, speaks }): State<Watchman>,
     request: Request,
     next: Next,
 ) -> Result<Response, HttpError> {
-    check(&app.access.hosts, request.uri(), request.headers())?;
+    check(&app.access.hosts, speaks, request.uri(), request.headers())?;
     Ok(next.run(request).await)
 }
 
-pub(crate) fn check(policy: &HostPolicy, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
+pub(crate) fn check(
+    policy: &HostPolicy,
+    speaks: Speaks,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<(), HttpError> {
     let host = called_by(uri, headers);
     if !is_probe(uri) && !policy.takes(host.as_ref()) {
         return Err(HttpError::ForeignHost);
@@ -64,7 +85,7 @@ pub(crate) fn check(policy: &HostPolicy, uri: &Uri, headers: &HeaderMap) -> Resu
             .ok()
             .and_then(|origin| origin.parse::<Uri>().ok())
             .zip(host.as_ref())
-            .is_some_and(|(origin, host)| is_same(&origin, host));
+            .is_some_and(|(origin, host)| is_same(&origin, speaks, host));
         if !same {
             return Err(HttpError::ForeignOrigin);
         }
@@ -111,13 +132,15 @@ fn is_local(authority: &Authority) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-fn is_same(origin: &Uri, host: &Authority) -> bool {
+/// Where TLS is spoken, a page that came without it is another's, whatever its
+/// name: anybody on its way could have written it.
+fn is_same(origin: &Uri, speaks: Speaks, host: &Authority) -> bool {
     let (Some(scheme), Some(authority)) = (origin.scheme_str(), origin.authority()) else {
         return false;
     };
-    let default_port = match scheme {
-        "http" => 80,
-        "https" => 443,
+    let default_port = match (scheme, speaks) {
+        ("http", Speaks::Plain) => 80,
+        ("https", Speaks::Plain | Speaks::Tls) => 443,
         _ => return false,
     };
     authority.host().eq_ignore_ascii_case(host.host())
@@ -130,6 +153,14 @@ mod tests {
     use axum::http::{HeaderName, HeaderValue};
 
     fn asked(policy: HostPolicy, headers: &[(&'static str, &'static str)]) -> bool {
+        asked_by(Speaks::Plain, policy, headers)
+    }
+
+    fn asked_by(
+        speaks: Speaks,
+        policy: HostPolicy,
+        headers: &[(&'static str, &'static str)],
+    ) -> bool {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(
@@ -137,7 +168,7 @@ mod tests {
                 HeaderValue::from_static(value),
             );
         }
-        check(&policy, &Uri::from_static("/filters"), &map).is_ok()
+        check(&policy, speaks, &Uri::from_static("/filters"), &map).is_ok()
     }
 
     #[test]
@@ -177,9 +208,9 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, HeaderValue::from_static("10.0.0.7:8080"));
             let uri = Uri::from_static(path);
-            assert!(check(&HostPolicy::LocalOnly, &uri, &headers).is_ok());
+            assert!(check(&HostPolicy::LocalOnly, Speaks::Plain, &uri, &headers).is_ok());
             headers.insert(ORIGIN, HeaderValue::from_static("https://example.org"));
-            assert!(check(&HostPolicy::LocalOnly, &uri, &headers).is_err());
+            assert!(check(&HostPolicy::LocalOnly, Speaks::Plain, &uri, &headers).is_err());
         }
     }
 
@@ -236,6 +267,21 @@ mod tests {
                 ("origin", "https://example.org")
             ]
         ));
+    }
+
+    #[test]
+    fn where_tls_is_spoken_a_page_without_it_is_anothers() {
+        let with = |speaks, origin| {
+            let headers = [("host", "filters.example.org"), ("origin", origin)];
+            asked_by(speaks, HostPolicy::Any, &headers)
+        };
+        assert!(with(Speaks::Tls, "https://filters.example.org"));
+        assert!(with(Speaks::Tls, "https://filters.example.org:443"));
+        assert!(!with(Speaks::Tls, "http://filters.example.org"));
+        assert!(!with(Speaks::Tls, "http://filters.example.org:443"));
+        // A proxy may have taken the TLS off.
+        assert!(with(Speaks::Plain, "https://filters.example.org"));
+        assert!(with(Speaks::Plain, "http://filters.example.org"));
     }
 
     #[test]

@@ -219,10 +219,10 @@ pub(crate) fn head(bytes: &[u8]) {
     }
     let _ = (media_type(&headers), Format::wanted(&headers));
     let uri = Uri::from_static("/filters/f");
-    if guard::check(&HostPolicy::LocalOnly, &uri, &headers).is_ok() {
+    if guard::check(&HostPolicy::LocalOnly, guard::Speaks::Plain, &uri, &headers).is_ok() {
         // Neither a name nor a page of somebody else.
         assert_eq!(headers.get_all("host").iter().count(), 1);
-        assert!(guard::check(&HostPolicy::Any, &uri, &headers).is_ok());
+        assert!(guard::check(&HostPolicy::Any, guard::Speaks::Plain, &uri, &headers).is_ok());
     }
     let (mut parts, ()) = Request::new(()).into_parts();
     parts.headers = headers;

@@ -156,7 +156,7 @@ pub(crate) async fn add_items(
             AddResult::Full(_) => "full",
         })
     });
-    let response = results(format, words, &batch.blanks, full_reason);
+    let response = results(format, words, &batch.blanks, full_reason, batch.answer);
     Ok(marked(&answered, response))
 }
 
@@ -193,7 +193,7 @@ pub(crate) async fn delete_items(
     let (batch, retry) = keyed_batch(&app, BatchKind::Other, request).await?;
     let answered = engine.once(retry).delete(&name, &batch.items).await?;
     let words = answered.answer.iter().copied().map(Word::Flag);
-    let response = results(format, words, &batch.blanks, None);
+    let response = results(format, words, &batch.blanks, None, batch.answer);
     Ok(marked(&answered, response))
 }
 
@@ -255,6 +255,7 @@ pub(crate) async fn post_exists(
         found.into_iter().map(Word::Flag),
         &batch.blanks,
         None,
+        None,
     ))
 }
 
@@ -315,6 +316,7 @@ pub(crate) async fn post_count(
         format,
         counts.into_iter().map(Word::Number),
         &batch.blanks,
+        None,
         None,
     ))
 }

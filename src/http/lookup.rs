@@ -3,6 +3,7 @@
 use super::App;
 use super::auth::Permit;
 use super::extract::batch;
+use super::memory::AnswerMemory;
 use super::parse::BatchKind;
 use super::problem::HttpError;
 use crate::engine::{FilterName, LookupAnswer, LookupFilters};
@@ -102,7 +103,8 @@ pub(crate) async fn look_up(
     let (mode, bounds) = (batch.lookup.mode, app.limits.lookup);
     let filters = permitted(&permit, filters);
     let answer = engine.lookup(&filters, &batch.items, mode, bounds).await?;
-    let body = Body::new(Found::of(answer).map_err(|never| match never {}));
+    let memory = app.answers.take(answer.bytes())?;
+    let body = Body::new(Found::of(answer, memory).map_err(|never| match never {}));
     let media_type = HeaderValue::from_static("application/json");
     Ok(([(CONTENT_TYPE, media_type)], body).into_response())
 }
@@ -122,45 +124,50 @@ fn permitted(permit: &Permit, filters: LookupFilters) -> LookupFilters {
 }
 
 /// The answer, turned into JSON piece by piece while it is sent: the keys of
-/// all matches together may take far more memory than the matches.
+/// all matches together may take a thousand times the memory of the matches.
 struct Found {
     answer: LookupAnswer,
-    /// Items written so far, and matches of the next one.
+    /// Items written so far, and of the next one the filters looked at.
     items: usize,
-    matches: usize,
+    filters: usize,
     is_finished: bool,
+    #[expect(dead_code, reason = "held only to be let go with the answer")]
+    memory: Option<AnswerMemory>,
 }
 
 impl Found {
-    fn of(answer: LookupAnswer) -> Found {
+    fn of(answer: LookupAnswer, memory: Option<AnswerMemory>) -> Found {
         Found {
             answer,
             items: 0,
-            matches: 0,
+            filters: 0,
             is_finished: false,
+            memory,
         }
     }
 
     fn next_piece(&mut self) -> Vec<u8> {
         let mut piece = Vec::with_capacity(PIECE_BYTES + 512);
-        if self.items == 0 && self.matches == 0 {
+        if self.items == 0 && self.filters == 0 {
             piece.extend_from_slice(br#"{"results":["#);
         }
-        while let Some(matches) = self.answer.matches.get(self.items) {
-            if self.matches == 0 {
+        while self.items < self.answer.matches.items() {
+            let mut is_first = self.filters == 0;
+            if is_first {
                 piece.extend_from_slice(if self.items == 0 { b"[" } else { b",[" });
             }
-            for &filter in matches.iter().skip(self.matches) {
-                if let Some(name) = self.answer.filters.get(filter as usize) {
-                    write_key(&mut piece, self.matches == 0, name);
+            while let Some(filter) = self.answer.matches.next(self.items, self.filters) {
+                if let Some(name) = self.answer.filters.get(filter) {
+                    write_key(&mut piece, is_first, name);
                 }
-                self.matches += 1;
+                is_first = false;
+                self.filters = filter + 1;
                 if piece.len() >= PIECE_BYTES {
                     return piece;
                 }
             }
             piece.push(b']');
-            self.matches = 0;
+            self.filters = 0;
             self.items += 1;
             if piece.len() >= PIECE_BYTES {
                 return piece;
@@ -202,9 +209,10 @@ impl HttpBody for Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Matches;
 
     fn written(answer: LookupAnswer) -> (usize, serde_json::Value) {
-        let mut found = Found::of(answer);
+        let mut found = Found::of(answer, None);
         let (mut pieces, mut text) = (0, Vec::new());
         while !found.is_finished {
             let piece = found.next_piece();
@@ -218,20 +226,27 @@ mod tests {
     #[test]
     fn an_answer_is_the_same_in_one_piece_and_in_many() {
         let names: Vec<String> = (0..100).map(|n| format!("{n:a<200}")).collect();
-        let answer = |items: u32| LookupAnswer {
+        let matches = |items: usize| {
+            let mut matches = Matches::none(items, names.len());
+            for item in 0..items {
+                (0..item % 101).for_each(|filter| matches.note(item, filter));
+            }
+            matches
+        };
+        let answer = |items: usize| LookupAnswer {
             filters: names
                 .iter()
                 .map(|name| FilterName::parse(name).unwrap())
                 .collect(),
             missing: vec![FilterName::parse("m").unwrap()],
-            matches: (0..items).map(|item| (0..item % 101).collect()).collect(),
+            matches: matches(items),
         };
         for items in [0, 1, 2, 500] {
             let (pieces, json) = written(answer(items));
             assert_eq!(pieces > 1, items == 500);
             assert_eq!(json["missing_filters"], serde_json::json!(["m"]));
             let results = json["results"].as_array().unwrap();
-            assert_eq!(results.len(), items as usize);
+            assert_eq!(results.len(), items);
             for (item, result) in results.iter().enumerate() {
                 let expected: Vec<&String> = names.iter().take(item % 101).collect();
                 assert_eq!(result, &serde_json::json!(expected), "{item}");

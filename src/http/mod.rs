@@ -5,7 +5,8 @@
 //! - `routes` is the only route table; `filters`, `preview`, `items`, `locate`,
 //!   `lookup`, `transfer`, `admin` and `ops` hold the handlers by resource; `stream` sends answers while they
 //!   are made.
-//! - `body` reads request bodies within their bounds, `query` and `parse` turn
+//! - `body` reads request bodies within their bounds, `memory` holds answers to
+//!   theirs, `query` and `parse` turn
 //!   bytes into items and fields, `extract` holds the extractors built on them.
 //! - `problem` maps every error to a status and a stable code; `boundary` is
 //!   the outermost layer, which renders them, logs them once and counts.
@@ -34,6 +35,7 @@ mod imports;
 mod items;
 mod locate;
 mod lookup;
+mod memory;
 mod openapi;
 mod ops;
 mod parse;
@@ -46,18 +48,19 @@ mod stream;
 mod tls;
 mod transfer;
 
-pub use guard::HostPolicy;
+pub use guard::{HostPolicy, Speaks};
 pub use openapi::document as openapi_document;
 #[doc(hidden)]
 pub use parse::measured;
 pub use routes::router;
 pub use server::{Endpoint, ServerOptions, Serves, serve};
-pub use tls::{Tls, TlsError, TlsFiles};
+pub use tls::{Strangers, Tls, TlsError, TlsFiles};
 
 use crate::access::ring::KeyRing;
 use crate::backup::Backups;
 use crate::engine::{Engine, LookupBounds};
 use crate::metrics::Metrics;
+use memory::AnswersBound;
 use problem::{HttpError, REJECTION_REASONS};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -69,7 +72,8 @@ use tokio::sync::Semaphore;
 pub struct Limits {
     /// Bytes of a request body, before and after decompression.
     pub max_body_bytes: usize,
-    /// Bytes of all request bodies held in memory at the same time.
+    /// Bytes of all request bodies held in memory at the same time. Large answers
+    /// may take a quarter of that besides.
     pub max_buffered_bytes: usize,
     /// Items of one batch.
     pub max_batch_items: usize,
@@ -126,6 +130,8 @@ pub struct App {
     limits: Limits,
     access: Access,
     buffered: Arc<Semaphore>,
+    /// What large answers may take beside that.
+    answers: AnswersBound,
     working: Arc<Semaphore>,
     /// What imports may take of `buffered`: they last as long as their clients
     /// like, and must leave room for others.
@@ -141,6 +147,7 @@ impl App {
         let permits = body::permits(limits.max_buffered_bytes);
         let buffered = Arc::new(Semaphore::new(permits));
         let imports = Arc::new(Semaphore::new(imports::share_of(permits)));
+        let answers = AnswersBound::beside(limits.max_buffered_bytes);
         // Makes the series, so that a rate over them starts from zero and not
         // from the first refusal.
         for reason in REJECTION_REASONS {
@@ -155,6 +162,7 @@ impl App {
             limits,
             access: access.into(),
             buffered,
+            answers,
             working,
             imports,
             streams: stream::places(),
@@ -182,6 +190,12 @@ impl App {
 
     fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
+    }
+
+    /// Whether there are callers whom one could crowd out.
+    fn has_many_keys(&self) -> bool {
+        let keys = self.access.keys.as_ref();
+        keys.is_some_and(|keys| keys.len() > 1)
     }
 
     fn engine(&self) -> Result<&Engine, HttpError> {

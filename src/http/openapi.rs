@@ -183,6 +183,7 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
     const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooManyPages];
     const LOOKUP: &[Code] = &[Code::BatchTooLarge, Code::LookupTooLarge];
     const ADMIN: &[Code] = &[
+        Code::CertificateMissing,
         Code::MalformedQuery,
         Code::InvalidFields,
         Code::BackupsOff,
@@ -431,6 +432,7 @@ fn sample(code: Code) -> HttpError {
             prefix: "shop:".to_owned(),
         },
         Code::ForeignHost => HttpError::ForeignHost,
+        Code::CertificateMissing => HttpError::CertificateMissing,
         Code::ForeignOrigin => HttpError::ForeignOrigin,
         Code::UnknownRoute => HttpError::UnknownRoute,
         Code::FilterNotFound => match FilterName::parse("coupons") {

@@ -136,6 +136,11 @@ pub(crate) async fn unknown_route() -> HttpError {
     HttpError::UnknownRoute
 }
 
+/// Answers who shows no certificate where one is asked for.
+pub(crate) async fn certificate_missing() -> HttpError {
+    HttpError::CertificateMissing
+}
+
 /// Answers a method that a route does not take; the router adds `Allow`.
 pub(crate) async fn method_not_allowed() -> StatusCode {
     StatusCode::METHOD_NOT_ALLOWED

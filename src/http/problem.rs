@@ -26,6 +26,7 @@ pub(crate) enum Code {
     ApiKeyMissing,
     ApiKeyUnknown,
     ForeignHost,
+    CertificateMissing,
     ForeignOrigin,
     ScopeInsufficient,
     FilterForbidden,
@@ -126,6 +127,11 @@ impl Code {
             Code::UnreadableBody => (S::BAD_REQUEST, "unreadable_body", "The body can't be read"),
             Code::BadRequest => (S::BAD_REQUEST, "bad_request", "The request can't be read"),
             Code::ForeignHost => (S::FORBIDDEN, "foreign_host", "This host name is not served"),
+            Code::CertificateMissing => (
+                S::FORBIDDEN,
+                "certificate_missing",
+                "A certificate is asked for",
+            ),
             Code::ForeignOrigin => (
                 S::FORBIDDEN,
                 "foreign_origin",
@@ -423,6 +429,10 @@ pub(crate) enum HttpError {
     )]
     ForeignHost,
     #[error(
+        "callers of this server show a certificate (--tls-client-ca), and so do those who ask for what is under /admin: show one that an authority of that file signed"
+    )]
+    CertificateMissing,
+    #[error(
         "the request comes from a web page of another origin; such pages may not reach this server"
     )]
     ForeignOrigin,
@@ -501,6 +511,10 @@ pub(crate) enum HttpError {
     )]
     TooManyBodies,
     #[error(
+        "the server holds as many answers that their clients have not read as it may (a quarter of --max-buffered-bytes, besides those); try again in a moment, or send fewer items at once"
+    )]
+    TooManyAnswers,
+    #[error(
         "there is a filter of this key; say replace=true to put this one in its place, or choose another key"
     )]
     FilterTaken,
@@ -518,6 +532,10 @@ pub(crate) enum HttpError {
         "the API key asks more often than it may (--rate-limit); ask again in {seconds} s, or put more items into one request"
     )]
     RateLimited { seconds: u64 },
+    #[error(
+        "the API key has {limit} {what} under way, half of what there may be of all keys together; wait for some of them"
+    )]
+    KeyTakesTooMuch { limit: usize, what: &'static str },
     #[error("the server has {limit} streams of this kind under way; try again in a moment")]
     TooManyStreams { limit: usize },
     #[error("the server was started without a directory for backups; start it with --backup-dir")]
@@ -596,6 +614,7 @@ impl HttpError {
             HttpError::FilterForbidden { .. } => Code::FilterForbidden,
             HttpError::ServerForbidden { .. } => Code::ServerForbidden,
             HttpError::ForeignHost => Code::ForeignHost,
+            HttpError::CertificateMissing => Code::CertificateMissing,
             HttpError::ForeignOrigin => Code::ForeignOrigin,
             HttpError::UnknownRoute => Code::UnknownRoute,
             HttpError::MethodNotAllowed => Code::MethodNotAllowed,
@@ -619,9 +638,10 @@ impl HttpError {
             HttpError::Starting => Code::Starting,
             HttpError::Draining => Code::Draining,
             HttpError::TooManyBodies
+            | HttpError::TooManyAnswers
             | HttpError::TooManyStreams { .. }
             | HttpError::TooManyInFlight { .. } => Code::Overloaded,
-            HttpError::RateLimited { .. } => Code::RateLimited,
+            HttpError::RateLimited { .. } | HttpError::KeyTakesTooMuch { .. } => Code::RateLimited,
             HttpError::FilterTaken => Code::FilterTaken,
             HttpError::FilterChanged => Code::FilterChanged,
             HttpError::Restore(error) => match &**error {
@@ -688,6 +708,7 @@ impl HttpError {
     pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
         match self {
             HttpError::RateLimited { seconds } => Some(*seconds),
+            HttpError::KeyTakesTooMuch { .. } => Some(1),
             other => (other.code().status() == StatusCode::SERVICE_UNAVAILABLE).then_some(1),
         }
     }

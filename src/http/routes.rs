@@ -3,7 +3,7 @@
 use super::App;
 use super::auth::{Door, Needs, authorize};
 use super::boundary::{boundary, panicked};
-use super::guard::guard;
+use super::guard::{Speaks, Watchman, guard};
 use super::server::Serves;
 use super::{
     admin, compaction, console, filters, imports, items, locate, lookup, openapi, ops, preview,
@@ -15,6 +15,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_SECURITY_POLICY;
 use axum::middleware::{self, Next};
 use axum::response::Response;
+use axum::routing::any;
 use std::sync::Arc;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -23,6 +24,9 @@ use tower_http::decompression::RequestDecompressionLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
+
+/// Everything that is for those who look after the server.
+const ADMIN: &str = "/admin/{*rest}";
 
 /// Every route that the API has, with its description.
 pub(super) fn table() -> OpenApiRouter<Arc<App>> {
@@ -33,11 +37,11 @@ fn routes_of(serves: Serves) -> OpenApiRouter<Arc<App>> {
     let table = OpenApiRouter::with_openapi(openapi::preamble());
     let table = match serves {
         Serves::All | Serves::Filters => with_filters(table),
-        Serves::Operations => table,
+        Serves::Operations | Serves::Scrapers => table,
     };
     let table = match serves {
         Serves::All | Serves::Operations => with_operations(table),
-        Serves::Filters => table,
+        Serves::Filters | Serves::Scrapers => table,
     };
     table
         .routes(routes!(ops::livez))
@@ -80,15 +84,18 @@ fn with_operations(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
 /// The application as a service. The layers, from the outside: the boundary
 /// renders errors, panics become errors, foreign web pages are refused, answers
 /// are compressed, what the API has is behind keys, and bodies are decompressed.
-pub fn router(app: Arc<App>, serves: Serves) -> Router {
+pub fn router(app: Arc<App>, serves: Serves, speaks: Speaks) -> Router {
     let (routes, document) = routes_of(serves).split_for_parts();
     let mut needs = Needs::of(&document);
     let pages = match serves {
         Serves::All | Serves::Filters => docs().merge(console::routes()),
-        Serves::Operations => {
+        Serves::Operations | Serves::Scrapers => {
             // Who scrapes has no key, and this listener is for who scrapes.
             needs.open("/metrics");
-            Router::new()
+            match serves {
+                Serves::Scrapers => Router::new().route(ADMIN, any(ops::certificate_missing)),
+                _ => Router::new(),
+            }
         }
     };
     let door = Door {
@@ -99,10 +106,14 @@ pub fn router(app: Arc<App>, serves: Serves) -> Router {
         .route_layer(RequestDecompressionLayer::new())
         // Outside of it: what a stranger sends is not worth unpacking.
         .route_layer(middleware::from_fn_with_state(door, authorize));
-    layered(routes.merge(pages), app)
+    layered(routes.merge(pages), app, speaks)
 }
 
-fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
+fn layered(routes: Router<Arc<App>>, app: Arc<App>, speaks: Speaks) -> Router {
+    let watchman = Watchman {
+        app: Arc::clone(&app),
+        speaks,
+    };
     routes
         .fallback(ops::unknown_route)
         .method_not_allowed_fallback(ops::method_not_allowed)
@@ -114,7 +125,7 @@ fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
                     .and(NotForContentType::const_new(transfer::DUMP)),
             ),
         )
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard))
+        .layer(middleware::from_fn_with_state(watchman, guard))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), boundary))
         .with_state(app)
@@ -156,7 +167,8 @@ mod tests {
     async fn a_panic_is_an_internal_error_that_says_nothing_of_its_cause() {
         let metrics = Arc::new(Metrics::new().unwrap());
         let app = App::new(Arc::clone(&metrics), Limits::default(), HostPolicy::Any);
-        let router = layered(Router::new().route("/panicking", get(panicking)), app);
+        let routes = Router::new().route("/panicking", get(panicking));
+        let router = layered(routes, app, Speaks::Plain);
         let request = Request::get("/panicking").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(response.status(), 500);

@@ -1,6 +1,7 @@
 //! Accepts connections, bounds them in number and time, and drains them.
 
 use super::App;
+use super::Speaks;
 use super::boundary::refuse_head;
 use super::connection::{AnswerBody, Came, Noticed, Patience, Phase, TimedStream};
 use super::problem::HttpError;
@@ -34,6 +35,10 @@ pub(super) const MAX_HEADERS: usize = 100;
 /// probes, and out of the way of a flood on the other one.
 const MAX_OPERATIONS_CONNECTIONS: usize = 64;
 
+/// Bytes that the HTTP library reads ahead of a connection's requests, and of an
+/// answer that is made while it is sent those that wait for the client.
+const CONNECTION_BUFFER_BYTES: usize = 128 << 10;
+
 /// Pause after a connection could not be accepted for want of descriptors or
 /// memory: without it the loop would spin until one is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -48,7 +53,8 @@ const LATE_BYTES: u64 = 1 << 20;
 pub struct ServerOptions {
     /// Connections open at the same time; further ones wait to be accepted.
     pub max_connections: usize,
-    /// Longest time for a request's head, from its first byte.
+    /// Longest time for a request's head, from its first byte, and from the
+    /// connection to the first byte of all.
     pub header_timeout: Duration,
     /// Longest time a connection may be silent between requests.
     pub idle_timeout: Duration,
@@ -84,6 +90,9 @@ pub enum Serves {
     Filters,
     /// Metrics, which need no key here, probes, and what is under `/admin`.
     Operations,
+    /// What `Operations` has but for what is under `/admin`: for callers there
+    /// who show no certificate though one is asked for.
+    Scrapers,
 }
 
 /// A listener, and what it is for.
@@ -118,12 +127,17 @@ pub async fn serve(
     let (close, closing) = watch::channel(false);
     let mut accepting = JoinSet::new();
     for endpoint in endpoints {
+        let speaks = match endpoint.tls {
+            Some(_) => Speaks::Tls,
+            None => Speaks::Plain,
+        };
         let door = Accepting {
             places: Arc::new(Semaphore::new(match endpoint.serves {
                 Serves::All | Serves::Filters => options.max_connections,
-                Serves::Operations => MAX_OPERATIONS_CONNECTIONS,
+                Serves::Operations | Serves::Scrapers => MAX_OPERATIONS_CONNECTIONS,
             })),
-            router: super::router(Arc::clone(&app), endpoint.serves),
+            router: super::router(Arc::clone(&app), endpoint.serves, speaks),
+            scrapers: super::router(Arc::clone(&app), Serves::Scrapers, speaks),
             app: Arc::clone(&app),
             patience: Patience {
                 head: options.header_timeout,
@@ -158,6 +172,8 @@ struct Accepting {
     places: Arc<Semaphore>,
     app: Arc<App>,
     router: Router,
+    /// For those without the certificate that is asked for.
+    scrapers: Router,
     patience: Patience,
     draining: watch::Receiver<bool>,
     closing: watch::Receiver<bool>,
@@ -178,6 +194,7 @@ impl Accepting {
                     let connection = Connection {
                         app: Arc::clone(&self.app),
                         router: self.router.clone(),
+                        scrapers: self.scrapers.clone(),
                         patience: self.patience,
                         draining: self.draining.clone(),
                         _permit: permit,
@@ -226,6 +243,7 @@ fn is_client_fault(error: &io::Error) -> bool {
 struct Connection {
     app: Arc<App>,
     router: Router,
+    scrapers: Router,
     patience: Patience,
     draining: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
@@ -233,8 +251,8 @@ struct Connection {
 
 impl Connection {
     /// Serves one connection to its end.
-    async fn run(self, stream: TcpStream, tls: Option<Arc<Tls>>) {
-        let metrics = &self.app.metrics;
+    async fn run(mut self, stream: TcpStream, tls: Option<Arc<Tls>>) {
+        let metrics = Arc::clone(&self.app.metrics);
         metrics.http_connections.inc();
         let _open = OpenConnection(metrics.http_connections.clone());
         // Answers are small and written at once: waiting to fill a segment
@@ -249,6 +267,9 @@ impl Connection {
         match timeout(self.patience.head, handshake).await {
             Ok(Ok(stream)) => {
                 came.take();
+                if tls.is_stranger(&stream) {
+                    self.router = self.scrapers.clone();
+                }
                 self.speak_http(stream, came).await;
             }
             failed => {
@@ -288,6 +309,7 @@ impl Connection {
             // stream when it turns idle.
             .header_read_timeout(self.patience.idle + self.patience.head)
             .max_header_size(MAX_HEAD_BYTES)
+            .max_buf_size(CONNECTION_BUFFER_BYTES)
             .serve_connection(TokioIo::new(timed), service);
         let ended = tokio::select! {
             ended = &mut connection => ended,

@@ -2,6 +2,7 @@
 //! pieces into a short queue, the connection takes them out.
 
 use super::App;
+use super::auth::Permit;
 use super::problem::HttpError;
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
@@ -16,38 +17,58 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// taken in; each has a thread.
 pub(super) const MAX_STREAMS: usize = 16;
 
+/// How many of these one key may take while there are others.
+const SHARE: usize = MAX_STREAMS / 2;
+
 /// Pieces that wait for a slow client.
 const QUEUED_PIECES: usize = 4;
 
 /// Bytes of a piece.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
 
-/// The right to stream an answer.
+/// The right to stream an answer: a place among all, and among those of the
+/// caller's key.
 pub(super) struct StreamPermit(
-    #[expect(dead_code, reason = "held only to be let go with the answer")] OwnedSemaphorePermit,
+    #[expect(dead_code, reason = "held only to be let go with the answer")]
+    [Option<OwnedSemaphorePermit>; 2],
 );
 
 /// Takes one of the places for streamed answers.
 ///
 /// # Errors
-/// All are taken.
-pub(super) fn permit(app: &App) -> Result<StreamPermit, HttpError> {
-    place(&app.streams)
+/// All are taken, or all that one key may take.
+pub(super) fn permit(app: &App, caller: &Permit) -> Result<StreamPermit, HttpError> {
+    let share = caller.places().map(|places| places.streams(SHARE));
+    place(app, share, &app.streams)
 }
 
 /// Takes one of the places for streams that come.
 ///
 /// # Errors
-/// All are taken.
-pub(super) fn intake_permit(app: &App) -> Result<StreamPermit, HttpError> {
-    place(&app.intakes)
+/// All are taken, or all that one key may take.
+pub(super) fn intake_permit(app: &App, caller: &Permit) -> Result<StreamPermit, HttpError> {
+    let share = caller.places().map(|places| places.intakes(SHARE));
+    place(app, share, &app.intakes)
 }
 
-fn place(places: &Arc<Semaphore>) -> Result<StreamPermit, HttpError> {
-    Arc::clone(places)
-        .try_acquire_owned()
-        .map(StreamPermit)
-        .map_err(|_| HttpError::TooManyStreams { limit: MAX_STREAMS })
+fn place(
+    app: &App,
+    share: Option<Arc<Semaphore>>,
+    all: &Arc<Semaphore>,
+) -> Result<StreamPermit, HttpError> {
+    let share = match share.filter(|_| app.has_many_keys()) {
+        None => None,
+        Some(share) => {
+            let refused = |_| HttpError::KeyTakesTooMuch {
+                limit: SHARE,
+                what: "streams of this kind",
+            };
+            Some(share.try_acquire_owned().map_err(refused)?)
+        }
+    };
+    let all = Arc::clone(all).try_acquire_owned();
+    let all = all.map_err(|_| HttpError::TooManyStreams { limit: MAX_STREAMS })?;
+    Ok(StreamPermit([Some(all), share]))
 }
 
 pub(super) fn places() -> Arc<Semaphore> {

@@ -26,6 +26,17 @@ pub struct TlsFiles {
     pub client_authorities: Option<PathBuf>,
 }
 
+/// What becomes of callers who show no certificate where there are authorities
+/// for these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strangers {
+    /// There is no connection.
+    #[default]
+    Refused,
+    /// They are let in as far as [`Serves`](super::Serves) says of scrapers.
+    Scrape,
+}
+
 impl TlsFiles {
     /// All of them.
     pub fn paths(&self) -> Vec<PathBuf> {
@@ -78,6 +89,7 @@ pub enum TlsError {
 /// What a listener speaks TLS with.
 pub struct Tls {
     files: TlsFiles,
+    strangers: Strangers,
     config: ArcSwap<ServerConfig>,
 }
 
@@ -87,9 +99,19 @@ impl Tls {
     /// # Errors
     /// One can't be read or makes no sense, or they do not belong together.
     pub fn open(files: TlsFiles) -> Result<Tls, TlsError> {
-        let config = configure(&files)?;
+        Tls::open_for(files, Strangers::Refused)
+    }
+
+    /// Reads the files, for a listener to which callers without a certificate
+    /// may come, too.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_for(files: TlsFiles, strangers: Strangers) -> Result<Tls, TlsError> {
+        let config = configure(&files, strangers)?;
         Ok(Tls {
             files,
+            strangers,
             config: ArcSwap::from_pointee(config),
         })
     }
@@ -99,8 +121,15 @@ impl Tls {
     /// # Errors
     /// As [`open`](Self::open); all stays as it was.
     pub fn reload(&self) -> Result<(), TlsError> {
-        self.config.store(Arc::new(configure(&self.files)?));
+        let config = configure(&self.files, self.strangers)?;
+        self.config.store(Arc::new(config));
         Ok(())
+    }
+
+    /// Whether a caller on this connection is kept from what only those with a
+    /// certificate get.
+    pub(super) fn is_stranger(&self, stream: &TlsStream<Noticed<TcpStream>>) -> bool {
+        self.files.client_authorities.is_some() && stream.get_ref().1.peer_certificates().is_none()
     }
 
     /// Speaks TLS from now on. Takes as long as the caller takes.
@@ -114,7 +143,7 @@ impl Tls {
     }
 }
 
-fn configure(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
+fn configure(files: &TlsFiles, strangers: Strangers) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let path = &files.certificate;
     let unusable = |source| TlsError::Unusable {
@@ -132,7 +161,12 @@ fn configure(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let builder = match &files.client_authorities {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            builder.with_client_cert_verifier(client_verifier(path, provider)?.build().map_err(
+            let verifier = client_verifier(path, provider)?;
+            let verifier = match strangers {
+                Strangers::Refused => verifier,
+                Strangers::Scrape => verifier.allow_unauthenticated(),
+            };
+            builder.with_client_cert_verifier(verifier.build().map_err(
                 |error: VerifierBuilderError| TlsError::Authorities {
                     path: path.clone(),
                     reason: error.to_string(),

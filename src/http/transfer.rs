@@ -2,6 +2,7 @@
 
 use super::App;
 use super::answer::{json, json_at};
+use super::auth::Permit;
 use super::body;
 use super::extract::{Key, media_type};
 use super::filters::FilterBody;
@@ -49,12 +50,13 @@ const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
 pub(crate) async fn get_dump(
     State(app): State<Arc<App>>,
     Key(name): Key,
+    caller: Permit,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let engine = app.engine()?.clone();
-    let permit = stream::permit(&app)?;
+    let permit = stream::permit(&app, &caller)?;
     let known = tags(&headers, &IF_NONE_MATCH);
     let (begin, begun) = oneshot::channel();
     // The dump tells its digest and length before its first byte.
@@ -170,6 +172,7 @@ impl DumpSink for Sink<'_> {
 pub(crate) async fn put_dump(
     State(app): State<Arc<App>>,
     Key(name): Key,
+    caller: Permit,
     request: Request,
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?.clone();
@@ -194,7 +197,7 @@ pub(crate) async fn put_dump(
         };
         // What can be refused now need not be read. It is looked at again.
         refuse_early(&engine, &name, replace).await?;
-        let permit = stream::intake_permit(&app)?;
+        let permit = stream::intake_permit(&app, &caller)?;
         Ok((replace, kind, permit, engine.intake().await?))
     };
     let (replace, kind, permit, intake) = match checked.await {

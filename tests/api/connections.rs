@@ -86,9 +86,24 @@ async fn an_idle_connection_outlives_the_head_timeout_and_is_closed_in_silence()
         sleep(Duration::from_millis(350)).await;
     }
     assert_eq!(rest(&mut stream).await, "");
+}
 
+#[tokio::test]
+async fn a_connection_that_says_nothing_is_closed_after_the_time_for_a_head() {
+    let mut setup = impatient();
+    setup.server.idle_timeout = Duration::from_secs(60);
+    let server = Server::with(setup).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
+    let started = Instant::now();
     assert_eq!(rest(&mut silent).await, "");
+    assert!(started.elapsed() >= Duration::from_millis(150));
+    // One that was asked something may be silent for longer.
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(LIVEZ).await.unwrap();
+    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
+    sleep(Duration::from_millis(500)).await;
+    stream.write_all(LIVEZ).await.unwrap();
+    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]

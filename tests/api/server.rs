@@ -26,6 +26,7 @@ pub(crate) struct Setup {
     pub(crate) hosts: HostPolicy,
     pub(crate) keys: Option<Arc<KeyRing>>,
     pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) operations_tls: Option<Arc<Tls>>,
     /// Whether there is a second listener, for operations.
     pub(crate) has_operations: bool,
     pub(crate) backups: Option<BackupOptions>,
@@ -59,6 +60,7 @@ impl Default for Setup {
             hosts: HostPolicy::LocalOnly,
             keys: None,
             tls: None,
+            operations_tls: None,
             has_operations: false,
             backups: None,
         }
@@ -124,6 +126,7 @@ impl Server {
             operations = Some(listener.local_addr().unwrap());
             endpoints.push(Endpoint {
                 serves: Serves::Operations,
+                tls: setup.operations_tls,
                 ..Endpoint::from(listener)
             });
         }

@@ -2,7 +2,7 @@
 
 use crate::pki::Authority;
 use crate::server::{Server, Setup};
-use cuckood::http::{Tls, TlsFiles};
+use cuckood::http::{Strangers, Tls, TlsFiles};
 use cuckood::remote::{Credentials, Remote, RemoteError};
 use hyper::{Method, StatusCode};
 use std::fs;
@@ -105,6 +105,44 @@ async fn who_believes_the_authority_is_answered_and_others_hang_up() {
         .unwrap();
     assert!(!bytes.starts_with(b"HTTP"), "{bytes:?}");
     assert_eq!(server.metrics.tls_handshake_failures.get(), 2);
+}
+
+#[tokio::test]
+async fn where_operations_are_backups_ask_for_a_certificate_and_probes_do_not() {
+    let (servers, callers) = (Authority::new(), Authority::new());
+    let mut files = servers.server();
+    files.client_authorities = Some(callers.path("ca.pem"));
+    let tls = Tls::open_for(files.clone(), Strangers::Scrape).unwrap();
+    let setup = Setup {
+        has_operations: true,
+        operations_tls: Some(Arc::new(tls)),
+        ..Setup::default()
+    };
+    let Secured { server, .. } = secured(files, setup).await;
+    let url = format!("https://localhost:{}", server.operations.unwrap().port());
+    let ask = async |credentials: &Credentials, path: &[&str]| {
+        let remote = Remote::new(&url, credentials).unwrap();
+        let answer = remote.ask(Method::GET, &remote.url(path), PATIENCE).await;
+        let text = |body: &[u8]| String::from_utf8(body.to_vec()).unwrap();
+        answer.map(|answer| (answer.status.as_u16(), text(&answer.body)))
+    };
+    let ca = servers.path("ca.pem");
+    let (stranger, caller) = (servers.believer(), callers.client(&ca));
+    for path in [&["livez"][..], &["readyz"], &["metrics"]] {
+        assert_eq!(ask(&stranger, path).await.unwrap().0, 200, "{path:?}");
+        assert_eq!(ask(&caller, path).await.unwrap().0, 200, "{path:?}");
+    }
+    for path in [&["admin", "backups"][..], &["admin", "backups", "x"]] {
+        let (status, text) = ask(&stranger, path).await.unwrap();
+        assert_eq!(status, 403);
+        assert!(text.contains("\"certificate_missing\""), "{text}");
+    }
+    // It gets as far as it can without a directory for them.
+    let (status, text) = ask(&caller, &["admin", "backups"]).await.unwrap();
+    assert_eq!(status, 403);
+    assert!(text.contains("\"backups_off\""), "{text}");
+    // A certificate of somebody else is worse than none.
+    assert!(ask(&servers.client(&ca), &["livez"]).await.is_err());
 }
 
 #[tokio::test]
@@ -212,7 +250,11 @@ async fn a_head_that_never_ends_is_answered_408_under_tls_too() {
     let authority = Authority::new();
     let Secured { server, .. } = secured(authority.server(), impatient()).await;
     let mut stream = connected(&server, &authority).await;
-    // Silence before it is another matter.
+    stream.write_all(LIVEZ).await.unwrap();
+    let mut answer = vec![0; 4096];
+    let length = stream.read(&mut answer).await.unwrap();
+    assert!(answer[..length].starts_with(b"HTTP/1.1 200"));
+    // Silence between requests is another matter.
     sleep(Duration::from_millis(600)).await;
     stream
         .write_all(b"GET /livez HTTP/1.1\r\nhost: lo")

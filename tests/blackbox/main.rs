@@ -26,3 +26,4 @@ mod start;
 mod stop;
 mod tls;
 mod tour;
+mod unread;

@@ -32,9 +32,9 @@ async fn look_up(
 
 /// The names of the filters that contain each item.
 fn found(answer: &LookupAnswer) -> Vec<Vec<&str>> {
-    let name = |&filter: &u32| answer.filters.get(filter as usize).unwrap().as_str();
-    let names = |matches: &Vec<u32>| matches.iter().map(name).collect();
-    answer.matches.iter().map(names).collect()
+    let name = |filter: usize| answer.filters.get(filter).unwrap().as_str();
+    let names = |item| answer.matches.of(item).map(name).collect();
+    (0..answer.matches.items()).map(names).collect()
 }
 
 #[tokio::test]
@@ -102,9 +102,8 @@ async fn everything_cold_is_read_in_one_batch() {
     let filters = LookupFilters::Prefix("f".to_owned());
     let before = metered.counts();
     let answer = look_up(&second, &filters, &batch([3, 100, 7]), LookupMode::All).await;
-    assert_eq!(answer.matches[0].len(), 7);
-    assert_eq!(answer.matches[1].len(), 50);
-    assert_eq!(answer.matches[2].len(), 0);
+    let found = [0, 1, 2].map(|item| answer.matches.of(item).count());
+    assert_eq!(found, [7, 50, 0]);
     let after = metered.counts();
     assert_eq!(after.reads - before.reads, 1);
     // Two candidate buckets of three items in each of fifty filters.

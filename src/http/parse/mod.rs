@@ -15,6 +15,7 @@ pub(crate) use fields::{FIELDS, Scalar, changed_ttl, new_filter, set_field};
 pub(crate) use json::json_batch;
 pub(crate) use lines::text_batch;
 
+use super::memory::AnswerMemory;
 use super::problem::{HttpError, Place};
 use super::query::excerpt;
 use crate::engine::{AddOptions, ItemBatch, LookupFilters, LookupMode};
@@ -101,9 +102,10 @@ pub(crate) struct Batch {
     pub(crate) options: AddOptions,
     pub(crate) options_in: OptionsIn,
     pub(crate) lookup: LookupOptions,
-    /// Held until the items are answered: they count as the body they came in.
-    #[expect(dead_code, reason = "held only to be let go with the batch")]
+    /// Held until the items are answered.
     pub(crate) memory: Option<OwnedSemaphorePermit>,
+    /// What the answer to a change may take.
+    pub(crate) answer: Option<AnswerMemory>,
 }
 
 /// What a lookup asks beside its items.
