@@ -325,6 +325,26 @@ impl Ledgers {
         Ok(())
     }
 
+    /// Has the log cut if it is longer than that, and waits for it, `patience` at
+    /// the longest: whoever reads the log would read it more than once. Where
+    /// checkpoints fail, or have no room, it stays as it is.
+    pub(super) fn shorten_log(&self, to_bytes: u64, patience: Duration) {
+        let started = Instant::now();
+        let mut signals = self.signals.lock();
+        while self.log_bytes.load(Ordering::Relaxed) > to_bytes
+            && signals.failure.is_none()
+            && self.disk.has_background_room()
+        {
+            let Some(left) = patience.checked_sub(started.elapsed()) else {
+                return;
+            };
+            signals.flush = true;
+            self.work.notify_one();
+            self.room
+                .wait_for(&mut signals, left.min(Duration::from_millis(100)));
+        }
+    }
+
     /// Has the pages of removed filters and dropped sub-filters deleted, whose
     /// tables are marked as dropped already.
     pub(super) fn reclaim_soon(&self, garbage: impl IntoIterator<Item = Garbage>) {

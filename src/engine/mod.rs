@@ -91,6 +91,7 @@ use checkpoint::{Bounds, Ledgers};
 use command::{Outcome, Verb};
 use compaction::Compactions;
 use disk::Disk;
+use dump::room::LogRoom;
 use filters::Filters;
 use imports::Imports;
 use loader::Loader;
@@ -270,6 +271,7 @@ impl Engine {
             checkpointer: Mutex::new(None),
             watchers: Mutex::new(Vec::new()),
             compactions: Arc::new(compactions),
+            log_room: LogRoom::new(),
             ids: Mutex::new(first_id..first_id + ID_BLOCK),
         });
         let threshold = options.compaction_threshold_percent;

@@ -14,6 +14,7 @@ use super::command::{Command, Create, ItemsCommand, Outcome, Sizes, Verb, Wanted
 use super::commit::Committer;
 use super::compaction::{self, Compactions, Job};
 use super::disk::{self, Disk};
+use super::dump::room::LogRoom;
 use super::expiry;
 use super::filters::{self, FilterView, Filters, OpenFilter};
 use super::imports::Imports;
@@ -63,6 +64,8 @@ pub(super) struct Shared {
     pub(super) checkpointer: Mutex<Option<JoinHandle<()>>>,
     pub(super) watchers: Mutex<Vec<Watcher>>,
     pub(super) compactions: Arc<Compactions>,
+    /// What dumps hold of the redo log.
+    pub(super) log_room: Arc<LogRoom>,
     pub(super) ids: Mutex<std::ops::Range<u64>>,
 }
 

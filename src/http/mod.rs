@@ -4,7 +4,7 @@
 //!
 //! - `routes` is the only route table; `filters`, `preview`, `items`, `locate`,
 //!   `lookup`, `transfer`, `admin` and `ops` hold the handlers by resource; `stream` sends answers while they
-//!   are made.
+//!   are made, and `pace` has that leave room for others.
 //! - `body` reads request bodies within their bounds, `memory` holds answers to
 //!   theirs, `query` and `parse` turn
 //!   bytes into items and fields, `extract` holds the extractors built on them.
@@ -38,6 +38,7 @@ mod lookup;
 mod memory;
 mod openapi;
 mod ops;
+mod pace;
 mod parse;
 mod preview;
 mod problem;
@@ -61,6 +62,7 @@ use crate::backup::Backups;
 use crate::engine::{Engine, LookupBounds};
 use crate::metrics::Metrics;
 use memory::AnswersBound;
+use pace::Turns;
 use problem::{HttpError, REJECTION_REASONS};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -137,6 +139,7 @@ pub struct App {
     /// like, and must leave room for others.
     imports: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    turns: Turns,
     /// The same for streams that come, for the same reason.
     intakes: Arc<Semaphore>,
 }
@@ -166,6 +169,7 @@ impl App {
             working,
             imports,
             streams: stream::places(),
+            turns: Turns::new(std::thread::available_parallelism().map_or(1, usize::from)),
             intakes: stream::places(),
         })
     }

@@ -7,6 +7,7 @@ use super::body;
 use super::extract::{Key, media_type};
 use super::filters::FilterBody;
 use super::idempotency::refuse_key;
+use super::pace::Pace;
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
 use super::stream::{self, Pieces};
@@ -19,6 +20,7 @@ use axum::response::{IntoResponse, Response};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// Media type of dumps.
@@ -59,12 +61,14 @@ pub(crate) async fn get_dump(
     let permit = stream::permit(&app, &caller)?;
     let known = tags(&headers, &IF_NONE_MATCH);
     let (begin, begun) = oneshot::channel();
+    let pace = Pace::new(Arc::clone(&app), Handle::current());
     // The dump tells its digest and length before its first byte.
     let making = stream::start(permit, move |pieces| {
         let mut sink = Sink {
             known,
             begin: Some(begin),
             pieces,
+            pace,
         };
         if let Err(error) = engine.dump(&name, &mut sink) {
             sink.fail(error);
@@ -94,6 +98,7 @@ struct Sink<'a> {
     known: Tags,
     begin: Option<oneshot::Sender<Result<Begun, HttpError>>>,
     pieces: &'a Pieces,
+    pace: Pace,
 }
 
 impl Sink<'_> {
@@ -113,7 +118,12 @@ impl DumpSink for Sink<'_> {
         self.begin.as_ref().is_none_or(waits)
     }
 
+    fn breathe(&mut self) {
+        self.pace.breathe();
+    }
+
     fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()> {
+        self.pace.answered();
         let is_known = self.known.hold(digest);
         let begun = Begun {
             digest,
@@ -131,6 +141,7 @@ impl DumpSink for Sink<'_> {
     }
 
     fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
+        self.pace.pause();
         match self.pieces.send(bytes) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),

@@ -5,7 +5,7 @@
 //! with a quiet phase right before; since a busy machine has moods of its own,
 //! the best of several comparisons counts.
 
-use crate::server::{Server, post_lines};
+use crate::server::{Sent as _, Server, post_lines};
 use reqwest::blocking::Client;
 use serde_json::json;
 use std::io::{Read as _, Write as _};
@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 6;
 
 /// How much slower others may be, and below which time nobody cares.
 const FACTOR: u32 = 3;
-const FLOOR: Duration = Duration::from_millis(5);
+const FLOOR: Duration = Duration::from_millis(1);
 
 pub(crate) fn scale() -> usize {
     std::env::var("CUCKOOD_TEST_SCALE").map_or(1, |text| text.parse().unwrap())
@@ -231,8 +231,9 @@ fn slow_clients_slow_down_nobody_else_and_do_not_hold_up_a_stop() {
     others_do_not_notice(|| p99(&server, 2, PHASE), loud);
     let (now, most) = (server.memory("VmRSS"), server.memory("VmHWM"));
     println!("memory was {memory} MiB, is {now} MiB, at most {most} MiB");
-    // Each of 16 dumps holds what the redo log says of half a million slots.
-    assert!(most < memory + 16 * 24, "{memory} MiB became {most} MiB");
+    // All dumps together hold what the redo log says of less than a million
+    // slots, and what waits for their clients.
+    assert!(most < memory + 96, "{memory} MiB became {most} MiB");
 
     // A stop in the middle of it: who is slow is cut off, who was taken is answered.
     let answered = AtomicU64::new(0);
@@ -377,7 +378,7 @@ fn a_client_that_goes_away_in_the_middle_leaves_nothing_behind() {
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(server.items("seen"), 0);
-    let answer = client.get(server.url("/readyz")).send().unwrap();
+    let answer = client.get(server.url("/readyz")).sent().unwrap();
     assert_eq!(answer.status(), 200);
     server.stop();
 }

@@ -120,8 +120,9 @@ fn take_in(bytes: &[u8]) {
 fn digest_of(taker: &Taker, staged: &super::StagedFilter) -> Digest {
     let mut digest = None;
     let store = &taker.engine.shared.store;
+    let share = taker.engine.shared.log_room.take();
     let measured = store.at_one_moment(&mut |view| {
-        let found = write::measure(view, staged.pages.id, &staged.chain, &|| true)?;
+        let found = write::measure(view, staged.pages.id, &staged.chain, &share, None)?;
         digest = found.map(|(digest, _)| digest);
         Ok(())
     });

@@ -1,19 +1,21 @@
 //! Filters as streams of bytes: dumps out of a server and back into another.
 //!
 //! `format` is the bytes, `scandump` those of RedisBloom, `write` makes a dump of a filter as it was at one
-//! moment, while commits go on; `stage` takes pages in under a number that no
+//! moment, while commits go on, in the memory that `room` gives it; `stage` takes pages in under a number that no
 //! name leads to, until a lane gives it one in a commit of its own.
 
 pub mod format;
 #[cfg(any(test, fuzzing))]
 pub(super) mod hostile;
 mod page;
+pub(super) mod room;
 pub mod scandump;
 pub(super) mod stage;
 mod write;
 
 use super::Engine;
 use super::answer::{EngineError, FilterInfo, FilterName};
+use super::checkpoint::Ledgers;
 use super::command::{Adopt, Command, Outcome, Replaced};
 use super::expiry::is_over;
 use super::filters::decode;
@@ -24,6 +26,16 @@ use format::Digest;
 use stage::{Intake, StagedPages};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of the redo log that a dump reads as they are; a longer log is cut
+/// before, if that takes no longer than so.
+const LONG_LOG_BYTES: u64 = 4 << 20;
+const LOG_PATIENCE: Duration = Duration::from_secs(2);
+
+fn shorten_log(ledgers: &Ledgers) {
+    ledgers.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
+}
 
 /// Takes a dump. What takes a part may block, and ends the dump by breaking.
 pub trait DumpSink {
@@ -32,6 +44,10 @@ pub trait DumpSink {
     fn is_wanted(&self) -> bool {
         true
     }
+
+    /// Called again and again while the filter is read, where nothing is held
+    /// that others wait for: the place to take a rest.
+    fn breathe(&mut self) {}
 
     /// What is to come: its digest, and how many bytes.
     fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()>;
@@ -83,13 +99,15 @@ impl Engine {
     pub fn dump(&self, name: &FilterName, sink: &mut dyn DumpSink) -> Result<(), EngineError> {
         let mut found = false;
         let now_ms = self.shared.clock.now_ms();
+        shorten_log(&self.shared.ledgers);
+        let share = self.shared.log_room.take();
         self.shared.store.at_one_moment(&mut |view| {
             let filter = view.filter_by_name(name.as_str())?;
             let Some(filter) = filter.filter(|filter| !is_over(filter.expiry, now_ms)) else {
                 return Ok(());
             };
             found = true;
-            write::write(view, &filter, sink)
+            write::write(view, &filter, &share, sink)
         })?;
         match found {
             true => Ok(()),
@@ -114,13 +132,18 @@ impl Engine {
     ) -> Result<Option<(StoredFilter, Digest)>, EngineError> {
         let (store, name) = (Arc::clone(&self.shared.store), name.clone());
         let now_ms = self.shared.clock.now_ms();
+        let (ledgers, share) = (
+            Arc::clone(&self.shared.ledgers),
+            self.shared.log_room.take(),
+        );
         off_thread(move || {
+            shorten_log(&ledgers);
             let mut measured = None;
             store.at_one_moment(&mut |view| {
                 let filter = view.filter_by_name(name.as_str())?;
                 if let Some(filter) = filter.filter(|filter| !is_over(filter.expiry, now_ms)) {
                     let chain = decode(&filter)?;
-                    let found = write::measure(view, filter.id, &chain, &|| true)?;
+                    let found = write::measure(view, filter.id, &chain, &share, None)?;
                     measured = found.map(|(digest, _)| (filter, digest));
                 }
                 Ok(())

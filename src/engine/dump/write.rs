@@ -8,6 +8,7 @@
 use super::DumpSink;
 use super::format::{Digest, DumpWriter, DumpedPage};
 use super::page::LoggedPage;
+use super::room::LogShare;
 use crate::chain::meta::Chain;
 use crate::engine::filters::decode;
 use crate::page::{FilterId, PageId, PageIndex};
@@ -16,11 +17,8 @@ use crate::store::{StoreError, StoreView, StoredFilter};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// Entries of the log that are held at once. Each takes a few dozen bytes.
-const MAX_LOGGED_ENTRIES: usize = 1 << 19;
-
 /// Bytes handed over at once.
-const PIECE_BYTES: usize = 256 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Dumps a filter: once for its digest and length, once for its bytes.
 ///
@@ -29,38 +27,32 @@ const PIECE_BYTES: usize = 256 << 10;
 pub(in crate::engine) fn write(
     view: &dyn StoreView,
     filter: &StoredFilter,
+    share: &LogShare,
     sink: &mut dyn DumpSink,
 ) -> Result<(), StoreError> {
     let chain = decode(filter)?;
-    let Some((digest, bytes)) = measure(view, filter.id, &chain, &|| sink.is_wanted())? else {
+    let measured = measure(view, filter.id, &chain, share, Some(&mut *sink))?;
+    let Some((digest, bytes)) = measured else {
         return Ok(());
     };
     if sink.begin(digest, bytes).is_break() {
         return Ok(());
     }
-    let mut writer = DumpWriter::new(&chain.portable().encode());
-    let went_on = each_page(
-        view,
-        filter.id,
-        &chain,
-        MAX_LOGGED_ENTRIES,
-        &mut |at, image| {
-            writer.page(at, image);
-            match writer.waiting() < PIECE_BYTES {
-                true => ControlFlow::Continue(()),
-                false => sink.piece(writer.take()),
-            }
-        },
-    )?;
+    let mut writing = Writing {
+        writer: DumpWriter::new(&chain.portable().encode()),
+        sink,
+    };
+    let went_on = each_page(view, filter.id, &chain, share.entries(), &mut writing)?;
     if went_on.is_continue() {
-        let (rest, ..) = writer.finish();
+        let (rest, ..) = writing.writer.finish();
         // Whoever is gone by now does not need to be told.
-        let _ = sink.piece(rest);
+        let _ = writing.sink.piece(rest);
     }
     Ok(())
 }
 
-/// Digest and length of a filter's dump; `None` if that is not wanted any more.
+/// Digest and length of a filter's dump; `None` if the sink does not want that
+/// any more.
 ///
 /// # Errors
 /// The store can't be read.
@@ -68,22 +60,70 @@ pub(in crate::engine) fn measure(
     view: &dyn StoreView,
     id: FilterId,
     chain: &Chain,
-    is_wanted: &dyn Fn() -> bool,
+    share: &LogShare,
+    sink: Option<&mut dyn DumpSink>,
 ) -> Result<Option<(Digest, u64)>, StoreError> {
-    let mut writer = DumpWriter::new(&chain.portable().encode());
-    let went_on = each_page(view, id, chain, MAX_LOGGED_ENTRIES, &mut |at, image| {
-        writer.page(at, image);
-        writer.take();
-        match is_wanted() {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
-    })?;
-    let (_, digest, bytes) = writer.finish();
+    let mut measuring = Measuring {
+        writer: DumpWriter::new(&chain.portable().encode()),
+        sink,
+    };
+    let went_on = each_page(view, id, chain, share.entries(), &mut measuring)?;
+    let (_, digest, bytes) = measuring.writer.finish();
     Ok(went_on.is_continue().then_some((digest, bytes)))
 }
 
-type EachPage<'a> = &'a mut dyn FnMut(DumpedPage, &[u8]) -> ControlFlow<()>;
+/// Who is shown the pages of a filter. By breaking it is shown no more.
+trait Visitor {
+    /// Called between any two things that are read.
+    fn between(&mut self) -> ControlFlow<()>;
+
+    /// The next page.
+    fn page(&mut self, at: DumpedPage, image: &[u8]) -> ControlFlow<()>;
+}
+
+struct Measuring<'a> {
+    writer: DumpWriter,
+    sink: Option<&'a mut dyn DumpSink>,
+}
+
+impl Visitor for Measuring<'_> {
+    fn between(&mut self) -> ControlFlow<()> {
+        let Some(sink) = &mut self.sink else {
+            return ControlFlow::Continue(());
+        };
+        sink.breathe();
+        match sink.is_wanted() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    }
+
+    fn page(&mut self, at: DumpedPage, image: &[u8]) -> ControlFlow<()> {
+        self.writer.page(at, image);
+        self.writer.take();
+        ControlFlow::Continue(())
+    }
+}
+
+struct Writing<'a> {
+    writer: DumpWriter,
+    sink: &'a mut dyn DumpSink,
+}
+
+impl Visitor for Writing<'_> {
+    fn between(&mut self) -> ControlFlow<()> {
+        self.sink.breathe();
+        ControlFlow::Continue(())
+    }
+
+    fn page(&mut self, at: DumpedPage, image: &[u8]) -> ControlFlow<()> {
+        self.writer.page(at, image);
+        match self.writer.waiting() < PIECE_BYTES {
+            true => ControlFlow::Continue(()),
+            false => self.sink.piece(self.writer.take()),
+        }
+    }
+}
 
 /// Shows every page that was ever written to, as it was at the moment of the
 /// view, in ascending order. Holds about `max_entries` entries of the log at
@@ -93,12 +133,15 @@ fn each_page(
     id: FilterId,
     chain: &Chain,
     max_entries: usize,
-    each: EachPage<'_>,
+    visitor: &mut dyn Visitor,
 ) -> Result<ControlFlow<()>, StoreError> {
     let mut from = DumpedPage { sub: 0, page: 0 };
     loop {
-        let window = Window::collect(view, id, chain, from, max_entries)?;
-        if window.each_page(view, id, chain, each)?.is_break() {
+        let collected = Window::collect(view, id, chain, from, max_entries, visitor)?;
+        let Some(window) = collected else {
+            return Ok(ControlFlow::Break(()));
+        };
+        if window.each_page(view, id, chain, visitor)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
         match window.end {
@@ -119,21 +162,29 @@ struct Window {
 
 impl Window {
     /// Reads the log once, and keeps what it says about as many pages from
-    /// `from` on as have so many entries.
+    /// `from` on as have so many entries. `None` if the visitor broke.
     fn collect(
         view: &dyn StoreView,
         id: FilterId,
         chain: &Chain,
         from: DumpedPage,
         max_entries: usize,
-    ) -> Result<Window, StoreError> {
+        visitor: &mut dyn Visitor,
+    ) -> Result<Option<Window>, StoreError> {
         let mut window = Window {
             from,
             end: None,
             logged: BTreeMap::new(),
         };
         let mut entries = 0;
+        let mut flow = ControlFlow::Continue(());
         view.replay(&mut |sequence, record| {
+            if flow.is_continue() {
+                flow = visitor.between();
+            }
+            if flow.is_break() {
+                return Ok(());
+            }
             redo::check(record).map_err(|error| error.in_record(sequence))?;
             for write in RedoReader::new(record) {
                 let write = write.map_err(|error| error.in_record(sequence))?;
@@ -173,7 +224,7 @@ impl Window {
             }
             Ok(())
         })?;
-        Ok(window)
+        Ok(flow.is_continue().then_some(window))
     }
 
     fn each_page(
@@ -181,7 +232,7 @@ impl Window {
         view: &dyn StoreView,
         id: FilterId,
         chain: &Chain,
-        each: EachPage<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Result<ControlFlow<()>, StoreError> {
         let subs = chain.sub_filters().iter().enumerate();
         for (position, sub) in subs.skip(self.from.sub as usize) {
@@ -210,17 +261,18 @@ impl Window {
                 id_of(first),
                 PageIndex(end),
                 &mut |PageIndex(page), stored| {
+                    flow = visitor.between();
                     // Pages that have no image yet.
                     while flow.is_continue()
                         && let Some((&before, entries)) = logged.next_if(|(it, _)| it.page < page)
                     {
                         let image = entries.applied(&[], &sub.layout, id_of(before.page))?;
-                        flow = each(before, &image);
+                        flow = visitor.page(before, &image);
                     }
                     if flow.is_continue() {
                         flow = match logged.next_if(|(it, _)| it.page == page) {
-                            None => each(at(page), stored),
-                            Some((_, entries)) => each(
+                            None => visitor.page(at(page), stored),
+                            Some((_, entries)) => visitor.page(
                                 at(page),
                                 &entries.applied(stored, &sub.layout, id_of(page))?,
                             ),
@@ -233,7 +285,10 @@ impl Window {
                 && let Some((&behind, entries)) = logged.next()
             {
                 let image = entries.applied(&[], &sub.layout, id_of(behind.page))?;
-                flow = each(behind, &image);
+                flow = visitor.page(behind, &image);
+                if flow.is_continue() {
+                    flow = visitor.between();
+                }
             }
             if flow.is_break() {
                 return Ok(flow);
@@ -276,6 +331,21 @@ mod tests {
             filter: ID,
             ordinal: Ordinal(ordinal),
             page: PageIndex(page),
+        }
+    }
+
+    struct Seeing<'a>(&'a mut Vec<((u32, u32), Vec<u8>)>);
+
+    impl Visitor for Seeing<'_> {
+        fn between(&mut self) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+
+        fn page(&mut self, at: DumpedPage, image: &[u8]) -> ControlFlow<()> {
+            let used = image.iter().rposition(|&byte| byte != 0);
+            let image = image[..used.map_or(0, |last| last + 1)].to_vec();
+            self.0.push(((at.sub, at.page), image));
+            ControlFlow::Continue(())
         }
     }
 
@@ -323,14 +393,8 @@ mod tests {
             let mut seen = Vec::new();
             store
                 .at_one_moment(&mut |view| {
-                    let flow = each_page(view, ID, &chain, max_entries, &mut |at, image| {
-                        let mut image = image.to_vec();
-                        while image.last() == Some(&0) {
-                            image.pop();
-                        }
-                        seen.push(((at.sub, at.page), image));
-                        ControlFlow::Continue(())
-                    })?;
+                    let mut seeing = Seeing(&mut seen);
+                    let flow = each_page(view, ID, &chain, max_entries, &mut seeing)?;
                     assert!(flow.is_continue());
                     Ok(())
                 })
