@@ -1,5 +1,6 @@
 //! A server on a port of its own, and what to ask it with.
 
+use crate::{listening, words};
 use cuckood::access::ring::KeyRing;
 use cuckood::backup::{BackupOptions, Backups};
 use cuckood::chain::params::Defaults;
@@ -104,6 +105,7 @@ impl Server {
 
     /// A server that listens while its engine is not open yet.
     pub(crate) async fn not_open(setup: Setup) -> Server {
+        listening::listen();
         let metrics = Arc::new(Metrics::new().unwrap());
         let access = Access {
             hosts: setup.hosts,
@@ -220,7 +222,13 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) async fn of(request: RequestBuilder) -> Answer {
-        Answer::from(request.send().await.unwrap()).await
+        let (client, request) = request.build_split();
+        let request = request.unwrap();
+        let body = request.body().and_then(reqwest::Body::as_bytes);
+        words::note_request(request.url(), request.headers(), body);
+        let answer = Answer::from(client.execute(request).await.unwrap()).await;
+        words::assert_none_was_logged();
+        answer
     }
 
     pub(crate) async fn from(response: Response) -> Answer {

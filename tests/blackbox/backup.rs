@@ -1,6 +1,6 @@
 //! Backups taken under load, restored elsewhere: each is a state that existed.
 
-use crate::server::{Server, cuckood, post_lines};
+use crate::server::{Sent as _, Server, cuckood, post_lines};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -56,7 +56,7 @@ fn back_up(server: &Server) -> String {
     let answer = server
         .client()
         .post(server.url("/admin/backups"))
-        .send()
+        .sent()
         .unwrap();
     assert_eq!(answer.status(), 202);
     let begun: Value = answer.json().unwrap();
@@ -149,7 +149,7 @@ fn a_backup_under_load_is_a_state_that_existed() {
     let download = server
         .client()
         .get(server.url(&format!("/admin/backups/{newest}")))
-        .send()
+        .sent()
         .unwrap()
         .bytes()
         .unwrap();

@@ -3,7 +3,7 @@
 //!
 //! `CUCKOOD_TEST_SCALE` multiplies what is sent (default 1).
 
-use crate::server::Server;
+use crate::server::{Sent as _, Server};
 use crate::slow::scale;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -40,7 +40,7 @@ fn put(server: &Server, key: &str, fields: &Value) -> Response {
         .client()
         .put(server.url(&format!("/filters/{key}")))
         .json(fields)
-        .send()
+        .sent()
         .unwrap()
 }
 
@@ -54,7 +54,7 @@ fn post(
         .client()
         .post(server.url(path))
         .header("content-type", media_type);
-    request.body(body).send().unwrap()
+    request.body(body).sent().unwrap()
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_gzip_bomb_is_refused_without_being_unpacked() {
         let request = request
             .header("content-encoding", "gzip")
             .body(bomb.clone());
-        request.send().unwrap()
+        request.sent().unwrap()
     };
     for (path, media_type) in [
         ("/filters/f/items", "application/json"),
@@ -266,7 +266,7 @@ fn the_largest_lookup_and_the_longest_list_are_bounded() {
                 .client()
                 .post(server.url("/lookup"))
                 .json(&largest)
-                .send()
+                .sent()
                 .unwrap();
             assert_eq!(answer.status(), 200);
             let answer: Value = answer.json().unwrap();
@@ -284,7 +284,7 @@ fn the_largest_lookup_and_the_longest_list_are_bounded() {
             .client()
             .post(server.url("/lookup"))
             .json(&larger)
-            .send()
+            .sent()
             .unwrap();
         refused(answer, 422, "lookup_too_large");
     });

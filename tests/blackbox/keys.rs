@@ -1,6 +1,6 @@
 //! API keys as those who run the server meet them: a command, a file, a flag.
 
-use crate::server::{Server, cuckood, free_port, refused_start, serve_command};
+use crate::server::{Sent as _, Server, cuckood, free_port, refused_start, serve_command};
 use reqwest::StatusCode;
 use serde_json::json;
 use std::fs;
@@ -39,7 +39,7 @@ fn serving(file: &Path) -> (Server, TempDir) {
 
 fn status(server: &Server, key: &str) -> StatusCode {
     let request = server.client().get(server.url("/filters")).bearer_auth(key);
-    request.send().unwrap().status()
+    request.sent().unwrap().status()
 }
 
 #[track_caller]
@@ -53,7 +53,7 @@ fn comes_to(server: &Server, key: &str, wanted: StatusCode) {
 
 fn metric(server: &Server, key: &str, name: &str) -> String {
     let request = server.client().get(server.url("/metrics")).bearer_auth(key);
-    let text = request.send().unwrap().text().unwrap();
+    let text = request.sent().unwrap().text().unwrap();
     let value = text.lines().find_map(|line| line.strip_prefix(name));
     value.unwrap().trim().to_owned()
 }
@@ -75,7 +75,7 @@ fn keys_are_made_listed_and_removed_while_the_server_runs() {
     let create = |filter: &str| {
         let url = server.url(&format!("/filters/{filter}"));
         let request = server.client().put(url).bearer_auth(&shop);
-        request.json(&json!({})).send().unwrap().status()
+        request.json(&json!({})).sent().unwrap().status()
     };
     assert_eq!(create("shop:a"), StatusCode::CREATED);
     assert_eq!(create("b"), StatusCode::FORBIDDEN);

@@ -1,6 +1,6 @@
 //! `cuckood load`, against servers and connections that break.
 
-use crate::server::{Server, cuckood, free_port};
+use crate::server::{Sent as _, Server, cuckood, free_port};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
@@ -58,7 +58,7 @@ fn piped(command: &mut Command) -> Child {
 
 fn lines_in(server: &Server, import: &str) -> u64 {
     let path = server.url(&format!("/filters/f/imports/{import}"));
-    let answer = server.client().get(path).send().unwrap();
+    let answer = server.client().get(path).sent().unwrap();
     let progress: serde_json::Value = answer.json().unwrap();
     progress["committed_lines"].as_u64().unwrap_or(0)
 }
@@ -186,7 +186,7 @@ fn a_load_whose_input_pauses_is_whole_meanwhile_and_goes_on() {
     input.write_all(first.as_bytes()).unwrap();
     let state = || {
         let path = server.url("/filters/f/imports/i");
-        let progress: serde_json::Value = server.client().get(path).send().unwrap().json().unwrap();
+        let progress: serde_json::Value = server.client().get(path).sent().unwrap().json().unwrap();
         progress["state"].as_str().unwrap_or_default().to_owned()
     };
     while state() != "complete" {

@@ -27,3 +27,5 @@ mod stop;
 mod tls;
 mod tour;
 mod unread;
+#[path = "../api/words.rs"]
+mod words;

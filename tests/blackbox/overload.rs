@@ -1,7 +1,7 @@
 //! Many times more clients than are worked on at once: those who are turned
 //! away are told quickly, the others are served, and memory stays as it was.
 
-use crate::server::Server;
+use crate::server::{Sent as _, Server};
 use serde_json::json;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +53,7 @@ fn load(server: &Server, clients: usize) -> Seen {
                         _ => body,
                     };
                     let started = Instant::now();
-                    let answer = http.post(server.url(path)).json(&body).send().unwrap();
+                    let answer = http.post(server.url(path)).json(&body).sent().unwrap();
                     let took = started.elapsed();
                     match answer.status().as_u16() {
                         200 => seen.lock().unwrap().served.push(took),

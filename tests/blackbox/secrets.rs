@@ -3,7 +3,7 @@
 //! ask, rightly and wrongly, with words that occur nowhere else.
 
 use crate::keys::add_key;
-use crate::server::Server;
+use crate::server::{Sent as _, Server};
 use reqwest::Method;
 use reqwest::blocking::{RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ impl Client<'_> {
     fn send(&self, method: &Method, path: &str, media_type: &str, body: &str) -> Response {
         let request = self.request(method, path);
         let request = request.header("content-type", media_type);
-        request.body(body.to_owned()).send().unwrap()
+        request.body(body.to_owned()).sent().unwrap()
     }
 
     fn json(&self, method: &Method, path: &str, body: &Value) -> Response {
@@ -56,7 +56,7 @@ fn ask_rightly(client: &Client) {
     for _ in 0..2 {
         let add = client.request(&post, &on("/items"));
         let add = add.header("idempotency-key", RETRY);
-        let added = add.json(&json!({"items": [ITEM, 17]})).send().unwrap();
+        let added = add.json(&json!({"items": [ITEM, 17]})).sent().unwrap();
         assert_eq!(added.status(), 200);
     }
     let base64 = json!({"items": [ITEM_BASE64], "encoding": "base64"});
@@ -100,22 +100,22 @@ fn ask_rightly(client: &Client) {
         "/openapi.json".to_owned(),
     ] {
         assert_eq!(
-            client.request(&get, &path).send().unwrap().status(),
+            client.request(&get, &path).sent().unwrap().status(),
             200,
             "{path}"
         );
     }
-    let dump = client.request(&get, &on("/dump")).send().unwrap();
+    let dump = client.request(&get, &on("/dump")).sent().unwrap();
     let dump = dump.bytes().unwrap();
     let restore = client.request(&put, &format!("/filters/{FILTER}-3/dump"));
     let restore = restore.header("content-type", "application/octet-stream");
-    assert_eq!(restore.body(dump).send().unwrap().status(), 201);
+    assert_eq!(restore.body(dump).sent().unwrap().status(), 201);
     let patch = client.json(&Method::PATCH, &on(""), &json!({"ttl_seconds": 7200}));
     assert_eq!(patch.status(), 200);
-    let backup = client.request(&post, "/admin/backups").send().unwrap();
+    let backup = client.request(&post, "/admin/backups").sent().unwrap();
     assert_eq!(backup.status(), 202);
     let gone = client.request(&Method::DELETE, &format!("/filters/{FILTER}-3"));
-    assert_eq!(gone.send().unwrap().status(), 204);
+    assert_eq!(gone.sent().unwrap().status(), 204);
 }
 
 /// Asks for what is refused, each in its own way.
@@ -220,13 +220,13 @@ fn ask_wrongly(client: &Client) {
     let reused = client
         .request(&post, &on("/items"))
         .header("idempotency-key", RETRY);
-    let reused = reused.json(&json!({"items": [ITEM, 18]})).send().unwrap();
+    let reused = reused.json(&json!({"items": [ITEM, 18]})).sent().unwrap();
     assert_eq!(reused.status(), 422);
     let stranger = Client {
         server: client.server,
         key: STRANGER,
     };
-    let refused = stranger.request(&get, &on("")).send().unwrap();
+    let refused = stranger.request(&get, &on("")).sent().unwrap();
     assert_eq!(refused.status(), 401);
     // What is no HTTP at all.
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", client.server.port())).unwrap();
@@ -240,7 +240,7 @@ fn ask_wrongly(client: &Client) {
 fn ask_everything(client: &Client) {
     let document: Value = client
         .request(&Method::GET, "/openapi.json")
-        .send()
+        .sent()
         .unwrap()
         .json()
         .unwrap();
@@ -333,7 +333,7 @@ fn no_log_line_holds_an_item_or_a_key() {
             key: &prefixed,
         };
         let refused = narrow.request(&Method::GET, &format!("/filters/{FILTER}"));
-        assert_eq!(refused.send().unwrap().status(), 403);
+        assert_eq!(refused.sent().unwrap().status(), 403);
         let before = server.log();
         server.kill();
         // What a start after a crash says.

@@ -1,7 +1,8 @@
 //! The real binary as a process, and a client that talks to it.
 
+use crate::words;
 use reqwest::StatusCode;
-use reqwest::blocking::Client;
+use reqwest::blocking::{Client, RequestBuilder, Response};
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::Path;
@@ -19,6 +20,22 @@ pub(crate) struct Server {
     port: u16,
     client: Client,
     log: TempDir,
+}
+
+/// Sends, and notes what no log may hold of it.
+pub(crate) trait Sent {
+    /// As `send`.
+    fn sent(self) -> reqwest::Result<Response>;
+}
+
+impl Sent for RequestBuilder {
+    fn sent(self) -> reqwest::Result<Response> {
+        let (client, request) = self.build_split();
+        let request = request?;
+        let body = request.body().and_then(|body| body.as_bytes());
+        words::note_request(request.url(), request.headers(), body);
+        client.execute(request)
+    }
 }
 
 impl Server {
@@ -43,7 +60,7 @@ impl Server {
                     server.log()
                 );
             }
-            let ready = server.client.get(server.url("/readyz")).send();
+            let ready = server.client.get(server.url("/readyz")).sent();
             if ready.is_ok_and(|answer| answer.status() == StatusCode::OK) {
                 return server;
             }
@@ -83,6 +100,22 @@ impl Server {
         }
     }
 
+    /// Fails if a line holds what a client of the tests sent.
+    fn assert_log_is_silent(&self) {
+        for line in self.log().lines() {
+            match serde_json::from_str(line) {
+                Ok(serde_json::Value::Object(fields)) => {
+                    for (name, value) in fields {
+                        words::look_through(&name, &value.to_string());
+                    }
+                }
+                // What people are shown, and what a panic says.
+                _ => words::look_through("line", line),
+            }
+        }
+        words::assert_none_was_logged();
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -102,14 +135,14 @@ impl Server {
 
     /// Asks for a JSON answer, which must come with status 200.
     pub(crate) fn get_json(&self, path: &str) -> serde_json::Value {
-        let answer = self.client.get(self.url(path)).send().unwrap();
+        let answer = self.client.get(self.url(path)).sent().unwrap();
         assert_eq!(answer.status(), StatusCode::OK, "GET {path}");
         answer.json().unwrap()
     }
 
     /// Asks for a text, which must come with status 200.
     pub(crate) fn get_text(&self, path: &str) -> String {
-        let answer = self.client.get(self.url(path)).send().unwrap();
+        let answer = self.client.get(self.url(path)).sent().unwrap();
         assert_eq!(answer.status(), StatusCode::OK, "GET {path}");
         answer.text().unwrap()
     }
@@ -120,7 +153,7 @@ impl Server {
             .client
             .put(self.url(&format!("/filters/{key}")))
             .json(parameters)
-            .send()
+            .sent()
             .unwrap();
         assert_eq!(
             answer.status(),
@@ -140,7 +173,13 @@ impl Server {
     /// Posts one item a line and returns one result a line; `None` if no
     /// answer came, so that nobody knows whether it took place.
     pub(crate) fn post_lines(&self, path: &str, items: &[String]) -> Option<Vec<String>> {
-        post_lines(&self.client, &self.url(path), items)
+        let answer = try_post_lines(&self.client, &self.url(path), items);
+        if let Err(error) = &answer {
+            let log = self.log();
+            let last = log.lines().rev().take(20).collect::<Vec<_>>();
+            println!("POST {path}: {error:?}; the last lines of the log, newest first: {last:#?}");
+        }
+        answer.ok()
     }
 
     /// Value of a metric without labels.
@@ -206,24 +245,29 @@ impl Drop for Server {
         // It may have ended already, which is as good.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if !std::thread::panicking() {
+            self.assert_log_is_silent();
+        }
     }
 }
 
 /// Posts one item a line; see [`Server::post_lines`].
 pub(crate) fn post_lines(client: &Client, url: &str, items: &[String]) -> Option<Vec<String>> {
-    let answer = client
+    try_post_lines(client, url, items).ok()
+}
+
+fn try_post_lines(client: &Client, url: &str, items: &[String]) -> reqwest::Result<Vec<String>> {
+    let request = client
         .post(url)
         .header("content-type", "text/plain")
-        .header("accept", "text/plain")
-        .body(items.join("\n"))
-        .send()
-        .ok()?;
+        .header("accept", "text/plain");
+    let answer = request.body(items.join("\n")).sent()?;
     let status = answer.status();
-    let text = answer.text().ok()?;
+    let text = answer.text()?;
     assert_eq!(status, StatusCode::OK, "POST {url}: {text}");
     let results: Vec<String> = text.lines().map(str::to_owned).collect();
     assert_eq!(results.len(), items.len(), "POST {url} answers each item");
-    Some(results)
+    Ok(results)
 }
 
 /// Starts a server that is expected to refuse, and returns what it said.

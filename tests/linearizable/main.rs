@@ -20,3 +20,5 @@ mod random;
 #[path = "../blackbox/server.rs"]
 #[expect(dead_code, reason = "the other tests of the program need more of it")]
 mod server;
+#[path = "../api/words.rs"]
+mod words;
