@@ -30,6 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::path::PathBuf;
 
     fn seeds() -> PathBuf {
@@ -69,6 +70,51 @@ mod tests {
                 target(&bytes);
             }
         }
+    }
+
+    /// The packages of a lock file, each with its versions.
+    fn locked(file: &str) -> BTreeMap<String, BTreeSet<String>> {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut packages: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut name = "";
+        for line in text.lines() {
+            let value = |key: &str| line.strip_prefix(key)?.strip_suffix('"');
+            if let Some(found) = value("name = \"") {
+                name = found;
+            } else if let Some(version) = value("version = \"") {
+                let versions = packages.entry(name.to_owned()).or_default();
+                versions.insert(version.to_owned());
+            }
+        }
+        packages
+    }
+
+    /// Fuzzing is built apart, and seldom: it would not build any more, or build
+    /// another program.
+    #[test]
+    fn fuzzing_is_locked_to_what_the_server_is_locked_to() {
+        let (server, fuzzing) = (locked("Cargo.lock"), locked("fuzz/Cargo.lock"));
+        for (name, versions) in &fuzzing {
+            if let Some(locked) = server.get(name) {
+                assert!(
+                    versions.is_subset(locked),
+                    "{name}: {versions:?} {locked:?}"
+                );
+            }
+        }
+        let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).unwrap();
+        let (_, dependencies) = manifest.split_once("\n[dependencies]\n").unwrap();
+        let names = dependencies
+            .lines()
+            .take_while(|line| !line.starts_with('['));
+        let names = names.filter_map(|line| line.split_once(" = "));
+        let missing: Vec<&str> = names
+            .map(|(name, _)| name)
+            .filter(|name| !fuzzing.contains_key(*name))
+            .collect();
+        assert!(missing.is_empty(), "fuzz/Cargo.lock lacks {missing:?}");
     }
 
     /// Writes what the program itself would write, for fuzzing to begin with.
