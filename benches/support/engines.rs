@@ -132,11 +132,13 @@ impl Bench {
         Ok(self.runtime.block_on(self.engine.filter_info(&self.name))?)
     }
 
-    /// Has RocksDB compact all pages of the filter.
-    pub(crate) fn compact_store(&self) -> Result<(), Box<dyn Error>> {
+    /// Has RocksDB compact all pages of the filter; says the bytes that they take
+    /// in table files then.
+    pub(crate) fn compact_store(&self) -> Result<u64, Box<dyn Error>> {
         let stored = self.store.filter_by_name(self.name.as_str())?;
         let stored = stored.ok_or("there is no filter")?;
-        Ok(self.store.give_back(Garbage::Filter(stored.id))?)
+        self.store.give_back(Garbage::Filter(stored.id))?;
+        Ok(self.store.approximate_page_bytes(stored.id)?)
     }
 
     /// A number that RocksDB tells of itself.
