@@ -5,11 +5,11 @@
 //! is answered. Prints one table; each round's ratio counts, and the median of
 //! the rounds is what to quote.
 
-use cuckood::chain::params::{Defaults, FilterRequest};
+mod support;
+
+use cuckood::chain::params::FilterRequest;
 use cuckood::cuckoo::hash::murmur64a;
-use cuckood::engine::{
-    AddOptions, Clock, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
-};
+use cuckood::engine::{AddOptions, Engine, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use cuckood::store::metered::MeteredStore;
@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
+use support::engines;
+use support::rounds::Spread;
 
 const CAPACITY: u64 = 10_000_000;
 const BATCH: u64 = 1_000;
@@ -31,22 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
     let store = RocksStore::open(folder.path().join("engine"), RocksOptions::default())?;
     let store = MeteredStore::new(Arc::new(store), None);
-    let options = EngineOptions {
-        clock: Clock::System,
-        defaults: Defaults::default(),
-        lanes: 2,
-        cache_bytes: 512 << 20,
-        max_dirty_bytes: 128 << 20,
-        max_log_bytes: 64 << 20,
-        checkpoint_slice_bytes: 256 << 10,
-        max_open_filters: 64,
-        compaction_threshold_percent: 0,
-        max_queued_commands: 1024,
-        max_queued_items: 1_000_000,
-        max_retry_bytes: 1 << 20,
-        max_imports: 100,
-        disk_reserve: DiskReserve::Usual,
-    };
+    let options = engines::options(512 << 20);
     let engine = Engine::open(Arc::new(store.clone()), &options, Arc::new(Metrics::new()?))?;
     let filter = FilterName::parse("bench")?;
     let request = FilterRequest {
@@ -83,8 +70,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!(
         "median: {:.1}x with 1 client, {:.1}x with 4",
-        median(ratios.0),
-        median(ratios.1)
+        Spread::of(ratios.0).median,
+        Spread::of(ratios.1).median
     );
     let counts = store.counts();
     println!(
@@ -165,9 +152,4 @@ fn write_pages(store: &RocksStore, round: u64, batches: u64) -> Result<f64, Box<
         })?;
     }
     Ok((batches * BATCH) as f64 / started.elapsed().as_secs_f64())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

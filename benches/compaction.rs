@@ -4,15 +4,16 @@
 //! `cargo bench --bench compaction`; RocksDB on disk, every commit forced to
 //! it. Prints one table for each layout.
 
-use cuckood::chain::params::{Defaults, FilterRequest};
-use cuckood::engine::{
-    AddOptions, Clock, CompactionState, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
-};
+mod support;
+
+use cuckood::chain::params::FilterRequest;
+use cuckood::engine::{AddOptions, CompactionState, Engine, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use support::engines;
 
 /// Items added; one in eight of them stays.
 const ITEMS: u64 = 8_000_000;
@@ -46,22 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn measure(layout: &str, request: FilterRequest) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
     let store = RocksStore::open(folder.path(), RocksOptions::default())?;
-    let options = EngineOptions {
-        clock: Clock::System,
-        defaults: Defaults::default(),
-        lanes: 2,
-        cache_bytes: 512 << 20,
-        max_dirty_bytes: 128 << 20,
-        max_log_bytes: 64 << 20,
-        checkpoint_slice_bytes: 256 << 10,
-        disk_reserve: DiskReserve::Usual,
-        max_open_filters: 64,
-        compaction_threshold_percent: 0,
-        max_queued_commands: 1024,
-        max_queued_items: 1_000_000,
-        max_retry_bytes: 1 << 20,
-        max_imports: 100,
-    };
+    let options = engines::options(512 << 20);
     let engine = Engine::open(Arc::new(store), &options, Arc::new(Metrics::new()?))?;
     let filter = FilterName::parse("bench")?;
     engine.create_filter(&filter, &request.into()).await?;
