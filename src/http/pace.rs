@@ -1,5 +1,5 @@
 //! Work of seconds beside requests of microseconds: it is done in turns, a
-//! little at a time, and rests as long as it worked while others ask.
+//! little at a time, and while others ask each turn ends with as long a rest.
 //!
 //! Not by threads of lower priority: one that is put off while it holds a lock
 //! of the allocator or of the storage engine puts off whoever waits for that.
@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// How long a turn is, but for what can't be interrupted.
 const TURN: Duration = Duration::from_micros(500);
 
-/// Longest rest after a turn.
+/// Longest rest at the end of a turn.
 const LONGEST_REST: Duration = Duration::from_millis(5);
 
 /// Of so many cores one may be kept busy by such work.
@@ -60,16 +60,18 @@ impl Pace {
         }
     }
 
-    /// Has others take their turns, if this one lasted long enough, and rests
+    /// Has others take their turns, if this one lasted long enough, after a rest
     /// while others ask. Blocks.
     pub(super) fn breathe(&mut self) {
         let worked = self.since.elapsed();
         if self.turn.is_some() && worked < TURN {
             return;
         }
-        if self.turn.take().is_some() && self.others_ask() {
+        if self.turn.is_some() && self.others_ask() {
+            // Nobody else works in its place meanwhile.
             std::thread::sleep(worked.min(LONGEST_REST));
         }
+        self.turn = None;
         let free = Arc::clone(&self.app.turns.free);
         // Nobody closes it.
         self.turn = self.runtime.block_on(free.acquire_owned()).ok();
