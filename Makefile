@@ -101,6 +101,11 @@ bench: ## Run the benchmarks
 	@.ci/setup serve
 	$(CARGO) bench --locked
 
+.PHONY: load
+load: ## Drive the real server against a bare handler, and draw it (target/load); REDIS=host:port takes part
+	@.ci/setup serve
+	$(CARGO) bench --locked --bench load -- $(if $(REDIS),--redis $(REDIS))
+
 .PHONY: openapi
 openapi: ## Write openapi/openapi.json anew from the code
 	@.ci/setup serve
