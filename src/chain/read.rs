@@ -2,9 +2,10 @@
 
 use super::counters::CounterKey;
 use super::meta::{Chain, SubFilter};
-use crate::cuckoo::bucket;
+use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::hash::ItemHash;
-use crate::cuckoo::layout::{BucketIndex, Candidates, Layout};
+use crate::cuckoo::layout::{BucketIndex, Candidates, Fingerprint, Geometry, Layout, Place};
+use crate::cuckoo::paged::OfWidth;
 
 /// Where a word lies: sub-filter by its position in the chain, page, word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,36 +87,127 @@ pub(super) fn prefetch_bucket(
     });
 }
 
+/// Hands out whole pages, to be held on to while a group of items is asked
+/// about: an item's two buckets mostly lie on one page, and looking for it
+/// costs as much as looking into it.
+pub trait HeldPages {
+    /// A page at hand, as cheap to copy as a reference.
+    type Page: Copy;
+
+    /// The page at an address, or `None` if it is not at hand.
+    fn hold(&mut self, page: PageAddress) -> Option<Self::Page>;
+
+    /// A word of a page.
+    fn load(page: Self::Page, word: u16) -> u64;
+
+    /// Says that a word of a page will be asked for soon.
+    fn prefetch(page: Self::Page, word: u16);
+}
+
 /// [`exists`] for up to [`GROUP`] items at once. For each sub-filter all
 /// addresses are computed and their memory is asked for, and then all items
 /// are probed that are not answered yet, so that the waits for memory overlap.
 /// `answers` gets one a item; of those beyond [`GROUP`] nothing is said.
 #[inline]
-pub fn exists_group(
+pub fn exists_group<P: HeldPages>(
     chain: &Chain,
     items: &[ItemHash],
-    pages: &mut impl PageWords,
+    pages: &mut P,
     answers: &mut [Option<bool>; GROUP],
 ) {
-    let mut located = [None; GROUP];
     answers.fill(Some(false));
     for (position, sub) in chain.sub_filters().iter().enumerate().rev() {
-        for ((&hash, candidates), answer) in items.iter().zip(&mut located).zip(&*answers) {
-            if *answer == Some(true) {
-                continue;
-            }
-            let found = sub.layout.candidates(hash);
-            prefetch_candidates(sub, position, &found, pages);
-            *candidates = Some(found);
+        match &sub.layout {
+            Layout::Classic(classic) => probe_group(classic, position, items, pages, answers),
+            Layout::Paged(paged) => match paged.width() {
+                SlotWidth::Bits8 => {
+                    probe_group(&OfWidth::<8>(*paged), position, items, pages, answers);
+                }
+                SlotWidth::Bits16 => {
+                    probe_group(&OfWidth::<16>(*paged), position, items, pages, answers);
+                }
+                SlotWidth::Bits32 => {
+                    probe_group(&OfWidth::<32>(*paged), position, items, pages, answers);
+                }
+            },
         }
-        for (candidates, answer) in located.iter().zip(&mut *answers).take(items.len()) {
-            let Some(candidates) = candidates.as_ref().filter(|_| *answer != Some(true)) else {
+    }
+}
+
+/// An item's candidate buckets, found but not looked into: their pages, as far
+/// as these are at hand, and their first slots.
+#[derive(Clone, Copy)]
+struct Probe<Page> {
+    fingerprint: Fingerprint,
+    buckets: [(Option<Page>, u16); 2],
+}
+
+/// Asks one sub-filter about the items that are not found yet.
+#[inline]
+fn probe_group<G: Geometry, P: HeldPages>(
+    layout: &G,
+    position: usize,
+    items: &[ItemHash],
+    pages: &mut P,
+    answers: &mut [Option<bool>; GROUP],
+) {
+    let width = layout.slot_width();
+    let mut probes: [Option<Probe<P::Page>>; GROUP] = [None; GROUP];
+    for ((&hash, probe), answer) in items.iter().zip(&mut probes).zip(&*answers) {
+        if *answer == Some(true) {
+            continue;
+        }
+        let candidates = layout.candidates(hash);
+        let (first, second) = (
+            layout.place(candidates.first),
+            layout.place(candidates.second),
+        );
+        let mut hold = |place: Place| {
+            pages.hold(PageAddress {
+                sub: position as u32,
+                page: place.page,
+            })
+        };
+        let first_page = hold(first);
+        let second_page = match second.page == first.page {
+            true => first_page,
+            false => hold(second),
+        };
+        let buckets = [
+            (first_page, first.first_slot),
+            (second_page, second.first_slot),
+        ];
+        for (page, first_slot) in buckets {
+            if let Some(page) = page {
+                P::prefetch(page, width.word_and_lane(first_slot).0);
+            }
+        }
+        *probe = Some(Probe {
+            fingerprint: candidates.fingerprint,
+            buckets,
+        });
+    }
+    for (probe, answer) in probes.iter().zip(answers) {
+        let Some(Probe {
+            fingerprint,
+            buckets,
+        }) = *probe
+        else {
+            continue;
+        };
+        for (page, first_slot) in buckets {
+            let Some(page) = page else {
+                // A match elsewhere is an answer all the same.
+                if *answer != Some(true) {
+                    *answer = None;
+                }
                 continue;
             };
-            match matches_in(sub, position, candidates, pages) {
-                Some(0) => {}
-                Some(_) => *answer = Some(true),
-                None => *answer = None,
+            for piece in layout.pieces(first_slot) {
+                let word = P::load(page, piece.word);
+                if bucket::find(width, word, piece, fingerprint.0).count() > 0 {
+                    *answer = Some(true);
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use super::plan::{
     AddMode, AddResult, Basis, Draft, Facts, Overlaid, Overlay, PageChanges, Plan, PlanPages,
     Planner,
 };
-use super::read::{self, PageAddress, PageWords, WordAddress};
+use super::read::{self, HeldPages, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::cuckoo::layout::BucketIndex;
@@ -272,6 +272,29 @@ impl Pages {
                 let counters = sub.counters.entry(page.address.page).or_default();
                 counters.set(counter.key, counter.copies);
             }
+        }
+    }
+}
+
+impl<'a> HeldPages for &'a Pages {
+    type Page = &'a [u64];
+
+    #[inline]
+    fn hold(&mut self, page: PageAddress) -> Option<&'a [u64]> {
+        let sub = self.subs.get(page.sub as usize)?;
+        let first = page.page as usize * sub.words_per_page;
+        sub.words.get(first..first + sub.words_per_page)
+    }
+
+    #[inline]
+    fn load(page: &'a [u64], word: u16) -> u64 {
+        page.get(usize::from(word)).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn prefetch(page: &'a [u64], word: u16) {
+        if let Some(word) = page.get(usize::from(word)) {
+            prefetch::for_reading(word);
         }
     }
 }

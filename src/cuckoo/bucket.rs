@@ -120,6 +120,22 @@ pub fn pieces(width: SlotWidth, first_slot: u16, slots: u8) -> impl Iterator<Ite
     })
 }
 
+/// [`pieces`] of four slots that begin at a multiple of four, and so cover half
+/// a word, one, or two.
+#[inline]
+pub fn pieces_of_four(width: SlotWidth, first_slot: u16) -> impl Iterator<Item = Piece> {
+    let (first, lane) = width.word_and_lane(first_slot);
+    let (words, lanes) = match width {
+        SlotWidth::Bits8 => (1, (width.high_bits() >> 32) << (8 * (lane & 4))),
+        SlotWidth::Bits16 => (1, width.high_bits()),
+        SlotWidth::Bits32 => (2, width.high_bits()),
+    };
+    (0..words).map(move |next| Piece {
+        word: first + next,
+        lanes,
+    })
+}
+
 /// A set of slots within a word, the lowest slot first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
@@ -231,6 +247,17 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].word, 2);
         assert_eq!(found[0].lanes, 0x8000_8000_8000_8000);
+    }
+
+    #[test]
+    fn aligned_buckets_of_four_slots_have_the_same_pieces() {
+        for width in SlotWidth::ALL {
+            for first_slot in (0..64).step_by(4) {
+                let pieces: Vec<Piece> = pieces(width, first_slot, 4).collect();
+                let of_four: Vec<Piece> = pieces_of_four(width, first_slot).collect();
+                assert_eq!(of_four, pieces, "{width:?}, slot {first_slot}");
+            }
+        }
     }
 
     #[test]

@@ -35,12 +35,38 @@ impl HashId {
         }
     }
 
+    /// The hash, ready for many items.
+    #[inline]
+    pub fn hasher(self) -> ItemHasher {
+        match self {
+            HashId::Murmur64A => ItemHasher::Murmur64A,
+            HashId::SipHash13(key) => ItemHasher::SipHash13(SipHasher13::new_with_key(&key.0)),
+        }
+    }
+
     /// Hashes an item.
     #[inline]
     pub fn hash(self, item: &[u8]) -> ItemHash {
+        self.hasher().hash(item)
+    }
+}
+
+/// A [`HashId`] whose key is worked in.
+#[derive(Clone, Copy)]
+pub enum ItemHasher {
+    /// [`HashId::Murmur64A`].
+    Murmur64A,
+    /// [`HashId::SipHash13`].
+    SipHash13(SipHasher13),
+}
+
+impl ItemHasher {
+    /// Hashes an item.
+    #[inline]
+    pub fn hash(&self, item: &[u8]) -> ItemHash {
         match self {
-            HashId::Murmur64A => ItemHash::from(murmur64a(item, 0)),
-            HashId::SipHash13(key) => ItemHash(siphash13(item, key)),
+            ItemHasher::Murmur64A => ItemHash::from(murmur64a(item, 0)),
+            ItemHasher::SipHash13(keyed) => ItemHash(keyed.hash(item).as_u128()),
         }
     }
 }

@@ -6,9 +6,10 @@
 //! chain, it must match in every older one, or deleting newest-first would
 //! take other items' only fingerprints.
 
-use super::bucket::SlotWidth;
+use super::bucket::{self, Piece, SlotWidth};
 use super::classic::Classic;
-use super::paged::{self, Paged};
+use super::hash::ItemHash;
+use super::paged::{self, OfWidth, Paged};
 
 /// Position of a bucket within its sub-filter, 0-based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +53,67 @@ pub struct Place {
     pub page: u32,
     /// First slot of the bucket within the page.
     pub first_slot: u16,
+}
+
+/// What a question needs of a layout. Whoever asks about many items does so for
+/// one layout at a time, so that its rules are looked up once and not for each
+/// item.
+pub trait Geometry: Copy {
+    /// As [`Layout::candidates`].
+    fn candidates(&self, hash: ItemHash) -> Candidates;
+
+    /// As [`Layout::place`].
+    fn place(&self, bucket: BucketIndex) -> Place;
+
+    /// As [`Layout::slot_width`].
+    fn slot_width(&self) -> SlotWidth;
+
+    /// The words of the bucket that begins at a slot.
+    fn pieces(&self, first_slot: u16) -> impl Iterator<Item = Piece>;
+}
+
+impl Geometry for Classic {
+    #[inline]
+    fn candidates(&self, hash: ItemHash) -> Candidates {
+        Classic::candidates(self, hash)
+    }
+
+    #[inline]
+    fn place(&self, bucket: BucketIndex) -> Place {
+        Classic::place(self, bucket)
+    }
+
+    #[inline]
+    fn slot_width(&self) -> SlotWidth {
+        SlotWidth::Bits8
+    }
+
+    #[inline]
+    fn pieces(&self, first_slot: u16) -> impl Iterator<Item = Piece> {
+        bucket::pieces(SlotWidth::Bits8, first_slot, self.bucket_size())
+    }
+}
+
+impl<const BITS: u16> Geometry for OfWidth<BITS> {
+    #[inline]
+    fn candidates(&self, hash: ItemHash) -> Candidates {
+        self.paged().candidates(hash)
+    }
+
+    #[inline]
+    fn place(&self, bucket: BucketIndex) -> Place {
+        self.paged().place(bucket)
+    }
+
+    #[inline]
+    fn slot_width(&self) -> SlotWidth {
+        self.paged().width()
+    }
+
+    #[inline]
+    fn pieces(&self, first_slot: u16) -> impl Iterator<Item = Piece> {
+        bucket::pieces_of_four(self.slot_width(), first_slot)
+    }
 }
 
 /// The geometry of one sub-filter under one layout. Small and copied freely.
@@ -102,7 +164,7 @@ pub struct SearchBounds {
 impl Layout {
     /// Fingerprint and candidate buckets of an item.
     #[inline]
-    pub fn candidates(&self, hash: super::hash::ItemHash) -> Candidates {
+    pub fn candidates(&self, hash: ItemHash) -> Candidates {
         match self {
             Layout::Classic(classic) => classic.candidates(hash),
             Layout::Paged(paged) => paged.candidates(hash),

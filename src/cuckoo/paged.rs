@@ -53,6 +53,31 @@ pub struct Paged {
     width: SlotWidth,
 }
 
+/// A geometry of slots of `BITS` bits: in a loop over many items the compiler
+/// then knows every shift and mask that depends on the width. To be made of one
+/// that has this width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfWidth<const BITS: u16>(pub Paged);
+
+impl<const BITS: u16> OfWidth<BITS> {
+    const WIDTH: SlotWidth = match BITS {
+        8 => SlotWidth::Bits8,
+        16 => SlotWidth::Bits16,
+        32 => SlotWidth::Bits32,
+        _ => panic!("there is no such width"),
+    };
+
+    /// The geometry itself.
+    #[inline]
+    pub fn paged(self) -> Paged {
+        debug_assert!(self.0.width == Self::WIDTH);
+        Paged {
+            width: Self::WIDTH,
+            ..self.0
+        }
+    }
+}
+
 /// Share of the slots that are sure to be reached by kick-outs, in thousandths.
 fn target_load_per_mille(width: SlotWidth) -> u64 {
     match width {

@@ -15,6 +15,17 @@ impl ItemBatch {
         Self::default()
     }
 
+    /// An empty batch with room for items of so many bytes together, and for at
+    /// most so many items.
+    pub fn with_room_for(bytes: usize, items: usize) -> Self {
+        /// Most items are longer than that.
+        const SHORT: usize = 8;
+        ItemBatch {
+            bytes: Vec::with_capacity(bytes),
+            ends: Vec::with_capacity(items.min(bytes / SHORT)),
+        }
+    }
+
     /// A batch of exactly one item.
     pub fn of(item: &[u8]) -> Self {
         ItemBatch {

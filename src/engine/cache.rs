@@ -68,13 +68,8 @@ pub(super) struct Frame {
     occupied: AtomicU32,
     /// The page's side counters, if it has any.
     counters: ArcSwapOption<Counters>,
-    /// The drain that pinned the page last; see [`DrainPins`]. Written under
-    /// the clock's lock only.
-    stamp: AtomicU64,
     /// Commands and drains that need the page.
     pins: AtomicU32,
-    /// Read since the clock's hand came by.
-    referenced: AtomicBool,
     /// How far the page is from its stored image; written under the ledger's
     /// lock only.
     dirt: AtomicU8,
@@ -100,9 +95,7 @@ impl Frame {
             words: [const { AtomicU64::new(0) }; FRAME_WORDS],
             occupied: AtomicU32::new(0),
             counters: ArcSwapOption::const_empty(),
-            stamp: AtomicU64::new(0),
             pins: AtomicU32::new(0),
-            referenced: AtomicBool::new(false),
             dirt: AtomicU8::new(0),
             changed_since_copy: AtomicU64::new(0),
         }
@@ -116,12 +109,20 @@ impl Frame {
         }
     }
 
-    /// A word as its lane sees it.
+    /// A word, as its lane sees it or as whoever checks afterwards finds it.
     #[inline]
     pub(super) fn load(&self, word: u16) -> u64 {
         self.words
             .get(usize::from(word))
             .map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// Asks for the memory of a word that will be read soon.
+    #[inline]
+    pub(super) fn prefetch(&self, word: u16) {
+        if let Some(word) = self.words.get(usize::from(word)) {
+            prefetch::for_reading(word);
+        }
     }
 
     /// Slots in use.
@@ -299,6 +300,29 @@ impl PageTable {
     }
 }
 
+/// A page in its frame, as one reader found it.
+#[derive(Clone, Copy)]
+pub(super) struct ResidentPage<'a> {
+    frame: &'a Frame,
+    entry: &'a AtomicU64,
+    named: u64,
+}
+
+impl<'a> ResidentPage<'a> {
+    /// The frame that it is in.
+    #[inline]
+    pub(super) fn frame(self) -> &'a Frame {
+        self.frame
+    }
+
+    /// Whether it is still in its frame, so that what was read before is its
+    /// own. To be asked after a fence.
+    #[inline]
+    pub(super) fn is_still(self) -> bool {
+        self.entry.load(Ordering::Relaxed) == self.named
+    }
+}
+
 /// What keeps a page resident beyond its installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
@@ -308,9 +332,40 @@ pub(super) enum Hold {
     Pinned,
 }
 
+/// Frames that are allocated together, and what is asked of them more often than
+/// their words: beside them, since a reader would wait for one more line of
+/// memory for each page.
+struct Chunk {
+    frames: Box<[Frame]>,
+    /// Whether each frame was read since the clock's hand came by.
+    referenced: [AtomicBool; CHUNK_FRAMES],
+    /// The drain that pinned each frame's page last; see [`DrainPins`]. Written
+    /// under the clock's lock only.
+    stamps: [AtomicU64; CHUNK_FRAMES],
+}
+
+impl Chunk {
+    fn new() -> Box<Chunk> {
+        Box::new(Chunk {
+            frames: (0..CHUNK_FRAMES).map(|_| Frame::new()).collect(),
+            referenced: [const { AtomicBool::new(false) }; CHUNK_FRAMES],
+            stamps: [const { AtomicU64::new(0) }; CHUNK_FRAMES],
+        })
+    }
+
+    #[inline]
+    fn mark_referenced(&self, within: usize) {
+        if let Some(referenced) = self.referenced.get(within)
+            && !referenced.load(Ordering::Relaxed)
+        {
+            referenced.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// All frames, bounded in number.
 pub(super) struct PageCache {
-    chunks: Box<[OnceLock<Box<[Frame]>>]>,
+    chunks: Box<[OnceLock<Box<Chunk>>]>,
     versions: Box<[AtomicU64]>,
     next_stamp: AtomicU64,
     /// Bytes of all resident counters, and how many there should be at most.
@@ -381,10 +436,15 @@ impl PageCache {
 
     #[inline]
     fn frame_at(&self, index: usize) -> Option<&Frame> {
-        self.chunks
-            .get(index / CHUNK_FRAMES)?
-            .get()?
-            .get(index % CHUNK_FRAMES)
+        let (chunk, within) = self.chunk(index)?;
+        chunk.frames.get(within)
+    }
+
+    /// The chunk of a frame, and its place there.
+    #[inline]
+    fn chunk(&self, index: usize) -> Option<(&Chunk, usize)> {
+        let chunk = self.chunks.get(index / CHUNK_FRAMES)?.get()?;
+        Some((chunk, index % CHUNK_FRAMES))
     }
 
     /// The frame of that number.
@@ -393,21 +453,46 @@ impl PageCache {
         self.frame_at(index.0 as usize)
     }
 
+    /// A page, if it is resident, to be read word by word. No lock: what was
+    /// read is the page's if it [is still](ResidentPage::is_still) in its frame
+    /// afterwards.
+    #[inline]
+    pub(super) fn resident<'a>(
+        &'a self,
+        table: &'a PageTable,
+        page: u32,
+    ) -> Option<ResidentPage<'a>> {
+        let entry = table.entry(page)?;
+        let named = entry.load(Ordering::Acquire);
+        let (chunk, within) = self.chunk(frame_of(named)?.0 as usize)?;
+        chunk.mark_referenced(within);
+        Some(ResidentPage {
+            frame: chunk.frames.get(within)?,
+            entry,
+            named,
+        })
+    }
+
     /// A word of a page, or `None` if the page is not resident. No lock.
     #[inline]
     pub(super) fn read(&self, table: &PageTable, page: u32, word: u16) -> Option<u64> {
-        let entry = table.entry(page)?;
-        let named = entry.load(Ordering::Acquire);
-        let frame = self.frame(frame_of(named)?)?;
-        let value = frame.load(word);
+        let resident = self.resident(table, page)?;
+        let value = resident.frame.load(word);
         fence(Ordering::Acquire);
-        if entry.load(Ordering::Relaxed) != named {
-            return None;
+        resident.is_still().then_some(value)
+    }
+
+    fn stamp(&self, index: FrameIndex, drain: u64) {
+        let chunk = self.chunk(index.0 as usize);
+        if let Some(stamp) = chunk.and_then(|(chunk, within)| chunk.stamps.get(within)) {
+            stamp.store(drain, Ordering::Relaxed);
         }
-        if !frame.referenced.load(Ordering::Relaxed) {
-            frame.referenced.store(true, Ordering::Relaxed);
+    }
+
+    fn mark_referenced(&self, index: FrameIndex) {
+        if let Some((chunk, within)) = self.chunk(index.0 as usize) {
+            chunk.mark_referenced(within);
         }
-        Some(value)
     }
 
     /// Copies of a class that are counted beside a page, or `None` if the page
@@ -427,8 +512,8 @@ impl PageCache {
             .entry(page)
             .and_then(|entry| frame_of(entry.load(Ordering::Relaxed)))
             .and_then(|index| self.frame(index));
-        if let Some(word) = frame.and_then(|frame| frame.words.get(usize::from(word))) {
-            prefetch::for_reading(word);
+        if let Some(frame) = frame {
+            frame.prefetch(word);
         }
     }
 
@@ -584,8 +669,8 @@ impl PageCache {
             None => {
                 let index = self.take_frame(&mut clock)?;
                 let frame = self.frame(index)?;
-                frame.stamp.store(0, Ordering::Relaxed);
-                frame.referenced.store(true, Ordering::Relaxed);
+                self.stamp(index, 0);
+                self.mark_referenced(index);
                 // Readers of the frame's last page must see that its entry is
                 // gone before they see these words.
                 fence(Ordering::Release);
@@ -643,7 +728,7 @@ impl PageCache {
         if used < clock.capacity as usize {
             self.chunks
                 .get(used / CHUNK_FRAMES)?
-                .get_or_init(|| (0..CHUNK_FRAMES).map(|_| Frame::new()).collect());
+                .get_or_init(Chunk::new);
             clock.owners.push(None);
             return Some(FrameIndex(used as u32));
         }
@@ -662,6 +747,13 @@ impl PageCache {
         None
     }
 
+    /// Whether a frame was read since this was asked last.
+    fn take_mark(&self, at: usize) -> bool {
+        let chunk = self.chunk(at);
+        let mark = chunk.and_then(|(chunk, within)| chunk.referenced.get(within));
+        mark.is_some_and(|mark| mark.swap(false, Ordering::Relaxed))
+    }
+
     fn try_evict(&self, clock: &mut Clock, at: usize, marks: Marks) -> bool {
         let (Some(frame), Some(slot)) = (self.frame_at(at), clock.owners.get_mut(at)) else {
             return false;
@@ -676,7 +768,7 @@ impl PageCache {
         // Pins before dirt: a drain marks what it changed before it lets go.
         if frame.pins.load(Ordering::Acquire) > 0
             || frame.dirt() != Dirt::Clean
-            || (frame.referenced.swap(false, Ordering::Relaxed) && marks == Marks::Respected)
+            || (self.take_mark(at) && marks == Marks::Respected)
         {
             return false;
         }
@@ -711,17 +803,17 @@ impl DrainPins {
     #[inline]
     pub(super) fn pinned(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
-        let frame = self.cache.frame(index)?;
-        (frame.stamp.load(Ordering::Relaxed) == self.stamp).then_some(index)
+        let (chunk, within) = self.cache.chunk(index.0 as usize)?;
+        let stamp = chunk.stamps.get(within)?;
+        (stamp.load(Ordering::Relaxed) == self.stamp).then_some(index)
     }
 
     /// Pins a page. `None` if it is not resident.
     pub(super) fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let _clock = self.cache.clock.lock();
         let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
-        let frame = self.cache.frame(index)?;
-        frame.stamp.store(self.stamp, Ordering::Relaxed);
-        frame.referenced.store(true, Ordering::Relaxed);
+        self.cache.stamp(index, self.stamp);
+        self.cache.mark_referenced(index);
         self.cache.hold(index, Hold::Pinned);
         self.frames.push(index);
         Some(index)

@@ -76,6 +76,7 @@ impl Committer {
                         })
                     })
                 };
+                changes.iter().for_each(|it| it.filter.begin_publish());
                 self.cache.begin_publish(stripes());
                 for (it, frames) in changes.iter().zip(&frames.by_page) {
                     for (page, &index) in it.pages.pages.iter().zip(frames) {
@@ -93,6 +94,7 @@ impl Committer {
                     it.filter.view.store(Arc::clone(&it.view));
                 }
                 self.cache.end_publish(stripes());
+                changes.iter().for_each(|it| it.filter.end_publish());
             });
         self.cache.shed_counters();
         self.metrics

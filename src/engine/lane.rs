@@ -25,8 +25,8 @@ use super::quota::{Quota, Room};
 use super::remembered::{Origin, RememberedFilter};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{Basis, Facts, Overlaid, Overlay, PlanPages, Planner};
-use crate::chain::read::{PageAddress, PageWords, WordAddress};
+use crate::chain::plan::{Basis, Draft, Facts, Overlaid, Overlay, PlanPages, Planner};
+use crate::chain::read::{GROUP, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::page::FilterId;
@@ -794,23 +794,39 @@ fn apply_items<P: PlanPages>(
 ) -> Option<Outcome> {
     let items = &command.items;
     match command.verb {
-        Verb::Add(mode) => all(items, |hash| planner.add(hash, mode)).map(Outcome::Added),
-        Verb::Delete => all(items, |hash| planner.delete(hash)).map(Outcome::Deleted),
-        Verb::Exists => all(items, |hash| planner.exists(hash)).map(Outcome::Found),
-        Verb::Count => all(items, |hash| planner.count(hash)).map(Outcome::Counted),
+        Verb::Add(mode) => {
+            all(items, planner, |planner, hash| planner.add(hash, mode)).map(Outcome::Added)
+        }
+        Verb::Delete => {
+            all(items, planner, |planner, hash| planner.delete(hash)).map(Outcome::Deleted)
+        }
+        Verb::Exists => {
+            all(items, planner, |planner, hash| planner.exists(hash)).map(Outcome::Found)
+        }
+        Verb::Count => {
+            all(items, planner, |planner, hash| planner.count(hash)).map(Outcome::Counted)
+        }
     }
 }
 
 /// One result an item, or `None` if any is not known. Does not stop at the
 /// first missing page: the others are found out too.
-fn all<T>(items: &[ItemHash], mut work: impl FnMut(ItemHash) -> Option<T>) -> Option<Vec<T>> {
+fn all<T, D: Draft>(
+    items: &[ItemHash],
+    planner: &mut Planner<'_, D>,
+    mut work: impl FnMut(&mut Planner<'_, D>, ItemHash) -> Option<T>,
+) -> Option<Vec<T>> {
     let mut results = Some(Vec::with_capacity(items.len()));
-    for &item in items {
-        let result = work(item);
-        if let (Some(known), Some(result)) = (&mut results, result) {
-            known.push(result);
-        } else {
-            results = None;
+    for group in items.chunks(GROUP) {
+        // So that the waits for their memory overlap.
+        planner.prefetch(group);
+        for &item in group {
+            let result = work(planner, item);
+            if let (Some(known), Some(result)) = (&mut results, result) {
+                known.push(result);
+            } else {
+                results = None;
+            }
         }
     }
     results

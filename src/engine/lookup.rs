@@ -14,9 +14,10 @@ use super::filters::{OpenFilter, stored_name};
 use super::loader::Images;
 use super::matches::Matches;
 use super::reader::{
-    Exists, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages, off_thread,
+    Exists, Groups, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages, off_thread,
 };
 use super::shared::{Shared, hashes};
+use crate::chain::read::GROUP;
 use crate::cuckoo::hash::{HashId, ItemHash};
 use std::ops::Range;
 use std::sync::Arc;
@@ -183,27 +184,46 @@ impl<'a> Sweep<'a> {
         };
         let view = open.view.load_full();
         let images = Images::default();
+        let mut groups = Groups::new(&self.shared.cache, open, &view);
         let mut words = PublishedWords::new(&self.shared.cache, &view, &images);
+        let (mut probes, mut hashes) = (Vec::new(), Vec::new());
         let mut next = items.start;
         while next < items.end && self.cold_pages < PAGES_PER_LOAD {
-            let probe = Probe {
-                filter: filter as u32,
-                item: next as u32,
-            };
-            next += 1;
-            let Some(hash) = self.hash_of(probe).filter(|_| !self.is_settled(probe)) else {
-                continue;
-            };
-            match words.settle(Exists, hash) {
-                Some(true) => self.note(probe),
-                Some(false) => {}
-                None => {
-                    self.cold.push(probe);
-                    self.cold_pages += 2 * view.tables.len();
+            let end = (next + GROUP).min(items.end);
+            probes.clear();
+            hashes.clear();
+            for item in next..end {
+                let probe = Probe {
+                    filter: filter as u32,
+                    item: item as u32,
+                };
+                if let Some(hash) = self.hash_of(probe).filter(|_| !self.is_settled(probe)) {
+                    probes.push(probe);
+                    hashes.push(hash);
+                }
+            }
+            next = end;
+            let mut found = [false; GROUP];
+            let unanswered = groups.settle(Exists, &hashes, &mut found);
+            for (&probe, _) in probes.iter().zip(found).filter(|(_, found)| *found) {
+                self.note(probe);
+            }
+            for position in unanswered {
+                let (Some(&probe), Some(&hash)) = (probes.get(position), hashes.get(position))
+                else {
+                    continue;
+                };
+                match words.settle(Exists, hash) {
+                    Some(true) => self.note(probe),
+                    Some(false) => {}
+                    None => {
+                        self.cold.push(probe);
+                        self.cold_pages += 2 * view.tables.len();
+                    }
                 }
             }
         }
-        self.count(words.cached_pages, words.retries);
+        self.count(groups.pages + words.cached_pages, words.retries);
         next
     }
 

@@ -249,7 +249,11 @@ impl Engine {
             options.defaults.max_filters,
             &*store,
         )?;
+        let items = |outcome| metrics.items.with_label_values(&["exists", outcome]);
         let shared = Arc::new(Shared {
+            cached_reads: metrics.page_reads.with_label_values(&["cache"]),
+            items_found: items("found"),
+            items_absent: items("absent"),
             quota: Arc::new(quota),
             disk,
             clock: options.clock.clone(),
@@ -460,9 +464,10 @@ impl Engine {
             });
         let results = results.await?;
         let found = results.iter().filter(|&&found| found).count();
-        self.shared.count_items("exists", "found", found);
+        self.shared.items_found.inc_by(found as u64);
         self.shared
-            .count_items("exists", "absent", results.len() - found);
+            .items_absent
+            .inc_by((results.len() - found) as u64);
         Ok(results)
     }
 

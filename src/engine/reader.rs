@@ -4,17 +4,21 @@
 //! A positive answer needs no check: every published slot is committed. A
 //! negative answer or a count is right if no page it rests on was published
 //! to between the first word read and the last; otherwise it is asked again.
+//! Questions about many items are asked in groups first, which are right if
+//! nothing at all was published to the filter meanwhile: one check for 32
+//! items. What a group can't answer is asked one by one.
 
 use super::answer::EngineError;
-use super::cache::{PageCache, PageTable};
+use super::cache::{Frame, PageCache, PageTable, ResidentPage};
 use super::filters::{FilterView, OpenFilter};
 use super::loader::{Images, Loader};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
-use crate::chain::read::{self, PageAddress, PageWords, WordAddress};
+use crate::chain::read::{self, HeldPages, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::page::PageId;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// Items answered before the thread is given back, so that one large batch
 /// does not hold up all other requests.
@@ -29,6 +33,9 @@ pub(super) const ROUNDS: usize = 6;
 /// Repeats of one resident item before it counts as overtaken.
 const REPEATS: usize = 1000;
 
+/// How often a group is asked at most while commits disturb it.
+const GROUP_REPEATS: usize = 4;
+
 /// What is asked about each item.
 pub(super) trait Question: Copy + Send + 'static {
     /// The answer.
@@ -38,17 +45,16 @@ pub(super) trait Question: Copy + Send + 'static {
     fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords)
     -> Option<Self::Answer>;
 
-    /// Asks about up to [`GROUP`](read::GROUP) items together.
+    /// Asks about up to [`GROUP`](read::GROUP) items together; `None` to be
+    /// asked one by one.
     fn ask_group(
         self,
-        chain: &Chain,
-        items: &[ItemHash],
-        pages: &mut impl PageWords,
+        _: &Chain,
+        _: &[ItemHash],
+        _: &mut impl HeldPages,
         answers: &mut [Option<Self::Answer>; read::GROUP],
     ) {
-        for (&hash, answer) in items.iter().zip(answers) {
-            *answer = self.ask(chain, hash, pages);
-        }
+        answers.fill(None);
     }
 
     /// Whether the answer is right whatever was published meanwhile.
@@ -76,7 +82,7 @@ impl Question for Exists {
         self,
         chain: &Chain,
         items: &[ItemHash],
-        pages: &mut impl PageWords,
+        pages: &mut impl HeldPages,
         answers: &mut [Option<bool>; read::GROUP],
     ) {
         read::exists_group(chain, items, pages, answers);
@@ -145,7 +151,10 @@ pub(super) async fn ask<Q: Question>(
             let mut words = PublishedWords::new(cache, &view, &images);
             if round == 0 {
                 let answers = result.answers.get_mut(first..first + chunk.len());
-                let open = words.settle_groups(question, chunk, answers.unwrap_or_default());
+                let answers = answers.unwrap_or_default();
+                let mut groups = Groups::new(cache, filter, &view);
+                let open = groups.settle(question, chunk, answers);
+                result.cached_pages += groups.pages;
                 unanswered = open.into_iter().map(|index| first + index).collect();
             }
             unanswered.retain(|&index| {
@@ -176,7 +185,7 @@ pub(super) async fn ask<Q: Question>(
                 unanswered.iter().filter_map(|&index| items.get(index)),
             );
             let loader = Arc::clone(loader);
-            images = off_thread(move || loader.read(&view, &pages)).await??;
+            images = Box::pin(off_thread(move || loader.read(&view, &pages))).await??;
         }
     }
     Ok(result)
@@ -206,6 +215,132 @@ pub(super) async fn off_thread<T: Send + 'static>(
         .map_err(|_| EngineError::Stopping)
 }
 
+/// Asks about items in groups, of pages that are resident. Answers rest on
+/// nothing having been published to the filter meanwhile: that is one look a
+/// group, where [`PublishedWords`] has two a page.
+pub(super) struct Groups<'a> {
+    filter: &'a OpenFilter,
+    chain: &'a Chain,
+    held: Held<'a>,
+    /// Pages looked at.
+    pub(super) pages: u64,
+}
+
+impl<'a> Groups<'a> {
+    /// Groups to be asked of this view of the filter.
+    pub(super) fn new(cache: &'a PageCache, filter: &'a OpenFilter, view: &'a FilterView) -> Self {
+        Groups {
+            filter,
+            chain: &view.chain,
+            held: Held {
+                cache,
+                tables: &view.tables,
+                pages: Vec::with_capacity(4),
+            },
+            pages: 0,
+        }
+    }
+
+    /// Asks about up to [`GROUP`](read::GROUP) items.
+    #[inline]
+    fn ask<Q: Question>(
+        &mut self,
+        question: Q,
+        group: &[ItemHash],
+        answers: &mut [Option<Q::Answer>; read::GROUP],
+    ) -> Right {
+        self.held.pages.clear();
+        let publications = self.filter.publications();
+        question.ask_group(self.chain, group, &mut self.held, answers);
+        fence(Ordering::Acquire);
+        self.pages += self.held.pages.len() as u64;
+        Right {
+            in_place: self.held.pages.iter().all(|page| page.is_still()),
+            undisturbed: publications.is_some_and(|it| self.filter.is_still_at(it)),
+        }
+    }
+
+    /// Asks about all items and fills in the answers that are right. Returns
+    /// the positions of the others, which are to be asked one by one.
+    pub(super) fn settle<Q: Question>(
+        &mut self,
+        question: Q,
+        items: &[ItemHash],
+        results: &mut [Q::Answer],
+    ) -> Vec<usize> {
+        let mut open = Vec::new();
+        let mut answers = [None; read::GROUP];
+        let groups = items
+            .chunks(read::GROUP)
+            .zip(results.chunks_mut(read::GROUP));
+        for (number, (group, results)) in groups.enumerate() {
+            for repeat in 0..GROUP_REPEATS {
+                let right = self.ask(question, group, &mut answers);
+                let all_right = answers.iter().take(group.len()).all(|answer| {
+                    // One that is not at hand does not come by asking again.
+                    answer.is_none_or(|answer| right.covers(question, answer))
+                });
+                if !all_right && repeat + 1 < GROUP_REPEATS {
+                    continue;
+                }
+                for (at, (result, answer)) in results.iter_mut().zip(&answers).enumerate() {
+                    match *answer {
+                        Some(answer) if right.covers(question, answer) => *result = answer,
+                        _ => open.push(number * read::GROUP + at),
+                    }
+                }
+                break;
+            }
+        }
+        open
+    }
+}
+
+/// Which answers of a group are right.
+#[derive(Clone, Copy)]
+struct Right {
+    /// Every page was in its frame until the end.
+    in_place: bool,
+    /// Nothing was published to the filter.
+    undisturbed: bool,
+}
+
+impl Right {
+    #[inline]
+    fn covers<Q: Question>(self, question: Q, answer: Q::Answer) -> bool {
+        self.in_place && (self.undisturbed || question.is_certain(answer))
+    }
+}
+
+/// The resident pages that one group was asked of.
+struct Held<'a> {
+    cache: &'a PageCache,
+    tables: &'a [Arc<PageTable>],
+    pages: Vec<ResidentPage<'a>>,
+}
+
+impl<'a> HeldPages for Held<'a> {
+    type Page = &'a Frame;
+
+    #[inline]
+    fn hold(&mut self, page: PageAddress) -> Option<&'a Frame> {
+        let table = self.tables.get(page.sub as usize)?;
+        let resident = self.cache.resident(table, page.page)?;
+        self.pages.push(resident);
+        Some(resident.frame())
+    }
+
+    #[inline]
+    fn load(page: &'a Frame, word: u16) -> u64 {
+        page.load(word)
+    }
+
+    #[inline]
+    fn prefetch(page: &'a Frame, word: u16) {
+        page.prefetch(word);
+    }
+}
+
 /// Words as published, with the versions they had.
 pub(super) struct PublishedWords<'a> {
     cache: &'a PageCache,
@@ -228,41 +363,12 @@ impl<'a> PublishedWords<'a> {
             cache,
             view,
             images,
-            seen: Vec::with_capacity(64),
+            seen: Vec::new(),
             overtaken: false,
             last_page: None,
             cached_pages: 0,
             retries: 0,
         }
-    }
-
-    /// Asks about all items in groups, once, and fills in the answers that are
-    /// right. Returns the positions of the others.
-    fn settle_groups<Q: Question>(
-        &mut self,
-        question: Q,
-        items: &[ItemHash],
-        results: &mut [Q::Answer],
-    ) -> Vec<usize> {
-        let mut open = Vec::new();
-        let mut answers = [None; read::GROUP];
-        let groups = items
-            .chunks(read::GROUP)
-            .zip(results.chunks_mut(read::GROUP));
-        for (number, (group, results)) in groups.enumerate() {
-            self.seen.clear();
-            self.overtaken = false;
-            self.last_page = None;
-            question.ask_group(&self.view.chain, group, self, &mut answers);
-            let undisturbed = !self.overtaken && self.cache.still(&self.seen);
-            for (at, (result, answer)) in results.iter_mut().zip(answers).enumerate() {
-                match answer {
-                    Some(answer) if undisturbed || question.is_certain(answer) => *result = answer,
-                    _ => open.push(number * read::GROUP + at),
-                }
-            }
-        }
-        open
     }
 
     /// Asks until the answer is right. `None`: pages are missing, or the

@@ -33,6 +33,7 @@ use crate::page::FilterId;
 use crate::store::{Expiry, PageStore, StoreError};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use parking_lot::{Mutex, RwLock};
+use prometheus::IntCounter;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -57,6 +58,11 @@ pub(super) struct Shared {
     pub(super) retries: Arc<Retries>,
     pub(super) imports: Arc<Imports>,
     pub(super) metrics: Arc<Metrics>,
+    /// Of [`metrics`](Self::metrics), what every question counts: looking a
+    /// series up costs more than counting in it.
+    pub(super) cached_reads: IntCounter,
+    pub(super) items_found: IntCounter,
+    pub(super) items_absent: IntCounter,
     /// Empty once the engine stops.
     pub(super) lanes: RwLock<Vec<LaneHandle>>,
     pub(super) lane_count: usize,
@@ -211,6 +217,11 @@ impl Shared {
         if let Some(filter) = self.filters.get(name) {
             return Ok(self.not_over(filter));
         }
+        // Seldom, and far larger than all else that this future holds.
+        Box::pin(self.open_stored(name)).await
+    }
+
+    async fn open_stored(&self, name: &FilterName) -> Result<Option<Arc<OpenFilter>>, EngineError> {
         self.make_room().await?;
         let (filters, store, name) = (
             Arc::clone(&self.filters),
@@ -316,7 +327,7 @@ impl Shared {
         let mut pins = None;
         if !self.all_resident(&view, &items).await {
             self.note_pages(&view.chain, &items, &mut needed)?;
-            pins = Some(self.pin(&filter, &needed).await?);
+            pins = Some(Box::pin(self.pin(&filter, &needed)).await?);
         }
         loop {
             let command = Command::Items(ItemsCommand {
@@ -338,7 +349,7 @@ impl Shared {
             // What was needed before stays needed: the plan starts over.
             needed.extend(missing);
             self.note_pages(&filter.view.load().chain, &items, &mut needed)?;
-            pins = Some(self.pin(&filter, &needed).await?);
+            pins = Some(Box::pin(self.pin(&filter, &needed)).await?);
         }
     }
 
@@ -544,10 +555,7 @@ impl Shared {
             let hashes = hashes(&view.chain, items).await;
             let mut asked =
                 reader::ask(question, &filter, &hashes, &self.cache, &self.loader).await?;
-            self.metrics
-                .page_reads
-                .with_label_values(&["cache"])
-                .inc_by(asked.cached_pages);
+            self.cached_reads.inc_by(asked.cached_pages);
             self.metrics.read_retries.inc_by(asked.retries);
             // Pages of a filter that is gone read as zeros.
             if filter.is_removed() {
@@ -556,7 +564,8 @@ impl Shared {
             if asked.open.is_empty() {
                 return Ok(asked.answers);
             }
-            let answers = self.ask_lane(filter, items, &asked.open, verb, &unpack);
+            // Seldom, and far larger than all else that this future holds.
+            let answers = Box::pin(self.ask_lane(filter, items, &asked.open, verb, &unpack));
             let Some(answers) = answers.await? else {
                 continue;
             };
@@ -681,11 +690,17 @@ fn random_key() -> Result<HashKey, EngineError> {
 /// Hashes the items of a request, giving the thread back between turns.
 pub(super) async fn hashes(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> {
     let mut hashes = Vec::with_capacity(items.len());
-    for (position, item) in items.iter().enumerate() {
-        if position > 0 && position % ITEMS_PER_TURN == 0 {
+    let (hasher, mut items) = (chain.hash_id().hasher(), items.iter());
+    while items.len() > 0 {
+        if !hashes.is_empty() {
             tokio::task::yield_now().await;
         }
-        hashes.push(chain.hash(item));
+        hashes.extend(
+            items
+                .by_ref()
+                .take(ITEMS_PER_TURN)
+                .map(|item| hasher.hash(item)),
+        );
     }
     hashes.into()
 }

@@ -141,7 +141,7 @@ async fn a_filter_is_compacted_while_it_is_used_and_has_not_all_its_pages_in_mem
             ..options(if request.bucket_size.is_some() {
                 2048
             } else {
-                384
+                512
             })
         };
         let request = FilterRequest {
