@@ -16,6 +16,7 @@
 //! others; everything that concerns the server as a whole is refused.
 
 use super::App;
+use super::around::{Around, Within, ask};
 use super::body::discard;
 use super::idempotency::Caller;
 use super::memory;
@@ -23,11 +24,10 @@ use super::problem::HttpError;
 use crate::access::Scope;
 use crate::access::ring::{Grant, KeyRing, Places};
 use crate::engine::FilterName;
-use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request};
 use axum::http::header::{AUTHORIZATION, EXPECT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
-use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -153,40 +153,36 @@ fn methods(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
     .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
 }
 
-/// What the layer needs to know.
-#[derive(Clone)]
+/// The layer, and what it needs to know.
 pub(super) struct Door {
     pub(super) app: Arc<App>,
-    pub(super) needs: Arc<Needs>,
+    pub(super) needs: Needs,
 }
 
 /// Lets requests in whose key allows what they ask for.
-pub(super) async fn authorize(
-    State(door): State<Door>,
-    path: MatchedPath,
-    request: Request,
-    next: Next,
-) -> Response {
-    let (mut parts, mut body) = request.into_parts();
-    let Admitted { grant, working } = match door.admit(&path, &mut parts).await {
-        Ok(admitted) => admitted,
-        Err((grant, refused)) => {
-            // Who waits to be told before it sends sends nothing.
-            if !parts.headers.contains_key(EXPECT) {
-                discard(&mut body).await;
+impl Around for Door {
+    async fn answer<S: Within>(&self, request: Request, within: S) -> Response {
+        let (mut parts, mut body) = request.into_parts();
+        let Admitted { grant, working } = match self.admit(&mut parts).await {
+            Ok(admitted) => admitted,
+            Err((grant, refused)) => {
+                // Who waits to be told before it sends sends nothing.
+                if !parts.headers.contains_key(EXPECT) {
+                    discard(&mut body).await;
+                }
+                return by(grant.as_deref(), refused.into_response());
             }
-            return by(grant.as_deref(), refused.into_response());
+        };
+        if let Some(grant) = &grant {
+            parts.extensions.insert(caller(grant));
         }
-    };
-    if let Some(grant) = &grant {
-        parts.extensions.insert(caller(grant));
+        parts.extensions.insert(Permit(grant.clone()));
+        let method = parts.method.clone();
+        let response = ask(within, Request::from_parts(parts, body)).await;
+        let answered = memory::charge(&self.app, &method, response).await;
+        drop(working);
+        by(grant.as_deref(), answered.into_response())
     }
-    parts.extensions.insert(Permit(grant.clone()));
-    let method = parts.method.clone();
-    let response = next.run(Request::from_parts(parts, body)).await;
-    let answered = memory::charge(&door.app, &method, response).await;
-    drop(working);
-    by(grant.as_deref(), answered.into_response())
 }
 
 fn caller(grant: &Grant) -> Caller {
@@ -215,8 +211,10 @@ struct Admitted {
 type Refused = (Option<Arc<Grant>>, HttpError);
 
 impl Door {
-    async fn admit(&self, path: &MatchedPath, parts: &mut Parts) -> Result<Admitted, Refused> {
-        let need = self.needs.find(path.as_str(), &parts.method);
+    async fn admit(&self, parts: &mut Parts) -> Result<Admitted, Refused> {
+        let path = parts.extensions.get::<MatchedPath>().cloned();
+        let path = path.as_ref().map_or("", MatchedPath::as_str);
+        let need = self.needs.find(path, &parts.method);
         let Some(scope) = need.scope else {
             // Who looks after a server that is overloaded gets through.
             return Ok(Admitted::default());
@@ -225,7 +223,7 @@ impl Door {
             None => None,
             Some(keys) => Some(check_key(keys, scope, need.reach, parts).await?),
         };
-        if path.as_str() == METRICS {
+        if path == METRICS {
             let working = (None, None);
             return Ok(Admitted { grant, working });
         }

@@ -2,6 +2,7 @@
 //! server, and within time.
 
 use super::App;
+use super::connection::after;
 use super::problem::HttpError;
 use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{Receiver, channel};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 /// Bytes that one permit of the server's bound stands for.
 const PERMIT_BYTES: usize = 1024;
@@ -45,7 +46,7 @@ pub(crate) async fn read(app: &App, mut body: Body) -> Result<Buffered, HttpErro
         idle_seconds: limits.body_idle_timeout.as_secs(),
         total_seconds: limits.body_timeout.as_secs(),
     };
-    let deadline = Instant::now() + limits.body_timeout;
+    let deadline = after(limits.body_timeout);
     let mut pieces = Pieces::default();
     let mut permit: Option<OwnedSemaphorePermit> = None;
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -56,11 +57,12 @@ pub(crate) async fn read(app: &App, mut body: Body) -> Result<Buffered, HttpErro
         });
     }
     loop {
-        let next = timeout(limits.body_idle_timeout, body.frame());
-        let frame = match timeout_at(deadline, next).await {
-            Ok(Ok(None)) => break,
-            Ok(Ok(Some(frame))) => frame.map_err(|_| HttpError::UnreadableBody)?,
-            Ok(Err(_)) | Err(_) => return Err(too_slow()),
+        // One clock for both: whichever runs out first.
+        let idle = after(limits.body_idle_timeout);
+        let frame = match timeout_at(deadline.min(idle), body.frame()).await {
+            Ok(None) => break,
+            Ok(Some(frame)) => frame.map_err(|_| HttpError::UnreadableBody)?,
+            Err(_) => return Err(too_slow()),
         };
         // Trailers say nothing that we need.
         let Ok(data) = frame.into_data() else {

@@ -2,19 +2,22 @@
 //! shape, logs each failure once, counts.
 
 use super::App;
+use super::around::{Around, Within, ask};
+use super::guard::{self, Speaks};
 use super::idempotency::Caller;
 use super::problem::{Code, HttpError, PROBLEM_JSON, REJECTION_REASONS};
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
-    WWW_AUTHENTICATE,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt as _;
 use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -27,12 +30,23 @@ const LONGEST_REQUEST_ID: usize = 128;
 const UNMATCHED: &str = "unmatched";
 const OTHER_METHOD: &str = "other";
 
-/// Wraps everything. See the module.
-pub(crate) async fn boundary(
-    State(app): State<Arc<App>>,
-    request: Request,
-    next: Next,
-) -> Response {
+/// Stands around everything. See the module.
+pub(super) struct Boundary {
+    pub(super) app: Arc<App>,
+    pub(super) speaks: Speaks,
+}
+
+impl Around for Boundary {
+    fn answer<S: Within>(
+        &self,
+        request: Request,
+        within: S,
+    ) -> impl Future<Output = Response> + Send {
+        answer(&self.app, self.speaks, request, within)
+    }
+}
+
+async fn answer<S: Within>(app: &App, speaks: Speaks, request: Request, within: S) -> Response {
     let started = Instant::now();
     let request_id = request_id(request.headers());
     let method = method_label(request.method());
@@ -40,8 +54,16 @@ pub(crate) async fn boundary(
     let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
 
     app.metrics.http_in_flight.inc();
-    let in_flight = InFlight(&app);
-    let mut response = next.run(request).await;
+    let in_flight = InFlight(app);
+    let (hosts, uri, headers) = (&app.access.hosts, request.uri(), request.headers());
+    let mut response = match guard::check(hosts, speaks, uri, headers) {
+        // Whatever a panic leaves behind, no request sees it but its own.
+        Ok(()) => AssertUnwindSafe(ask(within, request))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| HttpError::Panicked.into_response()),
+        Err(foreign) => foreign.into_response(),
+    };
     drop(in_flight);
 
     let seconds = started.elapsed().as_secs_f64();
@@ -78,10 +100,7 @@ pub(crate) async fn boundary(
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
-    headers.insert(
-        "x-content-type-options",
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
@@ -117,11 +136,6 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.metrics.http_in_flight.dec();
     }
-}
-
-/// Turns a panic of a handler into an error that the boundary renders.
-pub(crate) fn panicked(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
-    HttpError::Panicked.into_response()
 }
 
 /// The error behind a response: ours, or one of the framework's own.
@@ -257,7 +271,11 @@ fn fresh_request_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     static KEY: std::sync::LazyLock<RandomState> = std::sync::LazyLock::new(RandomState::new);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{:016x}", KEY.hash_one(number))
+    let hash = KEY.hash_one(number);
+    let digits = (0..16).rev().map(|digit| (hash >> (4 * digit)) & 15);
+    digits
+        .filter_map(|digit| char::from_digit(digit as u32, 16))
+        .collect()
 }
 
 fn method_label(method: &Method) -> &'static str {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// What a connection is doing, as far as its clocks are concerned.
 #[derive(Clone, Debug, Default)]
@@ -186,14 +186,12 @@ pub(crate) struct TimedStream<S> {
     phase: Phase,
     /// What came below the stream; never anything where there is nothing below.
     came: Came,
-    waiting: Option<Waiting>,
+    /// The clock of waiting for the client, once there is one, and the phase
+    /// that it was set for. It is set anew and not made anew: that is cheap as
+    /// long as it only runs on for longer.
+    clock: Option<Pin<Box<Sleep>>>,
+    timed: Option<u8>,
     writing: Option<Pin<Box<Sleep>>>,
-}
-
-/// The clock of the phase in which it was started.
-struct Waiting {
-    phase: u8,
-    clock: Pin<Box<Sleep>>,
 }
 
 impl<S> TimedStream<S> {
@@ -203,7 +201,8 @@ impl<S> TimedStream<S> {
             patience,
             phase,
             came,
-            waiting: None,
+            clock: None,
+            timed: None,
             writing: None,
         }
     }
@@ -214,8 +213,10 @@ impl<S> TimedStream<S> {
     }
 
     /// The first bytes after silence begin a head.
-    fn note_bytes(&self) {
+    fn note_bytes(&mut self) {
         if self.writing.is_none() && [FRESH, IDLE].contains(&self.phase.get()) {
+            // It is another head than the one that was timed before.
+            self.timed = None;
             self.phase.set(HEAD);
         }
     }
@@ -223,7 +224,7 @@ impl<S> TimedStream<S> {
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // While the client has an answer to read, the clock of writes runs alone.
         if self.writing.is_some() {
-            self.waiting = None;
+            self.timed = None;
             return Poll::Pending;
         }
         let phase = self.phase.get();
@@ -231,19 +232,21 @@ impl<S> TimedStream<S> {
             IDLE => self.patience.idle,
             FRESH | HEAD => self.patience.head,
             _ => {
-                self.waiting = None;
+                self.timed = None;
                 return Poll::Pending;
             }
         };
-        let waiting = match self.waiting.take() {
-            Some(waiting) if waiting.phase == phase => waiting,
-            _ => Waiting {
-                phase,
-                clock: Box::pin(sleep(patience)),
-            },
+        let is_set = self.timed.replace(phase) == Some(phase);
+        let clock = match &mut self.clock {
+            Some(clock) => {
+                if !is_set {
+                    clock.as_mut().reset(after(patience));
+                }
+                clock
+            }
+            none => none.insert(Box::pin(sleep(patience))),
         };
-        let waiting = self.waiting.insert(waiting);
-        waiting.clock.as_mut().poll(cx)
+        clock.as_mut().poll(cx)
     }
 
     /// Hands on the outcome of a write, or the end of our patience with it.
@@ -277,6 +280,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
             Poll::Ready(outcome) => {
                 this.came.take();
                 if buffer.filled().len() > before {
+                    // The next silence is another one.
+                    if this.timed == Some(IDLE) {
+                        this.timed = None;
+                    }
                     this.note_bytes();
                 }
                 Poll::Ready(outcome)
@@ -342,6 +349,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         let shut = Pin::new(&mut this.stream).poll_shutdown(cx);
         this.poll_written(cx, shut)
     }
+}
+
+/// So long from now, or as good as never.
+pub(super) fn after(patience: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+    let now = Instant::now();
+    now.checked_add(patience).unwrap_or(now + NEVER)
 }
 
 /// The body of an answer: counts its bytes and keeps the connection in the

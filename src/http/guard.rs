@@ -5,16 +5,11 @@
 //! it called us by (a rebound DNS name is not `localhost`), `Origin`, and
 //! `Sec-Fetch-Site`.
 
-use super::App;
 use super::problem::HttpError;
-use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Uri};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, Uri};
 use std::net::IpAddr;
-use std::sync::Arc;
 
 /// By which names the server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +38,8 @@ impl HostPolicy {
     }
 }
 
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 /// How callers speak to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
@@ -52,29 +49,20 @@ pub enum Speaks {
     Tls,
 }
 
-/// What the layer needs to know.
-#[derive(Clone)]
-pub(super) struct Watchman {
-    pub(super) app: Arc<App>,
-    pub(super) speaks: Speaks,
-}
-
 /// Refuses requests that come from a foreign web page.
-pub(super) async fn guard(
-    State(Watchman { app, speaks }): State<Watchman>,
-    request: Request,
-    next: Next,
-) -> Result<Response, HttpError> {
-    check(&app.access.hosts, speaks, request.uri(), request.headers())?;
-    Ok(next.run(request).await)
-}
-
+///
+/// # Errors
+/// It comes from one, or calls us by another name.
 pub(crate) fn check(
     policy: &HostPolicy,
     speaks: Speaks,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<(), HttpError> {
+    let from_page = headers.contains_key(ORIGIN) || headers.contains_key(SEC_FETCH_SITE);
+    if !from_page && (*policy == HostPolicy::Any || is_plainly_local(uri, headers)) {
+        return Ok(());
+    }
     let host = called_by(uri, headers);
     if !is_probe(uri) && !policy.takes(host.as_ref()) {
         return Err(HttpError::ForeignHost);
@@ -91,7 +79,7 @@ pub(crate) fn check(
         }
     }
     let cross_site = headers
-        .get_all("sec-fetch-site")
+        .get_all(SEC_FETCH_SITE)
         .iter()
         .any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site"));
     if cross_site {
@@ -104,6 +92,22 @@ pub(crate) fn check(
 /// whatever address it has. There is nothing in the answer for a web page.
 fn is_probe(uri: &Uri) -> bool {
     matches!(uri.path(), "/livez" | "/readyz")
+}
+
+/// Whether a request calls us by the plainest of local names: most do, and it
+/// need not be taken apart.
+fn is_plainly_local(uri: &Uri, headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None, None) = (hosts.next(), hosts.next(), uri.authority()) else {
+        return false;
+    };
+    let mut parts = host.as_bytes().split(|&byte| byte == b':');
+    let name = parts.next().unwrap_or_default();
+    let port = parts.next().unwrap_or(b"80");
+    [&b"localhost"[..], b"127.0.0.1"].contains(&name)
+        && !port.is_empty()
+        && port.iter().all(u8::is_ascii_digit)
+        && parts.next().is_none()
 }
 
 /// The name in the request line goes before the header (RFC 9112, 3.2.2); two
@@ -150,7 +154,7 @@ fn is_same(origin: &Uri, speaks: Speaks, host: &Authority) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::{HeaderName, HeaderValue};
+    use axum::http::HeaderValue;
 
     fn asked(policy: HostPolicy, headers: &[(&'static str, &'static str)]) -> bool {
         asked_by(Speaks::Plain, policy, headers)

@@ -10,6 +10,7 @@
 //!   bytes into items and fields, `extract` holds the extractors built on them.
 //! - `problem` maps every error to a status and a stable code; `boundary` is
 //!   the outermost layer, which renders them, logs them once and counts.
+//! - `around` makes layers of async functions; `coding` compresses and unpacks.
 //! - `idempotency` finds out which request is the same as one sent before.
 //! - `auth` asks for API keys and refuses what they do not allow; `guard` keeps
 //!   foreign web pages away.
@@ -19,9 +20,11 @@
 
 mod admin;
 mod answer;
+mod around;
 mod auth;
 mod body;
 mod boundary;
+mod coding;
 mod compaction;
 mod connection;
 mod console;

@@ -21,12 +21,13 @@ impl Query {
         let pieces = uri.query().unwrap_or_default().split('&');
         for piece in pieces.filter(|piece| !piece.is_empty()) {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
-            let Some(known) = decode(name).and_then(|name| {
-                allowed
-                    .iter()
-                    .copied()
-                    .find(|known| known.as_bytes() == name)
-            }) else {
+            let find = |name: &[u8]| {
+                let mut allowed = allowed.iter().copied();
+                allowed.find(|known| known.as_bytes() == name)
+            };
+            // Hardly anybody encodes a name.
+            let known = find(name.as_bytes()).or_else(|| find(&decode(name)?));
+            let Some(known) = known else {
                 return Err(HttpError::parameter(
                     &excerpt(name),
                     "not known here",
@@ -115,6 +116,9 @@ fn list(allowed: &[&str]) -> String {
 /// Percent-decoding with `+` for a space, as forms send it; `None` if a `%`
 /// is not followed by two hexadecimal digits.
 fn decode(text: &str) -> Option<Vec<u8>> {
+    if !text.bytes().any(|byte| matches!(byte, b'+' | b'%')) {
+        return Some(text.as_bytes().to_vec());
+    }
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

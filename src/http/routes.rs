@@ -1,9 +1,11 @@
 //! The only route table, and the layers around it.
 
 use super::App;
-use super::auth::{Door, Needs, authorize};
-use super::boundary::{boundary, panicked};
-use super::guard::{Speaks, Watchman, guard};
+use super::around::AroundLayer;
+use super::auth::{Door, Needs};
+use super::boundary::Boundary;
+use super::coding::{CodingLayer, Compressed, Unpacked, compression};
+use super::guard::Speaks;
 use super::server::Serves;
 use super::{
     admin, compaction, console, filters, imports, items, locate, lookup, openapi, ops, preview,
@@ -17,10 +19,6 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::any;
 use std::sync::Arc;
-use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate as _};
-use tower_http::decompression::RequestDecompressionLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -82,8 +80,8 @@ fn with_operations(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
 }
 
 /// The application as a service. The layers, from the outside: the boundary
-/// renders errors, panics become errors, foreign web pages are refused, answers
-/// are compressed, what the API has is behind keys, and bodies are decompressed.
+/// renders errors, panics among them, and refuses foreign web pages; what the
+/// API has is behind keys; bodies are compressed and decompressed.
 pub fn router(app: Arc<App>, serves: Serves, speaks: Speaks) -> Router {
     let (routes, document) = routes_of(serves).split_for_parts();
     let mut needs = Needs::of(&document);
@@ -100,34 +98,26 @@ pub fn router(app: Arc<App>, serves: Serves, speaks: Speaks) -> Router {
     };
     let door = Door {
         app: Arc::clone(&app),
-        needs: Arc::new(needs),
+        needs,
     };
-    let routes = routes
-        .route_layer(RequestDecompressionLayer::new())
-        // Outside of it: what a stranger sends is not worth unpacking.
-        .route_layer(middleware::from_fn_with_state(door, authorize));
-    layered(routes.merge(pages), app, speaks)
+    let routes = routes.route_layer((
+        CodingLayer::<Compressed>::new(),
+        AroundLayer::new(door),
+        // Inside of it: what a stranger sends is not worth unpacking.
+        CodingLayer::<Unpacked>::new(),
+    ));
+    layered(routes.merge(pages.layer(compression())), app, speaks)
 }
 
 fn layered(routes: Router<Arc<App>>, app: Arc<App>, speaks: Speaks) -> Router {
-    let watchman = Watchman {
+    let boundary = Boundary {
         app: Arc::clone(&app),
         speaks,
     };
     routes
         .fallback(ops::unknown_route)
         .method_not_allowed_fallback(ops::method_not_allowed)
-        .layer(
-            // They are long, compress badly, and have a length to go by.
-            CompressionLayer::new().compress_when(
-                DefaultPredicate::new()
-                    .and(NotForContentType::const_new(admin::TAR))
-                    .and(NotForContentType::const_new(transfer::DUMP)),
-            ),
-        )
-        .layer(middleware::from_fn_with_state(watchman, guard))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), boundary))
+        .layer(AroundLayer::new(boundary))
         .with_state(app)
 }
 

@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tower::ServiceExt as _;
+use tower::Service as _;
 
 /// Bytes of a request's head, the request line included.
 pub(super) const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -291,10 +291,8 @@ impl Connection {
         let phase = Phase::default();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let answering = phase.begin_answer();
-            let answer = self
-                .router
-                .clone()
-                .oneshot(request.map(axum::body::Body::new));
+            // It is always ready.
+            let answer = self.router.clone().call(request.map(axum::body::Body::new));
             let written = metrics.http_response_body_bytes.clone();
             async move {
                 let answer = answer.await?;

@@ -25,6 +25,7 @@ pub(crate) fn json_batch(
     let mut body = BatchBody {
         kind,
         max_items,
+        bytes: json.len(),
         items: None,
         first_integer: None,
         encoding: Encoding::Plain,
@@ -94,6 +95,8 @@ fn item_pointer(index: usize) -> String {
 struct BatchBody {
     kind: BatchKind,
     max_items: usize,
+    /// Of the whole body: all items together have fewer.
+    bytes: usize,
     items: Option<ItemBatch>,
     first_integer: Option<usize>,
     encoding: Encoding,
@@ -224,7 +227,7 @@ impl<'de> Visitor<'de> for ItemsSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         let ItemsSeed(body) = self;
-        let mut items = ItemBatch::new();
+        let mut items = ItemBatch::with_room_for(body.bytes, body.max_items);
         while array
             .next_element_seed(ItemSeed {
                 body: &mut *body,

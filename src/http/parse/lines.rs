@@ -1,7 +1,7 @@
 //! Batches as `text/plain`: one item a line.
 
 use super::{Batch, Encoding, MAX_ITEM_BYTES, OptionsIn, decode_base64, too_long};
-use crate::engine::AddOptions;
+use crate::engine::{AddOptions, ItemBatch};
 use crate::http::problem::HttpError;
 
 /// Takes a `text/plain` body apart, one item a line.
@@ -17,12 +17,12 @@ pub(crate) fn text_batch(
     let mut batch = Batch {
         options,
         options_in: OptionsIn::Query,
+        items: ItemBatch::with_room_for(text.len(), max_items),
         ..Batch::default()
     };
     let mut lines_seen = 0;
     let body = text.strip_suffix(b"\n").unwrap_or(text);
-    let lines = body.split(|&byte| byte == b'\n');
-    for (number, line) in lines.enumerate().take_while(|_| !text.is_empty()) {
+    for (number, line) in lines_of(body).enumerate().take_while(|_| !text.is_empty()) {
         lines_seen += 1;
         if lines_seen > max_items {
             return Err(HttpError::BatchTooLarge { limit: max_items });
@@ -42,6 +42,17 @@ pub(crate) fn text_batch(
         batch.items = decode_base64(&batch.items, |index| line_name(line_of(blanks, index)))?;
     }
     Ok(batch)
+}
+
+/// What lies between line feeds.
+fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
+    ends.map(move |end| {
+        let line = text.get(start..end).unwrap_or_default();
+        start = end + 1;
+        line
+    })
 }
 
 /// Line of the nth item, counting the blank lines before it.

@@ -1,0 +1,130 @@
+//! Compressed bodies, for those who take them and those who send them. Requests
+//! that speak of no encoding don't pass these layers at all.
+
+use super::around::Within;
+use super::{admin, transfer};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::HeaderName;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use axum::response::Response;
+use futures_util::future::Either;
+use std::convert::Infallible;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::util::BoxCloneSyncService;
+use tower::{Layer, Service, ServiceExt as _};
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate};
+use tower_http::decompression::{DecompressionBody, RequestDecompressionLayer};
+
+type Boxed = BoxCloneSyncService<Request, Response, Infallible>;
+
+/// Compresses answers, but for dumps and backups: they are long, compress
+/// badly, and have a length to go by.
+pub(super) fn compression() -> CompressionLayer<impl Predicate + Send + Sync + 'static> {
+    CompressionLayer::new().compress_when(
+        DefaultPredicate::new()
+            .and(NotForContentType::const_new(admin::TAR))
+            .and(NotForContentType::const_new(transfer::DUMP)),
+    )
+}
+
+/// What is done to bodies for requests with a header.
+pub(super) trait Coding: Send + Sync + 'static {
+    /// The header.
+    const HEADER: HeaderName;
+
+    /// The service with its bodies coded.
+    fn around<S: Within>(within: S) -> Boxed;
+}
+
+/// Answers are compressed for those who take them so.
+pub(super) struct Compressed;
+
+impl Coding for Compressed {
+    const HEADER: HeaderName = ACCEPT_ENCODING;
+
+    fn around<S: Within>(within: S) -> Boxed {
+        let compressed = compression().layer(within);
+        Boxed::new(compressed.map_response(|response| response.map(Body::new)))
+    }
+}
+
+/// Bodies that come compressed are unpacked while they are read.
+pub(super) struct Unpacked;
+
+impl Coding for Unpacked {
+    const HEADER: HeaderName = CONTENT_ENCODING;
+
+    fn around<S: Within>(within: S) -> Boxed {
+        type Unpacking = axum::http::Request<DecompressionBody<Body>>;
+        let within = within.map_request(|request: Unpacking| request.map(Body::new));
+        let unpacked = RequestDecompressionLayer::new().layer(within);
+        Boxed::new(unpacked.map_response(|response| response.map(Body::new)))
+    }
+}
+
+/// The layer of a coding.
+pub(super) struct CodingLayer<C>(PhantomData<C>);
+
+impl<C> CodingLayer<C> {
+    pub(super) fn new() -> CodingLayer<C> {
+        CodingLayer(PhantomData)
+    }
+}
+
+impl<C> Clone for CodingLayer<C> {
+    fn clone(&self) -> Self {
+        CodingLayer::new()
+    }
+}
+
+impl<C: Coding, S: Within> Layer<S> for CodingLayer<C> {
+    type Service = Coded<C, S>;
+
+    fn layer(&self, plain: S) -> Coded<C, S> {
+        Coded {
+            coded: Arc::new(C::around(plain.clone())),
+            plain,
+            coding: PhantomData,
+        }
+    }
+}
+
+/// A service, as it is and with its bodies coded.
+pub(super) struct Coded<C, S> {
+    plain: S,
+    /// Shared, since it is copied for every request and seldom asked.
+    coded: Arc<Boxed>,
+    coding: PhantomData<C>,
+}
+
+impl<C, S: Clone> Clone for Coded<C, S> {
+    fn clone(&self) -> Self {
+        Coded {
+            plain: self.plain.clone(),
+            coded: Arc::clone(&self.coded),
+            coding: PhantomData,
+        }
+    }
+}
+
+impl<C: Coding, S: Within> Service<Request> for Coded<C, S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<S::Future, <Boxed as Service<Request>>::Future>;
+
+    /// Routes are always ready.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        match request.headers().contains_key(C::HEADER) {
+            true => Either::Right(Boxed::clone(&self.coded).call(request)),
+            false => Either::Left(self.plain.call(request)),
+        }
+    }
+}
