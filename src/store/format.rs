@@ -309,6 +309,23 @@ pub(super) fn encode_page(page: &[u8]) -> Vec<u8> {
         .map_or(0, |last| last + 1);
     let (used, _) = page.split_at(used);
 
+    // Each takes two bytes at least, so a full page need not be packed in order
+    // to see that it is better left alone.
+    let not_zero = used.iter().filter(|&&byte| byte != 0).count();
+    if 2 * not_zero < used.len()
+        && let Some(packed) = pack(used)
+    {
+        return packed;
+    }
+    let mut dense = Vec::with_capacity(1 + used.len());
+    dense.push(DENSE);
+    dense.extend_from_slice(used);
+    dense
+}
+
+/// The bytes with the zeros before each; `None` if that is no shorter than they
+/// are with the byte that says how they are written.
+fn pack(used: &[u8]) -> Option<Vec<u8>> {
     let mut packed = vec![PACKED];
     let mut zeros = 0;
     for &byte in used {
@@ -320,16 +337,10 @@ pub(super) fn encode_page(page: &[u8]) -> Vec<u8> {
         packed.push(byte);
         zeros = 0;
         if packed.len() > used.len() {
-            break;
+            return None;
         }
     }
-    if packed.len() <= used.len() {
-        return packed;
-    }
-    let mut dense = Vec::with_capacity(1 + used.len());
-    dense.push(DENSE);
-    dense.extend_from_slice(used);
-    dense
+    Some(packed)
 }
 
 pub(super) fn decode_page<'a>(
