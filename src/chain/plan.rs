@@ -173,6 +173,12 @@ impl Overlay {
         Self::default()
     }
 
+    /// Makes room for so many words and pages more.
+    fn reserve(&mut self, words: usize) {
+        self.words.reserve(words);
+        self.pages.reserve(words);
+    }
+
     /// Whether nothing was changed.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
@@ -184,6 +190,8 @@ impl Overlay {
             *self = later;
             return;
         }
+        self.words.reserve(later.words.len());
+        self.pages.reserve(later.pages.len());
         for (key, (value, slots)) in later.words {
             let entry = self.words.entry(key).or_default();
             *entry = (value, entry.1 | slots);
@@ -360,6 +368,11 @@ impl<'a, P: PlanPages> Planner<'a, Overlaid<'a, P>> {
             pages,
         };
         Planner::on(draft, basis.chain, search)
+    }
+
+    /// Makes room for the changes of so many items.
+    pub fn reserve(&mut self, items: usize) {
+        self.words.draft.overlay.reserve(items);
     }
 
     /// The plan, or `None` if a page was not at hand.

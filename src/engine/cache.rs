@@ -505,6 +505,20 @@ impl PageCache {
         (entry.load(Ordering::Relaxed) == named).then_some(copies)
     }
 
+    /// Asks for the memory of a word that may be written, and for what is kept
+    /// beside the words of its page: it will be pinned and be dirty.
+    #[inline]
+    pub(super) fn prefetch_to_change(&self, table: &PageTable, page: u32, word: u16) {
+        let frame = table
+            .entry(page)
+            .and_then(|entry| frame_of(entry.load(Ordering::Relaxed)))
+            .and_then(|index| self.frame(index));
+        if let Some(frame) = frame {
+            frame.prefetch(word);
+            prefetch::for_reading(&frame.pins);
+        }
+    }
+
     /// Asks for the memory of a word that will be read soon.
     #[inline]
     pub(super) fn prefetch(&self, table: &PageTable, page: u32, word: u16) {

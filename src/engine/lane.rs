@@ -315,6 +315,7 @@ impl Lane {
             fresh_from: state.fresh_from,
         };
         let mut planner = Planner::new(basis, &mut words, search);
+        planner.reserve(request.items());
         let outcome = apply(&request.command, &mut planner);
         let plan = planner.finish();
         let (missing, over) = (words.missing, words.over);
@@ -879,7 +880,7 @@ impl PageWords for LaneWords<'_> {
     #[inline]
     fn prefetch(&self, at: WordAddress) {
         if let Some(table) = self.view.tables.get(at.sub as usize) {
-            self.cache.prefetch(table, at.page, at.word);
+            self.cache.prefetch_to_change(table, at.page, at.word);
         }
     }
 }
