@@ -32,7 +32,10 @@ fn drawn(curve: &Curve) -> Result<String, Box<dyn Error>> {
     let least = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(f64::INFINITY, f64::min);
     let most = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(0.0, f64::max);
     let (left, right) = (least(|it| it.0), most(|it| it.0));
-    let (low, high) = (least(|it| it.1) / 1.5, most(|it| it.1) * 1.5);
+    // Whole decades, so that there are numbers to read; and room for the legend.
+    let low = 10f64.powf(least(|it| it.1).log10().floor());
+    let high =
+        10f64.powf(most(|it| it.1).log10().ceil()) * if curve.lines.len() > 3 { 10.0 } else { 1.0 };
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (760, 460)).into_drawing_area();
