@@ -31,11 +31,6 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// A request makes dozens of small allocations, which this one serves in half
-/// the time of the C library's.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(config) => run(&config),

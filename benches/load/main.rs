@@ -24,10 +24,6 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The server's own, so that the bare handler has it as well.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// What to measure, and how long.
 #[derive(clap::Parser)]
 struct Options {
