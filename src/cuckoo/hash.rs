@@ -101,7 +101,7 @@ impl From<u64> for ItemHash {
 /// first word of the output is the lower half.
 #[inline]
 pub fn siphash13(item: &[u8], key: HashKey) -> u128 {
-    SipHasher13::new_with_key(&key.0).hash(item).as_u128()
+    HashId::SipHash13(key).hash(item).0
 }
 
 /// MurmurHash64A by Austin Appleby (public domain): 64 bits, input taken as

@@ -519,18 +519,6 @@ impl PageCache {
         }
     }
 
-    /// Asks for the memory of a word that will be read soon.
-    #[inline]
-    pub(super) fn prefetch(&self, table: &PageTable, page: u32, word: u16) {
-        let frame = table
-            .entry(page)
-            .and_then(|entry| frame_of(entry.load(Ordering::Relaxed)))
-            .and_then(|index| self.frame(index));
-        if let Some(frame) = frame {
-            frame.prefetch(word);
-        }
-    }
-
     /// Sets counters of a page that is pinned. Only the filter's lane does,
     /// between [`begin_publish`](Self::begin_publish) and
     /// [`end_publish`](Self::end_publish).

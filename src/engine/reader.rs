@@ -463,11 +463,4 @@ impl PageWords for PublishedWords<'_> {
             |images, id| images.counter(id, key),
         )
     }
-
-    #[inline]
-    fn prefetch(&self, at: WordAddress) {
-        if let Some(table) = self.view.tables.get(at.sub as usize) {
-            self.cache.prefetch(table, at.page, at.word);
-        }
-    }
 }
