@@ -16,6 +16,9 @@
 //! that takes adds; those after it take them again before the chain grows.
 
 pub mod compact;
+mod overlay;
+
+pub use overlay::Overlay;
 
 use super::counters::{CounterKey, MAX_COUNTERS};
 use super::meta::{Chain, MAX_ITEMS};
@@ -24,8 +27,7 @@ use crate::cuckoo::bucket;
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::{KickSearch, Slot};
 use crate::cuckoo::layout::{BucketIndex, Candidates, Layout};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
+use overlay::{Growth, PageNumber};
 use std::ops::Range;
 
 /// Hands out what a plan needs to know of pages beyond their words. What it
@@ -151,182 +153,6 @@ impl PageChanges {
     }
 }
 
-/// What differs from the pages, by address.
-#[derive(Default)]
-pub struct Overlay {
-    words: HashMap<u64, (u64, u8), FixedState>,
-    counters: HashMap<(u64, CounterKey), u64, FixedState>,
-    /// Pages that are written to.
-    pages: HashMap<u64, Growth, FixedState>,
-}
-
-/// By how much a page has more than before.
-#[derive(Clone, Copy, Default)]
-struct Growth {
-    occupied: i32,
-    counters: i32,
-}
-
-impl Overlay {
-    /// No change yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Makes room for so many words and pages more.
-    fn reserve(&mut self, words: usize) {
-        self.words.reserve(words);
-        self.pages.reserve(words);
-    }
-
-    /// Whether nothing was changed.
-    pub fn is_empty(&self) -> bool {
-        self.pages.is_empty()
-    }
-
-    /// Puts later changes on top of these.
-    pub fn merge(&mut self, later: Overlay) {
-        if self.is_empty() {
-            *self = later;
-            return;
-        }
-        self.words.reserve(later.words.len());
-        self.pages.reserve(later.pages.len());
-        for (key, (value, slots)) in later.words {
-            let entry = self.words.entry(key).or_default();
-            *entry = (value, entry.1 | slots);
-        }
-        self.counters.extend(later.counters);
-        for (key, growth) in later.pages {
-            let entry = self.pages.entry(key).or_default();
-            entry.occupied += growth.occupied;
-            entry.counters += growth.counters;
-        }
-    }
-
-    /// Distinct pages with changes in sub-filters from `sub` on.
-    pub fn pages_from(&self, sub: u32) -> usize {
-        self.pages
-            .keys()
-            .filter(|&&key| unpack_page(key).sub >= sub)
-            .count()
-    }
-
-    /// The changes in order.
-    pub fn changes(&self) -> PageChanges {
-        let mut words: Vec<(u64, u64, u8)> = self
-            .words
-            .iter()
-            .map(|(&key, &(value, slots))| (key, value, slots))
-            .collect();
-        words.sort_unstable_by_key(|&(key, ..)| key);
-        let mut counters: Vec<((u64, CounterKey), u64)> = self
-            .counters
-            .iter()
-            .map(|(&key, &copies)| (key, copies))
-            .collect();
-        counters.sort_unstable_by_key(|&(key, _)| key);
-        let mut pages: Vec<(u64, Growth)> = self
-            .pages
-            .iter()
-            .map(|(&key, &growth)| (key, growth))
-            .collect();
-        pages.sort_unstable_by_key(|&(key, _)| key);
-
-        let (mut word, mut counter) = (0, 0);
-        let pages = pages.into_iter().map(|(key, growth)| {
-            let first = (word, counter);
-            let rest = words.get(word..).unwrap_or_default();
-            word += rest
-                .iter()
-                .take_while(|it| it.0 >> WORD_BITS == key)
-                .count();
-            let rest = counters.get(counter..).unwrap_or_default();
-            counter += rest.iter().take_while(|it| it.0.0 == key).count();
-            ChangedPage {
-                address: unpack_page(key),
-                words: first.0..word,
-                counters: first.1..counter,
-                occupied: growth.occupied,
-            }
-        });
-        PageChanges {
-            pages: pages.collect(),
-            words: words
-                .iter()
-                .map(|&(key, value, slots)| ChangedWord {
-                    at: unpack(key),
-                    value,
-                    slots,
-                })
-                .collect(),
-            counters: counters
-                .into_iter()
-                .map(|((_, key), copies)| ChangedCounter { key, copies })
-                .collect(),
-        }
-    }
-
-    #[inline]
-    fn word(&self, at: WordAddress) -> Option<u64> {
-        self.words.get(&pack(at)).map(|&(value, _)| value)
-    }
-
-    #[inline]
-    fn growth(&self, page: PageAddress) -> Growth {
-        self.pages
-            .get(&pack_page(page))
-            .copied()
-            .unwrap_or_default()
-    }
-
-    fn counter(&self, page: PageAddress, key: CounterKey) -> Option<u64> {
-        self.counters.get(&(pack_page(page), key)).copied()
-    }
-
-    fn set_slot(&mut self, at: WordAddress, value: u64, lane: u16, more: i32) {
-        let entry = self.words.entry(pack(at)).or_default();
-        *entry = (value, entry.1 | 1 << lane);
-        self.pages.entry(pack_page(at.on())).or_default().occupied += more;
-    }
-
-    fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64, more: i32) {
-        self.counters.insert((pack_page(page), key), copies);
-        self.pages.entry(pack_page(page)).or_default().counters += more;
-    }
-}
-
-/// Bits of a packed address that name the word.
-const WORD_BITS: u32 = 12;
-
-/// Sub-filter, page and word in one number: at most 2^16 + 1 positions, 2^32
-/// pages and 2^9 words of a page, in the order in which they are sorted.
-#[inline]
-fn pack(at: WordAddress) -> u64 {
-    pack_page(at.on()) << WORD_BITS | u64::from(at.word)
-}
-
-fn unpack(key: u64) -> WordAddress {
-    let PageAddress { sub, page } = unpack_page(key >> WORD_BITS);
-    WordAddress {
-        sub,
-        page,
-        word: (key & ((1 << WORD_BITS) - 1)) as u16,
-    }
-}
-
-#[inline]
-fn pack_page(page: PageAddress) -> u64 {
-    u64::from(page.sub) << 32 | u64::from(page.page)
-}
-
-fn unpack_page(key: u64) -> PageAddress {
-    PageAddress {
-        sub: (key >> 32) as u32,
-        page: key as u32,
-    }
-}
-
 /// What to plan over: how the filter stands before the command.
 pub struct Basis<'a> {
     /// The filter's description.
@@ -366,6 +192,7 @@ impl<'a, P: PlanPages> Planner<'a, Overlaid<'a, P>> {
             pending: basis.pending,
             fresh_from: basis.fresh_from,
             pages,
+            here: None,
         };
         Planner::on(draft, basis.chain, search)
     }
@@ -702,18 +529,75 @@ pub struct Overlaid<'a, P> {
     pending: &'a Overlay,
     fresh_from: u32,
     pages: &'a mut P,
+    /// The page that was asked for last: the next word is likely to lie on it,
+    /// too.
+    here: Option<Here>,
+}
+
+/// A page, and what is planned for it.
+#[derive(Clone, Copy)]
+struct Here {
+    page: PageAddress,
+    planned: Option<PageNumber>,
+    pending: Option<PageNumber>,
+}
+
+impl<P> Overlaid<'_, P> {
+    #[inline]
+    fn here(&mut self, page: PageAddress) -> Here {
+        match self.here {
+            Some(here) if here.page == page => here,
+            _ => *self.here.insert(Here {
+                page,
+                planned: self.overlay.page(page),
+                pending: self.pending.page(page),
+            }),
+        }
+    }
+
+    /// The page's place in the overlay, to be written to.
+    #[inline]
+    fn here_to_change(&mut self, page: PageAddress) -> PageNumber {
+        let here = self.here(page);
+        if let Some(number) = here.planned {
+            return number;
+        }
+        let number = self.overlay.add_page(page);
+        self.here = Some(Here {
+            planned: Some(number),
+            ..here
+        });
+        number
+    }
+
+    /// By how much a page has more than before all that is planned.
+    fn growth(&mut self, page: PageAddress) -> Growth {
+        let here = self.here(page);
+        let of = |overlay: &Overlay, number: Option<PageNumber>| {
+            number.map(|it| overlay.growth(it)).unwrap_or_default()
+        };
+        let (planned, pending) = (
+            of(&self.overlay, here.planned),
+            of(self.pending, here.pending),
+        );
+        Growth {
+            occupied: planned.occupied + pending.occupied,
+            counters: planned.counters + pending.counters,
+        }
+    }
 }
 
 impl<P: PageWords> PageWords for Overlaid<'_, P> {
     #[inline]
     fn word(&mut self, at: WordAddress) -> Option<u64> {
-        if let Some(value) = self.overlay.word(at) {
-            return Some(value);
+        let here = self.here(at.on());
+        let planned = here.planned.and_then(|it| self.overlay.word(it, at.word));
+        if planned.is_some() {
+            return planned;
         }
-        if !self.pending.is_empty()
-            && let Some(value) = self.pending.word(at)
-        {
-            return Some(value);
+        let pending = here.pending.and_then(|it| self.pending.word(it, at.word));
+        if pending.is_some() {
+            return pending;
         }
         match at.sub >= self.fresh_from {
             true => Some(0),
@@ -744,7 +628,7 @@ impl<P: PlanPages> PlanPages for Overlaid<'_, P> {
             true => Some(0),
             false => self.pages.occupied(page),
         };
-        let more = self.overlay.growth(page).occupied + self.pending.growth(page).occupied;
+        let more = self.growth(page).occupied;
         Some(before?.saturating_add_signed(more))
     }
 
@@ -753,18 +637,30 @@ impl<P: PlanPages> PlanPages for Overlaid<'_, P> {
             true => Some(0),
             false => self.pages.counters(page),
         };
-        let more = self.overlay.growth(page).counters + self.pending.growth(page).counters;
+        let more = self.growth(page).counters;
         Some(before?.saturating_add_signed(more as isize))
     }
 }
 
 impl<P: PlanPages> Draft for Overlaid<'_, P> {
     fn set_slot(&mut self, at: WordAddress, value: u64, lane: u16, more: i32) {
-        self.overlay.set_slot(at, value, lane, more);
+        let page = self.here_to_change(at.on());
+        self.overlay.set_slot(page, at.word, value, lane);
+        let grown = Growth {
+            occupied: more,
+            counters: 0,
+        };
+        self.overlay.grow(page, grown);
     }
 
     fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64, more: i32) {
-        self.overlay.set_counter(page, key, copies, more);
+        let number = self.here_to_change(page);
+        self.overlay.set_counter(page, key, copies);
+        let grown = Growth {
+            occupied: 0,
+            counters: more,
+        };
+        self.overlay.grow(number, grown);
     }
 
     /// Sub-filters beyond those that have pages read as 0 anyway.

@@ -1,0 +1,446 @@
+//! What a plan would change, page by page.
+//!
+//! A batch meets most of its pages once or twice, so a page has a short list
+//! of the words that change. One of which many words change has a table of
+//! them instead, or small filters would be slow to fill. Whoever works on a
+//! page finds it once and names it by its number then.
+
+use super::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+use crate::chain::counters::CounterKey;
+use crate::chain::params::PAGE_BYTES;
+use crate::chain::read::{PageAddress, WordAddress};
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashTable};
+use std::hash::BuildHasher as _;
+
+/// Words of a page that are listed; of more there is a table.
+const LISTED_WORDS: u32 = 16;
+
+const PAGE_WORDS: usize = PAGE_BYTES as usize / 8;
+
+/// Where a list ends, and what a table holds for words that do not change.
+const NONE: u32 = u32::MAX;
+
+/// What differs from the pages, by address.
+#[derive(Default)]
+pub struct Overlay {
+    /// Numbers of pages, by address.
+    numbers: HashTable<u32>,
+    /// In the order in which they were first written to.
+    pages: Vec<Page>,
+    words: Vec<Word>,
+    /// Where in `words` each word of a page is.
+    tables: Vec<[u32; PAGE_WORDS]>,
+    counters: HashMap<(u64, CounterKey), u64, FixedState>,
+    /// The newest sub-filter with a page.
+    newest: Option<u32>,
+}
+
+/// Number of a page that is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageNumber(u32);
+
+/// By how much a page has more than before.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Growth {
+    pub(super) occupied: i32,
+    pub(super) counters: i32,
+}
+
+struct Page {
+    key: u64,
+    growth: Growth,
+    /// Words that change.
+    words: u32,
+    /// The first of its words, or its table if there are many.
+    first: u32,
+}
+
+struct Word {
+    value: u64,
+    /// The page's next word in ascending order; only of listed ones.
+    next: u32,
+    word: u16,
+    /// The slots that were written.
+    slots: u8,
+}
+
+/// Where a word of a page is found, or would be put.
+enum Found {
+    There(u32),
+    /// Behind that word of the list, or as its first.
+    Behind(u32),
+    InTable(usize),
+}
+
+impl Overlay {
+    /// No change yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes room for so many words and pages more.
+    pub(super) fn reserve(&mut self, words: usize) {
+        let pages = &self.pages;
+        self.numbers
+            .reserve(words, |&number| hash_of_number(pages, number));
+        self.pages.reserve(words);
+        self.words.reserve(words);
+    }
+
+    /// Whether nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Puts later changes on top of these.
+    pub fn merge(&mut self, later: Overlay) {
+        if self.is_empty() {
+            *self = later;
+            return;
+        }
+        self.reserve(later.pages.len());
+        for page in &later.pages {
+            let number = self.page_or_new(page.key);
+            self.grow(number, page.growth);
+            for word in later.words_of(page) {
+                self.set(number, word.word, word.value, word.slots);
+            }
+        }
+        self.counters.extend(later.counters);
+    }
+
+    /// Distinct pages with changes in sub-filters from `sub` on.
+    pub fn pages_from(&self, sub: u32) -> usize {
+        match self.newest {
+            Some(newest) if newest >= sub => {
+                let subs = self.pages.iter().map(|page| unpack_page(page.key).sub);
+                subs.filter(|&it| it >= sub).count()
+            }
+            _ => 0,
+        }
+    }
+
+    /// The changes in order.
+    pub fn changes(&self) -> PageChanges {
+        let mut in_order: Vec<(u64, &Page)> =
+            self.pages.iter().map(|page| (page.key, page)).collect();
+        in_order.sort_unstable_by_key(|&(key, _)| key);
+        let mut counters: Vec<((u64, CounterKey), u64)> = self
+            .counters
+            .iter()
+            .map(|(&key, &copies)| (key, copies))
+            .collect();
+        counters.sort_unstable_by_key(|&(key, _)| key);
+
+        let mut words = Vec::with_capacity(self.words.len());
+        let mut counter = 0;
+        let pages = in_order.into_iter().map(|(key, page)| {
+            let address = unpack_page(key);
+            let (first_word, first_counter) = (words.len(), counter);
+            words.extend(self.words_of(page).map(|it| ChangedWord {
+                at: WordAddress {
+                    sub: address.sub,
+                    page: address.page,
+                    word: it.word,
+                },
+                value: it.value,
+                slots: it.slots,
+            }));
+            let rest = counters.get(counter..).unwrap_or_default();
+            counter += rest.iter().take_while(|it| it.0.0 == key).count();
+            ChangedPage {
+                address,
+                words: first_word..words.len(),
+                counters: first_counter..counter,
+                occupied: page.growth.occupied,
+            }
+        });
+        let pages = pages.collect();
+        let counters = counters
+            .into_iter()
+            .map(|((_, key), copies)| ChangedCounter { key, copies });
+        PageChanges {
+            pages,
+            words,
+            counters: counters.collect(),
+        }
+    }
+
+    /// A page, if it is written to.
+    #[inline]
+    pub(super) fn page(&self, page: PageAddress) -> Option<PageNumber> {
+        if self.pages.is_empty() {
+            return None;
+        }
+        self.number(pack_page(page))
+    }
+
+    /// A page that is about to be written to and was not before.
+    pub(super) fn add_page(&mut self, page: PageAddress) -> PageNumber {
+        self.page_or_new(pack_page(page))
+    }
+
+    /// A word of a page, if it changes.
+    #[inline]
+    pub(super) fn word(&self, page: PageNumber, word: u16) -> Option<u64> {
+        let Found::There(found) = self.find(page, word) else {
+            return None;
+        };
+        self.words.get(found as usize).map(|it| it.value)
+    }
+
+    /// By how much a page grows.
+    #[inline]
+    pub(super) fn growth(&self, page: PageNumber) -> Growth {
+        let page = self.pages.get(page.0 as usize);
+        page.map(|page| page.growth).unwrap_or_default()
+    }
+
+    /// A counter, if it changes.
+    pub(super) fn counter(&self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        self.counters.get(&(pack_page(page), key)).copied()
+    }
+
+    /// Sets a word of which one slot was written.
+    pub(super) fn set_slot(&mut self, page: PageNumber, word: u16, value: u64, lane: u16) {
+        self.set(page, word, value, 1 << lane);
+    }
+
+    /// Sets a counter.
+    pub(super) fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64) {
+        self.counters.insert((pack_page(page), key), copies);
+    }
+
+    /// Notes that a page has more, or fewer.
+    #[inline]
+    pub(super) fn grow(&mut self, page: PageNumber, by: Growth) {
+        if let Some(page) = self.pages.get_mut(page.0 as usize) {
+            page.growth.occupied += by.occupied;
+            page.growth.counters += by.counters;
+        }
+    }
+
+    #[inline]
+    fn number(&self, key: u64) -> Option<PageNumber> {
+        let is_it = |&number: &u32| {
+            let page = self.pages.get(number as usize);
+            page.is_some_and(|page| page.key == key)
+        };
+        self.numbers.find(hash(key), is_it).copied().map(PageNumber)
+    }
+
+    fn page_or_new(&mut self, key: u64) -> PageNumber {
+        if let Some(number) = self.number(key) {
+            return number;
+        }
+        // A plan is far from having so many pages.
+        let number = self.pages.len() as u32;
+        self.pages.push(Page {
+            key,
+            growth: Growth::default(),
+            words: 0,
+            first: NONE,
+        });
+        let pages = &self.pages;
+        self.numbers
+            .insert_unique(hash(key), number, |&number| hash_of_number(pages, number));
+        self.newest = self.newest.max(Some(unpack_page(key).sub));
+        PageNumber(number)
+    }
+
+    #[inline]
+    fn find(&self, page: PageNumber, word: u16) -> Found {
+        let Some(page) = self.pages.get(page.0 as usize) else {
+            return Found::Behind(NONE);
+        };
+        if page.words > LISTED_WORDS {
+            let table = self.tables.get(page.first as usize);
+            let entry = table.and_then(|table| table.get(usize::from(word)));
+            return match entry {
+                Some(&NONE) | None => Found::InTable(page.first as usize),
+                Some(&found) => Found::There(found),
+            };
+        }
+        let (mut before, mut at) = (NONE, page.first);
+        while let Some(it) = self.words.get(at as usize) {
+            if it.word >= word {
+                if it.word == word {
+                    return Found::There(at);
+                }
+                break;
+            }
+            (before, at) = (at, it.next);
+        }
+        Found::Behind(before)
+    }
+
+    fn set(&mut self, number: PageNumber, word: u16, value: u64, slots: u8) {
+        let found = self.find(number, word);
+        let new = self.words.len() as u32;
+        let Some(page) = self.pages.get_mut(number.0 as usize) else {
+            return;
+        };
+        let next = match found {
+            Found::There(found) => {
+                if let Some(it) = self.words.get_mut(found as usize) {
+                    it.value = value;
+                    it.slots |= slots;
+                }
+                return;
+            }
+            Found::Behind(before) => {
+                let link = match self.words.get_mut(before as usize) {
+                    Some(before) => &mut before.next,
+                    None => &mut page.first,
+                };
+                std::mem::replace(link, new)
+            }
+            Found::InTable(table) => {
+                let table = self.tables.get_mut(table);
+                if let Some(entry) = table.and_then(|table| table.get_mut(usize::from(word))) {
+                    *entry = new;
+                }
+                NONE
+            }
+        };
+        page.words += 1;
+        self.words.push(Word {
+            value,
+            next,
+            word,
+            slots,
+        });
+        if page.words == LISTED_WORDS + 1 {
+            self.make_table(number);
+        }
+    }
+
+    /// Turns the list of a page into a table.
+    fn make_table(&mut self, number: PageNumber) {
+        let Some(page) = self.pages.get_mut(number.0 as usize) else {
+            return;
+        };
+        let mut table = [NONE; PAGE_WORDS];
+        let mut at = page.first;
+        while let Some(it) = self.words.get(at as usize) {
+            if let Some(entry) = table.get_mut(usize::from(it.word)) {
+                *entry = at;
+            }
+            at = it.next;
+        }
+        page.first = self.tables.len() as u32;
+        self.tables.push(table);
+    }
+
+    /// The words of a page, in ascending order.
+    fn words_of(&self, page: &Page) -> impl Iterator<Item = &Word> {
+        let is_listed = page.words <= LISTED_WORDS;
+        let (mut listed, table) = match is_listed {
+            true => (page.first, None),
+            false => (NONE, self.tables.get(page.first as usize)),
+        };
+        let listed = std::iter::from_fn(move || {
+            let word = self.words.get(listed as usize)?;
+            listed = word.next;
+            Some(word)
+        });
+        let of_table = table.into_iter().flatten();
+        listed.chain(of_table.filter_map(|&at| self.words.get(at as usize)))
+    }
+}
+
+#[inline]
+fn hash(key: u64) -> u64 {
+    FixedState::default().hash_one(key)
+}
+
+fn hash_of_number(pages: &[Page], number: u32) -> u64 {
+    pages.get(number as usize).map_or(0, |page| hash(page.key))
+}
+
+/// Sub-filter and page in one number: at most 2^16 + 1 positions and 2^32
+/// pages, in the order in which they are sorted.
+#[inline]
+fn pack_page(page: PageAddress) -> u64 {
+    u64::from(page.sub) << 32 | u64::from(page.page)
+}
+
+#[inline]
+fn unpack_page(key: u64) -> PageAddress {
+    PageAddress {
+        sub: (key >> 32) as u32,
+        page: key as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    type Model = BTreeMap<(u32, u32), (i32, BTreeMap<u16, (u64, u8)>)>;
+
+    fn write(overlay: &mut Overlay, at: WordAddress, value: u64, lane: u16) {
+        let number = match overlay.page(at.on()) {
+            Some(number) => number,
+            None => overlay.add_page(at.on()),
+        };
+        let grown = Growth {
+            occupied: 1,
+            counters: 0,
+        };
+        overlay.grow(number, grown);
+        overlay.set_slot(number, at.word, value, lane);
+    }
+
+    proptest! {
+        // Few pages get many words: both ways of keeping them are met.
+        #[test]
+        fn an_overlay_agrees_with_a_sorted_map_and_so_do_merged_ones(
+            writes in vec((0u32..3, 0u32..6, 0u16..60, any::<u64>(), 0u16..8), 0..900),
+            merged_at in 0usize..900,
+        ) {
+            let (mut model, mut overlay, mut later) = (Model::new(), Overlay::new(), Overlay::new());
+            for (n, &(sub, page, word, value, lane)) in writes.iter().enumerate() {
+                let at = WordAddress { sub, page, word };
+                let of_page = model.entry((sub, page)).or_default();
+                of_page.0 += 1;
+                let entry = of_page.1.entry(word).or_default();
+                *entry = (value, entry.1 | 1 << lane);
+                write(if n < merged_at { &mut overlay } else { &mut later }, at, value, lane);
+            }
+            overlay.merge(later);
+            let changes = overlay.changes();
+            let found: Vec<_> = changes
+                .pages
+                .iter()
+                .map(|page| {
+                    let words = changes.words_of(page).iter();
+                    assert!(words.clone().all(|word| word.at.on() == page.address));
+                    let words = words.map(|it| (it.at.word, (it.value, it.slots)));
+                    let PageAddress { sub, page: number } = page.address;
+                    ((sub, number), (page.occupied, words.collect::<Vec<_>>()))
+                })
+                .collect();
+            let expected: Vec<_> = model
+                .iter()
+                .map(|(&at, (more, words))| (at, (*more, words.clone().into_iter().collect())))
+                .collect();
+            prop_assert_eq!(found, expected);
+            for sub in 0..4 {
+                let expected = model.keys().filter(|it| it.0 >= sub).count();
+                prop_assert_eq!(overlay.pages_from(sub), expected);
+                for (page, word) in (0..6).flat_map(|page| (0..60).map(move |word| (page, word))) {
+                    let planned = model.get(&(sub, page));
+                    let number = overlay.page(PageAddress { sub, page });
+                    prop_assert_eq!(number.is_some(), planned.is_some());
+                    let value = planned.and_then(|it| it.1.get(&word)).map(|it| it.0);
+                    prop_assert_eq!(number.and_then(|it| overlay.word(it, word)), value);
+                }
+            }
+        }
+    }
+}
