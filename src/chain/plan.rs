@@ -38,6 +38,15 @@ pub trait PlanPages: PageWords {
 
     /// How many classes are counted beside a page, or `None` likewise.
     fn counters(&mut self, page: PageAddress) -> Option<usize>;
+
+    /// Says that these words will be asked for soon, so that their pages can
+    /// be taken hold of together.
+    #[inline]
+    fn expect(&mut self, words: &[WordAddress]) {
+        for &word in words {
+            self.prefetch(word);
+        }
+    }
 }
 
 /// Where a plan puts what it changes: an overlay, or, where nobody has to agree
@@ -233,18 +242,31 @@ impl<'a, D: Draft> Planner<'a, D> {
         self.chain
     }
 
-    /// Asks for the memory of the items' candidates in the newest sub-filter,
-    /// where most adds end.
+    /// Says that a group of items, up to [`GROUP`](read::GROUP), comes next:
+    /// their candidates in the newest sub-filter, where most adds end, are
+    /// asked for together.
     #[inline]
-    pub fn prefetch(&self, items: &[ItemHash]) {
+    pub fn expect(&mut self, items: &[ItemHash]) {
         let subs = self.chain.sub_filters().iter().enumerate();
         let Some((position, sub)) = subs.take(self.chain.open()).next_back() else {
             return;
         };
-        for &hash in items {
+        const NOWHERE: WordAddress = WordAddress {
+            sub: 0,
+            page: 0,
+            word: 0,
+        };
+        let mut words = [NOWHERE; 2 * read::GROUP];
+        let (pairs, _) = words.as_chunks_mut::<2>();
+        for (&hash, pair) in items.iter().zip(pairs) {
             let candidates = sub.layout.candidates(hash);
-            read::prefetch_candidates(sub, position, &candidates, &self.words.draft);
+            *pair = [candidates.first, candidates.second]
+                .map(|bucket| read::first_word(&sub.layout, position, bucket));
         }
+        let named = 2 * items.len().min(read::GROUP);
+        self.words
+            .draft
+            .expect(words.get(..named).unwrap_or_default());
     }
 
     /// Plans an add. `None`: a page was not at hand; the plan can't be
@@ -623,6 +645,11 @@ impl<P: PageWords> PageWords for Overlaid<'_, P> {
 }
 
 impl<P: PlanPages> PlanPages for Overlaid<'_, P> {
+    #[inline]
+    fn expect(&mut self, words: &[WordAddress]) {
+        self.pages.expect(words);
+    }
+
     fn occupied(&mut self, page: PageAddress) -> Option<u32> {
         let before = match page.sub >= self.fresh_from {
             true => Some(0),

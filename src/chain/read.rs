@@ -58,19 +58,6 @@ pub trait PageWords {
 /// Items that are asked about together.
 pub const GROUP: usize = 32;
 
-/// Asks for the memory of an item's candidate buckets in one sub-filter.
-#[inline]
-pub(super) fn prefetch_candidates(
-    sub: &SubFilter,
-    position: usize,
-    candidates: &Candidates,
-    pages: &impl PageWords,
-) {
-    for bucket in [candidates.first, candidates.second] {
-        prefetch_bucket(&sub.layout, position, bucket, pages);
-    }
-}
-
 /// Asks for the memory of a bucket.
 #[inline]
 pub(super) fn prefetch_bucket(
@@ -79,12 +66,18 @@ pub(super) fn prefetch_bucket(
     bucket: BucketIndex,
     pages: &impl PageWords,
 ) {
+    pages.prefetch(first_word(layout, position, bucket));
+}
+
+/// Where a bucket begins.
+#[inline]
+pub(super) fn first_word(layout: &Layout, position: usize, bucket: BucketIndex) -> WordAddress {
     let place = layout.place(bucket);
-    pages.prefetch(WordAddress {
+    WordAddress {
         sub: position as u32,
         page: place.page,
         word: layout.slot_width().word_and_lane(place.first_slot).0,
-    });
+    }
 }
 
 /// Hands out whole pages, to be held on to while a group of items is asked

@@ -63,7 +63,7 @@ impl ResidentFilter {
         let mut planner = Planner::on(&mut self.pages, chain, &mut self.search);
         let mut results = Vec::with_capacity(items.len());
         for group in items.chunks(read::GROUP) {
-            planner.prefetch(group);
+            planner.expect(group);
             results.extend(group.iter().filter_map(|&hash| planner.add(hash, mode)));
         }
         self.chain = planner.into_chain();

@@ -13,7 +13,9 @@
 //! by the drain that a lane is planning. Everything else is evicted by the
 //! clock algorithm (Corbató, 1968) when room is needed. Pins are taken and
 //! frames are given away under one lock, so a page that is resident is never
-//! hidden even for a moment: whoever finds no entry may trust that.
+//! hidden even for a moment: whoever finds no entry may trust that. The pins of
+//! a drain are its number on each frame, and all end with the drain: it meets
+//! thousands of pages, most of them once.
 //!
 //! The side counters of a page lie beside its words. They are few, but nothing
 //! says how few, so they have a share of the cache's bytes of their own; when
@@ -68,7 +70,7 @@ pub(super) struct Frame {
     occupied: AtomicU32,
     /// The page's side counters, if it has any.
     counters: ArcSwapOption<Counters>,
-    /// Commands and drains that need the page.
+    /// Commands that need the page.
     pins: AtomicU32,
     /// How far the page is from its stored image; written under the ledger's
     /// lock only.
@@ -125,6 +127,14 @@ impl Frame {
         }
     }
 
+    /// Asks for the memory of a word that will be written soon, and for what is
+    /// kept beside the words.
+    #[inline]
+    pub(super) fn prefetch_to_change(&self, word: u16) {
+        self.prefetch(word);
+        prefetch::for_reading(&self.dirt);
+    }
+
     /// Slots in use.
     #[inline]
     pub(super) fn occupied(&self) -> u32 {
@@ -132,10 +142,11 @@ impl Frame {
     }
 
     /// Notes that more, or fewer, slots are in use. Only the filter's lane
-    /// does.
+    /// does, so nobody comes between reading and writing.
     pub(super) fn note_occupied(&self, more: i32) {
         // In two's complement that is a subtraction for a negative number.
-        self.occupied.fetch_add(more as u32, Ordering::Relaxed);
+        let occupied = self.occupied().wrapping_add(more as u32);
+        self.occupied.store(occupied, Ordering::Relaxed);
     }
 
     /// Copies of a class that are counted beside the page.
@@ -339,8 +350,7 @@ struct Chunk {
     frames: Box<[Frame]>,
     /// Whether each frame was read since the clock's hand came by.
     referenced: [AtomicBool; CHUNK_FRAMES],
-    /// The drain that pinned each frame's page last; see [`DrainPins`]. Written
-    /// under the clock's lock only.
+    /// The drain that pinned each frame's page last; see [`DrainPins`].
     stamps: [AtomicU64; CHUNK_FRAMES],
 }
 
@@ -367,7 +377,6 @@ impl Chunk {
 pub(super) struct PageCache {
     chunks: Box<[OnceLock<Box<Chunk>>]>,
     versions: Box<[AtomicU64]>,
-    next_stamp: AtomicU64,
     /// Bytes of all resident counters, and how many there should be at most.
     counter_bytes: AtomicU64,
     max_counter_bytes: u64,
@@ -386,6 +395,10 @@ struct Clock {
     /// Where the search for pages with counters goes on.
     counters_hand: usize,
     generation: u32,
+    /// Drains so far.
+    last_drain: u64,
+    /// Those under way, one a lane at most.
+    drains: Vec<u64>,
 }
 
 /// Whether a page that was read lately may be evicted.
@@ -412,8 +425,6 @@ impl PageCache {
                 .map(|_| OnceLock::new())
                 .collect(),
             versions: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
-            // 0 is nobody's.
-            next_stamp: AtomicU64::new(1),
             counter_bytes: AtomicU64::new(0),
             max_counter_bytes,
             clock: Mutex::new(Clock {
@@ -423,6 +434,8 @@ impl PageCache {
                 hand: 0,
                 counters_hand: 0,
                 generation: 0,
+                last_drain: 0,
+                drains: Vec::new(),
             }),
             bytes: gauge,
             evictions,
@@ -482,11 +495,10 @@ impl PageCache {
         resident.is_still().then_some(value)
     }
 
-    fn stamp(&self, index: FrameIndex, drain: u64) {
-        let chunk = self.chunk(index.0 as usize);
-        if let Some(stamp) = chunk.and_then(|(chunk, within)| chunk.stamps.get(within)) {
-            stamp.store(drain, Ordering::Relaxed);
-        }
+    #[inline]
+    fn stamp(&self, index: FrameIndex) -> Option<&AtomicU64> {
+        let (chunk, within) = self.chunk(index.0 as usize)?;
+        chunk.stamps.get(within)
     }
 
     fn mark_referenced(&self, index: FrameIndex) {
@@ -505,17 +517,15 @@ impl PageCache {
         (entry.load(Ordering::Relaxed) == named).then_some(copies)
     }
 
-    /// Asks for the memory of a word that may be written, and for what is kept
-    /// beside the words of its page: it will be pinned and be dirty.
+    /// Asks for the memory of a word.
     #[inline]
-    pub(super) fn prefetch_to_change(&self, table: &PageTable, page: u32, word: u16) {
+    pub(super) fn prefetch(&self, table: &PageTable, page: u32, word: u16) {
         let frame = table
             .entry(page)
             .and_then(|entry| frame_of(entry.load(Ordering::Relaxed)))
             .and_then(|index| self.frame(index));
         if let Some(frame) = frame {
             frame.prefetch(word);
-            prefetch::for_reading(&frame.pins);
         }
     }
 
@@ -645,10 +655,15 @@ impl PageCache {
 
     /// Starts a drain that has pinned nothing yet.
     pub(super) fn begin_drain(self: &Arc<Self>) -> DrainPins {
+        let mut clock = self.clock.lock();
+        // 0 is nobody's.
+        clock.last_drain += 1;
+        let drain = clock.last_drain;
+        clock.drains.push(drain);
         DrainPins {
-            stamp: self.next_stamp.fetch_add(1, Ordering::Relaxed),
+            drain,
             cache: Arc::clone(self),
-            frames: Vec::new(),
+            pages: 0,
         }
     }
 
@@ -671,7 +686,7 @@ impl PageCache {
             None => {
                 let index = self.take_frame(&mut clock)?;
                 let frame = self.frame(index)?;
-                self.stamp(index, 0);
+                self.stamp(index)?.store(0, Ordering::Relaxed);
                 self.mark_referenced(index);
                 // Readers of the frame's last page must see that its entry is
                 // gone before they see these words.
@@ -756,6 +771,12 @@ impl PageCache {
         mark.is_some_and(|mark| mark.swap(false, Ordering::Relaxed))
     }
 
+    /// Whether a drain that is under way has pinned the page in a frame.
+    fn is_planned_over(&self, drains: &[u64], at: usize) -> bool {
+        let stamp = self.chunk(at).and_then(|(chunk, at)| chunk.stamps.get(at));
+        stamp.is_some_and(|stamp| drains.contains(&drain_of(stamp.load(Ordering::Relaxed))))
+    }
+
     fn try_evict(&self, clock: &mut Clock, at: usize, marks: Marks) -> bool {
         let (Some(frame), Some(slot)) = (self.frame_at(at), clock.owners.get_mut(at)) else {
             return false;
@@ -769,6 +790,7 @@ impl PageCache {
         };
         // Pins before dirt: a drain marks what it changed before it lets go.
         if frame.pins.load(Ordering::Acquire) > 0
+            || self.is_planned_over(&clock.drains, at)
             || frame.dirt() != Dirt::Clean
             || (self.take_mark(at) && marks == Marks::Respected)
         {
@@ -786,48 +808,103 @@ impl PageCache {
 
 /// The pages that a lane's drain plans over. They stay resident, each in its
 /// frame, until this is dropped.
+///
+/// A frame that carries the number of a drain which is under way is pinned by
+/// it, so the page that names the frame is the page that was pinned. A page
+/// belongs to one lane, which has one drain at a time: nobody else's number is
+/// overwritten.
 pub(super) struct DrainPins {
     cache: Arc<PageCache>,
-    /// Number of the drain. A frame that carries it is pinned by it, so the
-    /// page that names the frame is the page that was pinned.
-    stamp: u64,
-    frames: Vec<FrameIndex>,
+    /// Number of the drain.
+    drain: u64,
+    /// Pages that the drain has come to.
+    pages: usize,
 }
 
 impl DrainPins {
-    /// Pages pinned.
+    /// Pages that the drain has come to; those that it only expects do not
+    /// count.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.frames.len()
+        self.pages
     }
 
-    /// The frame of a page if the drain has pinned it before.
+    /// The frame of a page if the drain has come to it before.
     #[inline]
     pub(super) fn pinned(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
-        let (chunk, within) = self.cache.chunk(index.0 as usize)?;
-        let stamp = chunk.stamps.get(within)?;
-        (stamp.load(Ordering::Relaxed) == self.stamp).then_some(index)
+        let stamp = self.cache.stamp(index)?.load(Ordering::Relaxed);
+        (stamp == reached(self.drain)).then_some(index)
     }
 
-    /// Pins a page. `None` if it is not resident.
+    /// Pins a page that the drain comes to. `None` if it is not resident.
+    #[inline]
     pub(super) fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        let entry = table.entry(page)?;
+        let index = frame_of(entry.load(Ordering::Acquire))?;
+        let stamp = self.cache.stamp(index)?;
+        if stamp.load(Ordering::Relaxed) == expected(self.drain) {
+            stamp.store(reached(self.drain), Ordering::Relaxed);
+            self.pages += 1;
+            return Some(index);
+        }
         let _clock = self.cache.clock.lock();
-        let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
-        self.cache.stamp(index, self.stamp);
+        let index = frame_of(entry.load(Ordering::Acquire))?;
+        self.cache
+            .stamp(index)?
+            .store(reached(self.drain), Ordering::Relaxed);
         self.cache.mark_referenced(index);
-        self.cache.hold(index, Hold::Pinned);
-        self.frames.push(index);
+        self.pages += 1;
         Some(index)
+    }
+
+    /// Pins the pages of words that the drain will come to, as far as they are
+    /// resident, all of them under the lock once; and asks for the words'
+    /// memory.
+    pub(super) fn expect<'t>(&self, words: impl Iterator<Item = (&'t PageTable, u32, u16)>) {
+        let _clock = self.cache.clock.lock();
+        for (table, page, word) in words {
+            let entry = table.entry(page);
+            let index = entry.and_then(|entry| frame_of(entry.load(Ordering::Acquire)));
+            let Some((chunk, within)) = index.and_then(|it| self.cache.chunk(it.0 as usize)) else {
+                continue;
+            };
+            if let Some(frame) = chunk.frames.get(within) {
+                frame.prefetch(word);
+            }
+            let Some(stamp) = chunk.stamps.get(within) else {
+                continue;
+            };
+            if stamp.load(Ordering::Relaxed) | 1 != reached(self.drain) {
+                stamp.store(expected(self.drain), Ordering::Relaxed);
+                chunk.mark_referenced(within);
+            }
+        }
     }
 }
 
 impl Drop for DrainPins {
     fn drop(&mut self) {
-        for &index in &self.frames {
-            self.cache.unpin(index);
-        }
+        let mut clock = self.cache.clock.lock();
+        clock.drains.retain(|&drain| drain != self.drain);
     }
+}
+
+/// What a frame carries whose page a drain expects to come to.
+#[inline]
+fn expected(drain: u64) -> u64 {
+    drain << 1
+}
+
+/// And of one that it came to.
+#[inline]
+fn reached(drain: u64) -> u64 {
+    drain << 1 | 1
+}
+
+#[inline]
+fn drain_of(stamp: u64) -> u64 {
+    stamp >> 1
 }
 
 #[inline]
@@ -897,12 +974,23 @@ mod tests {
         let planned = drain.pin(&table, 2).unwrap();
         assert_eq!(drain.pinned(&table, 2), Some(planned));
         assert_eq!(drain.pinned(&table, 1), None);
-        for page in 3..4_000 {
+        install(&cache, &table, 3).unwrap();
+        drain.expect([2, 3, 9].map(|page| (&*table, page, 0)).into_iter());
+        assert_eq!((drain.pinned(&table, 3), drain.len()), (None, 1));
+        for page in 4..4_000 {
             install(&cache, &table, page).unwrap();
         }
-        for page in 0..3 {
+        for page in 0..4 {
             assert!(cache.is_resident(&table, page), "page {page}");
         }
+        // Another's end does not let it go.
+        drop(cache.begin_drain());
+        for page in 4..4_000 {
+            install(&cache, &table, page).unwrap();
+        }
+        let reached = drain.pin(&table, 3).unwrap();
+        assert_eq!(drain.pinned(&table, 3), Some(reached));
+        assert_eq!((drain.pinned(&table, 2), drain.len()), (Some(planned), 2));
         cache.unpin(pinned);
         cache.frame(dirty).unwrap().set_dirt(Dirt::Clean);
         drop(drain);
@@ -910,7 +998,7 @@ mod tests {
         for page in 0..1_000 {
             install(&cache, &again, page).unwrap();
         }
-        for page in 0..3 {
+        for page in 0..4 {
             assert!(!cache.is_resident(&table, page), "page {page}");
         }
         assert_ne!(planned, pinned);

@@ -22,6 +22,10 @@ use crate::store::{Commit, FilterChange, NoteChange, PageStore, StoreError};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// How many pages before it is published a page is asked for. A commit waits
+/// for the disk between planning and publishing, and others work meanwhile.
+const FRAMES_AHEAD: usize = 8;
+
 /// Writes and publishes the commits of one lane.
 pub(super) struct Committer {
     /// Number of the lane.
@@ -79,7 +83,14 @@ impl Committer {
                 changes.iter().for_each(|it| it.filter.begin_publish());
                 self.cache.begin_publish(stripes());
                 for (it, frames) in changes.iter().zip(&frames.by_page) {
+                    let mut ahead = it.pages.pages.iter().zip(frames).skip(FRAMES_AHEAD);
                     for (page, &index) in it.pages.pages.iter().zip(frames) {
+                        if let Some((page, &index)) = ahead.next()
+                            && let Some(frame) = self.cache.frame(index)
+                        {
+                            let word = it.pages.words_of(page).first();
+                            frame.prefetch_to_change(word.map_or(0, |word| word.at.word));
+                        }
                         let (Some(table), Some(frame)) = (it.table(page), self.cache.frame(index))
                         else {
                             continue;

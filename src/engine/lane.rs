@@ -308,6 +308,7 @@ impl Lane {
             allowed: pinned_before + self.max_pages,
             missing: BTreeSet::new(),
             over: false,
+            here: None,
         };
         let basis = Basis {
             chain: state.chain.clone(),
@@ -820,7 +821,7 @@ fn all<T, D: Draft>(
     let mut results = Some(Vec::with_capacity(items.len()));
     for group in items.chunks(GROUP) {
         // So that the waits for their memory overlap.
-        planner.prefetch(group);
+        planner.expect(group);
         for &item in group {
             let result = work(planner, item);
             if let (Some(known), Some(result)) = (&mut results, result) {
@@ -838,17 +839,32 @@ struct LaneWords<'a> {
     cache: &'a PageCache,
     view: &'a FilterView,
     pins: &'a mut DrainPins,
-    /// Pages that the drain may have pinned after this command.
+    /// Pages that the drain may have come to after this command.
     allowed: usize,
     missing: BTreeSet<PageAddress>,
     /// Whether the command touches more than that.
     over: bool,
+    /// The page that was asked for last: the next word is likely to lie on it,
+    /// too.
+    here: Option<(PageAddress, &'a Frame)>,
 }
 
-impl LaneWords<'_> {
+impl<'a> LaneWords<'a> {
     /// The frame of a page, which stays resident until the drain ends.
     #[inline]
-    fn frame(&mut self, page: PageAddress) -> Option<&Frame> {
+    fn frame(&mut self, page: PageAddress) -> Option<&'a Frame> {
+        match self.here {
+            Some((here, frame)) if here == page => Some(frame),
+            _ => {
+                let frame = self.find(page)?;
+                self.here = Some((page, frame));
+                Some(frame)
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, page: PageAddress) -> Option<&'a Frame> {
         let table = self.view.tables.get(page.sub as usize)?;
         if let Some(index) = self.pins.pinned(table, page.page) {
             return self.cache.frame(index);
@@ -880,7 +896,7 @@ impl PageWords for LaneWords<'_> {
     #[inline]
     fn prefetch(&self, at: WordAddress) {
         if let Some(table) = self.view.tables.get(at.sub as usize) {
-            self.cache.prefetch_to_change(table, at.page, at.word);
+            self.cache.prefetch(table, at.page, at.word);
         }
     }
 }
@@ -893,6 +909,15 @@ impl PlanPages for LaneWords<'_> {
 
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
         Some(self.frame(page)?.counters())
+    }
+
+    fn expect(&mut self, words: &[WordAddress]) {
+        let tables = &self.view.tables;
+        self.pins.expect(
+            words
+                .iter()
+                .filter_map(|at| Some((&**tables.get(at.sub as usize)?, at.page, at.word))),
+        );
     }
 }
 
