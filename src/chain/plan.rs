@@ -23,10 +23,11 @@ pub use overlay::Overlay;
 use super::counters::{CounterKey, MAX_COUNTERS};
 use super::meta::{Chain, MAX_ITEMS};
 use super::read::{self, PageAddress, PageWords, WordAddress, counter_of};
-use crate::cuckoo::bucket;
+use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::{KickSearch, Slot};
-use crate::cuckoo::layout::{BucketIndex, Candidates, Layout};
+use crate::cuckoo::layout::{BucketIndex, Candidates, Geometry, Layout};
+use crate::cuckoo::paged::OfWidth;
 use overlay::{Growth, PageNumber};
 use std::ops::Range;
 
@@ -341,7 +342,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             let sub = *self.chain.sub_filters().get(position)?;
             let candidates = located.candidates(&sub.layout);
             let surveys = self.words.survey(position, &sub.layout, &candidates);
-            let [first, second] = surveys;
+            let [first, second] = &surveys;
             if position == newest
                 && first.matches + second.matches >= sub.layout.class_limit(&candidates)
                 && self.count_copy(position, &candidates).is_some()
@@ -351,15 +352,15 @@ impl<'a, D: Draft> Planner<'a, D> {
             if !sub.has_room() {
                 continue;
             }
-            let order =
-                match self
-                    .words
-                    .second_is_emptier(position, &sub.layout, &candidates, &surveys)
-                {
-                    true => [second, first],
-                    false => [first, second],
-                };
-            if let Some(free) = order.into_iter().find_map(|bucket| bucket.free) {
+            let second_first =
+                self.words
+                    .second_is_emptier(position, &sub.layout, &candidates, &surveys);
+            let free = match second_first {
+                true => second.free().or(first.free()),
+                false => first.free().or(second.free()),
+            };
+            if let Some(free) = free {
+                let free = free.spot(position, &sub.layout);
                 self.words.fill(&sub.layout, free, candidates.fingerprint.0);
                 self.chain.note_added(position);
                 return Some(position);
@@ -453,9 +454,10 @@ impl<'a, D: Draft> Planner<'a, D> {
             let sub = *self.chain.sub_filters().get(position)?;
             let candidates = sub.layout.candidates(hash);
             let [first, second] = self.words.survey(position, &sub.layout, &candidates);
-            let Some(found) = first.matching.or(second.matching) else {
+            let Some(found) = first.matching().or(second.matching()) else {
                 continue;
             };
+            let found = found.spot(position, &sub.layout);
             let (page, key) = counter_of(&sub, position, &candidates);
             match self.words.counter(page, key) {
                 None => continue,
@@ -491,14 +493,52 @@ impl Locate for ItemHash {
 /// What a candidate bucket holds.
 #[derive(Clone, Copy, Default)]
 struct Survey {
+    /// Where the bucket lies.
+    page: u32,
     /// Slots that hold the item's fingerprint.
     matches: u32,
     /// Empty slots.
     empty: u32,
-    /// The first empty slot.
-    free: Option<Spot>,
+    /// The first empty slot, by its number within the page.
+    free: Option<u16>,
     /// The first slot that holds the fingerprint.
-    matching: Option<Spot>,
+    matching: Option<u16>,
+}
+
+impl Survey {
+    #[inline]
+    fn free(&self) -> Option<SlotOfPage> {
+        let page = self.page;
+        self.free.map(|slot| SlotOfPage { page, slot })
+    }
+
+    #[inline]
+    fn matching(&self) -> Option<SlotOfPage> {
+        let page = self.page;
+        self.matching.map(|slot| SlotOfPage { page, slot })
+    }
+}
+
+/// A slot, by its page.
+#[derive(Clone, Copy)]
+struct SlotOfPage {
+    page: u32,
+    slot: u16,
+}
+
+impl SlotOfPage {
+    #[inline]
+    fn spot(self, position: usize, layout: &Layout) -> Spot {
+        let (word, lane) = layout.slot_width().word_and_lane(self.slot);
+        Spot {
+            at: WordAddress {
+                sub: position as u32,
+                page: self.page,
+                word,
+            },
+            lane,
+        }
+    }
 }
 
 /// A slot, by its word.
@@ -698,24 +738,48 @@ impl<D: Draft> Words<D> {
     /// Looks at both candidate buckets; at one, if they are the same.
     #[inline]
     fn survey(&mut self, position: usize, layout: &Layout, candidates: &Candidates) -> [Survey; 2] {
-        let mut surveys = [Survey::default(); 2];
-        for (bucket, survey) in candidates.buckets().zip(&mut surveys) {
-            *survey = self.survey_bucket(position, layout, bucket, candidates.fingerprint.0);
+        match layout {
+            Layout::Classic(classic) => self.survey_both(position, classic, candidates),
+            Layout::Paged(paged) => match paged.width() {
+                SlotWidth::Bits8 => self.survey_both(position, &OfWidth::<8>(*paged), candidates),
+                SlotWidth::Bits16 => self.survey_both(position, &OfWidth::<16>(*paged), candidates),
+                SlotWidth::Bits32 => self.survey_both(position, &OfWidth::<32>(*paged), candidates),
+            },
         }
-        surveys
     }
 
     #[inline]
-    fn survey_bucket(
+    fn survey_both<G: Geometry>(
         &mut self,
         position: usize,
-        layout: &Layout,
+        layout: &G,
+        candidates: &Candidates,
+    ) -> [Survey; 2] {
+        let Candidates {
+            fingerprint,
+            first,
+            second,
+        } = *candidates;
+        let in_first = self.survey_bucket(position, layout, first, fingerprint.0);
+        let in_second = match second == first {
+            true => Survey::default(),
+            false => self.survey_bucket(position, layout, second, fingerprint.0),
+        };
+        [in_first, in_second]
+    }
+
+    #[inline]
+    fn survey_bucket<G: Geometry>(
+        &mut self,
+        position: usize,
+        layout: &G,
         bucket: BucketIndex,
         fingerprint: u32,
     ) -> Survey {
         let (place, width) = (layout.place(bucket), layout.slot_width());
-        let mut survey = Survey::default();
-        for piece in bucket::pieces(width, place.first_slot, layout.bucket_size()) {
+        let (mut matches, mut empty) = (0, 0);
+        let (mut free_slot, mut matching_slot) = (None, None);
+        for piece in layout.pieces(place.first_slot) {
             let at = WordAddress {
                 sub: position as u32,
                 page: place.page,
@@ -724,15 +788,21 @@ impl<D: Draft> Words<D> {
             let Some(value) = self.word(at) else {
                 continue;
             };
-            let spot = |lane| Spot { at, lane };
+            let slot = |lane| piece.word * width.slots_per_word() + lane;
             let matching = bucket::find(width, value, piece, fingerprint);
             let free = bucket::find(width, value, piece, 0);
-            survey.matches += matching.count();
-            survey.empty += free.count();
-            survey.matching = survey.matching.or(matching.first().map(spot));
-            survey.free = survey.free.or(free.first().map(spot));
+            matches += matching.count();
+            empty += free.count();
+            matching_slot = matching_slot.or(matching.first().map(slot));
+            free_slot = free_slot.or(free.first().map(slot));
         }
-        survey
+        Survey {
+            page: place.page,
+            matches,
+            empty,
+            free: free_slot,
+            matching: matching_slot,
+        }
     }
 
     /// Whether to try the second candidate before the first. The layout
@@ -826,16 +896,11 @@ impl<D: Draft> Words<D> {
 
 fn spot_of(position: usize, layout: &Layout, slot: Slot) -> Spot {
     let place = layout.place(slot.bucket);
-    let slot = place.first_slot + u16::from(slot.slot);
-    let (word, lane) = layout.slot_width().word_and_lane(slot);
-    Spot {
-        at: WordAddress {
-            sub: position as u32,
-            page: place.page,
-            word,
-        },
-        lane,
-    }
+    let slot = SlotOfPage {
+        page: place.page,
+        slot: place.first_slot + u16::from(slot.slot),
+    };
+    slot.spot(position, layout)
 }
 
 #[cfg(test)]

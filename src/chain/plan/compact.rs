@@ -207,8 +207,9 @@ impl<D: Draft> Planner<'_, D> {
         };
         let there = entry.candidates(&sub.layout);
         let [first, second] = self.words.survey(target, &sub.layout, &there);
-        if let Some(spot) = first.matching.or(second.matching) {
-            self.words.fill(&sub.layout, spot, 0);
+        if let Some(found) = first.matching().or(second.matching()) {
+            let found = found.spot(target, &sub.layout);
+            self.words.fill(&sub.layout, found, 0);
             self.chain.note_moved_out(target);
         }
     }

@@ -133,20 +133,23 @@ impl Overlay {
             .collect();
         counters.sort_unstable_by_key(|&(key, _)| key);
 
-        let mut words = Vec::with_capacity(self.words.len());
+        let mut words: Vec<ChangedWord> = Vec::with_capacity(self.words.len());
         let mut counter = 0;
         let pages = in_order.into_iter().map(|(key, page)| {
             let address = unpack_page(key);
             let (first_word, first_counter) = (words.len(), counter);
-            words.extend(self.words_of(page).map(|it| ChangedWord {
-                at: WordAddress {
-                    sub: address.sub,
-                    page: address.page,
-                    word: it.word,
-                },
-                value: it.value,
-                slots: it.slots,
-            }));
+            // A loop: most pages have one word, and `extend` counts first.
+            for it in self.words_of(page) {
+                words.push(ChangedWord {
+                    at: WordAddress {
+                        sub: address.sub,
+                        page: address.page,
+                        word: it.word,
+                    },
+                    value: it.value,
+                    slots: it.slots,
+                });
+            }
             let rest = counters.get(counter..).unwrap_or_default();
             counter += rest.iter().take_while(|it| it.0.0 == key).count();
             ChangedPage {
