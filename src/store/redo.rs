@@ -114,6 +114,8 @@ struct Section {
     /// The last page that left bytes.
     written: (Ordinal, PageIndex),
     open: Option<OpenPage>,
+    /// The entries of the open page.
+    entries: Vec<u8>,
 }
 
 /// The page slots are being added to. Its head says how many there are, so
@@ -125,7 +127,6 @@ struct OpenPage {
     entries: u64,
     /// The last slot, or the last counter's key.
     last: u64,
-    body: Vec<u8>,
 }
 
 impl RedoBuilder {
@@ -160,6 +161,7 @@ impl RedoBuilder {
             body: Vec::new(),
             written: (Ordinal(0), PageIndex(0)),
             open: None,
+            entries: Vec::new(),
         });
         self
     }
@@ -263,7 +265,6 @@ impl Section {
             page,
             entries: 0,
             last: 0,
-            body: Vec::new(),
         });
     }
 
@@ -279,14 +280,14 @@ impl Section {
             0 => number,
             _ => number - page.last - 1,
         };
-        varint::put(&mut page.body, step);
-        put_value(&mut page.body);
+        varint::put(&mut self.entries, step);
+        put_value(&mut self.entries);
         page.entries += 1;
         page.last = number;
     }
 
     fn close_page(&mut self) {
-        let Some(mut page) = self.open.take() else {
+        let Some(page) = self.open.take() else {
             return;
         };
         if page.entries == 0 {
@@ -313,7 +314,7 @@ impl Section {
         if page.entries > 1 {
             varint::put(&mut self.body, page.entries);
         }
-        self.body.append(&mut page.body);
+        self.body.append(&mut self.entries);
         self.pages += 1;
         self.written = (page.ordinal, page.page);
     }
