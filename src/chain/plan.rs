@@ -28,7 +28,7 @@ use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::{KickSearch, Slot};
 use crate::cuckoo::layout::{BucketIndex, Candidates, Geometry, Layout};
 use crate::cuckoo::paged::OfWidth;
-use overlay::{Growth, PageNumber};
+use overlay::{Growth, PageKey, PageNumber};
 use std::ops::Range;
 
 /// Hands out what a plan needs to know of pages beyond their words. What it
@@ -600,6 +600,7 @@ pub struct Overlaid<'a, P> {
 #[derive(Clone, Copy)]
 struct Here {
     page: PageAddress,
+    key: PageKey,
     planned: Option<PageNumber>,
     pending: Option<PageNumber>,
 }
@@ -609,11 +610,15 @@ impl<P> Overlaid<'_, P> {
     fn here(&mut self, page: PageAddress) -> Here {
         match self.here {
             Some(here) if here.page == page => here,
-            _ => *self.here.insert(Here {
-                page,
-                planned: self.overlay.page(page),
-                pending: self.pending.page(page),
-            }),
+            _ => {
+                let key = PageKey::of(page);
+                *self.here.insert(Here {
+                    page,
+                    key,
+                    planned: self.overlay.page(key),
+                    pending: self.pending.page(key),
+                })
+            }
         }
     }
 
@@ -624,7 +629,7 @@ impl<P> Overlaid<'_, P> {
         if let Some(number) = here.planned {
             return number;
         }
-        let number = self.overlay.add_page(page);
+        let number = self.overlay.add_page(here.key);
         self.here = Some(Here {
             planned: Some(number),
             ..here

@@ -11,7 +11,6 @@ use crate::chain::params::PAGE_BYTES;
 use crate::chain::read::{PageAddress, WordAddress};
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
-use std::hash::BuildHasher as _;
 
 /// Words of a page that are listed; of more there is a table.
 const LISTED_WORDS: u32 = 16;
@@ -39,6 +38,30 @@ pub struct Overlay {
 /// Number of a page that is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageNumber(u32);
+
+/// A page as overlays look for it.
+#[derive(Clone, Copy)]
+pub(super) struct PageKey {
+    key: u64,
+    hash: u64,
+}
+
+impl PageKey {
+    #[inline]
+    pub(super) fn of(page: PageAddress) -> PageKey {
+        PageKey::of_packed(pack_page(page))
+    }
+
+    /// Whatever the hash, nothing that is stored or said depends on it.
+    #[inline]
+    fn of_packed(key: u64) -> PageKey {
+        let product = u128::from(key) * 0x9e37_79b9_7f4a_7c15;
+        PageKey {
+            key,
+            hash: product as u64 ^ (product >> 64) as u64,
+        }
+    }
+}
 
 /// By how much a page has more than before.
 #[derive(Clone, Copy, Default)]
@@ -83,7 +106,7 @@ impl Overlay {
     pub(super) fn reserve(&mut self, words: usize) {
         let pages = &self.pages;
         self.numbers
-            .reserve(words, |&number| hash_of_number(pages, number));
+            .reserve(words, |&number| hash_of(pages, number));
         self.pages.reserve(words);
         self.words.reserve(words);
     }
@@ -101,7 +124,11 @@ impl Overlay {
         }
         self.reserve(later.pages.len());
         for page in &later.pages {
-            let number = self.page_or_new(page.key);
+            let key = PageKey::of_packed(page.key);
+            let number = match self.page(key) {
+                Some(number) => number,
+                None => self.add_page(key),
+            };
             self.grow(number, page.growth);
             for word in later.words_of(page) {
                 self.set(number, word.word, word.value, word.slots);
@@ -172,16 +199,33 @@ impl Overlay {
 
     /// A page, if it is written to.
     #[inline]
-    pub(super) fn page(&self, page: PageAddress) -> Option<PageNumber> {
+    pub(super) fn page(&self, page: PageKey) -> Option<PageNumber> {
+        let is_it = |&number: &u32| {
+            let planned = self.pages.get(number as usize);
+            planned.is_some_and(|planned| planned.key == page.key)
+        };
         if self.pages.is_empty() {
             return None;
         }
-        self.number(pack_page(page))
+        let number = self.numbers.find(page.hash, is_it);
+        number.copied().map(PageNumber)
     }
 
-    /// A page that is about to be written to and was not before.
-    pub(super) fn add_page(&mut self, page: PageAddress) -> PageNumber {
-        self.page_or_new(pack_page(page))
+    /// Adds a page that is about to be written to and was not before.
+    pub(super) fn add_page(&mut self, page: PageKey) -> PageNumber {
+        // A plan is far from having so many pages.
+        let number = self.pages.len() as u32;
+        self.pages.push(Page {
+            key: page.key,
+            growth: Growth::default(),
+            words: 0,
+            first: NONE,
+        });
+        let pages = &self.pages;
+        self.numbers
+            .insert_unique(page.hash, number, |&number| hash_of(pages, number));
+        self.newest = self.newest.max(Some(unpack_page(page.key).sub));
+        PageNumber(number)
     }
 
     /// A word of a page, if it changes.
@@ -222,34 +266,6 @@ impl Overlay {
             page.growth.occupied += by.occupied;
             page.growth.counters += by.counters;
         }
-    }
-
-    #[inline]
-    fn number(&self, key: u64) -> Option<PageNumber> {
-        let is_it = |&number: &u32| {
-            let page = self.pages.get(number as usize);
-            page.is_some_and(|page| page.key == key)
-        };
-        self.numbers.find(hash(key), is_it).copied().map(PageNumber)
-    }
-
-    fn page_or_new(&mut self, key: u64) -> PageNumber {
-        if let Some(number) = self.number(key) {
-            return number;
-        }
-        // A plan is far from having so many pages.
-        let number = self.pages.len() as u32;
-        self.pages.push(Page {
-            key,
-            growth: Growth::default(),
-            words: 0,
-            first: NONE,
-        });
-        let pages = &self.pages;
-        self.numbers
-            .insert_unique(hash(key), number, |&number| hash_of_number(pages, number));
-        self.newest = self.newest.max(Some(unpack_page(key).sub));
-        PageNumber(number)
     }
 
     #[inline]
@@ -353,13 +369,9 @@ impl Overlay {
     }
 }
 
-#[inline]
-fn hash(key: u64) -> u64 {
-    FixedState::default().hash_one(key)
-}
-
-fn hash_of_number(pages: &[Page], number: u32) -> u64 {
-    pages.get(number as usize).map_or(0, |page| hash(page.key))
+fn hash_of(pages: &[Page], number: u32) -> u64 {
+    let page = pages.get(number as usize);
+    page.map_or(0, |page| PageKey::of_packed(page.key).hash)
 }
 
 /// Sub-filter and page in one number: at most 2^16 + 1 positions and 2^32
@@ -387,9 +399,10 @@ mod tests {
     type Model = BTreeMap<(u32, u32), (i32, BTreeMap<u16, (u64, u8)>)>;
 
     fn write(overlay: &mut Overlay, at: WordAddress, value: u64, lane: u16) {
-        let number = match overlay.page(at.on()) {
+        let key = PageKey::of(at.on());
+        let number = match overlay.page(key) {
             Some(number) => number,
-            None => overlay.add_page(at.on()),
+            None => overlay.add_page(key),
         };
         let grown = Growth {
             occupied: 1,
@@ -438,7 +451,7 @@ mod tests {
                 prop_assert_eq!(overlay.pages_from(sub), expected);
                 for (page, word) in (0..6).flat_map(|page| (0..60).map(move |word| (page, word))) {
                     let planned = model.get(&(sub, page));
-                    let number = overlay.page(PageAddress { sub, page });
+                    let number = overlay.page(PageKey::of(PageAddress { sub, page }));
                     prop_assert_eq!(number.is_some(), planned.is_some());
                     let value = planned.and_then(|it| it.1.get(&word)).map(|it| it.0);
                     prop_assert_eq!(number.and_then(|it| overlay.word(it, word)), value);
