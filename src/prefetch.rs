@@ -1,10 +1,10 @@
 //! Asking the processor for memory before it is needed.
 //!
-//! The only room with unsafe code. A batch of questions about a filter that is
-//! larger than the processor's caches waits for memory at every probe; asking
-//! for the words of 32 items first lets those waits overlap. Rust has no safe
-//! way to say so. Where there is no instruction for it, nothing is done:
-//! answers never depend on it.
+//! Unsafe code, as nowhere else but in `cuckoo::hash::eight`. A batch of
+//! questions about a filter that is larger than the processor's caches waits
+//! for memory at every probe; asking for the words of 32 items first lets those
+//! waits overlap. Rust has no safe way to say so. Where there is no instruction
+//! for it, nothing is done: answers never depend on it.
 
 #![expect(
     unsafe_code,

@@ -2,6 +2,9 @@
 //! pinned by golden values and never changes; a new one gets a new
 //! [`HashId`].
 
+#[cfg(target_arch = "x86_64")]
+mod eight;
+
 use siphasher::sip128::SipHasher13;
 
 /// Which hash a filter uses; stored in its metadata.
@@ -18,6 +21,16 @@ pub enum HashId {
 /// not know it can't craft items that meet in one bucket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey(pub [u8; 16]);
+
+impl HashKey {
+    /// The key as SipHash takes it.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn words(self) -> (u64, u64) {
+        let key = u128::from_le_bytes(self.0);
+        (key as u64, (key >> 64) as u64)
+    }
+}
 
 /// Shows nothing of the key: debug output ends in logs.
 impl std::fmt::Debug for HashKey {
@@ -40,7 +53,10 @@ impl HashId {
     pub fn hasher(self) -> ItemHasher {
         match self {
             HashId::Murmur64A => ItemHasher::Murmur64A,
-            HashId::SipHash13(key) => ItemHasher::SipHash13(SipHasher13::new_with_key(&key.0)),
+            HashId::SipHash13(key) => ItemHasher::SipHash13(Keyed {
+                key,
+                hasher: SipHasher13::new_with_key(&key.0),
+            }),
         }
     }
 
@@ -57,7 +73,18 @@ pub enum ItemHasher {
     /// [`HashId::Murmur64A`].
     Murmur64A,
     /// [`HashId::SipHash13`].
-    SipHash13(SipHasher13),
+    SipHash13(Keyed),
+}
+
+/// [`siphash13`] with its key.
+#[derive(Clone, Copy)]
+pub struct Keyed {
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "eight at once are hashed from the key itself")
+    )]
+    key: HashKey,
+    hasher: SipHasher13,
 }
 
 impl ItemHasher {
@@ -66,8 +93,41 @@ impl ItemHasher {
     pub fn hash(&self, item: &[u8]) -> ItemHash {
         match self {
             ItemHasher::Murmur64A => ItemHash::from(murmur64a(item, 0)),
-            ItemHasher::SipHash13(keyed) => ItemHash(keyed.hash(item).as_u128()),
+            ItemHasher::SipHash13(keyed) => ItemHash(keyed.hasher.hash(item).as_u128()),
         }
+    }
+
+    /// Hashes many items, in their order: several at once where the processor
+    /// has registers for it (x86-64 with AVX2), which takes half as long.
+    #[inline]
+    pub fn hash_all<'a>(
+        &self,
+        mut items: impl Iterator<Item = &'a [u8]>,
+        hashes: &mut Vec<ItemHash>,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if let ItemHasher::SipHash13(keyed) = self {
+            let mut eight: [&[u8]; eight::EIGHT] = [&[]; eight::EIGHT];
+            loop {
+                let mut taken = 0;
+                for (place, item) in eight.iter_mut().zip(&mut items) {
+                    *place = item;
+                    taken += 1;
+                }
+                let at_once = match taken == eight::EIGHT {
+                    true => eight::hash_eight(keyed.key, eight),
+                    false => None,
+                };
+                match at_once {
+                    Some(at_once) => hashes.extend_from_slice(&at_once),
+                    None => hashes.extend(eight.iter().take(taken).map(|item| self.hash(item))),
+                }
+                if taken < eight::EIGHT {
+                    return;
+                }
+            }
+        }
+        hashes.extend(items.map(|item| self.hash(item)));
     }
 }
 
@@ -76,6 +136,13 @@ impl ItemHasher {
 pub struct ItemHash(pub u128);
 
 impl ItemHash {
+    /// A hash of two words.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn of(low: u64, high: u64) -> ItemHash {
+        ItemHash(u128::from(high) << 64 | u128::from(low))
+    }
+
     /// The lower 64 bits; all there are of a 64-bit hash.
     #[inline]
     pub fn low(self) -> u64 {
@@ -133,6 +200,8 @@ pub fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     #[test]
     fn murmur64a_gives_its_golden_values() {
@@ -162,6 +231,41 @@ mod tests {
         let bytes: Vec<u8> = (0..64).collect();
         for (length, expected) in GOLDEN {
             assert_eq!(siphash13(&bytes[..length], key), expected, "{length} bytes");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn many_items_hash_as_each_by_itself(
+            key: [u8; 16],
+            items in vec(vec(any::<u8>(), 0..200), 0..40),
+            longest in 0usize..100_000,
+        ) {
+            let mut items = items;
+            items.push(vec![7; longest]);
+            let by = longest % items.len();
+            items.rotate_right(by);
+            for id in [HashId::Murmur64A, HashId::SipHash13(HashKey(key))] {
+                let mut hashes = Vec::new();
+                id.hasher().hash_all(items.iter().map(Vec::as_slice), &mut hashes);
+                let expected: Vec<ItemHash> = items.iter().map(|item| id.hash(item)).collect();
+                prop_assert_eq!(hashes, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn eight_items_of_one_length_hash_as_each_by_itself() {
+        let key = HashKey([9; 16]);
+        let bytes: Vec<u8> = (0..=255).collect();
+        for length in 0..200 {
+            let items: Vec<&[u8]> = (0..8).map(|n| &bytes[n..n + length]).collect();
+            let mut hashes = Vec::new();
+            let hasher = HashId::SipHash13(key).hasher();
+            hasher.hash_all(items.iter().copied(), &mut hashes);
+            for (item, hash) in items.iter().zip(hashes) {
+                assert_eq!(hash.0, siphash13(item, key), "{length} bytes");
+            }
         }
     }
 

@@ -33,6 +33,14 @@ impl FilterName {
     /// # Errors
     /// Says which character or length is refused.
     pub fn parse(text: &str) -> Result<FilterName, InvalidName> {
+        FilterName::of(text.to_owned())
+    }
+
+    /// [`parse`](Self::parse), keeping the text.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn of(text: String) -> Result<FilterName, InvalidName> {
         if text.is_empty() {
             return Err(InvalidName {
                 problem: "is empty".to_owned(),
@@ -44,7 +52,7 @@ impl FilterName {
             });
         }
         match text.chars().find(|&c| !is_name_character(c)) {
-            None => Ok(FilterName(text.to_owned())),
+            None => Ok(FilterName(text)),
             Some(refused) => Err(InvalidName {
                 problem: format!("has {refused:?}"),
             }),

@@ -9,6 +9,7 @@
 //! items. What a group can't answer is asked one by one.
 
 use super::answer::EngineError;
+use super::batch::ItemBatch;
 use super::cache::{Frame, PageCache, PageTable, ResidentPage};
 use super::filters::{FilterView, OpenFilter};
 use super::loader::{Images, Loader};
@@ -120,75 +121,137 @@ pub(super) struct Answers<A> {
     pub(super) retries: u64,
 }
 
+/// Answers at once, if that is possible: if the pages are resident, no commit
+/// is in the way, and the items are not so many that others would wait.
+pub(super) fn ask_at_once<Q: Question>(
+    question: Q,
+    filter: &OpenFilter,
+    items: &ItemBatch,
+    cache: &PageCache,
+) -> Option<Answers<Q::Answer>> {
+    let view = filter.view.load();
+    if items.len() > per_turn(&view) {
+        return None;
+    }
+    let mut hashes = Vec::with_capacity(items.len());
+    let hasher = view.chain.hash_id().hasher();
+    hasher.hash_all(items.iter(), &mut hashes);
+    let mut result = Answers::of(items.len());
+    let open = result.ask_resident(question, filter, &view, cache, 0, &hashes);
+    open.is_empty().then_some(result)
+}
+
 /// Answers what can be answered. Resident pages cost no thread hop; the others
 /// are read in one batch per round off the async threads.
 pub(super) async fn ask<Q: Question>(
     question: Q,
     filter: &OpenFilter,
-    items: &[ItemHash],
-    cache: &Arc<PageCache>,
+    items: &ItemBatch,
+    cache: &PageCache,
     loader: &Arc<Loader>,
 ) -> Result<Answers<Q::Answer>, EngineError> {
-    let mut result = Answers {
-        answers: vec![Q::Answer::default(); items.len()],
-        open: Vec::new(),
-        cached_pages: 0,
-        retries: 0,
+    let mut result = Answers::of(items.len());
+    let (hasher, per_turn) = {
+        let view = filter.view.load();
+        (view.chain.hash_id().hasher(), per_turn(&view))
     };
-    let per_item = 2 * filter.view.load().tables.len().max(1);
-    let per_turn = ITEMS_PER_TURN.min(PAGES_PER_LOAD.div_ceil(per_item));
-    for (turn, chunk) in items.chunks(per_turn).enumerate() {
-        if turn > 0 {
+    let mut turns = items.iter();
+    let mut hashes: Vec<ItemHash> = Vec::with_capacity(per_turn.min(items.len()));
+    let mut first = 0;
+    while first < items.len() {
+        if first > 0 {
             tokio::task::yield_now().await;
         }
-        let first = turn * per_turn;
-        let mut unanswered: Vec<usize> = Vec::new();
-        let mut images = Images::default();
-        for round in 0..ROUNDS {
-            // The view comes first: pages that it does not name were published
-            // after this request began.
-            let view = filter.view.load_full();
-            let mut words = PublishedWords::new(cache, &view, &images);
-            if round == 0 {
-                let answers = result.answers.get_mut(first..first + chunk.len());
-                let answers = answers.unwrap_or_default();
-                let mut groups = Groups::new(cache, filter, &view);
-                let open = groups.settle(question, chunk, answers);
-                result.cached_pages += groups.pages;
-                unanswered = open.into_iter().map(|index| first + index).collect();
-            }
-            unanswered.retain(|&index| {
-                let Some(&hash) = items.get(index) else {
-                    return false;
-                };
-                match words.settle(question, hash) {
-                    Some(answer) => {
-                        if let Some(slot) = result.answers.get_mut(index) {
-                            *slot = answer;
-                        }
-                        false
-                    }
-                    None => true,
-                }
-            });
-            result.cached_pages += words.cached_pages;
-            result.retries += words.retries;
-            if unanswered.is_empty() {
+        hashes.clear();
+        hasher.hash_all(turns.by_ref().take(per_turn), &mut hashes);
+        // The view comes first: pages that it does not name were published
+        // after this request began.
+        let mut view = filter.view.load_full();
+        let mut open = result.ask_resident(question, filter, &view, cache, first, &hashes);
+        for _ in 1..ROUNDS {
+            if open.is_empty() {
                 break;
             }
-            if round + 1 == ROUNDS {
-                result.open.append(&mut unanswered);
-                break;
-            }
-            let pages = all_pages(
-                &view.chain,
-                unanswered.iter().filter_map(|&index| items.get(index)),
-            );
+            let pages = all_pages(&view.chain, open.iter().filter_map(|&it| hashes.get(it)));
             let loader = Arc::clone(loader);
-            images = Box::pin(off_thread(move || loader.read(&view, &pages))).await??;
+            let images = Box::pin(off_thread(move || loader.read(&view, &pages))).await??;
+            view = filter.view.load_full();
+            let mut words = PublishedWords::new(cache, &view, &images);
+            result.ask_each(question, &mut words, first, &hashes, &mut open);
         }
+        result.open.extend(open.iter().map(|within| first + within));
+        first += hashes.len();
     }
     Ok(result)
+}
+
+/// How many items are asked about before others get a turn, and before what
+/// they need is read: no more pages than are read at once.
+fn per_turn(view: &FilterView) -> usize {
+    let pages_per_item = 2 * view.tables.len().max(1);
+    ITEMS_PER_TURN.min(PAGES_PER_LOAD.div_ceil(pages_per_item))
+}
+
+impl<A: Copy + Default> Answers<A> {
+    /// Of so many items, none of them asked about.
+    fn of(items: usize) -> Answers<A> {
+        // Not `vec!`: zeroed memory takes the allocator a longer way.
+        let mut answers = Vec::with_capacity(items);
+        answers.resize(items, A::default());
+        Answers {
+            answers,
+            open: Vec::new(),
+            cached_pages: 0,
+            retries: 0,
+        }
+    }
+
+    /// Asks the resident pages about the items from `first` on. Returns those
+    /// that are not answered, by their positions behind `first`.
+    fn ask_resident<Q: Question<Answer = A>>(
+        &mut self,
+        question: Q,
+        filter: &OpenFilter,
+        view: &FilterView,
+        cache: &PageCache,
+        first: usize,
+        hashes: &[ItemHash],
+    ) -> Vec<usize> {
+        let answers = self.answers.get_mut(first..first + hashes.len());
+        let mut groups = Groups::new(cache, filter, view);
+        let mut open = groups.settle(question, hashes, answers.unwrap_or_default());
+        self.cached_pages += groups.pages;
+        if !open.is_empty() {
+            let images = Images::default();
+            let mut words = PublishedWords::new(cache, view, &images);
+            self.ask_each(question, &mut words, first, hashes, &mut open);
+        }
+        open
+    }
+
+    /// Asks about the open items one by one, and leaves those that stay open.
+    fn ask_each<Q: Question<Answer = A>>(
+        &mut self,
+        question: Q,
+        words: &mut PublishedWords<'_>,
+        first: usize,
+        hashes: &[ItemHash],
+        open: &mut Vec<usize>,
+    ) {
+        open.retain(|&within| {
+            let answer = self.answers.get_mut(first + within);
+            let Some((&hash, answer)) = hashes.get(within).zip(answer) else {
+                return false;
+            };
+            let settled = words.settle(question, hash);
+            if let Some(settled) = settled {
+                *answer = settled;
+            }
+            settled.is_none()
+        });
+        self.cached_pages += std::mem::take(&mut words.cached_pages);
+        self.retries += std::mem::take(&mut words.retries);
+    }
 }
 
 /// All pages that the items may lie on, ascending, each once.

@@ -551,10 +551,15 @@ impl Shared {
     ) -> Result<Vec<Q::Answer>, EngineError> {
         loop {
             let filter = self.find(name).await?;
-            let view = filter.view.load_full();
-            let hashes = hashes(&view.chain, items).await;
-            let mut asked =
-                reader::ask(question, &filter, &hashes, &self.cache, &self.loader).await?;
+            let at_once = reader::ask_at_once(question, &filter, items, &self.cache);
+            let mut asked = match at_once {
+                Some(asked) => asked,
+                // Seldom, and far larger than all else that this future holds.
+                None => {
+                    let asking = reader::ask(question, &filter, items, &self.cache, &self.loader);
+                    Box::pin(asking).await?
+                }
+            };
             self.cached_reads.inc_by(asked.cached_pages);
             self.metrics.read_retries.inc_by(asked.retries);
             // Pages of a filter that is gone read as zeros.
@@ -564,7 +569,6 @@ impl Shared {
             if asked.open.is_empty() {
                 return Ok(asked.answers);
             }
-            // Seldom, and far larger than all else that this future holds.
             let answers = Box::pin(self.ask_lane(filter, items, &asked.open, verb, &unpack));
             let Some(answers) = answers.await? else {
                 continue;
@@ -695,12 +699,7 @@ pub(super) async fn hashes(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> 
         if !hashes.is_empty() {
             tokio::task::yield_now().await;
         }
-        hashes.extend(
-            items
-                .by_ref()
-                .take(ITEMS_PER_TURN)
-                .map(|item| hasher.hash(item)),
-        );
+        hasher.hash_all(items.by_ref().take(ITEMS_PER_TURN), &mut hashes);
     }
     hashes.into()
 }
