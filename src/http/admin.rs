@@ -8,9 +8,9 @@ use super::problem::HttpError;
 use super::query::Query;
 use super::stream;
 use crate::backup::{BackupId, BackupInfo, BackupState, Backups};
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::io::Read as _;
@@ -106,7 +106,7 @@ fn example(state: &'static str, done_bytes: u64) -> BackupBody {
 )]
 pub(crate) async fn post_backup(
     State(app): State<Arc<App>>,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
@@ -135,7 +135,7 @@ pub(crate) async fn post_backup(
 )]
 pub(crate) async fn list_backups(
     State(app): State<Arc<App>>,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let (backups, keep) =
@@ -164,7 +164,7 @@ pub(crate) async fn list_backups(
 pub(crate) async fn get_backup_status(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let id = known(id)?;
@@ -195,7 +195,7 @@ pub(crate) async fn get_backup(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     caller: Permit,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let id = known(id)?;

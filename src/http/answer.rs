@@ -4,13 +4,16 @@
 use super::memory::{AnswerMemory, FREE_BYTES, InMemory};
 use super::problem::HttpError;
 use crate::engine::FullReason;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde::Serialize;
 use std::io::Write as _;
 use std::sync::Arc;
+
+/// What is written at once for `true` or `false` and what stands behind it.
+const MOST_OF_A_FLAG: usize = 8;
 
 /// In which form the results of a batch are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,14 +67,11 @@ pub(crate) fn results(
     full_reason: Option<FullReason>,
     taken: Option<AnswerMemory>,
 ) -> Response {
-    let mut body = Vec::with_capacity(64 + 8 * (words.len() + blanks.len()));
+    let mut body = opened(format, words.len() + blanks.len());
+    let before_words = body.len();
     let mut blanks = blanks.iter().copied().peekable();
     let mut words = words.peekable();
     let mut position = 0;
-    if format == Format::Json {
-        body.extend_from_slice(br#"{"results":["#);
-    }
-    let before_words = body.len();
     loop {
         let word = match blanks.next_if_eq(&position) {
             Some(_) => None,
@@ -83,18 +83,51 @@ pub(crate) fn results(
         write_word(&mut body, format, word);
         position += 1;
     }
-    if format == Format::Json {
-        // The comma behind the last word.
-        body.truncate(body.len().saturating_sub(1).max(before_words));
-        body.push(b']');
-        if let Some(reason) = full_reason {
-            let (name, advice) = reason_words(reason);
-            // Both are plain words of our own: nothing to escape.
-            let _ = write!(body, r#","full_reason":"{name}","full_detail":"{advice}""#);
-        }
-        body.extend_from_slice(b"}\n");
-    }
+    close(&mut body, before_words, format, full_reason);
     of_media_type(format, body, taken)
+}
+
+/// The answer to a batch of questions of yes or no, as [`results`] says it.
+pub(crate) fn flags(
+    format: Format,
+    flags: &[bool],
+    blanks: &[usize],
+    taken: Option<AnswerMemory>,
+) -> Response {
+    if !blanks.is_empty() {
+        let words = flags.iter().copied().map(Word::Flag);
+        return results(format, words, blanks, None, taken);
+    }
+    let mut body = opened(format, flags.len());
+    let before_words = body.len();
+    write_flags(&mut body, format, flags);
+    close(&mut body, before_words, format, None);
+    of_media_type(format, body, taken)
+}
+
+/// What stands before the words, with room for so many of them.
+fn opened(format: Format, words: usize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(64 + MOST_OF_A_FLAG * words);
+    if format == Format::Json {
+        body.extend_from_slice(br#"{"results":["#);
+    }
+    body
+}
+
+/// Writes what stands behind the words.
+fn close(body: &mut Vec<u8>, before_words: usize, format: Format, full_reason: Option<FullReason>) {
+    if format == Format::Lines {
+        return;
+    }
+    // The comma behind the last word.
+    body.truncate(body.len().saturating_sub(1).max(before_words));
+    body.push(b']');
+    if let Some(reason) = full_reason {
+        let (name, advice) = reason_words(reason);
+        // Both are plain words of our own: nothing to escape.
+        let _ = write!(body, r#","full_reason":"{name}","full_detail":"{advice}""#);
+    }
+    body.extend_from_slice(b"}\n");
 }
 
 /// Most bytes that the results of a change of so many items take, blank lines
@@ -113,9 +146,7 @@ fn of_media_type(format: Format, mut body: Vec<u8>, taken: Option<AnswerMemory>)
         // It may wait for a while: no more than is said of it.
         body.shrink_to_fit();
     }
-    let mut response = Response::new(Body::from(body));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, format.media_type());
+    let mut response = answer(format, Body::from(body));
     if is_large {
         let taken = taken.map(Arc::new);
         response.extensions_mut().insert(InMemory { taken });
@@ -123,14 +154,39 @@ fn of_media_type(format: Format, mut body: Vec<u8>, taken: Option<AnswerMemory>)
     response
 }
 
+fn answer(format: Format, body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, format.media_type());
+    response
+}
+
+/// Writes yes or no for each, and what stands behind it. Which of the two it is
+/// can't be foreseen, so no jump depends on it: eight bytes are written, and the
+/// next word begins where these ended to mean something.
+fn write_flags(body: &mut Vec<u8>, format: Format, flags: &[bool]) {
+    let (yes, no) = match format {
+        Format::Json => (*b"true,   ", *b"false,  "),
+        Format::Lines => (*b"true\n   ", *b"false\n  "),
+    };
+    let mut end = body.len();
+    body.resize(end + MOST_OF_A_FLAG * flags.len(), 0);
+    for &flag in flags {
+        let place = body
+            .get_mut(end..)
+            .and_then(<[u8]>::first_chunk_mut::<MOST_OF_A_FLAG>);
+        if let Some(place) = place {
+            *place = if flag { yes } else { no };
+        }
+        end += 6 - usize::from(flag);
+    }
+    body.truncate(end);
+}
+
 /// Writes a word and what stands behind it: a comma or a line feed.
 fn write_word(body: &mut Vec<u8>, format: Format, word: Option<Word>) {
     match (word, format) {
-        // Without the formatter, which costs more than all else here.
-        (Some(Word::Flag(true)), Format::Json) => body.extend_from_slice(b"true,"),
-        (Some(Word::Flag(false)), Format::Json) => body.extend_from_slice(b"false,"),
-        (Some(Word::Flag(true)), Format::Lines) => body.extend_from_slice(b"true\n"),
-        (Some(Word::Flag(false)), Format::Lines) => body.extend_from_slice(b"false\n"),
+        (Some(Word::Flag(flag)), format) => write_flags(body, format, &[flag]),
         (Some(Word::Name(name)), Format::Json) => {
             body.push(b'"');
             body.extend_from_slice(name.as_bytes());
@@ -178,6 +234,11 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Response, HttpError> {
     })?;
     body.push(b'\n');
     Ok(of_media_type(Format::Json, body, None))
+}
+
+/// A JSON answer that is written already.
+pub(crate) fn written(json: &'static [u8]) -> Response {
+    answer(Format::Json, Body::from(Bytes::from_static(json)))
 }
 
 /// A JSON answer that says under which path to go on, of characters that stand
@@ -256,6 +317,26 @@ mod tests {
                     let longest = text(Format::Json, &words, &[0, 5, 6], Some(reason)).await;
                     assert!(longest.len() <= most_bytes(items + 3));
                 }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn flags_are_written_as_words_are() {
+        let long: Vec<bool> = (0..1000).map(|n| n % 3 == 0).collect();
+        for answers in [&[][..], &[true], &[false], &[false, true, true], &long] {
+            let words: Vec<Word> = answers.iter().copied().map(Word::Flag).collect();
+            for format in [Format::Json, Format::Lines] {
+                let body = flags(format, answers, &[], None).into_body();
+                let bytes = body.collect().await.unwrap().to_bytes();
+                let written = String::from_utf8(bytes.to_vec()).unwrap();
+                let expected: Vec<String> = answers.iter().map(bool::to_string).collect();
+                let expected = match format {
+                    Format::Json => format!("{{\"results\":[{}]}}\n", expected.join(",")),
+                    Format::Lines => expected.iter().map(|word| format!("{word}\n")).collect(),
+                };
+                assert_eq!(written, expected);
+                assert_eq!(text(format, &words, &[], None).await, expected);
             }
         }
     }

@@ -16,7 +16,7 @@
 //! others; everything that concerns the server as a whole is refused.
 
 use super::App;
-use super::around::{Around, Within, ask};
+use super::around::{Around, Within};
 use super::body::discard;
 use super::idempotency::Caller;
 use super::memory;
@@ -30,6 +30,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse as _, Response};
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -161,27 +162,33 @@ pub(super) struct Door {
 
 /// Lets requests in whose key allows what they ask for.
 impl Around for Door {
-    async fn answer<S: Within>(&self, request: Request, within: S) -> Response {
+    fn answer<S: Within>(
+        self: Arc<Self>,
+        request: Request,
+        mut within: S,
+    ) -> impl Future<Output = Result<Response, Infallible>> + Send {
         let (mut parts, mut body) = request.into_parts();
-        let Admitted { grant, working } = match self.admit(&mut parts).await {
-            Ok(admitted) => admitted,
-            Err((grant, refused)) => {
-                // Who waits to be told before it sends sends nothing.
-                if !parts.headers.contains_key(EXPECT) {
-                    discard(&mut body).await;
+        async move {
+            let Admitted { grant, working } = match self.admit(&mut parts).await {
+                Ok(admitted) => admitted,
+                Err((grant, refused)) => {
+                    // Who waits to be told before it sends sends nothing.
+                    if !parts.headers.contains_key(EXPECT) {
+                        discard(&mut body).await;
+                    }
+                    return Ok(by(grant.as_deref(), refused.into_response()));
                 }
-                return by(grant.as_deref(), refused.into_response());
+            };
+            if let Some(grant) = &grant {
+                parts.extensions.insert(caller(grant));
             }
-        };
-        if let Some(grant) = &grant {
-            parts.extensions.insert(caller(grant));
+            parts.extensions.insert(Permit(grant.clone()));
+            let method = parts.method.clone();
+            let response = within.call(Request::from_parts(parts, body)).await?;
+            let answered = memory::charge(&self.app, &method, response).await;
+            drop(working);
+            Ok(by(grant.as_deref(), answered.into_response()))
         }
-        parts.extensions.insert(Permit(grant.clone()));
-        let method = parts.method.clone();
-        let response = ask(within, Request::from_parts(parts, body)).await;
-        let answered = memory::charge(&self.app, &method, response).await;
-        drop(working);
-        by(grant.as_deref(), answered.into_response())
     }
 }
 

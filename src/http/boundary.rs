@@ -2,7 +2,7 @@
 //! shape, logs each failure once, counts.
 
 use super::App;
-use super::around::{Around, Within, ask};
+use super::around::{Around, Within};
 use super::guard::{self, Speaks};
 use super::idempotency::Caller;
 use super::problem::{Code, HttpError, PROBLEM_JSON, REJECTION_REASONS};
@@ -15,6 +15,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
+use std::convert::Infallible;
 use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
 use std::panic::AssertUnwindSafe;
@@ -38,78 +39,77 @@ pub(super) struct Boundary {
 
 impl Around for Boundary {
     fn answer<S: Within>(
-        &self,
+        self: Arc<Self>,
         request: Request,
-        within: S,
-    ) -> impl Future<Output = Response> + Send {
-        answer(&self.app, self.speaks, request, within)
-    }
-}
+        mut within: S,
+    ) -> impl Future<Output = Result<Response, Infallible>> + Send {
+        let started = Instant::now();
+        async move {
+            let app = &*self.app;
+            let request_id = request_id(request.headers());
+            let method = method_label(request.method());
+            let route = request.extensions().get::<MatchedPath>().cloned();
+            let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
 
-async fn answer<S: Within>(app: &App, speaks: Speaks, request: Request, within: S) -> Response {
-    let started = Instant::now();
-    let request_id = request_id(request.headers());
-    let method = method_label(request.method());
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+            app.metrics.http_in_flight.inc();
+            let in_flight = InFlight(app);
+            let (hosts, uri, headers) = (&app.access.hosts, request.uri(), request.headers());
+            let mut response = match guard::check(hosts, self.speaks, uri, headers) {
+                // Whatever a panic leaves behind, no request sees it but its own. To
+                // call is to ask for a future, and that does nothing yet.
+                Ok(()) => match AssertUnwindSafe(within.call(request)).catch_unwind().await {
+                    Ok(answered) => answered?,
+                    Err(_) => HttpError::Panicked.into_response(),
+                },
+                Err(foreign) => foreign.into_response(),
+            };
+            drop(in_flight);
 
-    app.metrics.http_in_flight.inc();
-    let in_flight = InFlight(app);
-    let (hosts, uri, headers) = (&app.access.hosts, request.uri(), request.headers());
-    let mut response = match guard::check(hosts, speaks, uri, headers) {
-        // Whatever a panic leaves behind, no request sees it but its own.
-        Ok(()) => AssertUnwindSafe(ask(within, request))
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|_| HttpError::Panicked.into_response()),
-        Err(foreign) => foreign.into_response(),
-    };
-    drop(in_flight);
+            let seconds = started.elapsed().as_secs_f64();
+            if let Some(error) = failure(&response) {
+                let code = error.code().name();
+                if REJECTION_REASONS.contains(&code) {
+                    app.metrics.http_rejected.with_label_values(&[code]).inc();
+                }
+                let caller = response.extensions().get::<Caller>().cloned();
+                let about = Failed {
+                    request_id: text(&request_id),
+                    method,
+                    route,
+                    caller: caller.as_ref().map(|caller| caller.0.as_str()),
+                    seconds,
+                };
+                about.log(&error);
+                response = render(&error, text(&request_id), response.headers());
+            }
+            let status = response.status();
+            app.metrics
+                .http_requests
+                .with_label_values(&[route, method, status.as_str()])
+                .inc();
+            app.metrics
+                .http_request_seconds
+                .with_label_values(&[route, method])
+                .observe(seconds);
 
-    let seconds = started.elapsed().as_secs_f64();
-    if let Some(error) = failure(&response) {
-        let code = error.code().name();
-        if REJECTION_REASONS.contains(&code) {
-            app.metrics.http_rejected.with_label_values(&[code]).inc();
+            let headers = response.headers_mut();
+            headers.insert(REQUEST_ID, request_id);
+            headers
+                .entry(CACHE_CONTROL)
+                .or_insert(HeaderValue::from_static("no-store"));
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            Ok(response)
         }
-        let caller = response.extensions().get::<Caller>().cloned();
-        let about = Failed {
-            request_id: &request_id,
-            method,
-            route,
-            caller: caller.as_ref().map(|caller| caller.0.as_str()),
-            seconds,
-        };
-        about.log(&error);
-        response = render(&error, &request_id, response.headers());
     }
-    let status = response.status();
-    app.metrics
-        .http_requests
-        .with_label_values(&[route, method, status.as_str()])
-        .inc();
-    app.metrics
-        .http_request_seconds
-        .with_label_values(&[route, method])
-        .observe(seconds);
-
-    let headers = response.headers_mut();
-    if let Ok(value) = HeaderValue::from_str(&request_id) {
-        headers.insert(REQUEST_ID, value);
-    }
-    headers
-        .entry(CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 /// The whole answer to a head that is no request; logs and counts it.
 pub(super) fn refuse_head(app: &App, error: &HttpError) -> Vec<u8> {
     let request_id = fresh_request_id();
+    let request_id = text(&request_id);
     let status = error.code().status();
     let about = Failed {
-        request_id: &request_id,
+        request_id,
         method: OTHER_METHOD,
         route: UNMATCHED,
         caller: None,
@@ -120,7 +120,7 @@ pub(super) fn refuse_head(app: &App, error: &HttpError) -> Vec<u8> {
         .http_requests
         .with_label_values(&[UNMATCHED, OTHER_METHOD, status.as_str()])
         .inc();
-    let body = serde_json::to_string(&error.problem(&request_id)).unwrap_or_default();
+    let body = serde_json::to_string(&error.problem(request_id)).unwrap_or_default();
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\n{REQUEST_ID}: {request_id}\r\n\
          cache-control: no-store\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n{body}\n",
@@ -250,32 +250,35 @@ fn causes(error: &HttpError) -> String {
 }
 
 /// The client's id if it is sane, otherwise a new one.
-fn request_id(headers: &HeaderMap) -> String {
-    let given = headers
-        .get(REQUEST_ID)
-        .and_then(|value| value.to_str().ok())
-        .filter(|id| !id.is_empty() && id.len() <= LONGEST_REQUEST_ID)
-        .filter(|id| {
-            id.bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:+/=".contains(&byte))
-        });
-    match given {
-        Some(id) => id.to_owned(),
-        None => fresh_request_id(),
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let is_sane = |id: &[u8]| {
+        let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:+/=".contains(byte);
+        (1..=LONGEST_REQUEST_ID).contains(&id.len()) && id.iter().all(allowed)
+    };
+    match headers.get(REQUEST_ID) {
+        Some(given) if is_sane(given.as_bytes()) => given.clone(),
+        _ => fresh_request_id(),
     }
+}
+
+/// A request id as text, which all of them are.
+fn text(request_id: &HeaderValue) -> &str {
+    request_id.to_str().unwrap_or_default()
 }
 
 /// Sixteen hexadecimal digits: a counter behind a keyed hash of the process,
 /// unlikely to repeat, and nothing can be told from it.
-fn fresh_request_id() -> String {
+fn fresh_request_id() -> HeaderValue {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     static KEY: std::sync::LazyLock<RandomState> = std::sync::LazyLock::new(RandomState::new);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let hash = KEY.hash_one(number);
-    let digits = (0..16).rev().map(|digit| (hash >> (4 * digit)) & 15);
-    digits
-        .filter_map(|digit| char::from_digit(digit as u32, 16))
-        .collect()
+    let mut digits = *b"0123456789abcdef";
+    for (place, digit) in digits.iter_mut().zip((0..16).rev()) {
+        let value = (hash >> (4 * digit)) as u8 & 15;
+        *place = value + if value < 10 { b'0' } else { b'a' - 10 };
+    }
+    HeaderValue::from_bytes(&digits).unwrap_or(HeaderValue::from_static("-"))
 }
 
 fn method_label(method: &Method) -> &'static str {
@@ -306,6 +309,10 @@ mod tests {
         for odd in [&b""[..], b"a b", b"a\"b", b"\xffx", &[b'a'; 129]] {
             assert_eq!(id(odd).len(), 16, "{odd:?}");
         }
-        assert_ne!(request_id(&HeaderMap::new()), request_id(&HeaderMap::new()));
+        let (one, other) = (fresh_request_id(), fresh_request_id());
+        assert_ne!(one, other);
+        for id in [one, other] {
+            assert!(text(&id).len() == 16 && u64::from_str_radix(text(&id), 16).is_ok());
+        }
     }
 }

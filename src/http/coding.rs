@@ -23,7 +23,7 @@ type Boxed = BoxCloneSyncService<Request, Response, Infallible>;
 
 /// Compresses answers, but for dumps and backups: they are long, compress
 /// badly, and have a length to go by.
-pub(super) fn compression() -> CompressionLayer<impl Predicate + Send + Sync + 'static> {
+fn compression() -> CompressionLayer<impl Predicate + Send + Sync + 'static> {
     CompressionLayer::new().compress_when(
         DefaultPredicate::new()
             .and(NotForContentType::const_new(admin::TAR))

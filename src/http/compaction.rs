@@ -8,8 +8,9 @@ use super::idempotency::{Keyed, marked};
 use super::problem::HttpError;
 use super::query::Query;
 use crate::engine::Compaction;
-use axum::extract::{OriginalUri, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::http::Uri;
 use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
@@ -135,7 +136,7 @@ pub(crate) async fn compact_filter(
 pub(crate) async fn get_compaction(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let compaction = app.engine()?.compaction(&name).await?;

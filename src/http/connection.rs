@@ -65,7 +65,8 @@ impl Phase {
 
     /// Holds back what the library itself answers to a head.
     fn holds_back(&self, bytes: &[u8]) -> bool {
-        if self.get() == BUSY {
+        // Answers are mostly none of these, and are taken no further apart.
+        if self.get() == BUSY || bytes.get(9) != Some(&b'4') {
             return false;
         }
         let Some(status) = bodiless_refusal(bytes) else {
@@ -337,7 +338,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         // With TLS this is where most is written.
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(cx);
-        this.poll_written(cx, flushed)
+        ready!(this.poll_written(cx, flushed))?;
+        // The answer is out. The library may have asked for the next request
+        // while it was made, and may not ask again until something comes.
+        if this.phase.get() == IDLE && this.poll_patience(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

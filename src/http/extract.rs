@@ -9,7 +9,7 @@ use super::memory::FREE_BYTES;
 use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
-use crate::engine::{AddMode, AddOptions, FilterName, NewFilter, Retry};
+use crate::engine::{AddMode, AddOptions, FilterName, ItemBatch, NewFilter, Retry};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_TYPE;
@@ -36,15 +36,38 @@ impl FromRequestParts<Arc<App>> for Key {
         let Path(key) = Path::<String>::from_request_parts(parts, app)
             .await
             .map_err(|_| HttpError::MalformedPath)?;
-        Ok(Key(FilterName::parse(&key)?))
+        Ok(Key(FilterName::of(key)?))
     }
 }
 
-/// The one item of a question in the query: `item` or `item_base64url`.
+/// The one item in the query that is asked for.
+pub(crate) struct ItemToFind(pub(crate) ItemBatch);
+
+impl FromRequestParts<Arc<App>> for ItemToFind {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, HttpError> {
+        query_item(&parts.uri, "POST /filters/{key}/exists").map(ItemToFind)
+    }
+}
+
+/// The one item in the query that is to be counted.
+pub(crate) struct ItemToCount(pub(crate) ItemBatch);
+
+impl FromRequestParts<Arc<App>> for ItemToCount {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, HttpError> {
+        query_item(&parts.uri, "POST /filters/{key}/count").map(ItemToCount)
+    }
+}
+
+/// The one item of a question in the query: `item` or `item_base64url`. `post`
+/// takes longer ones.
 ///
 /// # Errors
 /// Neither or both are given, the item is too long for a query, or not base64url.
-pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<Batch, HttpError> {
+pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<ItemBatch, HttpError> {
     let query = Query::parse(uri, &["item", "item_base64url"])?;
     let decoded;
     let item = match (query.bytes("item"), query.bytes("item_base64url")) {
@@ -80,20 +103,20 @@ pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<Batch, HttpErr
             post,
         });
     }
-    Ok(Batch::of(item))
+    Ok(ItemBatch::of(item))
 }
 
 /// Reads the items of a request, JSON or lines.
 ///
 /// # Errors
 /// Everything that can be wrong with a body.
-pub(crate) async fn batch(
+pub(crate) fn batch(
     app: &App,
     kind: BatchKind,
     request: Request,
-) -> Result<Batch, HttpError> {
+) -> impl Future<Output = Result<Batch, HttpError>> + Send {
     let (parts, body) = request.into_parts();
-    Ok(read_batch(app, kind, &parts, body, None).await?.0)
+    async move { Ok(read_batch(app, kind, &parts, body, None).await?.0) }
 }
 
 /// Reads the items of a change, and what makes it the same as one sent before.
@@ -311,7 +334,7 @@ mod tests {
     fn a_question_takes_one_item_in_one_of_two_ways() {
         let item = |uri: &'static str| {
             query_item(&Uri::from_static(uri), "POST")
-                .map(|batch| batch.items.iter().next().unwrap().to_vec())
+                .map(|items| items.iter().next().unwrap().to_vec())
         };
         assert_eq!(item("/?item=a").unwrap(), b"a");
         assert_eq!(item("/?item=").unwrap(), b"");

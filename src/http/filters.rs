@@ -9,9 +9,9 @@ use super::problem::HttpError;
 use super::query::{Query, excerpt};
 use crate::chain::params::FilterParams;
 use crate::engine::{Created, FilterInfo, FilterName, FilterSummary, SubFilterInfo};
-use axum::extract::{OriginalUri, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::IF_NONE_MATCH;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::sync::Arc;
@@ -482,7 +482,7 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
 pub(crate) async fn list_filters(
     State(app): State<Arc<App>>,
     permit: Permit,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
     let query = Query::parse(&uri, &["prefix", "limit", "cursor"])?;
     let prefix = match query.text("prefix")? {
@@ -553,7 +553,7 @@ fn listed(text: &str) -> Option<usize> {
 pub(crate) async fn get_filter(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let info = app.engine()?.filter_info(&name).await?;
@@ -575,7 +575,7 @@ pub(crate) async fn get_filter(
 pub(crate) async fn head_filter(
     app: State<Arc<App>>,
     key: Key,
-    uri: OriginalUri,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
     get_filter(app, key, uri).await
 }

@@ -175,14 +175,14 @@ pub(crate) fn query(bytes: &[u8]) {
         return;
     };
     match query_item(&uri, "POST /filters/{key}/exists") {
-        Ok(batch) => {
-            let item = batch.items.get(0).unwrap_or_default();
-            assert!(batch.items.len() == 1 && item.len() <= MAX_QUERY_ITEM_BYTES);
+        Ok(items) => {
+            let item = items.get(0).unwrap_or_default();
+            assert!(items.len() == 1 && item.len() <= MAX_QUERY_ITEM_BYTES);
             let again = format!("/?item_base64url={}", URL_SAFE_NO_PAD.encode(item));
             let Ok(again) = again.parse::<Uri>() else {
                 panic!("base64url is part of any query");
             };
-            let again = query_item(&again, "").map(|batch| batch.items.get(0).map(<[u8]>::to_vec));
+            let again = query_item(&again, "").map(|items| items.get(0).map(<[u8]>::to_vec));
             assert_eq!(again.ok().flatten().as_deref(), Some(item));
         }
         Err(error) => short(&error),

@@ -19,7 +19,7 @@ use crate::engine::{
     MAX_IMPORT_ID_LENGTH,
 };
 use axum::body::Body;
-use axum::extract::{FromRequestParts, OriginalUri, Path, Request, State};
+use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -328,7 +328,7 @@ impl FromRequestParts<Arc<App>> for ImportPath {
 pub(crate) async fn get_import(
     State(app): State<Arc<App>>,
     ImportPath(name, id): ImportPath,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let (progress, state) = app.engine()?.import_progress(&name, &id).await?;

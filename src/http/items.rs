@@ -1,13 +1,13 @@
 //! Items: add, delete, ask, count. One item and many go the same way.
 
 use super::App;
-use super::answer::{Format, Word, json, results};
-use super::extract::{Key, batch, keyed_batch, query_item};
+use super::answer::{Format, Word, flags, json, results, written};
+use super::extract::{ItemToCount, ItemToFind, Key, batch, keyed_batch};
 use super::idempotency::marked;
 use super::parse::BatchKind;
 use super::problem::HttpError;
 use crate::engine::AddResult;
-use axum::extract::{OriginalUri, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
@@ -192,8 +192,7 @@ pub(crate) async fn delete_items(
     let format = Format::wanted(request.headers());
     let (batch, retry) = keyed_batch(&app, BatchKind::Other, request).await?;
     let answered = engine.once(retry).delete(&name, &batch.items).await?;
-    let words = answered.answer.iter().copied().map(Word::Flag);
-    let response = results(format, words, &batch.blanks, None, batch.answer);
+    let response = flags(format, &answered.answer, &batch.blanks, batch.answer);
     Ok(marked(&answered, response))
 }
 
@@ -214,13 +213,10 @@ pub(crate) async fn delete_items(
 pub(crate) async fn get_exists(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    OriginalUri(uri): OriginalUri,
+    ItemToFind(asked): ItemToFind,
 ) -> Result<Response, HttpError> {
-    let asked = query_item(&uri, "POST /filters/{key}/exists")?;
-    let found = app.engine()?.exists(&name, &asked.items).await?;
-    json(&ExistsBody {
-        exists: only(&found)?,
-    })
+    let found = app.engine()?.exists(&name, &asked).await?;
+    Ok(exists(only(&found)?))
 }
 
 /// Ask for many items
@@ -250,13 +246,7 @@ pub(crate) async fn post_exists(
     let format = Format::wanted(request.headers());
     let batch = batch(&app, BatchKind::Other, request).await?;
     let found = engine.exists(&name, &batch.items).await?;
-    Ok(results(
-        format,
-        found.into_iter().map(Word::Flag),
-        &batch.blanks,
-        None,
-        None,
-    ))
+    Ok(flags(format, &found, &batch.blanks, None))
 }
 
 /// Count one item
@@ -276,10 +266,9 @@ pub(crate) async fn post_exists(
 pub(crate) async fn get_count(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    OriginalUri(uri): OriginalUri,
+    ItemToCount(asked): ItemToCount,
 ) -> Result<Response, HttpError> {
-    let asked = query_item(&uri, "POST /filters/{key}/count")?;
-    let counts = app.engine()?.count(&name, &asked.items).await?;
+    let counts = app.engine()?.count(&name, &asked).await?;
     json(&CountBody {
         count: only(&counts)?,
     })
@@ -321,6 +310,15 @@ pub(crate) async fn post_count(
     ))
 }
 
+/// An [`ExistsBody`], of which there are two: the question that is asked most
+/// spends nothing on writing them.
+fn exists(found: bool) -> Response {
+    written(match found {
+        true => b"{\"exists\":true}\n",
+        false => b"{\"exists\":false}\n",
+    })
+}
+
 /// The answer to the one item that was asked for.
 fn only<T: Copy>(answers: &[T]) -> Result<T, HttpError> {
     answers
@@ -329,4 +327,22 @@ fn only<T: Copy>(answers: &[T]) -> Result<T, HttpError> {
         .ok_or_else(|| HttpError::Unanswerable {
             cause: "the engine answered no item where one was asked for".to_owned(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt as _;
+
+    #[tokio::test]
+    async fn the_written_answers_are_what_would_be_written() {
+        for found in [true, false] {
+            let said = json(&ExistsBody { exists: found }).unwrap();
+            let written = exists(found);
+            assert_eq!(written.headers(), said.headers());
+            let said = said.into_body().collect().await.unwrap().to_bytes();
+            let written = written.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(written, said);
+        }
+    }
 }

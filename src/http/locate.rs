@@ -2,10 +2,10 @@
 
 use super::App;
 use super::answer::json;
-use super::extract::{Key, query_item};
+use super::extract::{ItemToFind, Key};
 use super::problem::HttpError;
 use crate::chain::locate::{Located, LocatedBucket, Location, SlotUse};
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
@@ -141,10 +141,9 @@ fn example() -> serde_json::Value {
 pub(crate) async fn get_location(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    OriginalUri(uri): OriginalUri,
+    ItemToFind(asked): ItemToFind,
 ) -> Result<Response, HttpError> {
-    let asked = query_item(&uri, "POST /filters/{key}/exists")?;
-    let item = asked.items.get(0).unwrap_or_default();
+    let item = asked.get(0).unwrap_or_default();
     let located = app.engine()?.locate(&name, item).await?;
     json(&LocatedBody::from(&located))
 }

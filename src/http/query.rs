@@ -4,20 +4,21 @@
 
 use super::problem::HttpError;
 use axum::http::Uri;
+use std::borrow::Cow;
 
 /// The parameters of one request, decoded once.
-pub(crate) struct Query {
-    parameters: Vec<(&'static str, Vec<u8>)>,
+pub(crate) struct Query<'a> {
+    parameters: Vec<(&'static str, Cow<'a, [u8]>)>,
 }
 
-impl Query {
+impl<'a> Query<'a> {
     /// Decodes the query of `uri`; only the parameters in `allowed` may occur,
     /// each once.
     ///
     /// # Errors
     /// Names the parameter.
-    pub(crate) fn parse(uri: &Uri, allowed: &[&'static str]) -> Result<Query, HttpError> {
-        let mut parameters: Vec<(&'static str, Vec<u8>)> = Vec::new();
+    pub(crate) fn parse(uri: &'a Uri, allowed: &[&'static str]) -> Result<Query<'a>, HttpError> {
+        let mut parameters: Vec<(&'static str, Cow<'a, [u8]>)> = Vec::new();
         let pieces = uri.query().unwrap_or_default().split('&');
         for piece in pieces.filter(|piece| !piece.is_empty()) {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
@@ -53,7 +54,7 @@ impl Query {
     ///
     /// # Errors
     /// Names the first.
-    pub(crate) fn none(uri: &Uri) -> Result<(), HttpError> {
+    pub(crate) fn none(uri: &'a Uri) -> Result<(), HttpError> {
         Query::parse(uri, &[]).map(|_| ())
     }
 
@@ -62,7 +63,7 @@ impl Query {
         self.parameters
             .iter()
             .find(|(known, _)| *known == name)
-            .map(|(_, value)| value.as_slice())
+            .map(|(_, value)| value.as_ref())
     }
 
     /// A parameter as text.
@@ -115,9 +116,9 @@ fn list(allowed: &[&str]) -> String {
 
 /// Percent-decoding with `+` for a space, as forms send it; `None` if a `%`
 /// is not followed by two hexadecimal digits.
-fn decode(text: &str) -> Option<Vec<u8>> {
+fn decode(text: &str) -> Option<Cow<'_, [u8]>> {
     if !text.bytes().any(|byte| matches!(byte, b'+' | b'%')) {
-        return Some(text.as_bytes().to_vec());
+        return Some(Cow::Borrowed(text.as_bytes()));
     }
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -128,7 +129,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
             other => other,
         });
     }
-    Some(decoded)
+    Some(Cow::Owned(decoded))
 }
 
 fn hexadecimal(digit: u8) -> Option<u8> {
@@ -141,7 +142,8 @@ mod tests {
     use super::*;
 
     fn item(query: &'static str) -> Result<Vec<u8>, HttpError> {
-        let query = Query::parse(&Uri::from_static(query), &["item"])?;
+        let uri = Uri::from_static(query);
+        let query = Query::parse(&uri, &["item"])?;
         Ok(query.bytes("item").unwrap_or(b"<none>").to_vec())
     }
 

@@ -4,7 +4,7 @@ use super::App;
 use super::around::AroundLayer;
 use super::auth::{Door, Needs};
 use super::boundary::Boundary;
-use super::coding::{CodingLayer, Compressed, Unpacked, compression};
+use super::coding::{CodingLayer, Compressed, Unpacked};
 use super::guard::Speaks;
 use super::server::Serves;
 use super::{
@@ -13,6 +13,7 @@ use super::{
 };
 use axum::Router;
 use axum::extract::Request;
+use axum::handler::Handler as _;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_SECURITY_POLICY;
 use axum::middleware::{self, Next};
@@ -100,25 +101,28 @@ pub fn router(app: Arc<App>, serves: Serves, speaks: Speaks) -> Router {
         app: Arc::clone(&app),
         needs,
     };
+    let boundary = AroundLayer::new(Boundary {
+        app: Arc::clone(&app),
+        speaks,
+    });
+    // All at once: each time that layers are put around routes, these get a box
+    // more, and each request a copy of it.
     let routes = routes.route_layer((
+        boundary.clone(),
         CodingLayer::<Compressed>::new(),
         AroundLayer::new(door),
         // Inside of it: what a stranger sends is not worth unpacking.
         CodingLayer::<Unpacked>::new(),
     ));
-    layered(routes.merge(pages.layer(compression())), app, speaks)
+    let pages = pages.layer((boundary.clone(), CodingLayer::<Compressed>::new()));
+    bounded(routes.merge(pages), boundary).with_state(app)
 }
 
-fn layered(routes: Router<Arc<App>>, app: Arc<App>, speaks: Speaks) -> Router {
-    let boundary = Boundary {
-        app: Arc::clone(&app),
-        speaks,
-    };
+/// Routes with the boundary around whatever they don't answer.
+fn bounded(routes: Router<Arc<App>>, boundary: AroundLayer<Boundary>) -> Router<Arc<App>> {
     routes
-        .fallback(ops::unknown_route)
-        .method_not_allowed_fallback(ops::method_not_allowed)
-        .layer(AroundLayer::new(boundary))
-        .with_state(app)
+        .fallback(ops::unknown_route.layer(boundary.clone()))
+        .method_not_allowed_fallback(ops::method_not_allowed.layer(boundary))
 }
 
 /// The browsable description. Its files are part of the program; the policy
@@ -158,7 +162,12 @@ mod tests {
         let metrics = Arc::new(Metrics::new().unwrap());
         let app = App::new(Arc::clone(&metrics), Limits::default(), HostPolicy::Any);
         let routes = Router::new().route("/panicking", get(panicking));
-        let router = layered(routes, app, Speaks::Plain);
+        let boundary = AroundLayer::new(Boundary {
+            app: Arc::clone(&app),
+            speaks: Speaks::Plain,
+        });
+        let routes = bounded(routes.route_layer(boundary.clone()), boundary);
+        let router: Router = routes.with_state(app);
         let request = Request::get("/panicking").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(response.status(), 500);

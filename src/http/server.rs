@@ -10,7 +10,7 @@ use axum::Router;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use prometheus::IntGauge;
 use std::convert::Infallible;
 use std::io;
@@ -300,12 +300,9 @@ impl Connection {
             }
         });
         let timed = TimedStream::new(stream, self.patience, phase.clone(), came);
+        // Without the library's own clock: those of the stream can tell a slow
+        // head from an idle connection.
         let mut connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            // The stream's own clocks run out first: they can tell a slow head
-            // from an idle connection. This one makes the library poll the
-            // stream when it turns idle.
-            .header_read_timeout(self.patience.idle + self.patience.head)
             .max_header_size(MAX_HEAD_BYTES)
             .max_buf_size(CONNECTION_BUFFER_BYTES)
             .serve_connection(TokioIo::new(timed), service);

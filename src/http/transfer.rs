@@ -13,9 +13,9 @@ use super::query::{Query, excerpt};
 use super::stream::{self, Pieces};
 use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
 use crate::engine::{RestoreError, StagedFilter};
-use axum::extract::{OriginalUri, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -53,7 +53,7 @@ pub(crate) async fn get_dump(
     State(app): State<Arc<App>>,
     Key(name): Key,
     caller: Permit,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;

@@ -134,16 +134,6 @@ impl OptionsIn {
     }
 }
 
-impl Batch {
-    /// A batch of one.
-    pub(crate) fn of(item: &[u8]) -> Batch {
-        Batch {
-            items: ItemBatch::of(item),
-            ..Batch::default()
-        }
-    }
-}
-
 /// Decodes an item of a query.
 ///
 /// # Errors
