@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cuckoo", &[]),
     ("page", &[]),
-    ("prefetch", &[]),
-    ("chain", &["cuckoo", "page", "prefetch"]),
+    ("memory", &[]),
+    ("chain", &["cuckoo", "page", "memory"]),
     ("store", &["page"]),
     ("store::metered", &["page", "metrics"]),
     ("remote", &[]),
@@ -31,7 +31,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     (
         "engine",
-        &["chain", "cuckoo", "store", "page", "metrics", "prefetch"],
+        &["chain", "cuckoo", "store", "page", "metrics", "memory"],
     ),
     ("backup", &["store", "metrics"]),
     // For the shape of a filter's key, nothing else.
@@ -67,7 +67,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms whose results depend on nothing but their arguments.
-const PURE: &[&str] = &["cuckoo", "chain", "page", "prefetch"];
+const PURE: &[&str] = &["cuckoo", "chain", "page", "memory"];
 
 /// What would make a result depend on something else.
 const IMPURE: &[&str] = &[
@@ -406,6 +406,6 @@ fn two_files_alone_have_unsafe_code() {
     source_files(&source, &mut files);
     files.retain(|file| has_unsafe(fs::read_to_string(file).unwrap().parse().unwrap()));
     files.sort();
-    let named = ["cuckoo/hash/eight.rs", "prefetch.rs"];
+    let named = ["cuckoo/hash/eight.rs", "memory.rs"];
     assert_eq!(files, named.map(|file| source.join(file)));
 }

@@ -16,8 +16,8 @@ use super::read::{self, HeldPages, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::cuckoo::layout::BucketIndex;
+use crate::memory;
 use crate::page::Ordinal;
-use crate::prefetch;
 use std::collections::BTreeMap;
 
 /// A filter in memory.
@@ -294,7 +294,7 @@ impl<'a> HeldPages for &'a Pages {
     #[inline]
     fn prefetch(page: &'a [u64], word: u16) {
         if let Some(word) = page.get(usize::from(word)) {
-            prefetch::for_reading(word);
+            memory::prefetch(word);
         }
     }
 }
@@ -314,7 +314,7 @@ impl PageWords for &Pages {
     #[inline]
     fn prefetch(&self, at: WordAddress) {
         if let Some(word) = self.subs.get(at.sub as usize).and_then(|sub| sub.at(at)) {
-            prefetch::for_reading(word);
+            memory::prefetch(word);
         }
     }
 }

@@ -27,8 +27,8 @@ use crate::chain::params::PAGE_BYTES;
 use crate::chain::plan::ChangedCounter;
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::layout::Layout;
+use crate::memory::{self, HugeWords};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
-use crate::prefetch;
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use prometheus::{IntCounter, IntGauge};
@@ -38,8 +38,12 @@ use std::sync::{Arc, OnceLock};
 /// Words of a frame.
 pub(super) const FRAME_WORDS: usize = PAGE_BYTES as usize / 8;
 
-/// Frames that are allocated together, about 1 MiB.
-const CHUNK_FRAMES: usize = 256;
+/// Frames that are allocated together: 32 MiB of words, which take memory only
+/// where they were touched. Less would come from memory that was used before.
+const CHUNK_FRAMES: usize = 8_192;
+
+/// The smallest cache, 1 MiB.
+const MIN_FRAMES: usize = 256;
 
 /// Counters get one part in so many of the cache's bytes.
 const COUNTERS_SHARE: u64 = 16;
@@ -63,9 +67,20 @@ const PUBLISHING: u64 = 1 << 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct FrameIndex(u32);
 
+/// Room for the words of one page.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a>(&'a [AtomicU64; FRAME_WORDS]);
+
 /// Room for one page, and what is known of the page in it.
-pub(super) struct Frame {
-    words: [AtomicU64; FRAME_WORDS],
+#[derive(Clone, Copy)]
+pub(super) struct Frame<'a> {
+    words: Words<'a>,
+    state: &'a State,
+}
+
+/// What is known of the page in a frame. Not beside its words: those fill huge
+/// pages, and who looks at one seldom looks at the other.
+struct State {
     /// Slots in use. Written by the lane, or with the whole page.
     occupied: AtomicU32,
     /// The page's side counters, if it has any.
@@ -91,10 +106,9 @@ pub(super) enum Dirt {
     Copied,
 }
 
-impl Frame {
-    fn new() -> Frame {
-        Frame {
-            words: [const { AtomicU64::new(0) }; FRAME_WORDS],
+impl State {
+    const fn new() -> State {
+        State {
             occupied: AtomicU32::new(0),
             counters: ArcSwapOption::const_empty(),
             pins: AtomicU32::new(0),
@@ -102,78 +116,90 @@ impl Frame {
             changed_since_copy: AtomicU64::new(0),
         }
     }
+}
 
-    /// Overwrites a word. Only the filter's lane does, between
-    /// [`PageCache::begin_publish`] and [`PageCache::end_publish`].
-    pub(super) fn store(&self, word: u16, value: u64) {
-        if let Some(cell) = self.words.get(usize::from(word)) {
-            cell.store(value, Ordering::Relaxed);
-        }
-    }
-
+impl Words<'_> {
     /// A word, as its lane sees it or as whoever checks afterwards finds it.
     #[inline]
-    pub(super) fn load(&self, word: u16) -> u64 {
-        self.words
+    pub(super) fn load(self, word: u16) -> u64 {
+        self.0
             .get(usize::from(word))
             .map_or(0, |cell| cell.load(Ordering::Relaxed))
     }
 
     /// Asks for the memory of a word that will be read soon.
     #[inline]
-    pub(super) fn prefetch(&self, word: u16) {
-        if let Some(word) = self.words.get(usize::from(word)) {
-            prefetch::for_reading(word);
+    pub(super) fn prefetch(self, word: u16) {
+        if let Some(word) = self.0.get(usize::from(word)) {
+            memory::prefetch(word);
         }
+    }
+}
+
+impl Frame<'_> {
+    /// Overwrites a word. Only the filter's lane does, between
+    /// [`PageCache::begin_publish`] and [`PageCache::end_publish`].
+    pub(super) fn store(self, word: u16, value: u64) {
+        if let Some(cell) = self.words.0.get(usize::from(word)) {
+            cell.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// As [`Words::load`].
+    #[inline]
+    pub(super) fn load(self, word: u16) -> u64 {
+        self.words.load(word)
     }
 
     /// Asks for the memory of a word that will be written soon, and for what is
     /// kept beside the words.
     #[inline]
-    pub(super) fn prefetch_to_change(&self, word: u16) {
-        self.prefetch(word);
-        prefetch::for_reading(&self.dirt);
+    pub(super) fn prefetch_to_change(self, word: u16) {
+        self.words.prefetch(word);
+        memory::prefetch(self.state);
     }
 
     /// Slots in use.
     #[inline]
-    pub(super) fn occupied(&self) -> u32 {
-        self.occupied.load(Ordering::Relaxed)
+    pub(super) fn occupied(self) -> u32 {
+        self.state.occupied.load(Ordering::Relaxed)
     }
 
     /// Notes that more, or fewer, slots are in use. Only the filter's lane
     /// does, so nobody comes between reading and writing.
-    pub(super) fn note_occupied(&self, more: i32) {
+    pub(super) fn note_occupied(self, more: i32) {
         // In two's complement that is a subtraction for a negative number.
         let occupied = self.occupied().wrapping_add(more as u32);
-        self.occupied.store(occupied, Ordering::Relaxed);
+        self.state.occupied.store(occupied, Ordering::Relaxed);
     }
 
     /// Copies of a class that are counted beside the page.
-    pub(super) fn counter(&self, key: CounterKey) -> u64 {
-        self.counters
+    pub(super) fn counter(self, key: CounterKey) -> u64 {
+        self.state
+            .counters
             .load()
             .as_ref()
             .map_or(0, |counters| counters.get(key))
     }
 
     /// Classes that are counted beside the page.
-    pub(super) fn counters(&self) -> usize {
-        self.counters
+    pub(super) fn counters(self) -> usize {
+        self.state
+            .counters
             .load()
             .as_ref()
             .map_or(0, |counters| counters.len())
     }
 
     /// The page as it is stored; its slots take `page_bytes`.
-    pub(super) fn image(&self, page_bytes: u32) -> Vec<u8> {
-        let words = self.words.iter().map(|word| word.load(Ordering::Relaxed));
-        image::encode(words, page_bytes, self.counters.load().as_deref())
+    pub(super) fn image(self, page_bytes: u32) -> Vec<u8> {
+        let words = self.words.0.iter().map(|word| word.load(Ordering::Relaxed));
+        image::encode(words, page_bytes, self.state.counters.load().as_deref())
     }
 
-    fn fill(&self, width: SlotWidth, slots: &[u8]) {
+    fn fill(self, width: SlotWidth, slots: &[u8]) {
         let mut occupied = 0;
-        let mut words = self.words.iter();
+        let mut words = self.words.0.iter();
         for (chunk, cell) in slots.chunks(8).zip(&mut words) {
             let word = little_endian(chunk);
             occupied += bucket::occupied(width, word);
@@ -182,32 +208,34 @@ impl Frame {
         for cell in words {
             cell.store(0, Ordering::Relaxed);
         }
-        self.occupied.store(occupied, Ordering::Relaxed);
+        self.state.occupied.store(occupied, Ordering::Relaxed);
     }
 
-    pub(super) fn dirt(&self) -> Dirt {
-        match self.dirt.load(Ordering::Acquire) {
+    pub(super) fn dirt(self) -> Dirt {
+        match self.state.dirt.load(Ordering::Acquire) {
             0 => Dirt::Clean,
             1 => Dirt::Dirty,
             _ => Dirt::Copied,
         }
     }
 
-    pub(super) fn set_dirt(&self, dirt: Dirt) {
+    pub(super) fn set_dirt(self, dirt: Dirt) {
         let byte = match dirt {
             Dirt::Clean => 0,
             Dirt::Dirty => 1,
             Dirt::Copied => 2,
         };
-        self.dirt.store(byte, Ordering::Release);
+        self.state.dirt.store(byte, Ordering::Release);
     }
 
-    pub(super) fn changed_since_copy(&self) -> u64 {
-        self.changed_since_copy.load(Ordering::Relaxed)
+    pub(super) fn changed_since_copy(self) -> u64 {
+        self.state.changed_since_copy.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_changed_since_copy(&self, sequence: u64) {
-        self.changed_since_copy.store(sequence, Ordering::Relaxed);
+    pub(super) fn set_changed_since_copy(self, sequence: u64) {
+        self.state
+            .changed_since_copy
+            .store(sequence, Ordering::Relaxed);
     }
 }
 
@@ -314,16 +342,16 @@ impl PageTable {
 /// A page in its frame, as one reader found it.
 #[derive(Clone, Copy)]
 pub(super) struct ResidentPage<'a> {
-    frame: &'a Frame,
+    words: Words<'a>,
     entry: &'a AtomicU64,
     named: u64,
 }
 
 impl<'a> ResidentPage<'a> {
-    /// The frame that it is in.
+    /// The words of its frame.
     #[inline]
-    pub(super) fn frame(self) -> &'a Frame {
-        self.frame
+    pub(super) fn words(self) -> Words<'a> {
+        self.words
     }
 
     /// Whether it is still in its frame, so that what was read before is its
@@ -343,23 +371,39 @@ pub(super) enum Hold {
     Pinned,
 }
 
-/// Frames that are allocated together, and what is asked of them more often than
-/// their words: beside them, since a reader would wait for one more line of
-/// memory for each page.
+/// Frames that are allocated together. What is asked of them more often than
+/// their words lies close together, beside that of others.
 struct Chunk {
-    frames: Box<[Frame]>,
+    words: HugeWords,
+    states: Box<[State]>,
     /// Whether each frame was read since the clock's hand came by.
-    referenced: [AtomicBool; CHUNK_FRAMES],
+    referenced: Box<[AtomicBool]>,
     /// The drain that pinned each frame's page last; see [`DrainPins`].
-    stamps: [AtomicU64; CHUNK_FRAMES],
+    stamps: Box<[AtomicU64]>,
 }
 
 impl Chunk {
-    fn new() -> Box<Chunk> {
-        Box::new(Chunk {
-            frames: (0..CHUNK_FRAMES).map(|_| Frame::new()).collect(),
-            referenced: [const { AtomicBool::new(false) }; CHUNK_FRAMES],
-            stamps: [const { AtomicU64::new(0) }; CHUNK_FRAMES],
+    fn new(frames: usize) -> Chunk {
+        let each = 0..frames;
+        Chunk {
+            words: HugeWords::new(frames * FRAME_WORDS),
+            states: each.clone().map(|_| State::new()).collect(),
+            referenced: each.clone().map(|_| AtomicBool::new(false)).collect(),
+            stamps: each.map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    #[inline]
+    fn words(&self, within: usize) -> Option<Words<'_>> {
+        let (frames, _) = self.words.as_chunks();
+        frames.get(within).map(Words)
+    }
+
+    #[inline]
+    fn frame(&self, within: usize) -> Option<Frame<'_>> {
+        Some(Frame {
+            words: self.words(within)?,
+            state: self.states.get(within)?,
         })
     }
 
@@ -375,7 +419,7 @@ impl Chunk {
 
 /// All frames, bounded in number.
 pub(super) struct PageCache {
-    chunks: Box<[OnceLock<Box<Chunk>>]>,
+    chunks: Box<[OnceLock<Chunk>]>,
     versions: Box<[AtomicU64]>,
     /// Bytes of all resident counters, and how many there should be at most.
     counter_bytes: AtomicU64,
@@ -419,7 +463,7 @@ impl PageCache {
         let max_counter_bytes = bytes / COUNTERS_SHARE;
         let of_pages = (bytes - max_counter_bytes) / u64::from(PAGE_BYTES);
         let frames = usize::try_from(of_pages).unwrap_or(usize::MAX);
-        let frames = frames.clamp(CHUNK_FRAMES, u32::MAX as usize - CHUNK_FRAMES);
+        let frames = frames.clamp(MIN_FRAMES, u32::MAX as usize - CHUNK_FRAMES);
         PageCache {
             chunks: (0..frames.div_ceil(CHUNK_FRAMES))
                 .map(|_| OnceLock::new())
@@ -448,9 +492,9 @@ impl PageCache {
     }
 
     #[inline]
-    fn frame_at(&self, index: usize) -> Option<&Frame> {
+    fn frame_at(&self, index: usize) -> Option<Frame<'_>> {
         let (chunk, within) = self.chunk(index)?;
-        chunk.frames.get(within)
+        chunk.frame(within)
     }
 
     /// The chunk of a frame, and its place there.
@@ -462,7 +506,7 @@ impl PageCache {
 
     /// The frame of that number.
     #[inline]
-    pub(super) fn frame(&self, index: FrameIndex) -> Option<&Frame> {
+    pub(super) fn frame(&self, index: FrameIndex) -> Option<Frame<'_>> {
         self.frame_at(index.0 as usize)
     }
 
@@ -480,7 +524,7 @@ impl PageCache {
         let (chunk, within) = self.chunk(frame_of(named)?.0 as usize)?;
         chunk.mark_referenced(within);
         Some(ResidentPage {
-            frame: chunk.frames.get(within)?,
+            words: chunk.words(within)?,
             entry,
             named,
         })
@@ -490,7 +534,7 @@ impl PageCache {
     #[inline]
     pub(super) fn read(&self, table: &PageTable, page: u32, word: u16) -> Option<u64> {
         let resident = self.resident(table, page)?;
-        let value = resident.frame.load(word);
+        let value = resident.words.load(word);
         fence(Ordering::Acquire);
         resident.is_still().then_some(value)
     }
@@ -520,12 +564,13 @@ impl PageCache {
     /// Asks for the memory of a word.
     #[inline]
     pub(super) fn prefetch(&self, table: &PageTable, page: u32, word: u16) {
-        let frame = table
+        let words = table
             .entry(page)
             .and_then(|entry| frame_of(entry.load(Ordering::Relaxed)))
-            .and_then(|index| self.frame(index));
-        if let Some(frame) = frame {
-            frame.prefetch(word);
+            .and_then(|index| self.chunk(index.0 as usize))
+            .and_then(|(chunk, within)| chunk.words(within));
+        if let Some(words) = words {
+            words.prefetch(word);
         }
     }
 
@@ -537,6 +582,7 @@ impl PageCache {
             return;
         };
         let mut counters = frame
+            .state
             .counters
             .load()
             .as_deref()
@@ -549,10 +595,10 @@ impl PageCache {
         self.replace_counters(frame, (!counters.is_empty()).then(|| Arc::new(counters)));
     }
 
-    fn replace_counters(&self, frame: &Frame, counters: Option<Arc<Counters>>) {
+    fn replace_counters(&self, frame: Frame<'_>, counters: Option<Arc<Counters>>) {
         let bytes = |counters: Option<&Counters>| counters.map_or(0, |it| it.bytes() as u64);
         let after = bytes(counters.as_deref());
-        let before = bytes(frame.counters.swap(counters).as_deref());
+        let before = bytes(frame.state.counters.swap(counters).as_deref());
         if after == before {
             return;
         }
@@ -723,7 +769,7 @@ impl PageCache {
     /// Gives a pin back.
     pub(super) fn unpin(&self, index: FrameIndex) {
         if let Some(frame) = self.frame(index) {
-            frame.pins.fetch_sub(1, Ordering::Release);
+            frame.state.pins.fetch_sub(1, Ordering::Release);
         }
     }
 
@@ -731,7 +777,7 @@ impl PageCache {
         if hold == Hold::Pinned
             && let Some(frame) = self.frame(index)
         {
-            frame.pins.fetch_add(1, Ordering::Relaxed);
+            frame.state.pins.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -743,9 +789,11 @@ impl PageCache {
         }
         let used = clock.owners.len();
         if used < clock.capacity as usize {
+            let before = used / CHUNK_FRAMES * CHUNK_FRAMES;
+            let frames = (clock.capacity as usize - before).min(CHUNK_FRAMES);
             self.chunks
                 .get(used / CHUNK_FRAMES)?
-                .get_or_init(Chunk::new);
+                .get_or_init(|| Chunk::new(frames));
             clock.owners.push(None);
             return Some(FrameIndex(used as u32));
         }
@@ -789,7 +837,7 @@ impl PageCache {
             return false;
         };
         // Pins before dirt: a drain marks what it changed before it lets go.
-        if frame.pins.load(Ordering::Acquire) > 0
+        if frame.state.pins.load(Ordering::Acquire) > 0
             || self.is_planned_over(&clock.drains, at)
             || frame.dirt() != Dirt::Clean
             || (self.take_mark(at) && marks == Marks::Respected)
@@ -869,8 +917,8 @@ impl DrainPins {
             let Some((chunk, within)) = index.and_then(|it| self.cache.chunk(it.0 as usize)) else {
                 continue;
             };
-            if let Some(frame) = chunk.frames.get(within) {
-                frame.prefetch(word);
+            if let Some(words) = chunk.words(within) {
+                words.prefetch(word);
             }
             let Some(stamp) = chunk.stamps.get(within) else {
                 continue;
@@ -919,7 +967,7 @@ mod tests {
 
     fn cache() -> Arc<PageCache> {
         Arc::new(PageCache::new(
-            CHUNK_FRAMES as u64 * u64::from(PAGE_BYTES),
+            MIN_FRAMES as u64 * u64::from(PAGE_BYTES),
             IntGauge::new("bytes", "bytes").unwrap(),
             IntCounter::new("evictions", "evictions").unwrap(),
         ))
@@ -955,12 +1003,12 @@ mod tests {
             assert_eq!(cache.read(&table, page, 0), Some(u64::from(page) + 1));
             assert_eq!(cache.read(&table, page, 511), Some(0));
         }
-        assert_eq!(table.resident(), CHUNK_FRAMES as u32);
+        assert_eq!(table.resident(), MIN_FRAMES as u32);
         for page in 0..2_000 {
             let word = cache.read(&table, page, 0);
             assert!(word.is_none_or(|word| word == u64::from(page) + 1));
         }
-        assert_eq!(cache.evictions.get(), 2_000 - CHUNK_FRAMES as u64);
+        assert_eq!(cache.evictions.get(), 2_000 - MIN_FRAMES as u64);
     }
 
     #[test]
@@ -1007,7 +1055,7 @@ mod tests {
     #[test]
     fn a_cache_of_nothing_but_held_pages_says_that_it_is_full() {
         let (cache, table) = (cache(), table(1_000));
-        for page in 0..CHUNK_FRAMES as u32 {
+        for page in 0..MIN_FRAMES as u32 {
             cache.install(&table, page, &empty(), Hold::Pinned).unwrap();
         }
         assert_eq!(install(&cache, &table, 999), None);
@@ -1071,7 +1119,7 @@ mod tests {
     #[test]
     fn readers_never_see_the_words_of_another_page_while_frames_are_reused() {
         let cache = cache();
-        let table = table(CHUNK_FRAMES as u32 * 3);
+        let table = table(MIN_FRAMES as u32 * 3);
         let stop = Arc::new(AtomicBool::new(false));
         let readers: Vec<_> = (0..2u32)
             .map(|start| {

@@ -846,13 +846,13 @@ struct LaneWords<'a> {
     over: bool,
     /// The page that was asked for last: the next word is likely to lie on it,
     /// too.
-    here: Option<(PageAddress, &'a Frame)>,
+    here: Option<(PageAddress, Frame<'a>)>,
 }
 
 impl<'a> LaneWords<'a> {
     /// The frame of a page, which stays resident until the drain ends.
     #[inline]
-    fn frame(&mut self, page: PageAddress) -> Option<&'a Frame> {
+    fn frame(&mut self, page: PageAddress) -> Option<Frame<'a>> {
         match self.here {
             Some((here, frame)) if here == page => Some(frame),
             _ => {
@@ -864,7 +864,7 @@ impl<'a> LaneWords<'a> {
     }
 
     #[inline]
-    fn find(&mut self, page: PageAddress) -> Option<&'a Frame> {
+    fn find(&mut self, page: PageAddress) -> Option<Frame<'a>> {
         let table = self.view.tables.get(page.sub as usize)?;
         if let Some(index) = self.pins.pinned(table, page.page) {
             return self.cache.frame(index);

@@ -10,7 +10,7 @@
 
 use super::answer::EngineError;
 use super::batch::ItemBatch;
-use super::cache::{Frame, PageCache, PageTable, ResidentPage};
+use super::cache::{PageCache, PageTable, ResidentPage, Words};
 use super::filters::{FilterView, OpenFilter};
 use super::loader::{Images, Loader};
 use crate::chain::counters::CounterKey;
@@ -383,23 +383,23 @@ struct Held<'a> {
 }
 
 impl<'a> HeldPages for Held<'a> {
-    type Page = &'a Frame;
+    type Page = Words<'a>;
 
     #[inline]
-    fn hold(&mut self, page: PageAddress) -> Option<&'a Frame> {
+    fn hold(&mut self, page: PageAddress) -> Option<Words<'a>> {
         let table = self.tables.get(page.sub as usize)?;
         let resident = self.cache.resident(table, page.page)?;
         self.pages.push(resident);
-        Some(resident.frame())
+        Some(resident.words())
     }
 
     #[inline]
-    fn load(page: &'a Frame, word: u16) -> u64 {
+    fn load(page: Words<'a>, word: u16) -> u64 {
         page.load(word)
     }
 
     #[inline]
-    fn prefetch(page: &'a Frame, word: u16) {
+    fn prefetch(page: Words<'a>, word: u16) {
         page.prefetch(word);
     }
 }
