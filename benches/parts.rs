@@ -12,7 +12,7 @@ use cuckood::chain::plan::{AddMode, PageChanges};
 use cuckood::chain::read::WordAddress;
 use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::bucket::{self, Piece};
-use cuckood::cuckoo::hash::{HashKey, ItemHash, murmur64a, siphash13};
+use cuckood::cuckoo::hash::{HashId, HashKey, ItemHash, murmur64a, siphash13};
 use cuckood::cuckoo::kick::KickSearch;
 use cuckood::cuckoo::layout::{BucketIndex, Layout};
 use cuckood::engine::ItemBatch;
@@ -74,6 +74,15 @@ fn hash(seed: u64) {
         let contenders = vec![
             contender("reading it", each(read)),
             contender("SipHash-1-3, layout paged", each(siphash)),
+            contender("the same, eight at once", || {
+                let hasher = HashId::SipHash13(HashKey([7; 16])).hasher();
+                for _ in 0..REPEATS {
+                    let mut hashes = Vec::with_capacity(items.len());
+                    hasher.hash_all(items.iter(), &mut hashes);
+                    black_box(hashes);
+                }
+                REPEATS * BATCH
+            }),
             contender("MurmurHash64A, layout classic", each(murmur)),
             contender("foldhash, of hash maps", each(fold)),
         ];
@@ -138,6 +147,11 @@ fn probe(seed: u64) -> Result<(), Box<dyn Error>> {
         let half = hashes(&filter, seed, 0..slots / 2);
         filter.add_at_once(&half, AddMode::Always);
         let absent = hashes(&filter, seed, 1 << 40..(1 << 40) + 200_000);
+        // In an order that nothing foresees.
+        let mut mixed: Vec<ItemHash> = half.iter().take(100_000).copied().collect();
+        mixed.extend(absent.iter().take(mixed.len()));
+        // These bits decide nothing else.
+        mixed.sort_by_key(|hash| hash.low() >> 42);
         let layout = layout(&filter)?;
         let width = layout.slot_width();
         // The same words in an array, and where each probe goes.
@@ -164,6 +178,7 @@ fn probe(seed: u64) -> Result<(), Box<dyn Error>> {
             })
             .collect();
         let (words, probes, absent, filter) = (&words, &probes, &absent, &filter);
+        let mixed = &mixed;
         let word = |probe: &Probe| words.get(probe.word).copied().unwrap_or_default();
         let contenders = vec![
             contender("reading its two words", || {
@@ -186,6 +201,12 @@ fn probe(seed: u64) -> Result<(), Box<dyn Error>> {
                 filter.exists_all(absent, &mut found);
                 black_box(found);
                 absent.len() as u64
+            }),
+            contender("the same, half of them there", || {
+                let mut found = Vec::with_capacity(mixed.len());
+                filter.exists_all(mixed, &mut found);
+                black_box(found);
+                mixed.len() as u64
             }),
         ];
         compare(
