@@ -232,7 +232,11 @@ fn ask_theirs(filter: &CuckooFilter<DefaultHasher>, numbers: Range<u64>) {
 
 fn hash_all(chain: &Chain, numbers: Range<u64>, hashes: &mut Vec<ItemHash>) {
     hashes.clear();
-    hashes.extend(numbers.map(|number| chain.hash(&scattered(number).to_le_bytes())));
+    let items: Vec<[u8; 8]> = numbers
+        .map(|number| scattered(number).to_le_bytes())
+        .collect();
+    let hasher = chain.hash_id().hasher();
+    hasher.hash_all(items.iter().map(<[u8; 8]>::as_slice), hashes);
 }
 
 fn params(bits: u64, slots: u64) -> FilterRequest {
