@@ -135,6 +135,11 @@ struct Probe<Page> {
     buckets: [(Option<Page>, u16); 2],
 }
 
+/// The answer to an item: by whether there is a match, which is an answer
+/// whatever is missing elsewhere, and, twice that, by whether something was not
+/// at hand.
+const ANSWERS: [Option<bool>; 4] = [Some(false), Some(true), None, Some(true)];
+
 /// Asks one sub-filter about the items that are not found yet.
 #[inline]
 fn probe_group<G: Geometry, P: HeldPages>(
@@ -184,25 +189,24 @@ fn probe_group<G: Geometry, P: HeldPages>(
         let Some(Probe {
             fingerprint,
             buckets,
-        }) = *probe
+        }) = probe
         else {
             continue;
         };
+        let (mut matches, mut unknown) = (0, answer.is_none());
         for (page, first_slot) in buckets {
-            let Some(page) = page else {
-                // A match elsewhere is an answer all the same.
-                if *answer != Some(true) {
-                    *answer = None;
-                }
+            let Some(page) = *page else {
+                unknown = true;
                 continue;
             };
-            for piece in layout.pieces(first_slot) {
+            for piece in layout.pieces(*first_slot) {
                 let word = P::load(page, piece.word);
-                if bucket::find(width, word, piece, fingerprint.0).count() > 0 {
-                    *answer = Some(true);
-                }
+                matches |= bucket::find(width, word, piece, fingerprint.0).bits();
             }
         }
+        // Looked up, since a jump that depends on a match is foreseen by nothing.
+        let index = usize::from(matches != 0) | usize::from(unknown) << 1;
+        *answer = ANSWERS.get(index).copied().flatten();
     }
 }
 

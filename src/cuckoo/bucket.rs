@@ -151,6 +151,12 @@ impl Lanes {
         count(self.width, self.bits)
     }
 
+    /// A bit for each slot, none if there is no slot.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        self.bits
+    }
+
     /// Position of the lowest within the word, 0 to 7.
     #[inline]
     pub fn first(self) -> Option<u16> {
