@@ -6,6 +6,7 @@
 
 mod support;
 
+use axum::body::Bytes;
 use cuckood::chain::meta::Chain;
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::chain::plan::{AddMode, PageChanges};
@@ -505,8 +506,8 @@ fn parse(seed: u64) {
         .collect();
     let json = format!(r#"{{"items":["{}"]}}"#, items.join(r#"",""#));
     let text = items.join("\n");
-    let (json, text) = (json.as_bytes(), text.as_bytes());
-    let each = |parse: fn(&[u8]) -> usize, body| {
+    let (json, text) = (&Bytes::from(json), &Bytes::from(text));
+    let each = |parse: fn(&Bytes) -> usize, body| {
         move || {
             for _ in 0..REPEATS {
                 black_box(parse(body));
@@ -526,15 +527,15 @@ fn parse(seed: u64) {
     compare("Lines, items of 12 bytes", "item", text_contenders);
 }
 
-fn plain_json(body: &[u8]) -> usize {
+fn plain_json(body: &Bytes) -> usize {
     serde_json::from_slice::<Body<'_>>(body).map_or(0, |body| black_box(body).items.len())
 }
 
-fn whole_json(body: &[u8]) -> usize {
+fn whole_json(body: &Bytes) -> usize {
     measured::json_items(body).map_or(0, |items| black_box(items).len())
 }
 
-fn plain_lines(body: &[u8]) -> usize {
+fn plain_lines(body: &Bytes) -> usize {
     let (mut lines, mut start) = (Vec::new(), 0);
     for end in memchr::memchr_iter(b'\n', body).chain([body.len()]) {
         lines.extend(body.get(start..end));
@@ -543,6 +544,6 @@ fn plain_lines(body: &[u8]) -> usize {
     black_box(lines).len()
 }
 
-fn whole_lines(body: &[u8]) -> usize {
+fn whole_lines(body: &Bytes) -> usize {
     measured::text_items(body).map_or(0, |items| black_box(items).len())
 }

@@ -1,13 +1,23 @@
-//! The items of one request in one allocation.
+//! The items of one request in one piece of memory.
 
-/// A list of items, each a string of bytes, stored back to back.
+use bytes::Bytes;
+use std::ops::Range;
+
+/// A list of items, each a string of bytes: stored back to back, or where they
+/// lie in the body that they came in.
 ///
 /// A request of a thousand items costs two allocations instead of a thousand.
 #[derive(Clone, Default)]
 pub struct ItemBatch {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+    /// Where the items lie if they were not copied; else empty.
+    body: Bytes,
+    /// Where they lie if they were.
+    copied: Vec<u8>,
+    places: Vec<Range<usize>>,
 }
+
+/// Most items are longer than that.
+const SHORT: usize = 8;
 
 impl ItemBatch {
     /// An empty batch.
@@ -18,62 +28,85 @@ impl ItemBatch {
     /// An empty batch with room for items of so many bytes together, and for at
     /// most so many items.
     pub fn with_room_for(bytes: usize, items: usize) -> Self {
-        /// Most items are longer than that.
-        const SHORT: usize = 8;
         ItemBatch {
-            bytes: Vec::with_capacity(bytes),
-            ends: Vec::with_capacity(items.min(bytes / SHORT)),
+            body: Bytes::new(),
+            copied: Vec::with_capacity(bytes),
+            places: Vec::with_capacity(items.min(bytes / SHORT)),
+        }
+    }
+
+    /// An empty batch of items that lie in `body`, at most so many: none of them
+    /// is copied.
+    pub fn within(body: Bytes, items: usize) -> Self {
+        ItemBatch {
+            places: Vec::with_capacity(items.min(body.len() / SHORT)),
+            body,
+            copied: Vec::new(),
         }
     }
 
     /// A batch of exactly one item.
     pub fn of(item: &[u8]) -> Self {
-        ItemBatch {
-            bytes: item.to_vec(),
-            ends: vec![item.len()],
-        }
+        let mut batch = ItemBatch::new();
+        batch.push(item);
+        batch
     }
 
-    /// Appends an item.
+    /// Appends a copy of an item.
     pub fn push(&mut self, item: &[u8]) {
-        self.bytes.extend_from_slice(item);
-        self.ends.push(self.bytes.len());
+        if !self.body.is_empty() {
+            // From now on all of them are copies.
+            let items = std::mem::take(self);
+            items.iter().for_each(|item| self.push(item));
+        }
+        let start = self.copied.len();
+        self.copied.extend_from_slice(item);
+        self.places.push(start..self.copied.len());
+    }
+
+    /// Appends the item that lies there in the body that the batch was made
+    /// with. Beyond its end, or without one, that is an empty item.
+    #[inline]
+    pub fn push_place(&mut self, place: Range<usize>) {
+        self.places.push(place);
     }
 
     /// Drops the items behind the first `len`.
     pub fn truncate(&mut self, len: usize) {
-        self.ends.truncate(len);
-        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+        self.places.truncate(len);
+        let end = self.places.last().map_or(0, |place| place.end);
+        self.copied.truncate(end);
     }
 
     /// Number of items.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.places.len()
     }
 
     /// Whether there is no item.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.places.is_empty()
     }
 
     /// The item at a position, counted from 0.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(index)?;
-        let start = match index.checked_sub(1) {
-            Some(before) => *self.ends.get(before)?,
-            None => 0,
-        };
-        self.bytes.get(start..end)
+        let place = self.places.get(index)?.clone();
+        Some(self.bytes().get(place).unwrap_or_default())
     }
 
     /// The items in the order in which they were pushed.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        let mut start = 0;
-        self.ends.iter().map(move |&end| {
-            let item = self.bytes.get(start..end).unwrap_or_default();
-            start = end;
-            item
-        })
+        let bytes = self.bytes();
+        let item = move |place: &Range<usize>| bytes.get(place.clone()).unwrap_or_default();
+        self.places.iter().map(item)
+    }
+
+    /// What the places are places in.
+    fn bytes(&self) -> &[u8] {
+        match self.body.is_empty() {
+            true => &self.copied,
+            false => &self.body,
+        }
     }
 }
 
@@ -84,5 +117,34 @@ impl std::fmt::Debug for ItemBatch {
         f.debug_struct("ItemBatch")
             .field("len", &self.len())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_the_same_copied_or_not() {
+        let mut copies = ItemBatch::new();
+        let mut places = ItemBatch::within(Bytes::from_static(b"one,,three"), 10);
+        for place in [0..3, 4..4, 5..10, 20..30] {
+            places.push_place(place);
+        }
+        for item in [&b"one"[..], b"", b"three", b""] {
+            copies.push(item);
+        }
+        let both = |batch: &ItemBatch| batch.iter().map(<[u8]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(both(&places), both(&copies));
+        assert_eq!(places.get(2), Some(&b"three"[..]));
+        assert_eq!(places.get(4), None);
+        for batch in [&mut places, &mut copies] {
+            batch.truncate(3);
+            batch.push(b"four");
+            assert_eq!(batch.len(), 4);
+            assert_eq!(both(batch), [&b"one"[..], b"", b"three", b"four"]);
+            batch.truncate(0);
+            assert!(batch.is_empty());
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
 use crate::engine::{AddMode, AddOptions, FilterName, ItemBatch, NewFilter, Retry};
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -22,9 +22,9 @@ use tokio::sync::OwnedSemaphorePermit;
 /// thread that may block, so that one batch does not hold up other requests.
 const PARSE_IN_PLACE_BYTES: usize = 64 << 10;
 
-/// What an item of a batch takes beside its bytes: where it ends, its hash, and
+/// What an item of a batch takes beside its bytes: where it lies, its hash, and
 /// what is found out about it.
-const BESIDE_AN_ITEM_BYTES: usize = 32;
+const BESIDE_AN_ITEM_BYTES: usize = 40;
 
 /// The key in the path.
 pub(crate) struct Key(pub(crate) FilterName);
@@ -150,13 +150,13 @@ async fn read_batch(
         Some("application/json") => {
             Query::none(&parts.uri)?;
             let body = body::read(app, body).await?;
-            let work = move |bytes: &[u8]| parse::json_batch(bytes, kind, max_items);
+            let work = move |bytes: &Bytes| parse::json_batch(bytes, kind, max_items);
             holding(app, parsed(body, with_key(keyed, work)).await?)
         }
         Some("text/plain") if kind != BatchKind::Lookup => {
             let (encoding, options) = line_options(kind, &parts.uri)?;
             let body = body::read(app, body).await?;
-            let work = move |bytes: &[u8]| parse::text_batch(bytes, encoding, options, max_items);
+            let work = move |bytes: &Bytes| parse::text_batch(bytes, encoding, options, max_items);
             holding(app, parsed(body, with_key(keyed, work)).await?)
         }
         given => Err(HttpError::UnsupportedMediaType {
@@ -193,7 +193,7 @@ pub(crate) async fn fields(
             });
         }
     }
-    let work = |bytes: &[u8]| parse::new_filter(bytes, "");
+    let work = |bytes: &Bytes| parse::new_filter(bytes, "");
     Ok(parsed(body, with_key(keyed, work)).await?.0)
 }
 
@@ -218,14 +218,18 @@ pub(crate) async fn changed_ttl(
             });
         }
     }
-    Ok(parsed(body, with_key(keyed, parse::changed_ttl)).await?.0)
+    Ok(
+        parsed(body, with_key(keyed, |bytes| parse::changed_ttl(bytes)))
+            .await?
+            .0,
+    )
 }
 
 /// Has a body hashed where it is parsed.
 fn with_key<T>(
     keyed: Option<Keyed>,
-    parse: impl FnOnce(&[u8]) -> Result<T, HttpError>,
-) -> impl FnOnce(&[u8]) -> Result<(T, Option<Retry>), HttpError> {
+    parse: impl FnOnce(&Bytes) -> Result<T, HttpError>,
+) -> impl FnOnce(&Bytes) -> Result<(T, Option<Retry>), HttpError> {
     move |bytes| Ok((parse(bytes)?, keyed.map(|keyed| keyed.with_body(bytes))))
 }
 
@@ -246,7 +250,7 @@ fn holding(
 /// What a body says, and its permit.
 async fn parsed<T: Send + 'static>(
     body: Buffered,
-    parse: impl FnOnce(&[u8]) -> Result<T, HttpError> + Send + 'static,
+    parse: impl FnOnce(&Bytes) -> Result<T, HttpError> + Send + 'static,
 ) -> Result<(T, Option<OwnedSemaphorePermit>), HttpError> {
     let Buffered { bytes, permit } = body;
     let parsed = if bytes.len() <= PARSE_IN_PLACE_BYTES {

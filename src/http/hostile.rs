@@ -9,6 +9,7 @@ use super::parse::{
 use super::problem::HttpError;
 use super::{HostPolicy, answer::Format};
 use crate::engine::{AddOptions, BadLine, ImportLines, ItemBatch};
+use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -90,7 +91,12 @@ pub(crate) fn lines(bytes: &[u8]) {
         0 => Encoding::Plain,
         _ => Encoding::Base64,
     };
-    let batch = match parse::text_batch(text, encoding, AddOptions::default(), MAX_ITEMS) {
+    let batch = match parse::text_batch(
+        &Bytes::copy_from_slice(text),
+        encoding,
+        AddOptions::default(),
+        MAX_ITEMS,
+    ) {
         Ok(batch) => batch,
         Err(error) => return short(&error),
     };

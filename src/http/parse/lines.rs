@@ -3,13 +3,15 @@
 use super::{Batch, Encoding, MAX_ITEM_BYTES, OptionsIn, decode_base64, too_long};
 use crate::engine::{AddOptions, ItemBatch};
 use crate::http::problem::HttpError;
+use axum::body::Bytes;
+use std::ops::Range;
 
 /// Takes a `text/plain` body apart, one item a line.
 ///
 /// # Errors
 /// Too many lines, too long a line, or not base64 where that was announced.
 pub(crate) fn text_batch(
-    text: &[u8],
+    text: &Bytes,
     encoding: Encoding,
     options: AddOptions,
     max_items: usize,
@@ -17,25 +19,25 @@ pub(crate) fn text_batch(
     let mut batch = Batch {
         options,
         options_in: OptionsIn::Query,
-        items: ItemBatch::with_room_for(text.len(), max_items),
+        items: ItemBatch::within(text.clone(), max_items),
         ..Batch::default()
     };
     let mut lines_seen = 0;
     let body = text.strip_suffix(b"\n").unwrap_or(text);
-    for (number, line) in lines_of(body).enumerate().take_while(|_| !text.is_empty()) {
+    for (number, place) in lines_of(body).enumerate().take_while(|_| !text.is_empty()) {
         lines_seen += 1;
         if lines_seen > max_items {
             return Err(HttpError::BatchTooLarge { limit: max_items });
         }
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.is_empty() {
+        let place = without_return(body, place);
+        if place.is_empty() {
             batch.blanks.push(number);
             continue;
         }
-        if encoding == Encoding::Plain && line.len() > MAX_ITEM_BYTES {
-            return Err(too_long(line_name(number), line.len()));
+        if encoding == Encoding::Plain && place.len() > MAX_ITEM_BYTES {
+            return Err(too_long(line_name(number), place.len()));
         }
-        batch.items.push(line);
+        batch.items.push_place(place);
     }
     if encoding == Encoding::Base64 {
         let blanks = &batch.blanks;
@@ -45,14 +47,23 @@ pub(crate) fn text_batch(
 }
 
 /// What lies between line feeds.
-fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn lines_of(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
     ends.map(move |end| {
-        let line = text.get(start..end).unwrap_or_default();
+        let line = start..end;
         start = end + 1;
         line
     })
+}
+
+/// A line without the carriage return that some end lines with, too.
+fn without_return(text: &[u8], line: Range<usize>) -> Range<usize> {
+    let ends_in_return = line
+        .end
+        .checked_sub(1)
+        .is_some_and(|last| last >= line.start && text.get(last) == Some(&b'\r'));
+    line.start..line.end - usize::from(ends_in_return)
 }
 
 /// Line of the nth item, counting the blank lines before it.
@@ -78,8 +89,14 @@ mod tests {
 
     #[test]
     fn lines_end_in_lf_or_crlf_and_blank_ones_are_remembered() {
-        let lines = |text: &[u8]| {
-            let batch = text_batch(text, Encoding::Plain, AddOptions::default(), 4).unwrap();
+        let lines = |text: &'static [u8]| {
+            let batch = text_batch(
+                &Bytes::from_static(text),
+                Encoding::Plain,
+                AddOptions::default(),
+                4,
+            )
+            .unwrap();
             let items: Vec<Vec<u8>> = batch.items.iter().map(<[u8]>::to_vec).collect();
             (items, batch.blanks)
         };
@@ -91,12 +108,25 @@ mod tests {
             (vec![b"a".to_vec(), b"b".to_vec()], vec![1])
         );
         assert_eq!(lines(b"\n\na\xff\n"), (vec![b"a\xff".to_vec()], vec![0, 1]));
-        assert!(text_batch(b"\n\n\n\n\n", Encoding::Plain, AddOptions::default(), 4).is_err());
+        assert!(
+            text_batch(
+                &Bytes::from_static(b"\n\n\n\n\n"),
+                Encoding::Plain,
+                AddOptions::default(),
+                4
+            )
+            .is_err()
+        );
     }
 
     #[test]
     fn a_refused_line_is_named_by_its_number() {
-        let error = text_batch(b"\nAP8=\n\n!\n", Encoding::Base64, AddOptions::default(), 9);
+        let error = text_batch(
+            &Bytes::from_static(b"\nAP8=\n\n!\n"),
+            Encoding::Base64,
+            AddOptions::default(),
+            9,
+        );
         assert!(error.unwrap_err().to_string().starts_with("line 4 "));
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{BatchKind, Encoding, json_batch, text_batch};
 use crate::engine::{AddOptions, ItemBatch};
+use axum::body::Bytes;
 
 /// The items of a JSON body of an add.
 pub fn json_items(body: &[u8]) -> Option<ItemBatch> {
@@ -11,7 +12,7 @@ pub fn json_items(body: &[u8]) -> Option<ItemBatch> {
 }
 
 /// The items of a text body of an add.
-pub fn text_items(body: &[u8]) -> Option<ItemBatch> {
+pub fn text_items(body: &Bytes) -> Option<ItemBatch> {
     let options = AddOptions::default();
     let batch = text_batch(body, Encoding::Plain, options, usize::MAX).ok()?;
     Some(batch.items)
