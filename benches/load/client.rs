@@ -123,7 +123,7 @@ impl Client {
             }
         }
         while latencies.len() < total {
-            self.poll.poll(&mut events, None)?;
+            wait(&mut self.poll, &mut events)?;
             for event in &events {
                 let Some(connection) = self.connections.get_mut(event.token().0) else {
                     continue;
@@ -191,7 +191,7 @@ impl Client {
             if sent < total && !idle.is_empty() {
                 wake_after(timer, due(sent).saturating_duration_since(Instant::now()))?;
             }
-            self.poll.poll(&mut events, None)?;
+            wait(&mut self.poll, &mut events)?;
             for event in &events {
                 let Some(connection) = self.connections.get_mut(event.token().0) else {
                     continue;
@@ -233,6 +233,17 @@ fn wake_after(timer: &OwnedFd, pause: Duration) -> Result<(), ClientError> {
 
 /// No request is under way.
 const IDLE: usize = usize::MAX;
+
+/// Waits for something to happen. That the process was stopped for a while and
+/// goes on is nothing.
+fn wait(poll: &mut Poll, events: &mut Events) -> std::io::Result<()> {
+    loop {
+        match poll.poll(events, None) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
 
 impl Connection {
     fn send(
