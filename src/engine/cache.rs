@@ -12,7 +12,8 @@
 //! A frame stays while its page is dirty, or pinned by a command that waits or
 //! by the drain that a lane is planning. Everything else is evicted by the
 //! clock algorithm (Corbató, 1968) when room is needed. Pins are taken and
-//! frames are given away under one lock, so a page that is resident is never
+//! frames are given away under one lock (or a pin is made of an expectation,
+//! which is one already), so a page that is resident is never
 //! hidden even for a moment: whoever finds no entry may trust that. The pins of
 //! a drain are its number on each frame, and all end with the drain: it meets
 //! thousands of pages, most of them once.
@@ -709,7 +710,8 @@ impl PageCache {
         DrainPins {
             drain,
             cache: Arc::clone(self),
-            pages: 0,
+            reached: 0,
+            held: 0,
         }
     }
 
@@ -866,7 +868,9 @@ pub(super) struct DrainPins {
     /// Number of the drain.
     drain: u64,
     /// Pages that the drain has come to.
-    pages: usize,
+    reached: usize,
+    /// These, and those that it expects: all that can't be evicted.
+    held: usize,
 }
 
 impl DrainPins {
@@ -874,42 +878,54 @@ impl DrainPins {
     /// count.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.pages
+        self.reached
     }
 
-    /// The frame of a page if the drain has come to it before.
+    /// Pages that the drain keeps in memory.
     #[inline]
-    pub(super) fn pinned(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// The frame of a page that the drain has come to before, or comes to now
+    /// and has expected. No lock.
+    #[inline]
+    pub(super) fn pinned(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
-        let stamp = self.cache.stamp(index)?.load(Ordering::Relaxed);
-        (stamp == reached(self.drain)).then_some(index)
-    }
-
-    /// Pins a page that the drain comes to. `None` if it is not resident.
-    #[inline]
-    pub(super) fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
-        let entry = table.entry(page)?;
-        let index = frame_of(entry.load(Ordering::Acquire))?;
         let stamp = self.cache.stamp(index)?;
-        if stamp.load(Ordering::Relaxed) == expected(self.drain) {
+        let number = stamp.load(Ordering::Relaxed);
+        if number == expected(self.drain) {
+            // It is a pin already.
             stamp.store(reached(self.drain), Ordering::Relaxed);
-            self.pages += 1;
+            self.reached += 1;
             return Some(index);
         }
+        (number == reached(self.drain)).then_some(index)
+    }
+
+    /// Pins a page that the drain comes to, and holds not yet. `None` if it is
+    /// not resident.
+    pub(super) fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        let entry = table.entry(page)?;
         let _clock = self.cache.clock.lock();
         let index = frame_of(entry.load(Ordering::Acquire))?;
         self.cache
             .stamp(index)?
             .store(reached(self.drain), Ordering::Relaxed);
         self.cache.mark_referenced(index);
-        self.pages += 1;
+        self.reached += 1;
+        self.held += 1;
         Some(index)
     }
 
     /// Pins the pages of words that the drain will come to, as far as they are
-    /// resident, all of them under the lock once; and asks for the words'
-    /// memory.
-    pub(super) fn expect<'t>(&self, words: impl Iterator<Item = (&'t PageTable, u32, u16)>) {
+    /// resident and as long as it does not hold `most` pages, all of them under
+    /// the lock once; and asks for the words' memory.
+    pub(super) fn expect<'t>(
+        &mut self,
+        words: impl Iterator<Item = (&'t PageTable, u32, u16)>,
+        most: usize,
+    ) {
         let _clock = self.cache.clock.lock();
         for (table, page, word) in words {
             let entry = table.entry(page);
@@ -923,7 +939,9 @@ impl DrainPins {
             let Some(stamp) = chunk.stamps.get(within) else {
                 continue;
             };
-            if stamp.load(Ordering::Relaxed) | 1 != reached(self.drain) {
+            let is_held = stamp.load(Ordering::Relaxed) | 1 == reached(self.drain);
+            if !is_held && self.held < most {
+                self.held += 1;
                 stamp.store(expected(self.drain), Ordering::Relaxed);
                 chunk.mark_referenced(within);
             }
@@ -1023,8 +1041,12 @@ mod tests {
         assert_eq!(drain.pinned(&table, 2), Some(planned));
         assert_eq!(drain.pinned(&table, 1), None);
         install(&cache, &table, 3).unwrap();
-        drain.expect([2, 3, 9].map(|page| (&*table, page, 0)).into_iter());
-        assert_eq!((drain.pinned(&table, 3), drain.len()), (None, 1));
+        let words = |pages: [u32; 3]| pages.map(|page| (&*table, page, 0)).into_iter();
+        drain.expect(words([2, 9, 3]), 2);
+        assert_eq!((drain.len(), drain.held()), (1, 2));
+        // It may hold no more: what it comes to without room is not pinned.
+        drain.expect(words([0, 1, 9]), 2);
+        assert_eq!((drain.len(), drain.held()), (1, 2));
         for page in 4..4_000 {
             install(&cache, &table, page).unwrap();
         }
@@ -1036,9 +1058,10 @@ mod tests {
         for page in 4..4_000 {
             install(&cache, &table, page).unwrap();
         }
-        let reached = drain.pin(&table, 3).unwrap();
+        let reached = drain.pinned(&table, 3).unwrap();
         assert_eq!(drain.pinned(&table, 3), Some(reached));
-        assert_eq!((drain.pinned(&table, 2), drain.len()), (Some(planned), 2));
+        assert_eq!(drain.pinned(&table, 2), Some(planned));
+        assert_eq!((drain.len(), drain.held()), (2, 2));
         cache.unpin(pinned);
         cache.frame(dirty).unwrap().set_dirt(Dirt::Clean);
         drop(drain);

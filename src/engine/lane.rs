@@ -158,7 +158,7 @@ impl Drain {
 
     /// Pages that it keeps in memory.
     fn pages(&self) -> usize {
-        self.pins.len() + self.new_pages
+        self.pins.held() + self.new_pages
     }
 }
 
@@ -296,7 +296,7 @@ impl Lane {
         let Some(filter) = self.current(&request, id) else {
             return request.answer(Ok(Outcome::Stale));
         };
-        let pinned_before = drain.pins.len();
+        let (pinned_before, held_before) = (drain.pins.len(), drain.pins.held());
         let state = drain
             .filters
             .entry(filter.id)
@@ -305,7 +305,7 @@ impl Lane {
             cache: &self.committer.cache,
             view: &state.view,
             pins: &mut drain.pins,
-            allowed: pinned_before + self.max_pages,
+            allowed: held_before + self.max_pages,
             missing: BTreeSet::new(),
             over: false,
             here: None,
@@ -839,7 +839,7 @@ struct LaneWords<'a> {
     cache: &'a PageCache,
     view: &'a FilterView,
     pins: &'a mut DrainPins,
-    /// Pages that the drain may have come to after this command.
+    /// Pages that the drain may hold after this command.
     allowed: usize,
     missing: BTreeSet<PageAddress>,
     /// Whether the command touches more than that.
@@ -869,7 +869,7 @@ impl<'a> LaneWords<'a> {
         if let Some(index) = self.pins.pinned(table, page.page) {
             return self.cache.frame(index);
         }
-        if self.over || self.pins.len() + self.missing.len() >= self.allowed {
+        if self.over || self.pins.held() + self.missing.len() >= self.allowed {
             self.over = true;
             return None;
         }
@@ -913,11 +913,10 @@ impl PlanPages for LaneWords<'_> {
 
     fn expect(&mut self, words: &[WordAddress]) {
         let tables = &self.view.tables;
-        self.pins.expect(
-            words
-                .iter()
-                .filter_map(|at| Some((&**tables.get(at.sub as usize)?, at.page, at.word))),
-        );
+        let words = words
+            .iter()
+            .filter_map(|at| Some((&**tables.get(at.sub as usize)?, at.page, at.word)));
+        self.pins.expect(words, self.allowed);
     }
 }
 
