@@ -222,6 +222,14 @@ impl<S> TimedStream<S> {
         }
     }
 
+    /// What is written ends a silence, also of a client that sent several
+    /// requests at once and so has said nothing since.
+    fn note_answer(&mut self) {
+        if self.timed == Some(IDLE) {
+            self.timed = None;
+        }
+    }
+
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // While the client has an answer to read, the clock of writes runs alone.
         if self.writing.is_some() {
@@ -310,6 +318,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         if this.phase.holds_back(bytes) {
             return Poll::Ready(Ok(bytes.len()));
         }
+        this.note_answer();
         let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
         this.poll_written(cx, written)
     }
@@ -326,6 +335,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         {
             return Poll::Ready(Ok(bytes.len()));
         }
+        this.note_answer();
         let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
         this.poll_written(cx, written)
     }
@@ -407,5 +417,33 @@ impl Body for AnswerBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    #[tokio::test]
+    async fn each_answer_begins_a_new_silence() {
+        let patience = Patience {
+            head: Duration::from_secs(10),
+            idle: Duration::from_millis(200),
+            write: Duration::from_secs(10),
+        };
+        let (ours, _client) = tokio::io::duplex(1024);
+        let phase = Phase::default();
+        let mut stream = TimedStream::new(ours, patience, phase.clone(), Came::default());
+        // As for requests that all came at once: nothing is read in between.
+        for _ in 0..4 {
+            let answering = phase.begin_answer();
+            sleep(Duration::from_millis(120)).await;
+            drop(answering);
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            stream.flush().await.unwrap();
+        }
+        let silence = stream.read(&mut [0]).await.unwrap_err();
+        assert_eq!(silence.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -300,9 +300,10 @@ impl Connection {
             }
         });
         let timed = TimedStream::new(stream, self.patience, phase.clone(), came);
-        // Without the library's own clock: those of the stream can tell a slow
-        // head from an idle connection.
         let mut connection = http1::Builder::new()
+            // The clocks of the stream can tell a slow head from an idle
+            // connection.
+            .header_read_timeout(None)
             .max_header_size(MAX_HEAD_BYTES)
             .max_buf_size(CONNECTION_BUFFER_BYTES)
             .serve_connection(TokioIo::new(timed), service);
