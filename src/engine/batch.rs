@@ -16,9 +16,6 @@ pub struct ItemBatch {
     places: Vec<Range<usize>>,
 }
 
-/// Most items are longer than that.
-const SHORT: usize = 8;
-
 impl ItemBatch {
     /// An empty batch.
     pub fn new() -> Self {
@@ -28,6 +25,8 @@ impl ItemBatch {
     /// An empty batch with room for items of so many bytes together, and for at
     /// most so many items.
     pub fn with_room_for(bytes: usize, items: usize) -> Self {
+        /// Most items are longer than that.
+        const SHORT: usize = 8;
         ItemBatch {
             body: Bytes::new(),
             copied: Vec::with_capacity(bytes),
@@ -35,13 +34,13 @@ impl ItemBatch {
         }
     }
 
-    /// An empty batch of items that lie in `body`, at most so many: none of them
-    /// is copied.
-    pub fn within(body: Bytes, items: usize) -> Self {
+    /// The items that lie at these places in `body`; none of them is copied. A
+    /// place beyond its end is an empty item.
+    pub fn within(body: Bytes, places: Vec<Range<usize>>) -> Self {
         ItemBatch {
-            places: Vec::with_capacity(items.min(body.len() / SHORT)),
             body,
             copied: Vec::new(),
+            places,
         }
     }
 
@@ -62,13 +61,6 @@ impl ItemBatch {
         let start = self.copied.len();
         self.copied.extend_from_slice(item);
         self.places.push(start..self.copied.len());
-    }
-
-    /// Appends the item that lies there in the body that the batch was made
-    /// with. Beyond its end, or without one, that is an empty item.
-    #[inline]
-    pub fn push_place(&mut self, place: Range<usize>) {
-        self.places.push(place);
     }
 
     /// Drops the items behind the first `len`.
@@ -127,10 +119,8 @@ mod tests {
     #[test]
     fn items_are_the_same_copied_or_not() {
         let mut copies = ItemBatch::new();
-        let mut places = ItemBatch::within(Bytes::from_static(b"one,,three"), 10);
-        for place in [0..3, 4..4, 5..10, 20..30] {
-            places.push_place(place);
-        }
+        let body = Bytes::from_static(b"one,,three");
+        let mut places = ItemBatch::within(body, vec![0..3, 4..4, 5..10, 20..30]);
         for item in [&b"one"[..], b"", b"three", b""] {
             copies.push(item);
         }

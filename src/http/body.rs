@@ -261,7 +261,12 @@ impl Pieces {
     fn join(self) -> Bytes {
         match self.first {
             Some(first) => first,
-            None => Bytes::from(self.joined),
+            None => {
+                // Its items may lie in it until they are answered.
+                let mut joined = self.joined;
+                joined.shrink_to_fit();
+                Bytes::from(joined)
+            }
         }
     }
 }

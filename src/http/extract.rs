@@ -106,7 +106,8 @@ pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<ItemBatch, Htt
     Ok(ItemBatch::of(item))
 }
 
-/// Reads the items of a request, JSON or lines.
+/// Reads the items of a request, JSON or lines. A block and no `async fn`, so
+/// that the future has the request once.
 ///
 /// # Errors
 /// Everything that can be wrong with a body.

@@ -6,6 +6,9 @@ use crate::http::problem::HttpError;
 use axum::body::Bytes;
 use std::ops::Range;
 
+/// Bytes that most lines have at least.
+const SHORT: usize = 8;
+
 /// Takes a `text/plain` body apart, one item a line.
 ///
 /// # Errors
@@ -19,9 +22,9 @@ pub(crate) fn text_batch(
     let mut batch = Batch {
         options,
         options_in: OptionsIn::Query,
-        items: ItemBatch::within(text.clone(), max_items),
         ..Batch::default()
     };
+    let mut places = Vec::with_capacity(max_items.min(text.len() / SHORT));
     let mut lines_seen = 0;
     let body = text.strip_suffix(b"\n").unwrap_or(text);
     for (number, place) in lines_of(body).enumerate().take_while(|_| !text.is_empty()) {
@@ -37,13 +40,24 @@ pub(crate) fn text_batch(
         if encoding == Encoding::Plain && place.len() > MAX_ITEM_BYTES {
             return Err(too_long(line_name(number), place.len()));
         }
-        batch.items.push_place(place);
+        places.push(place);
     }
+    batch.items = ItemBatch::within(held(text), places);
     if encoding == Encoding::Base64 {
         let blanks = &batch.blanks;
         batch.items = decode_base64(&batch.items, |index| line_name(line_of(blanks, index)))?;
     }
     Ok(batch)
+}
+
+/// The text, to be held until its items are answered. A short one is copied, at
+/// once: it lies in the buffer of its connection, which is larger.
+fn held(text: &Bytes) -> Bytes {
+    const COPIED: usize = 64 << 10;
+    match text.len() <= COPIED {
+        true => Bytes::copy_from_slice(text),
+        false => text.clone(),
+    }
 }
 
 /// What lies between line feeds.
