@@ -108,19 +108,40 @@ pub fn exists_group<P: HeldPages>(
     pages: &mut P,
     answers: &mut [Option<bool>; GROUP],
 ) {
+    match items.len() {
+        // To make room for many costs more than to ask about one.
+        0 | 1 => exists_among::<P, 1>(chain, items, pages, answers),
+        _ => exists_among::<P, GROUP>(chain, items, pages, answers),
+    }
+}
+
+/// [`exists_group`] for at most `MOST` items.
+#[inline]
+fn exists_among<P: HeldPages, const MOST: usize>(
+    chain: &Chain,
+    items: &[ItemHash],
+    pages: &mut P,
+    answers: &mut [Option<bool>; GROUP],
+) {
     answers.fill(Some(false));
+    let answers = answers.as_mut_slice();
     for (position, sub) in chain.sub_filters().iter().enumerate().rev() {
         match &sub.layout {
-            Layout::Classic(classic) => probe_group(classic, position, items, pages, answers),
+            Layout::Classic(classic) => {
+                probe_group::<_, P, MOST>(classic, position, items, pages, answers);
+            }
             Layout::Paged(paged) => match paged.width() {
                 SlotWidth::Bits8 => {
-                    probe_group(&OfWidth::<8>(*paged), position, items, pages, answers);
+                    let layout = OfWidth::<8>(*paged);
+                    probe_group::<_, P, MOST>(&layout, position, items, pages, answers);
                 }
                 SlotWidth::Bits16 => {
-                    probe_group(&OfWidth::<16>(*paged), position, items, pages, answers);
+                    let layout = OfWidth::<16>(*paged);
+                    probe_group::<_, P, MOST>(&layout, position, items, pages, answers);
                 }
                 SlotWidth::Bits32 => {
-                    probe_group(&OfWidth::<32>(*paged), position, items, pages, answers);
+                    let layout = OfWidth::<32>(*paged);
+                    probe_group::<_, P, MOST>(&layout, position, items, pages, answers);
                 }
             },
         }
@@ -140,17 +161,17 @@ struct Probe<Page> {
 /// at hand.
 const ANSWERS: [Option<bool>; 4] = [Some(false), Some(true), None, Some(true)];
 
-/// Asks one sub-filter about the items that are not found yet.
+/// Asks one sub-filter about the items, at most `MOST`, that are not found yet.
 #[inline]
-fn probe_group<G: Geometry, P: HeldPages>(
+fn probe_group<G: Geometry, P: HeldPages, const MOST: usize>(
     layout: &G,
     position: usize,
     items: &[ItemHash],
     pages: &mut P,
-    answers: &mut [Option<bool>; GROUP],
+    answers: &mut [Option<bool>],
 ) {
     let width = layout.slot_width();
-    let mut probes: [Option<Probe<P::Page>>; GROUP] = [None; GROUP];
+    let mut probes: [Option<Probe<P::Page>>; MOST] = [None; MOST];
     for ((&hash, probe), answer) in items.iter().zip(&mut probes).zip(&*answers) {
         if *answer == Some(true) {
             continue;
