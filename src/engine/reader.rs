@@ -122,7 +122,9 @@ pub(super) struct Answers<A> {
 }
 
 /// Answers at once, if that is possible: if the pages are resident, no commit
-/// is in the way, and the items are not so many that others would wait.
+/// is in the way, and the items are not so many that others would wait. Else
+/// nothing of it is kept: beside the pages that [`ask`] has to read, asking the
+/// resident ones again is nothing.
 pub(super) fn ask_at_once<Q: Question>(
     question: Q,
     filter: &OpenFilter,

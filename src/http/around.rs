@@ -1,4 +1,4 @@
-//! Layers that are one async function each.
+//! Layers that are one function each.
 //!
 //! As the framework's own `from_fn`, but the service within is not put into a
 //! box of its own for each request: every route is behind two of these.

@@ -18,7 +18,7 @@ use futures_util::FutureExt as _;
 use std::convert::Infallible;
 use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -55,12 +55,18 @@ impl Around for Boundary {
             let in_flight = InFlight(app);
             let (hosts, uri, headers) = (&app.access.hosts, request.uri(), request.headers());
             let mut response = match guard::check(hosts, self.speaks, uri, headers) {
-                // Whatever a panic leaves behind, no request sees it but its own. To
-                // call is to ask for a future, and that does nothing yet.
-                Ok(()) => match AssertUnwindSafe(within.call(request)).catch_unwind().await {
-                    Ok(answered) => answered?,
-                    Err(_) => HttpError::Panicked.into_response(),
-                },
+                Ok(()) => {
+                    // Whatever a panic leaves behind, no request sees it but its
+                    // own.
+                    let answered = match catch_unwind(AssertUnwindSafe(|| within.call(request))) {
+                        Ok(answering) => AssertUnwindSafe(answering).catch_unwind().await,
+                        Err(panic) => Err(panic),
+                    };
+                    match answered {
+                        Ok(answered) => answered?,
+                        Err(_) => HttpError::Panicked.into_response(),
+                    }
+                }
                 Err(foreign) => foreign.into_response(),
             };
             drop(in_flight);
