@@ -29,6 +29,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
+use support::legend::legend;
 use support::rounds::{Spread, processor_seconds, wall_seconds};
 use support::{engines, seed, setting};
 
@@ -379,13 +380,7 @@ fn plot(curves: &[Curve]) -> Result<String, Box<dyn Error>> {
                         PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(3))
                     });
             }
-            chart
-                .configure_series_labels()
-                .position(SeriesLabelPosition::UpperLeft)
-                .background_style(WHITE)
-                .border_style(RGBColor(139, 134, 124))
-                .label_font(("sans-serif", 14))
-                .draw()?;
+            legend(&mut chart, SeriesLabelPosition::UpperLeft)?;
         }
         area.present()?;
     }

@@ -13,9 +13,13 @@
     reason = "a tool for those who work on the pages may fail as a test does"
 )]
 
+#[path = "../benches/support/legend.rs"]
+mod legend;
+
 use cuckood::chain::forecast::{Forecast, forecast};
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::cuckoo::layout::Layout;
+use legend::legend;
 use plotters::prelude::*;
 use std::path::PathBuf;
 
@@ -175,14 +179,7 @@ fn plot() -> String {
                     PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(3))
                 });
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE)
-            .border_style(RGBColor(139, 134, 124))
-            .label_font(("sans-serif", 14))
-            .draw()
-            .unwrap();
+        legend(&mut chart, SeriesLabelPosition::UpperRight).unwrap();
         area.present().unwrap();
     }
     svg

@@ -3,6 +3,7 @@
 //! does as little as can be done.
 
 use crate::wire::{Wire, WireError};
+use mio::event::Event;
 use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -125,18 +126,13 @@ impl Client {
         while latencies.len() < total {
             wait(&mut self.poll, &mut events)?;
             for event in &events {
-                let Some(connection) = self.connections.get_mut(event.token().0) else {
+                let Some((connection, latency)) = self.hear(event, requests)? else {
                     continue;
                 };
-                if event.is_writable() {
-                    connection.write(requests)?;
-                }
-                if event.is_readable() && connection.read(self.wire)? {
-                    latencies.push(connection.since.elapsed());
-                    if sent < total {
-                        connection.send(requests, sent, Instant::now())?;
-                        sent += 1;
-                    }
+                latencies.push(latency);
+                if sent < total {
+                    connection.send(requests, sent, Instant::now())?;
+                    sent += 1;
                 }
             }
         }
@@ -145,6 +141,26 @@ impl Client {
             took: started.elapsed(),
             latencies,
         })
+    }
+
+    /// Goes on with the connection of an event. Says its latency if an answer is
+    /// whole now.
+    fn hear(
+        &mut self,
+        event: &Event,
+        requests: &[Vec<u8>],
+    ) -> Result<Option<(&mut Connection, Duration)>, ClientError> {
+        let Some(connection) = self.connections.get_mut(event.token().0) else {
+            return Ok(None);
+        };
+        if event.is_writable() {
+            connection.write(requests)?;
+        }
+        if event.is_readable() && connection.read(self.wire)? {
+            let latency = connection.since.elapsed();
+            return Ok(Some((connection, latency)));
+        }
+        Ok(None)
     }
 
     /// Sends `total` requests at moments given by a rate, whether or not the
@@ -193,14 +209,8 @@ impl Client {
             }
             wait(&mut self.poll, &mut events)?;
             for event in &events {
-                let Some(connection) = self.connections.get_mut(event.token().0) else {
-                    continue;
-                };
-                if event.is_writable() {
-                    connection.write(requests)?;
-                }
-                if event.is_readable() && connection.read(self.wire)? {
-                    latencies.push(connection.since.elapsed());
+                if let Some((_, latency)) = self.hear(event, requests)? {
+                    latencies.push(latency);
                     idle.push_back(event.token().0);
                 }
             }

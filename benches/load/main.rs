@@ -12,6 +12,8 @@
 mod bare;
 mod client;
 mod curves;
+#[path = "../support/legend.rs"]
+mod legend;
 mod plots;
 mod rounds;
 mod rows;

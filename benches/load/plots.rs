@@ -1,6 +1,7 @@
 //! Draws the curves.
 
 use crate::curves::Curve;
+use crate::legend::legend;
 use crate::rounds::short;
 use plotters::prelude::*;
 use std::error::Error;
@@ -70,13 +71,7 @@ fn drawn(curve: &Curve) -> Result<String, Box<dyn Error>> {
                             PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(3))
                         });
                 }
-                chart
-                    .configure_series_labels()
-                    .position(SeriesLabelPosition::UpperLeft)
-                    .background_style(WHITE)
-                    .border_style(RGBColor(139, 134, 124))
-                    .label_font(("sans-serif", 14))
-                    .draw()?;
+                legend(&mut chart, SeriesLabelPosition::UpperLeft)?;
             }};
         }
         match curve.x_is_log {

@@ -127,6 +127,18 @@ impl<'a> Bench<'a> {
         }))
     }
 
+    /// The bare handler's constant answer.
+    fn bare_handler(
+        &self,
+        connections: usize,
+        requests: usize,
+    ) -> Result<(String, Measure<'a>), Box<dyn Error>> {
+        let constant = (0..POOL).map(|_| get("/constant")).collect();
+        let bare = Target::Ours(self.bare);
+        let measure = self.repeated(bare, connections, constant, requests, 1)?;
+        Ok(("bare handler".to_owned(), measure))
+    }
+
     /// Other requests in every round.
     fn fresh(
         &self,
@@ -156,16 +168,12 @@ impl<'a> Bench<'a> {
         let ask = (0..POOL)
             .map(|_| get(&format!("/filters/{ASKED}/exists?item={}", item())))
             .collect();
-        let constant = (0..POOL).map(|_| get("/constant")).collect();
         let mut variants = vec![
             (
                 "cuckood".to_owned(),
                 self.repeated(Target::Ours(self.cuckood), CONNECTIONS, ask, REQUESTS, 1)?,
             ),
-            (
-                "bare handler".to_owned(),
-                self.repeated(Target::Ours(self.bare), CONNECTIONS, constant, REQUESTS, 1)?,
-            ),
+            self.bare_handler(CONNECTIONS, REQUESTS)?,
         ];
         if let Some(redis) = self.options.redis {
             let mut item = mixed(self.options.items);
@@ -293,7 +301,6 @@ impl<'a> Bench<'a> {
             number += 1;
             crate::wire::post(&path, Form::Json, std::iter::once(present(number)))
         };
-        let constant = (0..POOL).map(|_| get("/constant")).collect();
         let mut variants = vec![
             (
                 "cuckood".to_owned(),
@@ -303,10 +310,7 @@ impl<'a> Bench<'a> {
                 "a put into RocksDB, forced, one thread".to_owned(),
                 self.puts(16, self.scaled(REQUESTS / 50), 1)?,
             ),
-            (
-                "bare handler".to_owned(),
-                self.repeated(Target::Ours(self.bare), CONNECTIONS, constant, REQUESTS, 1)?,
-            ),
+            self.bare_handler(CONNECTIONS, REQUESTS)?,
         ];
         if let Some(redis) = self.options.redis {
             let key = format!("{REDIS_ADDED}:one");

@@ -2,6 +2,7 @@
 //!
 //! - [`rounds`]: things measured beside each other, round by round
 //! - [`engines`]: an engine on RocksDB, and items to fill it with
+//! - [`legend`]: which colour is which in a plot
 //! - [`machine`]: what the kernel says of this process and its files
 //! - [`phases`]: one run in several processes, so that each starts afresh
 //! - [`server`]: the real program, and a client that costs little
@@ -9,6 +10,7 @@
 #![allow(dead_code, reason = "each bench uses a part of it")]
 
 pub(crate) mod engines;
+pub(crate) mod legend;
 pub(crate) mod machine;
 pub(crate) mod phases;
 pub(crate) mod rounds;
