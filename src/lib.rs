@@ -22,7 +22,7 @@
 //! | [`load`] | the client of imports: files into a filter of a server elsewhere | touches anything else here |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
 //! | [`client`] | what the program asks of a server elsewhere: is it alive, make a backup | knows what is behind the API |
-//! | `hostile` | bytes of strangers for everything that reads such bytes | is part of the program |
+//! | `fuzz_targets` | one target for every reader of bytes that are not trusted | is part of the program |
 //! | [`config`] | flags and environment variables, read once by `main` | |
 //!
 //! Imports point one way, `http -> engine -> chain -> cuckoo`,
@@ -93,7 +93,7 @@ pub mod engine;
 pub mod from_redis;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
-pub mod hostile;
+pub mod fuzz_targets;
 pub mod http;
 pub mod load;
 mod memory;

@@ -45,7 +45,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "access", "backup", "http", "engine", "chain", "remote", "store",
         ],
     ),
-    ("hostile", &["access", "engine", "http", "store"]),
+    ("fuzz_targets", &["access", "engine", "http", "store"]),
     (
         "main",
         &[

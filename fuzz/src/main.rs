@@ -1,9 +1,9 @@
 //! Fuzzes the target that `CUCKOOD_FUZZ_TARGET` names, one of
-//! `cuckood::hostile::TARGETS`.
+//! `cuckood::fuzz_targets::TARGETS`.
 
 #![no_main]
 
-use cuckood::hostile::{TARGETS, Target};
+use cuckood::fuzz_targets::{TARGETS, Target};
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 

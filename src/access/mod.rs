@@ -14,7 +14,7 @@
 
 pub mod file;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod hostile;
+pub(crate) mod fuzz_targets;
 pub mod ring;
 pub mod token;
 

@@ -35,7 +35,7 @@ mod dump;
 mod expiry;
 mod filters;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod hostile;
+pub(crate) mod fuzz_targets;
 mod image;
 mod imports;
 mod keep;

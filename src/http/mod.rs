@@ -30,9 +30,9 @@ mod connection;
 mod console;
 mod extract;
 mod filters;
-mod guard;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod hostile;
+pub(crate) mod fuzz_targets;
+mod guard;
 mod idempotency;
 mod imports;
 mod items;

@@ -29,7 +29,7 @@ mod contract;
 pub mod disk;
 pub mod format;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod hostile;
+pub(crate) mod fuzz_targets;
 pub mod memory;
 pub mod metered;
 pub mod redo;

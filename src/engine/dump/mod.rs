@@ -6,7 +6,7 @@
 
 pub mod format;
 #[cfg(any(test, fuzzing))]
-pub(super) mod hostile;
+pub(super) mod fuzz_targets;
 mod page;
 pub(super) mod room;
 pub mod scandump;

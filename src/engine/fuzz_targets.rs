@@ -1,7 +1,7 @@
-//! Bytes of strangers for dumps, descriptions, pages and notes; see
-//! [`crate::hostile`].
+//! Fuzz targets for dumps, descriptions, pages and notes; see
+//! [`crate::fuzz_targets`].
 
-use super::dump::hostile;
+use super::dump::fuzz_targets;
 use super::imports::ImportId;
 use super::progress::ImportProgress;
 use super::remembered::Remembered;
@@ -11,12 +11,12 @@ use crate::chain::meta::Chain;
 /// A dump, as it is, behind its first bytes, and as pages in blocks whose sums
 /// are right, of the filter that the first byte chooses.
 pub(crate) fn dump(bytes: &[u8]) {
-    hostile::dump(bytes);
+    fuzz_targets::dump(bytes);
 }
 
 /// Frames of RedisBloom.
 pub(crate) fn scandump(bytes: &[u8]) {
-    hostile::scandump(bytes);
+    fuzz_targets::scandump(bytes);
 }
 
 /// The description of a filter.
@@ -89,7 +89,7 @@ pub(crate) fn notes(bytes: &[u8]) {
 pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     use super::answer::{AddResult, FullReason};
     use crate::chain::counters::{CounterKey, Counters};
-    let mut seeds = hostile::seeds();
+    let mut seeds = fuzz_targets::seeds();
     let mut seed = |target, name: &str, bytes| seeds.push((target, name.to_owned(), bytes));
     let full = AddResult::Full(FullReason::MaxFilterBytes);
     let few = Remembered::Added(vec![AddResult::Exists, full]);

@@ -1,30 +1,30 @@
-//! Bytes of strangers, fed to everything that reads such bytes: what each
-//! target asserts stands beside the reader, in the `hostile` of its room. Not
-//! part of the program: fuzzing calls it, and a test that replays what fuzzing
-//! found, `fuzz/seeds`.
+//! One fuzz target for every reader of bytes that are not trusted. What a
+//! target asserts stands beside the reader, in the `fuzz_targets` of its room.
+//! Not part of the program: the fuzzer calls the targets, and a test replays
+//! what fuzzing found, `fuzz/seeds`.
 
 use crate::{access, engine, http, store};
 
-/// Reads anything; panics if what it reads is not held to.
+/// Reads any bytes; panics if an assertion about them does not hold.
 pub type Target = fn(&[u8]);
 
 /// All targets, by the names of their directories in `fuzz/seeds`.
 pub const TARGETS: &[(&str, Target)] = &[
-    ("keys", access::hostile::keys),
-    ("dump", engine::hostile::dump),
-    ("scandump", engine::hostile::scandump),
-    ("description", engine::hostile::description),
-    ("image", engine::hostile::image),
-    ("notes", engine::hostile::notes),
-    ("page", store::hostile::page),
-    ("redo", store::hostile::redo),
-    ("values", store::hostile::values),
-    ("fields", http::hostile::fields),
-    ("head", http::hostile::head),
-    ("items", http::hostile::items),
-    ("lines", http::hostile::lines),
-    ("query", http::hostile::query),
-    ("stream", http::hostile::stream),
+    ("keys", access::fuzz_targets::keys),
+    ("dump", engine::fuzz_targets::dump),
+    ("scandump", engine::fuzz_targets::scandump),
+    ("description", engine::fuzz_targets::description),
+    ("image", engine::fuzz_targets::image),
+    ("notes", engine::fuzz_targets::notes),
+    ("page", store::fuzz_targets::page),
+    ("redo", store::fuzz_targets::redo),
+    ("values", store::fuzz_targets::values),
+    ("fields", http::fuzz_targets::fields),
+    ("head", http::fuzz_targets::head),
+    ("items", http::fuzz_targets::items),
+    ("lines", http::fuzz_targets::lines),
+    ("query", http::fuzz_targets::query),
+    ("stream", http::fuzz_targets::stream),
 ];
 
 #[cfg(test)]
@@ -122,10 +122,10 @@ mod tests {
     #[ignore = "it writes fuzz/seeds"]
     fn seeds_are_made_anew() {
         let made = [
-            access::hostile::seeds(),
-            engine::hostile::seeds(),
-            store::hostile::seeds(),
-            http::hostile::seeds(),
+            access::fuzz_targets::seeds(),
+            engine::fuzz_targets::seeds(),
+            store::fuzz_targets::seeds(),
+            http::fuzz_targets::seeds(),
         ];
         for (target, name, bytes) in made.concat() {
             let directory = seeds().join(target);

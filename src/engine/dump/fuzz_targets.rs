@@ -1,4 +1,4 @@
-//! Bytes of strangers for dumps and the chunks of RedisBloom.
+//! Fuzz targets for dumps and the chunks of RedisBloom.
 
 use super::format::{self, Digest, DumpReader};
 use super::stage::RestoreError;
@@ -65,7 +65,7 @@ impl Taker {
     }
 }
 
-/// See [`crate::engine::hostile::dump`].
+/// See [`crate::engine::fuzz_targets::dump`].
 pub(in crate::engine) fn dump(bytes: &[u8]) {
     let start = [&format::MAGIC[..], &[format::DUMP_VERSION]].concat();
     take_in(bytes);
@@ -132,7 +132,7 @@ fn digest_of(taker: &Taker, staged: &super::StagedFilter) -> Digest {
     }
 }
 
-/// See [`crate::engine::hostile::scandump`].
+/// See [`crate::engine::fuzz_targets::scandump`].
 pub(in crate::engine) fn scandump(bytes: &[u8]) {
     take_chunks(bytes);
     // The bytes as a description and one chunk behind it, both in their places.

@@ -1,4 +1,4 @@
-//! Bytes of strangers for bodies, queries and headers; see [`crate::hostile`].
+//! Fuzz targets for bodies, queries and headers; see [`crate::fuzz_targets`].
 
 use super::extract::{line_options, media_type, query_item};
 use super::guard;

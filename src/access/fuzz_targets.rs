@@ -1,5 +1,4 @@
-//! Bytes of strangers for the keys file and for keys themselves; see
-//! [`crate::hostile`].
+//! Fuzz targets for the keys file and for keys; see [`crate::fuzz_targets`].
 
 use super::file::{self, MAX_KEYS};
 use super::token::TokenDigest;

@@ -1,5 +1,4 @@
-//! Bytes of strangers for the readers of stored values; see
-//! [`crate::hostile`].
+//! Fuzz targets for the readers of stored values; see [`crate::fuzz_targets`].
 
 use super::format::{self, ENVELOPE_BYTES, Kind, MAX_IMAGE_BYTES};
 use super::redo::{self, RedoBuilder, RedoReader, RedoWrite};
