@@ -27,7 +27,7 @@
 //!
 //! Imports point one way, `http -> engine -> chain -> cuckoo`,
 //! `engine -> store`, `http -> backup -> store` and `http -> access -> engine`; `chain` and `store` share only [`page`]. A test
-//! (`tests/layering.rs`) enforces it.
+//! (`tests/layering`) enforces it.
 //!
 //! # How data flows
 //!

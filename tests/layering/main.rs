@@ -1,6 +1,9 @@
 //! The import rule: `http -> engine -> chain -> cuckoo` and `engine -> store`,
 //! never back and never around. See the code map in `src/lib.rs`.
 //!
+//! Also: no file imports one that imports it (`circles`), and how large the
+//! house is (`measures`).
+//!
 //! Every path in `src` that starts at `crate`, `super` or another crate is
 //! looked at, in `use` lines and in the middle of code. Tests keep the rule,
 //! too, but may read the environment.
@@ -11,7 +14,13 @@
     reason = "what helps a test may fail as the test does"
 )]
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+mod circles;
+mod measures;
+mod paths;
+mod source;
+
+use paths::collect_paths;
+use proc_macro2::{TokenStream, TokenTree};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -87,7 +96,7 @@ const IMPURE: &[&str] = &[
 /// Reads one source file and returns what breaks the rule, as
 /// `file:line: what`.
 fn violations(file: &str, source: &str) -> Vec<String> {
-    let module = module_of(file);
+    let module = source::module_of(file);
     let tokens: TokenStream = source
         .parse()
         .unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -100,19 +109,6 @@ fn violations(file: &str, source: &str) -> Vec<String> {
             Some(format!("{file}:{}: {problem}", path.line))
         })
         .collect()
-}
-
-/// `src/chain/plan.rs` is `chain::plan`, `src/chain/mod.rs` is `chain`.
-fn module_of(file: &str) -> Vec<String> {
-    let path = Path::new(file).with_extension("");
-    let mut module: Vec<String> = path
-        .iter()
-        .map(|part| part.to_string_lossy().into_owned())
-        .collect();
-    if module.last().is_some_and(|last| last == "mod") {
-        module.pop();
-    }
-    module
 }
 
 /// What is wrong with the module naming this path, if anything.
@@ -161,133 +157,14 @@ fn problem_of(module: &[String], path: &[String]) -> Option<String> {
     None
 }
 
-/// One path that the source names, from its root.
-struct NamedPath {
-    line: usize,
-    module: Vec<String>,
-    segments: Vec<String>,
-}
-
-/// Collects every path, and the bare words `async` and `await`.
-fn collect_paths(tokens: TokenStream, module: &[String], paths: &mut Vec<NamedPath>) {
-    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let mut at = 0;
-    while at < tokens.len() {
-        match &tokens[at] {
-            TokenTree::Group(group) => {
-                let inner = inline_module(&tokens, at);
-                let nested: Vec<String> = module.iter().cloned().chain(inner).collect();
-                collect_paths(group.stream(), &nested, paths);
-                at += 1;
-            }
-            TokenTree::Ident(_) => at = read_path(&tokens, at, module, paths),
-            _ => at += 1,
-        }
-    }
-}
-
-/// The name of the inline module whose body is the group at `at`.
-fn inline_module(tokens: &[TokenTree], at: usize) -> Option<String> {
-    let [TokenTree::Ident(keyword), TokenTree::Ident(name)] = tokens.get(at.checked_sub(2)?..at)?
-    else {
-        return None;
-    };
-    (keyword == "mod").then(|| name.to_string())
-}
-
-/// Reads the path that starts at an identifier, and returns where it ends.
-fn read_path(
-    tokens: &[TokenTree],
-    start: usize,
-    module: &[String],
-    paths: &mut Vec<NamedPath>,
-) -> usize {
-    let line = tokens[start].span().start().line;
-    let mut segments = Vec::new();
-    let mut at = start;
-    while let Some(TokenTree::Ident(segment)) = tokens.get(at) {
-        segments.push(segment.to_string());
-        at += 1;
-        if !is_path_separator(tokens, at) {
-            break;
-        }
-        at += 2;
-        if let Some(TokenTree::Group(group)) = tokens.get(at)
-            && group.delimiter() == Delimiter::Brace
-        {
-            // `a::{b, c::d}`: a path for each leaf.
-            for branch in branches(group.stream()) {
-                let mut leaves = Vec::new();
-                collect_paths(branch, module, &mut leaves);
-                for leaf in leaves {
-                    let mut whole = segments.clone();
-                    whole.extend(leaf.segments);
-                    paths.push(NamedPath {
-                        line: leaf.line,
-                        module: module.to_vec(),
-                        segments: resolve(whole, module),
-                    });
-                }
-            }
-            return at + 1;
-        }
-    }
-    paths.push(NamedPath {
-        line,
-        module: module.to_vec(),
-        segments: resolve(segments, module),
-    });
-    at
-}
-
-fn is_path_separator(tokens: &[TokenTree], at: usize) -> bool {
-    let colon = |at: usize| matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == ':');
-    colon(at) && colon(at + 1)
-}
-
-/// The parts of a use group, without their commas.
-fn branches(group: TokenStream) -> Vec<TokenStream> {
-    let tokens: Vec<TokenTree> = group.into_iter().collect();
-    tokens
-        .split(|token| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ','))
-        .map(|branch| branch.iter().cloned().collect())
-        .collect()
-}
-
-/// Turns a path that starts at `super` into one that starts at `crate`.
-fn resolve(segments: Vec<String>, module: &[String]) -> Vec<String> {
-    let up = segments
-        .iter()
-        .take_while(|segment| *segment == "super")
-        .count();
-    if up == 0 {
-        return segments;
-    }
-    let stays = module.len().saturating_sub(up);
-    std::iter::once("crate")
-        .chain(module.iter().take(stays).map(String::as_str))
-        .chain(segments.iter().skip(up).map(String::as_str))
-        .map(str::to_owned)
-        .collect()
-}
-
-fn source_files(directory: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            source_files(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
+fn source_directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
 #[test]
 fn imports_point_one_way() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    source_files(&source, &mut files);
-    files.sort();
+    let source = source_directory();
+    let files = source::files(&source);
     assert!(!files.is_empty());
     let broken: Vec<String> = files
         .iter()
@@ -401,11 +278,26 @@ fn has_unsafe(tokens: TokenStream) -> bool {
 
 #[test]
 fn two_files_alone_have_unsafe_code() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    source_files(&source, &mut files);
+    let source = source_directory();
+    let mut files = source::files(&source);
     files.retain(|file| has_unsafe(fs::read_to_string(file).unwrap().parse().unwrap()));
-    files.sort();
     let named = ["cuckoo/hash/eight.rs", "memory.rs"];
     assert_eq!(files, named.map(|file| source.join(file)));
+}
+
+#[test]
+#[ignore = "the circles that stand are being taken apart"]
+fn no_file_imports_one_that_imports_it() {
+    let circles = circles::circles(&source::program(&source_directory()));
+    assert!(circles.is_empty(), "{}", circles.join("\n"));
+}
+
+/// Prints a table: `cargo test --release --test layering measures -- --nocapture`.
+/// `CUCKOOD_SOURCE` names another tree to compare with.
+#[test]
+fn measures_of_the_house() {
+    let other = std::env::var_os("CUCKOOD_SOURCE").map(PathBuf::from);
+    let sources = source::program(&other.unwrap_or_else(source_directory));
+    assert!(sources.len() > 1);
+    println!("{}", measures::table(&sources));
 }
