@@ -137,7 +137,7 @@ impl Bench {
     pub(crate) fn compact_store(&self) -> Result<u64, Box<dyn Error>> {
         let stored = self.store.filter_by_name(self.name.as_str())?;
         let stored = stored.ok_or("there is no filter")?;
-        self.store.give_back(Garbage::Filter(stored.id))?;
+        self.store.compact_range(Garbage::Filter(stored.id))?;
         Ok(self.store.approximate_page_bytes(stored.id)?)
     }
 

@@ -55,7 +55,7 @@ pub fn check(store: &dyn PageStore) -> Result<Findings, StoreError> {
             None => break,
         }
     }
-    store.noted()?;
+    store.side_record_totals()?;
     check_due(store)?;
     store.garbage()?;
     store.replay(&mut |sequence, record| {
@@ -71,7 +71,7 @@ fn check_due(store: &dyn PageStore) -> Result<(), StoreError> {
     loop {
         let due = store.due(from_ms, u64::MAX, at_once)?;
         let last_ms = due.last().map(|last| match last {
-            Due::Filter { at_ms, .. } | Due::Note { at_ms, .. } => *at_ms,
+            Due::Filter { at_ms, .. } | Due::SideRecord { at_ms, .. } => *at_ms,
         });
         match last_ms {
             _ if due.len() < at_once => return Ok(()),
@@ -127,7 +127,7 @@ mod tests {
     use crate::page::{FilterId, Sequence};
     use crate::store::format::StoredValue;
     use crate::store::memory::MemoryStore;
-    use crate::store::{Commit, FilterChange, Note, NoteChange, NoteKey};
+    use crate::store::{Commit, FilterChange, SideRecord, SideRecordChange, SideRecordKey};
 
     fn stored(meta: Vec<u8>) -> MemoryStore {
         let store = MemoryStore::new();
@@ -173,23 +173,23 @@ mod tests {
 
     #[test]
     fn a_damaged_note_is_found() {
-        let (store, key) = (MemoryStore::new(), NoteKey::Retry([7; 32]));
-        let now = Some(Note {
+        let (store, key) = (MemoryStore::new(), SideRecordKey::Retry([7; 32]));
+        let after = Some(SideRecord {
             ends_at_ms: 1,
             payload: vec![1],
         });
         let commit = Commit {
             sequence: Sequence(1),
-            notes: vec![NoteChange {
+            side_records: vec![SideRecordChange {
                 key: key.clone(),
-                was: None,
-                now,
+                before: None,
+                after,
             }],
             ..Commit::default()
         };
         store.commit(&commit).unwrap();
         assert!(check(&store).is_ok());
-        assert!(store.damage(&StoredValue::Note(key), 8));
+        assert!(store.damage(&StoredValue::SideRecord(key), 8));
         assert!(check(&store).is_err());
     }
 

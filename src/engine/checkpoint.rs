@@ -424,7 +424,7 @@ impl Ledgers {
             self.store.reclaim(next)?;
             garbage.pop();
             if self.disk.is_short() {
-                self.store.give_back(next)?;
+                self.store.compact_range(next)?;
             }
             progress = Progress::Some;
         }

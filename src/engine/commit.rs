@@ -18,7 +18,7 @@ use crate::chain::plan::{ChangedPage, Facts, Overlay, PageChanges};
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
 use crate::store::redo::RedoBuilder;
-use crate::store::{Commit, FilterChange, NoteChange, PageStore, StoreError};
+use crate::store::{Commit, FilterChange, PageStore, SideRecordChange, StoreError};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -48,7 +48,7 @@ impl Committer {
         &self,
         changes: &[Changes],
         describe: impl FnOnce(&[Changes]) -> Vec<FilterChange>,
-        notes: Vec<NoteChange>,
+        side_records: Vec<SideRecordChange>,
     ) -> Result<(), CommitFailure> {
         // Frames for pages that nobody can know yet are taken before the
         // commit: after it nothing may fail.
@@ -58,7 +58,7 @@ impl Committer {
             sequence: self.ledgers.begin_commit(self.lane),
             redo: redo_record(changes),
             filters: describe(changes),
-            notes,
+            side_records,
         };
         let redo_bytes = commit.redo.len() as u64;
         if let Err(error) = self.store.commit(&commit) {
@@ -134,7 +134,7 @@ impl Committer {
             sequence: doubt.sequence,
             redo: Vec::new(),
             filters: removed.chain(restored).chain(undo).collect(),
-            notes: doubt.undo.notes.clone(),
+            side_records: doubt.undo.side_records.clone(),
         };
         match self.store.commit(&commit) {
             Ok(()) => {
@@ -187,30 +187,30 @@ struct Undo {
     /// The ends that it may have moved.
     filters: Vec<FilterChange>,
     /// What it may have noted.
-    notes: Vec<NoteChange>,
+    side_records: Vec<SideRecordChange>,
 }
 
 impl Undo {
     fn of(commit: &Commit) -> Undo {
         let ends = commit.filters.iter().rev().filter_map(|it| match *it {
-            FilterChange::Expire { id, was, now } => Some(FilterChange::Expire {
+            FilterChange::Expire { id, before, after } => Some(FilterChange::Expire {
                 id,
-                was: now,
-                now: was,
+                before: after,
+                after: before,
             }),
             FilterChange::Create { .. }
             | FilterChange::Update { .. }
             | FilterChange::Remove { .. }
             | FilterChange::Restore { .. } => None,
         });
-        let notes = commit.notes.iter().rev().map(|it| NoteChange {
+        let side_records = commit.side_records.iter().rev().map(|it| SideRecordChange {
             key: it.key.clone(),
-            was: it.now.clone(),
-            now: it.was.clone(),
+            before: it.after.clone(),
+            after: it.before.clone(),
         });
         Undo {
             filters: ends.collect(),
-            notes: notes.collect(),
+            side_records: side_records.collect(),
         }
     }
 }

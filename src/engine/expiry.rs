@@ -12,7 +12,7 @@ use super::command::{Command, Outcome};
 use super::filters::stored_name;
 use super::shared::Shared;
 use crate::chain::params::ParamsError;
-use crate::store::{Due, Expiry, NoteKey, PageStore, StoreError, StoredFilter};
+use crate::store::{Due, Expiry, PageStore, SideRecordKey, StoreError, StoredFilter};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -124,11 +124,13 @@ fn remove_due(shared: &Shared, from_ms: u64, now_ms: u64) -> Result<usize, Engin
     let looked_at = due.len();
     for due in due {
         match &due {
-            Due::Note { key, .. } => {
+            Due::SideRecord { key, .. } => {
                 let store = &*shared.store;
                 let forgotten = match key {
-                    NoteKey::Retry(_) => shared.retries.forget_ended(store, key, now_ms)?,
-                    NoteKey::Import { .. } => shared.imports.forget_ended(store, key, now_ms)?,
+                    SideRecordKey::Retry(_) => shared.retries.forget_ended(store, key, now_ms)?,
+                    SideRecordKey::Import { .. } => {
+                        shared.imports.forget_ended(store, key, now_ms)?
+                    }
                 };
                 if !forgotten {
                     shared.store.forget_due(&due)?;

@@ -16,7 +16,7 @@ use super::progress::{BadLine, ImportProgress};
 use super::reader::off_thread;
 use super::shared::Shared;
 use crate::page::FilterId;
-use crate::store::{Note, NoteChange, NoteKey, PageStore, StoreError};
+use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use prometheus::IntGauge;
@@ -87,7 +87,7 @@ pub struct ImportLines {
 
 /// The imports that run, and those of which something is noted.
 pub(super) struct Imports {
-    running: Mutex<HashSet<NoteKey, FixedState>>,
+    running: Mutex<HashSet<SideRecordKey, FixedState>>,
     /// Imports of which something is noted, those that begin included.
     kept: AtomicU64,
     max: u64,
@@ -108,7 +108,7 @@ impl Imports {
         }
     }
 
-    fn begin(self: &Arc<Self>, key: NoteKey) -> Result<Run, EngineError> {
+    fn begin(self: &Arc<Self>, key: SideRecordKey) -> Result<Run, EngineError> {
         let mut running = self.running.lock();
         if !running.insert(key.clone()) {
             return Err(EngineError::ImportRunning);
@@ -121,7 +121,7 @@ impl Imports {
         })
     }
 
-    fn is_running(&self, key: &NoteKey) -> bool {
+    fn is_running(&self, key: &SideRecordKey) -> bool {
         self.running.lock().contains(key)
     }
 
@@ -137,17 +137,19 @@ impl Imports {
     pub(super) fn forget_ended(
         &self,
         store: &dyn PageStore,
-        key: &NoteKey,
+        key: &SideRecordKey,
         now_ms: u64,
     ) -> Result<bool, StoreError> {
         // An import that runs has looked here first, and what it notes then
         // has not ended.
         let _one_at_a_time = self.removing.lock();
-        let note = store.note(key)?.filter(|note| note.ends_at_ms <= now_ms);
+        let note = store
+            .side_record(key)?
+            .filter(|note| note.ends_at_ms <= now_ms);
         let Some(note) = note else {
             return Ok(false);
         };
-        store.forget_note(key, &note)?;
+        store.forget_side_record(key, &note)?;
         self.kept.fetch_sub(1, Ordering::AcqRel);
         Ok(true)
     }
@@ -155,10 +157,10 @@ impl Imports {
     fn noted(
         &self,
         store: &dyn PageStore,
-        key: &NoteKey,
+        key: &SideRecordKey,
         now_ms: u64,
-    ) -> Result<Option<Note>, StoreError> {
-        match store.note(key)? {
+    ) -> Result<Option<SideRecord>, StoreError> {
+        match store.side_record(key)? {
             Some(note) if note.ends_at_ms <= now_ms => {
                 self.forget_ended(store, key, now_ms)?;
                 Ok(None)
@@ -172,7 +174,7 @@ impl Imports {
 /// with each commit until its outcome is known.
 struct Run {
     imports: Arc<Imports>,
-    key: NoteKey,
+    key: SideRecordKey,
     /// Whether it holds room for a note that is not committed yet.
     takes_room: AtomicBool,
 }
@@ -190,7 +192,7 @@ impl Drop for Run {
 /// One commit of an import.
 pub(super) struct Step {
     run: Arc<Run>,
-    was: Option<Note>,
+    before: Option<SideRecord>,
     /// The progress with it, but for what becomes of its items.
     progress: ImportProgress,
     ends_at_ms: u64,
@@ -198,13 +200,13 @@ pub(super) struct Step {
 
 impl Step {
     /// What the commit notes.
-    pub(super) fn note(&self, results: &[AddResult]) -> NoteChange {
+    pub(super) fn note(&self, results: &[AddResult]) -> SideRecordChange {
         let mut progress = self.progress.clone();
         progress.note_results(results);
-        NoteChange {
+        SideRecordChange {
             key: self.run.key.clone(),
-            was: self.was.clone(),
-            now: Some(Note {
+            before: self.before.clone(),
+            after: Some(SideRecord {
                 ends_at_ms: self.ends_at_ms,
                 payload: progress.encode(),
             }),
@@ -224,7 +226,7 @@ pub struct Import {
     name: FilterName,
     filter: FilterId,
     mode: AddMode,
-    noted: Option<Note>,
+    noted: Option<SideRecord>,
     progress: ImportProgress,
     /// Adapts to the pages that a commit may touch.
     items_at_once: usize,
@@ -299,21 +301,21 @@ impl Shared {
         &self,
         name: &FilterName,
         id: &ImportId,
-    ) -> Result<(FilterId, NoteKey), EngineError> {
+    ) -> Result<(FilterId, SideRecordKey), EngineError> {
         // Of this very filter: another one of the name has imports of its own.
         let filter = self.find(name).await?.id;
         let import = id.as_str().to_owned();
-        Ok((filter, NoteKey::Import { filter, import }))
+        Ok((filter, SideRecordKey::Import { filter, import }))
     }
 
-    async fn noted_import(&self, key: &NoteKey) -> Result<Option<Note>, EngineError> {
+    async fn noted_import(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, EngineError> {
         let (imports, store) = (Arc::clone(&self.imports), Arc::clone(&self.store));
         let (key, now_ms) = (key.clone(), self.clock.now_ms());
         Ok(off_thread(move || imports.noted(&*store, &key, now_ms)).await??)
     }
 }
 
-fn progress_of(note: &Note) -> Result<ImportProgress, StoreError> {
+fn progress_of(note: &SideRecord) -> Result<ImportProgress, StoreError> {
     ImportProgress::decode(&note.payload).ok_or_else(|| StoreError::Corrupt {
         what: "the progress of an import".to_owned(),
         reason: "it makes no sense".to_owned(),
@@ -385,7 +387,7 @@ impl Import {
         progress.updated_at_ms = now_ms;
         let step = Arc::new(Step {
             run: Arc::clone(&self.run),
-            was: self.noted.clone(),
+            before: self.noted.clone(),
             progress,
             ends_at_ms: now_ms.saturating_add(PROGRESS_KEPT_FOR.as_millis() as u64),
         });
@@ -401,7 +403,7 @@ impl Import {
             }
         };
         self.shared.count_added(&results);
-        self.noted = step.note(&results).now;
+        self.noted = step.note(&results).after;
         self.progress = step.progress.clone();
         self.progress.note_results(&results);
         Ok(())

@@ -30,7 +30,7 @@ use crate::chain::read::{GROUP, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::page::FilterId;
-use crate::store::{Expiry, FilterChange, Garbage, NoteChange};
+use crate::store::{Expiry, FilterChange, Garbage, SideRecordChange};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use prometheus::IntGauge;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ impl Request {
     }
 
     /// What has to be noted so that a retry is answered the same.
-    fn note(&self, outcome: &Outcome) -> Option<NoteChange> {
+    fn note(&self, outcome: &Outcome) -> Option<SideRecordChange> {
         let wanted = match &self.command {
             Command::Create(create) => create.wanted,
             _ => Wanted::Results,
@@ -87,7 +87,7 @@ impl Request {
     }
 
     /// Answers what is committed.
-    fn answer_committed(self, outcome: Outcome, note: Option<&NoteChange>) {
+    fn answer_committed(self, outcome: Outcome, note: Option<&SideRecordChange>) {
         if let (Some(keep), Some(note)) = (&self.keep, note) {
             keep.kept(note);
         }
@@ -355,7 +355,7 @@ impl Lane {
     /// The commit failed, and its outcome may be in doubt.
     fn finish(&self, mut drain: Drain) -> Result<(), Option<InDoubt>> {
         drain.filters.retain(|_, state| state.is_changed());
-        let answers: Vec<(Request, Outcome, Option<NoteChange>)> = drain
+        let answers: Vec<(Request, Outcome, Option<SideRecordChange>)> = drain
             .answers
             .into_iter()
             .map(|(request, outcome)| {
@@ -363,14 +363,15 @@ impl Lane {
                 (request, outcome, note)
             })
             .collect();
-        let notes: Vec<NoteChange> = answers.iter().filter_map(|it| it.2.clone()).collect();
-        let answer_all = |answers: Vec<(Request, Outcome, Option<NoteChange>)>| {
+        let side_records: Vec<SideRecordChange> =
+            answers.iter().filter_map(|it| it.2.clone()).collect();
+        let answer_all = |answers: Vec<(Request, Outcome, Option<SideRecordChange>)>| {
             for (request, outcome, note) in answers {
                 request.answer_committed(outcome, note.as_ref());
             }
         };
         // An answer that says that nothing changed is kept all the same.
-        if drain.filters.is_empty() && notes.is_empty() {
+        if drain.filters.is_empty() && side_records.is_empty() {
             answer_all(answers);
             return Ok(());
         }
@@ -385,7 +386,7 @@ impl Lane {
             });
             updates.collect()
         };
-        match self.committer.commit(&changes, describe, notes) {
+        match self.committer.commit(&changes, describe, side_records) {
             Ok(()) => {
                 self.committer.record(&drain.facts, drain.items, &changes);
                 self.quota
@@ -483,13 +484,13 @@ impl Lane {
             });
             let expiry = create.expiry.map(|expiry| FilterChange::Expire {
                 id: create.id,
-                was: None,
-                now: Some(expiry),
+                before: None,
+                after: Some(expiry),
             });
             ended.chain(created).chain(expiry).collect()
         };
-        let notes = note.iter().cloned().collect();
-        match self.committer.commit(&changes, describe, notes) {
+        let side_records = note.iter().cloned().collect();
+        match self.committer.commit(&changes, describe, side_records) {
             Ok(()) => {
                 self.committer
                     .record(&[facts], command.items.len(), &changes);
@@ -574,8 +575,8 @@ impl Lane {
         };
         let expiry = expiry.map(|expiry| FilterChange::Expire {
             id: adopt.id,
-            was: None,
-            now: Some(expiry),
+            before: None,
+            after: Some(expiry),
         });
         let removed = found.iter().flat_map(|found| removal(found));
         let changes = removed.chain([restored]).chain(expiry).collect();
@@ -620,8 +621,8 @@ impl Lane {
             request.answer(Ok(outcome));
             return None;
         }
-        let notes = note.iter().cloned().collect();
-        match self.committer.commit(&[], |_| changes, notes) {
+        let side_records = note.iter().cloned().collect();
+        match self.committer.commit(&[], |_| changes, side_records) {
             Ok(()) => {
                 publish();
                 request.answer_committed(outcome, note.as_ref());
@@ -657,8 +658,8 @@ impl Lane {
         };
         let changes = vec![FilterChange::Expire {
             id,
-            was: filter.expiry(),
-            now: expiry,
+            before: filter.expiry(),
+            after: expiry,
         }];
         let outcome = Outcome::Described(Box::new(described(&filter, expiry, sizes)));
         self.commit_one(request, &filter, changes, outcome, || {
@@ -735,8 +736,8 @@ impl Lane {
 fn removal(filter: &OpenFilter) -> impl IntoIterator<Item = FilterChange> + use<> {
     let expiry = filter.expiry().map(|expiry| FilterChange::Expire {
         id: filter.id,
-        was: Some(expiry),
-        now: None,
+        before: Some(expiry),
+        after: None,
     });
     let removed = FilterChange::Remove {
         id: filter.id,

@@ -229,7 +229,7 @@ impl Engine {
             );
         }
         ledgers.reclaim_soon(store.garbage()?);
-        let noted = store.noted()?;
+        let noted = store.side_record_totals()?;
         let imports = Arc::new(Imports::new(
             options.max_imports,
             noted.imports,

@@ -18,7 +18,7 @@ use super::keep::Keep;
 use super::reader::off_thread;
 use super::remembered::{Origin, Remembered, RememberedFilter};
 use super::shared::{Shared, describe};
-use crate::store::{Note, NoteChange, NoteKey, PageStore, StoreError};
+use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use prometheus::{IntCounterVec, IntGauge};
@@ -127,10 +127,10 @@ impl Retries {
     fn kept(
         &self,
         store: &dyn PageStore,
-        key: &NoteKey,
+        key: &SideRecordKey,
         now_ms: u64,
-    ) -> Result<Option<Note>, StoreError> {
-        match store.note(key)? {
+    ) -> Result<Option<SideRecord>, StoreError> {
+        match store.side_record(key)? {
             Some(note) if note.ends_at_ms <= now_ms => {
                 self.forget_ended(store, key, now_ms)?;
                 Ok(None)
@@ -143,18 +143,20 @@ impl Retries {
     pub(super) fn forget_ended(
         &self,
         store: &dyn PageStore,
-        key: &NoteKey,
+        key: &SideRecordKey,
         now_ms: u64,
     ) -> Result<bool, StoreError> {
         // A new answer is written only by those who saw the old one gone, and
         // they get here, too.
         let _one_at_a_time = self.removing.lock();
-        let note = store.note(key)?.filter(|note| note.ends_at_ms <= now_ms);
+        let note = store
+            .side_record(key)?
+            .filter(|note| note.ends_at_ms <= now_ms);
         let Some(note) = note else {
             return Ok(false);
         };
-        store.forget_note(key, &note)?;
-        self.give_back(Note::stored_bytes(note.payload.len()));
+        store.forget_side_record(key, &note)?;
+        self.give_back(SideRecord::stored_bytes(note.payload.len()));
         Ok(true)
     }
 
@@ -214,13 +216,13 @@ pub(super) struct Ticket {
 
 impl Ticket {
     /// What a commit notes so that the answer is kept.
-    pub(super) fn note(&self, answer: &Remembered) -> NoteChange {
+    pub(super) fn note(&self, answer: &Remembered) -> SideRecordChange {
         let mut payload = self.flight.retry.fingerprint.to_vec();
         payload.extend_from_slice(&answer.encode());
-        NoteChange {
-            key: NoteKey::Retry(self.flight.retry.key),
-            was: None,
-            now: Some(Note {
+        SideRecordChange {
+            key: SideRecordKey::Retry(self.flight.retry.key),
+            before: None,
+            after: Some(SideRecord {
                 ends_at_ms: self.ends_at_ms,
                 payload,
             }),
@@ -228,9 +230,9 @@ impl Ticket {
     }
 
     /// Says that the note is committed.
-    pub(super) fn kept(&self, note: &NoteChange) {
-        let bytes = note.now.as_ref().map_or(0, |note| note.payload.len());
-        self.flight.retries.keep(Note::stored_bytes(bytes));
+    pub(super) fn kept(&self, note: &SideRecordChange) {
+        let bytes = note.after.as_ref().map_or(0, |note| note.payload.len());
+        self.flight.retries.keep(SideRecord::stored_bytes(bytes));
     }
 }
 
@@ -258,7 +260,7 @@ impl Shared {
         let flight = self.retries.take_off(retry)?;
         let now_ms = self.clock.now_ms();
         let (retries, store) = (Arc::clone(&self.retries), Arc::clone(&self.store));
-        let key = NoteKey::Retry(retry.key);
+        let key = SideRecordKey::Retry(retry.key);
         let found = off_thread(move || retries.kept(&*store, &key, now_ms)).await??;
         if let Some(note) = found {
             let (fingerprint, answer) = note.payload.split_first_chunk().ok_or_else(no_sense)?;
@@ -272,7 +274,7 @@ impl Shared {
             return Ok(Begun::Again(answer));
         }
         let payload = retry.fingerprint.len() + answer_bytes;
-        let reserved = Note::stored_bytes(payload);
+        let reserved = SideRecord::stored_bytes(payload);
         self.retries.reserve(reserved)?;
         self.retries.count("new");
         Ok(Begun::Now(Some(Keep::Answer(Arc::new(Ticket {

@@ -4,8 +4,8 @@
 use super::format::{MAX_IMAGE_BYTES, StoredValue};
 use super::redo::{RedoBuilder, RedoReader, RedoWrite};
 use super::{
-    Commit, Due, Expiry, FilterChange, Garbage, Note, NoteChange, NoteKey, PageStore, StoreError,
-    StoreView, StoredFilter,
+    Commit, Due, Expiry, FilterChange, Garbage, PageStore, SideRecord, SideRecordChange,
+    SideRecordKey, StoreError, StoreView, StoredFilter,
 };
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use proptest::prelude::*;
@@ -55,8 +55,8 @@ macro_rules! contract_tests {
             a_repeated_commit_changes_nothing,
             what_ends_is_listed_by_time_up_to_the_moment_asked_for,
             an_end_moves_and_goes_with_all_its_traces,
-            a_note_comes_and_goes_with_its_commit,
-            a_damaged_note_is_an_error,
+            a_side_record_comes_and_goes_with_its_commit,
+            a_damaged_side_record_is_an_error,
             filter_numbers_are_never_handed_out_twice,
             numbers_that_do_not_exist_are_not_handed_out,
             filters_are_listed_by_prefix_and_page,
@@ -810,9 +810,9 @@ fn ends(at_ms: u64) -> Option<Expiry> {
     })
 }
 
-fn expire(id: u64, was: Option<Expiry>, now: Option<Expiry>) -> FilterChange {
+fn expire(id: u64, before: Option<Expiry>, after: Option<Expiry>) -> FilterChange {
     let id = FilterId(id);
-    FilterChange::Expire { id, was, now }
+    FilterChange::Expire { id, before, after }
 }
 
 fn due(store: &dyn PageStore, until_ms: u64, limit: usize) -> Vec<(u64, u64)> {
@@ -820,7 +820,7 @@ fn due(store: &dyn PageStore, until_ms: u64, limit: usize) -> Vec<(u64, u64)> {
     due.iter()
         .map(|due| match due {
             Due::Filter { at_ms, id } => (*at_ms, id.0),
-            Due::Note { at_ms, .. } => (*at_ms, 0),
+            Due::SideRecord { at_ms, .. } => (*at_ms, 0),
         })
         .collect()
 }
@@ -894,70 +894,90 @@ pub(super) fn an_end_moves_and_goes_with_all_its_traces<S: Subject>(open: Open<'
     );
 }
 
-fn note(ends_at_ms: u64, payload: &[u8]) -> Option<Note> {
-    Some(Note {
+fn side_record(ends_at_ms: u64, payload: &[u8]) -> Option<SideRecord> {
+    Some(SideRecord {
         ends_at_ms,
         payload: payload.to_vec(),
     })
 }
 
-fn noting(store: &dyn PageStore, sequence: u64, was: Option<Note>, now: Option<Note>) {
-    let key = NoteKey::Retry([7; 32]);
+fn change_side_record(
+    store: &dyn PageStore,
+    sequence: u64,
+    before: Option<SideRecord>,
+    after: Option<SideRecord>,
+) {
+    let key = SideRecordKey::Retry([7; 32]);
     let commit = Commit {
         sequence: Sequence(sequence),
-        notes: vec![NoteChange { key, was, now }],
+        side_records: vec![SideRecordChange { key, before, after }],
         ..Commit::default()
     };
     store.commit(&commit).unwrap();
 }
 
-pub(super) fn a_note_comes_and_goes_with_its_commit<S: Subject>(open: Open<'_, S>) {
+pub(super) fn a_side_record_comes_and_goes_with_its_commit<S: Subject>(open: Open<'_, S>) {
     let mut subject = open();
-    let (key, other) = (NoteKey::Retry([7; 32]), NoteKey::Retry([8; 32]));
+    let (key, other) = (SideRecordKey::Retry([7; 32]), SideRecordKey::Retry([8; 32]));
     let due = |store: &dyn PageStore| store.due(0, u64::MAX, 9).unwrap();
-    noting(subject.store(), 1, None, note(500, b"first"));
-    noting(
+    change_side_record(subject.store(), 1, None, side_record(500, b"first"));
+    change_side_record(
         subject.store(),
         2,
-        note(500, b"first"),
-        note(900, b"second"),
+        side_record(500, b"first"),
+        side_record(900, b"second"),
     );
     subject.reopen();
     let store = subject.store();
-    assert_eq!(store.note(&key).unwrap(), note(900, b"second"));
-    assert_eq!(store.note(&other).unwrap(), None);
+    assert_eq!(
+        store.side_record(&key).unwrap(),
+        side_record(900, b"second")
+    );
+    assert_eq!(store.side_record(&other).unwrap(), None);
     let at_ms = 900;
     assert_eq!(
         due(store),
-        [Due::Note {
+        [Due::SideRecord {
             at_ms,
             key: key.clone()
         }]
     );
-    assert_eq!(store.noted().unwrap().retry_bytes, Note::stored_bytes(6));
+    assert_eq!(
+        store.side_record_totals().unwrap().retry_bytes,
+        SideRecord::stored_bytes(6)
+    );
 
     // A commit of unknown outcome that is taken back.
-    noting(store, 3, note(900, b"second"), None);
-    assert_eq!((store.note(&key).unwrap(), due(store)), (None, vec![]));
-    noting(store, 3, None, note(900, b"second"));
-    assert_eq!(store.note(&key).unwrap(), note(900, b"second"));
+    change_side_record(store, 3, side_record(900, b"second"), None);
+    assert_eq!(
+        (store.side_record(&key).unwrap(), due(store)),
+        (None, vec![])
+    );
+    change_side_record(store, 3, None, side_record(900, b"second"));
+    assert_eq!(
+        store.side_record(&key).unwrap(),
+        side_record(900, b"second")
+    );
 
     store
-        .forget_note(&key, &note(900, b"second").unwrap())
+        .forget_side_record(&key, &side_record(900, b"second").unwrap())
         .unwrap();
     subject.reopen();
     let store = subject.store();
-    assert_eq!((store.note(&key).unwrap(), due(store)), (None, vec![]));
-    assert_eq!(store.noted().unwrap().retry_bytes, 0);
+    assert_eq!(
+        (store.side_record(&key).unwrap(), due(store)),
+        (None, vec![])
+    );
+    assert_eq!(store.side_record_totals().unwrap().retry_bytes, 0);
 }
 
-pub(super) fn a_damaged_note_is_an_error<S: Subject>(open: Open<'_, S>) {
+pub(super) fn a_damaged_side_record_is_an_error<S: Subject>(open: Open<'_, S>) {
     let mut subject = open();
-    let key = NoteKey::Retry([7; 32]);
-    noting(subject.store(), 1, None, note(500, b"first"));
-    subject.damage(&StoredValue::Note(key.clone()), 9);
-    assert!(message(subject.store().note(&key)).starts_with("a note is corrupt"));
-    assert!(subject.store().noted().is_err());
+    let key = SideRecordKey::Retry([7; 32]);
+    change_side_record(subject.store(), 1, None, side_record(500, b"first"));
+    subject.damage(&StoredValue::SideRecord(key.clone()), 9);
+    assert!(message(subject.store().side_record(&key)).starts_with("a side record is corrupt"));
+    assert!(subject.store().side_record_totals().is_err());
 }
 
 pub(super) fn filter_numbers_are_never_handed_out_twice<S: Subject>(open: Open<'_, S>) {

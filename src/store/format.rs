@@ -5,14 +5,17 @@
 //! checksum covers the key too, so a value that turns up under another key is
 //! noticed. Both stores keep exactly these bytes.
 
-use super::{Due, Expiry, Garbage, Note, NoteKey, Noted, StoreError, StoredFilter, varint};
+use super::{
+    Due, Expiry, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoreError, StoredFilter,
+    varint,
+};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 
 /// Version of every value this program writes, and the newest it reads.
 pub const VALUE_VERSION: u8 = 1;
 
 /// Version of the data directory as a whole: which columns there are and what
-/// their keys look like. Version 1 had no notes and no list of
+/// their keys look like. Version 1 had no side records and no list of
 /// what ends when.
 pub const DATA_VERSION: u32 = 2;
 
@@ -53,8 +56,8 @@ pub enum Column {
     Reclaim,
     /// What ends when, by time.
     Due,
-    /// Notes that commits make.
-    Notes,
+    /// Side records that commits make.
+    SideRecords,
 }
 
 impl Column {
@@ -67,7 +70,7 @@ impl Column {
         Column::Log,
         Column::Reclaim,
         Column::Due,
-        Column::Notes,
+        Column::SideRecords,
     ];
 
     /// Its name on disk.
@@ -80,7 +83,7 @@ impl Column {
             Column::Log => "log",
             Column::Reclaim => "reclaim",
             Column::Due => "due",
-            Column::Notes => "notes",
+            Column::SideRecords => "notes",
         }
     }
 }
@@ -98,7 +101,7 @@ pub(super) enum Kind {
     NextFilterId = 8,
     FilterExpiry = 9,
     Due = 10,
-    Note = 11,
+    SideRecord = 11,
 }
 
 /// Names one stored value.
@@ -116,8 +119,8 @@ pub enum StoredValue {
     FilterMeta(FilterId),
     /// When a filter ends.
     FilterExpiry(FilterId),
-    /// A note.
-    Note(NoteKey),
+    /// A side record.
+    SideRecord(SideRecordKey),
 }
 
 impl StoredValue {
@@ -129,7 +132,7 @@ impl StoredValue {
             StoredValue::FilterNumber(name) => (Column::Names, name.as_bytes().to_vec()),
             StoredValue::FilterName(id) => (Column::Filters, filter_name_key(*id).to_vec()),
             StoredValue::FilterMeta(id) => (Column::Filters, filter_meta_key(*id).to_vec()),
-            StoredValue::Note(key) => (Column::Notes, note_key(key)),
+            StoredValue::SideRecord(key) => (Column::SideRecords, side_record_key(key)),
             StoredValue::FilterExpiry(id) => (Column::Filters, filter_expiry_key(*id).to_vec()),
         }
     }
@@ -459,11 +462,11 @@ pub(super) fn open_filter_expiry(id: FilterId, value: &[u8]) -> Result<Expiry, S
 
 /// What an entry of the list of ends is about, the byte behind its time.
 const DUE_FILTER: u8 = 1;
-const DUE_NOTE: u8 = 2;
+const DUE_SIDE_RECORD: u8 = 2;
 
-/// What a note is about, its key's first byte.
-const NOTE_RETRY: u8 = 1;
-const NOTE_IMPORT: u8 = 2;
+/// What a side record is about, its key's first byte.
+const SIDE_RECORD_RETRY: u8 = 1;
+const SIDE_RECORD_IMPORT: u8 = 2;
 
 pub(super) fn due_key(due: &Due) -> Vec<u8> {
     match due {
@@ -473,24 +476,24 @@ pub(super) fn due_key(due: &Due) -> Vec<u8> {
             key.extend_from_slice(&id.0.to_be_bytes());
             key
         }
-        Due::Note { at_ms, key: note } => {
+        Due::SideRecord { at_ms, key: record } => {
             let mut key = at_ms.to_be_bytes().to_vec();
-            key.push(DUE_NOTE);
-            key.extend_from_slice(&note_key(note));
+            key.push(DUE_SIDE_RECORD);
+            key.extend_from_slice(&side_record_key(record));
             key
         }
     }
 }
 
-pub(super) fn note_key(key: &NoteKey) -> Vec<u8> {
+pub(super) fn side_record_key(key: &SideRecordKey) -> Vec<u8> {
     match key {
-        NoteKey::Retry(digest) => {
-            let mut key = vec![NOTE_RETRY];
+        SideRecordKey::Retry(digest) => {
+            let mut key = vec![SIDE_RECORD_RETRY];
             key.extend_from_slice(digest);
             key
         }
-        NoteKey::Import { filter, import } => {
-            let mut key = vec![NOTE_IMPORT];
+        SideRecordKey::Import { filter, import } => {
+            let mut key = vec![SIDE_RECORD_IMPORT];
             key.extend_from_slice(&filter.0.to_be_bytes());
             key.extend_from_slice(import.as_bytes());
             key
@@ -498,12 +501,12 @@ pub(super) fn note_key(key: &NoteKey) -> Vec<u8> {
     }
 }
 
-pub(super) fn read_note_key(key: &[u8]) -> Option<NoteKey> {
+pub(super) fn read_side_record_key(key: &[u8]) -> Option<SideRecordKey> {
     match key.split_first()? {
-        (&NOTE_RETRY, digest) => digest.try_into().ok().map(NoteKey::Retry),
-        (&NOTE_IMPORT, rest) => {
+        (&SIDE_RECORD_RETRY, digest) => digest.try_into().ok().map(SideRecordKey::Retry),
+        (&SIDE_RECORD_IMPORT, rest) => {
             let (&filter, import) = rest.split_first_chunk()?;
-            Some(NoteKey::Import {
+            Some(SideRecordKey::Import {
                 filter: FilterId(u64::from_be_bytes(filter)),
                 import: text(import)?,
             })
@@ -512,32 +515,38 @@ pub(super) fn read_note_key(key: &[u8]) -> Option<NoteKey> {
     }
 }
 
-pub(super) fn seal_note(key: &[u8], note: &Note) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(8 + note.payload.len());
-    payload.extend_from_slice(&note.ends_at_ms.to_le_bytes());
-    payload.extend_from_slice(&note.payload);
-    seal(Kind::Note, key, &payload)
+pub(super) fn seal_side_record(key: &[u8], record: &SideRecord) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(8 + record.payload.len());
+    payload.extend_from_slice(&record.ends_at_ms.to_le_bytes());
+    payload.extend_from_slice(&record.payload);
+    seal(Kind::SideRecord, key, &payload)
 }
 
-pub(super) fn open_note(key: &[u8], value: &[u8]) -> Result<Note, StoreError> {
-    let what = || "a note".to_owned();
-    let payload = open(Kind::Note, key, value, what)?;
+pub(super) fn open_side_record(key: &[u8], value: &[u8]) -> Result<SideRecord, StoreError> {
+    let what = || "a side record".to_owned();
+    let payload = open(Kind::SideRecord, key, value, what)?;
     let (&ends_at_ms, payload) = payload
         .split_first_chunk()
         .ok_or_else(|| corrupt(what(), "it is too short"))?;
-    Ok(Note {
+    Ok(SideRecord {
         ends_at_ms: u64::from_le_bytes(ends_at_ms),
         payload: payload.to_vec(),
     })
 }
 
-/// Counts one more note.
-pub(super) fn count_note(noted: &mut Noted, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-    let note = open_note(key, value)?;
-    match read_note_key(key) {
-        Some(NoteKey::Retry(_)) => noted.retry_bytes += Note::stored_bytes(note.payload.len()),
-        Some(NoteKey::Import { .. }) => noted.imports += 1,
-        None => return Err(corrupt("a note".to_owned(), "its key names nothing")),
+/// Counts one more side record.
+pub(super) fn count_side_record(
+    totals: &mut SideRecordTotals,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(), StoreError> {
+    let record = open_side_record(key, value)?;
+    match read_side_record_key(key) {
+        Some(SideRecordKey::Retry(_)) => {
+            totals.retry_bytes += SideRecord::stored_bytes(record.payload.len())
+        }
+        Some(SideRecordKey::Import { .. }) => totals.imports += 1,
+        None => return Err(corrupt("a side record".to_owned(), "its key names nothing")),
     }
     Ok(())
 }
@@ -566,9 +575,9 @@ pub(super) fn read_due(key: &[u8], value: &[u8]) -> Result<Due, StoreError> {
             let id = FilterId(u64::from_be_bytes(id));
             Ok(Due::Filter { at_ms, id })
         }
-        Some((&DUE_NOTE, key)) => {
-            let key = read_note_key(key).ok_or_else(nonsense)?;
-            Ok(Due::Note { at_ms, key })
+        Some((&DUE_SIDE_RECORD, key)) => {
+            let key = read_side_record_key(key).ok_or_else(nonsense)?;
+            Ok(Due::SideRecord { at_ms, key })
         }
         _ => Err(nonsense()),
     }
@@ -839,30 +848,30 @@ mod tests {
         let key = [0, 0, 0, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 5];
         assert_eq!(due_key(&due), key);
         assert_eq!(seal_due(&key)[..2], [1, 10]);
-        let retry = NoteKey::Retry([7; 32]);
-        let key = note_key(&retry);
+        let retry = SideRecordKey::Retry([7; 32]);
+        let key = side_record_key(&retry);
         assert_eq!((key[0], &key[1..]), (1, &[7; 32][..]));
-        let note = Note {
+        let record = SideRecord {
             ends_at_ms: 258,
             payload: vec![9],
         };
-        let sealed = seal_note(&key, &note);
+        let sealed = seal_side_record(&key, &record);
         assert_eq!(sealed[..2], [1, 11]);
         assert_eq!(sealed[ENVELOPE_BYTES..], [2, 1, 0, 0, 0, 0, 0, 0, 9]);
-        assert_eq!(open_note(&key, &sealed).unwrap(), note);
-        let due = due_key(&Due::Note {
+        assert_eq!(open_side_record(&key, &sealed).unwrap(), record);
+        let due = due_key(&Due::SideRecord {
             at_ms: 258,
             key: retry,
         });
         assert_eq!(due[..10], [0, 0, 0, 0, 0, 0, 1, 2, 2, 1]);
         assert_eq!(due[9..], key);
-        let import = NoteKey::Import {
+        let import = SideRecordKey::Import {
             filter: FilterId(5),
             import: "a".to_owned(),
         };
-        let key = note_key(&import);
+        let key = side_record_key(&import);
         assert_eq!(key, [2, 0, 0, 0, 0, 0, 0, 0, 5, b'a']);
-        assert_eq!(read_note_key(&key), Some(import));
+        assert_eq!(read_side_record_key(&key), Some(import));
     }
 
     #[test]

@@ -106,7 +106,7 @@ const KINDS: [Kind; 11] = [
     Kind::NextFilterId,
     Kind::FilterExpiry,
     Kind::Due,
-    Kind::Note,
+    Kind::SideRecord,
 ];
 
 /// Reads a value; what is read would be written as it was.
@@ -155,12 +155,12 @@ fn value(kind: Kind, key: &[u8], value: &[u8]) {
             }
             Err(_) => return,
         },
-        Kind::Note => match format::open_note(key, value) {
-            Ok(note) => {
-                if let Some(named) = format::read_note_key(key) {
-                    assert_eq!(format::note_key(&named), key);
+        Kind::SideRecord => match format::open_side_record(key, value) {
+            Ok(record) => {
+                if let Some(named) = format::read_side_record_key(key) {
+                    assert_eq!(format::side_record_key(&named), key);
                 }
-                format::seal_note(key, &note)
+                format::seal_side_record(key, &record)
             }
             Err(_) => return,
         },
@@ -222,7 +222,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
                 [&[0, 0, 0, 0, 0, 0, 1, 2, 1][..], &[7; 8]].concat(),
                 Vec::new(),
             ),
-            Kind::Note => (
+            Kind::SideRecord => (
                 [&[1][..], &[7; 32]].concat(),
                 [&[9; 8][..], b"answer"].concat(),
             ),

@@ -8,8 +8,8 @@
 use super::format::{self, Column, KeyRange, StoredValue};
 use super::writes::{self, WriteSink};
 use super::{
-    Commit, Condition, Due, EachPage, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted,
-    PageStore, StoreError, StoreView, StoredFilter,
+    Commit, Condition, Due, EachPage, EachRecord, FrozenStore, Garbage, PageStore, SideRecord,
+    SideRecordKey, SideRecordTotals, StoreError, StoreView, StoredFilter,
 };
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use parking_lot::RwLock;
@@ -249,24 +249,28 @@ impl PageStore for MemoryStore {
         Ok(())
     }
 
-    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError> {
-        let (cells, key) = (self.cells.read(), format::note_key(key));
-        value(&cells, Column::Notes, &key)
-            .map(|value| format::open_note(&key, value))
+    fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError> {
+        let (cells, key) = (self.cells.read(), format::side_record_key(key));
+        value(&cells, Column::SideRecords, &key)
+            .map(|value| format::open_side_record(&key, value))
             .transpose()
     }
 
-    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError> {
-        writes::forget_note(key, note, &mut *self.cells.write());
+    fn forget_side_record(
+        &self,
+        key: &SideRecordKey,
+        record: &SideRecord,
+    ) -> Result<(), StoreError> {
+        writes::forget_side_record(key, record, &mut *self.cells.write());
         Ok(())
     }
 
-    fn noted(&self) -> Result<Noted, StoreError> {
-        let mut noted = Noted::default();
-        for (key, value) in in_column(&self.cells.read(), Column::Notes) {
-            format::count_note(&mut noted, key, value)?;
+    fn side_record_totals(&self) -> Result<SideRecordTotals, StoreError> {
+        let mut totals = SideRecordTotals::default();
+        for (key, value) in in_column(&self.cells.read(), Column::SideRecords) {
+            format::count_side_record(&mut totals, key, value)?;
         }
-        Ok(noted)
+        Ok(totals)
     }
 
     fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
@@ -297,7 +301,7 @@ impl PageStore for MemoryStore {
         Err(StoreError::Unsupported { what: "backed up" })
     }
 
-    fn give_back(&self, _: Garbage) -> Result<(), StoreError> {
+    fn compact_range(&self, _: Garbage) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 //! side knows.
 
 use super::{
-    Commit, Condition, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore,
-    StoreError, StoreView, StoredFilter,
+    Commit, Condition, Due, EachRecord, FrozenStore, Garbage, PageStore, SideRecord, SideRecordKey,
+    SideRecordTotals, StoreError, StoreView, StoredFilter,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use prometheus::IntCounter;
@@ -164,16 +164,20 @@ impl PageStore for MeteredStore {
         self.inner.forget_due(due)
     }
 
-    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError> {
-        self.inner.note(key)
+    fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError> {
+        self.inner.side_record(key)
     }
 
-    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError> {
-        self.inner.forget_note(key, note)
+    fn forget_side_record(
+        &self,
+        key: &SideRecordKey,
+        record: &SideRecord,
+    ) -> Result<(), StoreError> {
+        self.inner.forget_side_record(key, record)
     }
 
-    fn noted(&self) -> Result<Noted, StoreError> {
-        self.inner.noted()
+    fn side_record_totals(&self) -> Result<SideRecordTotals, StoreError> {
+        self.inner.side_record_totals()
     }
 
     fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
@@ -199,8 +203,8 @@ impl PageStore for MeteredStore {
         self.inner.freeze()
     }
 
-    fn give_back(&self, garbage: Garbage) -> Result<(), StoreError> {
-        self.inner.give_back(garbage)
+    fn compact_range(&self, garbage: Garbage) -> Result<(), StoreError> {
+        self.inner.compact_range(garbage)
     }
 
     fn condition(&self) -> Condition {

@@ -64,14 +64,14 @@ pub struct Commit {
     pub redo: Vec<u8>,
     /// Changes to filters, applied in order.
     pub filters: Vec<FilterChange>,
-    /// Changes to notes, applied in order.
-    pub notes: Vec<NoteChange>,
+    /// Changes to side records, applied in order.
+    pub side_records: Vec<SideRecordChange>,
 }
 
-/// Names a note: a small value beside the filters that a commit writes
+/// Names a side record: a small value beside the filters that a commit writes
 /// together with what it is about, and that ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NoteKey {
+pub enum SideRecordKey {
     /// What a request was answered, should it be sent again.
     Retry([u8; 32]),
     /// How far an import into a filter came.
@@ -85,44 +85,44 @@ pub enum NoteKey {
 
 /// What is noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct SideRecord {
     /// Milliseconds since 1970 from which on it means nothing.
     pub ends_at_ms: u64,
     /// Opaque here.
     pub payload: Vec<u8>,
 }
 
-/// A change to one note.
+/// A change to one side record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoteChange {
+pub struct SideRecordChange {
     /// Which.
-    pub key: NoteKey,
+    pub key: SideRecordKey,
     /// What was noted under the key before, exactly.
-    pub was: Option<Note>,
+    pub before: Option<SideRecord>,
     /// What is noted now; `None`: nothing any more.
-    pub now: Option<Note>,
+    pub after: Option<SideRecord>,
 }
 
 /// How much is noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Noted {
-    /// Bytes of the notes about requests; see [`Note::stored_bytes`].
+pub struct SideRecordTotals {
+    /// Bytes of the side records about requests; see [`SideRecord::stored_bytes`].
     pub retry_bytes: u64,
-    /// Notes about imports.
+    /// Side records about imports.
     pub imports: u64,
 }
 
-impl Note {
-    /// Bytes that a note of so many takes in the store, with its key, its
+impl SideRecord {
+    /// Bytes that a side record of so many takes in the store, with its key, its
     /// place on the list of what ends, and what surrounds them.
     pub fn stored_bytes(payload_bytes: usize) -> u64 {
-        payload_bytes as u64 + NOTE_OVERHEAD_BYTES
+        payload_bytes as u64 + SIDE_RECORD_OVERHEAD_BYTES
     }
 }
 
 /// Two keys of 33 and 42 bytes, two envelopes, an end, and the storage
 /// engine's own share.
-const NOTE_OVERHEAD_BYTES: u64 = 128;
+const SIDE_RECORD_OVERHEAD_BYTES: u64 = 128;
 
 /// A change to one filter's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,9 +171,9 @@ pub enum FilterChange {
         /// Its number.
         id: FilterId,
         /// When it was to end before.
-        was: Option<Expiry>,
+        before: Option<Expiry>,
         /// When it is to end now.
-        now: Option<Expiry>,
+        after: Option<Expiry>,
     },
 }
 
@@ -196,12 +196,12 @@ pub enum Due {
         /// Its number.
         id: FilterId,
     },
-    /// A note.
-    Note {
+    /// A side record.
+    SideRecord {
         /// Milliseconds since 1970.
         at_ms: u64,
         /// Which.
-        key: NoteKey,
+        key: SideRecordKey,
     },
 }
 
@@ -330,20 +330,24 @@ pub trait PageStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Corrupt or unreadable bytes.
-    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError>;
+    fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError>;
 
-    /// Removes a note that has ended, beside all commits. The caller has seen
+    /// Removes a side record that has ended, beside all commits. The caller has seen
     /// to it that none writes under the key.
     ///
     /// # Errors
-    /// The note is still there.
-    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError>;
+    /// The side record is still there.
+    fn forget_side_record(
+        &self,
+        key: &SideRecordKey,
+        record: &SideRecord,
+    ) -> Result<(), StoreError>;
 
     /// How much is noted; reads all of it.
     ///
     /// # Errors
     /// Corrupt or unreadable bytes.
-    fn noted(&self) -> Result<Noted, StoreError>;
+    fn side_record_totals(&self) -> Result<SideRecordTotals, StoreError>;
 
     /// Bytes that the filter's page images take on disk and in write buffers,
     /// an estimate.
@@ -392,7 +396,7 @@ pub trait PageStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// The room comes back later, if at all.
-    fn give_back(&self, garbage: Garbage) -> Result<(), StoreError>;
+    fn compact_range(&self, garbage: Garbage) -> Result<(), StoreError>;
 
     /// How the store and its disk are, now. May try a write that changes
     /// nothing.

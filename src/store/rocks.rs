@@ -7,18 +7,18 @@
 
 mod frozen;
 mod gauges;
-mod moment;
 mod opening;
+mod snapshot;
 mod sync_thread;
-mod taking;
 mod tuning;
+mod write_health;
 
 use super::disk::DiskSpace;
 use super::format::{self, Column, KeyRange};
 use super::writes::{self, WriteSink};
 use super::{
-    Commit, Condition, Due, EachRecord, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore,
-    StoreError, StoreView, StoredFilter, WalSync,
+    Commit, Condition, Due, EachRecord, FrozenStore, Garbage, PageStore, SideRecord, SideRecordKey,
+    SideRecordTotals, StoreError, StoreView, StoredFilter, WalSync,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use sync_thread::{SyncThread, Synced};
-use taking::Taking;
+use write_health::WriteHealth;
 
 /// Pages read from RocksDB at once; bounds what one request pins in memory.
 const MAX_READ_PAGES: usize = 4096;
@@ -44,7 +44,7 @@ const MAX_POINT_DELETES: usize = 64;
 const MAX_ESTIMATED_PAGES: usize = 16_384;
 
 /// A filter that takes less in table files is not worth a compaction of its own.
-const WORTH_GIVING_BACK_BYTES: u64 = 1 << 20;
+const WORTH_COMPACTING_BYTES: u64 = 1 << 20;
 
 /// How the store uses memory and the disk.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ pub struct RocksStore {
     /// No redo record below this sequence is stored.
     lowest_record: AtomicU64,
     failed_syncs: Arc<AtomicU64>,
-    taking: Arc<Taking>,
+    write_health: Arc<WriteHealth>,
     /// Copies frozen so far; numbers their directories.
     frozen: AtomicU64,
     /// Keeps others from writing while this store only reads.
@@ -102,12 +102,15 @@ impl RocksStore {
         frozen::remove_left_over(path.as_ref());
         let next_filter_id = opening::take_over(&database, path.as_ref())?;
         let lowest_record = lowest_record(&database)?;
-        let (failed_syncs, taking) = (Arc::new(AtomicU64::new(0)), Arc::new(Taking::default()));
+        let (failed_syncs, write_health) = (
+            Arc::new(AtomicU64::new(0)),
+            Arc::new(WriteHealth::default()),
+        );
         let sync_thread = match options.wal_sync {
             WalSync::Interval(interval) => {
                 let synced = Synced {
                     database: Arc::clone(&database),
-                    taking: Arc::clone(&taking),
+                    write_health: Arc::clone(&write_health),
                     failed: Arc::clone(&failed_syncs),
                 };
                 Some(SyncThread::start(synced, interval)?)
@@ -122,7 +125,7 @@ impl RocksStore {
             next_filter_id: Mutex::new(next_filter_id),
             lowest_record: AtomicU64::new(lowest_record.0),
             failed_syncs,
-            taking,
+            write_health,
             frozen: AtomicU64::new(0),
             _lock: None,
         })
@@ -150,7 +153,7 @@ impl RocksStore {
             next_filter_id: Mutex::new(next_filter_id),
             lowest_record: AtomicU64::new(lowest_record.0),
             failed_syncs: Arc::default(),
-            taking: Arc::default(),
+            write_health: Arc::default(),
             frozen: AtomicU64::new(0),
             _lock: Some(lock),
         })
@@ -164,7 +167,7 @@ impl RocksStore {
     ) -> Result<(), StoreError> {
         let mut options = WriteOptions::default();
         options.set_sync(forced == Forced::Now);
-        self.taking
+        self.write_health
             .write(&self.database, || self.database.write_opt(batch, &options))
             .map_err(|error| failed(doing, &error))
     }
@@ -550,38 +553,47 @@ impl PageStore for RocksStore {
         self.write(batch.finish()?, Forced::Later, "forgetting what has ended")
     }
 
-    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError> {
-        let (notes, key) = (self.column(Column::Notes)?, format::note_key(key));
+    fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError> {
+        let (side_records, key) = (
+            self.column(Column::SideRecords)?,
+            format::side_record_key(key),
+        );
         self.database
-            .get_pinned_cf(notes, &key)
-            .map_err(|error| unreadable("reading a note", "a note".to_owned(), &error))?
-            .map(|value| format::open_note(&key, &value))
+            .get_pinned_cf(side_records, &key)
+            .map_err(|error| {
+                unreadable("reading a side record", "a side record".to_owned(), &error)
+            })?
+            .map(|value| format::open_side_record(&key, &value))
             .transpose()
     }
 
-    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError> {
+    fn forget_side_record(
+        &self,
+        key: &SideRecordKey,
+        record: &SideRecord,
+    ) -> Result<(), StoreError> {
         let mut batch = Batch::new(&self.database);
-        writes::forget_note(key, note, &mut batch);
+        writes::forget_side_record(key, record, &mut batch);
         self.write(batch.finish()?, Forced::Later, "forgetting what has ended")
     }
 
-    fn noted(&self) -> Result<Noted, StoreError> {
-        let mut noted = Noted::default();
+    fn side_record_totals(&self) -> Result<SideRecordTotals, StoreError> {
+        let mut totals = SideRecordTotals::default();
         let mut options = ReadOptions::default();
         options.fill_cache(false);
         options.set_readahead_size(4 << 20);
-        let doing = "counting notes";
+        let doing = "counting side records";
         self.visit(
-            Column::Notes,
+            Column::SideRecords,
             &KeyRange::all(),
             options,
             doing,
             &mut |key, value| {
-                format::count_note(&mut noted, key, value)?;
+                format::count_side_record(&mut totals, key, value)?;
                 Ok(Visit::GoOn)
             },
         )?;
-        Ok(noted)
+        Ok(totals)
     }
 
     /// Table files by their index, write buffers by looking at what is in
@@ -613,7 +625,7 @@ impl PageStore for RocksStore {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.taking
+        self.write_health
             .write(&self.database, || self.database.flush_wal(true))
             .map_err(|error| failed("forcing writes to the disk", &error))
     }
@@ -629,7 +641,7 @@ impl PageStore for RocksStore {
         &self,
         work: &mut dyn FnMut(&dyn StoreView) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        work(&moment::Moment::of(self))
+        work(&snapshot::Snapshot::of(self))
     }
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
@@ -639,12 +651,12 @@ impl PageStore for RocksStore {
 
     /// Compacts the range of the pages, which drops what a range delete covers;
     /// where that is little, it comes back with other compactions.
-    fn give_back(&self, garbage: Garbage) -> Result<(), StoreError> {
+    fn compact_range(&self, garbage: Garbage) -> Result<(), StoreError> {
         let pages = format::pages_of(garbage);
         let column = self.column(Column::Pages)?;
         let range = Range::new(&pages.from, &pages.to);
         let sizes = self.database.get_approximate_sizes_cf(column, &[range]);
-        if sizes.iter().sum::<u64>() >= WORTH_GIVING_BACK_BYTES {
+        if sizes.iter().sum::<u64>() >= WORTH_COMPACTING_BYTES {
             let (from, to) = (Some(&pages.from), Some(&pages.to));
             self.database.compact_range_cf(column, from, to);
         }
@@ -654,7 +666,7 @@ impl PageStore for RocksStore {
     fn condition(&self) -> Condition {
         Condition {
             disk: DiskSpace::of(self.database.path()).ok(),
-            writes: self.taking.state(&self.database),
+            writes: self.write_health.state(&self.database),
         }
     }
 

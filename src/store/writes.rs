@@ -1,7 +1,9 @@
 //! What each write of the seam puts and deletes, in one place for all stores.
 
 use super::format::{self, Column, KeyRange};
-use super::{Commit, Due, FilterChange, Garbage, Note, NoteChange, NoteKey, StoreError};
+use super::{
+    Commit, Due, FilterChange, Garbage, SideRecord, SideRecordChange, SideRecordKey, StoreError,
+};
 use crate::page::{FilterId, PageId};
 
 /// Takes puts and deletes that become visible together.
@@ -27,12 +29,12 @@ pub(super) fn commit(commit: &Commit, sink: &mut impl WriteSink) {
     for change in &commit.filters {
         filter_change(change, sink);
     }
-    for NoteChange { key, was, now } in &commit.notes {
-        if let Some(was) = was {
-            forget_note(key, was, sink);
+    for SideRecordChange { key, before, after } in &commit.side_records {
+        if let Some(before) = before {
+            forget_side_record(key, before, sink);
         }
-        if let Some(now) = now {
-            put_note(key, now, sink);
+        if let Some(after) = after {
+            put_side_record(key, after, sink);
         }
     }
 }
@@ -57,22 +59,22 @@ fn filter_change(change: &FilterChange, sink: &mut impl WriteSink) {
             put_filter(*id, name, meta, sink);
             sink.delete_range(Column::Reclaim, &format::reclaim_entries_of(*id));
         }
-        FilterChange::Expire { id, was, now } => {
-            if let Some(was) = was {
+        FilterChange::Expire { id, before, after } => {
+            if let Some(before) = before {
                 let key = format::due_key(&Due::Filter {
-                    at_ms: was.at_ms,
+                    at_ms: before.at_ms,
                     id: *id,
                 });
                 sink.delete(Column::Due, &key);
             }
             let expiry_key = format::filter_expiry_key(*id);
-            match now {
+            match after {
                 None => sink.delete(Column::Filters, &expiry_key),
-                Some(now) => {
-                    let sealed = format::seal_filter_expiry(*id, *now);
+                Some(after) => {
+                    let sealed = format::seal_filter_expiry(*id, *after);
                     sink.put(Column::Filters, &expiry_key, sealed);
                     let key = format::due_key(&Due::Filter {
-                        at_ms: now.at_ms,
+                        at_ms: after.at_ms,
                         id: *id,
                     });
                     sink.put(Column::Due, &key, format::seal_due(&key));
@@ -110,22 +112,30 @@ fn put_meta(id: FilterId, meta: &[u8], sink: &mut impl WriteSink) {
     );
 }
 
-fn put_note(key: &NoteKey, note: &Note, sink: &mut impl WriteSink) {
-    let note_key = format::note_key(key);
-    sink.put(Column::Notes, &note_key, format::seal_note(&note_key, note));
-    let due_key = due_key_of(key, note);
+fn put_side_record(key: &SideRecordKey, record: &SideRecord, sink: &mut impl WriteSink) {
+    let side_record_key = format::side_record_key(key);
+    sink.put(
+        Column::SideRecords,
+        &side_record_key,
+        format::seal_side_record(&side_record_key, record),
+    );
+    let due_key = due_key_of(key, record);
     sink.put(Column::Due, &due_key, format::seal_due(&due_key));
 }
 
-/// Removes a note and its entry on the list of what ends.
-pub(super) fn forget_note(key: &NoteKey, note: &Note, sink: &mut impl WriteSink) {
-    sink.delete(Column::Notes, &format::note_key(key));
-    sink.delete(Column::Due, &due_key_of(key, note));
+/// Removes a side record and its entry on the list of what ends.
+pub(super) fn forget_side_record(
+    key: &SideRecordKey,
+    record: &SideRecord,
+    sink: &mut impl WriteSink,
+) {
+    sink.delete(Column::SideRecords, &format::side_record_key(key));
+    sink.delete(Column::Due, &due_key_of(key, record));
 }
 
-fn due_key_of(key: &NoteKey, note: &Note) -> Vec<u8> {
-    format::due_key(&Due::Note {
-        at_ms: note.ends_at_ms,
+fn due_key_of(key: &SideRecordKey, record: &SideRecord) -> Vec<u8> {
+    format::due_key(&Due::SideRecord {
+        at_ms: record.ends_at_ms,
         key: key.clone(),
     })
 }

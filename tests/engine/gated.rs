@@ -3,8 +3,8 @@
 
 use cuckood::page::{FilterId, PageId, Sequence};
 use cuckood::store::{
-    Commit, Condition, Due, FrozenFile, FrozenStore, Garbage, Note, NoteKey, Noted, PageStore,
-    StoreError, StoreView, StoredFilter,
+    Commit, Condition, Due, FrozenFile, FrozenStore, Garbage, PageStore, SideRecord, SideRecordKey,
+    SideRecordTotals, StoreError, StoreView, StoredFilter,
 };
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
@@ -238,16 +238,20 @@ impl PageStore for GatedStore {
         self.inner.forget_due(due)
     }
 
-    fn note(&self, key: &NoteKey) -> Result<Option<Note>, StoreError> {
-        self.inner.note(key)
+    fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError> {
+        self.inner.side_record(key)
     }
 
-    fn forget_note(&self, key: &NoteKey, note: &Note) -> Result<(), StoreError> {
-        self.inner.forget_note(key, note)
+    fn forget_side_record(
+        &self,
+        key: &SideRecordKey,
+        record: &SideRecord,
+    ) -> Result<(), StoreError> {
+        self.inner.forget_side_record(key, record)
     }
 
-    fn noted(&self) -> Result<Noted, StoreError> {
-        self.inner.noted()
+    fn side_record_totals(&self) -> Result<SideRecordTotals, StoreError> {
+        self.inner.side_record_totals()
     }
 
     fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
@@ -283,8 +287,8 @@ impl PageStore for GatedStore {
         }
     }
 
-    fn give_back(&self, garbage: Garbage) -> Result<(), StoreError> {
-        self.inner.give_back(garbage)
+    fn compact_range(&self, garbage: Garbage) -> Result<(), StoreError> {
+        self.inner.compact_range(garbage)
     }
 
     fn condition(&self) -> Condition {

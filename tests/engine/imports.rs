@@ -262,11 +262,11 @@ async fn progress_is_bounded_in_number_and_ends_after_a_week() {
     assert!(matches!(refused, Some(EngineError::ImportsFull)));
     now_ms.fetch_add(week, Ordering::SeqCst);
     for _ in 0..200 {
-        if memory.noted().unwrap().imports == 0 {
+        if memory.side_record_totals().unwrap().imports == 0 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(memory.noted().unwrap().imports, 0);
+    assert_eq!(memory.side_record_totals().unwrap().imports, 0);
     assert_eq!(memory.due(0, u64::MAX, 9).unwrap(), []);
 }

@@ -48,7 +48,8 @@ async fn keyed_create(engine: &Engine, key: u8, wanted: &NewFilter) -> Answered<
 
 async fn until_nothing_is_kept(store: &MemoryStore) {
     for _ in 0..200 {
-        if store.noted().unwrap().retry_bytes == 0 && store.due(0, u64::MAX, 1).unwrap().is_empty()
+        if store.side_record_totals().unwrap().retry_bytes == 0
+            && store.due(0, u64::MAX, 1).unwrap().is_empty()
         {
             return;
         }
@@ -260,7 +261,7 @@ async fn when_no_more_can_be_kept_new_keys_are_refused_and_old_ones_answered() {
     };
     assert!(matches!(refused, EngineError::RetriesFull), "{refused}");
     assert!((20..40).contains(&kept), "{kept} answers");
-    assert!(memory.noted().unwrap().retry_bytes <= 5_000);
+    assert!(memory.side_record_totals().unwrap().retry_bytes <= 5_000);
     // What the store holds counts after a restart.
     let again = support::engine(Arc::new(memory.fork()), &options);
     for engine in [&engine, &again] {

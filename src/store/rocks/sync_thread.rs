@@ -1,7 +1,7 @@
 //! Forces the write-ahead log to the disk every so often.
 
 use super::one_line;
-use super::taking::Taking;
+use super::write_health::WriteHealth;
 use crate::store::StoreError;
 use rocksdb::DB;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// What it works on.
 pub(super) struct Synced {
     pub(super) database: Arc<DB>,
-    pub(super) taking: Arc<Taking>,
+    pub(super) write_health: Arc<WriteHealth>,
     /// Counts the times that it failed.
     pub(super) failed: Arc<AtomicU64>,
 }
@@ -50,7 +50,9 @@ fn run(synced: &Synced, interval: Duration, stopped: &Receiver<()>) {
     let database = &synced.database;
     loop {
         let last = stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout);
-        let forced = synced.taking.write(database, || database.flush_wal(true));
+        let forced = synced
+            .write_health
+            .write(database, || database.flush_wal(true));
         if let Err(error) = forced {
             synced.failed.fetch_add(1, Ordering::Relaxed);
             tracing::error!(

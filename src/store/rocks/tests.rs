@@ -590,7 +590,7 @@ fn the_room_of_reclaimed_pages_is_given_back_at_once_where_that_is_wanted() {
     let garbage = Garbage::Filter(FilterId(1));
     subject.rocks().reclaim(garbage).unwrap();
     assert!(subject.gauge("rocksdb_sst_bytes") > 4e6);
-    subject.rocks().give_back(garbage).unwrap();
+    subject.rocks().compact_range(garbage).unwrap();
     assert!(subject.gauge("rocksdb_sst_bytes") < 1e6);
     assert_eq!(subject.rocks().condition().writes, Writes::Taken);
 }

@@ -70,7 +70,7 @@ fn column(name: Column, options: &RocksOptions, cache: &Cache) -> Options {
             tables.set_bloom_filter(BLOOM_BITS_PER_KEY, false);
             tables.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
         }
-        Column::Notes => {
+        Column::SideRecords => {
             // Looked for by exact keys that are mostly not there.
             column.set_compression_type(DBCompressionType::Lz4);
             column.set_write_buffer_size(options.write_buffer_bytes / 8);

@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const NO_TIME_MICROS: u64 = 1;
 
 #[derive(Default)]
-pub(super) struct Taking {
+pub(super) struct WriteHealth {
     /// Whether a write failed since one was taken.
     is_suspect: AtomicBool,
     /// Background errors when a write was last tried and taken.
     forgiven_errors: AtomicU64,
 }
 
-impl Taking {
+impl WriteHealth {
     /// Makes a write, unless an earlier one failed and the reason still stands.
     ///
     /// # Errors
@@ -114,10 +114,10 @@ mod tests {
     #[test]
     fn after_a_write_that_failed_one_is_tried_and_nothing_is_changed_by_that() {
         let subject = OnDisk::new();
-        let (taking, database) = (Taking::default(), &subject.rocks().database);
-        taking.is_suspect.store(true, Ordering::Release);
-        assert_eq!(taking.state(database), Writes::Taken);
-        assert!(!taking.is_suspect.load(Ordering::Acquire));
+        let (write_health, database) = (WriteHealth::default(), &subject.rocks().database);
+        write_health.is_suspect.store(true, Ordering::Release);
+        assert_eq!(write_health.state(database), Writes::Taken);
+        assert!(!write_health.is_suspect.load(Ordering::Acquire));
     }
 
     #[test]

@@ -9,15 +9,15 @@ use rocksdb::{DB, ReadOptions, SnapshotWithThreadMode};
 /// Bytes read ahead where much is read in a row.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 
-pub(super) struct Moment<'a> {
+pub(super) struct Snapshot<'a> {
     store: &'a RocksStore,
     snapshot: SnapshotWithThreadMode<'a, DB>,
 }
 
-impl<'a> Moment<'a> {
+impl<'a> Snapshot<'a> {
     /// Now.
-    pub(super) fn of(store: &'a RocksStore) -> Moment<'a> {
-        Moment {
+    pub(super) fn of(store: &'a RocksStore) -> Snapshot<'a> {
+        Snapshot {
             store,
             snapshot: store.database.snapshot(),
         }
@@ -33,7 +33,7 @@ impl<'a> Moment<'a> {
     }
 }
 
-impl StoreView for Moment<'_> {
+impl StoreView for Snapshot<'_> {
     fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
         let mut at = ReadOptions::default();
         at.set_snapshot(&self.snapshot);
