@@ -3,7 +3,7 @@
 //! the lists of what ends when and of what is to be reclaimed.
 
 use super::filters::decode;
-use super::image;
+use super::pages::image;
 use crate::page::{PageId, PageIndex};
 use crate::store::{Due, PageStore, StoreError, StoredFilter, redo};
 use std::fmt;

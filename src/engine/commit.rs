@@ -7,12 +7,9 @@
 //! stored, dirty pages noted and views replaced.
 
 use super::answer::{EngineError, FilterName};
-use super::cache::{FrameIndex, PageCache, PageTable};
-use super::checkpoint::Ledgers;
 use super::filters::{FilterView, OpenFilter};
-use super::image::PageImage;
 use super::keep::Keep;
-use super::loader::Loader;
+use super::pages::{FrameIndex, Ledgers, Loader, PageCache, PageImage, PageTable};
 use crate::chain::meta::Chain;
 use crate::chain::plan::{ChangedPage, Facts, Overlay, PageChanges};
 use crate::metrics::Metrics;

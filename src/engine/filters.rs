@@ -5,9 +5,9 @@
 //! commit. Everybody else takes the view as it is, without a lock.
 
 use super::answer::{EngineError, FilterName};
-use super::cache::PageTable;
 use super::clock::Clock;
 use super::expiry::is_over;
+use super::pages::PageTable;
 use crate::chain::meta::{Chain, MetaError};
 use crate::page::FilterId;
 use crate::store::{Expiry, PageStore, StoreError, StoredFilter};

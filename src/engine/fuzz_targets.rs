@@ -5,7 +5,8 @@ use super::dump::fuzz_targets;
 use super::imports::ImportId;
 use super::progress::ImportProgress;
 use super::remembered::Remembered;
-use super::{FilterName, image as images};
+use super::FilterName;
+use super::pages::image as images;
 use crate::chain::meta::Chain;
 
 /// A dump, as it is, behind its first bytes, and as pages in blocks whose sums

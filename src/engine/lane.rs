@@ -10,8 +10,8 @@
 //! is unknown until its number has been written again, which the lane does
 //! before anything else: no record, and every filter it touched as it is.
 
+use super::abort::AbortOnPanic;
 use super::answer::EngineError;
-use super::cache::{DrainPins, Frame, PageCache, PageTable};
 use super::command::{
     Adopt, Command, CompactStep, Create, ItemsCommand, Outcome, Replaced, Sizes, Verb, Wanted,
 };
@@ -20,7 +20,7 @@ use super::disk::Disk;
 use super::expiry::is_over;
 use super::filters::{FilterView, Filters, OpenFilter};
 use super::keep::Keep;
-use super::loader::Pins;
+use super::pages::{DrainPins, Frame, PageCache, PageTable, Pins};
 use super::quota::{Quota, Room};
 use super::remembered::{Origin, RememberedFilter};
 use crate::chain::counters::CounterKey;
@@ -918,18 +918,6 @@ impl PlanPages for LaneWords<'_> {
             .iter()
             .filter_map(|at| Some((&**tables.get(at.sub as usize)?, at.page, at.word)));
         self.pins.expect(words, self.allowed);
-    }
-}
-
-/// A lane that stops in the middle would leave its filters without a writer
-/// and the log uncut, quietly. Better to start again: recovery is made for it.
-pub(super) struct AbortOnPanic;
-
-impl Drop for AbortOnPanic {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            std::process::abort();
-        }
     }
 }
 

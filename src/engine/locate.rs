@@ -5,7 +5,7 @@
 //! overtaking it, it gives up instead of going through the lane.
 
 use super::answer::{EngineError, FilterName};
-use super::loader::Images;
+use super::pages::Images;
 use super::reader::{PublishedWords, ROUNDS, all_pages, off_thread};
 use super::shared::Shared;
 use crate::chain::locate::{Located, locate};
@@ -47,7 +47,7 @@ impl Shared {
                 }
                 let pages = all_pages(&view.chain, std::iter::once(&hash));
                 let loader = Arc::clone(&self.loader);
-                images = off_thread(move || loader.read(&view, &pages)).await??;
+                images = off_thread(move || loader.read(&view.tables, &pages)).await??;
             }
         }
         Err(EngineError::Overloaded {

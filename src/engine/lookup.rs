@@ -11,8 +11,8 @@ use super::batch::ItemBatch;
 use super::command::{Outcome, Verb};
 use super::expiry::list_those_not_over;
 use super::filters::{OpenFilter, stored_name};
-use super::loader::Images;
 use super::matches::Matches;
+use super::pages::Images;
 use super::reader::{
     Exists, Groups, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages, off_thread,
 };
@@ -263,7 +263,8 @@ impl<'a> Sweep<'a> {
         }
         let loader = Arc::clone(&self.shared.loader);
         let (wanted, images) = off_thread(move || {
-            let images = loader.read_of_many(&wanted);
+            let of_each = wanted.iter().map(|(view, pages)| (&*view.tables, &**pages));
+            let images = loader.read_of_many(of_each);
             (wanted, images)
         })
         .await?;

@@ -20,12 +20,11 @@
 //! becomes so by a checkpoint or the end of a drain, neither of which waits
 //! for a frame: nothing can deadlock.
 
+mod abort;
 mod answer;
 mod batch;
-mod cache;
 mod changes;
 pub mod check;
-mod checkpoint;
 mod clock;
 mod command;
 mod commit;
@@ -36,14 +35,13 @@ mod expiry;
 mod filters;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_targets;
-mod image;
 mod imports;
 mod keep;
 mod lane;
-mod loader;
 mod locate;
 mod lookup;
 mod matches;
+mod pages;
 mod progress;
 mod quota;
 mod reader;
@@ -86,15 +84,13 @@ use crate::chain::locate::Located;
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::store::PageStore;
-use cache::PageCache;
-use checkpoint::{Bounds, Ledgers};
 use command::{Outcome, Verb};
 use compaction::Compactions;
 use disk::Disk;
 use dump::room::LogRoom;
 use filters::Filters;
 use imports::Imports;
-use loader::Loader;
+use pages::{Bounds, Ledgers, Loader, PageCache};
 use parking_lot::{Mutex, RwLock};
 use quota::Quota;
 use reader::{Count, Exists, off_thread};

@@ -10,9 +10,8 @@
 
 use super::answer::EngineError;
 use super::batch::ItemBatch;
-use super::cache::{PageCache, PageTable, ResidentPage, Words};
 use super::filters::{FilterView, OpenFilter};
-use super::loader::{Images, Loader};
+use super::pages::{Images, Loader, PageCache, PageTable, ResidentPage, Words};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
 use crate::chain::read::{self, HeldPages, PageAddress, PageWords, WordAddress};
@@ -176,7 +175,7 @@ pub(super) async fn ask<Q: Question>(
             }
             let pages = all_pages(&view.chain, open.iter().filter_map(|&it| hashes.get(it)));
             let loader = Arc::clone(loader);
-            let images = Box::pin(off_thread(move || loader.read(&view, &pages))).await??;
+            let images = Box::pin(off_thread(move || loader.read(&view.tables, &pages))).await??;
             view = filter.view.load_full();
             let mut words = PublishedWords::new(cache, &view, &images);
             result.ask_each(question, &mut words, first, &hashes, &mut open);

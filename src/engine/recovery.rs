@@ -6,11 +6,8 @@
 //! over. Nothing else is loaded: what nobody asks for stays in the store.
 
 use super::answer::FilterName;
-use super::cache::PageCache;
-use super::checkpoint::{CutLog, Ledgers};
 use super::filters::{Filters, OpenFilter, decode, lane_of, stored_name};
-use super::image;
-use super::loader::Loader;
+use super::pages::{CutLog, Ledgers, Loader, PageCache, image};
 use crate::chain::counters::CounterKey;
 use crate::chain::plan::ChangedCounter;
 use crate::chain::read::PageAddress;
@@ -139,7 +136,7 @@ impl Recovery<'_> {
                 reason: "the page cache is too small for it".to_owned(),
             });
         };
-        let pins = self.loader.pin(&view, &addresses, permit)?;
+        let pins = self.loader.pin(&view.tables, &addresses, permit)?;
         let lane = lane_of(&filter.name, self.lanes);
         let width = view.chain.params().slot_width();
         let mut applied = 0;

@@ -7,8 +7,6 @@ use super::answer::{
     AddMode, AddResult, Ends, EngineError, FilterInfo, FilterName, NewFilter, SubFilterInfo,
 };
 use super::batch::ItemBatch;
-use super::cache::PageCache;
-use super::checkpoint::Ledgers;
 use super::clock::{Clock, moment};
 use super::command::{Command, Create, ItemsCommand, Outcome, Sizes, Verb, Wanted};
 use super::commit::Committer;
@@ -20,7 +18,7 @@ use super::filters::{self, FilterView, Filters, OpenFilter};
 use super::imports::Imports;
 use super::keep::Keep;
 use super::lane::{Lane, Request};
-use super::loader::{Loader, Pins};
+use super::pages::{Ledgers, Loader, PageCache, Pins};
 use super::quota::{Quota, Room};
 use super::reader::{self, Question, off_thread};
 use super::retries::Retries;
@@ -403,7 +401,7 @@ impl Shared {
             .ok_or(EngineError::Stopping)?;
         let (loader, view) = (Arc::clone(&self.loader), filter.view.load_full());
         let pages: Vec<PageAddress> = pages.iter().copied().collect();
-        Ok(off_thread(move || loader.pin(&view, &pages, permit)).await??)
+        Ok(off_thread(move || loader.pin(&view.tables, &pages, permit)).await??)
     }
 
     /// Puts a command into the queue of its lane and waits for the outcome.

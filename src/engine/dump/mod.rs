@@ -15,10 +15,10 @@ mod write;
 
 use super::Engine;
 use super::answer::{EngineError, FilterInfo, FilterName};
-use super::checkpoint::Ledgers;
 use super::command::{Adopt, Command, Outcome, Replaced};
 use super::expiry::is_over;
 use super::filters::decode;
+use super::pages::Ledgers;
 use super::reader::off_thread;
 use crate::chain::meta::Chain;
 use crate::store::StoredFilter;

@@ -4,7 +4,7 @@
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::SubFilter;
 use crate::cuckoo::layout::Layout;
-use crate::engine::image::{self, PageImage};
+use crate::engine::pages::image::{self, PageImage};
 use crate::page::PageId;
 use crate::store::StoreError;
 use crate::store::redo::RedoWrite;

@@ -10,7 +10,6 @@
 
 use super::cache::{FrameIndex, Hold, PageCache, PageTable, little_endian};
 use super::checkpoint::Ledgers;
-use super::filters::FilterView;
 use super::image::{self, PageImage};
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::read::PageAddress;
@@ -23,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Reads pages for readers and for commands.
-pub(super) struct Loader {
+pub(crate) struct Loader {
     store: Arc<dyn PageStore>,
     cache: Arc<PageCache>,
     ledgers: Arc<Ledgers>,
@@ -55,7 +54,7 @@ impl Flight {
 /// Pages read for one request, beside the cache: they answer it even if the
 /// cache has no room for them.
 #[derive(Default)]
-pub(super) struct Images {
+pub(crate) struct Images {
     pages: HashMap<PageId, Image>,
 }
 
@@ -68,14 +67,14 @@ struct Image {
 
 impl Images {
     /// A word and the version it belongs to.
-    pub(super) fn word(&self, page: PageId, word: u16) -> Option<(u64, Option<u64>)> {
+    pub(crate) fn word(&self, page: PageId, word: u16) -> Option<(u64, Option<u64>)> {
         let image = self.pages.get(&page)?;
         let value = image.words.get(usize::from(word)).copied().unwrap_or(0);
         Some((value, image.version))
     }
 
     /// Copies of a class and the version they belong to.
-    pub(super) fn counter(&self, page: PageId, key: CounterKey) -> Option<(u64, Option<u64>)> {
+    pub(crate) fn counter(&self, page: PageId, key: CounterKey) -> Option<(u64, Option<u64>)> {
         let image = self.pages.get(&page)?;
         let counters = image.counters.as_ref();
         Some((
@@ -86,7 +85,7 @@ impl Images {
 }
 
 /// Pages that stay resident until this is dropped.
-pub(super) struct Pins {
+pub(crate) struct Pins {
     cache: Arc<PageCache>,
     frames: Vec<FrameIndex>,
     _permit: OwnedSemaphorePermit,
@@ -121,7 +120,7 @@ impl Drop for Own<'_> {
 
 impl Loader {
     /// A loader that lets commands pin `pinnable` pages.
-    pub(super) fn new(
+    pub(crate) fn new(
         store: Arc<dyn PageStore>,
         cache: Arc<PageCache>,
         ledgers: Arc<Ledgers>,
@@ -139,7 +138,7 @@ impl Loader {
     /// Waits until `pages` more pages may be pinned. Taken for all pages of a
     /// command at once, so commands can't wait for each other in a circle.
     /// `None` when the engine has stopped.
-    pub(super) async fn permit(&self, pages: usize) -> Option<OwnedSemaphorePermit> {
+    pub(crate) async fn permit(&self, pages: usize) -> Option<OwnedSemaphorePermit> {
         let pages = u32::try_from(pages).ok()?;
         Arc::clone(&self.permits)
             .acquire_many_owned(pages)
@@ -148,29 +147,29 @@ impl Loader {
     }
 
     /// The same without waiting: `None` if so many may not be pinned now.
-    pub(super) fn permit_now(&self, pages: usize) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn permit_now(&self, pages: usize) -> Option<OwnedSemaphorePermit> {
         let pages = u32::try_from(pages).ok()?;
         Arc::clone(&self.permits).try_acquire_many_owned(pages).ok()
     }
 
-    /// Reads the pages of a request that are not resident. Blocks. `pages`
-    /// ascend and are distinct.
-    pub(super) fn read(
+    /// Reads the pages of a request that are not resident. Blocks. `tables`
+    /// are those of one filter; `pages` ascend and are distinct.
+    pub(crate) fn read(
         &self,
-        view: &FilterView,
+        tables: &[Arc<PageTable>],
         pages: &[PageAddress],
     ) -> Result<Images, StoreError> {
-        self.read_images(wanted(view, pages).collect())
+        self.read_images(wanted(tables, pages).collect())
     }
 
     /// Reads the pages of several filters that are not resident, all of them
     /// in one batch. Blocks. Each filter occurs once, its pages ascend and are
     /// distinct.
-    pub(super) fn read_of_many(
+    pub(crate) fn read_of_many<'a>(
         &self,
-        filters: &[(Arc<FilterView>, Vec<PageAddress>)],
+        filters: impl Iterator<Item = (&'a [Arc<PageTable>], &'a [PageAddress])>,
     ) -> Result<Images, StoreError> {
-        let pages = filters.iter().flat_map(|(view, pages)| wanted(view, pages));
+        let pages = filters.flat_map(|(tables, pages)| wanted(tables, pages));
         self.read_images(pages.collect())
     }
 
@@ -195,9 +194,9 @@ impl Loader {
     /// Makes the pages of a command resident and pins them. Blocks, at worst
     /// until a checkpoint has freed a frame. `pages` ascend and are distinct,
     /// and `permit` was taken for their number.
-    pub(super) fn pin(
+    pub(crate) fn pin(
         &self,
-        view: &FilterView,
+        tables: &[Arc<PageTable>],
         pages: &[PageAddress],
         permit: OwnedSemaphorePermit,
     ) -> Result<Pins, StoreError> {
@@ -206,9 +205,9 @@ impl Loader {
             frames: Vec::with_capacity(pages.len()),
             _permit: permit,
         };
-        // A view that has lost sub-filters since the pages were named has no
+        // A filter that has lost sub-filters since the pages were named has no
         // table for some; the lane will find that out.
-        let mut wanted: Vec<Wanted<'_>> = wanted(view, pages).collect();
+        let mut wanted: Vec<Wanted<'_>> = wanted(tables, pages).collect();
         while !wanted.is_empty() {
             wanted.retain(|page| {
                 let pinned = self.cache.pin(page.table, page.address.page);
@@ -229,7 +228,7 @@ impl Loader {
     }
 
     /// Installs a page and pins it, waiting for a frame.
-    pub(super) fn install_pinned(
+    pub(crate) fn install_pinned(
         &self,
         table: &Arc<PageTable>,
         page: u32,
@@ -329,13 +328,13 @@ impl Wanted<'_> {
     }
 }
 
-/// The pages that the view has a table for.
+/// The pages that one of the tables is for.
 fn wanted<'a>(
-    view: &'a FilterView,
+    tables: &'a [Arc<PageTable>],
     pages: &'a [PageAddress],
 ) -> impl Iterator<Item = Wanted<'a>> + 'a {
     pages.iter().filter_map(|&address| {
-        let table = view.tables.get(address.sub as usize)?;
+        let table = tables.get(address.sub as usize)?;
         Some(Wanted { address, table })
     })
 }

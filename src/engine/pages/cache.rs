@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fe
 use std::sync::{Arc, OnceLock};
 
 /// Words of a frame.
-pub(super) const FRAME_WORDS: usize = PAGE_BYTES as usize / 8;
+pub(crate) const FRAME_WORDS: usize = PAGE_BYTES as usize / 8;
 
 /// Frames that are allocated together: 32 MiB of words, which take memory only
 /// where they were touched. Less would come from memory that was used before.
@@ -66,15 +66,15 @@ const PUBLISHING: u64 = 1 << 48;
 
 /// Number of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct FrameIndex(u32);
+pub(crate) struct FrameIndex(u32);
 
 /// Room for the words of one page.
 #[derive(Clone, Copy)]
-pub(super) struct Words<'a>(&'a [AtomicU64; FRAME_WORDS]);
+pub(crate) struct Words<'a>(&'a [AtomicU64; FRAME_WORDS]);
 
 /// Room for one page, and what is known of the page in it.
 #[derive(Clone, Copy)]
-pub(super) struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     words: Words<'a>,
     state: &'a State,
 }
@@ -98,7 +98,7 @@ struct State {
 
 /// How far a resident page is from its stored image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dirt {
+pub(crate) enum Dirt {
     /// The image is the page.
     Clean,
     /// Changed, and waiting for a checkpoint.
@@ -122,7 +122,7 @@ impl State {
 impl Words<'_> {
     /// A word, as its lane sees it or as whoever checks afterwards finds it.
     #[inline]
-    pub(super) fn load(self, word: u16) -> u64 {
+    pub(crate) fn load(self, word: u16) -> u64 {
         self.0
             .get(usize::from(word))
             .map_or(0, |cell| cell.load(Ordering::Relaxed))
@@ -130,7 +130,7 @@ impl Words<'_> {
 
     /// Asks for the memory of a word that will be read soon.
     #[inline]
-    pub(super) fn prefetch(self, word: u16) {
+    pub(crate) fn prefetch(self, word: u16) {
         if let Some(word) = self.0.get(usize::from(word)) {
             memory::prefetch(word);
         }
@@ -140,7 +140,7 @@ impl Words<'_> {
 impl Frame<'_> {
     /// Overwrites a word. Only the filter's lane does, between
     /// [`PageCache::begin_publish`] and [`PageCache::end_publish`].
-    pub(super) fn store(self, word: u16, value: u64) {
+    pub(crate) fn store(self, word: u16, value: u64) {
         if let Some(cell) = self.words.0.get(usize::from(word)) {
             cell.store(value, Ordering::Relaxed);
         }
@@ -148,34 +148,34 @@ impl Frame<'_> {
 
     /// As [`Words::load`].
     #[inline]
-    pub(super) fn load(self, word: u16) -> u64 {
+    pub(crate) fn load(self, word: u16) -> u64 {
         self.words.load(word)
     }
 
     /// Asks for the memory of a word that will be written soon, and for what is
     /// kept beside the words.
     #[inline]
-    pub(super) fn prefetch_to_change(self, word: u16) {
+    pub(crate) fn prefetch_to_change(self, word: u16) {
         self.words.prefetch(word);
         memory::prefetch(self.state);
     }
 
     /// Slots in use.
     #[inline]
-    pub(super) fn occupied(self) -> u32 {
+    pub(crate) fn occupied(self) -> u32 {
         self.state.occupied.load(Ordering::Relaxed)
     }
 
     /// Notes that more, or fewer, slots are in use. Only the filter's lane
     /// does, so nobody comes between reading and writing.
-    pub(super) fn note_occupied(self, more: i32) {
+    pub(crate) fn note_occupied(self, more: i32) {
         // In two's complement that is a subtraction for a negative number.
         let occupied = self.occupied().wrapping_add(more as u32);
         self.state.occupied.store(occupied, Ordering::Relaxed);
     }
 
     /// Copies of a class that are counted beside the page.
-    pub(super) fn counter(self, key: CounterKey) -> u64 {
+    pub(crate) fn counter(self, key: CounterKey) -> u64 {
         self.state
             .counters
             .load()
@@ -184,7 +184,7 @@ impl Frame<'_> {
     }
 
     /// Classes that are counted beside the page.
-    pub(super) fn counters(self) -> usize {
+    pub(crate) fn counters(self) -> usize {
         self.state
             .counters
             .load()
@@ -193,7 +193,7 @@ impl Frame<'_> {
     }
 
     /// The page as it is stored; its slots take `page_bytes`.
-    pub(super) fn image(self, page_bytes: u32) -> Vec<u8> {
+    pub(crate) fn image(self, page_bytes: u32) -> Vec<u8> {
         let words = self.words.0.iter().map(|word| word.load(Ordering::Relaxed));
         image::encode(words, page_bytes, self.state.counters.load().as_deref())
     }
@@ -212,7 +212,7 @@ impl Frame<'_> {
         self.state.occupied.store(occupied, Ordering::Relaxed);
     }
 
-    pub(super) fn dirt(self) -> Dirt {
+    pub(crate) fn dirt(self) -> Dirt {
         match self.state.dirt.load(Ordering::Acquire) {
             0 => Dirt::Clean,
             1 => Dirt::Dirty,
@@ -220,7 +220,7 @@ impl Frame<'_> {
         }
     }
 
-    pub(super) fn set_dirt(self, dirt: Dirt) {
+    pub(crate) fn set_dirt(self, dirt: Dirt) {
         let byte = match dirt {
             Dirt::Clean => 0,
             Dirt::Dirty => 1,
@@ -229,11 +229,11 @@ impl Frame<'_> {
         self.state.dirt.store(byte, Ordering::Release);
     }
 
-    pub(super) fn changed_since_copy(self) -> u64 {
+    pub(crate) fn changed_since_copy(self) -> u64 {
         self.state.changed_since_copy.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_changed_since_copy(self, sequence: u64) {
+    pub(crate) fn set_changed_since_copy(self, sequence: u64) {
         self.state
             .changed_since_copy
             .store(sequence, Ordering::Relaxed);
@@ -241,7 +241,7 @@ impl Frame<'_> {
 }
 
 /// Up to eight bytes as a word, missing ones as zeros.
-pub(super) fn little_endian(bytes: &[u8]) -> u64 {
+pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .rev()
@@ -249,7 +249,7 @@ pub(super) fn little_endian(bytes: &[u8]) -> u64 {
 }
 
 /// Which pages of one sub-filter are resident, and where.
-pub(super) struct PageTable {
+pub(crate) struct PageTable {
     filter: FilterId,
     ordinal: Ordinal,
     pages: u32,
@@ -269,7 +269,7 @@ pub(super) struct PageTable {
 
 impl PageTable {
     /// A table of a sub-filter's pages, none of them resident.
-    pub(super) fn new(filter: FilterId, ordinal: Ordinal, layout: &Layout) -> Self {
+    pub(crate) fn new(filter: FilterId, ordinal: Ordinal, layout: &Layout) -> Self {
         let pages = layout.pages();
         let leaves = (pages as usize).div_ceil(LEAF_PAGES);
         let mixed =
@@ -289,7 +289,7 @@ impl PageTable {
     }
 
     /// Full name of one of its pages.
-    pub(super) fn id(&self, page: u32) -> PageId {
+    pub(crate) fn id(&self, page: u32) -> PageId {
         PageId {
             filter: self.filter,
             ordinal: self.ordinal,
@@ -298,27 +298,27 @@ impl PageTable {
     }
 
     /// Bytes of each of its pages.
-    pub(super) fn page_bytes(&self) -> u32 {
+    pub(crate) fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
 
     /// Resident pages.
-    pub(super) fn resident(&self) -> u32 {
+    pub(crate) fn resident(&self) -> u32 {
         self.resident.load(Ordering::Relaxed)
     }
 
     /// Pages that wait for a checkpoint.
-    pub(super) fn dirty(&self) -> &AtomicU32 {
+    pub(crate) fn dirty(&self) -> &AtomicU32 {
         &self.dirty
     }
 
     /// Says that nobody will ask for these pages again.
-    pub(super) fn mark_dropped(&self) {
+    pub(crate) fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
     }
 
     /// Whether [`mark_dropped`](Self::mark_dropped) was called.
-    pub(super) fn is_dropped(&self) -> bool {
+    pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }
 
@@ -342,7 +342,7 @@ impl PageTable {
 
 /// A page in its frame, as one reader found it.
 #[derive(Clone, Copy)]
-pub(super) struct ResidentPage<'a> {
+pub(crate) struct ResidentPage<'a> {
     words: Words<'a>,
     entry: &'a AtomicU64,
     named: u64,
@@ -351,21 +351,21 @@ pub(super) struct ResidentPage<'a> {
 impl<'a> ResidentPage<'a> {
     /// The words of its frame.
     #[inline]
-    pub(super) fn words(self) -> Words<'a> {
+    pub(crate) fn words(self) -> Words<'a> {
         self.words
     }
 
     /// Whether it is still in its frame, so that what was read before is its
     /// own. To be asked after a fence.
     #[inline]
-    pub(super) fn is_still(self) -> bool {
+    pub(crate) fn is_still(self) -> bool {
         self.entry.load(Ordering::Relaxed) == self.named
     }
 }
 
 /// What keeps a page resident beyond its installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(crate) enum Hold {
     /// Nothing but having been read lately.
     Loose,
     /// A pin, to be given back with [`PageCache::unpin`].
@@ -419,7 +419,7 @@ impl Chunk {
 }
 
 /// All frames, bounded in number.
-pub(super) struct PageCache {
+pub(crate) struct PageCache {
     chunks: Box<[OnceLock<Chunk>]>,
     versions: Box<[AtomicU64]>,
     /// Bytes of all resident counters, and how many there should be at most.
@@ -460,7 +460,7 @@ struct Owner {
 
 impl PageCache {
     /// A cache of `bytes` bytes. Frames are allocated as they are needed.
-    pub(super) fn new(bytes: u64, gauge: IntGauge, evictions: IntCounter) -> Self {
+    pub(crate) fn new(bytes: u64, gauge: IntGauge, evictions: IntCounter) -> Self {
         let max_counter_bytes = bytes / COUNTERS_SHARE;
         let of_pages = (bytes - max_counter_bytes) / u64::from(PAGE_BYTES);
         let frames = usize::try_from(of_pages).unwrap_or(usize::MAX);
@@ -488,7 +488,7 @@ impl PageCache {
     }
 
     /// Pages that fit.
-    pub(super) fn capacity(&self) -> u32 {
+    pub(crate) fn capacity(&self) -> u32 {
         self.clock.lock().capacity
     }
 
@@ -507,7 +507,7 @@ impl PageCache {
 
     /// The frame of that number.
     #[inline]
-    pub(super) fn frame(&self, index: FrameIndex) -> Option<Frame<'_>> {
+    pub(crate) fn frame(&self, index: FrameIndex) -> Option<Frame<'_>> {
         self.frame_at(index.0 as usize)
     }
 
@@ -515,7 +515,7 @@ impl PageCache {
     /// read is the page's if it [is still](ResidentPage::is_still) in its frame
     /// afterwards.
     #[inline]
-    pub(super) fn resident<'a>(
+    pub(crate) fn resident<'a>(
         &'a self,
         table: &'a PageTable,
         page: u32,
@@ -533,7 +533,7 @@ impl PageCache {
 
     /// A word of a page, or `None` if the page is not resident. No lock.
     #[inline]
-    pub(super) fn read(&self, table: &PageTable, page: u32, word: u16) -> Option<u64> {
+    pub(crate) fn read(&self, table: &PageTable, page: u32, word: u16) -> Option<u64> {
         let resident = self.resident(table, page)?;
         let value = resident.words.load(word);
         fence(Ordering::Acquire);
@@ -554,7 +554,7 @@ impl PageCache {
 
     /// Copies of a class that are counted beside a page, or `None` if the page
     /// is not resident. No lock.
-    pub(super) fn counter(&self, table: &PageTable, page: u32, key: CounterKey) -> Option<u64> {
+    pub(crate) fn counter(&self, table: &PageTable, page: u32, key: CounterKey) -> Option<u64> {
         let entry = table.entry(page)?;
         let named = entry.load(Ordering::Acquire);
         let copies = self.frame(frame_of(named)?)?.counter(key);
@@ -564,7 +564,7 @@ impl PageCache {
 
     /// Asks for the memory of a word.
     #[inline]
-    pub(super) fn prefetch(&self, table: &PageTable, page: u32, word: u16) {
+    pub(crate) fn prefetch(&self, table: &PageTable, page: u32, word: u16) {
         let words = table
             .entry(page)
             .and_then(|entry| frame_of(entry.load(Ordering::Relaxed)))
@@ -578,7 +578,7 @@ impl PageCache {
     /// Sets counters of a page that is pinned. Only the filter's lane does,
     /// between [`begin_publish`](Self::begin_publish) and
     /// [`end_publish`](Self::end_publish).
-    pub(super) fn set_counters(&self, index: FrameIndex, changed: &[ChangedCounter]) {
+    pub(crate) fn set_counters(&self, index: FrameIndex, changed: &[ChangedCounter]) {
         let Some(frame) = self.frame(index).filter(|_| !changed.is_empty()) else {
             return;
         };
@@ -610,19 +610,19 @@ impl PageCache {
 
     /// Whether counters take more than their share: their pages should be
     /// checkpointed, so that they may be evicted.
-    pub(super) fn has_many_counters(&self) -> bool {
+    pub(crate) fn has_many_counters(&self) -> bool {
         self.counter_bytes.load(Ordering::Relaxed) > self.max_counter_bytes
     }
 
     /// Whether counters take so much more than their share that commits should
     /// wait.
-    pub(super) fn has_too_many_counters(&self) -> bool {
+    pub(crate) fn has_too_many_counters(&self) -> bool {
         self.counter_bytes.load(Ordering::Relaxed) > 4 * self.max_counter_bytes
     }
 
     /// Evicts pages with counters while there are more counters than should
     /// be, as far as such pages may be evicted.
-    pub(super) fn shed_counters(&self) {
+    pub(crate) fn shed_counters(&self) {
         if self.counter_bytes.load(Ordering::Relaxed) > self.max_counter_bytes {
             self.shed_counters_of(&mut self.clock.lock());
         }
@@ -644,27 +644,27 @@ impl PageCache {
 
     /// Whether a page is resident just now.
     #[inline]
-    pub(super) fn is_resident(&self, table: &PageTable, page: u32) -> bool {
+    pub(crate) fn is_resident(&self, table: &PageTable, page: u32) -> bool {
         table
             .entry(page)
             .is_some_and(|entry| entry.load(Ordering::Relaxed) != 0)
     }
 
     /// The frame of a page that is pinned, so that it can't go away.
-    pub(super) fn resident_frame(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+    pub(crate) fn resident_frame(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         frame_of(table.entry(page)?.load(Ordering::Acquire))
     }
 
     /// The stripe of a page's version.
     #[inline]
-    pub(super) fn stripe(&self, table: &PageTable, page: u32) -> usize {
+    pub(crate) fn stripe(&self, table: &PageTable, page: u32) -> usize {
         table.first_stripe.wrapping_add(page as usize) % STRIPES
     }
 
     /// The version of a stripe, or `None` while a commit is being published
     /// to it. Two equal versions: nothing was published between.
     #[inline]
-    pub(super) fn version(&self, stripe: usize) -> Option<u64> {
+    pub(crate) fn version(&self, stripe: usize) -> Option<u64> {
         let version = self.versions.get(stripe)?.load(Ordering::Acquire);
         (version < PUBLISHING).then_some(version)
     }
@@ -672,7 +672,7 @@ impl PageCache {
     /// Whether each stripe still has the version it was read with. Called
     /// after the last word was read.
     #[inline]
-    pub(super) fn still(&self, seen: &[(usize, u64)]) -> bool {
+    pub(crate) fn still(&self, seen: &[(usize, u64)]) -> bool {
         fence(Ordering::Acquire);
         seen.iter().all(|&(stripe, version)| {
             self.versions
@@ -682,7 +682,7 @@ impl PageCache {
     }
 
     /// Says that words of these stripes are about to change.
-    pub(super) fn begin_publish(&self, stripes: impl Iterator<Item = usize>) {
+    pub(crate) fn begin_publish(&self, stripes: impl Iterator<Item = usize>) {
         for stripe in stripes {
             if let Some(version) = self.versions.get(stripe) {
                 version.fetch_add(PUBLISHING, Ordering::Relaxed);
@@ -692,7 +692,7 @@ impl PageCache {
     }
 
     /// Says that they have changed. To be called with the same stripes.
-    pub(super) fn end_publish(&self, stripes: impl Iterator<Item = usize>) {
+    pub(crate) fn end_publish(&self, stripes: impl Iterator<Item = usize>) {
         for stripe in stripes {
             if let Some(version) = self.versions.get(stripe) {
                 version.fetch_sub(PUBLISHING - 1, Ordering::Release);
@@ -701,7 +701,7 @@ impl PageCache {
     }
 
     /// Starts a drain that has pinned nothing yet.
-    pub(super) fn begin_drain(self: &Arc<Self>) -> DrainPins {
+    pub(crate) fn begin_drain(self: &Arc<Self>) -> DrainPins {
         let mut clock = self.clock.lock();
         // 0 is nobody's.
         clock.last_drain += 1;
@@ -720,7 +720,7 @@ impl PageCache {
     ///
     /// Only the owner of the page's flight (see `loader`) calls this, or the
     /// lane for a page that nobody can know yet; so an image can't be late.
-    pub(super) fn install(
+    pub(crate) fn install(
         &self,
         table: &Arc<PageTable>,
         page: u32,
@@ -761,7 +761,7 @@ impl PageCache {
     }
 
     /// Pins a page if it is resident.
-    pub(super) fn pin(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+    pub(crate) fn pin(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let _clock = self.clock.lock();
         let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
         self.hold(index, Hold::Pinned);
@@ -769,7 +769,7 @@ impl PageCache {
     }
 
     /// Gives a pin back.
-    pub(super) fn unpin(&self, index: FrameIndex) {
+    pub(crate) fn unpin(&self, index: FrameIndex) {
         if let Some(frame) = self.frame(index) {
             frame.state.pins.fetch_sub(1, Ordering::Release);
         }
@@ -863,7 +863,7 @@ impl PageCache {
 /// it, so the page that names the frame is the page that was pinned. A page
 /// belongs to one lane, which has one drain at a time: nobody else's number is
 /// overwritten.
-pub(super) struct DrainPins {
+pub(crate) struct DrainPins {
     cache: Arc<PageCache>,
     /// Number of the drain.
     drain: u64,
@@ -877,20 +877,20 @@ impl DrainPins {
     /// Pages that the drain has come to; those that it only expects do not
     /// count.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.reached
     }
 
     /// Pages that the drain keeps in memory.
     #[inline]
-    pub(super) fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.held
     }
 
     /// The frame of a page that the drain has come to before, or comes to now
     /// and has expected. No lock.
     #[inline]
-    pub(super) fn pinned(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+    pub(crate) fn pinned(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let index = frame_of(table.entry(page)?.load(Ordering::Acquire))?;
         let stamp = self.cache.stamp(index)?;
         let number = stamp.load(Ordering::Relaxed);
@@ -905,7 +905,7 @@ impl DrainPins {
 
     /// Pins a page that the drain comes to, and holds not yet. `None` if it is
     /// not resident.
-    pub(super) fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+    pub(crate) fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
         let entry = table.entry(page)?;
         let _clock = self.cache.clock.lock();
         let index = frame_of(entry.load(Ordering::Acquire))?;
@@ -921,7 +921,7 @@ impl DrainPins {
     /// Pins the pages of words that the drain will come to, as far as they are
     /// resident and as long as it does not hold `most` pages, all of them under
     /// the lock once; and asks for the words' memory.
-    pub(super) fn expect<'t>(
+    pub(crate) fn expect<'t>(
         &mut self,
         words: impl Iterator<Item = (&'t PageTable, u32, u16)>,
         most: usize,

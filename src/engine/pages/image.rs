@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 /// A page as it comes from the store.
 #[derive(Clone, Default)]
-pub(super) struct PageImage<'a> {
+pub(crate) struct PageImage<'a> {
     /// Its slots; zeros at the end may be left out.
-    pub(super) slots: &'a [u8],
+    pub(crate) slots: &'a [u8],
     /// Its counters, if it has any.
-    pub(super) counters: Option<Arc<Counters>>,
+    pub(crate) counters: Option<Arc<Counters>>,
 }
 
 /// Takes a stored image apart. `page_bytes` is what the page's slots take.
 ///
 /// # Errors
 /// Bytes that [`encode`] would not write; the error names the page.
-pub(super) fn decode(
+pub(crate) fn decode(
     bytes: &[u8],
     page_bytes: u32,
     id: PageId,
@@ -37,7 +37,7 @@ pub(super) fn decode(
 ///
 /// # Errors
 /// Bytes that [`encode`] would not write.
-pub(super) fn parse(bytes: &[u8], page_bytes: u32) -> Result<PageImage<'_>, CountersError> {
+pub(crate) fn parse(bytes: &[u8], page_bytes: u32) -> Result<PageImage<'_>, CountersError> {
     let page = bytes.split_at_checked(page_bytes as usize);
     let (slots, behind) = page.unwrap_or((bytes, &[]));
     let counters = match behind {
@@ -60,7 +60,7 @@ fn with_zeros(behind: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Puts an image together.
-pub(super) fn encode(
+pub(crate) fn encode(
     words: impl Iterator<Item = u64>,
     page_bytes: u32,
     counters: Option<&Counters>,
@@ -79,7 +79,7 @@ pub(super) fn encode(
 }
 
 /// Whether an entry of the redo log makes sense for a page of that layout.
-pub(super) fn fits(write: &RedoWrite, layout: &Layout) -> bool {
+pub(crate) fn fits(write: &RedoWrite, layout: &Layout) -> bool {
     match write {
         RedoWrite::Slot(write) => {
             write.slot_bytes == layout.slot_width().bytes() && write.slot < slots_of(layout)
@@ -89,7 +89,7 @@ pub(super) fn fits(write: &RedoWrite, layout: &Layout) -> bool {
 }
 
 /// Whether a page of that layout can have a counter of that class.
-pub(super) fn has_class(key: CounterKey, layout: &Layout) -> bool {
+pub(crate) fn has_class(key: CounterKey, layout: &Layout) -> bool {
     key.0 >> 32 < u64::from(slots_of(layout))
         && (1..=layout.slot_width().fingerprints()).contains(&(key.0 as u32))
 }

@@ -13,8 +13,8 @@
 //! some commit, and everything published later is known to be missing in it.
 
 use super::cache::{Dirt, FrameIndex, PageCache, PageTable};
-use super::disk::Disk;
-use super::lane::AbortOnPanic;
+use crate::engine::abort::AbortOnPanic;
+use crate::engine::disk::Disk;
 use crate::metrics::Metrics;
 use crate::page::{PageId, Sequence};
 use crate::store::{Garbage, PageStore, StoreError};
@@ -36,13 +36,13 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What bounds memory and recovery.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// Dirty pages at which commits wait.
-    pub(super) max_dirty_pages: u64,
+    pub(crate) max_dirty_pages: u64,
     /// Bytes of redo records at which commits wait.
-    pub(super) max_log_bytes: u64,
+    pub(crate) max_log_bytes: u64,
     /// Pages whose images are written at once.
-    pub(super) slice_pages: usize,
+    pub(crate) slice_pages: usize,
 }
 
 /// Slices that can be written, as a rule, before commits have to wait.
@@ -67,7 +67,7 @@ impl Bounds {
 }
 
 /// What is dirty and what is logged, over all lanes.
-pub(super) struct Ledgers {
+pub(crate) struct Ledgers {
     lanes: Box<[Mutex<Ledger>]>,
     cache: Arc<PageCache>,
     store: Arc<dyn PageStore>,
@@ -102,7 +102,7 @@ struct Signals {
 
 /// One lane's dirty pages.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     /// The record that was handed to the store and is not published yet.
     in_flight: Option<Sequence>,
     /// Pages by the oldest record they need, ascending.
@@ -151,7 +151,7 @@ impl Ledger {
 }
 
 /// A lane's right to publish; see [`Ledgers::publish`].
-pub(super) struct Publication<'a> {
+pub(crate) struct Publication<'a> {
     ledgers: &'a Ledgers,
     ledger: MutexGuard<'a, Ledger>,
     sequence: Sequence,
@@ -159,7 +159,7 @@ pub(super) struct Publication<'a> {
 
 impl Publication<'_> {
     /// Notes that a resident page was changed by this commit.
-    pub(super) fn changed(&mut self, table: &Arc<PageTable>, page: u32, frame: FrameIndex) {
+    pub(crate) fn changed(&mut self, table: &Arc<PageTable>, page: u32, frame: FrameIndex) {
         let Some(resident) = self.ledgers.cache.frame(frame) else {
             return;
         };
@@ -187,7 +187,7 @@ impl Publication<'_> {
 
 impl Ledgers {
     /// Ledgers for `lanes` lanes; the first commit gets `first_sequence`.
-    pub(super) fn new(
+    pub(crate) fn new(
         lanes: usize,
         bounds: Bounds,
         cache: Arc<PageCache>,
@@ -216,7 +216,7 @@ impl Ledgers {
 
     /// The number of a lane's next commit. The record counts as needed from
     /// here on until it is published.
-    pub(super) fn begin_commit(&self, lane: usize) -> Sequence {
+    pub(crate) fn begin_commit(&self, lane: usize) -> Sequence {
         let Some(ledger) = self.lanes.get(lane) else {
             return Sequence(0);
         };
@@ -230,7 +230,7 @@ impl Ledgers {
 
     /// Publishes a commit that is durable: `work` stores the words and names
     /// the pages. `redo_bytes` is what the commit added to the log.
-    pub(super) fn publish(
+    pub(crate) fn publish(
         &self,
         lane: usize,
         sequence: Sequence,
@@ -260,7 +260,7 @@ impl Ledgers {
     }
 
     /// Counts a record that the log holds.
-    pub(super) fn note_logged(&self, sequence: Sequence, redo_bytes: u64) {
+    pub(crate) fn note_logged(&self, sequence: Sequence, redo_bytes: u64) {
         let mut log = self.log.lock();
         let replaced = log.insert(sequence, redo_bytes + RECORD_OVERHEAD);
         let added = redo_bytes + RECORD_OVERHEAD;
@@ -275,7 +275,7 @@ impl Ledgers {
     }
 
     /// Makes the next commit's number greater than any in the log.
-    pub(super) fn continue_after(&self, last: Sequence) {
+    pub(crate) fn continue_after(&self, last: Sequence) {
         self.next_sequence.fetch_max(last.0 + 1, Ordering::SeqCst);
     }
 
@@ -283,7 +283,7 @@ impl Ledgers {
     ///
     /// # Errors
     /// Checkpoints fail, so there will be no room until the store recovers.
-    pub(super) fn wait_for_room(&self) -> Result<(), String> {
+    pub(crate) fn wait_for_room(&self) -> Result<(), String> {
         if !self.is_at_bound() {
             return Ok(());
         }
@@ -311,7 +311,7 @@ impl Ledgers {
     ///
     /// # Errors
     /// Checkpoints fail.
-    pub(super) fn wait_for_frames(&self, patience: Duration) -> Result<(), StoreError> {
+    pub(crate) fn wait_for_frames(&self, patience: Duration) -> Result<(), StoreError> {
         let mut signals = self.signals.lock();
         signals.flush = true;
         self.work.notify_one();
@@ -328,7 +328,7 @@ impl Ledgers {
     /// Has the log cut if it is longer than that, and waits for it, `patience` at
     /// the longest: whoever reads the log would read it more than once. Where
     /// checkpoints fail, or have no room, it stays as it is.
-    pub(super) fn shorten_log(&self, to_bytes: u64, patience: Duration) {
+    pub(crate) fn shorten_log(&self, to_bytes: u64, patience: Duration) {
         let started = Instant::now();
         let mut signals = self.signals.lock();
         while self.log_bytes.load(Ordering::Relaxed) > to_bytes
@@ -347,7 +347,7 @@ impl Ledgers {
 
     /// Has the pages of removed filters and dropped sub-filters deleted, whose
     /// tables are marked as dropped already.
-    pub(super) fn reclaim_soon(&self, garbage: impl IntoIterator<Item = Garbage>) {
+    pub(crate) fn reclaim_soon(&self, garbage: impl IntoIterator<Item = Garbage>) {
         self.signals.lock().garbage.extend(garbage);
         self.work.notify_one();
     }
@@ -366,7 +366,7 @@ impl Ledgers {
 
     /// The checkpointer's life: works when log or dirty pages are near
     /// their bounds, or somebody asked, until [`stop`](Self::stop).
-    pub(super) fn run(&self) {
+    pub(crate) fn run(&self) {
         let _guard = AbortOnPanic;
         loop {
             let mut signals = self.signals.lock();
@@ -401,7 +401,7 @@ impl Ledgers {
     }
 
     /// Ends [`run`](Self::run).
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.signals.lock().stop = true;
         self.work.notify_all();
     }
@@ -432,14 +432,14 @@ impl Ledgers {
     }
 
     /// Writes every dirty page and cuts the whole log: for a clean stop.
-    pub(super) fn checkpoint_all(&self) -> Result<(), StoreError> {
+    pub(crate) fn checkpoint_all(&self) -> Result<(), StoreError> {
         while self.checkpoint_slice(CutLog::Yes)? {}
         Ok(())
     }
 
     /// Writes a slice of the oldest dirty pages and cuts the log behind what
     /// earlier slices wrote. Says whether there was anything to do.
-    pub(super) fn checkpoint_slice(&self, cut: CutLog) -> Result<bool, StoreError> {
+    pub(crate) fn checkpoint_slice(&self, cut: CutLog) -> Result<bool, StoreError> {
         let _one_at_a_time = self.slicing.lock();
         let Some(Slice {
             lane,
@@ -604,7 +604,7 @@ impl Ledgers {
     }
 
     /// Whether recovery should write pages before it goes on.
-    pub(super) fn has_many_dirty_pages(&self) -> bool {
+    pub(crate) fn has_many_dirty_pages(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) > self.bounds.many_dirty_pages()
     }
 }
@@ -618,7 +618,7 @@ enum Progress {
 
 /// Whether a slice may cut the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CutLog {
+pub(crate) enum CutLog {
     /// Behind what earlier slices wrote.
     Yes,
     /// Not while the log is being replayed: the replay starts from its first
