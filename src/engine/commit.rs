@@ -9,7 +9,7 @@
 use super::answer::{EngineError, FilterName};
 use super::filters::{FilterView, OpenFilter};
 use super::keep::Keep;
-use super::pages::{FrameIndex, Ledgers, Loader, PageCache, PageImage, PageTable};
+use super::pages::{Checkpointer, FrameIndex, Loader, PageCache, PageImage, PageTable};
 use crate::chain::meta::Chain;
 use crate::chain::plan::{ChangedPage, Facts, Overlay, PageChanges};
 use crate::metrics::Metrics;
@@ -30,7 +30,7 @@ pub(super) struct Committer {
     /// The resident pages.
     pub(super) cache: Arc<PageCache>,
     /// Dirty pages and the log.
-    pub(super) ledgers: Arc<Ledgers>,
+    pub(super) checkpointer: Arc<Checkpointer>,
     /// For frames of pages that are new.
     pub(super) loader: Arc<Loader>,
     /// Where commits go.
@@ -52,7 +52,7 @@ impl Committer {
         let frames = Frames::take(self, changes)?;
         let started = Instant::now();
         let commit = Commit {
-            sequence: self.ledgers.begin_commit(self.lane),
+            sequence: self.checkpointer.begin_commit(self.lane),
             redo: redo_record(changes),
             filters: describe(changes),
             side_records,
@@ -68,7 +68,7 @@ impl Committer {
                 undo: Box::new(Undo::of(&commit)),
             });
         }
-        self.ledgers
+        self.checkpointer
             .publish(self.lane, commit.sequence, redo_bytes, |publication| {
                 let stripes = || {
                     changes.iter().flat_map(|it| {
@@ -135,7 +135,8 @@ impl Committer {
         };
         match self.store.commit(&commit) {
             Ok(()) => {
-                self.ledgers.publish(self.lane, doubt.sequence, 0, |_| {});
+                self.checkpointer
+                    .publish(self.lane, doubt.sequence, 0, |_| {});
                 None
             }
             Err(error) => {

@@ -1,12 +1,12 @@
 //! Fuzz targets for dumps, descriptions, pages and notes; see
 //! [`crate::fuzz_targets`].
 
+use super::FilterName;
 use super::dump::fuzz_targets;
 use super::imports::ImportId;
+use super::pages::image as images;
 use super::progress::ImportProgress;
 use super::remembered::Remembered;
-use super::FilterName;
-use super::pages::image as images;
 use crate::chain::meta::Chain;
 
 /// A dump, as it is, behind its first bytes, and as pages in blocks whose sums

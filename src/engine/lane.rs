@@ -188,7 +188,7 @@ impl Lane {
                 request.answer(Err(refusal));
                 continue;
             }
-            if let Err(reason) = self.committer.ledgers.wait_for_room() {
+            if let Err(reason) = self.committer.checkpointer.wait_for_room() {
                 tracing::warn!(%reason, "a command is refused because checkpoints fail");
                 let full = EngineError::Overloaded {
                     what: "pages can't be written to the store, and memory for more is used up",
@@ -588,7 +588,7 @@ impl Lane {
                 self.quota.note(before, after, request.room.take());
                 self.filters.replace(found.as_deref(), filter);
                 let garbage = found.map(|found| Garbage::Filter(found.id));
-                self.committer.ledgers.reclaim_soon(garbage);
+                self.committer.checkpointer.reclaim_soon(garbage);
                 request.answer(Ok(Outcome::Adopted));
                 None
             }
@@ -641,7 +641,7 @@ impl Lane {
             .note(filter.view.load().chain.slot_bytes(), 0, None);
         self.filters.remove(filter);
         self.committer
-            .ledgers
+            .checkpointer
             .reclaim_soon([Garbage::Filter(filter.id)]);
     }
 
@@ -714,7 +714,7 @@ impl Lane {
         let garbage = dropped
             .into_iter()
             .map(|ordinal| Garbage::SubFilter(id, ordinal));
-        self.committer.ledgers.reclaim_soon(garbage);
+        self.committer.checkpointer.reclaim_soon(garbage);
         None
     }
 

@@ -90,7 +90,7 @@ use disk::Disk;
 use dump::room::LogRoom;
 use filters::Filters;
 use imports::Imports;
-use pages::{Bounds, Ledgers, Loader, PageCache};
+use pages::{Bounds, Checkpointer, Loader, PageCache};
 use parking_lot::{Mutex, RwLock};
 use quota::Quota;
 use reader::{Count, Exists, off_thread};
@@ -188,7 +188,7 @@ impl Engine {
             options.disk_reserve,
             Arc::clone(&metrics),
         ));
-        let ledgers = Arc::new(Ledgers::new(
+        let checkpointer = Arc::new(Checkpointer::new(
             lane_count,
             bounds,
             Arc::clone(&cache),
@@ -199,7 +199,7 @@ impl Engine {
         let loader = Arc::new(Loader::new(
             Arc::clone(&store),
             Arc::clone(&cache),
-            Arc::clone(&ledgers),
+            Arc::clone(&checkpointer),
             frames / 4,
         ));
         let filters = Arc::new(Filters::new(
@@ -211,7 +211,7 @@ impl Engine {
             store: &*store,
             filters: &filters,
             cache: &cache,
-            ledgers: &ledgers,
+            checkpointer: &checkpointer,
             loader: &loader,
             lanes: lane_count,
             pages_at_once: usize::min(frames / 4, 128),
@@ -224,7 +224,7 @@ impl Engine {
                 "replayed the redo log"
             );
         }
-        ledgers.reclaim_soon(store.garbage()?);
+        checkpointer.reclaim_soon(store.garbage()?);
         let noted = store.side_record_totals()?;
         let imports = Arc::new(Imports::new(
             options.max_imports,
@@ -259,7 +259,7 @@ impl Engine {
             max_pages: frames / (6 * lane_count),
             store,
             cache,
-            ledgers,
+            checkpointer,
             loader,
             filters,
             retries,
@@ -268,7 +268,7 @@ impl Engine {
             lanes: RwLock::new(Vec::new()),
             lane_count,
             threads: Mutex::new(Vec::new()),
-            checkpointer: Mutex::new(None),
+            checkpointer_thread: Mutex::new(None),
             watchers: Mutex::new(Vec::new()),
             compactions: Arc::new(compactions),
             log_room: LogRoom::new(),
@@ -549,7 +549,7 @@ impl Engine {
         self.halt();
         self.shared.disk.look();
         if self.shared.disk.has_background_room() {
-            self.shared.ledgers.checkpoint_all()?;
+            self.shared.checkpointer.checkpoint_all()?;
         }
         self.shared.store.sync()
     }
@@ -567,8 +567,8 @@ impl Engine {
             // A lane that panicked has said so.
             let _ = thread.join();
         }
-        self.shared.ledgers.stop();
-        if let Some(thread) = self.shared.checkpointer.lock().take() {
+        self.shared.checkpointer.stop();
+        if let Some(thread) = self.shared.checkpointer_thread.lock().take() {
             let _ = thread.join();
         }
     }

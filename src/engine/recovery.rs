@@ -7,7 +7,7 @@
 
 use super::answer::FilterName;
 use super::filters::{Filters, OpenFilter, decode, lane_of, stored_name};
-use super::pages::{CutLog, Ledgers, Loader, PageCache, image};
+use super::pages::{Checkpointer, CutLog, Loader, PageCache, image};
 use crate::chain::counters::CounterKey;
 use crate::chain::plan::ChangedCounter;
 use crate::chain::read::PageAddress;
@@ -32,7 +32,7 @@ pub(super) struct Recovery<'a> {
     pub(super) store: &'a dyn PageStore,
     pub(super) filters: &'a Filters,
     pub(super) cache: &'a Arc<PageCache>,
-    pub(super) ledgers: &'a Ledgers,
+    pub(super) checkpointer: &'a Checkpointer,
     pub(super) loader: &'a Loader,
     pub(super) lanes: usize,
     /// Pages that are brought in at once.
@@ -50,8 +50,8 @@ impl Recovery<'_> {
         self.store.replay(&mut |sequence, record| {
             redo::check(record).map_err(|error| error.in_record(sequence))?;
             recovered.records += 1;
-            self.ledgers.note_logged(sequence, record.len() as u64);
-            self.ledgers.continue_after(sequence);
+            self.checkpointer.note_logged(sequence, record.len() as u64);
+            self.checkpointer.continue_after(sequence);
             let mut pages: BTreeMap<PageId, Vec<RedoWrite>> = BTreeMap::new();
             for write in RedoReader::new(record) {
                 let write = write.map_err(|error| error.in_record(sequence))?;
@@ -140,7 +140,7 @@ impl Recovery<'_> {
         let lane = lane_of(&filter.name, self.lanes);
         let width = view.chain.params().slot_width();
         let mut applied = 0;
-        self.ledgers.publish(lane, sequence, 0, |publication| {
+        self.checkpointer.publish(lane, sequence, 0, |publication| {
             for (address, slots) in &writes {
                 let Some(table) = view.tables.get(address.sub as usize) else {
                     continue;
@@ -175,11 +175,11 @@ impl Recovery<'_> {
             }
         });
         drop(pins);
-        while self.ledgers.has_many_dirty_pages() {
+        while self.checkpointer.has_many_dirty_pages() {
             // The log stays whole until it was replayed to its end: should
             // this be interrupted, it is replayed from its start onto the
             // images written here, which ends in the same bytes.
-            self.ledgers.checkpoint_slice(CutLog::No)?;
+            self.checkpointer.checkpoint_slice(CutLog::No)?;
         }
         Ok(applied)
     }

@@ -18,7 +18,7 @@ use super::filters::{self, FilterView, Filters, OpenFilter};
 use super::imports::Imports;
 use super::keep::Keep;
 use super::lane::{Lane, Request};
-use super::pages::{Ledgers, Loader, PageCache, Pins};
+use super::pages::{Checkpointer, Loader, PageCache, Pins};
 use super::quota::{Quota, Room};
 use super::reader::{self, Question, off_thread};
 use super::retries::Retries;
@@ -50,7 +50,7 @@ pub(super) struct Shared {
     pub(super) max_pages: usize,
     pub(super) store: Arc<dyn PageStore>,
     pub(super) cache: Arc<PageCache>,
-    pub(super) ledgers: Arc<Ledgers>,
+    pub(super) checkpointer: Arc<Checkpointer>,
     pub(super) loader: Arc<Loader>,
     pub(super) filters: Arc<Filters>,
     pub(super) retries: Arc<Retries>,
@@ -65,7 +65,7 @@ pub(super) struct Shared {
     pub(super) lanes: RwLock<Vec<LaneHandle>>,
     pub(super) lane_count: usize,
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
-    pub(super) checkpointer: Mutex<Option<JoinHandle<()>>>,
+    pub(super) checkpointer_thread: Mutex<Option<JoinHandle<()>>>,
     pub(super) watchers: Mutex<Vec<Watcher>>,
     pub(super) compactions: Arc<Compactions>,
     /// What dumps hold of the redo log.
@@ -99,7 +99,7 @@ const ITEMS_PER_TURN: usize = 8192;
 impl Drop for Shared {
     fn drop(&mut self) {
         // The lanes end with their queues, the checkpointer has none.
-        self.ledgers.stop();
+        self.checkpointer.stop();
     }
 }
 
@@ -138,7 +138,7 @@ impl Shared {
                 committer: Committer {
                     lane: index,
                     cache: Arc::clone(&self.cache),
-                    ledgers: Arc::clone(&self.ledgers),
+                    checkpointer: Arc::clone(&self.checkpointer),
                     loader: Arc::clone(&self.loader),
                     store: Arc::clone(&self.store),
                     metrics: Arc::clone(&self.metrics),
@@ -151,12 +151,12 @@ impl Shared {
             self.lanes.write().push(handle);
             self.threads.lock().push(thread);
         }
-        let ledgers = Arc::clone(&self.ledgers);
+        let checkpointer = Arc::clone(&self.checkpointer);
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
-            .spawn(move || ledgers.run())
+            .spawn(move || checkpointer.run())
             .map_err(|error| spawn_error(&error))?;
-        *self.checkpointer.lock() = Some(thread);
+        *self.checkpointer_thread.lock() = Some(thread);
         self.watch("expiry", expiry::run)?;
         self.watch("disk", disk::run)?;
         let threshold = compaction_threshold_percent;
@@ -240,14 +240,17 @@ impl Shared {
         if self.filters.has_room() {
             return Ok(());
         }
-        let (filters, ledgers) = (Arc::clone(&self.filters), Arc::clone(&self.ledgers));
+        let (filters, checkpointer) = (Arc::clone(&self.filters), Arc::clone(&self.checkpointer));
         let room = off_thread(move || {
             // Filters with dirty pages stay open until a checkpoint wrote them.
             for _ in 0..40 {
                 if filters.close_unused() {
                     return true;
                 }
-                if ledgers.wait_for_frames(Duration::from_millis(50)).is_err() {
+                if checkpointer
+                    .wait_for_frames(Duration::from_millis(50))
+                    .is_err()
+                {
                     return false;
                 }
             }

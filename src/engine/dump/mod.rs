@@ -18,7 +18,7 @@ use super::answer::{EngineError, FilterInfo, FilterName};
 use super::command::{Adopt, Command, Outcome, Replaced};
 use super::expiry::is_over;
 use super::filters::decode;
-use super::pages::Ledgers;
+use super::pages::Checkpointer;
 use super::reader::off_thread;
 use crate::chain::meta::Chain;
 use crate::store::StoredFilter;
@@ -33,8 +33,8 @@ use std::time::Duration;
 const LONG_LOG_BYTES: u64 = 4 << 20;
 const LOG_PATIENCE: Duration = Duration::from_secs(2);
 
-fn shorten_log(ledgers: &Ledgers) {
-    ledgers.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
+fn shorten_log(checkpointer: &Checkpointer) {
+    checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
 }
 
 /// Takes a dump. What takes a part may block, and ends the dump by breaking.
@@ -99,7 +99,7 @@ impl Engine {
     pub fn dump(&self, name: &FilterName, sink: &mut dyn DumpSink) -> Result<(), EngineError> {
         let mut found = false;
         let now_ms = self.shared.clock.now_ms();
-        shorten_log(&self.shared.ledgers);
+        shorten_log(&self.shared.checkpointer);
         let share = self.shared.log_room.take();
         self.shared.store.at_one_moment(&mut |view| {
             let filter = view.filter_by_name(name.as_str())?;
@@ -132,12 +132,12 @@ impl Engine {
     ) -> Result<Option<(StoredFilter, Digest)>, EngineError> {
         let (store, name) = (Arc::clone(&self.shared.store), name.clone());
         let now_ms = self.shared.clock.now_ms();
-        let (ledgers, share) = (
-            Arc::clone(&self.shared.ledgers),
+        let (checkpointer, share) = (
+            Arc::clone(&self.shared.checkpointer),
             self.shared.log_room.take(),
         );
         off_thread(move || {
-            shorten_log(&ledgers);
+            shorten_log(&checkpointer);
             let mut measured = None;
             store.at_one_moment(&mut |view| {
                 let filter = view.filter_by_name(name.as_str())?;
@@ -171,7 +171,7 @@ impl Engine {
             id: self.shared.next_id().await?,
             store: Arc::clone(&self.shared.store),
             disk: Arc::clone(&self.shared.disk),
-            ledgers: Arc::clone(&self.shared.ledgers),
+            checkpointer: Arc::clone(&self.shared.checkpointer),
             max_filter_bytes: self.shared.defaults.max_filter_bytes,
             max_expansions: self.shared.defaults.max_expansions,
             now_ms: self.shared.clock.now_ms(),

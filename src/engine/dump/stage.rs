@@ -13,7 +13,7 @@ use super::scandump::ChunkReader;
 use crate::chain::meta::{Chain, ForeignChain, MetaError};
 use crate::engine::EngineError;
 use crate::engine::disk::Disk;
-use crate::engine::pages::Ledgers;
+use crate::engine::pages::Checkpointer;
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use crate::store::disk::DiskShort;
 use crate::store::{Garbage, PageStore, StoreError};
@@ -53,7 +53,7 @@ pub struct Intake {
     pub(in crate::engine) id: FilterId,
     pub(in crate::engine) store: Arc<dyn PageStore>,
     pub(in crate::engine) disk: Arc<Disk>,
-    pub(in crate::engine) ledgers: Arc<Ledgers>,
+    pub(in crate::engine) checkpointer: Arc<Checkpointer>,
     pub(in crate::engine) max_filter_bytes: u64,
     pub(in crate::engine) max_expansions: u64,
     pub(in crate::engine) now_ms: u64,
@@ -124,7 +124,7 @@ impl Intake {
 /// The number of staged pages. Dropped, they are reclaimed.
 pub(in crate::engine) struct StagedPages {
     pub(in crate::engine) id: FilterId,
-    ledgers: Arc<Ledgers>,
+    checkpointer: Arc<Checkpointer>,
     /// Somebody else sees to the pages from now on.
     pub(in crate::engine) is_handed_over: bool,
 }
@@ -132,7 +132,7 @@ pub(in crate::engine) struct StagedPages {
 impl Drop for StagedPages {
     fn drop(&mut self) {
         if !self.is_handed_over {
-            self.ledgers.reclaim_soon([Garbage::Filter(self.id)]);
+            self.checkpointer.reclaim_soon([Garbage::Filter(self.id)]);
         }
     }
 }
@@ -161,7 +161,7 @@ impl Stager {
             found: vec![Contents::default(); chain.sub_filters().len()],
             pages: StagedPages {
                 id: intake.id,
-                ledgers: intake.ledgers,
+                checkpointer: intake.checkpointer,
                 is_handed_over: false,
             },
             store: intake.store,

@@ -90,7 +90,7 @@ struct State {
     pins: AtomicU32,
     /// How far the page is from its stored image; written under the ledger's
     /// lock only.
-    dirt: AtomicU8,
+    dirty_state: AtomicU8,
     /// First commit that was published since the image was copied; 0 = none.
     /// Under the ledger's lock.
     changed_since_copy: AtomicU64,
@@ -98,7 +98,7 @@ struct State {
 
 /// How far a resident page is from its stored image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dirt {
+pub(crate) enum DirtyState {
     /// The image is the page.
     Clean,
     /// Changed, and waiting for a checkpoint.
@@ -113,7 +113,7 @@ impl State {
             occupied: AtomicU32::new(0),
             counters: ArcSwapOption::const_empty(),
             pins: AtomicU32::new(0),
-            dirt: AtomicU8::new(0),
+            dirty_state: AtomicU8::new(0),
             changed_since_copy: AtomicU64::new(0),
         }
     }
@@ -212,21 +212,21 @@ impl Frame<'_> {
         self.state.occupied.store(occupied, Ordering::Relaxed);
     }
 
-    pub(crate) fn dirt(self) -> Dirt {
-        match self.state.dirt.load(Ordering::Acquire) {
-            0 => Dirt::Clean,
-            1 => Dirt::Dirty,
-            _ => Dirt::Copied,
+    pub(crate) fn dirty_state(self) -> DirtyState {
+        match self.state.dirty_state.load(Ordering::Acquire) {
+            0 => DirtyState::Clean,
+            1 => DirtyState::Dirty,
+            _ => DirtyState::Copied,
         }
     }
 
-    pub(crate) fn set_dirt(self, dirt: Dirt) {
-        let byte = match dirt {
-            Dirt::Clean => 0,
-            Dirt::Dirty => 1,
-            Dirt::Copied => 2,
+    pub(crate) fn set_dirty_state(self, state: DirtyState) {
+        let byte = match state {
+            DirtyState::Clean => 0,
+            DirtyState::Dirty => 1,
+            DirtyState::Copied => 2,
         };
-        self.state.dirt.store(byte, Ordering::Release);
+        self.state.dirty_state.store(byte, Ordering::Release);
     }
 
     pub(crate) fn changed_since_copy(self) -> u64 {
@@ -841,7 +841,7 @@ impl PageCache {
         // Pins before dirt: a drain marks what it changed before it lets go.
         if frame.state.pins.load(Ordering::Acquire) > 0
             || self.is_planned_over(&clock.drains, at)
-            || frame.dirt() != Dirt::Clean
+            || frame.dirty_state() != DirtyState::Clean
             || (self.take_mark(at) && marks == Marks::Respected)
         {
             return false;
@@ -1034,7 +1034,10 @@ mod tests {
         let (cache, table) = (cache(), table(4_000));
         let pinned = cache.install(&table, 0, &empty(), Hold::Pinned).unwrap();
         let dirty = install(&cache, &table, 1).unwrap();
-        cache.frame(dirty).unwrap().set_dirt(Dirt::Dirty);
+        cache
+            .frame(dirty)
+            .unwrap()
+            .set_dirty_state(DirtyState::Dirty);
         install(&cache, &table, 2).unwrap();
         let mut drain = cache.begin_drain();
         let planned = drain.pin(&table, 2).unwrap();
@@ -1063,7 +1066,10 @@ mod tests {
         assert_eq!(drain.pinned(&table, 2), Some(planned));
         assert_eq!((drain.len(), drain.held()), (2, 2));
         cache.unpin(pinned);
-        cache.frame(dirty).unwrap().set_dirt(Dirt::Clean);
+        cache
+            .frame(dirty)
+            .unwrap()
+            .set_dirty_state(DirtyState::Clean);
         drop(drain);
         let again = self::table(1_000);
         for page in 0..1_000 {

@@ -12,7 +12,7 @@
 //! checkpoint holds it while it copies images: an image is the page as of
 //! some commit, and everything published later is known to be missing in it.
 
-use super::cache::{Dirt, FrameIndex, PageCache, PageTable};
+use super::cache::{DirtyState, FrameIndex, PageCache, PageTable};
 use crate::engine::abort::AbortOnPanic;
 use crate::engine::disk::Disk;
 use crate::metrics::Metrics;
@@ -67,8 +67,8 @@ impl Bounds {
 }
 
 /// What is dirty and what is logged, over all lanes.
-pub(crate) struct Ledgers {
-    lanes: Box<[Mutex<Ledger>]>,
+pub(crate) struct Checkpointer {
+    lanes: Box<[Mutex<DirtyPages>]>,
     cache: Arc<PageCache>,
     store: Arc<dyn PageStore>,
     disk: Arc<Disk>,
@@ -102,7 +102,7 @@ struct Signals {
 
 /// One lane's dirty pages.
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub(crate) struct DirtyPages {
     /// The record that was handed to the store and is not published yet.
     in_flight: Option<Sequence>,
     /// Pages by the oldest record they need, ascending.
@@ -129,7 +129,7 @@ struct Slice {
     images: Vec<(PageId, Vec<u8>)>,
 }
 
-impl Ledger {
+impl DirtyPages {
     fn oldest_needed(&self) -> Option<Sequence> {
         let dirty = self.dirty.front().map(|page| page.oldest);
         let again = self.again.front().map(|page| page.oldest);
@@ -150,24 +150,26 @@ impl Ledger {
     }
 }
 
-/// A lane's right to publish; see [`Ledgers::publish`].
+/// A lane's right to publish; see [`Checkpointer::publish`].
 pub(crate) struct Publication<'a> {
-    ledgers: &'a Ledgers,
-    ledger: MutexGuard<'a, Ledger>,
+    checkpointer: &'a Checkpointer,
+    ledger: MutexGuard<'a, DirtyPages>,
     sequence: Sequence,
 }
 
 impl Publication<'_> {
     /// Notes that a resident page was changed by this commit.
     pub(crate) fn changed(&mut self, table: &Arc<PageTable>, page: u32, frame: FrameIndex) {
-        let Some(resident) = self.ledgers.cache.frame(frame) else {
+        let Some(resident) = self.checkpointer.cache.frame(frame) else {
             return;
         };
-        match resident.dirt() {
-            Dirt::Clean => {
-                resident.set_dirt(Dirt::Dirty);
+        match resident.dirty_state() {
+            DirtyState::Clean => {
+                resident.set_dirty_state(DirtyState::Dirty);
                 table.dirty().fetch_add(1, Ordering::AcqRel);
-                self.ledgers.dirty_pages.fetch_add(1, Ordering::Relaxed);
+                self.checkpointer
+                    .dirty_pages
+                    .fetch_add(1, Ordering::Relaxed);
                 self.ledger.dirty.push_back(DirtyPage {
                     oldest: self.sequence,
                     frame,
@@ -175,8 +177,8 @@ impl Publication<'_> {
                     page,
                 });
             }
-            Dirt::Dirty => {}
-            Dirt::Copied => {
+            DirtyState::Dirty => {}
+            DirtyState::Copied => {
                 if resident.changed_since_copy() == 0 {
                     resident.set_changed_since_copy(self.sequence.0);
                 }
@@ -185,8 +187,8 @@ impl Publication<'_> {
     }
 }
 
-impl Ledgers {
-    /// Ledgers for `lanes` lanes; the first commit gets `first_sequence`.
+impl Checkpointer {
+    /// Checkpointer for `lanes` lanes; the first commit gets `first_sequence`.
     pub(crate) fn new(
         lanes: usize,
         bounds: Bounds,
@@ -195,7 +197,7 @@ impl Ledgers {
         disk: Arc<Disk>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Ledgers {
+        Checkpointer {
             lanes: (0..lanes).map(|_| Mutex::default()).collect(),
             cache,
             store,
@@ -241,7 +243,7 @@ impl Ledgers {
             return;
         };
         let mut publication = Publication {
-            ledgers: self,
+            checkpointer: self,
             ledger: ledger.lock(),
             sequence,
         };
@@ -513,7 +515,7 @@ impl Ledgers {
                 continue;
             };
             if page.table.is_dropped() {
-                frame.set_dirt(Dirt::Clean);
+                frame.set_dirty_state(DirtyState::Clean);
                 self.count_clean(&page.table);
                 continue;
             }
@@ -522,7 +524,7 @@ impl Ledgers {
                 frame.image(page.table.page_bytes()),
             ));
             frame.set_changed_since_copy(0);
-            frame.set_dirt(Dirt::Copied);
+            frame.set_dirty_state(DirtyState::Copied);
             slice.push(page);
         }
         ledger.in_slice = slice.iter().map(|page| page.oldest).min();
@@ -551,14 +553,14 @@ impl Ledgers {
             };
             match frame.changed_since_copy() {
                 0 if written => {
-                    frame.set_dirt(Dirt::Clean);
+                    frame.set_dirty_state(DirtyState::Clean);
                     self.count_clean(&page.table);
                     continue;
                 }
                 since if written => page.oldest = Sequence(since),
                 _ => {}
             }
-            frame.set_dirt(Dirt::Dirty);
+            frame.set_dirty_state(DirtyState::Dirty);
             changed.push(page);
         }
         if written {
@@ -584,7 +586,7 @@ impl Ledgers {
     /// The oldest record that anything still needs; the next one if nothing
     /// does.
     fn needed_from(&self) -> Sequence {
-        // Before the ledgers: a number handed out later is greater.
+        // Before the checkpointer: a number handed out later is greater.
         let next = Sequence(self.next_sequence.load(Ordering::SeqCst));
         self.lanes
             .iter()

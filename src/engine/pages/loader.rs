@@ -9,7 +9,7 @@
 //! All pages of a call are read in one sorted batch.
 
 use super::cache::{FrameIndex, Hold, PageCache, PageTable, little_endian};
-use super::checkpoint::Ledgers;
+use super::checkpoint::Checkpointer;
 use super::image::{self, PageImage};
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::read::PageAddress;
@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct Loader {
     store: Arc<dyn PageStore>,
     cache: Arc<PageCache>,
-    ledgers: Arc<Ledgers>,
+    checkpointer: Arc<Checkpointer>,
     flights: Mutex<HashMap<PageId, Arc<Flight>>>,
     /// Pages that commands may pin, all together.
     permits: Arc<Semaphore>,
@@ -123,13 +123,13 @@ impl Loader {
     pub(crate) fn new(
         store: Arc<dyn PageStore>,
         cache: Arc<PageCache>,
-        ledgers: Arc<Ledgers>,
+        checkpointer: Arc<Checkpointer>,
         pinnable: usize,
     ) -> Self {
         Loader {
             store,
             cache,
-            ledgers,
+            checkpointer,
             flights: Mutex::new(HashMap::new()),
             permits: Arc::new(Semaphore::new(pinnable)),
         }
@@ -240,7 +240,8 @@ impl Loader {
             }
             // Dirty and pinned pages are bounded, so a checkpoint or the end
             // of a drain frees frames.
-            self.ledgers.wait_for_frames(Duration::from_millis(20))?;
+            self.checkpointer
+                .wait_for_frames(Duration::from_millis(20))?;
         }
     }
 

@@ -17,6 +17,6 @@ pub(crate) mod image;
 mod loader;
 
 pub(crate) use cache::{DrainPins, Frame, FrameIndex, PageCache, PageTable, ResidentPage, Words};
-pub(crate) use checkpoint::{Bounds, CutLog, Ledgers};
+pub(crate) use checkpoint::{Bounds, Checkpointer, CutLog};
 pub(crate) use image::PageImage;
 pub(crate) use loader::{Images, Loader, Pins};
