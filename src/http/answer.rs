@@ -1,6 +1,7 @@
 //! Puts the answers of batches together: one word per item, as JSON or as
 //! lines, written in one pass.
 
+use super::media;
 use super::memory::{AnswerMemory, FREE_BYTES, InMemory};
 use super::problem::HttpError;
 use crate::engine::FullReason;
@@ -33,8 +34,8 @@ impl Format {
             .flat_map(|value| value.split(','));
         for range in ranges {
             match range.split(';').next().unwrap_or_default().trim() {
-                "text/plain" | "text/*" => return Format::Lines,
-                "application/json" | "application/*" | "*/*" => return Format::Json,
+                media::TEXT | "text/*" => return Format::Lines,
+                media::JSON | "application/*" | "*/*" => return Format::Json,
                 _ => {}
             }
         }
@@ -43,7 +44,7 @@ impl Format {
 
     fn media_type(self) -> HeaderValue {
         match self {
-            Format::Json => HeaderValue::from_static("application/json"),
+            Format::Json => HeaderValue::from_static(media::JSON),
             Format::Lines => HeaderValue::from_static("text/plain; charset=utf-8"),
         }
     }

@@ -4,15 +4,17 @@
 use super::App;
 use super::around::{Around, Within};
 use super::guard::{self, Speaks};
+use super::headers::REQUEST_ID;
 use super::idempotency::Caller;
-use super::problem::{Code, HttpError, PROBLEM_JSON, REJECTION_REASONS};
+use super::media::PROBLEM_JSON;
+use super::problem::{Code, HttpError, REJECTION_REASONS};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
 use std::convert::Infallible;
@@ -23,7 +25,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const LONGEST_REQUEST_ID: usize = 128;
 
 /// Route under which requests are counted that no route matched, and method

@@ -2,7 +2,7 @@
 //! that speak of no encoding don't pass these layers at all.
 
 use super::around::Within;
-use super::{admin, transfer};
+use super::media::{DUMP, TAR};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderName;
@@ -26,8 +26,8 @@ type Boxed = BoxCloneSyncService<Request, Response, Infallible>;
 fn compression() -> CompressionLayer<impl Predicate + Send + Sync + 'static> {
     CompressionLayer::new().compress_when(
         DefaultPredicate::new()
-            .and(NotForContentType::const_new(admin::TAR))
-            .and(NotForContentType::const_new(transfer::DUMP)),
+            .and(NotForContentType::const_new(TAR))
+            .and(NotForContentType::const_new(DUMP)),
     )
 }
 

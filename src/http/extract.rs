@@ -4,7 +4,9 @@
 use super::App;
 use super::answer::most_bytes;
 use super::body::{self, Buffered};
+use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::idempotency::Keyed;
+use super::media::{self, media_type};
 use super::memory::FREE_BYTES;
 use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
 use super::problem::HttpError;
@@ -12,9 +14,8 @@ use super::query::{Query, excerpt};
 use crate::engine::{AddMode, AddOptions, FilterName, ItemBatch, NewFilter, Retry};
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Path, Request};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::Uri;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri};
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -96,10 +97,10 @@ pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<ItemBatch, Htt
             ));
         }
     };
-    if item.len() > parse::MAX_QUERY_ITEM_BYTES {
+    if item.len() > MAX_QUERY_ITEM_BYTES {
         return Err(HttpError::ItemTooLongForQuery {
             given: item.len(),
-            limit: parse::MAX_QUERY_ITEM_BYTES,
+            limit: MAX_QUERY_ITEM_BYTES,
             post,
         });
     }
@@ -148,13 +149,13 @@ async fn read_batch(
 ) -> Result<(Batch, Option<Retry>), HttpError> {
     let max_items = app.limits.max_batch_items;
     match media_type(&parts.headers).as_deref() {
-        Some("application/json") => {
+        Some(media::JSON) => {
             Query::none(&parts.uri)?;
             let body = body::read(app, body).await?;
             let work = move |bytes: &Bytes| parse::json_batch(bytes, kind, max_items);
             holding(app, parsed(body, with_key(keyed, work)).await?)
         }
-        Some("text/plain") if kind != BatchKind::Lookup => {
+        Some(media::TEXT) if kind != BatchKind::Lookup => {
             let (encoding, options) = line_options(kind, &parts.uri)?;
             let body = body::read(app, body).await?;
             let work = move |bytes: &Bytes| parse::text_batch(bytes, encoding, options, max_items);
@@ -185,7 +186,7 @@ pub(crate) async fn fields(
     Query::none(&parts.uri)?;
     let body = body::read(app, body).await?;
     match media_type(&parts.headers).as_deref() {
-        Some("application/json") => {}
+        Some(media::JSON) => {}
         _ if body.bytes.is_empty() => {}
         given => {
             return Err(HttpError::UnsupportedMediaType {
@@ -211,7 +212,7 @@ pub(crate) async fn changed_ttl(
     Query::none(&parts.uri)?;
     let body = body::read(app, body).await?;
     match media_type(&parts.headers).as_deref() {
-        Some("application/json") => {}
+        Some(media::JSON) => {}
         given => {
             return Err(HttpError::UnsupportedMediaType {
                 given: excerpt(given.unwrap_or("not stated")),
@@ -321,13 +322,6 @@ pub(crate) fn line_options(
     }
     let create = wanted.then_some(filter);
     Ok((encoding, AddOptions { mode, create }))
-}
-
-/// The media type without its parameters, in lower case.
-pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    let essence = value.split(';').next().unwrap_or_default();
-    Some(essence.trim().to_ascii_lowercase())
 }
 
 #[cfg(test)]

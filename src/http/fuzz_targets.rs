@@ -1,11 +1,11 @@
 //! Fuzz targets for bodies, queries and headers; see [`crate::fuzz_targets`].
 
-use super::extract::{line_options, media_type, query_item};
+use super::bounds::{MAX_ITEM_BYTES, MAX_QUERY_ITEM_BYTES};
+use super::extract::{line_options, query_item};
 use super::guard;
 use super::idempotency::Keyed;
-use super::parse::{
-    self, BatchKind, Encoding, LineFeed, LineFormat, MAX_ITEM_BYTES, MAX_QUERY_ITEM_BYTES,
-};
+use super::media::media_type;
+use super::parse::{self, BatchKind, Encoding, LineFeed, LineFormat};
 use super::problem::HttpError;
 use super::{HostPolicy, answer::Format};
 use crate::engine::{AddOptions, BadLine, ImportLines, ItemBatch};

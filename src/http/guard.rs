@@ -5,10 +5,11 @@
 //! it called us by (a rebound DNS name is not `localhost`), `Origin`, and
 //! `Sec-Fetch-Site`.
 
+use super::headers::SEC_FETCH_SITE;
 use super::problem::HttpError;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, Uri};
+use axum::http::{HeaderMap, Uri};
 use std::net::IpAddr;
 
 /// By which names the server answers.
@@ -37,8 +38,6 @@ impl HostPolicy {
         })
     }
 }
-
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// How callers speak to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +153,7 @@ fn is_same(origin: &Uri, speaks: Speaks, host: &Authority) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderName, HeaderValue};
 
     fn asked(policy: HostPolicy, headers: &[(&'static str, &'static str)]) -> bool {
         asked_by(Speaks::Plain, policy, headers)

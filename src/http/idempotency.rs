@@ -4,22 +4,15 @@
 //! it (query, media type, condition, body) makes its fingerprint. Both reach
 //! the engine as digests.
 
+use super::bounds::MAX_IDEMPOTENCY_KEY_BYTES;
+use super::headers::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
 use super::problem::HttpError;
 use crate::engine::{Answered, Retry};
 use axum::http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
-
-/// The header's name.
-pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-
-/// Says that the answer is that to an earlier request.
-pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-
-/// Longest key, in bytes.
-const MAX_KEY_BYTES: usize = 255;
 
 /// Who sends a request, as far as one caller's keys are not another's. Who
 /// checks callers puts it into the extensions of the request; without it all
@@ -105,7 +98,7 @@ fn given_key(headers: &HeaderMap) -> Result<Option<&str>, HttpError> {
     };
     // No more than one, of visible characters.
     let key = key.to_str().ok().filter(|_| keys.next().is_none());
-    let key = key.filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()));
+    let key = key.filter(|key| (1..=MAX_IDEMPOTENCY_KEY_BYTES).contains(&key.len()));
     let key = key.filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
     key.map(Some).ok_or(HttpError::InvalidIdempotencyKey)
 }
@@ -179,9 +172,9 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_refused() {
-        let longest = "k".repeat(MAX_KEY_BYTES);
+        let longest = "k".repeat(MAX_IDEMPOTENCY_KEY_BYTES);
         assert!(retry("/", &[("idempotency-key", &longest)], "").is_some());
-        let longer = "k".repeat(MAX_KEY_BYTES + 1);
+        let longer = "k".repeat(MAX_IDEMPOTENCY_KEY_BYTES + 1);
         for headers in [
             &[("idempotency-key", "")][..],
             &[("idempotency-key", longer.as_str())],

@@ -2,8 +2,7 @@
 //! together. No rule about filters lives here; no status code is chosen in a
 //! handler.
 //!
-//! - `routes` is the only route table; `filters`, `preview`, `items`, `locate`,
-//!   `lookup`, `transfer`, `admin` and `ops` hold the handlers by resource; `stream` sends answers while they
+//! - `routes` is the only route table; `handlers` has the handlers by resource; `stream` sends answers while they
 //!   are made, and `pace` has that leave room for others.
 //! - `body` reads request bodies within their bounds, `memory` holds answers to
 //!   theirs, `query` and `parse` turn
@@ -18,45 +17,39 @@
 //! - `server` accepts connections, watches their timeouts and drains them; `tls`
 //!   has the certificates.
 
-mod admin;
 mod answer;
 mod around;
 mod auth;
 mod body;
 mod boundary;
+mod bounds;
 mod coding;
-mod compaction;
 mod connection;
 mod console;
 mod extract;
-mod filters;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_targets;
 mod guard;
+mod handlers;
+mod headers;
 mod idempotency;
-mod imports;
-mod items;
-mod locate;
-mod lookup;
+mod media;
 mod memory;
 mod openapi;
-mod ops;
 mod pace;
 mod parse;
-mod preview;
 mod problem;
 mod query;
 mod routes;
 mod server;
 mod stream;
+mod time;
 mod tls;
-mod transfer;
 
 pub use guard::{HostPolicy, Speaks};
-pub use openapi::document as openapi_document;
 #[doc(hidden)]
 pub use parse::measured;
-pub use routes::router;
+pub use routes::{openapi_document, router};
 pub use server::{Endpoint, ServerOptions, Serves, serve};
 pub use tls::{Strangers, Tls, TlsError, TlsFiles};
 
@@ -152,7 +145,7 @@ impl App {
     pub fn new(metrics: Arc<Metrics>, limits: Limits, access: impl Into<Access>) -> Arc<App> {
         let permits = body::permits(limits.max_buffered_bytes);
         let buffered = Arc::new(Semaphore::new(permits));
-        let imports = Arc::new(Semaphore::new(imports::share_of(permits)));
+        let imports = Arc::new(Semaphore::new(handlers::imports::share_of(permits)));
         let answers = AnswersBound::beside(limits.max_buffered_bytes);
         // Makes the series, so that a rate over them starts from zero and not
         // from the first refusal.

@@ -7,8 +7,9 @@ mod strict;
 pub(super) use strict::{key_prefix, named_filters};
 
 use super::auth::{Need, Reach, SCHEME};
-use super::problem::{Code, FieldError, HttpError, PROBLEM_JSON, Place, Problem, ProblemField};
-use super::routes;
+use super::bounds::MAX_QUERY_ITEM_BYTES;
+use super::media::PROBLEM_JSON;
+use super::problem::{Code, FieldError, HttpError, Place, Problem, ProblemField};
 use crate::access::Scope;
 use crate::backup::{BackupError, BackupId};
 use crate::chain::params::Difference;
@@ -45,10 +46,8 @@ Items are JSON strings (their UTF-8 bytes) or integers from -2^63 to 2^64-1 (the
 `application/problem+json` (RFC 9457) with a stable `code`. Every response carries \
 `x-request-id`.";
 
-/// The whole document as JSON text, indented, with a final newline: as it is
-/// committed, printed and served.
-pub fn document() -> String {
-    let mut document = routes::table().into_openapi();
+/// The whole document as JSON text, with what the handlers leave out.
+pub(super) fn text(mut document: OpenApi) -> String {
     for (path, item) in &mut document.paths.paths {
         for operation in operations(item) {
             let need = Need::of(path, operation);
@@ -462,7 +461,7 @@ fn sample(code: Code) -> HttpError {
         }),
         Code::ItemTooLongForQuery => HttpError::ItemTooLongForQuery {
             given: 5000,
-            limit: super::parse::MAX_QUERY_ITEM_BYTES,
+            limit: MAX_QUERY_ITEM_BYTES,
             post: "POST /filters/{key}/exists",
         },
         Code::UnsupportedMediaType => HttpError::UnsupportedMediaType {
@@ -708,107 +707,4 @@ pub(super) fn slot_list() -> Schema {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_committed_document_is_what_the_code_says() {
-        let committed = include_str!("../../openapi/openapi.json");
-        assert!(
-            committed == document(),
-            "openapi/openapi.json is stale; run: cuckood openapi > openapi/openapi.json"
-        );
-    }
-
-    #[test]
-    fn every_response_is_described_and_every_operation_named() {
-        let document: Value = serde_json::from_str(&super::document()).unwrap();
-        let mut ids = Vec::new();
-        for (path, item) in document["paths"].as_object().unwrap() {
-            for (method, operation) in item.as_object().unwrap() {
-                let id = operation["operationId"].as_str().unwrap();
-                assert!(id.contains('_'), "{id}");
-                ids.push(id.to_owned());
-                for (status, response) in operation["responses"].as_object().unwrap() {
-                    let at = format!("{method} {path} {status}");
-                    assert_ne!(response["description"].as_str().unwrap(), "", "{at}");
-                    let Some(content) = response.get("content") else {
-                        let bodiless =
-                            ["204", "304"].contains(&status.as_str()) || method == "head";
-                        assert!(bodiless, "{at} has no content");
-                        continue;
-                    };
-                    for media in content.as_object().unwrap().values() {
-                        let example = media.get("example").or(media.get("examples"));
-                        assert!(example.is_some(), "{at} has no example");
-                    }
-                }
-            }
-        }
-        let total = ids.len();
-        ids.sort();
-        ids.dedup();
-        assert_eq!(ids.len(), total, "an operation id is used twice");
-    }
-
-    #[test]
-    fn what_requests_may_look_like_is_said_as_strictly_as_it_is_held_to() {
-        let document: Value = serde_json::from_str(&super::document()).unwrap();
-        for (path, item) in document["paths"].as_object().unwrap() {
-            for (method, operation) in item.as_object().unwrap() {
-                let at = format!("{method} {path}");
-                for parameter in operation["parameters"].as_array().into_iter().flatten() {
-                    let (name, schema) =
-                        (parameter["name"].as_str().unwrap(), &parameter["schema"]);
-                    let is_key = ["key", "cursor", "import_id", "Idempotency-Key"].contains(&name);
-                    assert!(!is_key || schema.get("pattern").is_some(), "{at} {name}");
-                }
-                let contents = operation["responses"].as_object().unwrap().values();
-                let contents = contents.chain([&operation["requestBody"]]);
-                for content in contents.filter_map(|part| part["content"].as_object()) {
-                    for (media_type, described) in content {
-                        let is_bytes =
-                            !media_type.starts_with("text/") && !media_type.ends_with("json");
-                        let is_called_bytes = described["schema"]["format"] == "binary";
-                        assert_eq!(is_called_bytes, is_bytes, "{at} {media_type}");
-                    }
-                }
-            }
-        }
-        for body in [
-            "AddBody",
-            "FilterChanges",
-            "FilterFields",
-            "ItemsBody",
-            "LookupBody",
-        ] {
-            let schema = &document["components"]["schemas"][body];
-            assert_eq!(schema["additionalProperties"], false, "{body}");
-        }
-    }
-
-    #[test]
-    fn each_sample_has_the_code_it_is_a_sample_of() {
-        for operation in [
-            "put_filter",
-            "add_items",
-            "get_item_exists",
-            "import_items",
-            "get_import",
-            "look_up_items",
-            "create_backup",
-            "restore_filter",
-            "download_backup",
-            "get_readiness",
-        ] {
-            let reaches = [Reach::Filter, Reach::Narrowed, Reach::Server];
-            let needs = reaches.map(|reach| Need {
-                scope: Some(Scope::Read),
-                reach,
-            });
-            for code in needs.into_iter().flat_map(|need| failures(operation, need)) {
-                assert_eq!(sample(code).code(), code);
-            }
-        }
-    }
-}
+mod tests;

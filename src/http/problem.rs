@@ -1,7 +1,7 @@
 //! Every error of the HTTP surface, and the one place that says which status
 //! and which stable code it is answered with (RFC 9457, problem details).
 
-use super::server::{MAX_HEAD_BYTES, MAX_HEADERS};
+use super::bounds::{MAX_HEAD_BYTES, MAX_HEADERS};
 use crate::access::Scope;
 use crate::backup::BackupError;
 use crate::chain::params::{Difference, ParamsError};
@@ -11,9 +11,6 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
-
-/// Media type of problem details.
-pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
 /// Name of a kind of problem, the same in every version of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,20 +6,21 @@ use super::auth::{Door, Needs};
 use super::boundary::Boundary;
 use super::coding::{CodingLayer, Compressed, Unpacked};
 use super::guard::Speaks;
-use super::server::Serves;
-use super::{
-    admin, compaction, console, filters, imports, items, locate, lookup, openapi, ops, preview,
-    transfer,
+use super::handlers::{
+    backups, compaction, dumps, filters, imports, items, locate, lookup, operations, preview,
 };
+use super::media::JSON;
+use super::server::Serves;
+use super::{console, openapi};
 use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler as _;
 use axum::http::HeaderValue;
-use axum::http::header::CONTENT_SECURITY_POLICY;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -43,10 +44,10 @@ fn routes_of(serves: Serves) -> OpenApiRouter<Arc<App>> {
         Serves::Filters | Serves::Scrapers => table,
     };
     table
-        .routes(routes!(ops::livez))
-        .routes(routes!(ops::readyz))
-        .routes(routes!(ops::metrics))
-        .routes(routes!(ops::openapi_json))
+        .routes(routes!(operations::livez))
+        .routes(routes!(operations::readyz))
+        .routes(routes!(operations::metrics))
+        .routes(routes!(openapi_json))
 }
 
 fn with_filters(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
@@ -68,16 +69,37 @@ fn with_filters(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(items::get_count, items::post_count))
         .routes(routes!(locate::get_location))
         .routes(routes!(lookup::look_up))
-        .routes(routes!(transfer::get_dump, transfer::put_dump))
+        .routes(routes!(dumps::get_dump, dumps::put_dump))
         .routes(routes!(compaction::compact_filter))
         .routes(routes!(compaction::get_compaction))
 }
 
 fn with_operations(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
     table
-        .routes(routes!(admin::post_backup, admin::list_backups))
-        .routes(routes!(admin::get_backup))
-        .routes(routes!(admin::get_backup_status))
+        .routes(routes!(backups::post_backup, backups::list_backups))
+        .routes(routes!(backups::get_backup))
+        .routes(routes!(backups::get_backup_status))
+}
+
+/// The OpenAPI document as JSON text, indented, with a final newline: as it is
+/// committed, printed and served.
+pub fn openapi_document() -> String {
+    openapi::text(table().into_openapi())
+}
+
+/// This description
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    operation_id = "get_openapi",
+    tag = "operations",
+    security(()),
+    responses((status = 200, description = "The OpenAPI document.", body = Object, example = json!({"openapi": "3.1.0"})))
+)]
+async fn openapi_json() -> Response {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(openapi_document);
+    let media_type = HeaderValue::from_static(JSON);
+    ([(CONTENT_TYPE, media_type)], DOCUMENT.as_str()).into_response()
 }
 
 /// The application as a service. The layers, from the outside: the boundary
@@ -92,7 +114,9 @@ pub fn router(app: Arc<App>, serves: Serves, speaks: Speaks) -> Router {
             // Who scrapes has no key, and this listener is for who scrapes.
             needs.open("/metrics");
             match serves {
-                Serves::Scrapers => Router::new().route(ADMIN, any(ops::certificate_missing)),
+                Serves::Scrapers => {
+                    Router::new().route(ADMIN, any(operations::certificate_missing))
+                }
                 _ => Router::new(),
             }
         }
@@ -121,8 +145,8 @@ pub fn router(app: Arc<App>, serves: Serves, speaks: Speaks) -> Router {
 /// Routes with the boundary around whatever they don't answer.
 fn bounded(routes: Router<Arc<App>>, boundary: AroundLayer<Boundary>) -> Router<Arc<App>> {
     routes
-        .fallback(ops::unknown_route.layer(boundary.clone()))
-        .method_not_allowed_fallback(ops::method_not_allowed.layer(boundary))
+        .fallback(operations::unknown_route.layer(boundary.clone()))
+        .method_not_allowed_fallback(operations::method_not_allowed.layer(boundary))
 }
 
 /// The browsable description. Its files are part of the program; the policy

@@ -3,6 +3,7 @@
 use super::App;
 use super::Speaks;
 use super::boundary::refuse_head;
+use super::bounds::MAX_HEAD_BYTES;
 use super::connection::{AnswerBody, Came, Noticed, Patience, Phase, TimedStream};
 use super::problem::HttpError;
 use super::tls::Tls;
@@ -23,13 +24,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::Service as _;
-
-/// Bytes of a request's head, the request line included.
-pub(super) const MAX_HEAD_BYTES: usize = 64 << 10;
-
-/// Lines of a request's head, beside the first. It is what the HTTP library
-/// takes by itself; told so, it would allocate for them.
-pub(super) const MAX_HEADERS: usize = 100;
 
 /// Connections to a listener for operations: enough for whoever scrapes and
 /// probes, and out of the way of a flood on the other one.

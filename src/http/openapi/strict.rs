@@ -4,7 +4,8 @@
 //! operations.
 
 use crate::engine::{MAX_IMPORT_ID_LENGTH, MAX_NAME_LENGTH};
-use crate::http::parse::MAX_QUERY_ITEM_BYTES;
+use crate::http::bounds::{MAX_IDEMPOTENCY_KEY_BYTES, MAX_QUERY_ITEM_BYTES};
+use crate::http::media::{DUMP, SCANDUMP, TAR};
 use serde_json::json;
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{
@@ -22,11 +23,7 @@ const READ_BODIES: [&str; 5] = [
 ];
 
 /// Media types that are bytes and no text.
-const BYTES: [&str; 3] = [
-    "application/octet-stream",
-    "application/vnd.redisbloom.scandump",
-    "application/x-tar",
-];
+const BYTES: [&str; 3] = [DUMP, SCANDUMP, TAR];
 
 /// Base64url of whole bytes; the bits that are left over in the last character
 /// are zero, so that no two texts are the same item.
@@ -80,7 +77,7 @@ fn of_parameter(operation: &str, parameter: &Parameter) -> Option<Schema> {
         (_, "item_base64url") => text()
             .max_length(Some(MAX_BASE64URL_LENGTH))
             .pattern(Some(BASE64URL)),
-        (_, "Idempotency-Key") => named(1, 255).pattern(Some("^[!-~]+$")),
+        (_, "Idempotency-Key") => named(1, MAX_IDEMPOTENCY_KEY_BYTES).pattern(Some("^[!-~]+$")),
         _ => return None,
     };
     Some(schema.into())

@@ -4,8 +4,8 @@
 //! not complete yet is kept between them, and no more of it than a line may
 //! have.
 
-use super::MAX_ITEM_BYTES;
 use crate::engine::{BadLine, ImportLines, ItemBatch, MAX_ITEMS_AT_ONCE};
+use crate::http::bounds::MAX_ITEM_BYTES;
 use serde::de::{Deserializer as _, Visitor};
 use std::fmt::{self, Write as _};
 

@@ -1,10 +1,11 @@
 //! Batches in JSON: every item goes straight from the body into the batch.
 
 use super::{
-    Batch, BatchKind, Encoding, LookupOptions, MAX_ITEM_BYTES, decode_base64, given, json_error,
-    lookup, new_filter, pointer, string, too_long,
+    Batch, BatchKind, Encoding, LookupOptions, decode_base64, given, json_error, lookup,
+    new_filter, pointer, string, too_long,
 };
 use crate::engine::{AddMode, AddOptions, ItemBatch, LookupFilters};
+use crate::http::bounds::MAX_ITEM_BYTES;
 use crate::http::problem::HttpError;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;

@@ -1,7 +1,8 @@
 //! Batches as `text/plain`: one item a line.
 
-use super::{Batch, Encoding, MAX_ITEM_BYTES, OptionsIn, decode_base64, too_long};
+use super::{Batch, Encoding, OptionsIn, decode_base64, too_long};
 use crate::engine::{AddOptions, ItemBatch};
+use crate::http::bounds::MAX_ITEM_BYTES;
 use crate::http::problem::HttpError;
 use axum::body::Bytes;
 use std::ops::Range;

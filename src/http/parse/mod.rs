@@ -15,6 +15,7 @@ pub(crate) use fields::{FIELDS, Scalar, changed_ttl, new_filter, set_field};
 pub(crate) use json::json_batch;
 pub(crate) use lines::text_batch;
 
+use super::bounds::MAX_ITEM_BYTES;
 use super::memory::AnswerMemory;
 use super::problem::{HttpError, Place};
 use super::query::excerpt;
@@ -24,12 +25,6 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
-
-/// Largest item, in bytes.
-pub(crate) const MAX_ITEM_BYTES: usize = 64 << 10;
-
-/// Largest item of a query, in bytes; a body takes more.
-pub(crate) const MAX_QUERY_ITEM_BYTES: usize = 4 << 10;
 
 /// Base64 in either spelling of the padding; trailing bits must be zero, so
 /// that no two texts are the same item.

@@ -1,13 +1,14 @@
 //! Backups: for those who run the server.
 
-use super::App;
-use super::answer::{json, json_at};
-use super::auth::Permit;
-use super::idempotency::refuse_key;
-use super::problem::HttpError;
-use super::query::Query;
-use super::stream;
 use crate::backup::{BackupId, BackupInfo, BackupState, Backups};
+use crate::http::App;
+use crate::http::answer::{json, json_at};
+use crate::http::auth::Permit;
+use crate::http::idempotency::refuse_key;
+use crate::http::media::TAR;
+use crate::http::problem::HttpError;
+use crate::http::query::Query;
+use crate::http::stream;
 use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -18,9 +19,6 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use utoipa::ToSchema;
 
-/// Media type of archives.
-pub(super) const TAR: &str = "application/x-tar";
-
 /// A backup.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BackupBody {
@@ -28,7 +26,7 @@ pub(crate) struct BackupBody {
     #[schema(example = "20261121T114517Z")]
     id: String,
     /// How far it is.
-    #[schema(schema_with = super::openapi::backup_state)]
+    #[schema(schema_with = crate::http::openapi::backup_state)]
     state: &'static str,
     /// When it was begun (RFC 3339). Everything acknowledged before is in it.
     #[schema(example = "2026-11-21T11:45:17Z", format = DateTime)]

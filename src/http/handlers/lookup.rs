@@ -1,12 +1,13 @@
 //! Lookup: one question to many filters.
 
-use super::App;
-use super::auth::Permit;
-use super::extract::batch;
-use super::memory::AnswerMemory;
-use super::parse::BatchKind;
-use super::problem::HttpError;
 use crate::engine::{FilterName, LookupAnswer, LookupFilters};
+use crate::http::App;
+use crate::http::auth::Permit;
+use crate::http::extract::batch;
+use crate::http::media::JSON;
+use crate::http::memory::AnswerMemory;
+use crate::http::parse::BatchKind;
+use crate::http::problem::HttpError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
@@ -31,16 +32,16 @@ const PIECE_BYTES: usize = 64 << 10;
 )]
 pub(crate) struct LookupBody {
     /// The items.
-    #[schema(schema_with = super::openapi::item_list)]
+    #[schema(schema_with = crate::http::openapi::item_list)]
     items: Vec<String>,
     /// How strings are to be read.
-    #[schema(schema_with = super::openapi::encoding, required = false)]
+    #[schema(schema_with = crate::http::openapi::encoding, required = false)]
     encoding: Option<String>,
     /// Keys of the filters to ask, in this order; each once. Either this or `prefix`.
-    #[schema(schema_with = super::openapi::named_filters, required = false)]
+    #[schema(schema_with = crate::http::openapi::named_filters, required = false)]
     filters: Option<Vec<String>>,
     /// Ask all filters whose keys start with this, in byte order of their keys. Either this or `filters`.
-    #[schema(schema_with = super::openapi::key_prefix, required = false)]
+    #[schema(schema_with = crate::http::openapi::key_prefix, required = false)]
     prefix: Option<String>,
     /// Stop at the first filter that contains the item.
     #[schema(default = false, required = false)]
@@ -105,7 +106,7 @@ pub(crate) async fn look_up(
     let answer = engine.lookup(&filters, &batch.items, mode, bounds).await?;
     let memory = app.answers.take(answer.bytes())?;
     let body = Body::new(Found::of(answer, memory).map_err(|never| match never {}));
-    let media_type = HeaderValue::from_static("application/json");
+    let media_type = HeaderValue::from_static(JSON);
     Ok(([(CONTENT_TYPE, media_type)], body).into_response())
 }
 

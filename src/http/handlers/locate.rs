@@ -1,10 +1,10 @@
 //! Where an item lies in a filter: for those who want to look into it.
 
-use super::App;
-use super::answer::json;
-use super::extract::{ItemToFind, Key};
-use super::problem::HttpError;
 use crate::chain::locate::{Located, LocatedBucket, Location, SlotUse};
+use crate::http::App;
+use crate::http::answer::json;
+use crate::http::extract::{ItemToFind, Key};
+use crate::http::problem::HttpError;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub(crate) struct BucketBody {
     #[schema(example = 688)]
     first_slot: u16,
     /// `match`: the item's fingerprint, its own or one of another item that can't be told apart; `other`: another fingerprint; `empty`: none.
-    #[schema(schema_with = super::openapi::slot_list)]
+    #[schema(schema_with = crate::http::openapi::slot_list)]
     slots: Vec<&'static str>,
 }
 

@@ -1,13 +1,13 @@
 //! Compactions: begin one, follow it.
 
-use super::App;
-use super::answer::{json, json_at};
-use super::extract::Key;
-use super::filters::rfc3339_ms;
-use super::idempotency::{Keyed, marked};
-use super::problem::HttpError;
-use super::query::Query;
 use crate::engine::Compaction;
+use crate::http::App;
+use crate::http::answer::{json, json_at};
+use crate::http::extract::Key;
+use crate::http::idempotency::{Keyed, marked};
+use crate::http::problem::HttpError;
+use crate::http::query::Query;
+use crate::http::time::rfc3339_ms;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
@@ -30,7 +30,7 @@ pub(crate) struct CompactionBegunBody {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CompactionBody {
     /// `running`; `done`: what could be emptied is gone; `overtaken`: adds needed the room that was being emptied; `no_room`: an entry found no room in the older sub-filters; `failed`: the storage refused again and again, or the page cache is too small.
-    #[schema(schema_with = super::openapi::compaction_state)]
+    #[schema(schema_with = crate::http::openapi::compaction_state)]
     state: &'static str,
     /// Whether somebody asked for it; otherwise so much had been deleted that the server began it (`--compaction-threshold`).
     #[schema(example = true)]

@@ -5,19 +5,20 @@
 //! waits. The bounds of other bodies, in bytes and in time, do not apply to
 //! the whole of it, but a stream that stalls is ended.
 
-use super::App;
-use super::answer::{json, reason_words};
-use super::body::{discard, permits};
-use super::extract::{Key, media_type};
-use super::filters::rfc3339_ms;
-use super::idempotency::refuse_key;
-use super::parse::{LineFeed, LineFormat};
-use super::problem::HttpError;
-use super::query::{Query, excerpt};
 use crate::engine::{
     AddMode, BadLine, FilterName, Import, ImportId, ImportProgress, ImportState,
     MAX_IMPORT_ID_LENGTH,
 };
+use crate::http::App;
+use crate::http::answer::{json, reason_words};
+use crate::http::body::{discard, permits};
+use crate::http::extract::Key;
+use crate::http::idempotency::refuse_key;
+use crate::http::media::{self, media_type};
+use crate::http::parse::{LineFeed, LineFormat};
+use crate::http::problem::HttpError;
+use crate::http::query::{Query, excerpt};
+use crate::http::time::rfc3339_ms;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::Uri;
@@ -37,7 +38,7 @@ const IMPORT_BYTES: usize = 4 << 20;
 
 /// What imports may take of the memory for bodies: half of it, and enough for
 /// one of them.
-pub(super) fn share_of(all: usize) -> usize {
+pub(in crate::http) fn share_of(all: usize) -> usize {
     (all / 2).max(permits(IMPORT_BYTES))
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct ImportBody {
     #[schema(example = "2026-11-21-codes")]
     import_id: String,
     /// `running`: a request is being worked on; `interrupted`: it waits to be taken up again; `complete`: the end of the stream came.
-    #[schema(schema_with = super::openapi::import_state)]
+    #[schema(schema_with = crate::http::openapi::import_state)]
     state: &'static str,
     /// Lines that are done with. Take the import up again with `from_line` one greater.
     #[schema(example = 100_000)]
@@ -88,7 +89,7 @@ pub(crate) struct BadLineBody {
     #[schema(example = 17)]
     line: u64,
     /// `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer.
-    #[schema(schema_with = super::openapi::bad_line_reason)]
+    #[schema(schema_with = crate::http::openapi::bad_line_reason)]
     reason: &'static str,
 }
 
@@ -230,8 +231,8 @@ async fn import(
     let engine = app.engine()?;
     refuse_key(&parts.headers, "the import_id serves the same purpose")?;
     let format = match media_type(&parts.headers).as_deref() {
-        Some("text/plain") => LineFormat::Text,
-        Some("application/x-ndjson") => LineFormat::Json,
+        Some(media::TEXT) => LineFormat::Text,
+        Some(media::NDJSON) => LineFormat::Json,
         given => {
             return Err(HttpError::UnsupportedMediaType {
                 given: excerpt(given.unwrap_or("not stated")),

@@ -1,25 +1,23 @@
 //! Filters themselves: create, list, describe, delete.
 
-use super::App;
-use super::answer::{json, json_at};
-use super::auth::Permit;
-use super::extract::{Key, changed_ttl, fields};
-use super::idempotency::{Keyed, marked};
-use super::problem::HttpError;
-use super::query::{Query, excerpt};
 use crate::chain::params::FilterParams;
 use crate::engine::{Created, FilterInfo, FilterName, FilterSummary, SubFilterInfo};
+use crate::http::App;
+use crate::http::answer::{json, json_at};
+use crate::http::auth::Permit;
+use crate::http::bounds::MAX_LISTED;
+use crate::http::extract::{Key, changed_ttl, fields};
+use crate::http::idempotency::{Keyed, marked};
+use crate::http::problem::HttpError;
+use crate::http::query::{Query, excerpt};
+use crate::http::time::rfc3339;
 use axum::extract::{Request, State};
 use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
-
-/// Most filters that one page of the list holds.
-const MAX_LISTED: usize = 1000;
 
 /// What a filter is to be. Every field may be left out: then it is as the
 /// server's defaults say.
@@ -46,10 +44,10 @@ pub(crate) struct FilterFields {
     )]
     error_rate: Option<f64>,
     /// `paged`: bits of a slot, instead of an error rate.
-    #[schema(schema_with = super::openapi::fingerprint_bits)]
+    #[schema(schema_with = crate::http::openapi::fingerprint_bits)]
     fingerprint_bits: Option<u64>,
     /// How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic` is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default.
-    #[schema(schema_with = super::openapi::layout)]
+    #[schema(schema_with = crate::http::openapi::layout)]
     layout: Option<String>,
     /// `classic`: slots per bucket. More slots fill better and match more often by mistake.
     #[schema(example = 2, minimum = 1, maximum = 255, nullable = false)]
@@ -97,7 +95,7 @@ pub(crate) struct FilterBody {
     #[schema(example = "coupons")]
     key: String,
     /// How fingerprints are placed.
-    #[schema(schema_with = super::openapi::layout)]
+    #[schema(schema_with = crate::http::openapi::layout)]
     layout: &'static str,
     /// Items that fit before the first expansion.
     #[schema(example = 100_000)]
@@ -173,7 +171,7 @@ pub(crate) struct FilterBody {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SubFilterBody {
     /// How fingerprints are placed.
-    #[schema(schema_with = super::openapi::layout)]
+    #[schema(schema_with = crate::http::openapi::layout)]
     layout: &'static str,
     /// Bits of a slot.
     #[schema(example = 16)]
@@ -218,7 +216,7 @@ pub(crate) struct FilterLineBody {
     #[schema(example = "coupons")]
     key: String,
     /// How fingerprints are placed.
-    #[schema(schema_with = super::openapi::layout)]
+    #[schema(schema_with = crate::http::openapi::layout)]
     layout: &'static str,
     /// Items that fit before the first expansion.
     #[schema(example = 100_000)]
@@ -325,7 +323,7 @@ impl From<&FilterSummary> for FilterLineBody {
 }
 
 /// A filter of the description's examples.
-pub(super) fn filter_example() -> serde_json::Value {
+pub(in crate::http) fn filter_example() -> serde_json::Value {
     let rate = 0.000_057_3;
     serde_json::json!(FilterBody {
         key: "coupons".to_owned(),
@@ -396,15 +394,6 @@ fn list_example() -> serde_json::Value {
         }],
         next_cursor: None,
     })
-}
-
-/// Milliseconds since 1970 as people write a time.
-pub(crate) fn rfc3339_ms(ms: u64) -> String {
-    rfc3339(UNIX_EPOCH + Duration::from_millis(ms))
-}
-
-fn rfc3339(time: SystemTime) -> String {
-    humantime::format_rfc3339_millis(time).to_string()
 }
 
 /// Create a filter

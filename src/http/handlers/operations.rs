@@ -1,15 +1,14 @@
 //! Probes, metrics and the API's own description.
 
-use super::App;
-use super::openapi;
-use super::problem::HttpError;
 use crate::engine::{DiskShort, Health, Writes};
+use crate::http::App;
+use crate::http::problem::HttpError;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// The process is alive
 ///
@@ -114,21 +113,6 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Htt
         })?;
     let media_type = HeaderValue::from_static(prometheus::TEXT_FORMAT);
     Ok(([(CONTENT_TYPE, media_type)], Body::from(text)).into_response())
-}
-
-/// This description
-#[utoipa::path(
-    get,
-    path = "/openapi.json",
-    operation_id = "get_openapi",
-    tag = "operations",
-    security(()),
-    responses((status = 200, description = "The OpenAPI document.", body = Object, example = json!({"openapi": "3.1.0"})))
-)]
-pub(crate) async fn openapi_json() -> Response {
-    static DOCUMENT: LazyLock<String> = LazyLock::new(openapi::document);
-    let media_type = HeaderValue::from_static("application/json");
-    ([(CONTENT_TYPE, media_type)], DOCUMENT.as_str()).into_response()
 }
 
 /// Answers what no route answers.

@@ -1,12 +1,12 @@
 //! What a filter would be, before it is made.
 
-use super::App;
-use super::answer::{json, reason_words};
-use super::extract::fields;
 use super::filters::FilterFields;
-use super::problem::HttpError;
 use crate::chain::forecast::Stage;
 use crate::engine::FilterPreview;
+use crate::http::App;
+use crate::http::answer::{json, reason_words};
+use crate::http::extract::fields;
+use crate::http::problem::HttpError;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PreviewBody {
     /// How fingerprints are placed.
-    #[schema(schema_with = super::openapi::layout)]
+    #[schema(schema_with = crate::http::openapi::layout)]
     layout: &'static str,
     /// Items that fit before the first expansion.
     #[schema(example = 100_000)]
@@ -67,7 +67,7 @@ pub(crate) struct PreviewBody {
     /// The filter with one sub-filter, with two, and so on, each full: up to as many as promised_sub_filters.
     stages: Vec<StageBody>,
     /// The limit that ends its growth at the last stage; null: it grows on.
-    #[schema(schema_with = super::openapi::stopped_by)]
+    #[schema(schema_with = crate::http::openapi::stopped_by)]
     stopped_by: Option<&'static str>,
 }
 

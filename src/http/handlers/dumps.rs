@@ -1,18 +1,19 @@
 //! Dumps: filters as streams of bytes, out of a server and into another.
 
-use super::App;
-use super::answer::{json, json_at};
-use super::auth::Permit;
-use super::body;
-use super::extract::{Key, media_type};
 use super::filters::FilterBody;
-use super::idempotency::refuse_key;
-use super::pace::Pace;
-use super::problem::HttpError;
-use super::query::{Query, excerpt};
-use super::stream::{self, Pieces};
 use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
 use crate::engine::{RestoreError, StagedFilter};
+use crate::http::App;
+use crate::http::answer::{json, json_at};
+use crate::http::auth::Permit;
+use crate::http::body;
+use crate::http::extract::Key;
+use crate::http::idempotency::refuse_key;
+use crate::http::media::{DUMP, SCANDUMP, media_type};
+use crate::http::pace::Pace;
+use crate::http::problem::HttpError;
+use crate::http::query::{Query, excerpt};
+use crate::http::stream::{self, Pieces};
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -22,12 +23,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-
-/// Media type of dumps.
-pub(super) const DUMP: &str = "application/octet-stream";
-
-/// Media type of what RedisBloom's `CF.SCANDUMP` hands out, framed.
-const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
 
 /// Dump a filter
 ///

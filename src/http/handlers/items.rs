@@ -1,12 +1,12 @@
 //! Items: add, delete, ask, count. One item and many go the same way.
 
-use super::App;
-use super::answer::{Format, Word, flags, json, results, written};
-use super::extract::{ItemToCount, ItemToFind, Key, batch, keyed_batch};
-use super::idempotency::marked;
-use super::parse::BatchKind;
-use super::problem::HttpError;
 use crate::engine::AddResult;
+use crate::http::App;
+use crate::http::answer::{Format, Word, flags, json, results, written};
+use crate::http::extract::{ItemToCount, ItemToFind, Key, batch, keyed_batch};
+use crate::http::idempotency::marked;
+use crate::http::parse::BatchKind;
+use crate::http::problem::HttpError;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
@@ -21,16 +21,16 @@ use utoipa::ToSchema;
 )]
 pub(crate) struct AddBody {
     /// The items; the batch is committed as a whole or not at all.
-    #[schema(schema_with = super::openapi::item_list)]
+    #[schema(schema_with = crate::http::openapi::item_list)]
     items: Vec<String>,
     /// How strings are to be read.
-    #[schema(schema_with = super::openapi::encoding, required = false)]
+    #[schema(schema_with = crate::http::openapi::encoding, required = false)]
     encoding: Option<String>,
     /// Leave an item that is found already (or that seems to be, at the filter's false-positive rate).
     #[schema(default = false, required = false)]
     only_if_absent: bool,
     /// Parameters to create the filter with if it is missing.
-    #[schema(schema_with = super::openapi::create, required = false)]
+    #[schema(schema_with = crate::http::openapi::create, required = false)]
     create: Option<super::filters::FilterFields>,
 }
 
@@ -42,10 +42,10 @@ pub(crate) struct AddBody {
 )]
 pub(crate) struct ItemsBody {
     /// The items.
-    #[schema(schema_with = super::openapi::item_list)]
+    #[schema(schema_with = crate::http::openapi::item_list)]
     items: Vec<String>,
     /// How strings are to be read.
-    #[schema(schema_with = super::openapi::encoding, required = false)]
+    #[schema(schema_with = crate::http::openapi::encoding, required = false)]
     encoding: Option<String>,
 }
 
@@ -57,10 +57,10 @@ pub(crate) struct ItemsBody {
 )]
 pub(crate) struct AddedBody {
     /// One word per item, in their order; null for a blank line.
-    #[schema(schema_with = super::openapi::added_list)]
+    #[schema(schema_with = crate::http::openapi::added_list)]
     results: Vec<String>,
     /// The limit that was met; only when a result is `full`.
-    #[schema(schema_with = super::openapi::full_reason, required = false)]
+    #[schema(schema_with = crate::http::openapi::full_reason, required = false)]
     full_reason: Option<String>,
     /// What to do about it.
     #[schema(

@@ -1,0 +1,27 @@
+//! The handlers, by resource. Each takes a request apart, asks the engine and
+//! puts the answer together; the shapes of its bodies and its description in
+//! the OpenAPI document stand beside it.
+//!
+//! | file | routes |
+//! |---|---|
+//! | `filters` | `/filters`, `/filters/{key}` |
+//! | `preview` | `/preview` |
+//! | `items` | `/filters/{key}/items`, `…/items/delete`, `…/exists`, `…/count` |
+//! | `locate` | `/filters/{key}/locate` |
+//! | `lookup` | `/lookup` |
+//! | `imports` | `/filters/{key}/import`, `…/imports/{id}` |
+//! | `dumps` | `/filters/{key}/dump` |
+//! | `compaction` | `/filters/{key}/compact`, `…/compaction` |
+//! | `backups` | `/admin/backups` and what is under it |
+//! | `operations` | `/livez`, `/readyz`, `/metrics`, and what no route answers |
+
+pub(super) mod backups;
+pub(super) mod compaction;
+pub(super) mod dumps;
+pub(super) mod filters;
+pub(super) mod imports;
+pub(super) mod items;
+pub(super) mod locate;
+pub(super) mod lookup;
+pub(super) mod operations;
+pub(super) mod preview;

@@ -1,0 +1,101 @@
+use super::*;
+use crate::http::openapi_document;
+
+#[test]
+fn the_committed_document_is_what_the_code_says() {
+    let committed = include_str!("../../../openapi/openapi.json");
+    assert!(
+        committed == openapi_document(),
+        "openapi/openapi.json is stale; run: cuckood openapi > openapi/openapi.json"
+    );
+}
+
+#[test]
+fn every_response_is_described_and_every_operation_named() {
+    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let mut ids = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(id.contains('_'), "{id}");
+            ids.push(id.to_owned());
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let at = format!("{method} {path} {status}");
+                assert_ne!(response["description"].as_str().unwrap(), "", "{at}");
+                let Some(content) = response.get("content") else {
+                    let bodiless = ["204", "304"].contains(&status.as_str()) || method == "head";
+                    assert!(bodiless, "{at} has no content");
+                    continue;
+                };
+                for media in content.as_object().unwrap().values() {
+                    let example = media.get("example").or(media.get("examples"));
+                    assert!(example.is_some(), "{at} has no example");
+                }
+            }
+        }
+    }
+    let total = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), total, "an operation id is used twice");
+}
+
+#[test]
+fn what_requests_may_look_like_is_said_as_strictly_as_it_is_held_to() {
+    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let at = format!("{method} {path}");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+                let is_key = ["key", "cursor", "import_id", "Idempotency-Key"].contains(&name);
+                assert!(!is_key || schema.get("pattern").is_some(), "{at} {name}");
+            }
+            let contents = operation["responses"].as_object().unwrap().values();
+            let contents = contents.chain([&operation["requestBody"]]);
+            for content in contents.filter_map(|part| part["content"].as_object()) {
+                for (media_type, described) in content {
+                    let is_bytes =
+                        !media_type.starts_with("text/") && !media_type.ends_with("json");
+                    let is_called_bytes = described["schema"]["format"] == "binary";
+                    assert_eq!(is_called_bytes, is_bytes, "{at} {media_type}");
+                }
+            }
+        }
+    }
+    for body in [
+        "AddBody",
+        "FilterChanges",
+        "FilterFields",
+        "ItemsBody",
+        "LookupBody",
+    ] {
+        let schema = &document["components"]["schemas"][body];
+        assert_eq!(schema["additionalProperties"], false, "{body}");
+    }
+}
+
+#[test]
+fn each_sample_has_the_code_it_is_a_sample_of() {
+    for operation in [
+        "put_filter",
+        "add_items",
+        "get_item_exists",
+        "import_items",
+        "get_import",
+        "look_up_items",
+        "create_backup",
+        "restore_filter",
+        "download_backup",
+        "get_readiness",
+    ] {
+        let reaches = [Reach::Filter, Reach::Narrowed, Reach::Server];
+        let needs = reaches.map(|reach| Need {
+            scope: Some(Scope::Read),
+            reach,
+        });
+        for code in needs.into_iter().flat_map(|need| failures(operation, need)) {
+            assert_eq!(sample(code).code(), code);
+        }
+    }
+}
