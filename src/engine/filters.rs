@@ -6,8 +6,8 @@
 
 use super::answer::{EngineError, FilterName};
 use super::clock::Clock;
-use super::expiry::is_over;
 use super::pages::PageTable;
+use super::tasks::expiry::is_over;
 use crate::chain::meta::{Chain, MetaError};
 use crate::page::FilterId;
 use crate::store::{Expiry, PageStore, StoreError, StoredFilter};

@@ -3,10 +3,10 @@
 
 use super::FilterName;
 use super::dump::fuzz_targets;
-use super::imports::ImportId;
+use super::idempotency::progress::ImportProgress;
+use super::idempotency::response::Remembered;
+use super::ops::imports::ImportId;
 use super::pages::image as images;
-use super::progress::ImportProgress;
-use super::remembered::Remembered;
 use crate::chain::meta::Chain;
 
 /// A dump, as it is, behind its first bytes, and as pages in blocks whose sums

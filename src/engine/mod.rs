@@ -23,33 +23,23 @@
 mod abort;
 mod answer;
 mod batch;
-mod changes;
 pub mod check;
 mod clock;
-mod command;
-mod commit;
-mod compaction;
 mod disk;
 mod dump;
-mod expiry;
 mod filters;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_targets;
-mod imports;
-mod keep;
+mod idempotency;
 mod lane;
-mod locate;
-mod lookup;
 mod matches;
+mod ops;
 mod pages;
-mod progress;
 mod quota;
 mod reader;
 mod recovery;
-mod remembered;
-mod retries;
 mod shared;
-mod survey;
+mod tasks;
 
 pub use answer::{
     AddMode, AddOptions, AddResult, Created, Ends, EngineError, FilterInfo, FilterName,
@@ -58,22 +48,22 @@ pub use answer::{
 };
 pub use batch::ItemBatch;
 pub use clock::Clock;
-pub use compaction::{Compaction, CompactionState};
 pub use disk::Health;
 pub use dump::format as dump_format;
 pub use dump::format::{Digest, DumpError};
 pub use dump::scandump;
 pub use dump::stage::{Intake, RestoreError};
 pub use dump::{Adopted, DumpSink, Replace, StagedFilter};
-pub use expiry::MAX_TTL_SECONDS;
-pub use imports::{
+pub use idempotency::guard::{ANSWER_KEPT_FOR, Answered, Once, Retry};
+pub use idempotency::progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
+pub use matches::Matches;
+pub use ops::imports::{
     Import, ImportId, ImportLines, ImportState, MAX_IMPORT_ID_LENGTH, MAX_ITEMS_AT_ONCE,
     PROGRESS_KEPT_FOR,
 };
-pub use matches::Matches;
-pub use progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
-pub use retries::{ANSWER_KEPT_FOR, Answered, Once, Retry};
-pub use survey::MAX_NAMED_FILTERS;
+pub use tasks::compaction::{Compaction, CompactionState};
+pub use tasks::expiry::MAX_TTL_SECONDS;
+pub use tasks::survey::MAX_NAMED_FILTERS;
 // Part of `EngineError` and `Health`, so whoever reads those need not know the
 // store.
 pub use crate::store::disk::{DiskReserve, DiskShort};
@@ -84,20 +74,21 @@ use crate::chain::locate::Located;
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::store::PageStore;
-use command::{Outcome, Verb};
-use compaction::Compactions;
 use disk::Disk;
 use dump::room::LogRoom;
 use filters::Filters;
-use imports::Imports;
+use idempotency::guard::Retries;
+use lane::command::{Outcome, Verb};
+use ops::imports::Imports;
 use pages::{Bounds, Checkpointer, Loader, PageCache};
 use parking_lot::{Mutex, RwLock};
 use quota::Quota;
 use reader::{Count, Exists, off_thread};
 use recovery::Recovery;
-use retries::Retries;
 use shared::{Shared, Watcher, created_at, too_many_pages};
 use std::sync::Arc;
+use tasks::compaction::Compactions;
+use tasks::{expiry, survey};
 
 /// Filter numbers that are reserved in the store at once.
 const ID_BLOCK: u64 = 1024;

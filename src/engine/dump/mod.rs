@@ -15,12 +15,12 @@ mod write;
 
 use super::Engine;
 use super::answer::{EngineError, FilterInfo, FilterName};
-use super::command::{Adopt, Command, Outcome, Replaced};
-use super::expiry::is_over;
 use super::filters::decode;
 use super::pages::Checkpointer;
 use super::reader::off_thread;
 use crate::chain::meta::Chain;
+use crate::engine::lane::command::{Adopt, Command, Outcome, Replaced};
+use crate::engine::tasks::expiry::is_over;
 use crate::store::StoredFilter;
 use format::Digest;
 use stage::{Intake, StagedPages};

@@ -10,25 +10,25 @@
 //! is unknown until its number has been written again, which the lane does
 //! before anything else: no record, and every filter it touched as it is.
 
-use super::abort::AbortOnPanic;
-use super::answer::EngineError;
-use super::command::{
-    Adopt, Command, CompactStep, Create, ItemsCommand, Outcome, Replaced, Sizes, Verb, Wanted,
-};
-use super::commit::{Changes, CommitFailure, Committer, InDoubt, PlannedFilter};
-use super::disk::Disk;
-use super::expiry::is_over;
-use super::filters::{FilterView, Filters, OpenFilter};
-use super::keep::Keep;
-use super::pages::{DrainPins, Frame, PageCache, PageTable, Pins};
-use super::quota::{Quota, Room};
-use super::remembered::{Origin, RememberedFilter};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
 use crate::chain::plan::{Basis, Draft, Facts, Overlaid, Overlay, PlanPages, Planner};
 use crate::chain::read::{GROUP, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
+use crate::engine::abort::AbortOnPanic;
+use crate::engine::answer::EngineError;
+use crate::engine::disk::Disk;
+use crate::engine::filters::{FilterView, Filters, OpenFilter};
+use crate::engine::idempotency::note::Keep;
+use crate::engine::idempotency::response::{Origin, RememberedFilter};
+use crate::engine::lane::command::{
+    Adopt, Command, CompactStep, Create, ItemsCommand, Outcome, Replaced, Sizes, Verb, Wanted,
+};
+use crate::engine::lane::commit::{Changes, CommitFailure, Committer, InDoubt, PlannedFilter};
+use crate::engine::pages::{DrainPins, Frame, PageCache, PageTable, Pins};
+use crate::engine::quota::{Quota, Room};
+use crate::engine::tasks::expiry::is_over;
 use crate::page::FilterId;
 use crate::store::{Expiry, FilterChange, Garbage, SideRecordChange};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -47,24 +47,24 @@ const DRAIN_ITEMS: usize = 65_536;
 const SETTLE_EVERY: Duration = Duration::from_millis(500);
 
 /// A command on its way through a lane.
-pub(super) struct Request {
+pub(crate) struct Request {
     /// What to do.
-    pub(super) command: Command,
+    pub(crate) command: Command,
     /// The filter that the caller means; none for a creation.
-    pub(super) filter: Option<Arc<OpenFilter>>,
+    pub(crate) filter: Option<Arc<OpenFilter>>,
     /// Pages that the command asked for before.
     #[expect(dead_code, reason = "held only to be let go with the request")]
-    pub(super) pins: Option<Pins>,
+    pub(crate) pins: Option<Pins>,
     /// What its commit notes beside its changes.
-    pub(super) keep: Option<Keep>,
+    pub(crate) keep: Option<Keep>,
     /// Room that a new filter was promised.
-    pub(super) room: Option<Room>,
+    pub(crate) room: Option<Room>,
     /// Where the outcome goes.
-    pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
+    pub(crate) reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
 
 impl Request {
-    pub(super) fn items(&self) -> usize {
+    pub(crate) fn items(&self) -> usize {
         match &self.command {
             Command::Items(command) => command.items.len(),
             Command::Create(create) => create.items.len(),
@@ -112,23 +112,23 @@ impl Request {
 }
 
 /// What a lane works with.
-pub(super) struct Lane {
+pub(crate) struct Lane {
     /// The commands that wait.
-    pub(super) commands: Receiver<Request>,
+    pub(crate) commands: Receiver<Request>,
     /// Items that wait.
-    pub(super) queued_items: Arc<AtomicUsize>,
+    pub(crate) queued_items: Arc<AtomicUsize>,
     /// Commands that wait, for the metrics.
-    pub(super) queue_depth: IntGauge,
+    pub(crate) queue_depth: IntGauge,
     /// Pages that one command may touch.
-    pub(super) max_pages: usize,
+    pub(crate) max_pages: usize,
     /// The open filters.
-    pub(super) filters: Arc<Filters>,
+    pub(crate) filters: Arc<Filters>,
     /// What all filters together take.
-    pub(super) quota: Arc<Quota>,
+    pub(crate) quota: Arc<Quota>,
     /// Whether there is room for changes.
-    pub(super) disk: Arc<Disk>,
+    pub(crate) disk: Arc<Disk>,
     /// Where its plans go.
-    pub(super) committer: Committer,
+    pub(crate) committer: Committer,
 }
 
 /// The commands of one commit.
@@ -164,7 +164,7 @@ impl Drain {
 
 impl Lane {
     /// Works until nobody can send commands any more.
-    pub(super) fn run(self) {
+    pub(crate) fn run(self) {
         let mut search = KickSearch::new();
         let mut in_doubt: Option<InDoubt> = None;
         let mut held_back: Option<Request> = None;

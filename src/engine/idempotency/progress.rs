@@ -1,7 +1,7 @@
 //! How far an import came, as it is stored with each of its commits.
 //! `docs/format.md` tabulates the bytes.
 
-use super::answer::{AddResult, FullReason};
+use crate::engine::answer::{AddResult, FullReason};
 
 /// Bad lines that are remembered one by one; the others are counted.
 pub const BAD_LINES_KEPT: usize = 20;
@@ -59,7 +59,7 @@ pub struct ImportProgress {
 
 impl ImportProgress {
     /// Counts a bad line.
-    pub(super) fn note_bad(&mut self, line: u64, why: BadLine) {
+    pub(crate) fn note_bad(&mut self, line: u64, why: BadLine) {
         self.bad_lines += 1;
         if self.first_bad_lines.len() < BAD_LINES_KEPT {
             self.first_bad_lines.push((line, why));
@@ -67,7 +67,7 @@ impl ImportProgress {
     }
 
     /// Counts what became of items.
-    pub(super) fn note_results(&mut self, results: &[AddResult]) {
+    pub(crate) fn note_results(&mut self, results: &[AddResult]) {
         for result in results {
             match result {
                 AddResult::Added => self.added += 1,
@@ -81,7 +81,7 @@ impl ImportProgress {
     }
 
     /// The progress as it is stored.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![u8::from(self.is_complete), reason_code(self.full_reason)];
         for number in [
             self.committed_lines,
@@ -103,7 +103,7 @@ impl ImportProgress {
     }
 
     /// Reads stored progress; `None` if it makes no sense.
-    pub(super) fn decode(bytes: &[u8]) -> Option<ImportProgress> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<ImportProgress> {
         let (&[complete, reason], rest) = bytes.split_first_chunk()?;
         let is_complete = match complete {
             0 => false,

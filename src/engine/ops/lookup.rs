@@ -6,19 +6,19 @@
 //! several if one would take too much memory. Each answer is as right as that
 //! of a question to the one filter; all of them together are no snapshot.
 
-use super::answer::{EngineError, FilterName, LookupAnswer, LookupFilters, LookupMode};
-use super::batch::ItemBatch;
-use super::command::{Outcome, Verb};
-use super::expiry::list_those_not_over;
-use super::filters::{OpenFilter, stored_name};
-use super::matches::Matches;
-use super::pages::Images;
-use super::reader::{
-    Exists, Groups, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages, off_thread,
-};
-use super::shared::{Shared, hashes};
 use crate::chain::read::GROUP;
 use crate::cuckoo::hash::{HashId, ItemHash};
+use crate::engine::answer::{EngineError, FilterName, LookupAnswer, LookupFilters, LookupMode};
+use crate::engine::batch::ItemBatch;
+use crate::engine::filters::{OpenFilter, stored_name};
+use crate::engine::lane::command::{Outcome, Verb};
+use crate::engine::matches::Matches;
+use crate::engine::pages::Images;
+use crate::engine::reader::{
+    Exists, Groups, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages, off_thread,
+};
+use crate::engine::shared::{Shared, hashes};
+use crate::engine::tasks::expiry::list_those_not_over;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const RESTARTS: usize = 8;
 
 impl Shared {
     /// The filters that a lookup is about.
-    pub(super) async fn names_to_look_up(
+    pub(crate) async fn names_to_look_up(
         &self,
         filters: &LookupFilters,
         bound: usize,
@@ -49,7 +49,7 @@ impl Shared {
     }
 
     /// Asks all filters of these names about all items.
-    pub(super) async fn lookup(
+    pub(crate) async fn lookup(
         &self,
         names: Vec<FilterName>,
         items: &ItemBatch,

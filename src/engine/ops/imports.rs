@@ -7,14 +7,14 @@
 //!
 //! What is noted ends a week after the last commit, and is bounded in number.
 
-use super::Engine;
-use super::answer::{AddMode, AddResult, EngineError, FilterName};
-use super::batch::ItemBatch;
-use super::command::{Outcome, Verb};
-use super::keep::Keep;
-use super::progress::{BadLine, ImportProgress};
-use super::reader::off_thread;
-use super::shared::Shared;
+use crate::engine::Engine;
+use crate::engine::answer::{AddMode, AddResult, EngineError, FilterName};
+use crate::engine::batch::ItemBatch;
+use crate::engine::idempotency::note::Keep;
+use crate::engine::idempotency::progress::{BadLine, ImportProgress};
+use crate::engine::lane::command::{Outcome, Verb};
+use crate::engine::reader::off_thread;
+use crate::engine::shared::Shared;
 use crate::page::FilterId;
 use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
 use foldhash::fast::FixedState;
@@ -86,7 +86,7 @@ pub struct ImportLines {
 }
 
 /// The imports that run, and those of which something is noted.
-pub(super) struct Imports {
+pub(crate) struct Imports {
     running: Mutex<HashSet<SideRecordKey, FixedState>>,
     /// Imports of which something is noted, those that begin included.
     kept: AtomicU64,
@@ -98,7 +98,7 @@ pub(super) struct Imports {
 
 impl Imports {
     /// Room for `max` imports, of which the store knows some.
-    pub(super) fn new(max: u64, kept: u64, gauge: IntGauge) -> Imports {
+    pub(crate) fn new(max: u64, kept: u64, gauge: IntGauge) -> Imports {
         Imports {
             running: Mutex::default(),
             kept: AtomicU64::new(kept),
@@ -134,7 +134,7 @@ impl Imports {
     }
 
     /// Removes what is noted under a key if it has ended. Says whether it did.
-    pub(super) fn forget_ended(
+    pub(crate) fn forget_ended(
         &self,
         store: &dyn PageStore,
         key: &SideRecordKey,
@@ -190,7 +190,7 @@ impl Drop for Run {
 }
 
 /// One commit of an import.
-pub(super) struct Step {
+pub(crate) struct Step {
     run: Arc<Run>,
     before: Option<SideRecord>,
     /// The progress with it, but for what becomes of its items.
@@ -200,7 +200,7 @@ pub(super) struct Step {
 
 impl Step {
     /// What the commit notes.
-    pub(super) fn note(&self, results: &[AddResult]) -> SideRecordChange {
+    pub(crate) fn note(&self, results: &[AddResult]) -> SideRecordChange {
         let mut progress = self.progress.clone();
         progress.note_results(results);
         SideRecordChange {
@@ -214,7 +214,7 @@ impl Step {
     }
 
     /// Says that it is committed.
-    pub(super) fn kept(&self) {
+    pub(crate) fn kept(&self) {
         self.run.takes_room.store(false, Ordering::Release);
     }
 }

@@ -6,12 +6,12 @@
 //! frames of pages that are new) is taken before it. Only then are words
 //! stored, dirty pages noted and views replaced.
 
-use super::answer::{EngineError, FilterName};
-use super::filters::{FilterView, OpenFilter};
-use super::keep::Keep;
-use super::pages::{Checkpointer, FrameIndex, Loader, PageCache, PageImage, PageTable};
 use crate::chain::meta::Chain;
 use crate::chain::plan::{ChangedPage, Facts, Overlay, PageChanges};
+use crate::engine::answer::{EngineError, FilterName};
+use crate::engine::filters::{FilterView, OpenFilter};
+use crate::engine::idempotency::note::Keep;
+use crate::engine::pages::{Checkpointer, FrameIndex, Loader, PageCache, PageImage, PageTable};
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
 use crate::store::redo::RedoBuilder;
@@ -24,24 +24,24 @@ use std::time::Instant;
 const FRAMES_AHEAD: usize = 8;
 
 /// Writes and publishes the commits of one lane.
-pub(super) struct Committer {
+pub(crate) struct Committer {
     /// Number of the lane.
-    pub(super) lane: usize,
+    pub(crate) lane: usize,
     /// The resident pages.
-    pub(super) cache: Arc<PageCache>,
+    pub(crate) cache: Arc<PageCache>,
     /// Dirty pages and the log.
-    pub(super) checkpointer: Arc<Checkpointer>,
+    pub(crate) checkpointer: Arc<Checkpointer>,
     /// For frames of pages that are new.
-    pub(super) loader: Arc<Loader>,
+    pub(crate) loader: Arc<Loader>,
     /// Where commits go.
-    pub(super) store: Arc<dyn PageStore>,
+    pub(crate) store: Arc<dyn PageStore>,
     /// Where facts are counted.
-    pub(super) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Committer {
     /// One write, then publication. On an error nothing is published.
-    pub(super) fn commit(
+    pub(crate) fn commit(
         &self,
         changes: &[Changes],
         describe: impl FnOnce(&[Changes]) -> Vec<FilterChange>,
@@ -115,7 +115,7 @@ impl Committer {
     /// Settles a commit of unknown outcome: its number is written again
     /// without a record, and the filters as they are. Returns the doubt if
     /// the store refuses that too.
-    pub(super) fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
+    pub(crate) fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
         // A filter that is there may have the name of one that is taken back.
         let removed = doubt.created.iter().map(|(id, name)| FilterChange::Remove {
             id: *id,
@@ -147,7 +147,7 @@ impl Committer {
     }
 
     /// Counts what a commit did.
-    pub(super) fn record(&self, facts: &[Facts], items: usize, changes: &[Changes]) {
+    pub(crate) fn record(&self, facts: &[Facts], items: usize, changes: &[Changes]) {
         for facts in facts {
             for &path in &facts.kick_paths {
                 self.metrics.kick_outs.inc_by(u64::from(path));
@@ -164,14 +164,14 @@ impl Committer {
 }
 
 /// A commit whose outcome nobody knows.
-pub(super) struct InDoubt {
+pub(crate) struct InDoubt {
     sequence: Sequence,
     /// What the store said.
-    pub(super) cause: Arc<StoreError>,
+    pub(crate) cause: Arc<StoreError>,
     /// Filters it touched that are there.
     touched: Vec<Arc<OpenFilter>>,
     /// A filter that it would have created.
-    pub(super) created: Option<(FilterId, FilterName)>,
+    pub(crate) created: Option<(FilterId, FilterName)>,
     /// What else has to be taken back.
     undo: Box<Undo>,
     /// What keeps requests from being sent again until it is.
@@ -214,19 +214,19 @@ impl Undo {
 }
 
 /// One filter as it was planned to be.
-pub(super) struct PlannedFilter {
-    pub(super) filter: Arc<OpenFilter>,
-    pub(super) view: Arc<FilterView>,
-    pub(super) chain: Chain,
-    pub(super) overlay: Overlay,
-    pub(super) dropped: Vec<Ordinal>,
+pub(crate) struct PlannedFilter {
+    pub(crate) filter: Arc<OpenFilter>,
+    pub(crate) view: Arc<FilterView>,
+    pub(crate) chain: Chain,
+    pub(crate) overlay: Overlay,
+    pub(crate) dropped: Vec<Ordinal>,
     /// Sub-filters from this position on have no pages yet.
-    pub(super) fresh_from: u32,
+    pub(crate) fresh_from: u32,
 }
 
 impl PlannedFilter {
     /// The filter as it is published.
-    pub(super) fn of(filter: &Arc<OpenFilter>) -> PlannedFilter {
+    pub(crate) fn of(filter: &Arc<OpenFilter>) -> PlannedFilter {
         let view = filter.view.load_full();
         PlannedFilter {
             filter: Arc::clone(filter),
@@ -239,21 +239,21 @@ impl PlannedFilter {
     }
 
     /// Whether there is anything to commit.
-    pub(super) fn is_changed(&self) -> bool {
+    pub(crate) fn is_changed(&self) -> bool {
         !self.overlay.is_empty() || self.chain != self.view.chain
     }
 }
 
 /// What a commit changes in one filter.
-pub(super) struct Changes {
-    pub(super) filter: Arc<OpenFilter>,
+pub(crate) struct Changes {
+    pub(crate) filter: Arc<OpenFilter>,
     /// The filter afterwards.
-    pub(super) view: Arc<FilterView>,
+    pub(crate) view: Arc<FilterView>,
     /// Sub-filters from this position on are new.
-    pub(super) fresh_from: u32,
+    pub(crate) fresh_from: u32,
     /// What changes in its pages.
-    pub(super) pages: PageChanges,
-    pub(super) dropped: Vec<Ordinal>,
+    pub(crate) pages: PageChanges,
+    pub(crate) dropped: Vec<Ordinal>,
 }
 
 impl Changes {
@@ -273,7 +273,7 @@ impl Changes {
     }
 
     /// What was planned.
-    pub(super) fn of(state: PlannedFilter) -> Changes {
+    pub(crate) fn of(state: PlannedFilter) -> Changes {
         Changes {
             pages: state.overlay.changes(),
             view: Arc::new(state.view.advanced(state.filter.id, state.chain)),
@@ -364,10 +364,10 @@ impl Drop for Frames<'_> {
 }
 
 /// Why a commit did not happen, or perhaps did.
-pub(super) struct CommitFailure {
+pub(crate) struct CommitFailure {
     /// Its number, if it was handed to the store.
-    pub(super) sequence: Option<Sequence>,
-    pub(super) error: EngineError,
+    pub(crate) sequence: Option<Sequence>,
+    pub(crate) error: EngineError,
     /// What has to be taken back, beside the filters themselves.
     undo: Box<Undo>,
 }
@@ -383,7 +383,7 @@ impl CommitFailure {
     }
 
     /// The doubt that is left, if the store was asked at all.
-    pub(super) fn in_doubt(
+    pub(crate) fn in_doubt(
         self,
         touched: Vec<Arc<OpenFilter>>,
         created: Option<(FilterId, FilterName)>,

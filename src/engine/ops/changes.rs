@@ -1,20 +1,20 @@
 //! How each change finds its way to its lane, and what happens when the filter
 //! was replaced on the way: it is looked up again.
 
-use super::Engine;
-use super::answer::{
+use crate::chain::params::Difference;
+use crate::engine::Engine;
+use crate::engine::answer::{
     AddMode, AddOptions, AddResult, Created, EngineError, FilterInfo, FilterName, NewFilter,
 };
-use super::batch::ItemBatch;
-use super::command::{Command, Outcome, Verb, Wanted};
-use super::expiry;
-use super::keep::Keep;
-use super::retries::described;
-use super::shared::FirstItems;
-use crate::chain::params::Difference;
+use crate::engine::batch::ItemBatch;
+use crate::engine::idempotency::guard::described;
+use crate::engine::idempotency::note::Keep;
+use crate::engine::lane::command::{Command, Outcome, Verb, Wanted};
+use crate::engine::shared::FirstItems;
+use crate::engine::tasks::expiry;
 
 impl Engine {
-    pub(super) async fn make_filter(
+    pub(crate) async fn make_filter(
         &self,
         name: &FilterName,
         wanted: &NewFilter,
@@ -56,7 +56,7 @@ impl Engine {
         }
     }
 
-    pub(super) async fn change_ttl(
+    pub(crate) async fn change_ttl(
         &self,
         name: &FilterName,
         ttl_seconds: Option<u64>,
@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    pub(super) async fn remove_filter(
+    pub(crate) async fn remove_filter(
         &self,
         name: &FilterName,
         keep: Option<Keep>,
@@ -95,7 +95,7 @@ impl Engine {
         }
     }
 
-    pub(super) async fn add_items(
+    pub(crate) async fn add_items(
         &self,
         name: &FilterName,
         items: &ItemBatch,
@@ -130,7 +130,7 @@ impl Engine {
         }
     }
 
-    pub(super) async fn delete_items(
+    pub(crate) async fn delete_items(
         &self,
         name: &FilterName,
         items: &ItemBatch,

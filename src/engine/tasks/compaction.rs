@@ -10,17 +10,17 @@
 //!
 //! One thread drives all of them, in turns.
 
-use super::Engine;
-use super::answer::{EngineError, FilterName};
-use super::command::{Command, CompactStep, Outcome};
-use super::filters::{OpenFilter, decode, stored_name};
-use super::keep::Keep;
-use super::reader::off_thread;
-use super::shared::Shared;
 use crate::chain::meta::Chain;
 use crate::chain::plan::compact::{Compacted, Slice, SliceEnd};
 use crate::chain::read::PageAddress;
 use crate::cuckoo::layout::BucketIndex;
+use crate::engine::Engine;
+use crate::engine::answer::{EngineError, FilterName};
+use crate::engine::filters::{OpenFilter, decode, stored_name};
+use crate::engine::idempotency::note::Keep;
+use crate::engine::lane::command::{Command, CompactStep, Outcome};
+use crate::engine::reader::off_thread;
+use crate::engine::shared::Shared;
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Ordinal};
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
@@ -112,7 +112,7 @@ impl CompactionState {
 }
 
 /// The compactions that run, and those that ended lately.
-pub(super) struct Compactions {
+pub(crate) struct Compactions {
     known: Mutex<Known>,
     /// To the thread that drives them.
     jobs: Sender<Job>,
@@ -129,7 +129,7 @@ struct Known {
 
 impl Compactions {
     /// None yet. The jobs are for [`run`].
-    pub(super) fn new(metrics: Arc<Metrics>) -> (Compactions, Receiver<Job>) {
+    pub(crate) fn new(metrics: Arc<Metrics>) -> (Compactions, Receiver<Job>) {
         // As many as may run; each is sent once.
         let (sender, jobs) = crossbeam_channel::bounded(MAX_RUNNING);
         let compactions = Compactions {
@@ -244,7 +244,7 @@ impl Drop for Running {
 }
 
 /// A compaction that has begun in its lane, and where it is.
-pub(super) struct Job {
+pub(crate) struct Job {
     running: Running,
     /// Sub-filters that were closed when it began.
     closed: u32,
@@ -416,7 +416,7 @@ fn is_over(stop: &Receiver<()>) -> bool {
 /// `stop` any more. Every now and then it looks for filters to compact that
 /// nobody asked about: those of which more than `threshold_percent` was
 /// deleted, if that is not 0, and those that are closed halfway.
-pub(super) fn run(
+pub(crate) fn run(
     shared: &Weak<Shared>,
     jobs: &Receiver<Job>,
     stop: &Receiver<()>,
@@ -596,7 +596,7 @@ impl Shared {
 }
 
 impl Engine {
-    pub(super) async fn compact_filter(
+    pub(crate) async fn compact_filter(
         &self,
         name: &FilterName,
         keep: Option<Keep>,

@@ -4,18 +4,18 @@
 //! them as they were at one moment. It is for people: where commits keep
 //! overtaking it, it gives up instead of going through the lane.
 
-use super::answer::{EngineError, FilterName};
-use super::pages::Images;
-use super::reader::{PublishedWords, ROUNDS, all_pages, off_thread};
-use super::shared::Shared;
 use crate::chain::locate::{Located, locate};
+use crate::engine::answer::{EngineError, FilterName};
+use crate::engine::pages::Images;
+use crate::engine::reader::{PublishedWords, ROUNDS, all_pages, off_thread};
+use crate::engine::shared::Shared;
 use std::sync::Arc;
 
 /// How often it starts over because the filter was replaced.
 const RESTARTS: usize = 8;
 
 impl Shared {
-    pub(super) async fn locate(
+    pub(crate) async fn locate(
         &self,
         name: &FilterName,
         item: &[u8],

@@ -9,15 +9,15 @@
 //! Answers are kept for a day and are bounded in bytes; nothing is dropped
 //! early to make room.
 
-use super::Engine;
-use super::answer::{
+use crate::engine::Engine;
+use crate::engine::answer::{
     AddOptions, AddResult, Created, EngineError, FilterInfo, FilterName, NewFilter,
 };
-use super::batch::ItemBatch;
-use super::keep::Keep;
-use super::reader::off_thread;
-use super::remembered::{Origin, Remembered, RememberedFilter};
-use super::shared::{Shared, describe};
+use crate::engine::batch::ItemBatch;
+use crate::engine::idempotency::note::Keep;
+use crate::engine::idempotency::response::{Origin, Remembered, RememberedFilter};
+use crate::engine::reader::off_thread;
+use crate::engine::shared::{Shared, describe};
 use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
@@ -66,7 +66,7 @@ impl<T> Answered<T> {
 }
 
 /// The answers that are kept, and the requests on their way.
-pub(super) struct Retries {
+pub(crate) struct Retries {
     /// Keys and fingerprints; as many as there are requests.
     in_flight: Mutex<HashMap<[u8; 32], [u8; 32], FixedState>>,
     /// Bytes that answers take, those to come included.
@@ -80,7 +80,7 @@ pub(super) struct Retries {
 
 impl Retries {
     /// Room for `max_bytes` of answers, of which the store holds some.
-    pub(super) fn new(
+    pub(crate) fn new(
         max_bytes: u64,
         held_bytes: u64,
         gauge: IntGauge,
@@ -140,7 +140,7 @@ impl Retries {
     }
 
     /// Removes the answer under a key if it has ended. Says whether it did.
-    pub(super) fn forget_ended(
+    pub(crate) fn forget_ended(
         &self,
         store: &dyn PageStore,
         key: &SideRecordKey,
@@ -208,7 +208,7 @@ impl Drop for Flight {
 /// The right, and the duty, to keep the answer to a request. Whoever holds one
 /// keeps the key from being used again: the caller, the command in its lane,
 /// and a commit whose outcome is unknown.
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     flight: Flight,
     ends_at_ms: u64,
     reserved: u64,
@@ -216,7 +216,7 @@ pub(super) struct Ticket {
 
 impl Ticket {
     /// What a commit notes so that the answer is kept.
-    pub(super) fn note(&self, answer: &Remembered) -> SideRecordChange {
+    pub(crate) fn note(&self, answer: &Remembered) -> SideRecordChange {
         let mut payload = self.flight.retry.fingerprint.to_vec();
         payload.extend_from_slice(&answer.encode());
         SideRecordChange {
@@ -230,7 +230,7 @@ impl Ticket {
     }
 
     /// Says that the note is committed.
-    pub(super) fn kept(&self, note: &SideRecordChange) {
+    pub(crate) fn kept(&self, note: &SideRecordChange) {
         let bytes = note.after.as_ref().map_or(0, |note| note.payload.len());
         self.flight.retries.keep(SideRecord::stored_bytes(bytes));
     }
@@ -443,6 +443,6 @@ impl Once<'_> {
 }
 
 /// The filter as it was when the answer was given.
-pub(super) fn described(name: &FilterName, filter: &RememberedFilter) -> FilterInfo {
+pub(crate) fn described(name: &FilterName, filter: &RememberedFilter) -> FilterInfo {
     describe(name, &filter.chain, filter.expiry, filter.sizes)
 }

@@ -1,21 +1,21 @@
 //! Every mutation as one plain value. Applying the same commands in the same
 //! order gives the same bytes: ids and times are fields, decided before.
 
-use super::answer::FilterName;
-use super::remembered::{Remembered, RememberedFilter};
 use crate::chain::meta::Chain;
 use crate::chain::params::FilterParams;
 use crate::chain::plan::compact::{Compacted, Slice};
 use crate::chain::plan::{AddMode, AddResult};
 use crate::chain::read::PageAddress;
 use crate::cuckoo::hash::{HashKey, ItemHash};
+use crate::engine::answer::FilterName;
+use crate::engine::idempotency::response::{Remembered, RememberedFilter};
 use crate::page::FilterId;
 use crate::store::Expiry;
 use std::sync::Arc;
 
 /// What a lane is asked to do.
 #[derive(Clone, Debug)]
-pub(super) enum Command {
+pub(crate) enum Command {
     /// Make a filter, and add items to it in the same commit.
     Create(Create),
     /// Name a filter whose pages are there already.
@@ -59,7 +59,7 @@ pub(super) enum Command {
 impl Command {
     /// Whether it is refused while the disk is almost full. What removes whole
     /// filters or sub-filters is not: it makes room.
-    pub(super) fn needs_room(&self) -> bool {
+    pub(crate) fn needs_room(&self) -> bool {
         match self {
             Command::Create(_)
             | Command::Adopt(_)
@@ -83,7 +83,7 @@ impl Command {
     }
 
     /// Its kind, for the metrics.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Command::Create(_) => "create",
             Command::Adopt(_) => "adopt",
@@ -108,16 +108,16 @@ impl Command {
 
 /// Bytes of a filter, found out by whoever asks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     /// Of its pages in memory.
-    pub(super) memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     /// Of its page images in the store, an estimate.
-    pub(super) disk_bytes: u64,
+    pub(crate) disk_bytes: u64,
 }
 
 /// What the caller of a creation wants to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// What became of the items.
     Results,
     /// What the filter is.
@@ -126,56 +126,56 @@ pub(super) enum Wanted {
 
 /// See [`Command::Create`].
 #[derive(Clone, Debug)]
-pub(super) struct Create {
+pub(crate) struct Create {
     /// Its number, never used before.
-    pub(super) id: FilterId,
+    pub(crate) id: FilterId,
     /// Its name.
-    pub(super) name: FilterName,
+    pub(crate) name: FilterName,
     /// What it shall be.
-    pub(super) params: FilterParams,
+    pub(crate) params: FilterParams,
     /// The key of its hash, should it have a keyed one: drawn at random before.
-    pub(super) hash_key: HashKey,
+    pub(crate) hash_key: HashKey,
     /// Milliseconds since 1970; a filter of the name that has ended by then
     /// makes room for it.
-    pub(super) created_at_ms: u64,
+    pub(crate) created_at_ms: u64,
     /// When it is to end.
-    pub(super) expiry: Option<Expiry>,
+    pub(crate) expiry: Option<Expiry>,
     /// Its first items.
-    pub(super) items: Arc<[ItemHash]>,
+    pub(crate) items: Arc<[ItemHash]>,
     /// How they are added.
-    pub(super) mode: AddMode,
+    pub(crate) mode: AddMode,
     /// What the answer is about, should it be kept.
-    pub(super) wanted: Wanted,
+    pub(crate) wanted: Wanted,
 }
 
 /// See [`Command::Adopt`].
 #[derive(Clone, Debug)]
-pub(super) struct Adopt {
+pub(crate) struct Adopt {
     /// Its number, under which its pages were staged.
-    pub(super) id: FilterId,
+    pub(crate) id: FilterId,
     /// Its name.
-    pub(super) name: FilterName,
+    pub(crate) name: FilterName,
     /// What it is.
-    pub(super) chain: Arc<Chain>,
+    pub(crate) chain: Arc<Chain>,
     /// The filter whose place it takes; `None`: there must be none.
-    pub(super) replaces: Option<Replaced>,
+    pub(crate) replaces: Option<Replaced>,
     /// Milliseconds since 1970; a filter of the name that has ended by then
     /// makes room for it.
-    pub(super) now_ms: u64,
+    pub(crate) now_ms: u64,
 }
 
 /// A filter that another one takes the place of.
 #[derive(Clone, Debug)]
-pub(super) struct Replaced {
+pub(crate) struct Replaced {
     /// Its number.
-    pub(super) id: FilterId,
+    pub(crate) id: FilterId,
     /// Its description, if it must not have changed.
-    pub(super) meta: Option<Arc<[u8]>>,
+    pub(crate) meta: Option<Arc<[u8]>>,
 }
 
 /// See [`Command::Compact`].
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CompactStep {
+pub(crate) enum CompactStep {
     /// Close the sub-filters that the others have room for.
     Begin {
         /// How full those may get, as a share of the load that kick-outs
@@ -190,18 +190,18 @@ pub(super) enum CompactStep {
 
 /// See [`Command::Items`].
 #[derive(Clone, Debug)]
-pub(super) struct ItemsCommand {
+pub(crate) struct ItemsCommand {
     /// The filter.
-    pub(super) filter: FilterId,
+    pub(crate) filter: FilterId,
     /// What to do with the items.
-    pub(super) verb: Verb,
+    pub(crate) verb: Verb,
     /// The items.
-    pub(super) items: Arc<[ItemHash]>,
+    pub(crate) items: Arc<[ItemHash]>,
 }
 
 /// What to do with items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(crate) enum Verb {
     /// Add each.
     Add(AddMode),
     /// Delete one copy of each.
@@ -215,7 +215,7 @@ pub(super) enum Verb {
 
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// The filter is there, with its first items.
     Created(Vec<AddResult>, Box<RememberedFilter>),
     /// A filter of that name was there before.
@@ -251,7 +251,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     /// What it comes to, for the metrics.
-    pub(super) fn label(&self) -> &'static str {
+    pub(crate) fn label(&self) -> &'static str {
         match self {
             Outcome::NameTaken => "name_taken",
             Outcome::Stale => "stale",
@@ -272,7 +272,7 @@ impl Outcome {
     }
 
     /// What is kept of it for a retry; `None` if nothing was done.
-    pub(super) fn remembered(&self, wanted: Wanted) -> Option<Remembered> {
+    pub(crate) fn remembered(&self, wanted: Wanted) -> Option<Remembered> {
         Some(match self {
             Outcome::Created(results, filter) => match wanted {
                 Wanted::Results => Remembered::Added(results.clone()),

@@ -6,10 +6,10 @@
 //! them every few minutes. A name is a label only of the largest filters, as
 //! many as the server was told, so that clients can't make series without end.
 
-use super::expiry::list_those_not_over;
-use super::filters::decode;
-use super::shared::Shared;
 use crate::chain::meta::Chain;
+use crate::engine::filters::decode;
+use crate::engine::shared::Shared;
+use crate::engine::tasks::expiry::list_those_not_over;
 use crate::metrics::Metrics;
 use crate::store::StoreError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
@@ -127,7 +127,7 @@ impl Survey {
 
 /// Surveys until the engine stops: until nothing can be sent into `stop` any
 /// more.
-pub(super) fn run(shared: &Weak<Shared>, stop: &Receiver<()>, named: usize) {
+pub(crate) fn run(shared: &Weak<Shared>, stop: &Receiver<()>, named: usize) {
     let named = named.min(MAX_NAMED_FILTERS);
     let (mut pause, mut shown) = (Duration::ZERO, BTreeSet::new());
     while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {

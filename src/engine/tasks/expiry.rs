@@ -7,11 +7,11 @@
 //! number of due filters at a time, each as a command in its lane that says
 //! what time it is.
 
-use super::answer::EngineError;
-use super::command::{Command, Outcome};
-use super::filters::stored_name;
-use super::shared::Shared;
 use crate::chain::params::ParamsError;
+use crate::engine::answer::EngineError;
+use crate::engine::filters::stored_name;
+use crate::engine::lane::command::{Command, Outcome};
+use crate::engine::shared::Shared;
 use crate::store::{Due, Expiry, PageStore, SideRecordKey, StoreError, StoredFilter};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::sync::Weak;
@@ -38,7 +38,7 @@ const DUE_AT_ONCE: usize = 256;
 const BREATH: Duration = Duration::from_millis(5);
 
 /// When a filter ends that is given so many seconds now.
-pub(super) fn expiry(ttl_seconds: Option<u64>, now_ms: u64) -> Result<Option<Expiry>, EngineError> {
+pub(crate) fn expiry(ttl_seconds: Option<u64>, now_ms: u64) -> Result<Option<Expiry>, EngineError> {
     let Some(ttl_seconds) = ttl_seconds else {
         return Ok(None);
     };
@@ -56,12 +56,12 @@ pub(super) fn expiry(ttl_seconds: Option<u64>, now_ms: u64) -> Result<Option<Exp
 }
 
 /// Whether what ends then has ended.
-pub(super) fn is_over(expiry: Option<Expiry>, now_ms: u64) -> bool {
+pub(crate) fn is_over(expiry: Option<Expiry>, now_ms: u64) -> bool {
     expiry.is_some_and(|expiry| expiry.at_ms <= now_ms)
 }
 
 /// Lists filters as the store does, without those that have ended.
-pub(super) fn list_those_not_over(
+pub(crate) fn list_those_not_over(
     store: &dyn PageStore,
     prefix: &str,
     after: Option<&str>,
@@ -89,7 +89,7 @@ pub(super) fn list_those_not_over(
 
 /// Removes what has ended until the engine stops: until nothing can be sent
 /// into `stop` any more.
-pub(super) fn run(shared: &Weak<Shared>, stop: &Receiver<()>) {
+pub(crate) fn run(shared: &Weak<Shared>, stop: &Receiver<()>) {
     let (mut pause, mut from_ms, mut looked_at_all) = (LOOK_EVERY, 0, Instant::now());
     while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let Some(shared) = shared.upgrade() else {

@@ -1,14 +1,14 @@
 //! What a request was answered, as it is kept for a retry. `docs/format.md`
 //! tabulates the bytes.
 
-use super::answer::{AddResult, FullReason};
-use super::command::Sizes;
 use crate::chain::meta::Chain;
+use crate::engine::answer::{AddResult, FullReason};
+use crate::engine::lane::command::Sizes;
 use crate::store::Expiry;
 
 /// An answer that can be given again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Remembered {
+pub(crate) enum Remembered {
     /// To an add: one result an item.
     Added(Vec<AddResult>),
     /// To a delete: one result an item.
@@ -23,20 +23,20 @@ pub(super) enum Remembered {
 
 /// See [`Remembered::Filter`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RememberedFilter {
+pub(crate) struct RememberedFilter {
     /// Whether the request made it.
-    pub(super) origin: Origin,
+    pub(crate) origin: Origin,
     /// Its description.
-    pub(super) chain: Chain,
+    pub(crate) chain: Chain,
     /// When it was to end.
-    pub(super) expiry: Option<Expiry>,
+    pub(crate) expiry: Option<Expiry>,
     /// Its sizes.
-    pub(super) sizes: Sizes,
+    pub(crate) sizes: Sizes,
 }
 
 /// Whether a filter is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// The request made it.
     New,
     /// It was there.
@@ -61,19 +61,19 @@ const FILTER_HEAD_BYTES: usize = 32;
 
 impl Remembered {
     /// Most bytes that the answer about so many items takes.
-    pub(super) fn most_bytes(items: usize) -> usize {
+    pub(crate) fn most_bytes(items: usize) -> usize {
         2 + items
     }
 
     /// Bytes that a filter's answer may take; that of a chain of many
     /// sub-filters takes more.
-    pub(super) const FILTER_BYTES: usize = 1 + FILTER_HEAD_BYTES + 512;
+    pub(crate) const FILTER_BYTES: usize = 1 + FILTER_HEAD_BYTES + 512;
 
     /// Bytes that the answer to a compaction takes.
-    pub(super) const COMPACTION_BYTES: usize = 5;
+    pub(crate) const COMPACTION_BYTES: usize = 5;
 
     /// The answer as it is stored.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
             Remembered::Added(results) => {
                 let codes = results.iter().map(|&result| code_of(result));
@@ -112,7 +112,7 @@ impl Remembered {
 
     /// Reads a stored answer; `None` if it makes no sense, or has more results
     /// than there can be.
-    pub(super) fn decode(bytes: &[u8], most_results: usize) -> Option<Remembered> {
+    pub(crate) fn decode(bytes: &[u8], most_results: usize) -> Option<Remembered> {
         let (&kind, rest) = bytes.split_first()?;
         match kind {
             ADDED => {

@@ -1,0 +1,11 @@
+//! What goes on in the background, each on a thread of its own.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `compaction` | emptying the newest sub-filters of filters that shrank |
+//! | `expiry` | removing what has ended |
+//! | `survey` | the metrics about filters |
+
+pub(crate) mod compaction;
+pub(crate) mod expiry;
+pub(crate) mod survey;
