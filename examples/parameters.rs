@@ -74,7 +74,7 @@ fn with_table(page: &str) -> String {
 
 fn table() -> String {
     let mut table = String::from(
-        "| asked for | bits a slot | bytes an item | wrong, at capacity | wrong, grown |\n|---|---|---|---|---|\n",
+        "| requested | bits per slot | bytes per item | false positives, at capacity | false positives, grown |\n|---|---|---|---|---|\n",
     );
     let rates = [0.3, 0.1, 0.01, 0.001, 0.0001, 0.000_001, 0.000_000_02];
     let rows = rates
@@ -159,7 +159,7 @@ fn plot() -> String {
         chart
             .configure_mesh()
             .x_desc("bytes per item")
-            .y_desc("share of absent items that are found")
+            .y_desc("false-positive rate")
             .x_labels(13)
             .y_labels(11)
             .x_label_formatter(&|bytes: &f64| format!("{bytes:.0}"))
