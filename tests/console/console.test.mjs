@@ -55,8 +55,8 @@ onPage("a filter is created, used and deleted", async (page, go) => {
   await page.getByRole("link", { name: "New filter" }).click();
   await heading(page, "New filter");
   await label(page, "Key").fill("visitors");
-  await label(page, "Items it will hold").fill("100 000");
-  await label(page, "Wrong yeses at most").fill("0.001");
+  await label(page, "Capacity").fill("100 000");
+  await label(page, "False-positive rate, at most").fill("0.001");
   // The preview is the server's, which the filter then keeps to.
   const foretold = await server.ask("POST", "/preview", { capacity: 100_000, error_rate: 0.001 });
   const size = `${(foretold.slot_bytes / 1024).toFixed(0)} KiB`;
@@ -79,10 +79,10 @@ onPage("a filter is created, used and deleted", async (page, go) => {
   await told(page, "2 copies.");
   assert.equal(await page.locator(".whereabouts .bucket .slot.match").count(), 2);
   await button(page, "Ask").click();
-  await told(page, "It may be in the filter.");
+  await told(page, "It is probably in the filter.");
 
   await button(page, "Delete …").click();
-  await page.getByRole("dialog").getByText("Only delete what was added.").waitFor();
+  await page.getByRole("dialog").getByText("Delete only what was added.").waitFor();
   await button(page, "Cancel").click();
   assert.equal(await page.getByRole("dialog").count(), 0);
   assert.equal((await server.ask("GET", "/filters/visitors")).items, 2);
@@ -93,9 +93,9 @@ onPage("a filter is created, used and deleted", async (page, go) => {
 
   await button(page, "Delete filter …").click();
   assert.ok(await button(page, "Delete filter").isDisabled());
-  await label(page, "Type its key to confirm").fill("visitor");
+  await label(page, "Type the key to confirm").fill("visitor");
   assert.ok(await button(page, "Delete filter").isDisabled());
-  await label(page, "Type its key to confirm").fill("visitors");
+  await label(page, "Type the key to confirm").fill("visitors");
   await button(page, "Delete filter").click();
   await heading(page, "Filters");
   await page.getByRole("link", { name: "emails" }).waitFor();
@@ -135,10 +135,10 @@ onPage("the chain is drawn as it is", async (page, go) => {
   }
 });
 
-onPage("a chain whose newest link holds too much has nothing to give back", async (page, go) => {
+onPage("a chain whose newest sub-filter holds too much is not compacted", async (page, go) => {
   await go("#/filters/emails");
   await button(page, "Compact").click();
-  await page.getByText("Nothing to give back").waitFor();
+  await page.getByText("Nothing to compact").waitFor();
   // A chain of one is not offered it.
   await go("#/filters/coupons%3Asummer");
   await heading(page, "coupons:summer");
@@ -148,8 +148,8 @@ onPage("a chain whose newest link holds too much has nothing to give back", asyn
 
 onPage("refused fields are told beside the field, in the server's words", async (page, go) => {
   await go("#/new");
-  await label(page, "Items it will hold").fill("many");
-  const field = label(page, "Items it will hold");
+  await label(page, "Capacity").fill("many");
+  const field = label(page, "Capacity");
   await page.locator(".field .error").waitFor();
   assert.equal(await field.getAttribute("aria-invalid"), "true");
   const described = await field.getAttribute("aria-describedby");
@@ -183,7 +183,7 @@ onPage("a long list comes in pages, and by the start of its keys", async (page, 
   await button(page, "Previous").click();
   await page.getByRole("link", { name: "long-099" }).waitFor();
   await label(page, "Key begins with").fill("none-");
-  await page.getByText("No filter’s key begins with").waitFor();
+  await page.getByText("There is no filter whose key begins with").waitFor();
   await label(page, "Key begins with").fill("nö");
   await page.getByRole("alert").waitFor();
 });
@@ -245,19 +245,19 @@ onPage("everything can be done without a mouse", async (page, go) => {
   await heading(page, "Filters");
 });
 
-onPage("a filter's end is set and taken back", async (page, go) => {
+onPage("a filter's expiry is set and removed", async (page, go) => {
   await server.ask("PUT", "/filters/ending", {});
   await go("#/filters/ending");
   await label(page, "Days from now").fill("2");
-  await button(page, "Let it end then").click();
-  await page.getByText("It ends in 2 days").waitFor();
+  await button(page, "Set expiry").click();
+  await page.getByText("It expires in 2 days").waitFor();
   assert.equal((await server.ask("GET", "/filters/ending")).ttl_seconds, 172_800);
-  await button(page, "Let it stay").click();
-  await page.getByText("It stays until").waitFor();
+  await button(page, "Remove expiry").click();
+  await page.getByText("It does not expire.").waitFor();
   assert.equal((await server.ask("GET", "/filters/ending")).ttl_seconds, null);
   // Deleted by somebody else.
   await server.ask("DELETE", "/filters/ending");
-  await page.getByText("There is no filter of this key.").waitFor();
+  await page.getByText("There is no filter with this key.").waitFor();
 });
 
 const signIn = async (page, key) => {
@@ -271,7 +271,7 @@ onPage(
   async (page, go) => {
     await go();
     await signIn(page, "no such key");
-    await page.getByText("The server does not take this key.").waitFor();
+    await page.getByText("The server does not know this key.").waitFor();
     await signIn(page, keys.admin);
     await page.getByText("There is no filter yet.").waitFor();
     await page.getByRole("link", { name: "New filter" }).click();
@@ -296,7 +296,7 @@ onPage(
     await heading(page, "shop:guests");
     await label(page, "Item").fill("ada");
     await button(page, "Ask").click();
-    await told(page, "It may be in the filter.");
+    await told(page, "It is probably in the filter.");
     await button(page, "Add").click();
     await page.getByRole("alert").getByText("scope").first().waitFor();
 
@@ -313,7 +313,7 @@ onPage(
     await signIn(page, keys.admin);
     await go("#/filters/shop%3Aguests");
     await button(page, "Delete filter …").click();
-    await label(page, "Type its key to confirm").fill("shop:guests");
+    await label(page, "Type the key to confirm").fill("shop:guests");
     await button(page, "Delete filter").click();
     await page.getByText("There is no filter yet.").waitFor();
   },
@@ -326,7 +326,7 @@ for (const colorScheme of ["light", "dark"]) {
     async (page, go) => {
       await go();
       await signIn(page, "wrong");
-      await page.getByText("The server does not take this key.").waitFor();
+      await page.getByText("The server does not know this key.").waitFor();
       assert.deepEqual(await violations(page), []);
     },
     { of: () => keyed, options: { colorScheme } },
@@ -398,19 +398,23 @@ for (const [name, options] of [
   onPage(
     `axe finds nothing wrong: ${name}`,
     async (page, go) => {
-      const look = async (what) => assert.deepEqual(await violations(page), [], what);
+      const look = async (what) => {
+        assert.deepEqual(await violations(page), [], what);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+        assert.ok(!wide, `${what}: the page is wider than the screen`);
+      };
       await go();
       await page.getByRole("link", { name: "emails" }).waitFor();
       await look("list");
       await label(page, "Key begins with").fill("none-");
-      await page.getByText("No filter’s key begins with").waitFor();
+      await page.getByText("There is no filter whose key begins with").waitFor();
       await look("list without a filter");
 
       await go("#/new");
       await page.locator(".lead").waitFor();
-      await page.getByText("Growth and end").click();
+      await page.getByText("Growth and expiry").click();
       await look("new filter");
-      await label(page, "Items it will hold").fill("x");
+      await label(page, "Capacity").fill("x");
       await page.locator(".field .error").waitFor();
       await look("new filter with a refused field");
 
@@ -425,11 +429,8 @@ for (const [name, options] of [
       await button(page, "Delete filter …").click();
       await look("dialog about a filter");
       await go("#/filters/missing");
-      await page.getByText("There is no filter of this key.").waitFor();
+      await page.getByText("There is no filter with this key.").waitFor();
       await look("missing filter");
-
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-      assert.ok(!wide, "the page is wider than the screen");
     },
     { options },
   );

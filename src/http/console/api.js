@@ -92,7 +92,7 @@ async function problemOf(response) {
     status: response.status,
     code: "unknown",
     title: `Status ${response.status}`,
-    detail: `The answer was ${response.status} ${response.statusText}, without a word of why.`,
+    detail: `The answer was ${response.status} ${response.statusText}, without a reason.`,
   };
 }
 

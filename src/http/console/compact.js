@@ -10,10 +10,10 @@ const EVERY_MS = 1000;
 
 /** What became of it, by its state. */
 const ENDED = {
-  done: (it) => `Compacted: ${counted(it.dropped_sub_filters, "sub-filter")} gone.`,
-  overtaken: () => "Given up: adds needed the room that was being emptied.",
-  no_room: () => "Given up: an entry found no room in the older sub-filters.",
-  failed: () => "Given up: the storage refused, or the page cache is too small.",
+  done: (it) => `Compacted: ${counted(it.dropped_sub_filters, "sub-filter")} removed.`,
+  overtaken: () => "Stopped: adds needed the sub-filters that were being emptied.",
+  no_room: () => "Stopped: an entry did not fit into the older sub-filters.",
+  failed: () => "Stopped: the storage failed, or the page cache is too small.",
 };
 
 export function Compact({ name, subFilters, onChanged }) {
@@ -57,7 +57,7 @@ export function Compact({ name, subFilters, onChanged }) {
   if (subFilters < 2 && !state.it) return null;
   const said = {
     running: () => `Compacting: ${counted(state.it.moved, "entry", "entries")} moved so far.`,
-    nothing: () => "Nothing to give back: the older sub-filters have no room for what is in the newest.",
+    nothing: () => "Nothing to compact: the entries of the newest sub-filter do not fit into the older ones.",
     ...ENDED,
   }[state.it?.state];
   return h(
@@ -71,7 +71,7 @@ export function Compact({ name, subFilters, onChanged }) {
         { type: "button", disabled: running || state.busy || subFilters < 2, onClick: begin },
         "Compact",
       ),
-      h("p", { class: "quiet", role: "status" }, said ? said() : "After many deletions, gives back the newest sub-filters."),
+      h("p", { class: "quiet", role: "status" }, said ? said() : "After many deletions: moves the entries of the newest sub-filters into the older ones and removes them."),
     ),
     state.problem && h(ProblemNotice, { problem: state.problem }),
   );

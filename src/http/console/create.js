@@ -22,9 +22,9 @@ const OF_LAYOUT = {
   classic: ["bucket_size", "max_iterations"],
 };
 const STOPPED = {
-  expansion_off: "Then it is full: it does not grow.",
-  max_expansions: "Then it is full: it may not grow more often.",
-  max_filter_bytes: "Then it is full: the server lets no filter be larger.",
+  expansion_off: "Then it is full, because it does not grow.",
+  max_expansions: "Then it is full, because it has reached its number of expansions.",
+  max_filter_bytes: "Then it is full, because the server allows no larger filter.",
 };
 
 /** What is sent: only what was filled in, and nothing of the other layout. */
@@ -62,7 +62,7 @@ export function Create({ name }) {
   const problem = refused ?? preview.problem;
   const errors = {};
   for (const { pointer, given, allowed } of problem?.errors ?? []) {
-    if (pointer) errors[pointer.slice(1)] = `${given} is not taken: allowed is ${allowed}.`;
+    if (pointer) errors[pointer.slice(1)] = `${given} is not allowed; allowed is ${allowed}.`;
   }
   const known = preview.value;
   const field = (id, label, more = {}) =>
@@ -129,39 +129,39 @@ export function Create({ name }) {
           title: "1 to 255 characters of A-Z a-z 0-9 . _ : ~ -",
           hint: "Letters, digits and . _ : ~ -",
         }),
-        field("capacity", "Items it will hold", {
+        field("capacity", "Capacity", {
           inputmode: "numeric",
-          hint: "Plan for what will come: a filter of the right size is faster and wrong less often.",
+          hint: "Items that the filter is made for, those to come included. A filter that grows beyond it is slower and has more false positives.",
         }),
         h(
           "fieldset",
           null,
           h("legend", null, "Layout"),
-          choice("paged", "paged", "keeps an error rate while it grows"),
-          choice("classic", "classic", "bit for bit RedisBloom’s"),
+          choice("paged", "paged", "keeps its false-positive rate while it grows"),
+          choice("classic", "classic", "RedisBloom’s, bit for bit"),
         ),
         form.layout === "paged"
           ? h(
               Fragment,
               null,
               !(form.fingerprint_bits ?? "").trim() &&
-                field("error_rate", "Wrong yeses at most", { hint: "A share: 0.001 is one in a thousand." }),
+                field("error_rate", "False-positive rate, at most", { hint: "The share of items that were never added and get a “yes”: 0.001 is one in a thousand." }),
               !(form.error_rate ?? "").trim() &&
-                field("fingerprint_bits", "Bits a slot, instead", { hint: "8, 16 or 32." }),
+                field("fingerprint_bits", "Bits per slot, instead", { hint: "8, 16 or 32." }),
             )
           : h(
               Fragment,
               null,
-              field("bucket_size", "Slots a bucket", { inputmode: "numeric" }),
-              field("max_iterations", "Kick-outs a path at most", { inputmode: "numeric" }),
+              field("bucket_size", "Slots per bucket", { inputmode: "numeric" }),
+              field("max_iterations", "Kick-outs per path, at most", { inputmode: "numeric" }),
             ),
         h(
           "details",
           null,
-          h("summary", null, "Growth and end"),
-          field("expansion", "Each further sub-filter larger by", { inputmode: "numeric", hint: "0: it never grows." }),
-          field("max_expansions", "Expansions at most", { inputmode: "numeric" }),
-          field("ttl_seconds", "Seconds after which it ends", { inputmode: "numeric", placeholder: "never" }),
+          h("summary", null, "Growth and expiry"),
+          field("expansion", "Expansion", { inputmode: "numeric", hint: "How many times as large as the sub-filter before each new one is. 0: the filter never grows." }),
+          field("max_expansions", "Expansions, at most", { inputmode: "numeric" }),
+          field("ttl_seconds", "Seconds until it expires", { inputmode: "numeric", placeholder: "never" }),
         ),
         refused && elsewhere(refused) && h(ProblemNotice, { problem: refused }),
         h(
@@ -174,12 +174,12 @@ export function Create({ name }) {
       h(
         "section",
         { class: "preview", "aria-labelledby": "preview" },
-        h("h2", { id: "preview" }, "What it would be"),
+        h("h2", { id: "preview" }, "Preview"),
         !known && !preview.problem && h(Waiting, { what: "a preview" }),
         elsewhere(preview.problem) && h(ProblemNotice, { problem: preview.problem }),
         preview.problem &&
           !elsewhere(preview.problem) &&
-          h("p", { class: "quiet", role: "status" }, "Not with these fields: see beside them what is allowed."),
+          h("p", { class: "quiet", role: "status" }, "These fields are not allowed. The form says beside each what is allowed."),
         known && h(Preview, { it: known }),
       ),
     ),
@@ -194,22 +194,26 @@ function Preview({ it }) {
       "p",
       { class: "lead", role: "status" },
       h("strong", null, bytes(it.slot_bytes)),
-      ` for ${counted(it.capacity, "item")}, ${it.bits_per_item_at_capacity.toFixed(1)} bits each. With all of them in it, of items that were never added `,
+      ` for ${counted(it.capacity, "item")}, ${it.bits_per_item_at_capacity.toFixed(1)} bits each. False-positive rate with all of them added: `,
       h("strong", null, oneIn(it.expected_false_positive_rate)),
-      " is found, too.",
+      ".",
     ),
     h(
       "dl",
       { class: "rows" },
       [
-        ["Slots in use by then", share(it.load_at_capacity)],
-        ["Bits a slot", count(it.fingerprint_bits)],
+        ["Slots in use at capacity", share(it.load_at_capacity)],
+        ["Bits per slot", count(it.fingerprint_bits)],
         ["Buckets", `${count(it.buckets)} of ${it.bucket_size} slots`],
         ["Pages", count(it.pages)],
-        ["Promised", it.error_rate === null ? "nothing" : `${oneIn(it.error_rate)}, up to ${counted(it.promised_sub_filters, "sub-filter")}`],
-      ].map(([name, value]) => h("div", { key: name }, h("dt", null, name), h("dd", null, value))),
+        ["False positives, promised", it.error_rate === null ? "none" : oneIn(it.error_rate)],
+        it.error_rate !== null && ["Promised up to", counted(it.promised_sub_filters, "sub-filter")],
+      ]
+        .filter(Boolean)
+        .map(([name, value]) => h("div", { key: name }, h("dt", null, name), h("dd", null, value))),
     ),
-    h("h3", null, "When it grows"),
+    h("h3", null, "Growth"),
+    h("p", { class: "quiet small" }, "The filter when full, by its number of sub-filters."),
     h(
       "div",
       { class: "scroll", role: "region", "aria-label": "Growth", tabIndex: 0 },
@@ -223,9 +227,9 @@ function Preview({ it }) {
             "tr",
             null,
             h("th", { scope: "col", class: "number" }, "Sub-filters"),
-            h("th", { scope: "col", class: "number" }, "Items that fit"),
+            h("th", { scope: "col", class: "number" }, "Items"),
             h("th", { scope: "col", class: "number" }, "Size"),
-            h("th", { scope: "col", class: "number" }, "Wrong yes when full"),
+            h("th", { scope: "col", class: "number" }, "False positives"),
           ),
         ),
         h(

@@ -28,11 +28,11 @@ export function Filter({ name }) {
       h(
         "div",
         { class: "nothing", role: "status" },
-        h("p", null, "There is no filter of this key."),
+        h("p", null, "There is no filter with this key."),
         h(
           "p",
           { class: "quiet" },
-          "It may have ended or been deleted. ",
+          "It may have expired or been deleted. ",
           h("a", { href: `#/new/${encodeURIComponent(name)}` }, "Create it"),
           ".",
         ),
@@ -67,11 +67,11 @@ function Facts({ it }) {
       Fact,
       { name: "Items" },
       h("strong", null, count(it.items)),
-      h("span", { class: "quiet" }, `of ${count(it.capacity)} planned`),
+      h("span", { class: "quiet" }, `capacity ${count(it.capacity)}`),
     ),
     h(
       Fact,
-      { name: "Wrong yes, expected now" },
+      { name: "False positives, expected now" },
       h("strong", null, h(ErrorNow, {
         rate: it.expected_false_positive_rate,
         promised: it.error_rate,
@@ -79,7 +79,7 @@ function Facts({ it }) {
       h(
         "span",
         { class: "quiet" },
-        it.error_rate === null ? "nothing promised" : ["promised ", h(Promised, { rate: it.error_rate, holds: it.error_rate_holds })],
+        it.error_rate === null ? "no rate promised" : ["promised ", h(Promised, { rate: it.error_rate, holds: it.error_rate_holds })],
       ),
     ),
     h(
@@ -95,9 +95,9 @@ function Facts({ it }) {
     ),
     h(
       Fact,
-      { name: "Room before it grows" },
+      { name: "Adds before it grows" },
       h("strong", null, count(it.adds_before_expansion)),
-      h("span", { class: "quiet" }, "items, an estimate"),
+      h("span", { class: "quiet" }, "an estimate"),
     ),
   );
 }
@@ -113,10 +113,10 @@ function Chain({ it, onChanged }) {
       { class: "quiet" },
       it.sub_filters.length === 1
         ? "One sub-filter: the filter has not grown. "
-        : `${counted(it.sub_filters.length, "sub-filter")}, the oldest first; bars are as long as they are large. `,
+        : `${counted(it.sub_filters.length, "sub-filter")}, oldest first. The length of a bar shows the size. `,
       it.expansion === 0
-        ? "It never grows."
-        : `The next is ${TIMES_AS_LARGE[it.expansion] ?? `${count(it.expansion)} times as large as`} the newest.`,
+        ? "The filter never grows."
+        : `The next one is ${TIMES_AS_LARGE[it.expansion] ?? `${count(it.expansion)} times as large as`} the newest.`,
     ),
     h(
       "div",
@@ -136,7 +136,7 @@ function Chain({ it, onChanged }) {
             h("th", { scope: "col", class: "number" }, "Items"),
             h("th", { scope: "col", class: "number" }, "Pages"),
             h("th", { scope: "col", class: "number" }, "Size"),
-            h("th", { scope: "col", class: "number" }, "Wrong yes"),
+            h("th", { scope: "col", class: "number" }, "False positives"),
           ),
         ),
         h(
@@ -168,7 +168,7 @@ function Chain({ it, onChanged }) {
               h("td", { class: "number", "data-label": "Size" }, bytes(sub.bytes)),
               h(
                 "td",
-                { class: "number", "data-label": "Wrong yes" },
+                { class: "number", "data-label": "False positives" },
                 oneIn(sub.expected_false_positive_rate),
               ),
             ),
@@ -184,20 +184,16 @@ function Parameters({ it }) {
   const rows = [
     ["Layout", it.layout],
     ["Capacity", count(it.capacity)],
-    ["Bits a slot", count(it.fingerprint_bits)],
-    ["Slots a bucket", count(it.bucket_size)],
-    it.max_iterations !== null && ["Kick-outs a path", `up to ${count(it.max_iterations)}`],
-    ["Growth", it.expansion === 0 ? "never" : `${count(it.expansion)} times`],
-    ["Expansions", `up to ${count(it.max_expansions)}`],
-    it.error_rate !== null && [
-      "Promise",
-      `${oneIn(it.error_rate)} up to ${counted(it.promised_sub_filters, "sub-filter")}`,
-    ],
-    ["Wrong yes when that full", oneIn(it.expected_false_positive_rate_full)],
-    [
-      "Bits an item",
-      it.bits_per_item === null ? "–" : `${it.bits_per_item.toFixed(1)} now, ${it.bits_per_item_at_capacity.toFixed(1)} at capacity`,
-    ],
+    ["Bits per slot", count(it.fingerprint_bits)],
+    ["Slots per bucket", count(it.bucket_size)],
+    it.max_iterations !== null && ["Kick-outs per path", `up to ${count(it.max_iterations)}`],
+    ["Expansion", it.expansion === 0 ? "off" : `× ${count(it.expansion)}`],
+    ["Expansions, at most", count(it.max_expansions)],
+    it.error_rate !== null && ["False positives, promised", oneIn(it.error_rate)],
+    it.error_rate !== null && ["Promised up to", counted(it.promised_sub_filters, "sub-filter")],
+    ["False positives when full", oneIn(it.expected_false_positive_rate_full)],
+    ["Bits per item", it.bits_per_item === null ? "–" : it.bits_per_item.toFixed(1)],
+    ["Bits per item at capacity", it.bits_per_item_at_capacity.toFixed(1)],
     ["Deleted since creation", count(it.deletions)],
     ["Created", h("time", { datetime: it.created_at, title: away(it.created_at) }, moment(it.created_at))],
   ].filter(Boolean);
@@ -245,17 +241,17 @@ function End({ it, onChanged }) {
   return h(
     "section",
     { "aria-labelledby": "end" },
-    h("h2", { id: "end" }, "End"),
+    h("h2", { id: "end" }, "Expiry and deletion"),
     h(
       "p",
       null,
       it.expires_at
         ? [
-            "It ends ",
+            "It expires ",
             h("time", { datetime: it.expires_at }, `${away(it.expires_at)}, ${moment(it.expires_at)}`),
-            ", with everything in it.",
+            ", with all its items.",
           ]
-        : "It stays until somebody deletes it.",
+        : "It does not expire.",
     ),
     problem && h(ProblemNotice, { problem }),
     h(
@@ -274,9 +270,9 @@ function End({ it, onChanged }) {
         value: days,
         onInput: (event) => setDays(event.currentTarget.value),
       }),
-      h("button", { type: "submit", disabled: !(wanted >= 1) }, "Let it end then"),
+      h("button", { type: "submit", disabled: !(wanted >= 1) }, "Set expiry"),
       it.expires_at &&
-        h("button", { type: "button", onClick: () => setTtl(null) }, "Let it stay"),
+        h("button", { type: "button", onClick: () => setTtl(null) }, "Remove expiry"),
       h(
         "button",
         {
@@ -304,10 +300,10 @@ function End({ it, onChanged }) {
           "p",
           null,
           h("code", null, it.key),
-          ` and the ${counted(it.items, "item")} in it are gone at once and can’t be brought back, but from a dump or a backup.`,
+          ` and the ${counted(it.items, "item")} in it are deleted at once. Only a dump or a backup can restore them.`,
         ),
         h(Field, {
-          label: "Type its key to confirm",
+          label: "Type the key to confirm",
           value: typed,
           onInput: (event) => setTyped(event.currentTarget.value),
         }),

@@ -41,20 +41,20 @@ export function Items({ it, onChanged }) {
     attempt(async () => {
       const { results } = await post(path("/exists"), { items: [item] });
       return results[0]
-        ? ["maybe", "It may be in the filter.", ` Of items that were never added, ${oneIn(it.expected_false_positive_rate)} is found, too.`]
-        : ["no", "It is not in the filter.", " That is certain."];
+        ? ["maybe", "It is probably in the filter.", ` False-positive rate: ${oneIn(it.expected_false_positive_rate)}.`]
+        : ["no", "It is not in the filter.", " This is certain."];
     });
   const countCopies = () =>
     attempt(async () => {
       const { results } = await post(path("/count"), { items: [item] });
-      return ["plain", `${counted(results[0], "copy", "copies")}.`, " Never too few; an item that looks the same counts, too."];
+      return ["plain", `${counted(results[0], "copy", "copies")}.`, " A count is never too low. It includes items with the same fingerprint and buckets."];
     });
   const add = () =>
     attempt(async () => {
       const answer = await change("POST", path("/items"), { items: [item] });
       const { results, full_detail } = await answer.json();
       return results[0] === "added"
-        ? ["yes", "Added.", " It was on disk before this answer, as --wal-sync says."]
+        ? ["yes", "Added.", " The server answers after the commit; --wal-sync says when the commit is on disk."]
         : ["no", "Not added: the filter is full.", ` ${full_detail}.`];
     });
   const remove = () =>
@@ -64,7 +64,7 @@ export function Items({ it, onChanged }) {
       const { results } = await answer.json();
       return results[0]
         ? ["yes", "One copy deleted.", ""]
-        : ["no", "Nothing deleted:", " it is not in the filter."];
+        : ["no", "Nothing deleted.", " The item is not in the filter."];
     });
 
   return h(
@@ -118,12 +118,12 @@ export function Items({ it, onChanged }) {
           onYes: remove,
           onNo: () => setAsked(false),
         },
-        h("p", null, "One copy of ", h("q", null, item), " is removed, if one is found."),
+        h("p", null, "One copy of ", h("q", null, item), " is deleted, if one is found."),
         h(
           "p",
           { class: "notice warn" },
-          h("strong", null, "Only delete what was added."),
-          " A filter can’t tell two items with the same fingerprint apart: deleting one that was never added may remove another’s, which is then missed.",
+          h("strong", null, "Delete only what was added."),
+          " Two items can have the same fingerprint. Deleting an item that was never added can remove the fingerprint of another item, which is then no longer found.",
         ),
       ),
   );
@@ -154,14 +154,14 @@ function Whereabouts({ located, it }) {
         "p",
         { class: "quiet" },
         drawn.length < holding.length
-          ? `${counted(left, "sub-filter")} more, and it lies in some of them, too.`
+          ? `It also lies in some of the other ${counted(left, "sub-filter")}.`
           : `Not in the other ${left === 1 ? "sub-filter" : counted(left, "sub-filter")}.`,
       ),
     h(
       "ul",
       { class: "legend", "aria-label": "Legend" },
-      h("li", null, h("span", { class: "slot match", "aria-hidden": "true" }), "its fingerprint"),
-      h("li", null, h("span", { class: "slot other", "aria-hidden": "true" }), "another"),
+      h("li", null, h("span", { class: "slot match", "aria-hidden": "true" }), "fingerprint of the item"),
+      h("li", null, h("span", { class: "slot other", "aria-hidden": "true" }), "another fingerprint"),
       h("li", null, h("span", { class: "slot", "aria-hidden": "true" }), "empty"),
     ),
   );

@@ -89,7 +89,7 @@ function Found({ value, prefix }) {
       "div",
       { class: "nothing", role: "status" },
       prefix
-        ? h("p", null, "No filter’s key begins with ", h("code", null, prefix), ".")
+        ? h("p", null, "There is no filter whose key begins with ", h("code", null, prefix), ".")
         : h(
             Fragment,
             null,
@@ -97,7 +97,7 @@ function Found({ value, prefix }) {
             h(
               "p",
               { class: "quiet" },
-              "A filter remembers which items it has seen, in a byte or two each. ",
+              "A filter stores which items were added to it, in one or two bytes per item. ",
               h("a", { href: "#/new" }, "Create the first one"),
               ".",
             ),
@@ -120,10 +120,10 @@ function Found({ value, prefix }) {
           h("th", { scope: "col", class: "number" }, "Items"),
           h("th", { scope: "col" }, "Slots in use"),
           h("th", { scope: "col", class: "number" }, "Sub-filters"),
-          h("th", { scope: "col", class: "number" }, "Wrong yes, now"),
+          h("th", { scope: "col", class: "number" }, "False positives"),
           h("th", { scope: "col", class: "number" }, "Promised"),
           h("th", { scope: "col", class: "number" }, "Size"),
-          h("th", { scope: "col" }, "Ends"),
+          h("th", { scope: "col" }, "Expires"),
         ),
       ),
       h(
@@ -150,7 +150,7 @@ function Line({ it }) {
     h("td", { class: "number", "data-label": "Sub-filters" }, count(it.sub_filters)),
     h(
       "td",
-      { class: "number", "data-label": "Wrong yes, now" },
+      { class: "number", "data-label": "False positives" },
       h(ErrorNow, { rate: it.expected_false_positive_rate, promised: it.error_rate }),
     ),
     h(
@@ -161,7 +161,7 @@ function Line({ it }) {
     h("td", { class: "number", "data-label": "Size" }, bytes(it.bytes)),
     h(
       "td",
-      { "data-label": "Ends" },
+      { "data-label": "Expires" },
       it.expires_at
         ? h("time", { datetime: it.expires_at, title: moment(it.expires_at) }, away(it.expires_at))
         : h("span", { class: "quiet" }, "never"),
@@ -182,12 +182,12 @@ export function ErrorNow({ rate, promised }) {
 
 /** The promise, and whether it still holds. */
 export function Promised({ rate, holds }) {
-  if (rate === null) return h("span", { class: "quiet" }, "nothing");
+  if (rate === null) return h("span", { class: "quiet" }, "none");
   if (holds) return h("span", { title: String(rate) }, oneIn(rate));
   return h(
     Fragment,
     null,
     h("s", { class: "quiet" }, oneIn(rate)),
-    h("span", { class: "small" }, " outgrown"),
+    h("span", { class: "small" }, " no longer"),
   );
 }

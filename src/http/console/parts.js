@@ -58,7 +58,7 @@ export function ProblemNotice({ problem, children }) {
   return h(
     "div",
     { class: "notice bad", role: "alert" },
-    h("p", null, h("strong", null, problem.title ?? "It did not work"), " ", problem.message),
+    h("p", null, h("strong", null, problem.title ?? "The request failed."), " ", problem.message),
     problem.requestId && h("p", { class: "quiet" }, "Request ", h("code", null, problem.requestId)),
     children,
   );
@@ -66,7 +66,7 @@ export function ProblemNotice({ problem, children }) {
 
 /** The state of waiting, said once and not blinking. */
 export function Waiting({ what }) {
-  return h("p", { class: "quiet waiting", role: "status" }, `Asking for ${what} …`);
+  return h("p", { class: "quiet waiting", role: "status" }, `Loading ${what} …`);
 }
 
 /** How full something is. The figure stands beside it, so it is for the eye. */

@@ -105,7 +105,7 @@ export function Vitals() {
       "p",
       { class: "vitals quiet" },
       elsewhere
-        ? "Live figures are served on another address."
+        ? "Live figures are available on another address of the server."
         : `No live figures: ${state.problem.message}`,
     );
   }
@@ -118,29 +118,29 @@ export function Vitals() {
       null,
       h(
         Vital,
-        { name: "Questions a second", hint: "Items asked for, the last 10 seconds" },
+        { name: "Questions per second", hint: "Items in questions, over the last 10 seconds" },
         perSecond(it.asked),
         h(Course, { values: it.askedCourse ?? [] }),
       ),
       h(
         Vital,
-        { name: "Changes a second", hint: "Items added and deleted, the last 10 seconds" },
+        { name: "Changes per second", hint: "Items added and deleted, over the last 10 seconds" },
         perSecond(it.changed),
         h(Course, { values: it.changedCourse ?? [] }),
       ),
       h(
         Vital,
-        { name: "Questions, p99", hint: "99 of 100 requests with questions took no longer, the last minute" },
+        { name: "Questions, p99", hint: "99 of 100 requests with questions were answered within this time, over the last minute" },
         seconds(it.question),
       ),
       h(
         Vital,
-        { name: "Changes, p99", hint: "99 of 100 requests with changes took no longer, the last minute" },
+        { name: "Changes, p99", hint: "99 of 100 requests with changes were answered within this time, over the last minute" },
         seconds(it.change),
       ),
       h(
         Vital,
-        { name: "Pages from memory", hint: "Of the pages looked at in the last minute" },
+        { name: "Pages from the cache", hint: "Share of the pages read from the cache, over the last minute" },
         it.cached === null ? "–" : share(it.cached),
       ),
     ),
