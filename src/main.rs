@@ -2,7 +2,7 @@
 //! the server. The only place that wires things.
 
 use clap::Parser as _;
-use cuckood::access::ring::KeyRing;
+use cuckood::access::keys::ApiKeys;
 use cuckood::access::{AccessError, file};
 use cuckood::backup::{BackupError, Backups, archive::Progress, restore};
 use cuckood::client;
@@ -10,7 +10,8 @@ use cuckood::config::{Cli, Command, Config, KeysCommand, LogFormat, Machine, Set
 use cuckood::engine::Engine;
 use cuckood::from_redis::{self, RedisImport};
 use cuckood::http::{
-    Access, App, Endpoint, Serves, Strangers, Tls, TlsError, TlsFiles, openapi_document, serve,
+    Access, App, ClientCertPolicy, Endpoint, ListenerRole, Tls, TlsError, TlsFiles,
+    openapi_document, serve,
 };
 use cuckood::load::{LoadOptions, load};
 use cuckood::metrics::Metrics;
@@ -202,16 +203,16 @@ async fn endpoints(
     };
     let mut endpoints = vec![Endpoint {
         listener: bind("--listen", config.listen).await?,
-        serves: match config.admin_listen {
-            Some(_) => Serves::Filters,
-            None => Serves::All,
+        role: match config.admin_listen {
+            Some(_) => ListenerRole::Filters,
+            None => ListenerRole::All,
         },
         tls,
     }];
     if let Some(listen) = config.admin_listen {
         endpoints.push(Endpoint {
             listener: bind("--admin-listen", listen).await?,
-            serves: Serves::Operations,
+            role: ListenerRole::Operations,
             tls: operations_tls,
         });
     }
@@ -229,7 +230,7 @@ async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, String> {
 fn certificates(files: TlsFiles, metrics: &Arc<Metrics>) -> Result<[Arc<Tls>; 2], TlsError> {
     let watch = Watch::new("certificates", files.paths(), Arc::clone(metrics));
     let callers = Arc::new(Tls::open(files.clone())?);
-    let operations = Arc::new(Tls::open_for(files, Strangers::Scrape)?);
+    let operations = Arc::new(Tls::open_for(files, ClientCertPolicy::OptionalForScrapers)?);
     let both = (Arc::clone(&callers), Arc::clone(&operations));
     tokio::spawn(watch.follow(move || {
         both.0.reload()?;
@@ -244,9 +245,9 @@ fn known_keys(
     path: &Path,
     per_second: Option<NonZeroU32>,
     metrics: &Arc<Metrics>,
-) -> Result<Arc<KeyRing>, Box<dyn Error + Send + Sync>> {
+) -> Result<Arc<ApiKeys>, Box<dyn Error + Send + Sync>> {
     let watch = Watch::new("keys", vec![path.to_owned()], Arc::clone(metrics));
-    let keys = Arc::new(KeyRing::open(path, per_second)?);
+    let keys = Arc::new(ApiKeys::open(path, per_second)?);
     if keys.is_empty() {
         return Err(format!(
             "the keys file {} has no key, so nobody could do anything: make one with cuckood keys add",

@@ -7,7 +7,7 @@
 //!
 //! - [`token`] is the key itself and its digest.
 //! - [`file`](mod@file) reads, checks and writes the file.
-//! - [`ring`] is what a running server holds, and can hold anew.
+//! - [`keys`] is what a running server holds, and can hold anew.
 //!
 //! Who is asked for a key, and for which scope, is no business of this room:
 //! that is the HTTP surface's.
@@ -15,7 +15,7 @@
 pub mod file;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_targets;
-pub mod ring;
+pub mod keys;
 pub mod token;
 
 use crate::engine::FilterName;

@@ -1,8 +1,8 @@
 //! Puts the answers of batches together: one word per item, as JSON or as
 //! lines, written in one pass.
 
+use super::admission::answers::{AnswerMemory, FREE_BYTES, InMemory};
 use super::media;
-use super::memory::{AnswerMemory, FREE_BYTES, InMemory};
 use super::problem::HttpError;
 use crate::engine::FullReason;
 use axum::body::{Body, Bytes};

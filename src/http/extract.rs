@@ -2,12 +2,12 @@
 //! the two kinds of bodies.
 
 use super::App;
+use super::admission::answers::FREE_BYTES;
+use super::admission::body::{self, Buffered};
 use super::answer::most_bytes;
-use super::body::{self, Buffered};
 use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::idempotency::Keyed;
 use super::media::{self, media_type};
-use super::memory::FREE_BYTES;
 use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};

@@ -2,9 +2,10 @@
 
 use super::bounds::{MAX_ITEM_BYTES, MAX_QUERY_ITEM_BYTES};
 use super::extract::{line_options, query_item};
-use super::guard;
 use super::idempotency::Keyed;
+use super::listen::role::Transport;
 use super::media::media_type;
+use super::middleware::origin;
 use super::parse::{self, BatchKind, Encoding, LineFeed, LineFormat};
 use super::problem::HttpError;
 use super::{HostPolicy, answer::Format};
@@ -225,10 +226,10 @@ pub(crate) fn head(bytes: &[u8]) {
     }
     let _ = (media_type(&headers), Format::wanted(&headers));
     let uri = Uri::from_static("/filters/f");
-    if guard::check(&HostPolicy::LocalOnly, guard::Speaks::Plain, &uri, &headers).is_ok() {
+    if origin::check(&HostPolicy::LocalOnly, Transport::Plain, &uri, &headers).is_ok() {
         // Neither a name nor a page of somebody else.
         assert_eq!(headers.get_all("host").iter().count(), 1);
-        assert!(guard::check(&HostPolicy::Any, guard::Speaks::Plain, &uri, &headers).is_ok());
+        assert!(origin::check(&HostPolicy::Any, Transport::Plain, &uri, &headers).is_ok());
     }
     let (mut parts, ()) = Request::new(()).into_parts();
     parts.headers = headers;

@@ -6,9 +6,9 @@ mod strict;
 
 pub(super) use strict::{key_prefix, named_filters};
 
-use super::auth::{Need, Reach, SCHEME};
 use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::media::PROBLEM_JSON;
+use super::middleware::auth::{ResourceScope, RouteRequirement, SCHEME};
 use super::problem::{Code, FieldError, HttpError, Place, Problem, ProblemField};
 use crate::access::Scope;
 use crate::backup::{BackupError, BackupId};
@@ -50,8 +50,8 @@ Items are JSON strings (their UTF-8 bytes) or integers from -2^63 to 2^64-1 (the
 pub(super) fn text(mut document: OpenApi) -> String {
     for (path, item) in &mut document.paths.paths {
         for operation in operations(item) {
-            let need = Need::of(path, operation);
-            add_problems(operation, need);
+            let requirement = RouteRequirement::of(path, operation);
+            add_problems(operation, requirement);
             add_idempotency_key(operation);
             strict::parts(operation);
             if matches!(
@@ -135,7 +135,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 }
 
 /// What an operation can fail with, by its id and by what it asks of its caller.
-fn failures(operation: &str, need: Need) -> Vec<Code> {
+fn failures(operation: &str, requirement: RouteRequirement) -> Vec<Code> {
     const CALLER: &[Code] = &[
         Code::ApiKeyMissing,
         Code::ApiKeyUnknown,
@@ -264,12 +264,12 @@ fn failures(operation: &str, need: Need) -> Vec<Code> {
         _ => &[EVERY],
     };
     let kept = takes_idempotency_key(operation).then_some(&KEPT);
-    let reach: &[Code] = match need.reach {
-        Reach::Filter => &[Code::FilterForbidden],
-        Reach::Narrowed => &[],
-        Reach::Server => &[Code::ServerForbidden],
+    let reach: &[Code] = match requirement.resource {
+        ResourceScope::Filter => &[Code::FilterForbidden],
+        ResourceScope::Narrowed => &[],
+        ResourceScope::Server => &[Code::ServerForbidden],
     };
-    let caller = need.scope.map(|_| [CALLER, reach]);
+    let caller = requirement.scope.map(|_| [CALLER, reach]);
     caller
         .iter()
         .flatten()
@@ -327,10 +327,10 @@ fn add_idempotency_key(operation: &mut Operation) {
 }
 
 /// Adds one response per status, with an example per code.
-fn add_problems(operation: &mut Operation, need: Need) {
+fn add_problems(operation: &mut Operation, requirement: RouteRequirement) {
     let id = operation.operation_id.as_deref().unwrap_or_default();
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
-    for code in failures(id, need) {
+    for code in failures(id, requirement) {
         let codes = by_status.entry(code.status()).or_default();
         // Some come from more than one group.
         if !codes.contains(&code) {

@@ -1,16 +1,16 @@
 //! The only route table, and the layers around it.
 
 use super::App;
-use super::around::AroundLayer;
-use super::auth::{Door, Needs};
-use super::boundary::Boundary;
-use super::coding::{CodingLayer, Compressed, Unpacked};
-use super::guard::Speaks;
 use super::handlers::{
     backups, compaction, dumps, filters, imports, items, locate, lookup, operations, preview,
 };
+use super::listen::role::ListenerRole;
+use super::listen::role::Transport;
 use super::media::JSON;
-use super::server::Serves;
+use super::middleware::auth::{AuthLayer, RouteRequirements};
+use super::middleware::coding::{CodingLayer, Compressed, Unpacked};
+use super::middleware::errors::ErrorLayer;
+use super::middleware::layer::MiddlewareLayer;
 use super::{console, openapi};
 use axum::Router;
 use axum::extract::Request;
@@ -30,18 +30,18 @@ const ADMIN: &str = "/admin/{*rest}";
 
 /// Every route that the API has, with its description.
 pub(super) fn table() -> OpenApiRouter<Arc<App>> {
-    routes_of(Serves::All)
+    routes_of(ListenerRole::All)
 }
 
-fn routes_of(serves: Serves) -> OpenApiRouter<Arc<App>> {
+fn routes_of(role: ListenerRole) -> OpenApiRouter<Arc<App>> {
     let table = OpenApiRouter::with_openapi(openapi::preamble());
-    let table = match serves {
-        Serves::All | Serves::Filters => with_filters(table),
-        Serves::Operations | Serves::Scrapers => table,
+    let table = match role {
+        ListenerRole::All | ListenerRole::Filters => with_filters(table),
+        ListenerRole::Operations | ListenerRole::Scrapers => table,
     };
-    let table = match serves {
-        Serves::All | Serves::Operations => with_operations(table),
-        Serves::Filters | Serves::Scrapers => table,
+    let table = match role {
+        ListenerRole::All | ListenerRole::Operations => with_operations(table),
+        ListenerRole::Filters | ListenerRole::Scrapers => table,
     };
     table
         .routes(routes!(operations::livez))
@@ -102,51 +102,51 @@ async fn openapi_json() -> Response {
     ([(CONTENT_TYPE, media_type)], DOCUMENT.as_str()).into_response()
 }
 
-/// The application as a service. The layers, from the outside: the boundary
+/// The application as a service. The layers, from the outside: the error layer
 /// renders errors, panics among them, and refuses foreign web pages; what the
 /// API has is behind keys; bodies are compressed and decompressed.
-pub fn router(app: Arc<App>, serves: Serves, speaks: Speaks) -> Router {
-    let (routes, document) = routes_of(serves).split_for_parts();
-    let mut needs = Needs::of(&document);
-    let pages = match serves {
-        Serves::All | Serves::Filters => docs().merge(console::routes()),
-        Serves::Operations | Serves::Scrapers => {
+pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router {
+    let (routes, document) = routes_of(role).split_for_parts();
+    let mut requirements = RouteRequirements::of(&document);
+    let pages = match role {
+        ListenerRole::All | ListenerRole::Filters => docs().merge(console::routes()),
+        ListenerRole::Operations | ListenerRole::Scrapers => {
             // Who scrapes has no key, and this listener is for who scrapes.
-            needs.open("/metrics");
-            match serves {
-                Serves::Scrapers => {
+            requirements.open("/metrics");
+            match role {
+                ListenerRole::Scrapers => {
                     Router::new().route(ADMIN, any(operations::certificate_missing))
                 }
                 _ => Router::new(),
             }
         }
     };
-    let door = Door {
+    let auth = AuthLayer {
         app: Arc::clone(&app),
-        needs,
+        requirements,
     };
-    let boundary = AroundLayer::new(Boundary {
+    let errors = MiddlewareLayer::new(ErrorLayer {
         app: Arc::clone(&app),
-        speaks,
+        transport,
     });
     // All at once: each time that layers are put around routes, these get a box
     // more, and each request a copy of it.
     let routes = routes.route_layer((
-        boundary.clone(),
+        errors.clone(),
         CodingLayer::<Compressed>::new(),
-        AroundLayer::new(door),
+        MiddlewareLayer::new(auth),
         // Inside of it: what a stranger sends is not worth unpacking.
         CodingLayer::<Unpacked>::new(),
     ));
-    let pages = pages.layer((boundary.clone(), CodingLayer::<Compressed>::new()));
-    bounded(routes.merge(pages), boundary).with_state(app)
+    let pages = pages.layer((errors.clone(), CodingLayer::<Compressed>::new()));
+    bounded(routes.merge(pages), errors).with_state(app)
 }
 
-/// Routes with the boundary around whatever they don't answer.
-fn bounded(routes: Router<Arc<App>>, boundary: AroundLayer<Boundary>) -> Router<Arc<App>> {
+/// Routes with the error layer around whatever they don't answer.
+fn bounded(routes: Router<Arc<App>>, errors: MiddlewareLayer<ErrorLayer>) -> Router<Arc<App>> {
     routes
-        .fallback(operations::unknown_route.layer(boundary.clone()))
-        .method_not_allowed_fallback(operations::method_not_allowed.layer(boundary))
+        .fallback(operations::unknown_route.layer(errors.clone()))
+        .method_not_allowed_fallback(operations::method_not_allowed.layer(errors))
 }
 
 /// The browsable description. Its files are part of the program; the policy
@@ -186,11 +186,11 @@ mod tests {
         let metrics = Arc::new(Metrics::new().unwrap());
         let app = App::new(Arc::clone(&metrics), Limits::default(), HostPolicy::Any);
         let routes = Router::new().route("/panicking", get(panicking));
-        let boundary = AroundLayer::new(Boundary {
+        let errors = MiddlewareLayer::new(ErrorLayer {
             app: Arc::clone(&app),
-            speaks: Speaks::Plain,
+            transport: Transport::Plain,
         });
-        let routes = bounded(routes.route_layer(boundary.clone()), boundary);
+        let routes = bounded(routes.route_layer(errors.clone()), errors);
         let router: Router = routes.with_state(app);
         let request = Request::get("/panicking").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();

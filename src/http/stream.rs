@@ -2,7 +2,7 @@
 //! pieces into a short queue, the connection takes them out.
 
 use super::App;
-use super::auth::Permit;
+use super::middleware::auth::Principal;
 use super::problem::HttpError;
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
@@ -37,7 +37,7 @@ pub(super) struct StreamPermit(
 ///
 /// # Errors
 /// All are taken, or all that one key may take.
-pub(super) fn permit(app: &App, caller: &Permit) -> Result<StreamPermit, HttpError> {
+pub(super) fn permit(app: &App, caller: &Principal) -> Result<StreamPermit, HttpError> {
     let share = caller.places().map(|places| places.streams(SHARE));
     place(app, share, &app.streams)
 }
@@ -46,7 +46,7 @@ pub(super) fn permit(app: &App, caller: &Permit) -> Result<StreamPermit, HttpErr
 ///
 /// # Errors
 /// All are taken, or all that one key may take.
-pub(super) fn intake_permit(app: &App, caller: &Permit) -> Result<StreamPermit, HttpError> {
+pub(super) fn intake_permit(app: &App, caller: &Principal) -> Result<StreamPermit, HttpError> {
     let share = caller.places().map(|places| places.intakes(SHARE));
     place(app, share, &app.intakes)
 }

@@ -1,7 +1,7 @@
 //! API keys: who may do what, and who may know of what.
 
 use crate::server::{Answer, Server, Setup};
-use cuckood::access::ring::KeyRing;
+use cuckood::access::keys::ApiKeys;
 use cuckood::access::token::Token;
 use cuckood::access::{Scope, file};
 use reqwest::{Method, RequestBuilder};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// A keys file, and a server that goes by it.
 struct Keyed {
     server: Server,
-    ring: Arc<KeyRing>,
+    ring: Arc<ApiKeys>,
     folder: TempDir,
 }
 
@@ -23,7 +23,7 @@ impl Keyed {
     async fn start() -> (Keyed, Token) {
         let folder = tempfile::tempdir().unwrap();
         let root = add(&folder, "root", Scope::Admin, None);
-        let ring = Arc::new(KeyRing::open(&folder.path().join("keys.json"), None).unwrap());
+        let ring = Arc::new(ApiKeys::open(&folder.path().join("keys.json"), None).unwrap());
         let server = Server::with(Setup {
             keys: Some(Arc::clone(&ring)),
             ..Setup::default()

@@ -2,7 +2,7 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::server::{Answer, Server, Setup};
-use cuckood::access::ring::KeyRing;
+use cuckood::access::keys::ApiKeys;
 use cuckood::access::{Scope, file};
 use cuckood::store::memory::MemoryStore;
 use reqwest::Method;
@@ -62,7 +62,7 @@ async fn a_key_that_asks_too_often_is_told_when_to_ask_again() {
     let [fast, slow] = ["fast", "slow"].map(|name| {
         file::add(&path, &name.parse().unwrap(), Scope::Read, None, UNIX_EPOCH).unwrap()
     });
-    let ring = KeyRing::open(&path, NonZeroU32::new(5)).unwrap();
+    let ring = ApiKeys::open(&path, NonZeroU32::new(5)).unwrap();
     let server = Server::with(Setup {
         keys: Some(Arc::new(ring)),
         ..Setup::default()
@@ -205,7 +205,7 @@ async fn one_key_takes_no_more_than_half_of_the_places_while_there_are_others() 
         .unwrap()
     };
     let greedy = add("greedy");
-    let ring = Arc::new(KeyRing::open(&path, None).unwrap());
+    let ring = Arc::new(ApiKeys::open(&path, None).unwrap());
     let mut setup = Setup {
         keys: Some(Arc::clone(&ring)),
         ..Setup::default()

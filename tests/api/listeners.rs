@@ -1,7 +1,7 @@
 //! Two listeners: one for callers, one for those who run the server.
 
 use crate::server::{Answer, Server, Setup};
-use cuckood::access::ring::KeyRing;
+use cuckood::access::keys::ApiKeys;
 use cuckood::access::{Scope, file};
 use reqwest::{Client, Method};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Both {
         let name = "root".parse().unwrap();
         let key = file::add(&path, &name, Scope::Admin, None, UNIX_EPOCH).unwrap();
         let server = Server::with(Setup {
-            keys: Some(Arc::new(KeyRing::open(&path, None).unwrap())),
+            keys: Some(Arc::new(ApiKeys::open(&path, None).unwrap())),
             has_operations: true,
             ..Setup::default()
         })

@@ -20,7 +20,6 @@ mod filters;
 #[path = "../engine/gated.rs"]
 #[expect(dead_code, reason = "the engine's tests need more of it")]
 mod gated;
-mod guard;
 mod idempotency;
 mod imports;
 mod items;
@@ -31,6 +30,7 @@ mod listeners;
 mod listening;
 mod lookup;
 mod ops;
+mod origin;
 mod pki;
 mod program;
 mod server;

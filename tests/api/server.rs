@@ -1,11 +1,13 @@
 //! A server on a port of its own, and what to ask it with.
 
 use crate::{listening, words};
-use cuckood::access::ring::KeyRing;
+use cuckood::access::keys::ApiKeys;
 use cuckood::backup::{BackupOptions, Backups};
 use cuckood::chain::params::Defaults;
 use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
-use cuckood::http::{Access, App, Endpoint, HostPolicy, Limits, ServerOptions, Serves, Tls, serve};
+use cuckood::http::{
+    Access, App, Endpoint, HostPolicy, Limits, ListenerRole, ServerOptions, Tls, serve,
+};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
@@ -25,7 +27,7 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) server: ServerOptions,
     pub(crate) hosts: HostPolicy,
-    pub(crate) keys: Option<Arc<KeyRing>>,
+    pub(crate) keys: Option<Arc<ApiKeys>>,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) operations_tls: Option<Arc<Tls>>,
     /// Whether there is a second listener, for operations.
@@ -116,9 +118,9 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let mut endpoints = vec![Endpoint {
             listener,
-            serves: match setup.has_operations {
-                true => Serves::Filters,
-                false => Serves::All,
+            role: match setup.has_operations {
+                true => ListenerRole::Filters,
+                false => ListenerRole::All,
             },
             tls: setup.tls,
         }];
@@ -127,7 +129,7 @@ impl Server {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             operations = Some(listener.local_addr().unwrap());
             endpoints.push(Endpoint {
-                serves: Serves::Operations,
+                role: ListenerRole::Operations,
                 tls: setup.operations_tls,
                 ..Endpoint::from(listener)
             });

@@ -2,7 +2,7 @@
 
 use crate::pki::Authority;
 use crate::server::{Server, Setup};
-use cuckood::http::{Strangers, Tls, TlsFiles};
+use cuckood::http::{ClientCertPolicy, Tls, TlsFiles};
 use cuckood::remote::{Credentials, Remote, RemoteError};
 use hyper::{Method, StatusCode};
 use std::fs;
@@ -112,7 +112,7 @@ async fn where_operations_are_backups_ask_for_a_certificate_and_probes_do_not() 
     let (servers, callers) = (Authority::new(), Authority::new());
     let mut files = servers.server();
     files.client_authorities = Some(callers.path("ca.pem"));
-    let tls = Tls::open_for(files.clone(), Strangers::Scrape).unwrap();
+    let tls = Tls::open_for(files.clone(), ClientCertPolicy::OptionalForScrapers).unwrap();
     let setup = Setup {
         has_operations: true,
         operations_tls: Some(Arc::new(tls)),

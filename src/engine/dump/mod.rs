@@ -47,7 +47,7 @@ pub trait DumpSink {
 
     /// Called again and again while the filter is read, where nothing is held
     /// that others wait for: the place to take a rest.
-    fn breathe(&mut self) {}
+    fn throttle(&mut self) {}
 
     /// What is to come: its digest, and how many bytes.
     fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()>;

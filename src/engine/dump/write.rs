@@ -91,7 +91,7 @@ impl Visitor for Measuring<'_> {
         let Some(sink) = &mut self.sink else {
             return ControlFlow::Continue(());
         };
-        sink.breathe();
+        sink.throttle();
         match sink.is_wanted() {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
@@ -112,7 +112,7 @@ struct Writing<'a> {
 
 impl Visitor for Writing<'_> {
     fn between(&mut self) -> ControlFlow<()> {
-        self.sink.breathe();
+        self.sink.throttle();
         ControlFlow::Continue(())
     }
 

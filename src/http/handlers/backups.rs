@@ -3,9 +3,9 @@
 use crate::backup::{BackupId, BackupInfo, BackupState, Backups};
 use crate::http::App;
 use crate::http::answer::{json, json_at};
-use crate::http::auth::Permit;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::TAR;
+use crate::http::middleware::auth::Principal;
 use crate::http::problem::HttpError;
 use crate::http::query::Query;
 use crate::http::stream;
@@ -192,7 +192,7 @@ pub(crate) async fn get_backup_status(
 pub(crate) async fn get_backup(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    caller: Permit,
+    caller: Principal,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;

@@ -4,13 +4,13 @@ use super::filters::FilterBody;
 use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
 use crate::engine::{RestoreError, StagedFilter};
 use crate::http::App;
+use crate::http::admission::body;
+use crate::http::admission::throttle::ThrottledWork;
 use crate::http::answer::{json, json_at};
-use crate::http::auth::Permit;
-use crate::http::body;
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{DUMP, SCANDUMP, media_type};
-use crate::http::pace::Pace;
+use crate::http::middleware::auth::Principal;
 use crate::http::problem::HttpError;
 use crate::http::query::{Query, excerpt};
 use crate::http::stream::{self, Pieces};
@@ -47,7 +47,7 @@ use tokio::sync::oneshot;
 pub(crate) async fn get_dump(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    caller: Permit,
+    caller: Principal,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
@@ -56,14 +56,14 @@ pub(crate) async fn get_dump(
     let permit = stream::permit(&app, &caller)?;
     let known = tags(&headers, &IF_NONE_MATCH);
     let (begin, begun) = oneshot::channel();
-    let pace = Pace::new(Arc::clone(&app), Handle::current());
+    let work = ThrottledWork::new(Arc::clone(&app), Handle::current());
     // The dump tells its digest and length before its first byte.
     let making = stream::start(permit, move |pieces| {
         let mut sink = Sink {
             known,
             begin: Some(begin),
             pieces,
-            pace,
+            work,
         };
         if let Err(error) = engine.dump(&name, &mut sink) {
             sink.fail(error);
@@ -93,7 +93,7 @@ struct Sink<'a> {
     known: Tags,
     begin: Option<oneshot::Sender<Result<Begun, HttpError>>>,
     pieces: &'a Pieces,
-    pace: Pace,
+    work: ThrottledWork,
 }
 
 impl Sink<'_> {
@@ -113,12 +113,12 @@ impl DumpSink for Sink<'_> {
         self.begin.as_ref().is_none_or(waits)
     }
 
-    fn breathe(&mut self) {
-        self.pace.breathe();
+    fn throttle(&mut self) {
+        self.work.throttle();
     }
 
     fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()> {
-        self.pace.answered();
+        self.work.answered();
         let is_known = self.known.hold(digest);
         let begun = Begun {
             digest,
@@ -136,7 +136,7 @@ impl DumpSink for Sink<'_> {
     }
 
     fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
-        self.pace.pause();
+        self.work.pause();
         match self.pieces.send(bytes) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
@@ -178,7 +178,7 @@ impl DumpSink for Sink<'_> {
 pub(crate) async fn put_dump(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    caller: Permit,
+    caller: Principal,
     request: Request,
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?.clone();

@@ -4,10 +4,10 @@ use crate::chain::params::FilterParams;
 use crate::engine::{Created, FilterInfo, FilterName, FilterSummary, SubFilterInfo};
 use crate::http::App;
 use crate::http::answer::{json, json_at};
-use crate::http::auth::Permit;
 use crate::http::bounds::MAX_LISTED;
 use crate::http::extract::{Key, changed_ttl, fields};
 use crate::http::idempotency::{Keyed, marked};
+use crate::http::middleware::auth::Principal;
 use crate::http::problem::HttpError;
 use crate::http::query::{Query, excerpt};
 use crate::http::time::rfc3339;
@@ -470,7 +470,7 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
 )]
 pub(crate) async fn list_filters(
     State(app): State<Arc<App>>,
-    permit: Permit,
+    permit: Principal,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let query = Query::parse(&uri, &["prefix", "limit", "cursor"])?;

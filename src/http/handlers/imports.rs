@@ -10,8 +10,8 @@ use crate::engine::{
     MAX_IMPORT_ID_LENGTH,
 };
 use crate::http::App;
+use crate::http::admission::body::{discard, permits};
 use crate::http::answer::{json, reason_words};
-use crate::http::body::{discard, permits};
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{self, media_type};

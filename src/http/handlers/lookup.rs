@@ -2,10 +2,10 @@
 
 use crate::engine::{FilterName, LookupAnswer, LookupFilters};
 use crate::http::App;
-use crate::http::auth::Permit;
+use crate::http::admission::answers::AnswerMemory;
 use crate::http::extract::batch;
 use crate::http::media::JSON;
-use crate::http::memory::AnswerMemory;
+use crate::http::middleware::auth::Principal;
 use crate::http::parse::BatchKind;
 use crate::http::problem::HttpError;
 use axum::body::{Body, Bytes, HttpBody};
@@ -91,7 +91,7 @@ pub(crate) struct FoundBody {
 )]
 pub(crate) async fn look_up(
     State(app): State<Arc<App>>,
-    permit: Permit,
+    principal: Principal,
     request: Request,
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
@@ -102,7 +102,7 @@ pub(crate) async fn look_up(
         });
     };
     let (mode, bounds) = (batch.lookup.mode, app.limits.lookup);
-    let filters = permitted(&permit, filters);
+    let filters = permitted(&principal, filters);
     let answer = engine.lookup(&filters, &batch.items, mode, bounds).await?;
     let memory = app.answers.take(answer.bytes())?;
     let body = Body::new(Found::of(answer, memory).map_err(|never| match never {}));
@@ -111,13 +111,13 @@ pub(crate) async fn look_up(
 }
 
 /// Those of the filters that the caller may know of.
-fn permitted(permit: &Permit, filters: LookupFilters) -> LookupFilters {
+fn permitted(principal: &Principal, filters: LookupFilters) -> LookupFilters {
     match filters {
         LookupFilters::Named(mut names) => {
-            names.retain(|name| permit.covers(name));
+            names.retain(|name| principal.covers(name));
             LookupFilters::Named(names)
         }
-        LookupFilters::Prefix(asked) => match permit.narrow(&asked) {
+        LookupFilters::Prefix(asked) => match principal.narrow(&asked) {
             Some(prefix) => LookupFilters::Prefix(prefix),
             None => LookupFilters::Named(Vec::new()),
         },

@@ -89,12 +89,19 @@ fn each_sample_has_the_code_it_is_a_sample_of() {
         "download_backup",
         "get_readiness",
     ] {
-        let reaches = [Reach::Filter, Reach::Narrowed, Reach::Server];
-        let needs = reaches.map(|reach| Need {
+        let reaches = [
+            ResourceScope::Filter,
+            ResourceScope::Narrowed,
+            ResourceScope::Server,
+        ];
+        let requirements = reaches.map(|resource| RouteRequirement {
             scope: Some(Scope::Read),
-            reach,
+            resource,
         });
-        for code in needs.into_iter().flat_map(|need| failures(operation, need)) {
+        for code in requirements
+            .into_iter()
+            .flat_map(|requirement| failures(operation, requirement))
+        {
             assert_eq!(sample(code).code(), code);
         }
     }

@@ -15,8 +15,8 @@ pub(crate) use fields::{FIELDS, Scalar, changed_ttl, new_filter, set_field};
 pub(crate) use json::json_batch;
 pub(crate) use lines::text_batch;
 
+use super::admission::answers::AnswerMemory;
 use super::bounds::MAX_ITEM_BYTES;
-use super::memory::AnswerMemory;
 use super::problem::{HttpError, Place};
 use super::query::excerpt;
 use crate::engine::{AddOptions, ItemBatch, LookupFilters, LookupMode};

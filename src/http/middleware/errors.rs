@@ -1,13 +1,14 @@
 //! The outermost layer: gives each request an id, renders every error in one
 //! shape, logs each failure once, counts.
 
-use super::App;
-use super::around::{Around, Within};
-use super::guard::{self, Speaks};
-use super::headers::REQUEST_ID;
-use super::idempotency::Caller;
-use super::media::PROBLEM_JSON;
-use super::problem::{Code, HttpError, REJECTION_REASONS};
+use super::layer::{InnerService, Middleware};
+use super::origin;
+use crate::http::App;
+use crate::http::headers::REQUEST_ID;
+use crate::http::idempotency::Caller;
+use crate::http::listen::role::Transport;
+use crate::http::media::PROBLEM_JSON;
+use crate::http::problem::{Code, HttpError, REJECTION_REASONS};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
@@ -32,17 +33,17 @@ const LONGEST_REQUEST_ID: usize = 128;
 const UNMATCHED: &str = "unmatched";
 const OTHER_METHOD: &str = "other";
 
-/// Stands around everything. See the module.
-pub(super) struct Boundary {
-    pub(super) app: Arc<App>,
-    pub(super) speaks: Speaks,
+/// The outermost layer. See the module.
+pub(crate) struct ErrorLayer {
+    pub(crate) app: Arc<App>,
+    pub(crate) transport: Transport,
 }
 
-impl Around for Boundary {
-    fn answer<S: Within>(
+impl Middleware for ErrorLayer {
+    fn answer<S: InnerService>(
         self: Arc<Self>,
         request: Request,
-        mut within: S,
+        mut inner: S,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send {
         let started = Instant::now();
         async move {
@@ -55,11 +56,11 @@ impl Around for Boundary {
             app.metrics.http_in_flight.inc();
             let in_flight = InFlight(app);
             let (hosts, uri, headers) = (&app.access.hosts, request.uri(), request.headers());
-            let mut response = match guard::check(hosts, self.speaks, uri, headers) {
+            let mut response = match origin::check(hosts, self.transport, uri, headers) {
                 Ok(()) => {
                     // Whatever a panic leaves behind, no request sees it but its
                     // own.
-                    let answered = match catch_unwind(AssertUnwindSafe(|| within.call(request))) {
+                    let answered = match catch_unwind(AssertUnwindSafe(|| inner.call(request))) {
                         Ok(answering) => AssertUnwindSafe(answering).catch_unwind().await,
                         Err(panic) => Err(panic),
                     };
@@ -111,7 +112,7 @@ impl Around for Boundary {
 }
 
 /// The whole answer to a head that is no request; logs and counts it.
-pub(super) fn refuse_head(app: &App, error: &HttpError) -> Vec<u8> {
+pub(crate) fn refuse_head(app: &App, error: &HttpError) -> Vec<u8> {
     let request_id = fresh_request_id();
     let request_id = text(&request_id);
     let status = error.code().status();

@@ -5,8 +5,9 @@
 //! it called us by (a rebound DNS name is not `localhost`), `Origin`, and
 //! `Sec-Fetch-Site`.
 
-use super::headers::SEC_FETCH_SITE;
-use super::problem::HttpError;
+use crate::http::headers::SEC_FETCH_SITE;
+use crate::http::listen::role::Transport;
+use crate::http::problem::HttpError;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
@@ -39,22 +40,13 @@ impl HostPolicy {
     }
 }
 
-/// How callers speak to a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
-    /// Without TLS, maybe through a proxy that takes it off.
-    Plain,
-    /// With TLS.
-    Tls,
-}
-
 /// Refuses requests that come from a foreign web page.
 ///
 /// # Errors
 /// It comes from one, or calls us by another name.
 pub(crate) fn check(
     policy: &HostPolicy,
-    speaks: Speaks,
+    transport: Transport,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<(), HttpError> {
@@ -72,7 +64,7 @@ pub(crate) fn check(
             .ok()
             .and_then(|origin| origin.parse::<Uri>().ok())
             .zip(host.as_ref())
-            .is_some_and(|(origin, host)| is_same(&origin, speaks, host));
+            .is_some_and(|(origin, host)| is_same(&origin, transport, host));
         if !same {
             return Err(HttpError::ForeignOrigin);
         }
@@ -137,13 +129,13 @@ fn is_local(authority: &Authority) -> bool {
 
 /// Where TLS is spoken, a page that came without it is another's, whatever its
 /// name: anybody on its way could have written it.
-fn is_same(origin: &Uri, speaks: Speaks, host: &Authority) -> bool {
+fn is_same(origin: &Uri, transport: Transport, host: &Authority) -> bool {
     let (Some(scheme), Some(authority)) = (origin.scheme_str(), origin.authority()) else {
         return false;
     };
-    let default_port = match (scheme, speaks) {
-        ("http", Speaks::Plain) => 80,
-        ("https", Speaks::Plain | Speaks::Tls) => 443,
+    let default_port = match (scheme, transport) {
+        ("http", Transport::Plain) => 80,
+        ("https", Transport::Plain | Transport::Tls) => 443,
         _ => return false,
     };
     authority.host().eq_ignore_ascii_case(host.host())
@@ -156,11 +148,11 @@ mod tests {
     use axum::http::{HeaderName, HeaderValue};
 
     fn asked(policy: HostPolicy, headers: &[(&'static str, &'static str)]) -> bool {
-        asked_by(Speaks::Plain, policy, headers)
+        asked_by(Transport::Plain, policy, headers)
     }
 
     fn asked_by(
-        speaks: Speaks,
+        transport: Transport,
         policy: HostPolicy,
         headers: &[(&'static str, &'static str)],
     ) -> bool {
@@ -171,7 +163,7 @@ mod tests {
                 HeaderValue::from_static(value),
             );
         }
-        check(&policy, speaks, &Uri::from_static("/filters"), &map).is_ok()
+        check(&policy, transport, &Uri::from_static("/filters"), &map).is_ok()
     }
 
     #[test]
@@ -211,9 +203,9 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, HeaderValue::from_static("10.0.0.7:8080"));
             let uri = Uri::from_static(path);
-            assert!(check(&HostPolicy::LocalOnly, Speaks::Plain, &uri, &headers).is_ok());
+            assert!(check(&HostPolicy::LocalOnly, Transport::Plain, &uri, &headers).is_ok());
             headers.insert(ORIGIN, HeaderValue::from_static("https://example.org"));
-            assert!(check(&HostPolicy::LocalOnly, Speaks::Plain, &uri, &headers).is_err());
+            assert!(check(&HostPolicy::LocalOnly, Transport::Plain, &uri, &headers).is_err());
         }
     }
 
@@ -274,17 +266,17 @@ mod tests {
 
     #[test]
     fn where_tls_is_spoken_a_page_without_it_is_anothers() {
-        let with = |speaks, origin| {
+        let with = |transport, origin| {
             let headers = [("host", "filters.example.org"), ("origin", origin)];
-            asked_by(speaks, HostPolicy::Any, &headers)
+            asked_by(transport, HostPolicy::Any, &headers)
         };
-        assert!(with(Speaks::Tls, "https://filters.example.org"));
-        assert!(with(Speaks::Tls, "https://filters.example.org:443"));
-        assert!(!with(Speaks::Tls, "http://filters.example.org"));
-        assert!(!with(Speaks::Tls, "http://filters.example.org:443"));
+        assert!(with(Transport::Tls, "https://filters.example.org"));
+        assert!(with(Transport::Tls, "https://filters.example.org:443"));
+        assert!(!with(Transport::Tls, "http://filters.example.org"));
+        assert!(!with(Transport::Tls, "http://filters.example.org:443"));
         // A proxy may have taken the TLS off.
-        assert!(with(Speaks::Plain, "https://filters.example.org"));
-        assert!(with(Speaks::Plain, "http://filters.example.org"));
+        assert!(with(Transport::Plain, "https://filters.example.org"));
+        assert!(with(Transport::Plain, "http://filters.example.org"));
     }
 
     #[test]

@@ -15,15 +15,15 @@
 //! refused for others; the list and the lookup answer as if there were no
 //! others; everything that concerns the server as a whole is refused.
 
-use super::App;
-use super::around::{Around, Within};
-use super::body::discard;
-use super::idempotency::Caller;
-use super::memory;
-use super::problem::HttpError;
+use super::layer::{InnerService, Middleware};
 use crate::access::Scope;
-use crate::access::ring::{Grant, KeyRing, Places};
+use crate::access::keys::{ApiKey, ApiKeys, Places};
 use crate::engine::FilterName;
+use crate::http::App;
+use crate::http::admission::answers;
+use crate::http::admission::body::discard;
+use crate::http::idempotency::Caller;
+use crate::http::problem::HttpError;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request};
 use axum::http::header::{AUTHORIZATION, EXPECT};
 use axum::http::request::Parts;
@@ -39,10 +39,10 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::{OpenApi, PathItem};
 
 /// Name of the security scheme in the description.
-pub(super) const SCHEME: &str = "api_key";
+pub(crate) const SCHEME: &str = "api_key";
 
 /// Operations that answer about the filters of the caller's prefix alone, by
-/// what they ask of [`Permit`], or about none.
+/// what they ask of [`Principal`], or about none.
 const NARROWED: [&str; 3] = ["list_filters", "look_up_items", "preview_filter"];
 
 /// What is answered however busy the server is, so that one can see why.
@@ -50,7 +50,7 @@ const METRICS: &str = "/metrics";
 
 /// What an operation is about, as far as prefixes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum ResourceScope {
     /// The filter of the path.
     Filter,
     /// The filters that the caller may know of.
@@ -61,23 +61,23 @@ pub(super) enum Reach {
 
 /// What an operation asks of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Need {
+pub(crate) struct RouteRequirement {
     /// `None`: nothing, not even a key.
-    pub(super) scope: Option<Scope>,
-    pub(super) reach: Reach,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) resource: ResourceScope,
 }
 
-impl Need {
-    pub(super) fn of(path: &str, operation: &Operation) -> Need {
-        let reach = if path.contains("{key}") {
-            Reach::Filter
+impl RouteRequirement {
+    pub(crate) fn of(path: &str, operation: &Operation) -> RouteRequirement {
+        let resource = if path.contains("{key}") {
+            ResourceScope::Filter
         } else if NARROWED.contains(&operation.operation_id.as_deref().unwrap_or_default()) {
-            Reach::Narrowed
+            ResourceScope::Narrowed
         } else {
-            Reach::Server
+            ResourceScope::Server
         };
         let scope = scope_of(operation).unwrap_or(Some(Scope::Admin));
-        Need { scope, reach }
+        RouteRequirement { scope, resource }
     }
 }
 
@@ -99,45 +99,45 @@ fn scope_of(operation: &Operation) -> Option<Option<Scope>> {
 }
 
 /// The needs of all operations, by path template and method.
-pub(super) struct Needs(HashMap<String, Vec<(Method, Need)>>);
+pub(crate) struct RouteRequirements(HashMap<String, Vec<(Method, RouteRequirement)>>);
 
-impl Needs {
-    pub(super) fn of(document: &OpenApi) -> Needs {
+impl RouteRequirements {
+    pub(crate) fn of(document: &OpenApi) -> RouteRequirements {
         let paths = document.paths.paths.iter();
-        Needs(
+        RouteRequirements(
             paths
                 .map(|(path, item)| {
-                    let needs = methods(item)
-                        .map(|(method, operation)| (method, Need::of(path, operation)))
+                    let requirements = methods(item)
+                        .map(|(method, operation)| (method, RouteRequirement::of(path, operation)))
                         .collect();
-                    (path.clone(), needs)
+                    (path.clone(), requirements)
                 })
                 .collect(),
         )
     }
 
     /// Asks nobody for a key who comes for this.
-    pub(super) fn open(&mut self, path: &str) {
-        for (_, need) in self.0.get_mut(path).into_iter().flatten() {
-            need.scope = None;
+    pub(crate) fn open(&mut self, path: &str) {
+        for (_, requirement) in self.0.get_mut(path).into_iter().flatten() {
+            requirement.scope = None;
         }
     }
 
-    fn find(&self, path: &str, method: &Method) -> Need {
-        const UNKNOWN: Need = Need {
+    fn find(&self, path: &str, method: &Method) -> RouteRequirement {
+        const UNKNOWN: RouteRequirement = RouteRequirement {
             scope: Some(Scope::Admin),
-            reach: Reach::Server,
+            resource: ResourceScope::Server,
         };
-        let Some(needs) = self.0.get(path) else {
+        let Some(requirements) = self.0.get(path) else {
             return UNKNOWN;
         };
-        let of = |method: &Method| needs.iter().find(|(known, _)| known == method);
+        let of = |method: &Method| requirements.iter().find(|(known, _)| known == method);
         let asked = of(method).or_else(|| match *method {
             // The router answers it with the GET, less the body.
             Method::HEAD => of(&Method::GET),
             _ => None,
         });
-        asked.map_or(UNKNOWN, |(_, need)| *need)
+        asked.map_or(UNKNOWN, |(_, requirement)| *requirement)
     }
 }
 
@@ -155,51 +155,51 @@ fn methods(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
 }
 
 /// The layer, and what it needs to know.
-pub(super) struct Door {
-    pub(super) app: Arc<App>,
-    pub(super) needs: Needs,
+pub(crate) struct AuthLayer {
+    pub(crate) app: Arc<App>,
+    pub(crate) requirements: RouteRequirements,
 }
 
 /// Lets requests in whose key allows what they ask for.
-impl Around for Door {
-    fn answer<S: Within>(
+impl Middleware for AuthLayer {
+    fn answer<S: InnerService>(
         self: Arc<Self>,
         request: Request,
-        mut within: S,
+        mut inner: S,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send {
         let (mut parts, mut body) = request.into_parts();
         async move {
-            let Admitted { grant, working } = match self.admit(&mut parts).await {
+            let Admitted { key, working } = match self.admit(&mut parts).await {
                 Ok(admitted) => admitted,
-                Err((grant, refused)) => {
+                Err((key, refused)) => {
                     // Who waits to be told before it sends sends nothing.
                     if !parts.headers.contains_key(EXPECT) {
                         discard(&mut body).await;
                     }
-                    return Ok(by(grant.as_deref(), refused.into_response()));
+                    return Ok(by(key.as_deref(), refused.into_response()));
                 }
             };
-            if let Some(grant) = &grant {
-                parts.extensions.insert(caller(grant));
+            if let Some(key) = &key {
+                parts.extensions.insert(caller(key));
             }
-            parts.extensions.insert(Permit(grant.clone()));
+            parts.extensions.insert(Principal(key.clone()));
             let method = parts.method.clone();
-            let response = within.call(Request::from_parts(parts, body)).await?;
-            let answered = memory::charge(&self.app, &method, response).await;
+            let response = inner.call(Request::from_parts(parts, body)).await?;
+            let answered = answers::charge(&self.app, &method, response).await;
             drop(working);
-            Ok(by(grant.as_deref(), answered.into_response()))
+            Ok(by(key.as_deref(), answered.into_response()))
         }
     }
 }
 
-fn caller(grant: &Grant) -> Caller {
-    Caller(grant.name.as_str().to_owned())
+fn caller(key: &ApiKey) -> Caller {
+    Caller(key.name.as_str().to_owned())
 }
 
 /// Tells the boundary whom it answers.
-fn by(grant: Option<&Grant>, mut response: Response) -> Response {
-    if let Some(grant) = grant {
-        response.extensions_mut().insert(caller(grant));
+fn by(key: Option<&ApiKey>, mut response: Response) -> Response {
+    if let Some(key) = key {
+        response.extensions_mut().insert(caller(key));
     }
     response
 }
@@ -208,51 +208,51 @@ fn by(grant: Option<&Grant>, mut response: Response) -> Response {
 #[derive(Default)]
 struct Admitted {
     /// What its caller is allowed; `None` where nobody is asked.
-    grant: Option<Arc<Grant>>,
+    key: Option<Arc<ApiKey>>,
     /// Its place among the requests that are worked on, and among those of its
     /// key.
     working: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
 }
 
 /// A refusal, and whom it is for if that is known.
-type Refused = (Option<Arc<Grant>>, HttpError);
+type Refused = (Option<Arc<ApiKey>>, HttpError);
 
-impl Door {
+impl AuthLayer {
     async fn admit(&self, parts: &mut Parts) -> Result<Admitted, Refused> {
         let path = parts.extensions.get::<MatchedPath>().cloned();
         let path = path.as_ref().map_or("", MatchedPath::as_str);
-        let need = self.needs.find(path, &parts.method);
-        let Some(scope) = need.scope else {
+        let requirement = self.requirements.find(path, &parts.method);
+        let Some(scope) = requirement.scope else {
             // Who looks after a server that is overloaded gets through.
             return Ok(Admitted::default());
         };
-        let grant = match &self.app.access.keys {
+        let key = match &self.app.access.keys {
             None => None,
-            Some(keys) => Some(check_key(keys, scope, need.reach, parts).await?),
+            Some(keys) => Some(check_key(keys, scope, requirement.resource, parts).await?),
         };
         if path == METRICS {
             let working = (None, None);
-            return Ok(Admitted { grant, working });
+            return Ok(Admitted { key, working });
         }
         let all = self.app.limits.max_in_flight;
         let mut share = None;
-        if let Some(grant) = &grant
+        if let Some(key) = &key
             && self.app.has_many_keys()
         {
             let limit = share_of(all);
-            share = place(&grant.places.requests(limit)).await;
+            share = place(&key.places.requests(limit)).await;
             if share.is_none() {
                 let what = "requests";
                 let refused = HttpError::KeyTakesTooMuch { limit, what };
-                return Err((Some(Arc::clone(grant)), refused));
+                return Err((Some(Arc::clone(key)), refused));
             }
         }
         let working = place(&self.app.working).await;
         if working.is_none() {
-            return Err((grant, HttpError::TooManyInFlight { limit: all }));
+            return Err((key, HttpError::TooManyInFlight { limit: all }));
         }
         let working = (working, share);
-        Ok(Admitted { grant, working })
+        Ok(Admitted { key, working })
     }
 }
 
@@ -274,44 +274,48 @@ async fn place(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
 }
 
 async fn check_key(
-    keys: &KeyRing,
+    keys: &ApiKeys,
     scope: Scope,
-    reach: Reach,
+    resource: ResourceScope,
     parts: &mut Parts,
-) -> Result<Arc<Grant>, Refused> {
+) -> Result<Arc<ApiKey>, Refused> {
     let token = bearer(&parts.headers).ok_or((None, HttpError::ApiKeyMissing))?;
-    let grant = keys.find(token).ok_or((None, HttpError::ApiKeyUnknown))?;
+    let key = keys.find(token).ok_or((None, HttpError::ApiKeyUnknown))?;
     let checked = async {
-        grant.count_request().map_err(|wait| {
+        key.count_request().map_err(|wait| {
             let seconds = wait.as_millis().div_ceil(1000).max(1);
             HttpError::RateLimited {
                 seconds: u64::try_from(seconds).unwrap_or(u64::MAX),
             }
         })?;
-        if grant.scope < scope {
+        if key.scope < scope {
             return Err(HttpError::ScopeInsufficient {
-                has: grant.scope,
+                has: key.scope,
                 needs: scope,
             });
         }
-        check_reach(&grant, reach, parts).await
+        check_resource(&key, resource, parts).await
     };
     match checked.await {
-        Ok(()) => Ok(grant),
-        Err(refused) => Err((Some(grant), refused)),
+        Ok(()) => Ok(key),
+        Err(refused) => Err((Some(key), refused)),
     }
 }
 
-async fn check_reach(grant: &Grant, reach: Reach, parts: &mut Parts) -> Result<(), HttpError> {
-    let Some(prefix) = &grant.prefix else {
+async fn check_resource(
+    key: &ApiKey,
+    resource: ResourceScope,
+    parts: &mut Parts,
+) -> Result<(), HttpError> {
+    let Some(prefix) = &key.prefix else {
         return Ok(());
     };
-    match reach {
-        Reach::Narrowed => Ok(()),
-        Reach::Server => Err(HttpError::ServerForbidden {
+    match resource {
+        ResourceScope::Narrowed => Ok(()),
+        ResourceScope::Server => Err(HttpError::ServerForbidden {
             prefix: prefix.to_string(),
         }),
-        Reach::Filter => {
+        ResourceScope::Filter => {
             let params = RawPathParams::from_request_parts(parts, &())
                 .await
                 .map_err(|_| HttpError::MalformedPath)?;
@@ -340,9 +344,9 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// Which filters the caller of a request may know of.
 #[derive(Clone)]
-pub(crate) struct Permit(Option<Arc<Grant>>);
+pub(crate) struct Principal(Option<Arc<ApiKey>>);
 
-impl Permit {
+impl Principal {
     /// The prefix of the filters that start with `asked` and that the caller
     /// may know of; `None`: there are none.
     pub(crate) fn narrow(&self, asked: &str) -> Option<String> {
@@ -359,7 +363,7 @@ impl Permit {
     }
 
     /// What the caller's key takes of the server.
-    pub(super) fn places(&self) -> Option<&Places> {
+    pub(crate) fn places(&self) -> Option<&Places> {
         Some(&self.0.as_ref()?.places)
     }
 
@@ -368,12 +372,12 @@ impl Permit {
     }
 }
 
-impl FromRequestParts<Arc<App>> for Permit {
+impl FromRequestParts<Arc<App>> for Principal {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, HttpError> {
         // A route beside the layer would be a mistake: nobody gets through it.
-        let permit = parts.extensions.get::<Permit>().cloned();
+        let permit = parts.extensions.get::<Principal>().cloned();
         permit.ok_or_else(|| HttpError::Unanswerable {
             cause: "a request came past the check of its key".to_owned(),
         })
@@ -428,7 +432,9 @@ mod tests {
             for (method, operation) in methods(item) {
                 let scope = scope_of(operation);
                 assert!(scope.is_some(), "{method} {path} has no security");
-                let scope = Need::of(path, operation).scope.map_or("none", Scope::name);
+                let scope = RouteRequirement::of(path, operation)
+                    .scope
+                    .map_or("none", Scope::name);
                 found.insert(format!("{method} {path}"), scope.to_owned());
             }
         }
@@ -445,14 +451,14 @@ mod tests {
 
     #[test]
     fn what_is_not_described_needs_the_highest_scope() {
-        let needs = Needs::of(&routes::table().into_openapi());
-        let scope = |path: &str, method| needs.find(path, &method).scope;
+        let requirements = RouteRequirements::of(&routes::table().into_openapi());
+        let scope = |path: &str, method| requirements.find(path, &method).scope;
         assert_eq!(scope("/nobody/knows", Method::GET), Some(Scope::Admin));
         assert_eq!(scope("/filters", Method::HEAD), Some(Scope::Read));
         assert_eq!(scope("/filters", Method::DELETE), Some(Scope::Admin));
         assert_eq!(scope_of(&Operation::new()), None);
         assert_eq!(
-            Need::of("/new", &Operation::new()).scope,
+            RouteRequirement::of("/new", &Operation::new()).scope,
             Some(Scope::Admin)
         );
     }

@@ -1,12 +1,12 @@
 //! Accepts connections, bounds them in number and time, and drains them.
 
-use super::App;
-use super::Speaks;
-use super::boundary::refuse_head;
-use super::bounds::MAX_HEAD_BYTES;
-use super::connection::{AnswerBody, Came, Noticed, Patience, Phase, TimedStream};
-use super::problem::HttpError;
+use super::role::{ListenerRole, Transport};
+use super::timed::{AnswerBody, Phase, ProbedStream, ReadProbe, TimedStream, Timeouts};
 use super::tls::Tls;
+use crate::http::App;
+use crate::http::bounds::MAX_HEAD_BYTES;
+use crate::http::middleware::errors::refuse_head;
+use crate::http::problem::HttpError;
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -74,27 +74,12 @@ impl Default for ServerOptions {
     }
 }
 
-/// What is served on a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Serves {
-    /// Everything.
-    All,
-    /// What [`Operations`](Serves::Operations) leaves, while another listener
-    /// serves these.
-    Filters,
-    /// Metrics, which need no key here, probes, and what is under `/admin`.
-    Operations,
-    /// What `Operations` has but for what is under `/admin`: for callers there
-    /// who show no certificate though one is asked for.
-    Scrapers,
-}
-
 /// A listener, and what it is for.
 pub struct Endpoint {
     /// Where connections come in.
     pub listener: TcpListener,
     /// What they get.
-    pub serves: Serves,
+    pub role: ListenerRole,
     /// How TLS is spoken; `None`: it is not.
     pub tls: Option<Arc<Tls>>,
 }
@@ -103,7 +88,7 @@ impl From<TcpListener> for Endpoint {
     fn from(listener: TcpListener) -> Endpoint {
         Endpoint {
             listener,
-            serves: Serves::All,
+            role: ListenerRole::All,
             tls: None,
         }
     }
@@ -121,19 +106,19 @@ pub async fn serve(
     let (close, closing) = watch::channel(false);
     let mut accepting = JoinSet::new();
     for endpoint in endpoints {
-        let speaks = match endpoint.tls {
-            Some(_) => Speaks::Tls,
-            None => Speaks::Plain,
+        let transport = match endpoint.tls {
+            Some(_) => Transport::Tls,
+            None => Transport::Plain,
         };
-        let door = Accepting {
-            places: Arc::new(Semaphore::new(match endpoint.serves {
-                Serves::All | Serves::Filters => options.max_connections,
-                Serves::Operations | Serves::Scrapers => MAX_OPERATIONS_CONNECTIONS,
+        let listener = Listener {
+            places: Arc::new(Semaphore::new(match endpoint.role {
+                ListenerRole::All | ListenerRole::Filters => options.max_connections,
+                ListenerRole::Operations | ListenerRole::Scrapers => MAX_OPERATIONS_CONNECTIONS,
             })),
-            router: super::router(Arc::clone(&app), endpoint.serves, speaks),
-            scrapers: super::router(Arc::clone(&app), Serves::Scrapers, speaks),
+            router: crate::http::router(Arc::clone(&app), endpoint.role, transport),
+            scrapers: crate::http::router(Arc::clone(&app), ListenerRole::Scrapers, transport),
             app: Arc::clone(&app),
-            patience: Patience {
+            timeouts: Timeouts {
                 head: options.header_timeout,
                 idle: options.idle_timeout,
                 write: options.write_timeout,
@@ -142,7 +127,7 @@ pub async fn serve(
             closing: closing.clone(),
             tls: endpoint.tls,
         };
-        accepting.spawn(door.run(endpoint.listener));
+        accepting.spawn(listener.run(endpoint.listener));
     }
     drop((draining, closing));
     stop.await;
@@ -162,19 +147,19 @@ pub async fn serve(
 }
 
 /// Takes in the connections of one listener.
-struct Accepting {
+struct Listener {
     places: Arc<Semaphore>,
     app: Arc<App>,
     router: Router,
     /// For those without the certificate that is asked for.
     scrapers: Router,
-    patience: Patience,
+    timeouts: Timeouts,
     draining: watch::Receiver<bool>,
     closing: watch::Receiver<bool>,
     tls: Option<Arc<Tls>>,
 }
 
-impl Accepting {
+impl Listener {
     async fn run(self, listener: TcpListener) {
         let mut closing = self.closing.clone();
         let mut closed = pin!(told(&mut closing));
@@ -189,7 +174,7 @@ impl Accepting {
                         app: Arc::clone(&self.app),
                         router: self.router.clone(),
                         scrapers: self.scrapers.clone(),
-                        patience: self.patience,
+                        timeouts: self.timeouts,
                         draining: self.draining.clone(),
                         _permit: permit,
                     };
@@ -238,7 +223,7 @@ struct Connection {
     app: Arc<App>,
     router: Router,
     scrapers: Router,
-    patience: Patience,
+    timeouts: Timeouts,
     draining: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 }
@@ -252,19 +237,19 @@ impl Connection {
         // Answers are small and written at once: waiting to fill a segment
         // would only add to the latency. Without it the answer comes as well.
         let _ = stream.set_nodelay(true);
-        let came = Came::default();
+        let probe = ReadProbe::default();
         let Some(tls) = tls else {
-            return self.speak_http(stream, came).await;
+            return self.speak_http(stream, probe).await;
         };
         // All of it counts as the head: nothing may be asked before it.
-        let handshake = tls.accept(Noticed::new(stream, came.clone()));
-        match timeout(self.patience.head, handshake).await {
+        let handshake = tls.accept(ProbedStream::new(stream, probe.clone()));
+        match timeout(self.timeouts.head, handshake).await {
             Ok(Ok(stream)) => {
-                came.take();
-                if tls.is_stranger(&stream) {
+                probe.take();
+                if tls.lacks_certificate(&stream) {
                     self.router = self.scrapers.clone();
                 }
-                self.speak_http(stream, came).await;
+                self.speak_http(stream, probe).await;
             }
             failed => {
                 metrics.tls_handshake_failures.inc();
@@ -277,7 +262,7 @@ impl Connection {
         }
     }
 
-    async fn speak_http<S>(mut self, stream: S, came: Came)
+    async fn speak_http<S>(mut self, stream: S, probe: ReadProbe)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -293,7 +278,7 @@ impl Connection {
                 Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, written, answering)))
             }
         });
-        let timed = TimedStream::new(stream, self.patience, phase.clone(), came);
+        let timed = TimedStream::new(stream, self.timeouts, phase.clone(), probe);
         let mut connection = http1::Builder::new()
             // The clocks of the stream can tell a slow head from an idle
             // connection.

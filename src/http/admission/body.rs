@@ -1,9 +1,9 @@
 //! Reads request bodies whole, within the bounds of one request and of the
 //! server, and within time.
 
-use super::App;
-use super::connection::after;
-use super::problem::HttpError;
+use crate::http::App;
+use crate::http::listen::timed::after;
+use crate::http::problem::HttpError;
 use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use std::io::{self, Read};
@@ -25,7 +25,7 @@ const LINGER_BYTES: usize = 64 << 20;
 const QUEUED_PIECES: usize = 4;
 
 /// Permits for so many bytes, rounded up.
-pub(super) fn permits(bytes: usize) -> usize {
+pub(crate) fn permits(bytes: usize) -> usize {
     bytes.div_ceil(PERMIT_BYTES)
 }
 
@@ -205,7 +205,7 @@ fn hold(
 ///
 /// # Errors
 /// The server holds too many bodies.
-pub(super) fn hold_more(
+pub(crate) fn hold_more(
     app: &App,
     permit: &mut Option<OwnedSemaphorePermit>,
     bytes: usize,
@@ -216,7 +216,7 @@ pub(super) fn hold_more(
 }
 
 /// Reads on for a while without keeping anything.
-pub(super) async fn discard(body: &mut Body) {
+pub(crate) async fn discard(body: &mut Body) {
     let mut left = LINGER_BYTES;
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {

@@ -9,9 +9,9 @@
 //! Small answers count with their connection, and so do the pieces of answers
 //! that are made while they are sent.
 
-use super::App;
 use super::body::permits;
-use super::problem::HttpError;
+use crate::http::App;
+use crate::http::problem::HttpError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::Method;
 use axum::response::Response;
@@ -29,14 +29,14 @@ const ANSWERS_PART: usize = 4;
 
 /// Memory that answers together may take.
 #[derive(Debug)]
-pub(super) struct AnswersBound {
+pub(crate) struct AnswersBound {
     free: Arc<Semaphore>,
     permits: usize,
 }
 
 impl AnswersBound {
     /// Beside so many bytes of bodies.
-    pub(super) fn beside(bodies: usize) -> AnswersBound {
+    pub(crate) fn beside(bodies: usize) -> AnswersBound {
         let permits = permits(bodies / ANSWERS_PART).max(1);
         AnswersBound {
             free: Arc::new(Semaphore::new(permits)),
@@ -54,7 +54,7 @@ impl AnswersBound {
     ///
     /// # Errors
     /// There is none left.
-    pub(super) fn take(&self, bytes: usize) -> Result<Option<AnswerMemory>, HttpError> {
+    pub(crate) fn take(&self, bytes: usize) -> Result<Option<AnswerMemory>, HttpError> {
         if bytes <= FREE_BYTES {
             return Ok(None);
         }
@@ -97,7 +97,7 @@ pub(crate) struct InMemory {
 ///
 /// # Errors
 /// There is no memory left for it, and it answers a question.
-pub(super) async fn charge(
+pub(crate) async fn charge(
     app: &App,
     method: &Method,
     mut response: Response,

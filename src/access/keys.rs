@@ -45,7 +45,7 @@ fn of(places: &OnceLock<Arc<Semaphore>>, limit: usize) -> Arc<Semaphore> {
 }
 
 /// What a key allows its callers.
-pub struct Grant {
+pub struct ApiKey {
     digest: TokenDigest,
     /// What the key is called.
     pub name: KeyName,
@@ -60,7 +60,7 @@ pub struct Grant {
     pub places: Arc<Places>,
 }
 
-impl Grant {
+impl ApiKey {
     /// Counts a request.
     ///
     /// # Errors
@@ -75,29 +75,29 @@ impl Grant {
     }
 }
 
-type Grants = HashMap<[u8; 32], Arc<Grant>>;
+type KeysByDigest = HashMap<[u8; 32], Arc<ApiKey>>;
 
 /// The keys of a file.
-pub struct KeyRing {
+pub struct ApiKeys {
     path: PathBuf,
     per_second: Option<NonZeroU32>,
-    grants: ArcSwap<Grants>,
+    keys: ArcSwap<KeysByDigest>,
 }
 
-impl KeyRing {
+impl ApiKeys {
     /// Reads the keys of a file. Each may ask so many times a second, and as
     /// often at once; `None`: as often as it likes.
     ///
     /// # Errors
     /// See [`file::read`].
-    pub fn open(path: &Path, per_second: Option<NonZeroU32>) -> Result<KeyRing, AccessError> {
-        let ring = KeyRing {
+    pub fn open(path: &Path, per_second: Option<NonZeroU32>) -> Result<ApiKeys, AccessError> {
+        let keys = ApiKeys {
             path: path.to_owned(),
             per_second,
-            grants: ArcSwap::default(),
+            keys: ArcSwap::default(),
         };
-        ring.reload()?;
-        Ok(ring)
+        keys.reload()?;
+        Ok(keys)
     }
 
     /// Reads them again. Callers whose key is gone are refused from then on;
@@ -107,12 +107,12 @@ impl KeyRing {
     /// See [`file::read`]; the keys stay as they were.
     pub fn reload(&self) -> Result<(), AccessError> {
         let entries = file::read(&self.path)?.into_iter();
-        let before = self.grants.load();
+        let before = self.keys.load();
         // Every entry has a digest, or the file would have been refused.
-        let grants = entries.filter_map(|entry| {
+        let keys = entries.filter_map(|entry| {
             let digest = entry.digest()?;
             let old = before.get(digest.bytes());
-            let grant = Grant {
+            let key = ApiKey {
                 digest,
                 name: entry.name,
                 scope: entry.scope,
@@ -123,9 +123,9 @@ impl KeyRing {
                 },
                 places: old.map(|old| Arc::clone(&old.places)).unwrap_or_default(),
             };
-            Some((*digest.bytes(), Arc::new(grant)))
+            Some((*digest.bytes(), Arc::new(key)))
         });
-        self.grants.store(Arc::new(grants.collect()));
+        self.keys.store(Arc::new(keys.collect()));
         Ok(())
     }
 
@@ -135,15 +135,15 @@ impl KeyRing {
     }
 
     /// What the key allows that a caller sent, if it is one.
-    pub fn find(&self, token: &str) -> Option<Arc<Grant>> {
+    pub fn find(&self, token: &str) -> Option<Arc<ApiKey>> {
         let digest = TokenDigest::of(token);
-        let grant = self.grants.load().get(digest.bytes()).cloned()?;
-        (grant.digest == digest).then_some(grant)
+        let key = self.keys.load().get(digest.bytes()).cloned()?;
+        (key.digest == digest).then_some(key)
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.grants.load().len()
+        self.keys.load().len()
     }
 
     /// Whether there is none, so that nobody may do anything.
@@ -165,18 +165,18 @@ mod tests {
             file::add(&path, &name.parse().unwrap(), scope, None, UNIX_EPOCH).unwrap()
         };
         let one = add("one", Scope::Read);
-        let ring = KeyRing::open(&path, None).unwrap();
+        let keys = ApiKeys::open(&path, None).unwrap();
         let two = add("two", Scope::Admin);
-        assert_eq!(ring.find(one.as_str()).unwrap().name.as_str(), "one");
-        assert!(ring.find(two.as_str()).is_none());
-        ring.reload().unwrap();
-        assert_eq!(ring.find(two.as_str()).unwrap().scope, Scope::Admin);
+        assert_eq!(keys.find(one.as_str()).unwrap().name.as_str(), "one");
+        assert!(keys.find(two.as_str()).is_none());
+        keys.reload().unwrap();
+        assert_eq!(keys.find(two.as_str()).unwrap().scope, Scope::Admin);
         file::remove(&path, &"one".parse().unwrap()).unwrap();
-        ring.reload().unwrap();
-        assert!(ring.find(one.as_str()).is_none());
-        assert_eq!(ring.len(), 1);
+        keys.reload().unwrap();
+        assert!(keys.find(one.as_str()).is_none());
+        assert_eq!(keys.len(), 1);
         for odd in ["", "cuckood_", "Bearer", &two.digest().to_string()] {
-            assert!(ring.find(odd).is_none(), "{odd}");
+            assert!(keys.find(odd).is_none(), "{odd}");
         }
     }
 
@@ -186,12 +186,12 @@ mod tests {
         let path = folder.path().join("keys.json");
         let name = "one".parse().unwrap();
         let token = file::add(&path, &name, Scope::Read, None, UNIX_EPOCH).unwrap();
-        let ring = KeyRing::open(&path, None).unwrap();
+        let keys = ApiKeys::open(&path, None).unwrap();
         std::fs::write(&path, "{").unwrap();
-        assert!(ring.reload().is_err());
+        assert!(keys.reload().is_err());
         std::fs::remove_file(&path).unwrap();
-        assert!(ring.reload().is_err());
-        assert!(ring.find(token.as_str()).is_some());
+        assert!(keys.reload().is_err());
+        assert!(keys.find(token.as_str()).is_some());
     }
 
     #[test]
@@ -202,8 +202,8 @@ mod tests {
             file::add(&path, &name.parse().unwrap(), Scope::Read, None, UNIX_EPOCH).unwrap()
         };
         let (one, two) = (add("one"), add("two"));
-        let ring = KeyRing::open(&path, NonZeroU32::new(3)).unwrap();
-        let ask = |token: &str| ring.find(token).unwrap().count_request();
+        let keys = ApiKeys::open(&path, NonZeroU32::new(3)).unwrap();
+        let ask = |token: &str| keys.find(token).unwrap().count_request();
         for _ in 0..3 {
             assert_eq!(ask(one.as_str()), Ok(()));
         }
@@ -215,7 +215,7 @@ mod tests {
         // Another key has its own measure, and a change of the file gives none.
         assert_eq!(ask(two.as_str()), Ok(()));
         add("three");
-        ring.reload().unwrap();
+        keys.reload().unwrap();
         assert!(ask(one.as_str()).is_err());
     }
 
@@ -225,10 +225,10 @@ mod tests {
         let path = folder.path().join("keys.json");
         let name = "one".parse().unwrap();
         let token = file::add(&path, &name, Scope::Read, None, UNIX_EPOCH).unwrap();
-        let ring = KeyRing::open(&path, None).unwrap();
-        let places = || ring.find(token.as_str()).unwrap().places.requests(3);
+        let keys = ApiKeys::open(&path, None).unwrap();
+        let places = || keys.find(token.as_str()).unwrap().places.requests(3);
         let taken = places().try_acquire_owned().unwrap();
-        ring.reload().unwrap();
+        keys.reload().unwrap();
         assert_eq!(places().available_permits(), 2);
         drop(taken);
         assert_eq!(places().available_permits(), 3);

@@ -97,9 +97,9 @@ impl Drop for Answering {
     }
 }
 
-/// How long a connection may take for what.
+/// How long a client may take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// For a request's head, from its first byte, and from the connection to the
     /// first byte.
     pub(crate) head: Duration,
@@ -112,9 +112,9 @@ pub(crate) struct Patience {
 /// Whether bytes came that are not handed on yet: with TLS a part of a record
 /// is nothing to read, and yet somebody has begun to say something.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Came(Arc<AtomicBool>);
+pub(crate) struct ReadProbe(Arc<AtomicBool>);
 
-impl Came {
+impl ReadProbe {
     /// Forgets what came; says whether there was anything.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::AcqRel)
@@ -122,18 +122,18 @@ impl Came {
 }
 
 /// A stream below TLS that notes when bytes come.
-pub(crate) struct Noticed<S> {
+pub(crate) struct ProbedStream<S> {
     stream: S,
-    came: Came,
+    probe: ReadProbe,
 }
 
-impl<S> Noticed<S> {
-    pub(crate) fn new(stream: S, came: Came) -> Noticed<S> {
-        Noticed { stream, came }
+impl<S> ProbedStream<S> {
+    pub(crate) fn new(stream: S, probe: ReadProbe) -> ProbedStream<S> {
+        ProbedStream { stream, probe }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Noticed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ProbedStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -143,13 +143,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noticed<S> {
         let before = buffer.filled().len();
         let read = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer));
         if buffer.filled().len() > before {
-            this.came.0.store(true, Ordering::Release);
+            this.probe.0.store(true, Ordering::Release);
         }
         Poll::Ready(read)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noticed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ProbedStream<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -183,10 +183,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Noticed<S> {
 /// is slower than it may be.
 pub(crate) struct TimedStream<S> {
     stream: S,
-    patience: Patience,
+    timeouts: Timeouts,
     phase: Phase,
     /// What came below the stream; never anything where there is nothing below.
-    came: Came,
+    probe: ReadProbe,
     /// The clock of waiting for the client, once there is one, and the phase
     /// that it was set for. It is set anew and not made anew: that is cheap as
     /// long as it only runs on for longer.
@@ -196,12 +196,12 @@ pub(crate) struct TimedStream<S> {
 }
 
 impl<S> TimedStream<S> {
-    pub(crate) fn new(stream: S, patience: Patience, phase: Phase, came: Came) -> Self {
+    pub(crate) fn new(stream: S, timeouts: Timeouts, phase: Phase, probe: ReadProbe) -> Self {
         TimedStream {
             stream,
-            patience,
+            timeouts,
             phase,
-            came,
+            probe,
             clock: None,
             timed: None,
             writing: None,
@@ -230,16 +230,16 @@ impl<S> TimedStream<S> {
         }
     }
 
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // While the client has an answer to read, the clock of writes runs alone.
         if self.writing.is_some() {
             self.timed = None;
             return Poll::Pending;
         }
         let phase = self.phase.get();
-        let patience = match phase {
-            IDLE => self.patience.idle,
-            FRESH | HEAD => self.patience.head,
+        let time = match phase {
+            IDLE => self.timeouts.idle,
+            FRESH | HEAD => self.timeouts.head,
             _ => {
                 self.timed = None;
                 return Poll::Pending;
@@ -249,16 +249,16 @@ impl<S> TimedStream<S> {
         let clock = match &mut self.clock {
             Some(clock) => {
                 if !is_set {
-                    clock.as_mut().reset(after(patience));
+                    clock.as_mut().reset(after(time));
                 }
                 clock
             }
-            none => none.insert(Box::pin(sleep(patience))),
+            none => none.insert(Box::pin(sleep(time))),
         };
         clock.as_mut().poll(cx)
     }
 
-    /// Hands on the outcome of a write, or the end of our patience with it.
+    /// Hands on the outcome of a write, or that the client took too long.
     fn poll_written<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -268,10 +268,8 @@ impl<S> TimedStream<S> {
             self.writing = None;
             return written;
         }
-        let patience = self.patience.write;
-        let clock = self
-            .writing
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        let time = self.timeouts.write;
+        let clock = self.writing.get_or_insert_with(|| Box::pin(sleep(time)));
         ready!(clock.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -287,7 +285,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         let before = buffer.filled().len();
         match Pin::new(&mut this.stream).poll_read(cx, buffer) {
             Poll::Ready(outcome) => {
-                this.came.take();
+                this.probe.take();
                 if buffer.filled().len() > before {
                     // The next silence is another one.
                     if this.timed == Some(IDLE) {
@@ -298,10 +296,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
                 Poll::Ready(outcome)
             }
             Poll::Pending => {
-                if this.came.take() {
+                if this.probe.take() {
                     this.note_bytes();
                 }
-                ready!(this.poll_patience(cx));
+                ready!(this.poll_silence(cx));
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }
@@ -351,7 +349,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         ready!(this.poll_written(cx, flushed))?;
         // The answer is out. The library may have asked for the next request
         // while it was made, and may not ask again until something comes.
-        if this.phase.get() == IDLE && this.poll_patience(cx).is_ready() {
+        if this.phase.get() == IDLE && this.poll_silence(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         Poll::Ready(Ok(()))
@@ -369,10 +367,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
 }
 
 /// So long from now, or as good as never.
-pub(super) fn after(patience: Duration) -> Instant {
+pub(crate) fn after(time: Duration) -> Instant {
     const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     let now = Instant::now();
-    now.checked_add(patience).unwrap_or(now + NEVER)
+    now.checked_add(time).unwrap_or(now + NEVER)
 }
 
 /// The body of an answer: counts its bytes and keeps the connection in the
@@ -427,14 +425,14 @@ mod tests {
 
     #[tokio::test]
     async fn each_answer_begins_a_new_silence() {
-        let patience = Patience {
+        let timeouts = Timeouts {
             head: Duration::from_secs(10),
             idle: Duration::from_millis(200),
             write: Duration::from_secs(10),
         };
         let (ours, _client) = tokio::io::duplex(1024);
         let phase = Phase::default();
-        let mut stream = TimedStream::new(ours, patience, phase.clone(), Came::default());
+        let mut stream = TimedStream::new(ours, timeouts, phase.clone(), ReadProbe::default());
         // As for requests that all came at once: nothing is read in between.
         for _ in 0..4 {
             let answering = phase.begin_answer();

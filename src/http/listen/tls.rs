@@ -1,6 +1,6 @@
 //! TLS: certificates from PEM files, exchanged while the server runs.
 
-use super::connection::Noticed;
+use super::timed::ProbedStream;
 use arc_swap::ArcSwap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ pub struct TlsFiles {
 /// What becomes of callers who show no certificate where there are authorities
 /// for these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strangers {
+pub enum ClientCertPolicy {
     /// There is no connection.
     #[default]
-    Refused,
-    /// They are let in as far as [`Serves`](super::Serves) says of scrapers.
-    Scrape,
+    Required,
+    /// They are let in as far as [`ListenerRole`](crate::http::ListenerRole) says of scrapers.
+    OptionalForScrapers,
 }
 
 impl TlsFiles {
@@ -89,7 +89,7 @@ pub enum TlsError {
 /// What a listener speaks TLS with.
 pub struct Tls {
     files: TlsFiles,
-    strangers: Strangers,
+    policy: ClientCertPolicy,
     config: ArcSwap<ServerConfig>,
 }
 
@@ -99,7 +99,7 @@ impl Tls {
     /// # Errors
     /// One can't be read or makes no sense, or they do not belong together.
     pub fn open(files: TlsFiles) -> Result<Tls, TlsError> {
-        Tls::open_for(files, Strangers::Refused)
+        Tls::open_for(files, ClientCertPolicy::Required)
     }
 
     /// Reads the files, for a listener to which callers without a certificate
@@ -107,11 +107,11 @@ impl Tls {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_for(files: TlsFiles, strangers: Strangers) -> Result<Tls, TlsError> {
-        let config = configure(&files, strangers)?;
+    pub fn open_for(files: TlsFiles, policy: ClientCertPolicy) -> Result<Tls, TlsError> {
+        let config = configure(&files, policy)?;
         Ok(Tls {
             files,
-            strangers,
+            policy,
             config: ArcSwap::from_pointee(config),
         })
     }
@@ -121,29 +121,29 @@ impl Tls {
     /// # Errors
     /// As [`open`](Self::open); all stays as it was.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let config = configure(&self.files, self.strangers)?;
+        let config = configure(&self.files, self.policy)?;
         self.config.store(Arc::new(config));
         Ok(())
     }
 
     /// Whether a caller on this connection is kept from what only those with a
     /// certificate get.
-    pub(super) fn is_stranger(&self, stream: &TlsStream<Noticed<TcpStream>>) -> bool {
+    pub(crate) fn lacks_certificate(&self, stream: &TlsStream<ProbedStream<TcpStream>>) -> bool {
         self.files.client_authorities.is_some() && stream.get_ref().1.peer_certificates().is_none()
     }
 
     /// Speaks TLS from now on. Takes as long as the caller takes.
-    pub(super) async fn accept(
+    pub(crate) async fn accept(
         &self,
-        stream: Noticed<TcpStream>,
-    ) -> io::Result<TlsStream<Noticed<TcpStream>>> {
+        stream: ProbedStream<TcpStream>,
+    ) -> io::Result<TlsStream<ProbedStream<TcpStream>>> {
         TlsAcceptor::from(self.config.load_full())
             .accept(stream)
             .await
     }
 }
 
-fn configure(files: &TlsFiles, strangers: Strangers) -> Result<ServerConfig, TlsError> {
+fn configure(files: &TlsFiles, policy: ClientCertPolicy) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let path = &files.certificate;
     let unusable = |source| TlsError::Unusable {
@@ -162,9 +162,9 @@ fn configure(files: &TlsFiles, strangers: Strangers) -> Result<ServerConfig, Tls
         None => builder.with_no_client_auth(),
         Some(path) => {
             let verifier = client_verifier(path, provider)?;
-            let verifier = match strangers {
-                Strangers::Refused => verifier,
-                Strangers::Scrape => verifier.allow_unauthenticated(),
+            let verifier = match policy {
+                ClientCertPolicy::Required => verifier,
+                ClientCertPolicy::OptionalForScrapers => verifier.allow_unauthenticated(),
             };
             builder.with_client_cert_verifier(verifier.build().map_err(
                 |error: VerifierBuilderError| TlsError::Authorities {

@@ -1,6 +1,6 @@
 //! Layers that are one function each.
 //!
-//! As the framework's own `from_fn`, but the service within is not put into a
+//! As the framework's own `from_fn`, but the inner service is not put into a
 //! box of its own for each request: every route is behind two of these.
 
 use axum::extract::Request;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
-/// A service that a layer stands around.
-pub(super) trait Within:
+/// A service that a middleware asks.
+pub(crate) trait InnerService:
     Service<Request, Response = Response, Error = Infallible, Future: Send>
     + Clone
     + Send
@@ -21,7 +21,7 @@ pub(super) trait Within:
 {
 }
 
-impl<S> Within for S where
+impl<S> InnerService for S where
     S: Service<Request, Response = Response, Error = Infallible, Future: Send>
         + Clone
         + Send
@@ -30,64 +30,64 @@ impl<S> Within for S where
 {
 }
 
-/// What stands around a service.
-pub(super) trait Around: Send + Sync + 'static {
-    /// Answers a request, mostly by asking the service within. Never fails.
+/// Answers requests, mostly by asking an inner service.
+pub(crate) trait Middleware: Send + Sync + 'static {
+    /// Answers a request. Never fails.
     ///
     /// An `async fn` keeps its arguments beside the variables that they are
     /// moved to, and so has the request twice; a block that captures them has
     /// it once. These futures are put into boxes, and a box of up to 1 KiB costs
     /// a fraction of a larger one.
-    fn answer<S: Within>(
+    fn answer<S: InnerService>(
         self: Arc<Self>,
         request: Request,
-        within: S,
+        inner: S,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send;
 }
 
-/// The layer of something that stands around services.
-pub(super) struct AroundLayer<A>(Arc<A>);
+/// The layer of a middleware.
+pub(crate) struct MiddlewareLayer<M>(Arc<M>);
 
-impl<A> AroundLayer<A> {
-    pub(super) fn new(around: A) -> AroundLayer<A> {
-        AroundLayer(Arc::new(around))
+impl<M> MiddlewareLayer<M> {
+    pub(crate) fn new(middleware: M) -> MiddlewareLayer<M> {
+        MiddlewareLayer(Arc::new(middleware))
     }
 }
 
-impl<A> Clone for AroundLayer<A> {
+impl<M> Clone for MiddlewareLayer<M> {
     fn clone(&self) -> Self {
-        AroundLayer(Arc::clone(&self.0))
+        MiddlewareLayer(Arc::clone(&self.0))
     }
 }
 
-impl<A, S> Layer<S> for AroundLayer<A> {
-    type Service = Surrounded<A, S>;
+impl<M, S> Layer<S> for MiddlewareLayer<M> {
+    type Service = MiddlewareService<M, S>;
 
-    fn layer(&self, within: S) -> Surrounded<A, S> {
-        Surrounded {
-            around: Arc::clone(&self.0),
-            within: Arc::new(within),
+    fn layer(&self, inner: S) -> MiddlewareService<M, S> {
+        MiddlewareService {
+            middleware: Arc::clone(&self.0),
+            inner: Arc::new(inner),
         }
     }
 }
 
-/// A service and what stands around it.
-pub(super) struct Surrounded<A, S> {
-    around: Arc<A>,
+/// A service behind a middleware.
+pub(crate) struct MiddlewareService<M, S> {
+    middleware: Arc<M>,
     /// Shared, because routes are copied more often than they are asked.
-    within: Arc<S>,
+    inner: Arc<S>,
 }
 
-impl<A, S> Clone for Surrounded<A, S> {
+impl<M, S> Clone for MiddlewareService<M, S> {
     fn clone(&self) -> Self {
-        Surrounded {
-            around: Arc::clone(&self.around),
-            within: Arc::clone(&self.within),
+        MiddlewareService {
+            middleware: Arc::clone(&self.middleware),
+            inner: Arc::clone(&self.inner),
         }
     }
 }
 
-impl<A: Around, S: Within> Service<Request> for Surrounded<A, S> {
+impl<M: Middleware, S: InnerService> Service<Request> for MiddlewareService<M, S> {
     type Response = Response;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
@@ -98,7 +98,7 @@ impl<A: Around, S: Within> Service<Request> for Surrounded<A, S> {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let (around, within) = (Arc::clone(&self.around), S::clone(&self.within));
-        Box::pin(around.answer(request, within))
+        let (middleware, inner) = (Arc::clone(&self.middleware), S::clone(&self.inner));
+        Box::pin(middleware.answer(request, inner))
     }
 }

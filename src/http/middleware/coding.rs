@@ -1,8 +1,8 @@
 //! Compressed bodies, for those who take them and those who send them. Requests
 //! that speak of no encoding don't pass these layers at all.
 
-use super::around::Within;
-use super::media::{DUMP, TAR};
+use super::layer::InnerService;
+use crate::http::media::{DUMP, TAR};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderName;
@@ -32,45 +32,45 @@ fn compression() -> CompressionLayer<impl Predicate + Send + Sync + 'static> {
 }
 
 /// What is done to bodies for requests with a header.
-pub(super) trait Coding: Send + Sync + 'static {
+pub(crate) trait Coding: Send + Sync + 'static {
     /// The header.
     const HEADER: HeaderName;
 
     /// The service with its bodies coded.
-    fn around<S: Within>(within: S) -> Boxed;
+    fn coded<S: InnerService>(inner: S) -> Boxed;
 }
 
 /// Answers are compressed for those who take them so.
-pub(super) struct Compressed;
+pub(crate) struct Compressed;
 
 impl Coding for Compressed {
     const HEADER: HeaderName = ACCEPT_ENCODING;
 
-    fn around<S: Within>(within: S) -> Boxed {
-        let compressed = compression().layer(within);
+    fn coded<S: InnerService>(inner: S) -> Boxed {
+        let compressed = compression().layer(inner);
         Boxed::new(compressed.map_response(|response| response.map(Body::new)))
     }
 }
 
 /// Bodies that come compressed are unpacked while they are read.
-pub(super) struct Unpacked;
+pub(crate) struct Unpacked;
 
 impl Coding for Unpacked {
     const HEADER: HeaderName = CONTENT_ENCODING;
 
-    fn around<S: Within>(within: S) -> Boxed {
+    fn coded<S: InnerService>(inner: S) -> Boxed {
         type Unpacking = axum::http::Request<DecompressionBody<Body>>;
-        let within = within.map_request(|request: Unpacking| request.map(Body::new));
-        let unpacked = RequestDecompressionLayer::new().layer(within);
+        let inner = inner.map_request(|request: Unpacking| request.map(Body::new));
+        let unpacked = RequestDecompressionLayer::new().layer(inner);
         Boxed::new(unpacked.map_response(|response| response.map(Body::new)))
     }
 }
 
 /// The layer of a coding.
-pub(super) struct CodingLayer<C>(PhantomData<C>);
+pub(crate) struct CodingLayer<C>(PhantomData<C>);
 
 impl<C> CodingLayer<C> {
-    pub(super) fn new() -> CodingLayer<C> {
+    pub(crate) fn new() -> CodingLayer<C> {
         CodingLayer(PhantomData)
     }
 }
@@ -81,12 +81,12 @@ impl<C> Clone for CodingLayer<C> {
     }
 }
 
-impl<C: Coding, S: Within> Layer<S> for CodingLayer<C> {
+impl<C: Coding, S: InnerService> Layer<S> for CodingLayer<C> {
     type Service = Coded<C, S>;
 
     fn layer(&self, plain: S) -> Coded<C, S> {
         Coded {
-            coded: Arc::new(C::around(plain.clone())),
+            coded: Arc::new(C::coded(plain.clone())),
             plain,
             coding: PhantomData,
         }
@@ -94,7 +94,7 @@ impl<C: Coding, S: Within> Layer<S> for CodingLayer<C> {
 }
 
 /// A service, as it is and with its bodies coded.
-pub(super) struct Coded<C, S> {
+pub(crate) struct Coded<C, S> {
     plain: S,
     /// Shared, since it is copied for every request and seldom asked.
     coded: Arc<Boxed>,
@@ -111,7 +111,7 @@ impl<C, S: Clone> Clone for Coded<C, S> {
     }
 }
 
-impl<C: Coding, S: Within> Service<Request> for Coded<C, S> {
+impl<C: Coding, S: InnerService> Service<Request> for Coded<C, S> {
     type Response = Response;
     type Error = Infallible;
     type Future = Either<S::Future, <Boxed as Service<Request>>::Future>;

@@ -1,0 +1,13 @@
+//! What requests may take of the server.
+//!
+//! | file | what it bounds |
+//! |---|---|
+//! | `limits` | the limits themselves, as the flags set them |
+//! | `body` | the bytes and the time of request bodies |
+//! | `answers` | the memory of answers that their clients have not read yet |
+//! | `throttle` | work of seconds beside requests of microseconds |
+
+pub(super) mod answers;
+pub(super) mod body;
+pub(super) mod limits;
+pub(super) mod throttle;
