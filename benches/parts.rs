@@ -500,8 +500,7 @@ fn parse(seed: u64) {
     let items: Vec<String> = (0..BATCH)
         .map(|number| {
             let bytes = item(seed, number);
-            let digits = bytes.iter().take(6).map(|byte| format!("{byte:02x}"));
-            digits.collect()
+            hex::encode(&bytes[..6])
         })
         .collect();
     let json = format!(r#"{{"items":["{}"]}}"#, items.join(r#"",""#));

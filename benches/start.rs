@@ -156,7 +156,7 @@ fn add_everywhere(
                     for filter in (client..items / each).step_by(4) {
                         let lines: Vec<String> = (0..each)
                             .map(|n| item(seed, filter * each + n))
-                            .map(|item| item.iter().map(|byte| format!("{byte:02x}")).collect())
+                            .map(hex::encode)
                             .collect();
                         let target = format!("/filters/filter-{:06}/items", filter % filters);
                         let answer =

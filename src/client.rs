@@ -1,15 +1,16 @@
-//! What the program asks of a server that runs elsewhere: whether it is alive,
-//! and for a backup. For health checks and scheduled jobs in images that hold
+//! The commands `healthcheck` and `backup`: whether a server is alive, and a
+//! backup of it. For health checks and scheduled jobs in images that hold
 //! nothing but this program. Knows the API, nothing of what is behind it.
 
 use crate::remote::{Remote, RemoteError};
-use hyper::Method;
+use reqwest::Method;
+use reqwest::header::CONTENT_LENGTH;
 use serde::Deserialize;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How long an answer about health may take, and one about a backup.
+/// How long an answer about health or about a backup's state may take.
 const SHORT: Duration = Duration::from_secs(3);
 /// How long the beginning of a backup may take: what is in memory may be
 /// written out first.
@@ -29,7 +30,7 @@ pub enum ClientError {
     /// The answer is no.
     #[error("{server} answers {status}: {detail}")]
     Refused {
-        /// Who was asked.
+        /// Address of the server.
         server: String,
         /// HTTP status.
         status: u16,
@@ -130,11 +131,7 @@ struct Problem {
 }
 
 fn backup_in(server: &Remote, body: &[u8]) -> Result<Backup, ClientError> {
-    serde_json::from_slice(body).map_err(|_| {
-        ClientError::Remote(RemoteError::NotUnderstood {
-            server: server.name(),
-        })
-    })
+    serde_json::from_slice(body).map_err(|_| server.not_understood().into())
 }
 
 /// Sends one request and returns the body of a good answer.
@@ -142,11 +139,16 @@ async fn ask(
     server: &Remote,
     method: Method,
     path: &[&str],
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Vec<u8>, ClientError> {
-    let answer = server.ask(method, &server.url(path), patience).await?;
+    let mut request = server.request(method.clone(), path).timeout(timeout);
+    if method == Method::POST {
+        // What is between may want a length, which an empty body lacks.
+        request = request.header(CONTENT_LENGTH, 0);
+    }
+    let answer = server.send(request).await?;
     match answer.status.is_success() {
-        true => Ok(answer.body.to_vec()),
+        true => Ok(answer.body),
         false => Err(ClientError::Refused {
             server: server.name(),
             status: answer.status.as_u16(),
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_there_is_an_error_that_names_the_server() {
+    async fn a_server_that_is_not_there_is_an_error_that_names_it() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);

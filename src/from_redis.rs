@@ -6,17 +6,15 @@
 //! meanwhile may be torn, which the server notices by the counts and refuses.
 
 use crate::remote::{Credentials, Remote, RemoteError};
-use http_body_util::{BodyExt as _, StreamBody};
-use hyper::Method;
-use hyper::body::{Bytes, Frame};
 use indicatif::{ProgressBar, ProgressStyle};
 use redis::{Connection, RedisError};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Body, Method, Url};
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::wrappers::ReceiverStream;
-use url::Url;
 
 const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
 
@@ -32,7 +30,7 @@ pub struct RedisImport {
     pub key: String,
     /// Where the server is, such as `http://127.0.0.1:8080`.
     pub url: String,
-    /// Who we are there, and whom we believe.
+    /// API key and certificates for that server.
     pub credentials: Credentials,
     /// Key of the filter here.
     pub filter: String,
@@ -46,7 +44,7 @@ pub enum RedisImportError {
     /// Redis does not answer, or refuses.
     #[error("{redis}: {doing} failed: {source}")]
     Redis {
-        /// Which.
+        /// Address of Redis.
         redis: String,
         /// What was asked of it.
         doing: &'static str,
@@ -80,15 +78,15 @@ pub enum RedisImportError {
 /// See [`RedisImportError`]; nothing was changed.
 pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
     let remote = Remote::new(&options.url, &options.credentials)?;
-    let mut url = remote.url(&["filters", &options.filter, "dump"]);
-    if options.replace {
-        url.query_pairs_mut().append_pair("replace", "true");
-    }
-    let (frames, body) = channel(2);
+    let (chunks, body) = channel(2);
     let walk = options.clone();
-    let walk = tokio::task::spawn_blocking(move || walk.walk(&frames));
-    let body = StreamBody::new(ReceiverStream::new(body)).boxed();
-    let answer = remote.send(Method::PUT, &url, Some(SCANDUMP), body).await;
+    let walk = tokio::task::spawn_blocking(move || walk.walk(&chunks));
+    let request = remote
+        .request(Method::PUT, &["filters", &options.filter, "dump"])
+        .query(&options.replace.then_some([("replace", true)]))
+        .header(CONTENT_TYPE, SCANDUMP)
+        .body(Body::wrap_stream(ReceiverStream::new(body)));
+    let answer = remote.send(request).await;
     // What Redis said comes before what the server made of it.
     if let Ok(walked) = walk.await {
         walked?;
@@ -106,21 +104,22 @@ pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
     }
 }
 
-type Frames = Sender<io::Result<Frame<Bytes>>>;
+/// Where the chunks of the filter go: the body of the request.
+type Chunks = Sender<io::Result<Vec<u8>>>;
 
 impl RedisImport {
-    /// Sends every chunk as a frame. A walk that fails breaks the body off, so
+    /// Sends every chunk. A walk that fails breaks the body off, so
     /// that the server takes nothing in.
-    fn walk(&self, frames: &Frames) -> Result<(), RedisImportError> {
-        let walked = self.walk_through(frames);
+    fn walk(&self, chunks: &Chunks) -> Result<(), RedisImportError> {
+        let walked = self.walk_through(chunks);
         if walked.is_err() {
             // The server may have refused it already.
-            let _ = frames.blocking_send(Err(io::Error::other("the walk broke off")));
+            let _ = chunks.blocking_send(Err(io::Error::other("the walk broke off")));
         }
         walked
     }
 
-    fn walk_through(&self, frames: &Frames) -> Result<(), RedisImportError> {
+    fn walk_through(&self, chunks: &Chunks) -> Result<(), RedisImportError> {
         let mut connection = self.connect()?;
         let bar = self.bar(&mut connection)?;
         let mut iterator = 0i64;
@@ -137,10 +136,7 @@ impl RedisImport {
             frame.extend_from_slice(&next.to_le_bytes());
             frame.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
             frame.extend_from_slice(&chunk);
-            if frames
-                .blocking_send(Ok(Frame::data(Bytes::from(frame))))
-                .is_err()
-            {
+            if chunks.blocking_send(Ok(frame)).is_err() {
                 // The server has made up its mind; it says why.
                 return Ok(());
             }
@@ -187,7 +183,7 @@ impl RedisImport {
 
     fn failed(&self, doing: &'static str, source: RedisError) -> RedisImportError {
         RedisImportError::Redis {
-            // A password in the address is nobody's business.
+            // Without the password that the address may hold.
             redis: Url::parse(&self.redis)
                 .ok()
                 .and_then(|url| Some(format!("redis at {}", url.host_str()?)))

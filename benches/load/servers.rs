@@ -1,6 +1,7 @@
 //! The servers that are driven, each a process of its own.
 
 use crate::wire::{Form, post};
+use cuckood::remote::choose_cryptography;
 use reqwest::blocking::Client;
 use std::error::Error;
 use std::io::{BufRead as _, BufReader};
@@ -159,6 +160,7 @@ impl Server {
 }
 
 fn client() -> Result<Client, reqwest::Error> {
+    choose_cryptography();
     Client::builder().timeout(PATIENCE).no_proxy().build()
 }
 

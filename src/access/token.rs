@@ -54,17 +54,7 @@ impl TokenDigest {
     /// Reads what [`Display`](fmt::Display) writes.
     pub fn parse(text: &str) -> Option<TokenDigest> {
         let mut bytes = [0; 32];
-        if text.len() != 2 * bytes.len() || !text.is_ascii() {
-            return None;
-        }
-        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let digits = std::str::from_utf8(digits).ok()?;
-            // `from_str_radix` would take a sign.
-            if digits.starts_with('+') {
-                return None;
-            }
-            *byte = u8::from_str_radix(digits, 16).ok()?;
-        }
+        hex::decode_to_slice(text, &mut bytes).ok()?;
         Some(TokenDigest(bytes))
     }
 
@@ -86,7 +76,7 @@ impl Eq for TokenDigest {}
 
 impl fmt::Display for TokenDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 

@@ -9,7 +9,6 @@ use super::{BackupError, BackupId};
 use crate::store::{FrozenFile, FrozenStore};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tar::{Builder, EntryType, Header};
@@ -166,11 +165,7 @@ fn append(
 }
 
 fn note_sum(sums: &mut String, sum: &[u8], name: &str) {
-    for byte in sum {
-        // Writing to a string can't fail.
-        let _ = write!(sums, "{byte:02x}");
-    }
-    let _ = writeln!(sums, "  {name}");
+    sums.push_str(&format!("{}  {name}\n", hex::encode(sum)));
 }
 
 /// Reads an archive to its end and sees that all of it is there.

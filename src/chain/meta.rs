@@ -717,16 +717,6 @@ mod tests {
         assert_eq!(Chain::decode(&grown.encode()), Ok(grown));
     }
 
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    fn bytes(hex: &str) -> Vec<u8> {
-        (0..hex.len() / 2)
-            .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
-            .collect()
-    }
-
     #[test]
     fn the_encoding_is_pinned() {
         let classic = chain(FilterRequest {
@@ -735,7 +725,7 @@ mod tests {
             ..Default::default()
         });
         assert_eq!(
-            hex(&classic.encode()),
+            hex::encode(classic.encode()),
             "0301010200100000e80300000000000014000100000020000000000004000000\
              7b68e5cf8b010000000000000000000001000000010000000800000000000000\
              0000000000000000000000000000000000010000000000000000000000000000\
@@ -747,7 +737,7 @@ mod tests {
             ..Default::default()
         });
         assert_eq!(
-            hex(&paged.encode()),
+            hex::encode(paged.encode()),
             "0302020400100000e80300000000000000000200000020000000000004000000\
              7b68e5cf8b01000000000000000000000100000001000000080000000000\
              00e03fabababababababababababababababab01000000000000000000000000\
@@ -757,12 +747,12 @@ mod tests {
 
     #[test]
     fn a_description_of_version_1_is_still_read() {
-        let old = bytes(
+        let old = hex::decode(
             "0101010200100000e80300000000000014000100000020000000000004000000\
              7b68e5cf8b0100000000000000000000010000000100000000000000_2a00000000000000"
-                .replace('_', "")
-                .as_str(),
-        );
+                .replace('_', ""),
+        )
+        .unwrap();
         let read = Chain::decode(&old).unwrap();
         assert_eq!(read.params().layout(), LayoutKind::Classic);
         assert_eq!(read.params().capacity(), 1000);
@@ -772,12 +762,13 @@ mod tests {
 
     #[test]
     fn a_description_of_version_2_is_still_read() {
-        let old = bytes(
+        let old = hex::decode(
             "0202020400100000e80300000000000000000200000020000000000004000000\
              7b68e5cf8b01000000000000000000000100000001000000080000000000\
              00e03fabababababababababababababababab00000000000000000000000000\
              00000000000000",
-        );
+        )
+        .unwrap();
         let read = Chain::decode(&old).unwrap();
         assert_eq!(read.params().layout(), LayoutKind::Paged);
         assert!(!read.is_compacting());

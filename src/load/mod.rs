@@ -22,7 +22,7 @@ use upload::{Import, Upload};
 pub struct LoadOptions {
     /// Where the server is, such as `http://127.0.0.1:8080`.
     pub url: String,
-    /// Who we are, and whom we believe.
+    /// API key and certificates.
     pub credentials: Credentials,
     /// Key of the filter.
     pub filter: String,
@@ -48,13 +48,13 @@ pub enum LoadError {
     /// One name can't be that of several streams.
     #[error("--import-id names one import, but {files} files are given: load them one by one")]
     OneIdForSeveral {
-        /// How many.
+        /// Number of files.
         files: usize,
     },
     /// A file can't be read.
     #[error("{file} can't be read: {reason}")]
     Unreadable {
-        /// Which.
+        /// The file.
         file: String,
         /// What the system said.
         reason: io::Error,
@@ -62,7 +62,7 @@ pub enum LoadError {
     /// The server refused.
     #[error("{file}: the server refused it ({status}): {detail}")]
     Refused {
-        /// Which file.
+        /// The file.
         file: String,
         /// The HTTP status.
         status: u16,
@@ -74,7 +74,7 @@ pub enum LoadError {
         "{file}: gave up after {seconds} s without progress ({reason}); {committed} lines are committed, and the same command goes on behind them"
     )]
     GaveUp {
-        /// Which file.
+        /// The file.
         file: String,
         /// How long nothing went on.
         seconds: u64,
@@ -86,7 +86,7 @@ pub enum LoadError {
     /// Some lines were not added.
     #[error("{left_out} lines were left out, as listed above; all others are in")]
     LeftOut {
-        /// How many.
+        /// Number of lines.
         left_out: u64,
     },
 }
@@ -205,12 +205,7 @@ fn id_of(file: &Path, metadata: &Metadata) -> io::Result<String> {
     hash.update(changed.to_le_bytes());
     hash.update(file.canonicalize()?.as_os_str().as_encoded_bytes());
     let digest = hash.finalize();
-    let hex: String = digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    Ok(format!("load-{hex}"))
+    Ok(format!("load-{:.32}", hex::encode(digest)))
 }
 
 #[cfg(test)]

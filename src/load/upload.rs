@@ -3,10 +3,9 @@
 use super::source::Chunk;
 use super::{LoadError, LoadOptions};
 use crate::remote::{self, Remote, RemoteError};
-use http_body_util::{BodyExt as _, StreamBody};
-use hyper::body::{Bytes, Frame};
-use hyper::{Method, StatusCode};
 use indicatif::ProgressBar;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Body, Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::io;
@@ -25,10 +24,10 @@ const MAX_KEPT_BYTES: usize = 16 << 20;
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
 /// Longest time for the answer to that.
-const ASK_PATIENCE: Duration = Duration::from_secs(10);
+const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a request waits for what is to be read; the server's own patience
-/// is longer. Then it is ended well, and the next one goes on.
+/// How long a request waits for what is to be read; the server waits longer.
+/// Then the request is ended, and the next one goes on.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Shortest and longest pause before the next attempt.
@@ -68,7 +67,7 @@ pub(super) struct Upload<'a> {
     pub(super) remote: &'a Remote,
     pub(super) import_id: &'a str,
     pub(super) options: &'a LoadOptions,
-    /// The file, for those who read the errors.
+    /// The file's name in messages.
     pub(super) file: &'a str,
     pub(super) bar: &'a ProgressBar,
 }
@@ -190,7 +189,7 @@ impl Upload<'_> {
                 place = place(sender.as_ref()), if next.is_some() && sender.is_some() => {
                     match (place, next.take()) {
                         (Some(place), Some(chunk)) => {
-                            place.send(Ok(Frame::data(Bytes::from(chunk.bytes.clone()))));
+                            place.send(Ok(chunk.bytes.clone()));
                             last_sent = Instant::now();
                         }
                         // The connection is gone; why, the answer says.
@@ -241,31 +240,30 @@ impl Upload<'_> {
         first_line: u64,
         body: Receiver<Piece>,
     ) -> Result<remote::Answer, RemoteError> {
-        let mut url = self.under(&["import"]);
-        url.query_pairs_mut()
-            .append_pair("import_id", self.import_id)
-            .append_pair("from_line", &first_line.to_string())
-            .append_pair("only_if_absent", &self.options.only_if_absent.to_string());
         let media_type = match self.options.ndjson {
             true => "application/x-ndjson",
             false => "text/plain",
         };
-        let body = StreamBody::new(ReceiverStream::new(body)).boxed();
-        self.remote
-            .send(Method::POST, &url, Some(media_type), body)
-            .await
+        let request = self
+            .request(Method::POST, &["import"])
+            .query(&[("import_id", self.import_id)])
+            .query(&[("from_line", first_line)])
+            .query(&[("only_if_absent", self.options.only_if_absent)])
+            .header(CONTENT_TYPE, media_type)
+            .body(Body::wrap_stream(ReceiverStream::new(body)));
+        self.remote.send(request).await
     }
 
-    fn under(&self, parts: &[&str]) -> url::Url {
+    /// A request for a path below the filter's.
+    fn request(&self, method: Method, parts: &[&str]) -> RequestBuilder {
         let filter = ["filters", self.options.filter.as_str()];
-        self.remote.url(&[&filter, parts].concat())
+        self.remote.request(method, &[&filter, parts].concat())
     }
 
     /// Asks how far the import is and lets go of what is committed.
     async fn ask(&self, kept: &mut Kept) -> Result<Option<Ended>, LoadError> {
-        let url = self.under(&["imports", self.import_id]);
-        let answer = self.remote.ask(Method::GET, &url, ASK_PATIENCE).await;
-        let answer = match answer {
+        let request = self.request(Method::GET, &["imports", self.import_id]);
+        let answer = match self.remote.send(request.timeout(ASK_TIMEOUT)).await {
             Ok(answer) => answer,
             Err(error) => return Ok(Some(broken(&error))),
         };
@@ -339,7 +337,7 @@ enum Answer {
 }
 
 /// What a request's body is made of.
-type Piece = io::Result<Frame<Bytes>>;
+type Piece = io::Result<Vec<u8>>;
 
 /// Waits until the connection takes more; `None` once it is gone.
 async fn place(sender: Option<&Sender<Piece>>) -> Option<mpsc::Permit<'_, Piece>> {

@@ -9,6 +9,7 @@ use cuckood::http::{
     Access, App, Endpoint, HostPolicy, Limits, ListenerRole, ServerOptions, Tls, serve,
 };
 use cuckood::metrics::Metrics;
+use cuckood::remote::choose_cryptography;
 use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -143,6 +144,7 @@ impl Server {
                 let _ = stopped.await;
             },
         ));
+        choose_cryptography();
         Server {
             address,
             operations,

@@ -4,7 +4,7 @@ use crate::pki::Authority;
 use crate::server::{Server, Setup};
 use cuckood::http::{ClientCertPolicy, Tls, TlsFiles};
 use cuckood::remote::{Credentials, Remote, RemoteError};
-use hyper::{Method, StatusCode};
+use reqwest::{Method, StatusCode};
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,9 +40,8 @@ fn remote(server: &Server, credentials: &Credentials) -> Remote {
 
 async fn asked(server: &Server, credentials: &Credentials) -> Result<StatusCode, RemoteError> {
     let remote = remote(server, credentials);
-    let url = remote.url(&["filters"]);
-    let answer = remote.ask(Method::GET, &url, PATIENCE).await?;
-    Ok(answer.status)
+    let request = remote.request(Method::GET, &["filters"]).timeout(PATIENCE);
+    Ok(remote.send(request).await?.status)
 }
 
 /// A connection on which TLS is spoken and nothing was asked yet.
@@ -122,9 +121,12 @@ async fn where_operations_are_backups_ask_for_a_certificate_and_probes_do_not() 
     let url = format!("https://localhost:{}", server.operations.unwrap().port());
     let ask = async |credentials: &Credentials, path: &[&str]| {
         let remote = Remote::new(&url, credentials).unwrap();
-        let answer = remote.ask(Method::GET, &remote.url(path), PATIENCE).await;
-        let text = |body: &[u8]| String::from_utf8(body.to_vec()).unwrap();
-        answer.map(|answer| (answer.status.as_u16(), text(&answer.body)))
+        let request = remote.request(Method::GET, path).timeout(PATIENCE);
+        let answer = remote.send(request).await;
+        answer.map(|answer| {
+            let text = String::from_utf8(answer.body).unwrap();
+            (answer.status.as_u16(), text)
+        })
     };
     let ca = servers.path("ca.pem");
     let (stranger, caller) = (servers.believer(), callers.client(&ca));

@@ -1,6 +1,7 @@
 //! The real binary as a process, and a client that talks to it.
 
 use crate::words;
+use cuckood::remote::choose_cryptography;
 use reqwest::StatusCode;
 use reqwest::blocking::{Client, RequestBuilder, Response};
 use std::fs::File;
@@ -87,6 +88,7 @@ impl Server {
             .stderr(file)
             .spawn()
             .unwrap();
+        choose_cryptography();
         let client = Client::builder()
             .timeout(PATIENCE)
             .no_proxy()

@@ -4,9 +4,9 @@
 use crate::keys::add_key;
 use crate::pki::Authority;
 use crate::server::{Server, cuckood, free_port, refused_start, serve_command};
-use cuckood::remote::{Body, Credentials, Remote, Secret};
-use http_body_util::{BodyExt as _, Full};
-use hyper::{Method, StatusCode};
+use cuckood::remote::{Credentials, Remote, Secret};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
@@ -115,11 +115,11 @@ fn send(url: &str, credentials: &Credentials, method: Method, path: &[&str]) -> 
         .enable_all()
         .build()
         .unwrap();
-    let body: Body = Full::new("{}".into())
-        .map_err(|never| match never {})
-        .boxed();
-    let url = remote.url(path);
-    let sending = remote.send(method, &url, Some("application/json"), body);
+    let request = remote
+        .request(method, path)
+        .header(CONTENT_TYPE, "application/json")
+        .body("{}");
+    let sending = remote.send(request);
     runtime.block_on(sending).ok().map(|answer| answer.status)
 }
 

@@ -45,22 +45,15 @@ impl Digest {
     /// Reads what it is shown as: 64 hexadecimal digits in lower case.
     pub fn parse(text: &str) -> Option<Digest> {
         let mut bytes = [0; DIGEST_BYTES];
-        let mut digits = text.bytes();
-        for byte in &mut bytes {
-            let mut digit = || match digits.next()? {
-                digit @ b'0'..=b'9' => Some(digit - b'0'),
-                digit @ b'a'..=b'f' => Some(digit - b'a' + 10),
-                _ => None,
-            };
-            *byte = digit()? << 4 | digit()?;
-        }
-        digits.next().is_none().then_some(Digest(bytes))
+        hex::decode_to_slice(text, &mut bytes).ok()?;
+        let is_lower_case = !text.contains(|digit: char| digit.is_ascii_uppercase());
+        is_lower_case.then_some(Digest(bytes))
     }
 }
 
 impl std::fmt::Display for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -417,7 +410,7 @@ mod tests {
         ]
         .into();
         let (bytes, digest) = written(b"about", &pages);
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex::encode(&bytes);
         let expected = [
             "4355434b44554d5001",
             "010500000061626f7574",

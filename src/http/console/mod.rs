@@ -16,7 +16,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -79,12 +78,8 @@ static FILES: &[File] = &files! {
 /// sent compressed.
 static TAGS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
     let tag = |file: &File| {
-        let mut text = String::from("W/\"");
-        for byte in Sha256::digest(file.content.as_bytes()).iter().take(12) {
-            // Writing to a string can't fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        text.push('"');
+        let digest = Sha256::digest(file.content.as_bytes());
+        let text = format!("W/\"{:.24}\"", hex::encode(digest));
         HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("W/\"\""))
     };
     FILES.iter().map(tag).collect()

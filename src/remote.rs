@@ -1,0 +1,344 @@
+//! How a server elsewhere is reached: its address, the API key that it wants,
+//! the certificates on both sides.
+//!
+//! Knows HTTP, nothing of what a cuckood means by it.
+
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::tls::{Certificate, Identity};
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder, StatusCode, Url};
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_rustls::rustls::crypto::ring;
+
+/// How long a connection may take, TLS included.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Longest answer that is read.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+/// Text that is not shown where settings are printed.
+#[derive(Clone)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Secret {
+        Secret(text.to_owned())
+    }
+}
+
+/// What the client shows to the server, and which certificates of servers it
+/// accepts.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    /// The API key.
+    pub api_key: Option<Secret>,
+    /// A file that holds it.
+    pub api_key_file: Option<PathBuf>,
+    /// Authorities, in PEM, one of which must have signed the server's
+    /// certificate; `None`: those that the system trusts.
+    pub authorities: Option<PathBuf>,
+    /// The client's own certificate, in PEM.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// The address is none.
+    #[error("{url} is no address of a server: {reason}; write it like http://127.0.0.1:8080")]
+    BadUrl {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A key or certificate can't be used.
+    #[error("{path} can't be used: {reason}")]
+    BadFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The credentials make no sense.
+    #[error("{0}")]
+    BadCredentials(&'static str),
+    /// The certificates can't be used together, or the system trusts no authority.
+    #[error("TLS can't be spoken: {reason}; see --ca-file, --client-cert and --client-key")]
+    BadCertificates {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// There is no answer, or no longer.
+    #[error("{server} does not answer: {reason}")]
+    Unreachable {
+        /// Address of the server.
+        server: String,
+        /// What happened.
+        reason: String,
+    },
+    /// What answers does not speak HTTP.
+    #[error("{server} does not answer as a cuckood does")]
+    NotUnderstood {
+        /// Address of the server.
+        server: String,
+    },
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// A server elsewhere.
+#[derive(Clone)]
+pub struct Remote {
+    base: Url,
+    client: Client,
+}
+
+impl Remote {
+    /// A server at this address: `http://…` or `https://…`.
+    ///
+    /// # Errors
+    /// The address is none, or a file can't be used.
+    pub fn new(url: &str, credentials: &Credentials) -> Result<Remote, RemoteError> {
+        let base = address(url)?;
+        let mut client = client().default_headers(authorization(credentials)?);
+        client = match (&credentials.authorities, base.scheme()) {
+            (Some(path), _) => client.tls_certs_only(certificates(path)?),
+            (None, "https") => client,
+            // Nothing is verified, so a system without authorities is no error.
+            (None, _) => client.tls_certs_only([]),
+        };
+        if let Some(identity) = identity(credentials)? {
+            client = client.identity(identity);
+        }
+        Remote::built(base, client)
+    }
+
+    /// A server on this very machine. Its certificate is not verified, since
+    /// nothing secret is sent to it.
+    ///
+    /// # Errors
+    /// The address is none.
+    pub fn on_this_machine(url: &str) -> Result<Remote, RemoteError> {
+        Remote::built(
+            address(url)?,
+            client().tls_danger_accept_invalid_certs(true),
+        )
+    }
+
+    fn built(base: Url, client: ClientBuilder) -> Result<Remote, RemoteError> {
+        let client = client
+            .build()
+            .map_err(|error| RemoteError::BadCertificates {
+                reason: cause(&error),
+            })?;
+        Ok(Remote { base, client })
+    }
+
+    /// An address below the server's own; the parts are encoded.
+    fn url(&self, parts: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(parts);
+        }
+        url
+    }
+
+    /// The server's address, for messages.
+    pub fn name(&self) -> String {
+        let host = self.base.host_str().unwrap_or_default();
+        match self.base.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        }
+    }
+
+    /// A request for a path below the server's address, whose parts are encoded.
+    pub fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.client.request(method, self.url(path))
+    }
+
+    /// Sends a request and reads its answer.
+    ///
+    /// # Errors
+    /// There is no answer, at least not within the request's own timeout.
+    pub async fn send(&self, request: RequestBuilder) -> Result<Answer, RemoteError> {
+        let sent = request.send().await;
+        let mut response = sent.map_err(|error| match is_no_http(&error) {
+            true => self.not_understood(),
+            false => self.unreachable(&error),
+        })?;
+        let mut body = Vec::new();
+        while let Some(piece) = response
+            .chunk()
+            .await
+            .map_err(|error| self.unreachable(&error))?
+        {
+            body.extend_from_slice(&piece);
+            if body.len() > MAX_ANSWER_BYTES {
+                return Err(self.not_understood());
+            }
+        }
+        Ok(Answer {
+            status: response.status(),
+            body,
+        })
+    }
+
+    /// The error for an answer that is not a cuckood's.
+    pub fn not_understood(&self) -> RemoteError {
+        RemoteError::NotUnderstood {
+            server: self.name(),
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> RemoteError {
+        RemoteError::Unreachable {
+            server: self.name(),
+            reason: match error.is_timeout() {
+                true => "it takes too long".to_owned(),
+                false => cause(error),
+            },
+        }
+    }
+}
+
+/// Has all clients of this process do their cryptography with *ring*. Without a
+/// choice `reqwest` builds none.
+pub fn choose_cryptography() {
+    // A choice that was made before stays.
+    let _ = ring::default_provider().install_default();
+}
+
+fn address(url: &str) -> Result<Url, RemoteError> {
+    let bad_url = |reason: String| RemoteError::BadUrl {
+        url: url.to_owned(),
+        reason,
+    };
+    let base = Url::parse(url).map_err(|error| bad_url(error.to_string()))?;
+    if !["http", "https"].contains(&base.scheme()) {
+        return Err(bad_url("only http and https are spoken".to_owned()));
+    }
+    if !base.username().is_empty() || base.password().is_some() {
+        return Err(bad_url(
+            "it takes an API key, no user and password".to_owned(),
+        ));
+    }
+    Ok(base)
+}
+
+fn client() -> ClientBuilder {
+    choose_cryptography();
+    Client::builder()
+        .connect_timeout(CONNECT)
+        .redirect(Policy::none())
+        .no_proxy()
+        // One connection a request: a restart of the server breaks only the
+        // requests that it cuts off.
+        .pool_max_idle_per_host(0)
+}
+
+/// Whether the first bytes that came were no answer in HTTP.
+fn is_no_http(error: &reqwest::Error) -> bool {
+    sources(error)
+        .filter_map(|source| source.downcast_ref::<hyper::Error>())
+        .any(|source| source.is_parse() || source.is_incomplete_message())
+}
+
+/// The innermost error: those around it only say what was tried.
+fn cause(error: &reqwest::Error) -> String {
+    sources(error)
+        .last()
+        .map(ToString::to_string)
+        .unwrap_or_default()
+}
+
+/// The error and what is behind it.
+fn sources<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+fn authorization(credentials: &Credentials) -> Result<HeaderMap, RemoteError> {
+    let key = match (&credentials.api_key, &credentials.api_key_file) {
+        (Some(key), None) => key.0.clone(),
+        (None, Some(path)) => first_line(path)?,
+        (None, None) => return Ok(HeaderMap::new()),
+        (Some(_), Some(_)) => {
+            return Err(RemoteError::BadCredentials(
+                "--api-key and --api-key-file are both given: leave one of them out",
+            ));
+        }
+    };
+    let mut value = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
+        RemoteError::BadCredentials("the API key has characters that no API key has")
+    })?;
+    value.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+}
+
+fn first_line(path: &Path) -> Result<String, RemoteError> {
+    let text = std::fs::read_to_string(path).map_err(|error| bad_file(path, error))?;
+    match text.lines().next().map(str::trim) {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => Err(bad_file(path, "its first line is empty")),
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<Certificate>, RemoteError> {
+    let pem = std::fs::read(path).map_err(|error| bad_file(path, error))?;
+    let found =
+        Certificate::from_pem_bundle(&pem).map_err(|error| bad_file(path, cause(&error)))?;
+    match found.is_empty() {
+        true => Err(bad_file(path, "it holds no certificate in PEM")),
+        false => Ok(found),
+    }
+}
+
+/// The client's certificate with its key.
+fn identity(credentials: &Credentials) -> Result<Option<Identity>, RemoteError> {
+    let (certificate, key) = match (&credentials.certificate, &credentials.key) {
+        (None, None) => return Ok(None),
+        (Some(certificate), Some(key)) => (certificate, key),
+        _ => {
+            return Err(RemoteError::BadCredentials(
+                "--client-cert and --client-key belong together: give both",
+            ));
+        }
+    };
+    certificates(certificate)?;
+    let read = |path: &Path| std::fs::read(path).map_err(|error| bad_file(path, error));
+    let pem = [read(key)?, b"\n".to_vec(), read(certificate)?].concat();
+    Identity::from_pem(&pem)
+        .map(Some)
+        .map_err(|error| bad_file(key, cause(&error)))
+}
+
+fn bad_file(path: &Path, reason: impl ToString) -> RemoteError {
+    RemoteError::BadFile {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
