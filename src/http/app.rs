@@ -5,7 +5,7 @@ use super::admission::body;
 use super::admission::limits::Limits;
 use super::admission::throttle::Throttle;
 use super::middleware::origin::HostPolicy;
-use super::problem::{HttpError, REJECTION_REASONS};
+use super::problem::{Code, HttpError};
 use super::{handlers::imports, stream};
 use crate::access::keys::ApiKeys;
 use crate::backup::Backups;
@@ -62,8 +62,8 @@ impl App {
         let answers = AnswersBound::beside(limits.max_buffered_bytes);
         // Makes the series, so that a rate over them starts from zero and not
         // from the first refusal.
-        for reason in REJECTION_REASONS {
-            metrics.http_rejected.with_label_values(&[reason]);
+        for code in Code::ALL.iter().filter(|code| code.is_counted()) {
+            metrics.http_rejected.with_label_values(&[code.name()]);
         }
         let working = Arc::new(Semaphore::new(limits.max_in_flight));
         Arc::new(App {

@@ -6,18 +6,12 @@ mod strict;
 
 pub(super) use strict::{key_prefix, named_filters};
 
-use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::media::PROBLEM_JSON;
 use super::middleware::auth::{ResourceScope, RouteRequirement, SCHEME};
-use super::problem::{Code, FieldError, HttpError, Place, Problem, ProblemField};
-use crate::access::Scope;
-use crate::backup::{BackupError, BackupId};
-use crate::chain::params::Difference;
-use crate::engine::{DiskShort, DumpError, EngineError, FilterName, RestoreError, StoreError};
+use super::problem::{Code, Problem, ProblemField, sample};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::header::{Header, HeaderBuilder};
@@ -352,10 +346,10 @@ fn add_problems(operation: &mut Operation, requirement: RouteRequirement) {
 
 fn problem_response(codes: &[Code]) -> Response {
     let examples = codes.iter().map(|&code| {
-        let problem = serde_json::to_value(sample(code).problem("f3b0c44298fc1c14"));
+        let problem = sample(code).map(|error| error.problem("f3b0c44298fc1c14"));
         let example = ExampleBuilder::new()
             .summary(code.title())
-            .value(Some(problem.unwrap_or_default()))
+            .value(Some(json!(problem)))
             .build();
         (code.name(), example)
     });
@@ -397,151 +391,6 @@ fn titles(codes: &[Code]) -> String {
         .map(|code| format!("`{}`: {}.", code.name(), code.title()))
         .collect();
     titles.join(" ")
-}
-
-/// An error of each code, for the examples.
-fn sample(code: Code) -> HttpError {
-    let store = || {
-        Arc::new(StoreError::Io {
-            doing: "writing",
-            reason: "no space left".to_owned(),
-        })
-    };
-    match code {
-        Code::MalformedJson => HttpError::MalformedJson {
-            reason: "EOF while parsing a list at line 1 column 17".to_owned(),
-        },
-        Code::MalformedPath => HttpError::MalformedPath,
-        Code::MalformedQuery => HttpError::MalformedQuery {
-            parameter: "item".to_owned(),
-            reason: "is given twice",
-        },
-        Code::UnreadableBody => HttpError::UnreadableBody,
-        Code::BadRequest => HttpError::UnreadableHead,
-        Code::ApiKeyMissing => HttpError::ApiKeyMissing,
-        Code::ApiKeyUnknown => HttpError::ApiKeyUnknown,
-        Code::ScopeInsufficient => HttpError::ScopeInsufficient {
-            has: Scope::Read,
-            needs: Scope::Admin,
-        },
-        Code::FilterForbidden => HttpError::FilterForbidden {
-            prefix: "shop:".to_owned(),
-        },
-        Code::ServerForbidden => HttpError::ServerForbidden {
-            prefix: "shop:".to_owned(),
-        },
-        Code::ForeignHost => HttpError::ForeignHost,
-        Code::CertificateMissing => HttpError::CertificateMissing,
-        Code::ForeignOrigin => HttpError::ForeignOrigin,
-        Code::UnknownRoute => HttpError::UnknownRoute,
-        Code::FilterNotFound => match FilterName::parse("coupons") {
-            Ok(name) => HttpError::Engine(EngineError::NotFound { name }),
-            Err(invalid) => HttpError::InvalidKey(invalid),
-        },
-        Code::MethodNotAllowed => HttpError::MethodNotAllowed,
-        Code::BodyTimeout => HttpError::BodyTimeout {
-            idle_seconds: 30,
-            total_seconds: 300,
-        },
-        Code::HeadTimeout => HttpError::HeadTimeout,
-        Code::HeadTooLarge => HttpError::HeadTooLarge,
-        Code::FilterDiffers => HttpError::FilterDiffers {
-            differences: vec![Difference {
-                field: "capacity",
-                requested: "2000".to_owned(),
-                existing: "1000".to_owned(),
-            }],
-        },
-        Code::FilterExists => HttpError::FilterExists,
-        Code::BodyTooLarge => HttpError::BodyTooLarge { limit: 32 << 20 },
-        Code::BatchTooLarge => HttpError::BatchTooLarge { limit: 250_000 },
-        Code::TooManyPages => HttpError::Engine(EngineError::TooManyPages {
-            needed: 400_000,
-            bound: 100_000,
-        }),
-        Code::ItemTooLongForQuery => HttpError::ItemTooLongForQuery {
-            given: 5000,
-            limit: MAX_QUERY_ITEM_BYTES,
-            post: "POST /filters/{key}/exists",
-        },
-        Code::UnsupportedMediaType => HttpError::UnsupportedMediaType {
-            given: "text/html".to_owned(),
-            allowed: "application/json, or text/plain with one item a line",
-        },
-        Code::UnsupportedContentEncoding => HttpError::UnsupportedContentEncoding,
-        Code::InvalidKey => match FilterName::parse("a/b") {
-            Ok(_) => HttpError::MalformedPath,
-            Err(invalid) => HttpError::InvalidKey(invalid),
-        },
-        Code::InvalidFields => HttpError::InvalidFields(vec![FieldError {
-            place: Place::Body("/capacity".to_owned()),
-            given: "-5".to_owned(),
-            allowed: "an integer from 1 to 1099511627776".to_owned(),
-        }]),
-        Code::LookupTooLarge => HttpError::Engine(EngineError::TooManyFilters { bound: 1000 }),
-        Code::CompactionRunning => HttpError::Engine(EngineError::CompactionRunning),
-        Code::CompactionNotFound => HttpError::Engine(EngineError::CompactionNotFound),
-        Code::ImportNotFound => HttpError::Engine(EngineError::ImportNotFound),
-        Code::ImportRunning => HttpError::Engine(EngineError::ImportRunning),
-        Code::ImportsFull => HttpError::Engine(EngineError::ImportsFull),
-        Code::InvalidIdempotencyKey => HttpError::InvalidIdempotencyKey,
-        Code::IdempotencyKeyNotTaken => HttpError::IdempotencyKeyNotTaken {
-            instead: "give the import an import_id",
-        },
-        Code::IdempotencyKeyReused => HttpError::Engine(EngineError::RetryConflict),
-        Code::IdempotencyInFlight => HttpError::Engine(EngineError::RetryInFlight),
-        Code::IdempotencyFull => HttpError::Engine(EngineError::RetriesFull),
-        Code::Internal => HttpError::Panicked,
-        Code::OutcomeUnknown => HttpError::Engine(EngineError::OutcomeUnknown(store())),
-        Code::StorageFailed => HttpError::Engine(EngineError::Store(store())),
-        Code::Starting => HttpError::Starting,
-        Code::Draining => HttpError::Draining,
-        Code::Overloaded => HttpError::TooManyBodies,
-        Code::FilterTaken => HttpError::FilterTaken,
-        Code::FilterChanged => HttpError::FilterChanged,
-        Code::CorruptDump => {
-            RestoreError::Dump(DumpError::Corrupt("it ends early".to_owned())).into()
-        }
-        Code::NewerDump => RestoreError::Dump(DumpError::Newer { found: 2 }).into(),
-        Code::FilterTooLarge => RestoreError::TooLarge {
-            bytes: 1 << 40,
-            bound: 16 << 30,
-        }
-        .into(),
-        Code::BackupsOff => HttpError::BackupsOff,
-        Code::BackupNotFound => HttpError::BackupNotFound,
-        Code::BackupRunning => match BackupId::parse("20261121T114517Z") {
-            Some(id) => HttpError::Backup(BackupError::Running { id }),
-            None => HttpError::BackupNotFound,
-        },
-        Code::TooManyFilters => {
-            HttpError::Engine(EngineError::TooManyFiltersInAll { bound: 10_000 })
-        }
-        Code::RateLimited => HttpError::RateLimited { seconds: 1 },
-        Code::OverQuota => HttpError::Engine(EngineError::OverQuota {
-            needed: 25_000_000,
-            used: 90_000_000,
-            bound: 100_000_000,
-        }),
-        Code::DiskReserve => HttpError::Engine(
-            DiskShort {
-                free_bytes: 800_000_000,
-                reserve_bytes: 1 << 30,
-            }
-            .into(),
-        ),
-        Code::DiskFull => {
-            HttpError::Engine(EngineError::OutcomeUnknown(Arc::new(StoreError::NoSpace {
-                doing: "committing",
-                reason: "no space left".to_owned(),
-            })))
-        }
-        Code::NoRoom => HttpError::Backup(BackupError::NoRoom {
-            directory: std::path::PathBuf::new(),
-            needed: 200_000_000,
-            free: 100_000_000,
-        }),
-    }
 }
 
 fn words(allowed: &[&str]) -> ObjectBuilder {

@@ -8,7 +8,7 @@ use crate::http::headers::REQUEST_ID;
 use crate::http::idempotency::Caller;
 use crate::http::listen::role::Transport;
 use crate::http::media::PROBLEM_JSON;
-use crate::http::problem::{Code, HttpError, REJECTION_REASONS};
+use crate::http::problem::{Code, HttpError};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
@@ -75,9 +75,10 @@ impl Middleware for ErrorLayer {
 
             let seconds = started.elapsed().as_secs_f64();
             if let Some(error) = failure(&response) {
-                let code = error.code().name();
-                if REJECTION_REASONS.contains(&code) {
-                    app.metrics.http_rejected.with_label_values(&[code]).inc();
+                let code = error.code();
+                if code.is_counted() {
+                    let reason = [code.name()];
+                    app.metrics.http_rejected.with_label_values(&reason).inc();
                 }
                 let caller = response.extensions().get::<Caller>().cloned();
                 let about = Failed {

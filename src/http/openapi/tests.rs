@@ -74,35 +74,3 @@ fn what_requests_may_look_like_is_said_as_strictly_as_it_is_held_to() {
         assert_eq!(schema["additionalProperties"], false, "{body}");
     }
 }
-
-#[test]
-fn each_sample_has_the_code_it_is_a_sample_of() {
-    for operation in [
-        "put_filter",
-        "add_items",
-        "get_item_exists",
-        "import_items",
-        "get_import",
-        "look_up_items",
-        "create_backup",
-        "restore_filter",
-        "download_backup",
-        "get_readiness",
-    ] {
-        let reaches = [
-            ResourceScope::Filter,
-            ResourceScope::Narrowed,
-            ResourceScope::Server,
-        ];
-        let requirements = reaches.map(|resource| RouteRequirement {
-            scope: Some(Scope::Read),
-            resource,
-        });
-        for code in requirements
-            .into_iter()
-            .flat_map(|requirement| failures(operation, requirement))
-        {
-            assert_eq!(sample(code).code(), code);
-        }
-    }
-}

@@ -1,0 +1,298 @@
+//! Everything a request can fail with, and the kind of each.
+
+use super::causes;
+use super::codes::Code;
+use super::fields::{FieldError, Place, refusals};
+use crate::access::Scope;
+use crate::backup::BackupError;
+use crate::chain::params::Difference;
+use crate::engine::{EngineError, InvalidName, RestoreError};
+use crate::http::bounds::{MAX_HEAD_BYTES, MAX_HEADERS};
+use axum::http::StatusCode;
+use std::sync::Arc;
+
+/// Everything a request can fail with.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("the body is not JSON: {reason}")]
+    MalformedJson { reason: String },
+    #[error("the path is not valid percent-encoded UTF-8")]
+    MalformedPath,
+    #[error("the query parameter {parameter} {reason}")]
+    MalformedQuery {
+        parameter: String,
+        reason: &'static str,
+    },
+    #[error("the body broke off or its encoding is damaged")]
+    UnreadableBody,
+    #[error("the request was refused with status {0}")]
+    Framework(StatusCode),
+    #[error(
+        "the request has no API key, or more than one; send one header, Authorization: Bearer and the key. Whoever runs the server makes keys (cuckood keys add)"
+    )]
+    ApiKeyMissing,
+    #[error(
+        "the API key is not known here; it may have been removed, or be meant for another server. Whoever runs the server makes keys (cuckood keys add)"
+    )]
+    ApiKeyUnknown,
+    #[error("the scope of the API key is {has}, this needs {needs}; use a key that has it")]
+    ScopeInsufficient { has: Scope, needs: Scope },
+    #[error(
+        "the API key is for filters whose keys start with {prefix}; use another key, or choose such a filter"
+    )]
+    FilterForbidden { prefix: String },
+    #[error(
+        "the API key is for filters whose keys start with {prefix}, and this concerns the server as a whole; use a key without a prefix"
+    )]
+    ServerForbidden { prefix: String },
+    #[error(
+        "the server was called by a name that is not its own: it answers to localhost, 127.0.0.1 and [::1], and to those that it was told. Call it by one of these, or start it with --allowed-host and the name"
+    )]
+    ForeignHost,
+    #[error(
+        "callers of this server show a certificate (--tls-client-ca), and so do those who ask for what is under /admin: show one that an authority of that file signed"
+    )]
+    CertificateMissing,
+    #[error(
+        "the request comes from a web page of another origin; such pages may not reach this server"
+    )]
+    ForeignOrigin,
+    #[error("there is nothing under this path; /openapi.json and /docs list what there is")]
+    UnknownRoute,
+    #[error("this path does not take this method; the header Allow lists those that it takes")]
+    MethodNotAllowed,
+    #[error(
+        "no piece of the body came for {idle_seconds} s, or all of it took longer than {total_seconds} s; send faster, or in smaller batches"
+    )]
+    BodyTimeout {
+        idle_seconds: u64,
+        total_seconds: u64,
+    },
+    #[error(
+        "no piece of the stream came for {idle_seconds} s; what came before is committed: ask how many lines, and go on behind them"
+    )]
+    StreamStalled { idle_seconds: u64 },
+    #[error("the head of the request was not complete in time; send it at once")]
+    HeadTimeout,
+    #[error(
+        "path, query and headers have more than {} bytes or {} lines; items belong into the body of a POST",
+        MAX_HEAD_BYTES,
+        MAX_HEADERS
+    )]
+    HeadTooLarge,
+    #[error("the head of the request is not HTTP/1.1: a line of it can't be read")]
+    UnreadableHead,
+    #[error("the filter exists and differs in {}; leave these fields out, send what it has, or choose another key", names(.differences))]
+    FilterDiffers { differences: Vec<Difference> },
+    #[error("the filter exists, and If-None-Match: * asked for a new one")]
+    FilterExists,
+    #[error(
+        "the body is larger than {limit} bytes (decompressed); send smaller batches, or start the server with a larger --max-body-bytes"
+    )]
+    BodyTooLarge { limit: usize },
+    #[error(
+        "the batch has more than {limit} items; send smaller batches, or start the server with a larger --max-batch-items"
+    )]
+    BatchTooLarge { limit: usize },
+    #[error(
+        "the item has {given} bytes, in a query {limit} are allowed; use {post} with the item in the body"
+    )]
+    ItemTooLongForQuery {
+        given: usize,
+        limit: usize,
+        post: &'static str,
+    },
+    #[error("the media type is {given}, allowed is {allowed}")]
+    UnsupportedMediaType {
+        given: String,
+        allowed: &'static str,
+    },
+    #[error("the content encoding is not taken; allowed is gzip, or none")]
+    UnsupportedContentEncoding,
+    #[error(transparent)]
+    InvalidKey(#[from] InvalidName),
+    #[error("{}", refusals(.0))]
+    InvalidFields(Vec<FieldError>),
+    #[error(
+        "the Idempotency-Key is given more than once, is empty, has more than 255 characters or one that is not visible ASCII; send one key, such as a UUID, new for each request that is not a retry"
+    )]
+    InvalidIdempotencyKey,
+    #[error("an Idempotency-Key does nothing here; leave it out: {instead}")]
+    IdempotencyKeyNotTaken { instead: &'static str },
+    #[error("the server made a mistake; the request id leads to its log")]
+    Panicked,
+    #[error("the server could not put the answer together; the request id leads to its log")]
+    Unanswerable { cause: String },
+    #[error("the server is replaying its log and serves in a moment")]
+    Starting,
+    #[error("the server is stopping; ask again when it is back")]
+    Draining,
+    #[error(
+        "the server holds as many request bodies as it may (--max-buffered-bytes); try again in a moment"
+    )]
+    TooManyBodies,
+    #[error(
+        "the server holds as many answers that their clients have not read as it may (a quarter of --max-buffered-bytes, besides those); try again in a moment, or send fewer items at once"
+    )]
+    TooManyAnswers,
+    #[error(
+        "there is a filter of this key; say replace=true to put this one in its place, or choose another key"
+    )]
+    FilterTaken,
+    #[error(
+        "the filter is not there, or has another ETag than If-Match says; dump it again, and decide anew"
+    )]
+    FilterChanged,
+    #[error(transparent)]
+    Restore(Arc<RestoreError>),
+    #[error(
+        "the server works on {limit} requests already (--max-in-flight); try again in a moment"
+    )]
+    TooManyInFlight { limit: usize },
+    #[error(
+        "the API key asks more often than it may (--rate-limit); ask again in {seconds} s, or put more items into one request"
+    )]
+    RateLimited { seconds: u64 },
+    #[error(
+        "the API key has {limit} {what} under way, half of what there may be of all keys together; wait for some of them"
+    )]
+    KeyTakesTooMuch { limit: usize, what: &'static str },
+    #[error("the server has {limit} streams of this kind under way; try again in a moment")]
+    TooManyStreams { limit: usize },
+    #[error("the server was started without a directory for backups; start it with --backup-dir")]
+    BackupsOff,
+    #[error("there is no backup of this name; GET /admin/backups lists what there is")]
+    BackupNotFound,
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    #[error(transparent)]
+    Engine(EngineError),
+}
+
+impl From<RestoreError> for HttpError {
+    fn from(error: RestoreError) -> Self {
+        HttpError::Restore(Arc::new(error))
+    }
+}
+
+/// Refused parameters stand in the body, unless [`creating`](HttpError::creating)
+/// says otherwise.
+impl From<EngineError> for HttpError {
+    fn from(error: EngineError) -> Self {
+        HttpError::creating(error, |field| Place::Body(format!("/{field}")))
+    }
+}
+
+impl HttpError {
+    /// A refused field of the body, by JSON pointer.
+    pub(crate) fn field(
+        pointer: String,
+        given: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Self {
+        HttpError::InvalidFields(vec![FieldError {
+            place: Place::Body(pointer),
+            given: given.into(),
+            allowed: allowed.into(),
+        }])
+    }
+
+    /// A refused query parameter.
+    pub(crate) fn parameter(
+        name: &str,
+        given: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Self {
+        HttpError::InvalidFields(vec![FieldError {
+            place: Place::Query(name.to_owned()),
+            given: given.into(),
+            allowed: allowed.into(),
+        }])
+    }
+
+    /// An error of the engine about a filter whose fields stand where `place_of`
+    /// says.
+    pub(crate) fn creating(error: EngineError, place_of: impl Fn(&str) -> Place) -> Self {
+        let EngineError::InvalidParams(errors) = error else {
+            return HttpError::Engine(error);
+        };
+        let refused = errors.into_iter().map(|error| FieldError {
+            place: place_of(error.field),
+            given: error.given,
+            allowed: error.allowed,
+        });
+        HttpError::InvalidFields(refused.collect())
+    }
+
+    /// The stable code, and through it the status.
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            HttpError::MalformedJson { .. } => Code::MalformedJson,
+            HttpError::MalformedPath => Code::MalformedPath,
+            HttpError::MalformedQuery { .. } => Code::MalformedQuery,
+            HttpError::UnreadableBody => Code::UnreadableBody,
+            HttpError::Framework(status) if status.is_server_error() => Code::Internal,
+            HttpError::Framework(_) => Code::BadRequest,
+            HttpError::ApiKeyMissing => Code::ApiKeyMissing,
+            HttpError::ApiKeyUnknown => Code::ApiKeyUnknown,
+            HttpError::ScopeInsufficient { .. } => Code::ScopeInsufficient,
+            HttpError::FilterForbidden { .. } => Code::FilterForbidden,
+            HttpError::ServerForbidden { .. } => Code::ServerForbidden,
+            HttpError::ForeignHost => Code::ForeignHost,
+            HttpError::CertificateMissing => Code::CertificateMissing,
+            HttpError::ForeignOrigin => Code::ForeignOrigin,
+            HttpError::UnknownRoute => Code::UnknownRoute,
+            HttpError::MethodNotAllowed => Code::MethodNotAllowed,
+            HttpError::StreamStalled { .. } => Code::BodyTimeout,
+            HttpError::BodyTimeout { .. } => Code::BodyTimeout,
+            HttpError::HeadTimeout => Code::HeadTimeout,
+            HttpError::HeadTooLarge => Code::HeadTooLarge,
+            HttpError::UnreadableHead => Code::BadRequest,
+            HttpError::FilterDiffers { .. } => Code::FilterDiffers,
+            HttpError::FilterExists => Code::FilterExists,
+            HttpError::BodyTooLarge { .. } => Code::BodyTooLarge,
+            HttpError::BatchTooLarge { .. } => Code::BatchTooLarge,
+            HttpError::ItemTooLongForQuery { .. } => Code::ItemTooLongForQuery,
+            HttpError::UnsupportedMediaType { .. } => Code::UnsupportedMediaType,
+            HttpError::UnsupportedContentEncoding => Code::UnsupportedContentEncoding,
+            HttpError::InvalidKey(_) => Code::InvalidKey,
+            HttpError::InvalidFields(_) => Code::InvalidFields,
+            HttpError::InvalidIdempotencyKey => Code::InvalidIdempotencyKey,
+            HttpError::IdempotencyKeyNotTaken { .. } => Code::IdempotencyKeyNotTaken,
+            HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,
+            HttpError::Starting => Code::Starting,
+            HttpError::Draining => Code::Draining,
+            HttpError::TooManyBodies
+            | HttpError::TooManyAnswers
+            | HttpError::TooManyStreams { .. }
+            | HttpError::TooManyInFlight { .. } => Code::Overloaded,
+            HttpError::RateLimited { .. } | HttpError::KeyTakesTooMuch { .. } => Code::RateLimited,
+            HttpError::FilterTaken => Code::FilterTaken,
+            HttpError::FilterChanged => Code::FilterChanged,
+            HttpError::Restore(error) => causes::restore(error).code,
+            HttpError::BackupsOff => Code::BackupsOff,
+            HttpError::BackupNotFound => Code::BackupNotFound,
+            HttpError::Backup(error) => causes::backup(error).code,
+            HttpError::Engine(error) => causes::engine(error).code,
+        }
+    }
+
+    /// What an answer of the framework's own says, so that it can be said in
+    /// our shape; `None` for answers that are no errors.
+    pub(crate) fn from_status(status: StatusCode) -> Option<HttpError> {
+        if !status.is_client_error() && !status.is_server_error() {
+            return None;
+        }
+        Some(match status {
+            StatusCode::NOT_FOUND => HttpError::UnknownRoute,
+            StatusCode::METHOD_NOT_ALLOWED => HttpError::MethodNotAllowed,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => HttpError::UnsupportedContentEncoding,
+            other => HttpError::Framework(other),
+        })
+    }
+}
+
+fn names(differences: &[Difference]) -> String {
+    let names: Vec<&str> = differences.iter().map(|d| d.field).collect();
+    names.join(", ")
+}

@@ -1,0 +1,36 @@
+//! Refused fields: where they stand, what was given, what is allowed.
+
+/// Where in a request a refused field is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// JSON pointer (RFC 6901) into the body; empty = the body itself.
+    Body(String),
+    /// Name of a query parameter.
+    Query(String),
+}
+
+/// One refused field: what was given, what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FieldError {
+    pub(crate) place: Place,
+    pub(crate) given: String,
+    pub(crate) allowed: String,
+}
+
+impl FieldError {
+    /// The whole sentence.
+    pub(super) fn sentence(&self) -> String {
+        let name = match &self.place {
+            Place::Body(pointer) if pointer.is_empty() => "the body",
+            Place::Body(pointer) => pointer.as_str(),
+            Place::Query(name) => name.as_str(),
+        };
+        format!("{name} is {}, allowed is {}", self.given, self.allowed)
+    }
+}
+
+/// The sentences of all of them.
+pub(super) fn refusals(errors: &[FieldError]) -> String {
+    let sentences: Vec<String> = errors.iter().map(FieldError::sentence).collect();
+    sentences.join("; ")
+}

@@ -1,0 +1,24 @@
+//! Every error of the HTTP surface, and how it is answered (RFC 9457, problem
+//! details).
+//!
+//! | file | owns |
+//! |---|---|
+//! | `codes` | the kinds of problems: status, stable name, title |
+//! | `error` | everything a request can fail with, and the kind of each |
+//! | `causes` | what the errors of the engine and of backups are to a client |
+//! | `fields` | refused fields |
+//! | `render` | the body and the headers of the answer |
+//! | `samples` | an error of each kind, for the OpenAPI document |
+
+mod causes;
+mod codes;
+mod error;
+mod fields;
+mod render;
+mod samples;
+
+pub(crate) use codes::Code;
+pub(crate) use error::HttpError;
+pub(crate) use fields::{FieldError, Place};
+pub(crate) use render::{Problem, ProblemField};
+pub(crate) use samples::sample;
