@@ -10,7 +10,7 @@
 //! | [`cuckoo`] | the mathematics: hashes, buckets as machine words, layouts, the search for kick-outs | does I/O, knows time or chance |
 //! | [`chain`] | one filter: its sub-filters and the rules of add, exists, count, delete and growth, over pages it is handed | does I/O, knows time or chance |
 //! | [`page`] | how a page is named: plain numbers | |
-//! | `memory` | hints to the machine about memory: unsafe, as is nothing else but the call that hashes eight items at once | changes an answer |
+//! | `hints` | hints to the processor and the system about memory: unsafe, as is nothing else but the call that hashes eight items at once | changes an answer |
 //! | [`store`] | page images, descriptions and the redo log: ids and bytes, in RocksDB or in memory | knows what a bucket is |
 //! | [`engine`] | many filters by name: lanes that commit, the page cache, checkpoints, recovery | knows HTTP |
 //! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
@@ -94,9 +94,9 @@ pub mod from_redis;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz_targets;
+mod hints;
 pub mod http;
 pub mod load;
-mod memory;
 pub mod metrics;
 pub mod page;
 pub mod remote;

@@ -19,7 +19,7 @@ use cuckood::remote::{Credentials, Remote};
 use cuckood::store::metered::MeteredStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use cuckood::store::{PageStore, StoreError};
-use cuckood::watch::Watch;
+use cuckood::watch::FileWatcher;
 use std::error::Error;
 use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
@@ -228,7 +228,7 @@ async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, String> {
 /// TLS for callers and for operations, where probes and scrapers need no
 /// certificate of theirs; from the same files, now and whenever these change.
 fn certificates(files: TlsFiles, metrics: &Arc<Metrics>) -> Result<[Arc<Tls>; 2], TlsError> {
-    let watch = Watch::new("certificates", files.paths(), Arc::clone(metrics));
+    let watch = FileWatcher::new("certificates", files.paths(), Arc::clone(metrics));
     let callers = Arc::new(Tls::open(files.clone())?);
     let operations = Arc::new(Tls::open_for(files, ClientCertPolicy::OptionalForScrapers)?);
     let both = (Arc::clone(&callers), Arc::clone(&operations));
@@ -246,7 +246,7 @@ fn known_keys(
     per_second: Option<NonZeroU32>,
     metrics: &Arc<Metrics>,
 ) -> Result<Arc<ApiKeys>, Box<dyn Error + Send + Sync>> {
-    let watch = Watch::new("keys", vec![path.to_owned()], Arc::clone(metrics));
+    let watch = FileWatcher::new("keys", vec![path.to_owned()], Arc::clone(metrics));
     let keys = Arc::new(ApiKeys::open(path, per_second)?);
     if keys.is_empty() {
         return Err(format!(

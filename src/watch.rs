@@ -1,10 +1,10 @@
-//! Files that may change while the server runs: looked at once a second, read
-//! again when they are not what they were. By looking, not by being told: that
-//! also notices a link that is bent, as Kubernetes does with Secrets, and needs
-//! no support of the file system.
+//! Files that may change while the server runs. Their metadata is compared once
+//! a second, and they are read again when it differs. Polling also notices a
+//! link that points elsewhere, which is how Kubernetes replaces Secrets, and
+//! needs no support of the file system.
 //!
-//! What can't be used is reported once and tried again; until it can, what was
-//! read before stays in use.
+//! A file that can't be used is reported once and tried again. Until it can be
+//! used, its last good content stays in use.
 
 use crate::metrics::Metrics;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often the files are looked at.
+/// How often the metadata of the files is compared.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What is said of files that the program did not bear.
+/// The failure that is reported when reading the files panics.
 const PANICKED: &str = "reading them ended in a panic, which the log shows";
 
 /// What tells one state of a file from another.
@@ -30,7 +30,7 @@ struct Stamp {
 }
 
 /// Files that belong together.
-pub struct Watch {
+pub struct FileWatcher {
     what: &'static str,
     files: Vec<PathBuf>,
     stamps: Vec<Option<Stamp>>,
@@ -38,13 +38,12 @@ pub struct Watch {
     failure: Option<String>,
 }
 
-impl Watch {
-    /// Notes how the files are. To be made before they are read for the first
-    /// time, so that no change is missed. `what` is how logs and metrics call
-    /// them.
-    pub fn new(what: &'static str, files: Vec<PathBuf>, metrics: Arc<Metrics>) -> Watch {
+impl FileWatcher {
+    /// Notes the state of the files. Call it before they are read for the first
+    /// time, so that no change is missed. `what` names them in logs and metrics.
+    pub fn new(what: &'static str, files: Vec<PathBuf>, metrics: Arc<Metrics>) -> FileWatcher {
         let stamps = stamps(&files);
-        Watch {
+        FileWatcher {
             what,
             files,
             stamps,
@@ -53,7 +52,7 @@ impl Watch {
         }
     }
 
-    /// Looks at the files for ever; has them read again when they change.
+    /// Compares the files for ever, and calls `read` when they have changed.
     pub async fn follow<E: std::error::Error>(
         mut self,
         read: impl Fn() -> Result<(), E> + Clone + Send + 'static,
@@ -81,9 +80,9 @@ impl Watch {
         }
     }
 
-    /// The same files, of which nothing is known: they are read again.
-    fn after_a_panic(&self) -> Watch {
-        Watch {
+    /// The same files, without a known state, so that they are read again.
+    fn after_a_panic(&self) -> FileWatcher {
+        FileWatcher {
             what: self.what,
             files: self.files.clone(),
             stamps: Vec::new(),
@@ -109,7 +108,7 @@ impl Watch {
         }
     }
 
-    /// Says so once, however often it is tried.
+    /// Reports a failure once, however often it is tried again.
     fn fail(&mut self, failure: String) {
         self.set_failing(1);
         if self.failure.as_ref() != Some(&failure) {
@@ -173,9 +172,9 @@ mod tests {
             }
         }
 
-        fn watch(&self, file: &Path) -> Watch {
+        fn watch(&self, file: &Path) -> FileWatcher {
             let files = vec![file.to_owned()];
-            Watch::new("keys", files, Arc::clone(&self.metrics))
+            FileWatcher::new("keys", files, Arc::clone(&self.metrics))
         }
 
         fn counts(&self) -> (u64, u64, i64) {

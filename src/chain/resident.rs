@@ -16,7 +16,7 @@ use super::read::{self, HeldPages, PageAddress, PageWords, WordAddress};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::cuckoo::layout::BucketIndex;
-use crate::memory;
+use crate::hints;
 use crate::page::Ordinal;
 use std::collections::BTreeMap;
 
@@ -294,7 +294,7 @@ impl<'a> HeldPages for &'a Pages {
     #[inline]
     fn prefetch(page: &'a [u64], word: u16) {
         if let Some(word) = page.get(usize::from(word)) {
-            memory::prefetch(word);
+            hints::prefetch(word);
         }
     }
 }
@@ -314,7 +314,7 @@ impl PageWords for &Pages {
     #[inline]
     fn prefetch(&self, at: WordAddress) {
         if let Some(word) = self.subs.get(at.sub as usize).and_then(|sub| sub.at(at)) {
-            memory::prefetch(word);
+            hints::prefetch(word);
         }
     }
 }

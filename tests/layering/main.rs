@@ -30,8 +30,8 @@ use std::path::{Path, PathBuf};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cuckoo", &[]),
     ("page", &[]),
-    ("memory", &[]),
-    ("chain", &["cuckoo", "page", "memory"]),
+    ("hints", &[]),
+    ("chain", &["cuckoo", "page", "hints"]),
     ("store", &["page"]),
     ("store::metered", &["page", "metrics"]),
     ("remote", &[]),
@@ -40,7 +40,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     (
         "engine",
-        &["chain", "cuckoo", "store", "page", "metrics", "memory"],
+        &["chain", "cuckoo", "store", "page", "metrics", "hints"],
     ),
     ("backup", &["store", "metrics"]),
     // For the shape of a filter's key, nothing else.
@@ -76,7 +76,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms whose results depend on nothing but their arguments.
-const PURE: &[&str] = &["cuckoo", "chain", "page", "memory"];
+const PURE: &[&str] = &["cuckoo", "chain", "page", "hints"];
 
 /// What would make a result depend on something else.
 const IMPURE: &[&str] = &[

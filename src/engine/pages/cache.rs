@@ -28,7 +28,7 @@ use crate::chain::params::PAGE_BYTES;
 use crate::chain::plan::ChangedCounter;
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::layout::Layout;
-use crate::memory::{self, HugeWords};
+use crate::hints::{self, HugeWords};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -132,7 +132,7 @@ impl Words<'_> {
     #[inline]
     pub(crate) fn prefetch(self, word: u16) {
         if let Some(word) = self.0.get(usize::from(word)) {
-            memory::prefetch(word);
+            hints::prefetch(word);
         }
     }
 }
@@ -157,7 +157,7 @@ impl Frame<'_> {
     #[inline]
     pub(crate) fn prefetch_to_change(self, word: u16) {
         self.words.prefetch(word);
-        memory::prefetch(self.state);
+        hints::prefetch(self.state);
     }
 
     /// Slots in use.

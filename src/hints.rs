@@ -1,4 +1,4 @@
-//! Hints to the machine about memory, which change no answer.
+//! Hints to the processor and to the system about memory. They change no answer.
 //!
 //! Unsafe code, as nowhere else but in `cuckoo::hash::eight`. A batch of
 //! questions about a filter that is larger than the processor's caches waits
