@@ -21,13 +21,13 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What selects the pod: can't change during the life of a release. */}}
+{{/* Labels that select the pod. They cannot change during the life of a release. */}}
 {{- define "cuckood.selector" -}}
 app.kubernetes.io/name: cuckood
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* What the job's pods are called: not what the services select. */}}
+{{/* Labels of the job's pods, which the services do not select. */}}
 {{- define "cuckood.backupSelector" -}}
 app.kubernetes.io/name: cuckood-backup
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -46,7 +46,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 {{- end -}}
 
-{{/* What "restricted" wants of every pod and container. */}}
+{{/* What the standard "restricted" requires of every pod and container. */}}
 {{- define "cuckood.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -86,7 +86,7 @@ limits:
 {{- end -}}
 {{- end -}}
 
-{{/* What of Secrets is mounted below /secrets: by directory, the Secret's name
+{{/* Secrets that are mounted below /secrets: for each directory the Secret's name
      and its items by file. */}}
 {{- define "cuckood.secrets" -}}
 {{- with .Values.access.keys }}
@@ -114,25 +114,25 @@ authorities:
 {{- end }}
 {{- end -}}
 
-{{/* How the server is spoken to. */}}
+{{/* The scheme of the server's addresses. */}}
 {{- define "cuckood.scheme" -}}
 {{- if .Values.tls.secret -}}https{{- else -}}http{{- end -}}
 {{- end -}}
 
-{{/* What the schema can't say in words that help. */}}
+{{/* Checks whose messages the schema cannot give. */}}
 {{- define "cuckood.refuse" -}}
 {{- $hasKeys := ne .Values.access.keys.secret "" -}}
 {{- if not (or $hasKeys .Values.access.allowAnonymous) -}}
-{{- fail "cuckood needs API keys: make a file of them (cuckood keys add), put it into a Secret (kubectl create secret generic cuckood-keys --from-file=keys.json) and set access.keys.secret=cuckood-keys. Or let anybody read, write and delete who is in networkPolicy.clients: access.allowAnonymous=true." -}}
+{{- fail "cuckood needs API keys: create a file of keys (cuckood keys add), put it into a Secret (kubectl create secret generic cuckood-keys --from-file=keys.json) and set access.keys.secret=cuckood-keys. To allow every client in networkPolicy.clients to read, write and delete without a key, set access.allowAnonymous=true." -}}
 {{- end -}}
 {{- if and $hasKeys .Values.access.allowAnonymous -}}
-{{- fail "access.allowAnonymous contradicts access.keys.secret: leave one of them out." -}}
+{{- fail "access.allowAnonymous contradicts access.keys.secret: set only one of them." -}}
 {{- end -}}
 {{- if and $hasKeys .Values.backup.enabled (not .Values.access.backupKey.secret) -}}
-{{- fail "backup.enabled needs access.backupKey.secret: a Secret with an API key of the scope admin, by which the job asks for backups." -}}
+{{- fail "backup.enabled needs access.backupKey.secret: a Secret with an API key of the scope admin, for the backup job." -}}
 {{- end -}}
 {{- if and .Values.tls.clientAuthorities.secret (not .Values.tls.secret) -}}
-{{- fail "tls.clientAuthorities.secret needs tls.secret: without TLS nobody shows a certificate." -}}
+{{- fail "tls.clientAuthorities.secret needs tls.secret: without TLS callers present no certificate." -}}
 {{- end -}}
 {{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
 {{- if hasKey $.Values.settings $name -}}
@@ -140,7 +140,7 @@ authorities:
 {{- end -}}
 {{- end -}}
 {{- if gt (int .Values.memory.maxBodyMiB) (int .Values.memory.bodiesMiB) -}}
-{{- fail "memory.maxBodyMiB is more than memory.bodiesMiB: a body of that size could never be read; make memory.bodiesMiB larger." -}}
+{{- fail "memory.maxBodyMiB is more than memory.bodiesMiB: a body of that size can never be read; increase memory.bodiesMiB." -}}
 {{- end -}}
 {{- if and .Values.restore.backup (not .Values.backup.enabled) -}}
 {{- fail "restore.backup needs backup.enabled: the backup is read from that volume." -}}
