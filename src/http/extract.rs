@@ -12,7 +12,7 @@ use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
 use crate::engine::{AddMode, AddOptions, FilterName, ItemBatch, NewFilter, Retry};
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::Uri;
 use axum::http::request::Parts;
@@ -184,16 +184,19 @@ pub(crate) async fn fields(
     let (parts, body) = request.into_parts();
     let keyed = Keyed::of(&parts)?;
     Query::none(&parts.uri)?;
+    let media_type = media_type(&parts.headers);
+    let is_json = media_type.as_deref() == Some(media::JSON);
+    let unsupported = || HttpError::UnsupportedMediaType {
+        given: excerpt(media_type.as_deref().unwrap_or("not stated")),
+        allowed: "application/json, or an empty body for the server's defaults",
+    };
+    // A body of unknown length may turn out to be empty.
+    if !is_json && body.size_hint().lower() > 0 {
+        return Err(unsupported());
+    }
     let body = body::read(app, body).await?;
-    match media_type(&parts.headers).as_deref() {
-        Some(media::JSON) => {}
-        _ if body.bytes.is_empty() => {}
-        given => {
-            return Err(HttpError::UnsupportedMediaType {
-                given: excerpt(given.unwrap_or("not stated")),
-                allowed: "application/json, or an empty body for the server's defaults",
-            });
-        }
+    if !is_json && !body.bytes.is_empty() {
+        return Err(unsupported());
     }
     let work = |bytes: &Bytes| parse::new_filter(bytes, "");
     Ok(parsed(body, with_key(keyed, work)).await?.0)
@@ -210,7 +213,6 @@ pub(crate) async fn changed_ttl(
     let (parts, body) = request.into_parts();
     let keyed = Keyed::of(&parts)?;
     Query::none(&parts.uri)?;
-    let body = body::read(app, body).await?;
     match media_type(&parts.headers).as_deref() {
         Some(media::JSON) => {}
         given => {
@@ -220,6 +222,7 @@ pub(crate) async fn changed_ttl(
             });
         }
     }
+    let body = body::read(app, body).await?;
     Ok(
         parsed(body, with_key(keyed, |bytes| parse::changed_ttl(bytes)))
             .await?

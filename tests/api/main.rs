@@ -35,4 +35,5 @@ mod pki;
 mod program;
 mod server;
 mod tls;
+mod unread;
 mod words;

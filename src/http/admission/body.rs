@@ -8,18 +8,12 @@ use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{timeout, timeout_at};
 
 /// Bytes that one permit of the server's bound stands for.
 const PERMIT_BYTES: usize = 1024;
-
-/// How long, and how far, a refused body is read on, so that the client gets
-/// to the answer instead of a reset connection.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 64 << 20;
 
 /// Pieces of a streamed body that wait for whoever works on it.
 const QUEUED_PIECES: usize = 4;
@@ -51,7 +45,6 @@ pub(crate) async fn read(app: &App, mut body: Body) -> Result<Buffered, HttpErro
     let mut permit: Option<OwnedSemaphorePermit> = None;
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > limits.max_body_bytes {
-        discard(&mut body).await;
         return Err(HttpError::BodyTooLarge {
             limit: limits.max_body_bytes,
         });
@@ -73,18 +66,11 @@ pub(crate) async fn read(app: &App, mut body: Body) -> Result<Buffered, HttpErro
             .inc_by(data.len() as u64);
         let size = pieces.size().saturating_add(data.len());
         if size > limits.max_body_bytes {
-            drop(pieces);
-            discard(&mut body).await;
             return Err(HttpError::BodyTooLarge {
                 limit: limits.max_body_bytes,
             });
         }
-        if let Err(error) = hold(app, &mut permit, size) {
-            drop(pieces);
-            drop(permit);
-            discard(&mut body).await;
-            return Err(error);
-        }
+        hold(app, &mut permit, size)?;
         pieces.push(data, declared);
     }
     Ok(Buffered {
@@ -143,13 +129,7 @@ where
     drop(pieces);
     let outcome = worker.await.map_err(|_| HttpError::Panicked)?;
     fed?;
-    match outcome {
-        Ok(done) => Ok(done),
-        Err(error) => {
-            discard(&mut body).await;
-            Err(error.into())
-        }
-    }
+    Ok(outcome?)
 }
 
 /// A body as it comes; `None` is its end.
@@ -213,22 +193,6 @@ pub(crate) fn hold_more(
     let held = permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
     let size = (held * PERMIT_BYTES).saturating_add(bytes);
     hold(app, permit, size.min(app.limits.max_buffered_bytes))
-}
-
-/// Reads on for a while without keeping anything.
-pub(crate) async fn discard(body: &mut Body) {
-    let mut left = LINGER_BYTES;
-    let reading = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            let length = frame.data_ref().map_or(0, Bytes::len);
-            match left.checked_sub(length) {
-                Some(rest) => left = rest,
-                None => break,
-            }
-        }
-    };
-    // Whether it ended or timed out, the answer is the same.
-    let _ = timeout(LINGER, reading).await;
 }
 
 /// The pieces of a body; most bodies are one piece and are never copied.

@@ -182,37 +182,28 @@ pub(crate) async fn put_dump(
     request: Request,
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?.clone();
-    let (parts, mut body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let headers = &parts.headers;
-    let checked = async {
-        let query = Query::parse(&parts.uri, &["replace"])?;
-        refuse_key(
-            headers,
-            "a dump that is restored twice is the same filter; use If-Match or leave replace out to do it once",
-        )?;
-        let replace = wanted(query.switch("replace")?, &tags(headers, &IF_MATCH))?;
-        let kind = match media_type(headers).as_deref() {
-            Some(DUMP) => Kind::Dump,
-            Some(SCANDUMP) => Kind::Scandump,
-            given => {
-                return Err(HttpError::UnsupportedMediaType {
-                    given: excerpt(given.unwrap_or("not stated")),
-                    allowed: "application/octet-stream for a dump, application/vnd.redisbloom.scandump for the chunks of RedisBloom's CF.SCANDUMP",
-                });
-            }
-        };
-        // What can be refused now need not be read. It is looked at again.
-        refuse_early(&engine, &name, replace).await?;
-        let permit = stream::intake_permit(&app, &caller)?;
-        Ok((replace, kind, permit, engine.intake().await?))
-    };
-    let (replace, kind, permit, intake) = match checked.await {
-        Ok(checked) => checked,
-        Err(error) => {
-            body::discard(&mut body).await;
-            return Err(error);
+    let query = Query::parse(&parts.uri, &["replace"])?;
+    refuse_key(
+        headers,
+        "a dump that is restored twice is the same filter; use If-Match or leave replace out to do it once",
+    )?;
+    let replace = wanted(query.switch("replace")?, &tags(headers, &IF_MATCH))?;
+    let kind = match media_type(headers).as_deref() {
+        Some(DUMP) => Kind::Dump,
+        Some(SCANDUMP) => Kind::Scandump,
+        given => {
+            return Err(HttpError::UnsupportedMediaType {
+                given: excerpt(given.unwrap_or("not stated")),
+                allowed: "application/octet-stream for a dump, application/vnd.redisbloom.scandump for the chunks of RedisBloom's CF.SCANDUMP",
+            });
         }
     };
+    // What can be refused now need not be read. It is looked at again.
+    refuse_early(&engine, &name, replace).await?;
+    let permit = stream::intake_permit(&app, &caller)?;
+    let intake = engine.intake().await?;
     let staged = body::read_streamed(&app, body, move |source| {
         let _permit = permit;
         take_in(intake, kind, source)

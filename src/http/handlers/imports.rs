@@ -10,7 +10,7 @@ use crate::engine::{
     MAX_IMPORT_ID_LENGTH,
 };
 use crate::http::App;
-use crate::http::admission::body::{discard, permits};
+use crate::http::admission::body::permits;
 use crate::http::answer::{json, reason_words};
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
@@ -214,20 +214,6 @@ pub(crate) async fn import_items(
     request: Request,
 ) -> Result<Response, HttpError> {
     let (parts, mut body) = request.into_parts();
-    let imported = import(&app, &name, &parts, &mut body).await;
-    if imported.is_err() {
-        // The client is to get to the answer, though it is not done sending.
-        discard(&mut body).await;
-    }
-    imported
-}
-
-async fn import(
-    app: &App,
-    name: &FilterName,
-    parts: &Parts,
-    body: &mut Body,
-) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     refuse_key(&parts.headers, "the import_id serves the same purpose")?;
     let format = match media_type(&parts.headers).as_deref() {
@@ -248,7 +234,9 @@ async fn import(
     };
     let _memory = (take(&app.imports)?, take(&app.buffered)?);
 
-    let mut import = engine.begin_import(name, &options.id, options.mode).await?;
+    let mut import = engine
+        .begin_import(&name, &options.id, options.mode)
+        .await?;
     let done = import.progress().committed_lines;
     if options.first_line > done + 1 {
         return Err(HttpError::parameter(
@@ -258,14 +246,14 @@ async fn import(
         ));
     }
     let mut feed = LineFeed::new(format, options.first_line, done);
-    while let Some(piece) = next_piece(app, body).await? {
+    while let Some(piece) = next_piece(&app, &mut body).await? {
         let mut piece = piece.as_ref();
         while feed.push(&mut piece) {
-            commit(app, &mut import, &mut feed).await?;
+            commit(&app, &mut import, &mut feed).await?;
         }
     }
     feed.end();
-    commit(app, &mut import, &mut feed).await?;
+    commit(&app, &mut import, &mut feed).await?;
     let body = ImportBody::new(&options.id, import.progress(), ImportState::Complete);
     json(&body)
 }

@@ -21,11 +21,10 @@ use crate::access::keys::{ApiKey, ApiKeys, Places};
 use crate::engine::FilterName;
 use crate::http::App;
 use crate::http::admission::answers;
-use crate::http::admission::body::discard;
 use crate::http::idempotency::Caller;
 use crate::http::problem::HttpError;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request};
-use axum::http::header::{AUTHORIZATION, EXPECT};
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse as _, Response};
@@ -167,17 +166,11 @@ impl Middleware for AuthLayer {
         request: Request,
         mut inner: S,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send {
-        let (mut parts, mut body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         async move {
             let Admitted { key, working } = match self.admit(&mut parts).await {
                 Ok(admitted) => admitted,
-                Err((key, refused)) => {
-                    // Who waits to be told before it sends sends nothing.
-                    if !parts.headers.contains_key(EXPECT) {
-                        discard(&mut body).await;
-                    }
-                    return Ok(by(key.as_deref(), refused.into_response()));
-                }
+                Err((key, refused)) => return Ok(by(key.as_deref(), refused.into_response())),
             };
             if let Some(key) = &key {
                 parts.extensions.insert(caller(key));

@@ -4,6 +4,7 @@
 use super::layer::{InnerService, Middleware};
 use super::origin;
 use crate::http::App;
+use crate::http::admission::unread::{Rest, UnreadBody};
 use crate::http::headers::REQUEST_ID;
 use crate::http::idempotency::Caller;
 use crate::http::listen::role::Transport;
@@ -42,10 +43,11 @@ pub(crate) struct ErrorLayer {
 impl Middleware for ErrorLayer {
     fn answer<S: InnerService>(
         self: Arc<Self>,
-        request: Request,
+        mut request: Request,
         mut inner: S,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send {
         let started = Instant::now();
+        let unread = UnreadBody::of(&mut request);
         async move {
             let app = &*self.app;
             let request_id = request_id(request.headers());
@@ -71,10 +73,17 @@ impl Middleware for ErrorLayer {
                 }
                 Err(foreign) => foreign.into_response(),
             };
+            let failure = failure(&response);
+            let rest = match &failure {
+                None => Rest::Nothing,
+                // It has been waited for long enough.
+                Some(error) if error.code() == Code::BodyTimeout => Rest::Something,
+                Some(_) => unread.discard().await,
+            };
             drop(in_flight);
 
             let seconds = started.elapsed().as_secs_f64();
-            if let Some(error) = failure(&response) {
+            if let Some(error) = failure {
                 let code = error.code();
                 if code.is_counted() {
                     let reason = [code.name()];
@@ -90,6 +99,10 @@ impl Middleware for ErrorLayer {
                 };
                 about.log(&error);
                 response = render(&error, text(&request_id), response.headers());
+                if rest == Rest::Something {
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(CONNECTION, close);
+                }
             }
             let status = response.status();
             app.metrics
@@ -168,10 +181,6 @@ fn render(error: &HttpError, request_id: &str, headers: &HeaderMap) -> Response 
     headers.remove(CONTENT_LENGTH);
     headers.remove(CONTENT_ENCODING);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-    // The rest of such a body is not read, so nothing can follow it.
-    if matches!(code, Code::BodyTooLarge | Code::BodyTimeout) {
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
     if let Some(seconds) = error.retry_after_seconds() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
