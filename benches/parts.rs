@@ -7,15 +7,16 @@
 mod support;
 
 use axum::body::Bytes;
+use cuckood::chain::address::WordAddress;
 use cuckood::chain::meta::Chain;
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::chain::plan::{AddMode, PageChanges};
-use cuckood::chain::read::WordAddress;
 use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::bucket::{self, Piece};
+use cuckood::cuckoo::candidates::BucketIndex;
 use cuckood::cuckoo::hash::{HashId, HashKey, ItemHash, murmur64a, siphash13};
 use cuckood::cuckoo::kick::KickSearch;
-use cuckood::cuckoo::layout::{BucketIndex, Layout};
+use cuckood::cuckoo::layout::Layout;
 use cuckood::engine::ItemBatch;
 use cuckood::http::measured;
 use cuckood::page::{FilterId, Ordinal, PageIndex};
@@ -166,7 +167,7 @@ fn probe(seed: u64) -> Result<(), Box<dyn Error>> {
             .flat_map(|&hash| {
                 let candidates = layout.candidates(hash);
                 candidates.buckets().flat_map(move |bucket| {
-                    let place = layout.place(bucket);
+                    let place = layout.address(bucket);
                     let first = place.page as usize * layout.page_bytes() as usize / 8;
                     bucket::pieces(width, place.first_slot, layout.bucket_size()).map(
                         move |piece| Probe {
@@ -230,7 +231,7 @@ fn add(seed: u64) -> Result<(), Box<dyn Error>> {
         contender("writing a word of its page", || {
             let mut words = vec![0u64; layout.pages() as usize * page_words];
             for &hash in items {
-                let place = layout.place(layout.candidates(hash).first);
+                let place = layout.address(layout.candidates(hash).first);
                 let word = place.page as usize * page_words + usize::from(place.first_slot / 4);
                 if let Some(word) = words.get_mut(word) {
                     *word = word.wrapping_add(hash.low());
@@ -260,7 +261,7 @@ fn add(seed: u64) -> Result<(), Box<dyn Error>> {
 
 /// The slots of a bucket.
 fn load(filter: &ResidentFilter, layout: &Layout, bucket: BucketIndex) -> [u32; 4] {
-    let (place, width) = (layout.place(bucket), layout.slot_width());
+    let (place, width) = (layout.address(bucket), layout.slot_width());
     std::array::from_fn(|slot| {
         let (word, lane) = width.word_and_lane(place.first_slot + slot as u16);
         let page = place.page;

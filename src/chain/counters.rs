@@ -7,7 +7,9 @@
 //! bucket lies on it. They are stored behind the page's slots; here is their
 //! encoding, which `docs/format.md` tabulates.
 
-use crate::cuckoo::layout::{Fingerprint, Place};
+use super::address::PageAddress;
+use crate::cuckoo::candidates::Candidates;
+use crate::cuckoo::layout::Layout;
 
 /// Counters that a page may have. A class that comes when there are so many
 /// takes slots like any other.
@@ -18,12 +20,16 @@ pub const MAX_COUNTERS: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CounterKey(pub u64);
 
-impl CounterKey {
-    /// The class of a fingerprint whose canonical bucket lies there.
-    #[inline]
-    pub fn new(canonical: Place, fingerprint: Fingerprint) -> CounterKey {
-        CounterKey(u64::from(canonical.first_slot) << 32 | u64::from(fingerprint.0))
-    }
+/// Where the copies of a class are counted, in the sub-filter at a position.
+#[inline]
+pub(super) fn address(
+    layout: &Layout,
+    position: usize,
+    class: &Candidates,
+) -> (PageAddress, CounterKey) {
+    let canonical = layout.address(class.canonical());
+    let key = u64::from(canonical.first_slot) << 32 | u64::from(class.fingerprint.0);
+    (PageAddress::new(position, canonical.page), CounterKey(key))
 }
 
 /// The counters of one page, by ascending key; none of them is zero.

@@ -14,10 +14,12 @@
 //! - [`plan`]: adds and deletes planned over an overlay of the pages
 //! - [`resident`]: all of it at work, on pages that are plain memory
 
+pub mod address;
 pub mod counters;
 pub mod forecast;
 pub mod locate;
 pub mod meta;
+pub mod pages;
 pub mod params;
 pub mod plan;
 pub mod read;

@@ -1,100 +1,24 @@
 //! Asking: whether an item is in the chain, and how often.
 
-use super::counters::CounterKey;
+use super::address::{PageAddress, WordAddress};
+use super::counters;
 use super::meta::{Chain, SubFilter};
+use super::pages::{HeldPages, PageWords};
 use crate::cuckoo::bucket::{self, SlotWidth};
+use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
 use crate::cuckoo::hash::ItemHash;
-use crate::cuckoo::layout::{BucketIndex, Candidates, Fingerprint, Geometry, Layout, Place};
+use crate::cuckoo::layout::{Geometry, Layout};
 use crate::cuckoo::paged::OfWidth;
-
-/// Where a word lies: sub-filter by its position in the chain, page, word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WordAddress {
-    /// Position of the sub-filter, 0 = oldest.
-    pub sub: u32,
-    /// Page within the sub-filter.
-    pub page: u32,
-    /// Word within the page.
-    pub word: u16,
-}
-
-/// A page of the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PageAddress {
-    /// Position of the sub-filter, 0 = oldest.
-    pub sub: u32,
-    /// Page within the sub-filter.
-    pub page: u32,
-}
-
-impl WordAddress {
-    /// The page it lies on.
-    #[inline]
-    pub fn on(self) -> PageAddress {
-        PageAddress {
-            sub: self.sub,
-            page: self.page,
-        }
-    }
-}
-
-/// Hands out what pages hold.
-pub trait PageWords {
-    /// The word at an address, or `None` if its page is not at hand. An
-    /// implementation may note which pages were asked for in vain.
-    fn word(&mut self, at: WordAddress) -> Option<u64>;
-
-    /// The copies of a class that are counted beside a page, or `None` as
-    /// for [`word`](Self::word). Asked for only when the class has a slot.
-    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64>;
-
-    /// Says that the word at an address will be asked for soon.
-    #[inline]
-    fn prefetch(&self, at: WordAddress) {
-        let _ = at;
-    }
-}
 
 /// Items that are asked about together.
 pub const GROUP: usize = 32;
 
-/// Asks for the memory of a bucket.
-#[inline]
-pub(super) fn prefetch_bucket(
-    layout: &Layout,
-    position: usize,
-    bucket: BucketIndex,
-    pages: &impl PageWords,
-) {
-    pages.prefetch(first_word(layout, position, bucket));
-}
-
 /// Where a bucket begins.
 #[inline]
 pub(super) fn first_word(layout: &Layout, position: usize, bucket: BucketIndex) -> WordAddress {
-    let place = layout.place(bucket);
-    WordAddress {
-        sub: position as u32,
-        page: place.page,
-        word: layout.slot_width().word_and_lane(place.first_slot).0,
-    }
-}
-
-/// Hands out whole pages, to be held on to while a group of items is asked
-/// about: an item's two buckets mostly lie on one page, and looking for it
-/// costs as much as looking into it.
-pub trait HeldPages {
-    /// A page at hand, as cheap to copy as a reference.
-    type Page: Copy;
-
-    /// The page at an address, or `None` if it is not at hand.
-    fn hold(&mut self, page: PageAddress) -> Option<Self::Page>;
-
-    /// A word of a page.
-    fn load(page: Self::Page, word: u16) -> u64;
-
-    /// Says that a word of a page will be asked for soon.
-    fn prefetch(page: Self::Page, word: u16);
+    let at = layout.address(bucket);
+    let (word, _) = layout.slot_width().word_and_lane(at.first_slot);
+    PageAddress::new(position, at.page).word(word)
 }
 
 /// [`exists`] for up to [`GROUP`] items at once. For each sub-filter all
@@ -151,7 +75,7 @@ fn exists_among<P: HeldPages, const MOST: usize>(
 /// An item's candidate buckets, found but not looked into: their pages, as far
 /// as these are at hand, and their first slots.
 #[derive(Clone, Copy)]
-struct Probe<Page> {
+struct HeldCandidates<Page> {
     fingerprint: Fingerprint,
     buckets: [(Option<Page>, u16); 2],
 }
@@ -171,26 +95,19 @@ fn probe_group<G: Geometry, P: HeldPages, const MOST: usize>(
     answers: &mut [Option<bool>],
 ) {
     let width = layout.slot_width();
-    let mut probes: [Option<Probe<P::Page>>; MOST] = [None; MOST];
-    for ((&hash, probe), answer) in items.iter().zip(&mut probes).zip(&*answers) {
+    let mut all_held: [Option<HeldCandidates<P::Page>>; MOST] = [None; MOST];
+    for ((&hash, held), answer) in items.iter().zip(&mut all_held).zip(&*answers) {
         if *answer == Some(true) {
             continue;
         }
         let candidates = layout.candidates(hash);
-        let (first, second) = (
-            layout.place(candidates.first),
-            layout.place(candidates.second),
-        );
-        let mut hold = |place: Place| {
-            pages.hold(PageAddress {
-                sub: position as u32,
-                page: place.page,
-            })
-        };
-        let first_page = hold(first);
+        let [first, second] =
+            [candidates.first, candidates.second].map(|bucket| layout.address(bucket));
+        let mut hold = |page: u32| pages.hold(PageAddress::new(position, page));
+        let first_page = hold(first.page);
         let second_page = match second.page == first.page {
             true => first_page,
-            false => hold(second),
+            false => hold(second.page),
         };
         let buckets = [
             (first_page, first.first_slot),
@@ -201,16 +118,16 @@ fn probe_group<G: Geometry, P: HeldPages, const MOST: usize>(
                 P::prefetch(page, width.word_and_lane(first_slot).0);
             }
         }
-        *probe = Some(Probe {
+        *held = Some(HeldCandidates {
             fingerprint: candidates.fingerprint,
             buckets,
         });
     }
-    for (probe, answer) in probes.iter().zip(answers) {
-        let Some(Probe {
+    for (held, answer) in all_held.iter().zip(answers) {
+        let Some(HeldCandidates {
             fingerprint,
             buckets,
-        }) = probe
+        }) = held
         else {
             continue;
         };
@@ -261,7 +178,7 @@ pub fn count(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Optio
             // Without a slot there is no counter.
             Some(0) => Some(0),
             Some(slots) => {
-                let (page, key) = counter_of(sub, position, &candidates);
+                let (page, key) = counters::address(&sub.layout, position, &candidates);
                 let copies = pages.counter(page, key);
                 copies.map(|copies| copies.saturating_add(u64::from(slots)))
             }
@@ -284,29 +201,9 @@ pub fn candidate_pages(chain: &Chain, hash: ItemHash) -> impl Iterator<Item = Pa
         .enumerate()
         .flat_map(move |(position, sub)| {
             let layout = sub.layout;
-            layout
-                .candidates(hash)
-                .buckets()
-                .map(move |bucket| PageAddress {
-                    sub: position as u32,
-                    page: layout.place(bucket).page,
-                })
+            let buckets = layout.candidates(hash).buckets();
+            buckets.map(move |bucket| PageAddress::new(position, layout.address(bucket).page))
         })
-}
-
-/// Where the copies of a class are counted.
-#[inline]
-pub(super) fn counter_of(
-    sub: &SubFilter,
-    position: usize,
-    candidates: &Candidates,
-) -> (PageAddress, CounterKey) {
-    let place = sub.layout.place(candidates.canonical());
-    let page = PageAddress {
-        sub: position as u32,
-        page: place.page,
-    };
-    (page, CounterKey::new(place, candidates.fingerprint))
 }
 
 /// Matching slots in one sub-filter. Asks for every word even after one was
@@ -321,13 +218,10 @@ fn matches_in(
     let width = sub.layout.slot_width();
     let mut matches = Some(0);
     for bucket in candidates.buckets() {
-        let place = sub.layout.place(bucket);
-        for piece in bucket::pieces(width, place.first_slot, sub.layout.bucket_size()) {
-            let word = pages.word(WordAddress {
-                sub: position as u32,
-                page: place.page,
-                word: piece.word,
-            });
+        let at = sub.layout.address(bucket);
+        let page = PageAddress::new(position, at.page);
+        for piece in sub.layout.pieces(at.first_slot) {
+            let word = pages.word(page.word(piece.word));
             matches = matches.zip(word).map(|(matches, word)| {
                 matches + bucket::find(width, word, piece, candidates.fingerprint.0).count()
             });

@@ -4,18 +4,19 @@
 //! It is what the rules are tested on and measured with, and the shortest
 //! answer to how chain, pages and planner fit together.
 
+use super::address::{PageAddress, WordAddress};
 use super::counters::{CounterKey, Counters};
 use super::locate::{Located, locate};
 use super::meta::Chain;
+use super::pages::{Draft, HeldPages, PageWords, PlanPages};
 use super::plan::compact::{Slice, SliceEnd};
 use super::plan::{
-    AddMode, AddResult, Basis, Draft, Facts, Overlaid, Overlay, PageChanges, Plan, PlanPages,
-    Planner,
+    AddMode, AddResult, OverlaidPages, Overlay, PageChanges, Plan, PlanInput, PlanStats, Planner,
 };
-use super::read::{self, HeldPages, PageAddress, PageWords, WordAddress};
+use super::read;
+use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
-use crate::cuckoo::layout::BucketIndex;
 use crate::hints;
 use crate::page::Ordinal;
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ pub struct Added {
     /// One result an item.
     pub results: Vec<AddResult>,
     /// What the algorithm did.
-    pub facts: Facts,
+    pub stats: PlanStats,
     /// Pages that were written to, each counted once.
     pub pages_written: usize,
 }
@@ -72,13 +73,13 @@ impl ResidentFilter {
 
     /// Adds items.
     pub fn add(&mut self, items: &[ItemHash], mode: AddMode) -> Added {
-        let (results, facts, pages_written) = self.change(|planner| {
+        let (results, stats, pages_written) = self.change(|planner| {
             let results = items.iter().map(|&hash| planner.add(hash, mode));
             results.collect::<Option<Vec<_>>>()
         });
         Added {
             results,
-            facts,
+            stats,
             pages_written,
         }
     }
@@ -182,13 +183,13 @@ impl ResidentFilter {
     /// Plans and applies. All pages are at hand, so every plan is complete.
     fn change<T: Default>(
         &mut self,
-        work: impl FnOnce(&mut Planner<'_, Overlaid<'_, &Pages>>) -> Option<T>,
-    ) -> (T, Facts, usize) {
+        work: impl FnOnce(&mut Planner<'_, OverlaidPages<'_, &Pages>>) -> Option<T>,
+    ) -> (T, PlanStats, usize) {
         let (result, plan) = self.planned(work);
         let Some(Plan {
             chain,
             overlay,
-            facts,
+            stats,
         }) = plan
         else {
             return Default::default();
@@ -197,21 +198,21 @@ impl ResidentFilter {
         self.pages.grow_to(&self.chain);
         let changes = overlay.changes();
         self.pages.apply(&changes);
-        (result.unwrap_or_default(), facts, changes.pages.len())
+        (result.unwrap_or_default(), stats, changes.pages.len())
     }
 
     fn planned<T>(
         &mut self,
-        work: impl FnOnce(&mut Planner<'_, Overlaid<'_, &Pages>>) -> Option<T>,
+        work: impl FnOnce(&mut Planner<'_, OverlaidPages<'_, &Pages>>) -> Option<T>,
     ) -> (Option<T>, Option<Plan>) {
         let pending = Overlay::new();
-        let basis = Basis {
+        let input = PlanInput {
             chain: self.chain.clone(),
             pending: &pending,
             fresh_from: self.chain.sub_filters().len() as u32,
         };
         let mut pages = &self.pages;
-        let mut planner = Planner::new(basis, &mut pages, &mut self.search);
+        let mut planner = Planner::new(input, &mut pages, &mut self.search);
         let result = work(&mut planner);
         (result, planner.finish())
     }

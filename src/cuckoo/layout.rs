@@ -7,53 +7,10 @@
 //! take other items' only fingerprints.
 
 use super::bucket::{self, Piece, SlotWidth};
+use super::candidates::{BucketAddress, BucketIndex, Candidates, Fingerprint};
 use super::classic::Classic;
 use super::hash::ItemHash;
 use super::paged::{self, OfWidth, Paged};
-
-/// Position of a bucket within its sub-filter, 0-based.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BucketIndex(pub u64);
-
-/// What a slot holds of an item, never 0: 0 is the empty slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Fingerprint(pub u32);
-
-/// Where one item may lie in one sub-filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidates {
-    /// Its fingerprint.
-    pub fingerprint: Fingerprint,
-    /// The bucket tried first.
-    pub first: BucketIndex,
-    /// The alternate of the first; may be the same bucket.
-    pub second: BucketIndex,
-}
-
-impl Candidates {
-    /// The distinct candidate buckets, one or two, in the order of trying.
-    #[inline]
-    pub fn buckets(&self) -> impl Iterator<Item = BucketIndex> + use<> {
-        let second = (self.second != self.first).then_some(self.second);
-        std::iter::once(self.first).chain(second)
-    }
-
-    /// The candidate that stands for both: two items are of one class, which
-    /// nothing can tell apart, if they have this and the fingerprint in common.
-    #[inline]
-    pub fn canonical(&self) -> BucketIndex {
-        self.first.min(self.second)
-    }
-}
-
-/// Where a bucket lies: its page and its slots within the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Page within the sub-filter.
-    pub page: u32,
-    /// First slot of the bucket within the page.
-    pub first_slot: u16,
-}
 
 /// What a question needs of a layout. Whoever asks about many items does so for
 /// one layout at a time, so that its rules are looked up once and not for each
@@ -62,8 +19,8 @@ pub trait Geometry: Copy {
     /// As [`Layout::candidates`].
     fn candidates(&self, hash: ItemHash) -> Candidates;
 
-    /// As [`Layout::place`].
-    fn place(&self, bucket: BucketIndex) -> Place;
+    /// As [`Layout::address`].
+    fn address(&self, bucket: BucketIndex) -> BucketAddress;
 
     /// As [`Layout::slot_width`].
     fn slot_width(&self) -> SlotWidth;
@@ -79,8 +36,8 @@ impl Geometry for Classic {
     }
 
     #[inline]
-    fn place(&self, bucket: BucketIndex) -> Place {
-        Classic::place(self, bucket)
+    fn address(&self, bucket: BucketIndex) -> BucketAddress {
+        Classic::address(self, bucket)
     }
 
     #[inline]
@@ -101,8 +58,8 @@ impl<const BITS: u16> Geometry for OfWidth<BITS> {
     }
 
     #[inline]
-    fn place(&self, bucket: BucketIndex) -> Place {
-        self.paged().place(bucket)
+    fn address(&self, bucket: BucketIndex) -> BucketAddress {
+        self.paged().address(bucket)
     }
 
     #[inline]
@@ -211,11 +168,17 @@ impl Layout {
 
     /// Page and slots of a bucket.
     #[inline]
-    pub fn place(&self, bucket: BucketIndex) -> Place {
+    pub fn address(&self, bucket: BucketIndex) -> BucketAddress {
         match self {
-            Layout::Classic(classic) => classic.place(bucket),
-            Layout::Paged(paged) => paged.place(bucket),
+            Layout::Classic(classic) => classic.address(bucket),
+            Layout::Paged(paged) => paged.address(bucket),
         }
+    }
+
+    /// The words of the bucket that begins at a slot.
+    #[inline]
+    pub fn pieces(&self, first_slot: u16) -> impl Iterator<Item = Piece> + use<> {
+        bucket::pieces(self.slot_width(), first_slot, self.bucket_size())
     }
 
     /// Bits of a slot.
@@ -248,7 +211,7 @@ impl Layout {
     pub fn is_near(&self, bucket: BucketIndex, other: BucketIndex) -> bool {
         match self {
             Layout::Classic(_) => true,
-            Layout::Paged(paged) => paged.place(bucket).page == paged.place(other).page,
+            Layout::Paged(paged) => paged.address(bucket).page == paged.address(other).page,
         }
     }
 
@@ -304,6 +267,11 @@ impl Layout {
             Layout::Classic(classic) => classic.page_bytes(),
             Layout::Paged(_) => paged::PAGE_BYTES,
         }
+    }
+
+    /// Bytes of all pages of the sub-filter.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.pages()) * u64::from(self.page_bytes())
     }
 
     /// Slots of the sub-filter.

@@ -12,6 +12,7 @@
 //! - [`kick`]: the search for a path of kick-outs
 
 pub mod bucket;
+pub mod candidates;
 pub mod classic;
 pub mod hash;
 pub mod kick;

@@ -3,8 +3,9 @@
 use super::clock::moment;
 use super::matches::Matches;
 use crate::chain::forecast::Forecast;
+pub use crate::chain::meta::FullReason;
 use crate::chain::params::{Difference, FilterParams, FilterRequest, ParamsError};
-pub use crate::chain::plan::{AddMode, AddResult, FullReason};
+pub use crate::chain::plan::{AddMode, AddResult};
 use crate::store::disk::DiskShort;
 use crate::store::{Expiry, StoreError};
 use std::fmt;

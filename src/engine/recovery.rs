@@ -8,9 +8,9 @@
 use super::answer::FilterName;
 use super::filters::{Filters, OpenFilter, decode, lane_of, stored_name};
 use super::pages::{Checkpointer, CutLog, Loader, PageCache, image};
+use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
 use crate::chain::plan::ChangedCounter;
-use crate::chain::read::PageAddress;
 use crate::cuckoo::bucket;
 use crate::page::{FilterId, PageId, Sequence};
 use crate::store::redo::{self, RedoReader, RedoWrite};

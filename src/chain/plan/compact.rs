@@ -11,11 +11,13 @@
 //! beside a class with its last slot. A slice depends on nothing but the state
 //! and itself, and one that is planned again finds the rest.
 
-use super::{Candidates, Draft, Locate, PlanPages, Planner};
-use crate::chain::counters::MAX_COUNTERS;
-use crate::chain::read::{PageAddress, PageWords, counter_of};
+use super::planner::{Locate, Planner};
+use crate::chain::address::{PageAddress, SlotAddress};
+use crate::chain::counters;
+use crate::chain::pages::Draft;
+use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
 use crate::cuckoo::kick::Slot;
-use crate::cuckoo::layout::{BucketIndex, Fingerprint, Layout};
+use crate::cuckoo::layout::Layout;
 use crate::page::Ordinal;
 
 /// A bounded piece of the work on one sub-filter.
@@ -86,10 +88,7 @@ impl<D: Draft> Planner<'_, D> {
         let mut looked_at = 0;
         while bucket.0 < layout.buckets() && self.holds_something(position) {
             let searches = self.searches - searches_before;
-            let address = PageAddress {
-                sub: position as u32,
-                page: layout.place(bucket).page,
-            };
+            let address = PageAddress::new(position, layout.address(bucket).page);
             if page != Some(address) {
                 page = Some(address);
                 pages += 1;
@@ -98,15 +97,17 @@ impl<D: Draft> Planner<'_, D> {
                 || looked_at >= slice.max_entries
                 || searches >= slice.max_searches
             {
-                return self.known().and(ended(moved, SliceEnd::At(bucket)));
+                return self.finished().and(ended(moved, SliceEnd::At(bucket)));
             }
-            let occupied = self.words.occupied(address);
-            if self.settled_by(occupied).is_none_or(|slots| slots == 0) {
+            let occupied = self.slots.occupied(address);
+            if self.known(occupied).is_none_or(|slots| slots == 0) {
                 bucket = layout.next_page(bucket);
                 continue;
             }
-            let entries = self.words.load(position, &layout, bucket, &mut slots);
-            for (slot, &fingerprint) in (0..=u8::MAX).zip(self.settled_by(entries)?) {
+            let entries = self
+                .slots
+                .read_bucket(position, &layout, bucket, &mut slots);
+            for (slot, &fingerprint) in (0..=u8::MAX).zip(self.known(entries)?) {
                 if fingerprint == 0 {
                     continue;
                 }
@@ -121,12 +122,12 @@ impl<D: Draft> Planner<'_, D> {
                     // Going on finds out which other pages are needed.
                     None => {}
                     Some(Some(())) => moved += 1,
-                    Some(None) => return self.known().and(ended(moved, SliceEnd::NoRoom)),
+                    Some(None) => return self.finished().and(ended(moved, SliceEnd::NoRoom)),
                 }
             }
             bucket = BucketIndex(bucket.0 + 1);
         }
-        self.known().and(ended(moved, SliceEnd::Through))
+        self.finished().and(ended(moved, SliceEnd::Through))
     }
 
     /// Whether a slot of a sub-filter is in use. Most of the pages of one that
@@ -137,7 +138,7 @@ impl<D: Draft> Planner<'_, D> {
     }
 
     /// Nothing once a page was not at hand.
-    fn known(&self) -> Option<()> {
+    fn finished(&self) -> Option<()> {
         self.complete.then_some(())
     }
 
@@ -146,28 +147,29 @@ impl<D: Draft> Planner<'_, D> {
     fn move_down(&mut self, position: usize, slot: Slot, entry: Entry) -> Option<()> {
         let sub = *self.chain.sub_filters().get(position)?;
         let here = entry.candidates(&sub.layout);
-        let [first, second] = self.words.survey(position, &sub.layout, &here);
-        let counter = counter_of(&sub, position, &here);
+        let [first, second] = self.slots.probe(position, &sub.layout, &here);
+        let (page, key) = counters::address(&sub.layout, position, &here);
         let copies = match first.matches + second.matches {
-            1 => self.words.counter(counter.0, counter.1),
+            1 => self.slots.counter(page, key),
             _ => Some(0),
         };
         let placed = self.count_or_place(entry);
-        if self.words.missing {
+        if self.slots.missing {
             return None;
         }
         let target = placed.or_else(|| self.make_room(entry))?;
         let copies = copies?;
         if copies > 0 {
-            if self.move_copies(target, entry, copies).is_none() {
-                self.take_back(target, entry);
+            let layout = self.chain.sub_filters().get(target)?.layout;
+            let there = entry.candidates(&layout);
+            if self.count_copies(target, &there, copies).is_none() {
+                self.take_back(target, &layout, &there);
                 return None;
             }
-            self.words.set_counter(counter.0, counter.1, copies, 0);
-            self.chain.note_copies_moved(position, target, copies);
+            self.set_counter(page, key, copies, 0);
         }
-        self.words.put(position, &sub.layout, slot, 0);
-        self.chain.note_moved_out(position);
+        let left = SlotAddress::of(position, &sub.layout, slot);
+        self.clear(position, &sub.layout, left);
         Some(())
     }
 
@@ -187,393 +189,14 @@ impl<D: Draft> Planner<'_, D> {
         None
     }
 
-    /// Adds to the copies that are counted beside a class in a sub-filter,
-    /// unless its page has too many counters.
-    fn move_copies(&mut self, target: usize, entry: Entry, copies: u64) -> Option<()> {
-        let sub = *self.chain.sub_filters().get(target)?;
-        let (page, key) = counter_of(&sub, target, &entry.candidates(&sub.layout));
-        let before = self.words.counter(page, key)?;
-        if before == 0 && self.words.counters(page)? >= MAX_COUNTERS {
-            return None;
-        }
-        self.words.set_counter(page, key, before, before + copies);
-        Some(())
-    }
-
     /// Clears a slot that an entry was to move into.
-    fn take_back(&mut self, target: usize, entry: Entry) {
-        let Some(&sub) = self.chain.sub_filters().get(target) else {
-            return;
-        };
-        let there = entry.candidates(&sub.layout);
-        let [first, second] = self.words.survey(target, &sub.layout, &there);
-        if let Some(found) = first.matching().or(second.matching()) {
-            let found = found.spot(target, &sub.layout);
-            self.words.fill(&sub.layout, found, 0);
-            self.chain.note_moved_out(target);
+    fn take_back(&mut self, target: usize, layout: &Layout, entry: &Candidates) {
+        let [first, second] = self.slots.probe(target, layout, entry);
+        if let Some(taken) = first.matching.or(second.matching) {
+            self.clear(target, layout, taken);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::tests::{Filter, filter, kinds};
-    use super::*;
-    use crate::chain::params::FilterRequest;
-    use crate::chain::plan::{AddMode, AddResult};
-    use proptest::prelude::*;
-    use std::collections::BTreeMap;
-
-    impl Filter {
-        fn slice(&mut self, slice: &Slice) -> Option<Compacted> {
-            self.apply(|planner| planner.compact(slice)).0
-        }
-
-        /// The slice that a compaction begins with: of the newest sub-filter.
-        fn first_slice(&self) -> Slice {
-            Slice {
-                ordinal: self.chain.sub_filters().last().unwrap().ordinal,
-                from: BucketIndex(0),
-                max_pages: 2,
-                max_entries: 40,
-                max_searches: 8,
-            }
-        }
-
-        /// Goes on with a compaction. Says what comes next, or how it ended.
-        fn go_on(&mut self, mut slice: Slice) -> Result<Slice, SliceEnd> {
-            match self.slice(&slice).unwrap().end {
-                SliceEnd::At(bucket) => slice.from = bucket,
-                SliceEnd::Through => {
-                    let subs = self.chain.sub_filters();
-                    let position = self.chain.position_of(slice.ordinal).unwrap();
-                    assert_eq!(subs[position].items(), 0, "it is through and not empty");
-                    if position == self.chain.open() {
-                        return Err(SliceEnd::Through);
-                    }
-                    slice.ordinal = subs[position - 1].ordinal;
-                    slice.from = BucketIndex(0);
-                }
-                end => return Err(end),
-            }
-            Ok(slice)
-        }
-
-        /// Drops what is empty, in the chain and on the pages.
-        fn end(&mut self) -> usize {
-            let dropped = self.chain.end_compaction().len();
-            let left = self.chain.sub_filters().len() as u32;
-            self.pages.forget_from(left);
-            dropped
-        }
-
-        fn compact(&mut self) -> usize {
-            self.chain.begin_compaction(1.0);
-            let mut slice = Ok(self.first_slice());
-            while let (true, Ok(next)) = (self.chain.is_compacting(), slice) {
-                slice = self.go_on(next);
-            }
-            self.end()
-        }
-    }
-
-    fn grown(mut request: FilterRequest, sub_filters: usize) -> (Filter, u64) {
-        request.expansion = Some(2);
-        let mut it = filter(request);
-        let mut items = 0;
-        while it.chain.sub_filters().len() < sub_filters {
-            it.add(items);
-            items += 1;
-        }
-        (it, items)
-    }
-
-    #[test]
-    fn a_filter_that_shrank_gets_as_short_as_it_would_be_without_what_is_gone() {
-        for request in kinds(1_500) {
-            let (mut it, items) = grown(request.clone(), 5);
-            // Few enough for the first two sub-filters, or the first.
-            let keep = items / 12;
-            for n in keep..items {
-                assert!(it.delete(n), "{request:?}");
-            }
-            let would_do = it.chain.would_do(1.0);
-            assert!(would_do <= 2, "{request:?}");
-            assert_eq!(it.compact(), 5 - would_do, "{request:?}");
-            assert_eq!(it.chain.sub_filters().len(), would_do);
-            assert_eq!(it.chain.items(), keep);
-            assert_eq!(it.chain.deletions_since_compaction(), 0);
-            it.occupied();
-            for n in 0..keep {
-                assert!(it.exists(n), "{request:?} item {n}");
-            }
-            for n in 0..keep {
-                assert!(it.delete(n), "{request:?} item {n}");
-            }
-            assert_eq!(it.chain.items(), 0);
-            assert_eq!(it.occupied(), 0);
-        }
-    }
-
-    #[test]
-    fn what_needs_all_sub_filters_is_left_as_it_is() {
-        for request in kinds(1_500) {
-            let (mut it, _) = grown(request, 4);
-            for n in 0..50 {
-                it.delete(n);
-            }
-            let newest = it.chain.sub_filters()[3].layout.slots();
-            let mut n = 1_000_000;
-            while it.chain.sub_filters()[3].occupied < newest / 2 {
-                it.add(n);
-                n += 1;
-            }
-            let pages = it.pages.clone();
-            assert_eq!(it.compact(), 0);
-            assert!(it.pages == pages);
-        }
-    }
-
-    #[test]
-    fn counted_copies_move_with_the_last_slot_of_their_class() {
-        for request in kinds(1_500) {
-            let (mut it, items) = grown(request.clone(), 4);
-            let (hot, copies) = (items + 1, 5_000);
-            for _ in 0..copies {
-                it.add(hot);
-            }
-            assert!(it.chain.sub_filters()[3].counted > 4_000, "{request:?}");
-            for n in 0..items {
-                assert!(it.delete(n));
-            }
-            assert_eq!(it.compact(), 3, "{request:?}");
-            assert_eq!(it.count(hot), copies, "{request:?}");
-            assert_eq!(it.chain.items(), copies);
-            it.occupied();
-            for left in (0..copies).rev() {
-                assert!(it.delete(hot), "{request:?}");
-                assert_eq!(it.exists(hot), left > 0);
-            }
-            assert_eq!(it.occupied(), 0);
-        }
-    }
-
-    #[test]
-    fn copies_stay_with_their_slot_where_no_more_counters_fit() {
-        let (mut it, items) = grown(kinds(1_500).swap_remove(6), 3);
-        let hot = items + 1;
-        for _ in 0..100 {
-            it.add(hot);
-        }
-        for n in 0..items {
-            it.delete(n);
-        }
-        let mut full = crate::chain::counters::Counters::default();
-        for n in 0..MAX_COUNTERS as u64 {
-            // Of a slot that no page has.
-            full.set(
-                crate::chain::counters::CounterKey(u64::from(u16::MAX) << 32 | (n + 1)),
-                1,
-            );
-        }
-        let page = PageAddress { sub: 0, page: 0 };
-        it.pages.counters.insert(page, full);
-        it.chain.begin_compaction(1.0);
-        let before = it.chain.clone();
-        let slice = Slice {
-            max_pages: 1_000,
-            ..it.first_slice()
-        };
-        let compacted = it.slice(&slice).unwrap();
-        assert_eq!(compacted.end, SliceEnd::NoRoom);
-        assert_eq!(it.count(hot), 100);
-        assert_eq!(it.chain.items(), before.items());
-        assert_eq!(
-            it.chain.sub_filters()[2].counted,
-            before.sub_filters()[2].counted
-        );
-    }
-
-    #[test]
-    fn adds_leave_closed_sub_filters_alone_until_they_need_their_room() {
-        for request in kinds(1_500) {
-            let (mut it, items) = grown(request.clone(), 3);
-            for n in 0..items {
-                it.delete(n);
-            }
-            assert_eq!(it.chain.begin_compaction(1.0), 2);
-            let mut n = items;
-            while it.chain.is_compacting() {
-                assert_eq!(it.chain.sub_filters()[1].occupied, 0);
-                assert_eq!(it.add(n), AddResult::Added);
-                n += 1;
-            }
-            let [first, second, newest] = it.chain.sub_filters() else {
-                panic!("it grew");
-            };
-            assert!(first.load() > 0.4, "{request:?}: {}", first.load());
-            assert_eq!(second.occupied + newest.occupied, 1);
-            let slice = it.first_slice();
-            let end = SliceEnd::Reopened;
-            assert_eq!(it.slice(&slice), Some(Compacted { moved: 0, end }));
-        }
-    }
-
-    #[test]
-    fn what_a_slice_does_does_not_depend_on_what_was_at_hand() {
-        for request in kinds(6_000) {
-            let (mut warm, items) = grown(request.clone(), 3);
-            for n in (0..items).filter(|n| n % 4 != 0) {
-                warm.delete(n);
-            }
-            for _ in 0..50 {
-                warm.add(items + 1);
-            }
-            let mut cold = Filter {
-                chain: warm.chain.clone(),
-                pages: warm.pages.clone(),
-                search: crate::cuckoo::kick::KickSearch::new(),
-            };
-            warm.chain.begin_compaction(1.0);
-            cold.chain.begin_compaction(1.0);
-            let mut slice = warm.first_slice();
-            for _ in 0..10 {
-                let expected = warm.slice(&slice);
-                for (sub, it) in (0..).zip(cold.chain.sub_filters()) {
-                    let pages = (0..it.layout.pages()).map(|page| PageAddress { sub, page });
-                    cold.pages.hidden.extend(pages);
-                }
-                let mut rounds = 0;
-                let found = loop {
-                    let found = cold.slice(&slice);
-                    if found.is_some() {
-                        break found;
-                    }
-                    for page in std::mem::take(&mut cold.pages.missed) {
-                        cold.pages.hidden.remove(&page);
-                    }
-                    rounds += 1;
-                    assert!(rounds < 40, "a plan must come to know all its pages");
-                };
-                cold.pages.hidden.clear();
-                assert_eq!(found, expected);
-                assert!(cold.chain == warm.chain && cold.pages == warm.pages);
-                match expected.unwrap().end {
-                    SliceEnd::At(bucket) => slice.from = bucket,
-                    _ => break,
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_slice_asks_for_no_more_pages_than_its_entries_may_need() {
-        for request in kinds(60_000) {
-            let (mut it, mut items) = grown(request.clone(), 3);
-            while it.chain.sub_filters()[2].occupied < 5_000 {
-                it.add(items);
-                items += 1;
-            }
-            for n in (0..items).filter(|n| n % 8 != 0) {
-                it.delete(n);
-            }
-            it.chain.begin_compaction(1.0);
-            let open = it.chain.open();
-            for (sub, known) in (0..).zip(it.chain.sub_filters()).take(open) {
-                let pages = (0..known.layout.pages()).map(|page| PageAddress { sub, page });
-                it.pages.hidden.extend(pages);
-            }
-            let slice = Slice {
-                max_pages: 16,
-                max_entries: 20,
-                ..it.first_slice()
-            };
-            assert_eq!(it.slice(&slice), None);
-            let bucket = it.chain.sub_filters()[0].layout.bucket_size();
-            let most = 2 * open * (20 + usize::from(bucket));
-            let asked = it.pages.missed.len();
-            assert!((1..=most).contains(&asked), "{request:?}: {asked}");
-        }
-    }
-
-    #[test]
-    fn an_empty_sub_filter_is_through_without_a_page() {
-        for request in kinds(6_000) {
-            let (mut it, items) = grown(request, 3);
-            for n in 0..items {
-                it.delete(n);
-            }
-            it.chain.begin_compaction(1.0);
-            let pages = it.chain.sub_filters()[2].layout.pages();
-            let pages = (0..pages).map(|page| PageAddress { sub: 2, page });
-            it.pages.hidden.extend(pages);
-            let slice = it.first_slice();
-            let end = SliceEnd::Through;
-            assert_eq!(it.slice(&slice), Some(Compacted { moved: 0, end }));
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(96))]
-
-        #[test]
-        fn a_chain_that_is_compacted_all_along_agrees_with_an_exact_multiset(
-            kind in 0usize..8,
-            expansion in prop_oneof![Just(1u64), Just(2), Just(4)],
-            capacity in 64u64..1_000,
-            steps in proptest::collection::vec((0u64..1_500, 0u8..16), 1..4_000),
-        ) {
-            let mut request = kinds(capacity).swap_remove(kind);
-            request.expansion = Some(expansion);
-            request.max_expansions = Some(200);
-            let mut it = filter(request);
-            let mut model: BTreeMap<u64, u64> = BTreeMap::new();
-            let mut running = None;
-            let end = steps.len();
-            for (number, (item, kind)) in steps.into_iter().enumerate() {
-                // In the second half more is deleted than added.
-                let adds = if number < end / 2 { 9 } else { 3 };
-                match (kind, running) {
-                    (0, None) => {
-                        it.chain.begin_compaction(1.0);
-                        running = it.chain.is_compacting().then(|| it.first_slice());
-                    }
-                    (0..=1, Some(slice)) => match it.go_on(slice) {
-                        Ok(next) => running = Some(next),
-                        Err(_) => {
-                            it.end();
-                            running = None;
-                        }
-                    },
-                    (2.., _) if kind - 2 < adds => {
-                        let hash = it.hash(item);
-                        let added = it.apply(|planner| planner.add(hash, AddMode::Always)).0;
-                        prop_assert_eq!(added, Some(AddResult::Added));
-                        *model.entry(item).or_default() += 1;
-                    }
-                    _ => {
-                        if let Some(copies) = model.get_mut(&item).filter(|it| **it > 0) {
-                            prop_assert!(it.delete(item));
-                            *copies -= 1;
-                        }
-                    }
-                }
-            }
-            it.end();
-            it.compact();
-            for (&item, &copies) in &model {
-                prop_assert!(it.count(item) >= copies);
-                prop_assert!(copies == 0 || it.exists(item));
-            }
-            prop_assert_eq!(it.chain.items(), model.values().sum::<u64>());
-            it.occupied();
-            for (&item, &copies) in &model {
-                for _ in 0..copies {
-                    prop_assert!(it.delete(item));
-                }
-            }
-            prop_assert_eq!(it.chain.items(), 0);
-            prop_assert_eq!(it.occupied(), 0);
-        }
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@
     reason = "the compiler can't know that the processor was asked whether it has these registers"
 )]
 
-use super::{HashKey, ItemHash};
+use super::item_hash::{HashKey, ItemHash};
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi64, _mm256_blendv_epi8, _mm256_extract_epi64, _mm256_or_si256,
     _mm256_set_epi64x, _mm256_set1_epi64x, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_xor_si256,

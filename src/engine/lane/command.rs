@@ -1,11 +1,11 @@
 //! Every mutation as one plain value. Applying the same commands in the same
 //! order gives the same bytes: ids and times are fields, decided before.
 
+use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::params::FilterParams;
 use crate::chain::plan::compact::{Compacted, Slice};
 use crate::chain::plan::{AddMode, AddResult};
-use crate::chain::read::PageAddress;
 use crate::cuckoo::hash::{HashKey, ItemHash};
 use crate::engine::answer::FilterName;
 use crate::engine::idempotency::response::{Remembered, RememberedFilter};

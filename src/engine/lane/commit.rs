@@ -7,7 +7,7 @@
 //! stored, dirty pages noted and views replaced.
 
 use crate::chain::meta::Chain;
-use crate::chain::plan::{ChangedPage, Facts, Overlay, PageChanges};
+use crate::chain::plan::{ChangedPage, Overlay, PageChanges, PlanStats};
 use crate::engine::answer::{EngineError, FilterName};
 use crate::engine::filters::{FilterView, OpenFilter};
 use crate::engine::idempotency::note::Keep;
@@ -147,7 +147,7 @@ impl Committer {
     }
 
     /// Counts what a commit did.
-    pub(crate) fn record(&self, facts: &[Facts], items: usize, changes: &[Changes]) {
+    pub(crate) fn record(&self, facts: &[PlanStats], items: usize, changes: &[Changes]) {
         for facts in facts {
             for &path in &facts.kick_paths {
                 self.metrics.kick_outs.inc_by(u64::from(path));

@@ -10,10 +10,13 @@
 //! is unknown until its number has been written again, which the lane does
 //! before anything else: no record, and every filter it touched as it is.
 
+use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{Basis, Draft, Facts, Overlaid, Overlay, PlanPages, Planner};
-use crate::chain::read::{GROUP, PageAddress, PageWords, WordAddress};
+use crate::chain::pages::PageWords;
+use crate::chain::pages::{Draft, PlanPages};
+use crate::chain::plan::{OverlaidPages, Overlay, PlanInput, PlanStats, Planner};
+use crate::chain::read::GROUP;
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::engine::abort::AbortOnPanic;
@@ -141,7 +144,7 @@ struct Drain {
     answers: Vec<(Request, Outcome)>,
     items: usize,
     /// Of each plan.
-    facts: Vec<Facts>,
+    facts: Vec<PlanStats>,
 }
 
 impl Drain {
@@ -310,7 +313,7 @@ impl Lane {
             over: false,
             here: None,
         };
-        let basis = Basis {
+        let basis = PlanInput {
             chain: state.chain.clone(),
             pending: &state.overlay,
             fresh_from: state.fresh_from,
@@ -338,7 +341,7 @@ impl Lane {
         state.chain = plan.chain;
         state.overlay.merge(plan.overlay);
         drain.items += request.items();
-        drain.facts.push(plan.facts);
+        drain.facts.push(plan.stats);
         drain.answers.push((request, outcome));
     }
 
@@ -441,7 +444,7 @@ impl Lane {
         };
         // Nobody has written to its pages: all words are zero.
         let pending = Overlay::new();
-        let basis = Basis {
+        let basis = PlanInput {
             chain: empty,
             pending: &pending,
             fresh_from: 0,
@@ -453,7 +456,7 @@ impl Lane {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
-        let facts = plan.facts;
+        let facts = plan.stats;
         let changes = Changes::of(PlannedFilter {
             chain: plan.chain,
             overlay: plan.overlay,
@@ -778,7 +781,7 @@ fn planned(command: &Command) -> Option<FilterId> {
 /// Plans such a command. `None`: pages are missing.
 fn apply<P: PlanPages>(
     command: &Command,
-    planner: &mut Planner<'_, Overlaid<'_, P>>,
+    planner: &mut Planner<'_, OverlaidPages<'_, P>>,
 ) -> Option<Outcome> {
     match command {
         Command::Items(items) => apply_items(items, planner),
@@ -793,7 +796,7 @@ fn apply<P: PlanPages>(
 /// Works through a command's items. `None`: pages are missing.
 fn apply_items<P: PlanPages>(
     command: &ItemsCommand,
-    planner: &mut Planner<'_, Overlaid<'_, P>>,
+    planner: &mut Planner<'_, OverlaidPages<'_, P>>,
 ) -> Option<Outcome> {
     let items = &command.items;
     match command.verb {

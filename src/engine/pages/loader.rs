@@ -11,8 +11,8 @@
 use super::cache::{FrameIndex, Hold, PageCache, PageTable, little_endian};
 use super::checkpoint::Checkpointer;
 use super::image::{self, PageImage};
+use crate::chain::address::PageAddress;
 use crate::chain::counters::{CounterKey, Counters};
-use crate::chain::read::PageAddress;
 use crate::page::PageId;
 use crate::store::{PageStore, StoreError};
 use parking_lot::{Condvar, Mutex};

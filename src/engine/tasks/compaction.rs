@@ -10,10 +10,10 @@
 //!
 //! One thread drives all of them, in turns.
 
+use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::plan::compact::{Compacted, Slice, SliceEnd};
-use crate::chain::read::PageAddress;
-use crate::cuckoo::layout::BucketIndex;
+use crate::cuckoo::candidates::BucketIndex;
 use crate::engine::Engine;
 use crate::engine::answer::{EngineError, FilterName};
 use crate::engine::filters::{OpenFilter, decode, stored_name};
@@ -489,7 +489,7 @@ impl Shared {
             && let Some(sub) = chain.sub_filters().get(position)
             && sub.occupied > 0
         {
-            let first = sub.layout.place(slice.from).page;
+            let first = sub.layout.address(slice.from).page;
             let pages = first..sub.layout.pages().min(first + slice.max_pages);
             needed.extend(pages.map(|page| PageAddress {
                 sub: position as u32,

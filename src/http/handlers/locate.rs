@@ -62,7 +62,7 @@ impl From<&Located> for LocatedBody {
         LocatedBody {
             count: located.count,
             sub_filters: located.sub_filters,
-            places: located.places.iter().map(LocationBody::from).collect(),
+            places: located.locations.iter().map(LocationBody::from).collect(),
         }
     }
 }

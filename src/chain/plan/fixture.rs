@@ -1,0 +1,193 @@
+//! A filter whose pages are plain arrays, for tests of plans.
+
+use super::{
+    AddMode, AddResult, OverlaidPages, Overlay, PageChanges, PlanInput, PlanStats, Planner,
+};
+use crate::chain::address::{PageAddress, WordAddress};
+use crate::chain::counters::{CounterKey, Counters};
+use crate::chain::meta::Chain;
+use crate::chain::pages::{PageWords, PlanPages};
+use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+use crate::chain::read;
+use crate::cuckoo::bucket;
+use crate::cuckoo::hash::{HashKey, ItemHash};
+use crate::cuckoo::kick::KickSearch;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Pages as plain arrays, some of which may be hidden.
+#[derive(Default, Clone, PartialEq, Debug)]
+pub(super) struct Pages {
+    words: BTreeMap<(u32, u32, u16), u64>,
+    pub(super) counters: BTreeMap<PageAddress, Counters>,
+    occupied: BTreeMap<PageAddress, u32>,
+    pub(super) hidden: BTreeSet<PageAddress>,
+    pub(super) missed: BTreeSet<PageAddress>,
+}
+
+impl Pages {
+    fn at_hand(&mut self, page: PageAddress) -> Option<()> {
+        if self.hidden.contains(&page) {
+            self.missed.insert(page);
+            return None;
+        }
+        Some(())
+    }
+
+    /// Forgets the pages of sub-filters from that position on.
+    pub(super) fn forget_from(&mut self, sub: u32) {
+        self.words.retain(|at, _| at.0 < sub);
+        self.counters.retain(|page, _| page.sub < sub);
+        self.occupied.retain(|page, _| page.sub < sub);
+    }
+
+    pub(super) fn apply(&mut self, changes: &PageChanges) {
+        for word in &changes.words {
+            let at = (word.at.sub, word.at.page, word.at.word);
+            self.words.insert(at, word.value);
+        }
+        for page in &changes.pages {
+            assert!(!page.words.is_empty() || !page.counters.is_empty());
+            let occupied = self.occupied.entry(page.address).or_default();
+            *occupied = occupied.checked_add_signed(page.occupied).unwrap();
+            let counters = self.counters.entry(page.address).or_default();
+            for counter in changes.counters_of(page) {
+                counters.set(counter.key, counter.copies);
+            }
+            for word in changes.words_of(page) {
+                assert_eq!(word.at.on(), page.address);
+            }
+        }
+    }
+}
+
+impl PageWords for Pages {
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        self.at_hand(at.on())?;
+        let word = self.words.get(&(at.sub, at.page, at.word));
+        Some(word.copied().unwrap_or(0))
+    }
+
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        self.at_hand(page)?;
+        Some(self.counters.get(&page).map_or(0, |it| it.get(key)))
+    }
+}
+
+impl PlanPages for Pages {
+    fn occupied(&mut self, page: PageAddress) -> Option<u32> {
+        self.at_hand(page)?;
+        Some(self.occupied.get(&page).copied().unwrap_or(0))
+    }
+
+    fn counters(&mut self, page: PageAddress) -> Option<usize> {
+        self.at_hand(page)?;
+        Some(self.counters.get(&page).map_or(0, Counters::len))
+    }
+}
+
+pub(super) struct Filter {
+    pub(super) chain: Chain,
+    pub(super) pages: Pages,
+    pub(super) search: KickSearch,
+}
+
+pub(super) fn filter(request: FilterRequest) -> Filter {
+    let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+    Filter {
+        chain: Chain::new(params, HashKey([0x5a; 16]), 0).unwrap(),
+        pages: Pages::default(),
+        search: KickSearch::new(),
+    }
+}
+
+impl Filter {
+    /// Plans with `work` and, if the plan is complete, applies it.
+    pub(super) fn apply<T>(
+        &mut self,
+        work: impl FnOnce(&mut Planner<'_, OverlaidPages<'_, Pages>>) -> T,
+    ) -> (T, Option<PlanStats>) {
+        let pending = Overlay::new();
+        let input = PlanInput {
+            fresh_from: self.chain.sub_filters().len() as u32,
+            chain: self.chain.clone(),
+            pending: &pending,
+        };
+        let mut planner = Planner::new(input, &mut self.pages, &mut self.search);
+        let result = work(&mut planner);
+        let Some(plan) = planner.finish() else {
+            return (result, None);
+        };
+        self.chain = plan.chain;
+        self.pages.apply(&plan.overlay.changes());
+        (result, Some(plan.stats))
+    }
+
+    pub(super) fn hash(&self, item: u64) -> ItemHash {
+        self.chain.hash(item.to_string().as_bytes())
+    }
+
+    pub(super) fn add(&mut self, item: u64) -> AddResult {
+        let hash = self.hash(item);
+        self.apply(|planner| planner.add(hash, AddMode::Always))
+            .0
+            .unwrap()
+    }
+
+    pub(super) fn delete(&mut self, item: u64) -> bool {
+        let hash = self.hash(item);
+        self.apply(|planner| planner.delete(hash)).0.unwrap()
+    }
+
+    pub(super) fn exists(&mut self, item: u64) -> bool {
+        let hash = self.hash(item);
+        read::exists(&self.chain, hash, &mut self.pages).unwrap()
+    }
+
+    pub(super) fn count(&mut self, item: u64) -> u64 {
+        let hash = self.hash(item);
+        read::count(&self.chain, hash, &mut self.pages).unwrap()
+    }
+
+    /// Occupied slots as the pages have them, which every record of them
+    /// must agree with.
+    pub(super) fn occupied(&self) -> u64 {
+        let width = self.chain.params().slot_width();
+        let mut of_pages: BTreeMap<PageAddress, u32> = BTreeMap::new();
+        for (&(sub, page, _), &word) in &self.pages.words {
+            let found = of_pages.entry(PageAddress { sub, page }).or_default();
+            *found += bucket::occupied(width, word);
+        }
+        for (page, &found) in &of_pages {
+            assert_eq!(self.pages.occupied.get(page), Some(&found));
+        }
+        for (position, sub) in self.chain.sub_filters().iter().enumerate() {
+            let here = |it: &PageAddress| it.sub == position as u32;
+            let slots = of_pages.iter().filter(|(page, _)| here(page));
+            assert_eq!(
+                slots.map(|(_, &slots)| u64::from(slots)).sum::<u64>(),
+                sub.occupied
+            );
+            let counted = self.pages.counters.iter().filter(|(page, _)| here(page));
+            let copies = counted
+                .flat_map(|(_, it)| it.iter())
+                .map(|(_, copies)| copies);
+            assert_eq!(copies.sum::<u64>(), sub.counted);
+        }
+        of_pages.values().map(|&slots| u64::from(slots)).sum()
+    }
+}
+
+/// One request of each kind of filter.
+pub(super) fn kinds(capacity: u64) -> Vec<FilterRequest> {
+    let classic = [1, 2, 3, 4, 255].map(|bucket_size| FilterRequest {
+        capacity: Some(capacity.max(2 * bucket_size)),
+        bucket_size: Some(bucket_size),
+        ..Default::default()
+    });
+    let paged = [8, 16, 32].map(|bits| FilterRequest {
+        capacity: Some(capacity),
+        fingerprint_bits: Some(bits),
+        ..Default::default()
+    });
+    classic.into_iter().chain(paged).collect()
+}

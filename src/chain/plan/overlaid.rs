@@ -1,0 +1,175 @@
+//! Pages as they are planned to be, over the pages as they are.
+
+use super::overlay::{Growth, Overlay, PageKey, PageNumber};
+use crate::chain::address::{PageAddress, WordAddress};
+use crate::chain::counters::CounterKey;
+use crate::chain::meta::Chain;
+use crate::chain::pages::{Draft, PageWords, PlanPages};
+
+/// Pages as they are planned to be: changes over others that wait over the
+/// pages themselves.
+pub struct OverlaidPages<'a, P> {
+    pub(super) overlay: Overlay,
+    pending: &'a Overlay,
+    fresh_from: u32,
+    pages: &'a mut P,
+    /// The page that was asked for last: the next word is likely to lie on it,
+    /// too.
+    last: Option<LastPage>,
+}
+
+/// A page, and what is planned for it.
+#[derive(Clone, Copy)]
+struct LastPage {
+    page: PageAddress,
+    key: PageKey,
+    planned: Option<PageNumber>,
+    pending: Option<PageNumber>,
+}
+
+impl<'a, P> OverlaidPages<'a, P> {
+    /// Nothing is changed yet, over changes that wait and the pages. Words of
+    /// sub-filters from `fresh_from` on are 0 where no change waits.
+    pub(super) fn new(pending: &'a Overlay, fresh_from: u32, pages: &'a mut P) -> Self {
+        OverlaidPages {
+            overlay: Overlay::new(),
+            pending,
+            fresh_from,
+            pages,
+            last: None,
+        }
+    }
+
+    /// A page, and what is planned for it.
+    #[inline]
+    fn page(&mut self, page: PageAddress) -> LastPage {
+        match self.last {
+            Some(last) if last.page == page => last,
+            _ => {
+                let key = PageKey::of(page);
+                *self.last.insert(LastPage {
+                    page,
+                    key,
+                    planned: self.overlay.page(key),
+                    pending: self.pending.page(key),
+                })
+            }
+        }
+    }
+
+    /// The page's place in the overlay, to be written to.
+    #[inline]
+    fn page_to_change(&mut self, page: PageAddress) -> PageNumber {
+        let known = self.page(page);
+        if let Some(number) = known.planned {
+            return number;
+        }
+        let number = self.overlay.add_page(known.key);
+        self.last = Some(LastPage {
+            planned: Some(number),
+            ..known
+        });
+        number
+    }
+
+    /// By how much a page has more than before all that is planned.
+    fn growth(&mut self, page: PageAddress) -> Growth {
+        let known = self.page(page);
+        let of = |overlay: &Overlay, number: Option<PageNumber>| {
+            number.map(|it| overlay.growth(it)).unwrap_or_default()
+        };
+        let (planned, pending) = (
+            of(&self.overlay, known.planned),
+            of(self.pending, known.pending),
+        );
+        Growth {
+            occupied: planned.occupied + pending.occupied,
+            counters: planned.counters + pending.counters,
+        }
+    }
+}
+
+impl<P: PageWords> PageWords for OverlaidPages<'_, P> {
+    #[inline]
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        let known = self.page(at.on());
+        let planned = known.planned.and_then(|it| self.overlay.word(it, at.word));
+        if planned.is_some() {
+            return planned;
+        }
+        let pending = known.pending.and_then(|it| self.pending.word(it, at.word));
+        if pending.is_some() {
+            return pending;
+        }
+        match at.sub >= self.fresh_from {
+            true => Some(0),
+            false => self.pages.word(at),
+        }
+    }
+
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        let planned = self.overlay.counter(page, key);
+        if let Some(copies) = planned.or_else(|| self.pending.counter(page, key)) {
+            return Some(copies);
+        }
+        match page.sub >= self.fresh_from {
+            true => Some(0),
+            false => self.pages.counter(page, key),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, at: WordAddress) {
+        self.pages.prefetch(at);
+    }
+}
+
+impl<P: PlanPages> PlanPages for OverlaidPages<'_, P> {
+    #[inline]
+    fn expect(&mut self, words: &[WordAddress]) {
+        self.pages.expect(words);
+    }
+
+    fn occupied(&mut self, page: PageAddress) -> Option<u32> {
+        let before = match page.sub >= self.fresh_from {
+            true => Some(0),
+            false => self.pages.occupied(page),
+        };
+        let more = self.growth(page).occupied;
+        Some(before?.saturating_add_signed(more))
+    }
+
+    fn counters(&mut self, page: PageAddress) -> Option<usize> {
+        let before = match page.sub >= self.fresh_from {
+            true => Some(0),
+            false => self.pages.counters(page),
+        };
+        let more = self.growth(page).counters;
+        Some(before?.saturating_add_signed(more as isize))
+    }
+}
+
+impl<P: PlanPages> Draft for OverlaidPages<'_, P> {
+    fn set_slot(&mut self, at: WordAddress, value: u64, lane: u16, more: i32) {
+        let page = self.page_to_change(at.on());
+        self.overlay.set_slot(page, at.word, value, lane);
+        let grown = Growth {
+            occupied: more,
+            counters: 0,
+        };
+        self.overlay.grow(page, grown);
+    }
+
+    fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64, more: i32) {
+        let number = self.page_to_change(page);
+        self.overlay.set_counter(page, key, copies);
+        let grown = Growth {
+            occupied: 0,
+            counters: more,
+        };
+        self.overlay.grow(number, grown);
+    }
+
+    /// Sub-filters beyond those that have pages read as 0 anyway.
+    fn note_grown(&mut self, _: &Chain) {}
+}

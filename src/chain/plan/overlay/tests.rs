@@ -1,0 +1,69 @@
+use super::*;
+use crate::chain::address::WordAddress;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+type Model = BTreeMap<(u32, u32), (i32, BTreeMap<u16, (u64, u8)>)>;
+
+fn write(overlay: &mut Overlay, at: WordAddress, value: u64, lane: u16) {
+    let key = PageKey::of(at.on());
+    let number = match overlay.page(key) {
+        Some(number) => number,
+        None => overlay.add_page(key),
+    };
+    let grown = Growth {
+        occupied: 1,
+        counters: 0,
+    };
+    overlay.grow(number, grown);
+    overlay.set_slot(number, at.word, value, lane);
+}
+
+proptest! {
+    // Few pages get many words: both ways of keeping them are met.
+    #[test]
+    fn an_overlay_agrees_with_a_sorted_map_and_so_do_merged_ones(
+        writes in vec((0u32..3, 0u32..6, 0u16..60, any::<u64>(), 0u16..8), 0..900),
+        merged_at in 0usize..900,
+    ) {
+        let (mut model, mut overlay, mut later) = (Model::new(), Overlay::new(), Overlay::new());
+        for (n, &(sub, page, word, value, lane)) in writes.iter().enumerate() {
+            let at = WordAddress { sub, page, word };
+            let of_page = model.entry((sub, page)).or_default();
+            of_page.0 += 1;
+            let entry = of_page.1.entry(word).or_default();
+            *entry = (value, entry.1 | 1 << lane);
+            write(if n < merged_at { &mut overlay } else { &mut later }, at, value, lane);
+        }
+        overlay.merge(later);
+        let changes = overlay.changes();
+        let found: Vec<_> = changes
+            .pages
+            .iter()
+            .map(|page| {
+                let words = changes.words_of(page).iter();
+                assert!(words.clone().all(|word| word.at.on() == page.address));
+                let words = words.map(|it| (it.at.word, (it.value, it.slots)));
+                let PageAddress { sub, page: number } = page.address;
+                ((sub, number), (page.occupied, words.collect::<Vec<_>>()))
+            })
+            .collect();
+        let expected: Vec<_> = model
+            .iter()
+            .map(|(&at, (more, words))| (at, (*more, words.clone().into_iter().collect())))
+            .collect();
+        prop_assert_eq!(found, expected);
+        for sub in 0..4 {
+            let expected = model.keys().filter(|it| it.0 >= sub).count();
+            prop_assert_eq!(overlay.pages_from(sub), expected);
+            for (page, word) in (0..6).flat_map(|page| (0..60).map(move |word| (page, word))) {
+                let planned = model.get(&(sub, page));
+                let number = overlay.page(PageKey::of(PageAddress { sub, page }));
+                prop_assert_eq!(number.is_some(), planned.is_some());
+                let value = planned.and_then(|it| it.1.get(&word)).map(|it| it.0);
+                prop_assert_eq!(number.and_then(|it| overlay.word(it, word)), value);
+            }
+        }
+    }
+}

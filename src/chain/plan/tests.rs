@@ -1,0 +1,436 @@
+use super::fixture::{filter, kinds};
+use super::*;
+use crate::chain::address::{PageAddress, WordAddress};
+use crate::chain::counters::{CounterKey, Counters, MAX_COUNTERS};
+use crate::chain::meta::{Chain, FullReason};
+use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+use crate::chain::resident::ResidentFilter;
+use crate::cuckoo::hash::{HashKey, ItemHash};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[test]
+fn the_requested_capacity_fits_without_expansion() {
+    let sizes = [5_000, 27_000, 24_000, 62_000, 9_000, 40_000, 19_000, 9_000];
+    for (mut request, capacity) in kinds(1).into_iter().zip(sizes) {
+        request.capacity = Some(capacity);
+        let mut it = filter(request.clone());
+        for n in 0..capacity {
+            assert_eq!(it.add(n), AddResult::Added, "{request:?}, item {n}");
+        }
+        assert_eq!(it.chain.sub_filters().len(), 1, "{request:?}");
+        assert_eq!(it.chain.items(), capacity);
+        it.occupied();
+    }
+}
+
+#[test]
+fn a_full_filter_without_expansion_reports_full_and_says_why() {
+    for mut request in kinds(4) {
+        request.expansion = Some(0);
+        let mut it = filter(request.clone());
+        let results: Vec<AddResult> = (0..5_000).map(|n| it.add(n)).collect();
+        assert!(
+            results.contains(&AddResult::Full(FullReason::ExpansionOff)),
+            "{request:?}"
+        );
+        let added = results
+            .iter()
+            .filter(|&&result| result == AddResult::Added)
+            .count();
+        assert_eq!(it.chain.items(), added as u64);
+        it.occupied();
+    }
+}
+
+#[test]
+fn a_sub_filter_takes_no_more_than_keeps_the_promise() {
+    let mut it = filter(FilterRequest {
+        capacity: Some(7_000),
+        error_rate: Some(0.00093),
+        ..Default::default()
+    });
+    let mut n = 0;
+    while it.chain.sub_filters().len() < 8 {
+        it.add(n);
+        n += 1;
+    }
+    while it.chain.sub_filters().len() == 8 {
+        it.add(n);
+        n += 1;
+    }
+    let full = &it.chain.sub_filters()[..8];
+    assert!(full.iter().all(|sub| sub.load() > 0.94), "{full:?}");
+    let missed: f64 = full
+        .iter()
+        .map(|sub| 1.0 - sub.false_positive_rate())
+        .product();
+    assert!(1.0 - missed <= 0.00093, "{}", 1.0 - missed);
+}
+
+#[test]
+fn copies_of_one_item_cost_a_few_slots_and_one_counter() {
+    for request in kinds(1_000) {
+        let mut it = filter(request.clone());
+        for n in 0..500 {
+            it.add(n);
+        }
+        let (hot, copies) = (it.hash(250), 100_000);
+        let (results, _) = it.apply(|planner| {
+            (1..copies)
+                .map(|_| planner.add(hot, AddMode::Always))
+                .collect::<Vec<_>>()
+        });
+        assert!(
+            results
+                .iter()
+                .all(|&result| result == Some(AddResult::Added))
+        );
+        assert_eq!(it.chain.sub_filters().len(), 1, "{request:?}");
+        assert!(it.occupied() < 500 + 13, "{request:?}");
+        assert_eq!(it.chain.items(), 499 + copies);
+        assert!(it.count(250) >= copies);
+        // Items of its class were added among the 500.
+        let others = it.count(250) - copies;
+        for left in (0..copies).rev() {
+            assert!(it.delete(250), "{request:?}");
+            if left % 9_973 < 5 {
+                assert_eq!(it.count(250), others + left, "{request:?}");
+                assert_eq!(it.exists(250), others + left > 0);
+            }
+        }
+        assert_eq!(it.chain.items(), 499);
+        assert_eq!(it.chain.sub_filters()[0].counted, 0, "{request:?}");
+        it.occupied();
+        for n in (0..500).filter(|&n| n != 250) {
+            assert!(it.exists(n), "{request:?} item {n}");
+        }
+    }
+}
+
+#[test]
+fn a_page_with_too_many_counters_gives_slots_instead() {
+    let mut it = filter(FilterRequest {
+        capacity: Some(30_000),
+        bucket_size: Some(255),
+        ..Default::default()
+    });
+    let page = PageAddress { sub: 0, page: 0 };
+    let mut full = Counters::default();
+    for n in 0..MAX_COUNTERS as u64 {
+        full.set(CounterKey(u64::from(u16::MAX) << 32 | (n + 1)), 1);
+    }
+    let pages = it.chain.sub_filters()[0].layout.pages();
+    for page in 0..pages {
+        it.pages
+            .counters
+            .insert(PageAddress { sub: 0, page }, full.clone());
+    }
+    for _ in 0..100 {
+        it.add(1);
+    }
+    assert_eq!(it.count(1), 100);
+    assert_eq!(it.chain.sub_filters()[0].occupied, 100);
+    it.pages.counters.remove(&page);
+    for number in 1..pages {
+        it.pages.counters.remove(&PageAddress {
+            sub: 0,
+            page: number,
+        });
+    }
+    it.add(1);
+    assert_eq!(it.chain.sub_filters()[0].counted, 1);
+}
+
+#[test]
+fn only_if_absent_leaves_what_is_found() {
+    let mut it = filter(FilterRequest::default());
+    let hash = it.hash(7);
+    let twice =
+        it.apply(|planner| [(); 2].map(|()| planner.add(hash, AddMode::OnlyIfAbsent).unwrap()));
+    assert_eq!(twice.0, [AddResult::Added, AddResult::Exists]);
+    assert_eq!(it.count(7), 1);
+}
+
+#[test]
+fn deleting_frees_slots_that_adds_use_again_in_any_sub_filter() {
+    for mut request in kinds(500) {
+        request.expansion = Some(1);
+        reuse(request);
+    }
+}
+
+fn reuse(request: FilterRequest) {
+    let mut it = filter(request);
+    let mut items = 0;
+    while it.chain.sub_filters().len() < 3 {
+        it.add(items);
+        items += 1;
+    }
+    let grown = it.chain.sub_filters().len();
+    for round in 0..20 {
+        for n in 0..200 {
+            assert!(it.delete(n), "round {round} item {n}");
+        }
+        for n in 0..200 {
+            assert_eq!(it.add(n), AddResult::Added);
+        }
+    }
+    assert_eq!(it.chain.items(), items);
+    assert_eq!(it.chain.sub_filters().len(), grown);
+    assert_eq!(it.chain.deletions(), 4_000);
+    it.occupied();
+}
+
+#[test]
+fn what_is_planned_does_not_depend_on_what_was_at_hand() {
+    for request in kinds(6_000) {
+        with_pages_hidden(request);
+    }
+}
+
+fn with_pages_hidden(request: FilterRequest) {
+    let mut warm = filter(request.clone());
+    let mut cold = filter(request);
+    for batch in 0..20u64 {
+        // Some items again and again.
+        let hashes: Vec<ItemHash> = (batch * 600..(batch + 1) * 600)
+            .map(|n| warm.hash(if n % 6 == 0 { n % 7 } else { n }))
+            .collect();
+        let expected = warm.apply(|planner| {
+            hashes
+                .iter()
+                .map(|&hash| planner.add(hash, AddMode::Always))
+                .collect::<Vec<_>>()
+        });
+        // Every page starts hidden; what was asked for in vain is loaded
+        // and the command planned again, as a lane does.
+        let pages: Vec<PageAddress> = (cold.chain.sub_filters().iter().enumerate())
+            .flat_map(|(position, sub)| {
+                (0..sub.layout.pages()).map(move |page| PageAddress {
+                    sub: position as u32,
+                    page,
+                })
+            })
+            .collect();
+        cold.pages.hidden.extend(pages);
+        let mut rounds = 0;
+        let found = loop {
+            let found = cold.apply(|planner| {
+                hashes
+                    .iter()
+                    .map(|&hash| planner.add(hash, AddMode::Always))
+                    .collect::<Vec<_>>()
+            });
+            if found.1.is_some() {
+                break found;
+            }
+            let missed = std::mem::take(&mut cold.pages.missed);
+            assert!(!missed.is_empty());
+            for page in missed {
+                cold.pages.hidden.remove(&page);
+            }
+            rounds += 1;
+            assert!(rounds < 40, "a plan must come to know all its pages");
+        };
+        assert_eq!(found, expected);
+        cold.pages.hidden.clear();
+        assert_eq!(cold.chain, warm.chain);
+        assert_eq!(cold.pages, warm.pages);
+    }
+}
+
+#[test]
+fn planning_over_pending_changes_equals_applying_them_first() {
+    for request in kinds(300) {
+        over_pending(request);
+    }
+}
+
+fn over_pending(request: FilterRequest) {
+    let mut one = filter(request.clone());
+    let mut two = filter(request);
+    let mut pending = Overlay::new();
+    let mut chain = two.chain.clone();
+    for n in 0..6_000 {
+        let item = if n % 5 == 0 { n % 3 } else { n };
+        one.add(item);
+        let hash = two.hash(item);
+        let input = PlanInput {
+            chain,
+            pending: &pending,
+            fresh_from: 1,
+        };
+        let mut planner = Planner::new(input, &mut two.pages, &mut two.search);
+        planner.add(hash, AddMode::Always).unwrap();
+        let plan = planner.finish().unwrap();
+        chain = plan.chain;
+        pending.merge(plan.overlay);
+    }
+    two.pages.apply(&pending.changes());
+    assert_eq!(chain, one.chain);
+    assert_eq!(two.pages, one.pages);
+}
+
+fn hash_of(chain: &Chain, item: u64) -> ItemHash {
+    chain.hash(&item.to_le_bytes())
+}
+
+/// Two items of one class in a newer sub-filter, and both in one filter:
+/// deleting newest-first must not take the only fingerprint of either.
+#[test]
+fn legitimate_deletes_over_five_sub_filters_never_fail_and_harm_nobody() {
+    const SEED: u64 = 0x5eed;
+    let requests = [
+        FilterRequest {
+            capacity: Some(20_000),
+            fingerprint_bits: Some(8),
+            ..Default::default()
+        },
+        FilterRequest {
+            capacity: Some(20_000),
+            bucket_size: Some(4),
+            expansion: Some(2),
+            ..Default::default()
+        },
+    ];
+    for request in requests {
+        let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+        let chain = Chain::new(params, HashKey([3; 16]), 0).unwrap();
+        let mut it = ResidentFilter::new(chain);
+        let mut random = SEED;
+        let mut next = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random
+        };
+        let mut held: Vec<u64> = Vec::new();
+        let mut number = 0;
+        let mut deletes = 0;
+        while deletes < 1_000_000 {
+            let grow = it.chain().sub_filters().len() < 5 || held.len() < 500_000;
+            // One in eight is another copy of an item that is there.
+            let items: Vec<u64> = (0..2_000)
+                .map(|_| match next() % 8 {
+                    0 if !held.is_empty() => held[(next() % held.len() as u64) as usize],
+                    _ => {
+                        number += 1;
+                        number
+                    }
+                })
+                .collect();
+            let hashes: Vec<ItemHash> = items
+                .iter()
+                .map(|&item| hash_of(it.chain(), item))
+                .collect();
+            it.add(&hashes, AddMode::Always);
+            held.extend(items);
+            if grow {
+                continue;
+            }
+            let gone: Vec<ItemHash> = (0..20_000)
+                .map(|_| held.swap_remove((next() % held.len() as u64) as usize))
+                .map(|item| hash_of(it.chain(), item))
+                .collect();
+            deletes += gone.len();
+            let results = it.delete(&gone);
+            assert!(
+                results.iter().all(|&found| found),
+                "seed {SEED:#x}: {request:?}"
+            );
+            assert_eq!(it.chain().items(), held.len() as u64);
+        }
+        assert!(it.chain().sub_filters().len() >= 5);
+        let hashes: Vec<ItemHash> = held.iter().map(|&item| hash_of(it.chain(), item)).collect();
+        let mut found = Vec::new();
+        it.exists_all(&hashes, &mut found);
+        assert!(
+            found.iter().all(|&found| found),
+            "seed {SEED:#x}: {request:?}"
+        );
+    }
+}
+
+#[test]
+fn adding_at_once_equals_adding_by_plans() {
+    for mut request in kinds(2_000) {
+        request.expansion = Some(2);
+        let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+        let chain = Chain::new(params, HashKey([4; 16]), 0).unwrap();
+        let [mut one, mut other] = [(); 2].map(|()| ResidentFilter::new(chain.clone()));
+        let items: Vec<ItemHash> = (0..12_000)
+            .map(|n| hash_of(&chain, if n % 5 == 0 { n % 3 } else { n }))
+            .collect();
+        for items in items.chunks(1_000) {
+            let planned = one.add(items, AddMode::Always).results;
+            assert_eq!(other.add_at_once(items, AddMode::Always), planned);
+        }
+        assert_eq!(one.chain(), other.chain());
+        let grown = one.chain().clone();
+        for (sub, of_chain) in (0..).zip(grown.sub_filters()) {
+            for page in 0..of_chain.layout.pages() {
+                let address = PageAddress { sub, page };
+                assert_eq!(one.counters(address), other.counters(address));
+                for word in 0..(of_chain.layout.page_bytes() / 8) as u16 {
+                    let at = WordAddress { sub, page, word };
+                    assert_eq!(one.word(at), other.word(at), "{request:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn asking_in_groups_equals_asking_one_by_one() {
+    for mut request in kinds(2_000) {
+        request.expansion = Some(2);
+        let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+        let mut it = ResidentFilter::new(Chain::new(params, HashKey([4; 16]), 0).unwrap());
+        let items: Vec<ItemHash> = (0..20_000).map(|n| hash_of(it.chain(), n)).collect();
+        it.add(&items[..10_000], AddMode::Always);
+        for length in [1, 31, 32, 33, 20_000] {
+            let mut found = Vec::new();
+            it.exists_all(&items[..length], &mut found);
+            let one_by_one: Vec<bool> = items[..length]
+                .iter()
+                .map(|&item| it.exists(item))
+                .collect();
+            assert_eq!(found, one_by_one, "{request:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_chain_agrees_with_an_exact_multiset(
+        kind in 0usize..8,
+        expansion in prop_oneof![Just(1u64), Just(2), Just(4)],
+        capacity in 64u64..3_000,
+        steps in proptest::collection::vec((0u64..300, 0u8..10), 1..2_500),
+    ) {
+        let mut request = kinds(capacity).swap_remove(kind);
+        request.expansion = Some(expansion);
+        request.max_expansions = Some(200);
+        let mut it = filter(request);
+        let mut model: BTreeMap<u64, u64> = BTreeMap::new();
+        for (item, kind) in steps {
+            if kind < 6 {
+                prop_assert_eq!(it.add(item), AddResult::Added);
+                *model.entry(item).or_default() += 1;
+            } else if let Some(copies) = model.get_mut(&item).filter(|copies| **copies > 0) {
+                prop_assert!(it.delete(item));
+                *copies -= 1;
+            }
+        }
+        for (&item, &copies) in &model {
+            prop_assert!(it.count(item) >= copies);
+            prop_assert!(copies == 0 || it.exists(item));
+        }
+        let total: u64 = model.values().sum();
+        prop_assert_eq!(it.chain.items(), total);
+        it.occupied();
+    }
+}
