@@ -6,7 +6,7 @@ use cuckood::access::keys::ApiKeys;
 use cuckood::access::{AccessError, file};
 use cuckood::backup::{BackupError, Backups, archive::Progress, restore};
 use cuckood::client;
-use cuckood::config::{Cli, Command, Config, KeysCommand, LogFormat, Machine, Settings};
+use cuckood::config::{Cli, Command, KeysCommand, LogFormat, Machine, ServeConfig, Settings};
 use cuckood::engine::Engine;
 use cuckood::from_redis::{self, RedisImport};
 use cuckood::http::{
@@ -99,7 +99,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(config: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
+fn run(config: &ServeConfig) -> Result<(), Box<dyn Error + Send + Sync>> {
     let settings = config.settings(&Machine::detect())?;
     start_logging(config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -111,7 +111,7 @@ fn run(config: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
 /// Listens first, so that probes are answered while the log is replayed, and
 /// opens the data directory beside that.
 async fn serve_until_stopped(
-    config: &Config,
+    config: &ServeConfig,
     settings: Settings,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut terminated = signal(SignalKind::terminate())?;
@@ -125,8 +125,8 @@ async fn serve_until_stopped(
     let address = addresses.join(", ");
     let access = Access {
         hosts: settings.hosts,
-        keys: match &config.keys_file {
-            Some(path) => Some(known_keys(path, config.rate_limit, &metrics)?),
+        keys: match &config.access.keys_file {
+            Some(path) => Some(known_keys(path, config.access.rate_limit, &metrics)?),
             None => None,
         },
     };
@@ -143,13 +143,13 @@ async fn serve_until_stopped(
 
     let (store_options, engine_options) = (
         RocksOptions {
-            wal_sync: config.wal_sync,
+            wal_sync: config.storage.wal_sync,
             block_cache_bytes: usize::try_from(settings.block_cache_bytes).unwrap_or(usize::MAX),
             ..RocksOptions::default()
         },
         settings.engine,
     );
-    let (data_dir, backup_options) = (config.data_dir.clone(), settings.backups);
+    let (data_dir, backup_options) = (config.storage.data_dir.clone(), settings.backups);
     let (engine, backups) =
         tokio::task::spawn_blocking(move || -> Result<_, Box<dyn Error + Send + Sync>> {
             let store: Arc<dyn PageStore> = Arc::new(RocksStore::open(data_dir, store_options)?);
@@ -166,9 +166,9 @@ async fn serve_until_stopped(
     if let Some(backups) = &backups {
         app.offer_backups(backups.clone());
     }
-    engine.survey_filters(config.metrics_filter_names)?;
+    engine.survey_filters(config.logs.metrics_filter_names)?;
     app.open(engine.clone());
-    tracing::info!(address, data_dir = %config.data_dir.display(), "serving");
+    tracing::info!(address, data_dir = %config.storage.data_dir.display(), "serving");
 
     let cut_off = server.await?;
     if cut_off > 0 {
@@ -190,7 +190,7 @@ async fn serve_until_stopped(
 
 /// The listeners, one or two.
 async fn endpoints(
-    config: &Config,
+    config: &ServeConfig,
     files: Option<TlsFiles>,
     metrics: &Arc<Metrics>,
 ) -> Result<Vec<Endpoint>, Box<dyn Error + Send + Sync>> {
@@ -202,14 +202,14 @@ async fn endpoints(
         None => (None, None),
     };
     let mut endpoints = vec![Endpoint {
-        listener: bind("--listen", config.listen).await?,
-        role: match config.admin_listen {
+        listener: bind("--listen", config.listen.listen).await?,
+        role: match config.listen.admin_listen {
             Some(_) => ListenerRole::Filters,
             None => ListenerRole::All,
         },
         tls,
     }];
-    if let Some(listen) = config.admin_listen {
+    if let Some(listen) = config.listen.admin_listen {
         endpoints.push(Endpoint {
             listener: bind("--admin-listen", listen).await?,
             role: ListenerRole::Operations,
@@ -269,12 +269,12 @@ fn known_keys(
     Ok(keys)
 }
 
-fn start_logging(config: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let filter = EnvFilter::try_new(&config.log)
-        .map_err(|error| format!("--log {}: {error}", config.log))?;
+fn start_logging(config: &ServeConfig) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let filter = EnvFilter::try_new(&config.logs.log)
+        .map_err(|error| format!("--log {}: {error}", config.logs.log))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter);
     let terminal = std::io::stdout().is_terminal();
-    let human = match config.log_format {
+    let human = match config.logs.log_format {
         LogFormat::Human => true,
         LogFormat::Json => false,
         LogFormat::Auto => terminal,

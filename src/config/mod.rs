@@ -1,0 +1,37 @@
+//! Flags and environment variables, read once by `main`. Every setting has a
+//! default that makes sense.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `cli` | the subcommands, and the flags of all of them but `serve` |
+//! | `serve` | the settings of `serve`, checked together, and what each room gets |
+//! | `listen`, `access`, `storage`, `backups`, `resources`, `filters`, `requests`, `connections`, `logs` | the flags of `serve`, a section of `--help` each, with their checks |
+//! | `errors` | what is wrong with the settings |
+//! | `size` | sizes as flags spell them |
+//! | `machine` | memory and cores, from which defaults follow |
+//!
+//! The help text of a flag says its unit, its range and what its absence means;
+//! flag, variable and default stand in the attribute below it.
+
+mod access;
+mod backups;
+mod cli;
+mod connections;
+mod errors;
+mod filters;
+mod listen;
+mod logs;
+mod machine;
+mod requests;
+mod resources;
+mod serve;
+mod size;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+pub use cli::{Cli, Command, CredentialArgs, KeysCommand};
+pub use errors::ConfigErrors;
+pub use logs::LogFormat;
+pub use machine::Machine;
+pub use serve::{ServeConfig, Settings};

@@ -1,0 +1,144 @@
+//! The settings of a server, checked together.
+
+use super::access::AccessConfig;
+use super::backups::BackupConfig;
+use super::connections::ConnectionConfig;
+use super::errors::ConfigErrors;
+use super::filters::FilterConfig;
+use super::listen::ListenConfig;
+use super::logs::LogConfig;
+use super::machine::Machine;
+use super::requests::RequestConfig;
+use super::resources::ResourceConfig;
+use super::storage::StorageConfig;
+use crate::backup::BackupOptions;
+use crate::engine::{Clock, EngineOptions};
+use crate::http::{HostPolicy, Limits, ServerOptions, TlsFiles};
+use clap::Args;
+
+/// The settings of a server, by subject. Sizes are bytes, or a number with KiB,
+/// MiB, GiB or TiB.
+#[derive(Debug, Args)]
+pub struct ServeConfig {
+    /// Addresses and certificates.
+    #[command(flatten)]
+    pub listen: ListenConfig,
+    /// API keys, host names and rates.
+    #[command(flatten)]
+    pub access: AccessConfig,
+    /// The data directory and its durability.
+    #[command(flatten)]
+    pub storage: StorageConfig,
+    /// The backup directory.
+    #[command(flatten)]
+    pub backups: BackupConfig,
+    /// Caches and writer threads.
+    #[command(flatten)]
+    pub resources: ResourceConfig,
+    /// Defaults and bounds of filters.
+    #[command(flatten)]
+    pub filters: FilterConfig,
+    /// Bounds of requests.
+    #[command(flatten)]
+    pub requests: RequestConfig,
+    /// Bounds of connections, and how the server stops.
+    #[command(flatten)]
+    pub connections: ConnectionConfig,
+    /// Logs and metrics.
+    #[command(flatten)]
+    pub logs: LogConfig,
+}
+
+/// Checked settings, in the form in which the rooms take them.
+#[derive(Debug)]
+pub struct Settings {
+    /// For the engine.
+    pub engine: EngineOptions,
+    /// For requests.
+    pub limits: Limits,
+    /// For connections.
+    pub server: ServerOptions,
+    /// Where backups are written; `None`: nowhere.
+    pub backups: Option<BackupOptions>,
+    /// Host names by which the server may be called.
+    pub hosts: HostPolicy,
+    /// The files of TLS; `None`: no TLS.
+    pub tls: Option<TlsFiles>,
+    /// Bytes of the storage engine's own block cache.
+    pub block_cache_bytes: u64,
+}
+
+impl ServeConfig {
+    /// Checks the settings together and fills in what depends on the machine.
+    ///
+    /// # Errors
+    /// Everything that is wrong, at once.
+    pub fn settings(&self, machine: &Machine) -> Result<Settings, ConfigErrors> {
+        let resources = self.resources.on(machine);
+        let mut errors = ConfigErrors::default();
+        self.check_listen(&mut errors);
+        self.access.check(&mut errors);
+        self.storage.check(&mut errors);
+        self.backups.check(&self.storage.data_dir, &mut errors);
+        resources.check(&mut errors);
+        self.filters.check(&mut errors);
+        self.requests.check(&mut errors);
+        self.connections.check(&mut errors);
+        self.logs.check(&mut errors);
+        let (open, asked) = (
+            self.filters.max_open_filters,
+            self.requests.max_lookup_filters,
+        );
+        if open < asked {
+            errors.add(format!(
+                "--max-open-filters is {open}, less than --max-lookup-filters {asked}: such a lookup could never be answered; make it larger"
+            ));
+        }
+        if !errors.0.is_empty() {
+            return Err(errors);
+        }
+        let disk_reserve = self.storage.disk_reserve();
+        Ok(Settings {
+            engine: EngineOptions {
+                clock: Clock::System,
+                defaults: self.filters.defaults(),
+                lanes: resources.lanes,
+                cache_bytes: resources.cache_bytes,
+                max_dirty_bytes: resources.max_dirty_bytes,
+                max_log_bytes: self.storage.max_log_bytes.bytes(),
+                checkpoint_slice_bytes: self.storage.checkpoint_slice_bytes.bytes(),
+                max_open_filters: open,
+                compaction_threshold_percent: self.filters.compaction_threshold,
+                max_queued_commands: self.requests.max_queued_commands,
+                max_queued_items: self.requests.max_queued_items,
+                max_retry_bytes: self.requests.max_idempotency_bytes.bytes(),
+                max_imports: self.requests.max_imports,
+                disk_reserve,
+            },
+            limits: self.requests.limits(),
+            server: self.connections.options(),
+            backups: self.backups.options(disk_reserve),
+            hosts: self.access.hosts(),
+            tls: self.listen.tls(),
+            block_cache_bytes: resources.block_cache_bytes,
+        })
+    }
+
+    /// An address that other machines can reach needs `--keys-file` or
+    /// `--allow-anonymous`.
+    fn check_listen(&self, errors: &mut ConfigErrors) {
+        let listens = [
+            ("--listen", Some(self.listen.listen)),
+            ("--admin-listen", self.listen.admin_listen),
+        ];
+        for (flag, listen) in listens {
+            if let Some(listen) =
+                listen.filter(|it| !self.access.is_open() && !it.ip().is_loopback())
+            {
+                errors.add(format!(
+                    "{flag} {listen} can be reached from other machines, and there are no API keys: make one with cuckood keys add and say --keys-file, listen on 127.0.0.1, or say --allow-anonymous"
+                ));
+            }
+        }
+    }
+}

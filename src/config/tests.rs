@@ -1,0 +1,114 @@
+use super::{Cli, Command, Machine, ServeConfig};
+use crate::chain::params::Defaults;
+use crate::engine::DiskReserve;
+use crate::http::HostPolicy;
+use clap::{CommandFactory as _, Parser as _};
+
+const MACHINE: Machine = Machine {
+    memory_bytes: 4 << 30,
+    cores: 2,
+};
+
+fn config(flags: &[&str]) -> ServeConfig {
+    let line = ["cuckood", "serve"].iter().chain(flags);
+    match Cli::try_parse_from(line).unwrap().command {
+        Command::Serve(config) => *config,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn no_flag_at_all_is_sensible() {
+    let settings = config(&[]).settings(&MACHINE).unwrap();
+    assert_eq!(settings.engine.cache_bytes, 1 << 30);
+    assert_eq!(settings.engine.max_dirty_bytes, 256 << 20);
+    assert_eq!(settings.engine.lanes, 2);
+    assert_eq!(settings.engine.disk_reserve, DiskReserve::Usual);
+    assert_eq!(settings.engine.defaults, Defaults::default());
+    assert_eq!(settings.limits.max_body_bytes, 32 << 20);
+    assert_eq!(settings.hosts, HostPolicy::LocalOnly);
+}
+
+#[test]
+fn bad_combinations_are_refused_all_at_once() {
+    let errors = config(&[
+        "--listen=0.0.0.0:80",
+        "--max-body-bytes=1GiB",
+        "--cache-bytes=1MiB",
+        "--default-bucket-size=256",
+        "--max-batch-items=2000000",
+        "--max-open-filters=999",
+        "--backup-dir=./data/backups",
+        "--backup-keep=0",
+        "--max-connections=0",
+    ])
+    .settings(&MACHINE)
+    .unwrap_err();
+    for flag in [
+        "--listen",
+        "--max-buffered-bytes",
+        "--cache-bytes",
+        "--default-bucket-size",
+        "--max-queued-items",
+        "--max-open-filters",
+        "--backup-dir",
+        "--backup-keep",
+        "--max-connections",
+    ] {
+        assert!(
+            errors.0.iter().any(|error| error.starts_with(flag)),
+            "{flag}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn any_address_is_listened_on_when_that_was_asked_for() {
+    let settings = config(&["--listen=0.0.0.0:80", "--allow-anonymous"]).settings(&MACHINE);
+    assert_eq!(settings.unwrap().hosts, HostPolicy::Any);
+}
+
+#[test]
+fn any_address_is_listened_on_when_there_are_keys() {
+    let flags = ["--listen=0.0.0.0:80", "--keys-file=keys.json"];
+    let settings = config(&flags).settings(&MACHINE).unwrap();
+    assert_eq!(settings.hosts, HostPolicy::Any);
+    let both = config(&["--keys-file=keys.json", "--allow-anonymous"]);
+    let errors = both.settings(&MACHINE).unwrap_err();
+    assert!(errors.to_string().contains("--allow-anonymous contradicts"));
+}
+
+#[test]
+fn names_to_be_called_by_are_listed() {
+    let hosts = |flags: &[&str]| config(flags).settings(&MACHINE).map(|it| it.hosts);
+    let listed =
+        |names: &[&str]| HostPolicy::LocalAnd(names.iter().copied().map(str::to_owned).collect());
+    assert_eq!(
+        hosts(&["--allowed-host=a.example,b", "--allowed-host=[fd00::1]"]),
+        Ok(listed(&["a.example", "b", "[fd00::1]"]))
+    );
+    assert_eq!(
+        hosts(&["--keys-file=keys.json", "--allowed-host=a"]),
+        Ok(listed(&["a"]))
+    );
+    for wrong in ["", "a:80", "http://a", "a/b", "u@a"] {
+        assert!(
+            hosts(&[&format!("--allowed-host={wrong}")]).is_err(),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn every_flag_stands_under_a_heading_and_has_a_variable() {
+    let cli = Cli::command();
+    let serve = cli.find_subcommand("serve").unwrap();
+    let flags: Vec<_> = serve.get_arguments().collect();
+    assert!(flags.len() > 50);
+    for flag in flags {
+        let name = flag.get_long().unwrap();
+        assert!(flag.get_help_heading().is_some(), "--{name}");
+        let variable = format!("CUCKOOD_{}", name.to_uppercase().replace('-', "_"));
+        assert_eq!(flag.get_env().unwrap(), &*variable);
+    }
+}
