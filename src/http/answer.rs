@@ -4,6 +4,7 @@
 use super::admission::answers::{AnswerMemory, FREE_BYTES, InMemory};
 use super::media;
 use super::problem::HttpError;
+use super::words;
 use crate::engine::FullReason;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
@@ -124,9 +125,10 @@ fn close(body: &mut Vec<u8>, before_words: usize, format: Format, full_reason: O
     body.truncate(body.len().saturating_sub(1).max(before_words));
     body.push(b']');
     if let Some(reason) = full_reason {
-        let (name, advice) = reason_words(reason);
-        // Both are plain words of our own: nothing to escape.
-        let _ = write!(body, r#","full_reason":"{name}","full_detail":"{advice}""#);
+        body.extend_from_slice(br#","full_reason":"#);
+        let _ = serde_json::to_writer(&mut *body, &words::FullReason::from(reason));
+        // It is of plain words of our own: nothing to escape.
+        let _ = write!(body, r#","full_detail":"{}""#, advice(reason));
     }
     body.extend_from_slice(b"}\n");
 }
@@ -209,21 +211,18 @@ fn write_word(body: &mut Vec<u8>, format: Format, word: Option<Word>) {
     }
 }
 
-/// The limit's name, and what to do about it.
-pub(crate) fn reason_words(reason: FullReason) -> (&'static str, &'static str) {
+/// What to do about a limit that stops a filter from growing.
+fn advice(reason: FullReason) -> &'static str {
     match reason {
-        FullReason::ExpansionOff => (
-            "expansion_off",
-            "the filter was created with expansion 0 and does not grow; create a larger one and add the items there",
-        ),
-        FullReason::MaxExpansions => (
-            "max_expansions",
-            "the filter has grown as often as max_expansions allows; create one with a larger capacity and add the items there",
-        ),
-        FullReason::MaxFilterBytes => (
-            "max_filter_bytes",
-            "growing would exceed the bytes that a filter may have on this server (--max-filter-bytes when it was created)",
-        ),
+        FullReason::ExpansionOff => {
+            "the filter was created with expansion 0 and does not grow; create a larger one and add the items there"
+        }
+        FullReason::MaxExpansions => {
+            "the filter has grown as often as max_expansions allows; create one with a larger capacity and add the items there"
+        }
+        FullReason::MaxFilterBytes => {
+            "growing would exceed the bytes that a filter may have on this server (--max-filter-bytes when it was created)"
+        }
     }
 }
 
@@ -300,8 +299,11 @@ mod tests {
         ] {
             let answer = text(Format::Json, &[Word::Name("full")], &[], Some(reason)).await;
             let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
-            assert_eq!(answer["full_reason"], reason_words(reason).0);
-            assert_eq!(answer["full_detail"], reason_words(reason).1);
+            assert_eq!(
+                answer["full_reason"],
+                serde_json::json!(words::FullReason::from(reason))
+            );
+            assert_eq!(answer["full_detail"], advice(reason));
         }
     }
 

@@ -16,7 +16,7 @@
 //! | `problem` | every error, with its status and its stable code |
 //! | `openapi` | the description of the API |
 //! | `console` | the page for people, whose files are in the program |
-//! | `bounds`, `headers`, `media`, `time` | sizes, headers, media types and times, as they are written |
+//! | `bounds`, `headers`, `media`, `time`, `words` | sizes, headers, media types, times and words, as they are written |
 
 mod admission;
 mod answer;
@@ -39,6 +39,7 @@ mod query;
 mod routes;
 mod stream;
 mod time;
+mod words;
 
 pub use admission::limits::Limits;
 pub use app::{Access, App};

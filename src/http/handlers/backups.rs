@@ -1,14 +1,17 @@
 //! Backups: for those who run the server.
 
-use crate::backup::{BackupId, BackupInfo, BackupState, Backups};
+use crate::backup::{BackupId, BackupInfo, Backups};
 use crate::http::App;
 use crate::http::answer::{json, json_at};
 use crate::http::idempotency::refuse_key;
 use crate::http::media::TAR;
 use crate::http::middleware::auth::Principal;
-use crate::http::problem::HttpError;
+use crate::http::openapi::facts::BACKUPS;
+use crate::http::openapi::schemas::Binary;
+use crate::http::problem::{Code, HttpError};
 use crate::http::query::Query;
 use crate::http::stream;
+use crate::http::words::BackupState;
 use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -25,9 +28,8 @@ pub(crate) struct BackupBody {
     /// Its name: the second in which it was begun (UTC).
     #[schema(example = "20261121T114517Z")]
     id: String,
-    /// How far it is.
-    #[schema(schema_with = crate::http::openapi::backup_state)]
-    state: &'static str,
+    #[schema(inline)]
+    state: BackupState,
     /// When it was begun (RFC 3339). Everything acknowledged before is in it.
     #[schema(example = "2026-11-21T11:45:17Z", format = DateTime)]
     begun_at: String,
@@ -55,12 +57,7 @@ pub(crate) struct BackupListBody {
 impl From<BackupInfo> for BackupBody {
     fn from(info: BackupInfo) -> BackupBody {
         BackupBody {
-            state: match info.state {
-                BackupState::Writing => "writing",
-                BackupState::Verifying => "verifying",
-                BackupState::Complete => "complete",
-                BackupState::Failed => "failed",
-            },
+            state: info.state.into(),
             begun_at: humantime::format_rfc3339_seconds(info.id.time()).to_string(),
             id: info.id.to_string(),
             bytes: info.bytes,
@@ -71,7 +68,7 @@ impl From<BackupInfo> for BackupBody {
 }
 
 /// A backup of the description's examples.
-fn example(state: &'static str, done_bytes: u64) -> BackupBody {
+fn example(state: BackupState, done_bytes: u64) -> BackupBody {
     BackupBody {
         id: "20261121T114517Z".to_owned(),
         state,
@@ -94,12 +91,13 @@ fn example(state: &'static str, done_bytes: u64) -> BackupBody {
     operation_id = "create_backup",
     tag = "operations",
     security(("api_key" = ["admin"])),
+    extensions(("x-fails" = json!([BACKUPS, [Code::BackupRunning, Code::NoRoom, Code::DiskReserve, Code::IdempotencyKeyNotTaken]]))),
     responses((
         status = 202,
         description = "It is under way.",
         body = BackupBody,
         headers(("Location" = String, description = "Path of its status.")),
-        example = json!(example("writing", 0))
+        example = json!(example(BackupState::Writing, 0))
     ))
 )]
 pub(crate) async fn post_backup(
@@ -124,11 +122,12 @@ pub(crate) async fn post_backup(
     operation_id = "list_backups",
     tag = "operations",
     security(("api_key" = ["admin"])),
+    extensions(("x-fails" = json!([BACKUPS]))),
     responses((
         status = 200,
         description = "Newest first.",
         body = BackupListBody,
-        example = json!(BackupListBody { backups: vec![example("complete", 104_857_600)], keep: 7 })
+        example = json!(BackupListBody { backups: vec![example(BackupState::Complete, 104_857_600)], keep: 7 })
     ))
 )]
 pub(crate) async fn list_backups(
@@ -151,12 +150,13 @@ pub(crate) async fn list_backups(
     operation_id = "get_backup_status",
     tag = "operations",
     security(("api_key" = ["admin"])),
+    extensions(("x-fails" = json!([BACKUPS, [Code::BackupNotFound]]))),
     params(("id" = String, Path, description = "Name of the backup.", example = "20261121T114517Z")),
     responses((
         status = 200,
         description = "How far it is.",
         body = BackupBody,
-        example = json!(example("writing", 52_428_800))
+        example = json!(example(BackupState::Writing, 52_428_800))
     ))
 )]
 pub(crate) async fn get_backup_status(
@@ -180,12 +180,13 @@ pub(crate) async fn get_backup_status(
     operation_id = "download_backup",
     tag = "operations",
     security(("api_key" = ["admin"])),
+    extensions(("x-fails" = json!([BACKUPS, [Code::BackupNotFound, Code::BackupRunning, Code::Overloaded]]))),
     params(("id" = String, Path, description = "Name of the backup.", example = "20261121T114517Z")),
     responses((
         status = 200,
         description = "The archive.",
-        body = String,
-        content_type = "application/x-tar",
+        body = inline(Binary),
+        content_type = TAR,
         example = "(a tar file)"
     ))
 )]

@@ -5,9 +5,12 @@ use crate::http::App;
 use crate::http::answer::{json, json_at};
 use crate::http::extract::Key;
 use crate::http::idempotency::{Keyed, marked};
-use crate::http::problem::HttpError;
+use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, RETRIED};
+use crate::http::openapi::parameters::FilterKey;
+use crate::http::problem::{Code, HttpError};
 use crate::http::query::Query;
 use crate::http::time::rfc3339_ms;
+use crate::http::words::CompactionState;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
@@ -29,9 +32,8 @@ pub(crate) struct CompactionBegunBody {
 /// A compaction, as it stands.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CompactionBody {
-    /// `running`; `done`: what could be emptied is gone; `overtaken`: adds needed the room that was being emptied; `no_room`: an entry found no room in the older sub-filters; `failed`: the storage refused again and again, or the page cache is too small.
-    #[schema(schema_with = crate::http::openapi::compaction_state)]
-    state: &'static str,
+    #[schema(inline)]
+    state: CompactionState,
     /// Whether somebody asked for it; otherwise so much had been deleted that the server began it (`--compaction-threshold`).
     #[schema(example = true)]
     asked_for: bool,
@@ -55,7 +57,7 @@ pub(crate) struct CompactionBody {
 impl From<&Compaction> for CompactionBody {
     fn from(it: &Compaction) -> CompactionBody {
         CompactionBody {
-            state: it.state.name(),
+            state: it.state.into(),
             asked_for: it.asked_for,
             closed_sub_filters: it.closed,
             moved: it.moved,
@@ -81,7 +83,8 @@ impl From<&Compaction> for CompactionBody {
     operation_id = "compact_filter",
     tag = "filters",
     security(("api_key" = ["admin"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, CHANGE, [Code::CompactionRunning], RETRIED]))),
+    params(FilterKey),
     responses((
         status = 202,
         description = "It has begun.",
@@ -116,13 +119,14 @@ pub(crate) async fn compact_filter(
     operation_id = "get_compaction",
     tag = "filters",
     security(("api_key" = ["read"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, [Code::CompactionNotFound]]))),
+    params(FilterKey),
     responses((
         status = 200,
         description = "How far it is.",
         body = CompactionBody,
         example = json!(CompactionBody {
-            state: "running",
+            state: CompactionState::Running,
             asked_for: true,
             closed_sub_filters: 2,
             moved: 18_211,

@@ -11,7 +11,10 @@ use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{DUMP, SCANDUMP, media_type};
 use crate::http::middleware::auth::Principal;
-use crate::http::problem::HttpError;
+use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, QUOTA, STREAM};
+use crate::http::openapi::parameters::FilterKey;
+use crate::http::openapi::schemas::Binary;
+use crate::http::problem::{Code, HttpError};
 use crate::http::query::{Query, excerpt};
 use crate::http::stream::{self, Pieces};
 use axum::extract::{Request, State};
@@ -35,12 +38,13 @@ use tokio::sync::oneshot;
     operation_id = "dump_filter",
     tag = "filters",
     security(("api_key" = ["read"])),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING]))),
     params(
-        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
+        FilterKey,
         ("If-None-Match" = Option<String>, Header, description = "`ETag` of a dump that is at hand: 304 without a body if the filter is still the same.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
     ),
     responses(
-        (status = 200, description = "The dump; `docs/format.md` describes it.", body = String, content_type = "application/octet-stream", headers(("ETag" = String, description = "SHA-256 of the filter.")), example = "(bytes)"),
+        (status = 200, description = "The dump; `docs/format.md` describes it.", body = inline(Binary), content_type = DUMP, headers(("ETag" = String, description = "SHA-256 of the filter.")), example = "(bytes)"),
         (status = 304, description = "The filter is the one whose `ETag` was sent."),
     )
 )]
@@ -158,16 +162,17 @@ impl DumpSink for Sink<'_> {
     operation_id = "restore_filter",
     tag = "filters",
     security(("api_key" = ["write"])),
+    extensions(("x-fails" = json!([ENGINE, KEYED, STREAM, CHANGE, [Code::NoRoom, Code::FilterTaken, Code::FilterChanged, Code::CorruptDump, Code::NewerDump, Code::FilterTooLarge], QUOTA]))),
     params(
-        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
+        FilterKey,
         ("replace" = Option<bool>, Query, description = "Take the place of a filter that is there. It keeps its time to end.", example = true),
         ("If-Match" = Option<String>, Header, description = "With `replace=true`: `ETag` of a dump of the filter that is to be replaced; 412 if it is another by now. `*` stands for any.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
     ),
     request_body(
         description = "A dump, of any length; or a filter of RedisBloom: for each pair that `CF.SCANDUMP` returned, in order, the iterator as 8 bytes, the length of the chunk as 4 bytes, both little-endian, and the chunk.",
         content(
-            (Vec<u8> = "application/octet-stream", example = "(bytes)"),
-            (Vec<u8> = "application/vnd.redisbloom.scandump", example = "(bytes)"),
+            (inline(Binary) = DUMP, example = "(bytes)"),
+            (inline(Binary) = SCANDUMP, example = "(bytes)"),
         ),
     ),
     responses(

@@ -8,7 +8,10 @@ use crate::http::bounds::MAX_LISTED;
 use crate::http::extract::{Key, changed_ttl, fields};
 use crate::http::idempotency::{Keyed, marked};
 use crate::http::middleware::auth::Principal;
-use crate::http::problem::HttpError;
+use crate::http::openapi::facts::{BODY, CHANGE, ENGINE, KEYED, MISSING, QUOTA, RETRIED};
+use crate::http::openapi::parameters::{FilterKey, ListPage};
+use crate::http::openapi::schemas;
+use crate::http::problem::{Code, HttpError};
 use crate::http::query::{Query, excerpt};
 use crate::http::time::rfc3339;
 use axum::extract::{Request, State};
@@ -22,6 +25,7 @@ use utoipa::ToSchema;
 /// What a filter is to be. Every field may be left out: then it is as the
 /// server's defaults say.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(
     dead_code,
     reason = "describes the body; the body is read field by field, to point to what is wrong"
@@ -44,10 +48,10 @@ pub(crate) struct FilterFields {
     )]
     error_rate: Option<f64>,
     /// `paged`: bits of a slot, instead of an error rate.
-    #[schema(schema_with = crate::http::openapi::fingerprint_bits)]
+    #[schema(schema_with = schemas::fingerprint_bits)]
     fingerprint_bits: Option<u64>,
     /// How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic` is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default.
-    #[schema(schema_with = crate::http::openapi::layout)]
+    #[schema(schema_with = schemas::layout)]
     layout: Option<String>,
     /// `classic`: slots per bucket. More slots fill better and match more often by mistake.
     #[schema(example = 2, minimum = 1, maximum = 255, nullable = false)]
@@ -73,6 +77,7 @@ pub(crate) struct FilterFields {
 
 /// What is to change about a filter.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(
     dead_code,
     reason = "describes the body; the body is read field by field, to point to what is wrong"
@@ -95,7 +100,7 @@ pub(crate) struct FilterBody {
     #[schema(example = "coupons")]
     key: String,
     /// How fingerprints are placed.
-    #[schema(schema_with = crate::http::openapi::layout)]
+    #[schema(schema_with = schemas::layout)]
     layout: &'static str,
     /// Items that fit before the first expansion.
     #[schema(example = 100_000)]
@@ -171,7 +176,7 @@ pub(crate) struct FilterBody {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SubFilterBody {
     /// How fingerprints are placed.
-    #[schema(schema_with = crate::http::openapi::layout)]
+    #[schema(schema_with = schemas::layout)]
     layout: &'static str,
     /// Bits of a slot.
     #[schema(example = 16)]
@@ -216,7 +221,7 @@ pub(crate) struct FilterLineBody {
     #[schema(example = "coupons")]
     key: String,
     /// How fingerprints are placed.
-    #[schema(schema_with = crate::http::openapi::layout)]
+    #[schema(schema_with = schemas::layout)]
     layout: &'static str,
     /// Items that fit before the first expansion.
     #[schema(example = 100_000)]
@@ -406,8 +411,9 @@ fn list_example() -> serde_json::Value {
     operation_id = "put_filter",
     tag = "filters",
     security(("api_key" = ["write"])),
+    extensions(("x-fails" = json!([ENGINE, KEYED, BODY, CHANGE, [Code::FilterDiffers, Code::FilterExists], QUOTA, RETRIED])), ("x-body-is-optional" = json!(true))),
     params(
-        ("key" = String, Path, description = "Key of the filter: 1 to 255 characters of `A-Z a-z 0-9 . _ : ~ -`.", example = "coupons"),
+        FilterKey,
         ("If-None-Match" = Option<String>, Header, description = "`*`: fail with 412 if the filter exists.", nullable = false, example = "*"),
     ),
     request_body(content = FilterFields, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001})),
@@ -461,11 +467,8 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
     operation_id = "list_filters",
     tag = "filters",
     security(("api_key" = ["read"])),
-    params(
-        ("prefix" = Option<String>, Query, description = "Only filters whose keys start with it.", example = "shop:"),
-        ("limit" = Option<u64>, Query, description = "Most filters of the page; more than 1000 is taken as 1000, 0 as 1.", example = 100),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before.", example = "coupons"),
-    ),
+    extensions(("x-fails" = json!([ENGINE])), ("x-narrowed" = json!(true))),
+    params(ListPage),
     responses((status = 200, description = "A page of filters.", body = FilterListBody, example = json!(list_example())))
 )]
 pub(crate) async fn list_filters(
@@ -536,7 +539,8 @@ fn listed(text: &str) -> Option<usize> {
     operation_id = "get_filter",
     tag = "filters",
     security(("api_key" = ["read"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING]))),
+    params(FilterKey),
     responses((status = 200, description = "Parameters, size and load as they are now.", body = FilterBody, example = json!(filter_example())))
 )]
 pub(crate) async fn get_filter(
@@ -558,7 +562,8 @@ pub(crate) async fn get_filter(
     operation_id = "head_filter",
     tag = "filters",
     security(("api_key" = ["read"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING]))),
+    params(FilterKey),
     responses((status = 200, description = "There is such a filter."))
 )]
 pub(crate) async fn head_filter(
@@ -579,7 +584,8 @@ pub(crate) async fn head_filter(
     operation_id = "patch_filter",
     tag = "filters",
     security(("api_key" = ["write"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, CHANGE, RETRIED]))),
+    params(FilterKey),
     request_body(content = FilterChanges, description = "What is to change.", content_type = "application/json", example = json!({"ttl_seconds": 86_400})),
     responses((status = 200, description = "It ends as it was told to.", body = FilterBody, example = json!(ending_example())))
 )]
@@ -604,7 +610,8 @@ pub(crate) async fn patch_filter(
     operation_id = "delete_filter",
     tag = "filters",
     security(("api_key" = ["admin"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, CHANGE, RETRIED]))),
+    params(FilterKey),
     responses((status = 204, description = "It is gone."))
 )]
 pub(crate) async fn delete_filter(

@@ -11,14 +11,17 @@ use crate::engine::{
 };
 use crate::http::App;
 use crate::http::admission::body::permits;
-use crate::http::answer::{json, reason_words};
+use crate::http::answer::json;
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{self, media_type};
+use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, STREAM};
+use crate::http::openapi::parameters::{self, FilterKey, ImportInPath};
 use crate::http::parse::{LineFeed, LineFormat};
-use crate::http::problem::HttpError;
+use crate::http::problem::{Code, HttpError};
 use crate::http::query::{Query, excerpt};
 use crate::http::time::rfc3339_ms;
+use crate::http::words;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::Uri;
@@ -48,9 +51,8 @@ pub(crate) struct ImportBody {
     /// Its name.
     #[schema(example = "2026-11-21-codes")]
     import_id: String,
-    /// `running`: a request is being worked on; `interrupted`: it waits to be taken up again; `complete`: the end of the stream came.
-    #[schema(schema_with = crate::http::openapi::import_state)]
-    state: &'static str,
+    #[schema(inline)]
+    state: words::ImportState,
     /// Lines that are done with. Take the import up again with `from_line` one greater.
     #[schema(example = 100_000)]
     committed_lines: u64,
@@ -64,8 +66,8 @@ pub(crate) struct ImportBody {
     #[schema(example = 0)]
     full: u64,
     /// The limit that they met; null when there were none.
-    #[schema(example = json!(null))]
-    full_reason: Option<&'static str>,
+    #[schema(schema_with = words::FullReason::met)]
+    full_reason: Option<words::FullReason>,
     /// Lines without anything on them.
     #[schema(example = 1)]
     blank_lines: u64,
@@ -88,33 +90,24 @@ pub(crate) struct BadLineBody {
     /// Its number, from 1.
     #[schema(example = 17)]
     line: u64,
-    /// `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer.
-    #[schema(schema_with = crate::http::openapi::bad_line_reason)]
-    reason: &'static str,
+    #[schema(inline)]
+    reason: words::BadLine,
 }
 
 impl ImportBody {
     fn new(id: &ImportId, progress: &ImportProgress, state: ImportState) -> ImportBody {
         let bad_line = |&(line, why): &(u64, BadLine)| BadLineBody {
             line,
-            reason: match why {
-                BadLine::TooLong => "too_long",
-                BadLine::NotJson => "not_json",
-                BadLine::NotAnItem => "not_an_item",
-            },
+            reason: why.into(),
         };
         ImportBody {
             import_id: id.as_str().to_owned(),
-            state: match state {
-                ImportState::Running => "running",
-                ImportState::Interrupted => "interrupted",
-                ImportState::Complete => "complete",
-            },
+            state: state.into(),
             committed_lines: progress.committed_lines,
             added: progress.added,
             exists: progress.exists,
             full: progress.full,
-            full_reason: progress.full_reason.map(|reason| reason_words(reason).0),
+            full_reason: progress.full_reason.map(Into::into),
             blank_lines: progress.blank_lines,
             bad_lines: progress.bad_lines,
             first_bad_lines: progress.first_bad_lines.iter().map(bad_line).collect(),
@@ -126,10 +119,10 @@ impl ImportBody {
 
 /// An import, of the description's examples.
 fn example() -> serde_json::Value {
-    let bad = [(17, "too_long"), (40_000, "too_long")];
+    let bad = [17, 40_000];
     serde_json::json!(ImportBody {
         import_id: "2026-11-21-codes".to_owned(),
-        state: "complete",
+        state: words::ImportState::Complete,
         committed_lines: 100_000,
         added: 99_997,
         exists: 0,
@@ -138,7 +131,10 @@ fn example() -> serde_json::Value {
         blank_lines: 1,
         bad_lines: 2,
         first_bad_lines: bad
-            .map(|(line, reason)| BadLineBody { line, reason })
+            .map(|line| BadLineBody {
+                line,
+                reason: words::BadLine::TooLong,
+            })
             .into(),
         started_at: "2026-11-21T10:00:00.000Z".to_owned(),
         updated_at: "2026-11-21T10:00:03.000Z".to_owned(),
@@ -196,9 +192,10 @@ fn bad_id(given: &str) -> HttpError {
     operation_id = "import_items",
     tag = "items",
     security(("api_key" = ["write"])),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, STREAM, [Code::TooManyPages, Code::ImportRunning, Code::ImportsFull], CHANGE]))),
     params(
-        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
-        ("import_id" = String, Query, description = "Name of the import within the filter: 1 to 100 characters of `A-Z a-z 0-9 . _ : ~ -`. It is known for a week after its last commit.", example = "2026-11-21-codes"),
+        FilterKey,
+        parameters::ImportId,
         ("from_line" = Option<u64>, Query, description = "Number of the first line of the body within the import, from 1; at most one more than `committed_lines`.", example = 1, minimum = 1),
         ("only_if_absent" = Option<bool>, Query, description = "Leave an item that is found already (or that seems to be, at the filter's false-positive rate).", example = false),
     ),
@@ -308,10 +305,8 @@ impl FromRequestParts<Arc<App>> for ImportPath {
     operation_id = "get_import",
     tag = "items",
     security(("api_key" = ["read"])),
-    params(
-        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
-        ("id" = String, Path, description = "Name of the import.", example = "2026-11-21-codes"),
-    ),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, [Code::ImportNotFound]]))),
+    params(FilterKey, ImportInPath),
     responses((status = 200, description = "As of its last commit.", body = ImportBody, example = json!(example())))
 )]
 pub(crate) async fn get_import(

@@ -1,51 +1,62 @@
 //! Items: add, delete, ask, count. One item and many go the same way.
 
-use crate::engine::AddResult;
+use crate::engine::{self, AddResult};
 use crate::http::App;
-use crate::http::answer::{Format, Word, flags, json, results, written};
+use crate::http::answer::{self, Format, Word, flags, results, written};
 use crate::http::extract::{ItemToCount, ItemToFind, Key, batch, keyed_batch};
 use crate::http::idempotency::marked;
+use crate::http::openapi::facts::{
+    BATCH, BODY, CHANGE, ENGINE, KEYED, MISSING, QUESTION, QUOTA, RETRIED,
+};
+use crate::http::openapi::parameters::{FilterKey, OneItem};
+use crate::http::openapi::schemas;
 use crate::http::parse::BatchKind;
 use crate::http::problem::HttpError;
+use crate::http::words::FullReason;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
+use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, Schema};
+use utoipa::openapi::{Ref, RefOr};
 
 /// Items to add.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(
     dead_code,
     reason = "describes the body; the body is read item by item, without a copy of each"
 )]
 pub(crate) struct AddBody {
     /// The items; the batch is committed as a whole or not at all.
-    #[schema(schema_with = crate::http::openapi::item_list)]
+    #[schema(schema_with = schemas::item_list)]
     items: Vec<String>,
     /// How strings are to be read.
-    #[schema(schema_with = crate::http::openapi::encoding, required = false)]
+    #[schema(schema_with = schemas::encoding, required = false)]
     encoding: Option<String>,
     /// Leave an item that is found already (or that seems to be, at the filter's false-positive rate).
     #[schema(default = false, required = false)]
     only_if_absent: bool,
     /// Parameters to create the filter with if it is missing.
-    #[schema(schema_with = crate::http::openapi::create, required = false)]
+    #[schema(schema_with = create, required = false)]
     create: Option<super::filters::FilterFields>,
 }
 
 /// Items to ask for or to delete.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(
     dead_code,
     reason = "describes the body; the body is read item by item, without a copy of each"
 )]
 pub(crate) struct ItemsBody {
     /// The items.
-    #[schema(schema_with = crate::http::openapi::item_list)]
+    #[schema(schema_with = schemas::item_list)]
     items: Vec<String>,
     /// How strings are to be read.
-    #[schema(schema_with = crate::http::openapi::encoding, required = false)]
+    #[schema(schema_with = schemas::encoding, required = false)]
     encoding: Option<String>,
 }
 
@@ -57,11 +68,10 @@ pub(crate) struct ItemsBody {
 )]
 pub(crate) struct AddedBody {
     /// One word per item, in their order; null for a blank line.
-    #[schema(schema_with = crate::http::openapi::added_list)]
+    #[schema(schema_with = added_list)]
     results: Vec<String>,
-    /// The limit that was met; only when a result is `full`.
-    #[schema(schema_with = crate::http::openapi::full_reason, required = false)]
-    full_reason: Option<String>,
+    #[schema(inline, nullable = false, required = false)]
+    full_reason: Option<FullReason>,
     /// What to do about it.
     #[schema(
         required = false,
@@ -120,7 +130,8 @@ pub(crate) struct CountBody {
     operation_id = "add_items",
     tag = "items",
     security(("api_key" = ["write"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, QUOTA, RETRIED]))),
+    params(FilterKey),
     request_body(
         description = "The items. As `text/plain` one a line, with the other fields in the query (`only_if_absent=true`, `create=true`, `capacity=1000`, …).",
         content((AddBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24", 17]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n17\n")),
@@ -149,15 +160,40 @@ pub(crate) async fn add_items(
         AddResult::Full(reason) => Some(*reason),
         AddResult::Added | AddResult::Exists => None,
     });
-    let words = added.iter().map(|result| {
-        Word::Name(match result {
-            AddResult::Added => "added",
-            AddResult::Exists => "exists",
-            AddResult::Full(_) => "full",
-        })
-    });
+    let words = added.iter().map(|result| Word::Name(word(result)));
     let response = results(format, words, &batch.blanks, full_reason, batch.answer);
     Ok(marked(&answered, response))
+}
+
+/// The word of a result.
+fn word(result: &AddResult) -> &'static str {
+    match result {
+        AddResult::Added => "added",
+        AddResult::Exists => "exists",
+        AddResult::Full(_) => "full",
+    }
+}
+
+/// The schema of the words of an add.
+fn added_list() -> Schema {
+    let words = [
+        AddResult::Added,
+        AddResult::Exists,
+        AddResult::Full(engine::FullReason::ExpansionOff),
+    ];
+    let words = schemas::one_of(words.iter().map(word)).build();
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::from(schemas::or_null(words))))
+        .description(Some(
+            "`added`; `exists`: found already and left (with `only_if_absent`); `full`: no room. Null for a blank line.",
+        ))
+        .examples([json!(["added", "exists"])])
+        .into()
+}
+
+/// The schema of the parameters that an add may create its filter with.
+fn create() -> RefOr<Schema> {
+    Ref::from_schema_name("FilterFields").into()
 }
 
 /// Delete items
@@ -172,7 +208,8 @@ pub(crate) async fn add_items(
     operation_id = "delete_items",
     tag = "items",
     security(("api_key" = ["write"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, RETRIED]))),
+    params(FilterKey),
     request_body(
         description = "The items. As `text/plain` one a line.",
         content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
@@ -203,11 +240,8 @@ pub(crate) async fn delete_items(
     operation_id = "get_item_exists",
     tag = "items",
     security(("api_key" = ["read"])),
-    params(
-        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
-        ("item" = Option<String>, Query, description = "The item, up to 4 KiB, form-encoded: `+` is a space, a plus sign is `%2B`.", example = "SPRING-24"),
-        ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
-    ),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION]))),
+    params(FilterKey, OneItem),
     responses((status = 200, description = "Absent is certain, present is not.", body = ExistsBody, example = json!({"exists": true})))
 )]
 pub(crate) async fn get_exists(
@@ -226,7 +260,8 @@ pub(crate) async fn get_exists(
     operation_id = "check_items",
     tag = "items",
     security(("api_key" = ["read"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH]))),
+    params(FilterKey),
     request_body(
         description = "The items. As `text/plain` one a line.",
         content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
@@ -256,11 +291,8 @@ pub(crate) async fn post_exists(
     operation_id = "get_item_count",
     tag = "items",
     security(("api_key" = ["read"])),
-    params(
-        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
-        ("item" = Option<String>, Query, description = "The item, up to 4 KiB, form-encoded: `+` is a space, a plus sign is `%2B`.", example = "SPRING-24"),
-        ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
-    ),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION]))),
+    params(FilterKey, OneItem),
     responses((status = 200, description = "Copies of the item, never too few.", body = CountBody, example = json!({"count": 2})))
 )]
 pub(crate) async fn get_count(
@@ -269,7 +301,7 @@ pub(crate) async fn get_count(
     ItemToCount(asked): ItemToCount,
 ) -> Result<Response, HttpError> {
     let counts = app.engine()?.count(&name, &asked).await?;
-    json(&CountBody {
+    answer::json(&CountBody {
         count: only(&counts)?,
     })
 }
@@ -281,7 +313,8 @@ pub(crate) async fn get_count(
     operation_id = "count_items",
     tag = "items",
     security(("api_key" = ["read"])),
-    params(("key" = String, Path, description = "Key of the filter.", example = "coupons")),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH]))),
+    params(FilterKey),
     request_body(
         description = "The items. As `text/plain` one a line.",
         content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
@@ -337,7 +370,7 @@ mod tests {
     #[tokio::test]
     async fn the_written_answers_are_what_would_be_written() {
         for found in [true, false] {
-            let said = json(&ExistsBody { exists: found }).unwrap();
+            let said = answer::json(&ExistsBody { exists: found }).unwrap();
             let written = exists(found);
             assert_eq!(written.headers(), said.headers());
             let said = said.into_body().collect().await.unwrap().to_bytes();

@@ -1,10 +1,13 @@
 //! Where an item lies in a filter: for those who want to look into it.
 
-use crate::chain::locate::{Located, LocatedBucket, Location, SlotUse};
+use crate::chain::locate::{Located, LocatedBucket, Location};
 use crate::http::App;
 use crate::http::answer::json;
 use crate::http::extract::{ItemToFind, Key};
+use crate::http::openapi::facts::{ENGINE, KEYED, MISSING, QUESTION};
+use crate::http::openapi::parameters::{FilterKey, OneItem};
 use crate::http::problem::HttpError;
+use crate::http::words::SlotUse;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
@@ -52,9 +55,9 @@ pub(crate) struct BucketBody {
     /// Its first slot on the page.
     #[schema(example = 688)]
     first_slot: u16,
-    /// `match`: the item's fingerprint, its own or one of another item that can't be told apart; `other`: another fingerprint; `empty`: none.
-    #[schema(schema_with = crate::http::openapi::slot_list)]
-    slots: Vec<&'static str>,
+    /// What its slots hold.
+    #[schema(inline, example = json!(["other", "match", "empty", "empty"]))]
+    slots: Vec<SlotUse>,
 }
 
 impl From<&Located> for LocatedBody {
@@ -80,16 +83,11 @@ impl From<&Location> for LocationBody {
 
 impl From<&LocatedBucket> for BucketBody {
     fn from(bucket: &LocatedBucket) -> BucketBody {
-        let word = |slot: &SlotUse| match slot {
-            SlotUse::Empty => "empty",
-            SlotUse::Match => "match",
-            SlotUse::Other => "other",
-        };
         BucketBody {
             bucket: bucket.bucket.0,
             page: bucket.page,
             first_slot: bucket.first_slot,
-            slots: bucket.slots.iter().map(word).collect(),
+            slots: bucket.slots.iter().map(|&slot| slot.into()).collect(),
         }
     }
 }
@@ -107,13 +105,18 @@ fn example() -> serde_json::Value {
                     bucket: 20_140,
                     page: 39,
                     first_slot: 688,
-                    slots: vec!["other", "match", "empty", "empty"],
+                    slots: vec![
+                        SlotUse::Other,
+                        SlotUse::Match,
+                        SlotUse::Empty,
+                        SlotUse::Empty
+                    ],
                 },
                 BucketBody {
                     bucket: 20_339,
                     page: 39,
                     first_slot: 1484,
-                    slots: vec!["empty", "empty", "empty", "empty"],
+                    slots: vec![SlotUse::Empty; 4],
                 },
             ],
         }],
@@ -131,11 +134,8 @@ fn example() -> serde_json::Value {
     operation_id = "get_item_location",
     tag = "items",
     security(("api_key" = ["read"])),
-    params(
-        ("key" = String, Path, description = "Key of the filter.", example = "coupons"),
-        ("item" = Option<String>, Query, description = "The item, up to 4 KiB, form-encoded: `+` is a space, a plus sign is `%2B`.", example = "SPRING-24"),
-        ("item_base64url" = Option<String>, Query, description = "The item in base64url, instead of `item`."),
-    ),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION]))),
+    params(FilterKey, OneItem),
     responses((status = 200, description = "The item's candidate buckets, by sub-filter.", body = LocatedBody, example = json!(example())))
 )]
 pub(crate) async fn get_location(

@@ -6,8 +6,10 @@ use crate::http::admission::answers::AnswerMemory;
 use crate::http::extract::batch;
 use crate::http::media::JSON;
 use crate::http::middleware::auth::Principal;
+use crate::http::openapi::facts::{BODY, ENGINE};
+use crate::http::openapi::schemas;
 use crate::http::parse::BatchKind;
-use crate::http::problem::HttpError;
+use crate::http::problem::{Code, HttpError};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
@@ -26,22 +28,23 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// Items, and the filters to look for them in.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(
     dead_code,
     reason = "describes the body; the body is read item by item, without a copy of each"
 )]
 pub(crate) struct LookupBody {
     /// The items.
-    #[schema(schema_with = crate::http::openapi::item_list)]
+    #[schema(schema_with = schemas::item_list)]
     items: Vec<String>,
     /// How strings are to be read.
-    #[schema(schema_with = crate::http::openapi::encoding, required = false)]
+    #[schema(schema_with = schemas::encoding, required = false)]
     encoding: Option<String>,
     /// Keys of the filters to ask, in this order; each once. Either this or `prefix`.
-    #[schema(schema_with = crate::http::openapi::named_filters, required = false)]
+    #[schema(schema_with = schemas::named_filters, required = false)]
     filters: Option<Vec<String>>,
     /// Ask all filters whose keys start with this, in byte order of their keys. Either this or `filters`.
-    #[schema(schema_with = crate::http::openapi::key_prefix, required = false)]
+    #[schema(schema_with = schemas::key_prefix, required = false)]
     prefix: Option<String>,
     /// Stop at the first filter that contains the item.
     #[schema(default = false, required = false)]
@@ -76,6 +79,7 @@ pub(crate) struct FoundBody {
     operation_id = "look_up_items",
     tag = "items",
     security(("api_key" = ["read"])),
+    extensions(("x-fails" = json!([ENGINE, BODY, [Code::BatchTooLarge, Code::LookupTooLarge]])), ("x-narrowed" = json!(true))),
     request_body(
         content = LookupBody,
         description = "The items, and the filters by name or by the start of their names. Up to 1,000 filters, and items times filters up to 1,000,000, unless the server was started with other limits.",

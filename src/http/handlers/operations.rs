@@ -2,7 +2,7 @@
 
 use crate::engine::{DiskShort, Health, Writes};
 use crate::http::App;
-use crate::http::problem::HttpError;
+use crate::http::problem::{Code, HttpError};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -39,6 +39,7 @@ pub(crate) async fn livez() -> &'static str {
     operation_id = "get_readiness",
     tag = "operations",
     security(()),
+    extensions(("x-fails" = json!([[Code::Starting, Code::Draining]]))),
     responses((
         status = 200,
         description = "Ready: `ok`, and a line for each reason for which changes are not taken.",

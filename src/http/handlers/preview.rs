@@ -4,9 +4,12 @@ use super::filters::FilterFields;
 use crate::chain::forecast::Stage;
 use crate::engine::FilterPreview;
 use crate::http::App;
-use crate::http::answer::{json, reason_words};
+use crate::http::answer::json;
 use crate::http::extract::fields;
+use crate::http::openapi::facts::{BODY, ENGINE, QUOTA};
+use crate::http::openapi::schemas;
 use crate::http::problem::HttpError;
+use crate::http::words::FullReason;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
@@ -17,7 +20,7 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PreviewBody {
     /// How fingerprints are placed.
-    #[schema(schema_with = crate::http::openapi::layout)]
+    #[schema(schema_with = schemas::layout)]
     layout: &'static str,
     /// Items that fit before the first expansion.
     #[schema(example = 100_000)]
@@ -66,9 +69,8 @@ pub(crate) struct PreviewBody {
     expected_false_positive_rate: f64,
     /// The filter with one sub-filter, with two, and so on, each full: up to as many as promised_sub_filters.
     stages: Vec<StageBody>,
-    /// The limit that ends its growth at the last stage; null: it grows on.
-    #[schema(schema_with = crate::http::openapi::stopped_by)]
-    stopped_by: Option<&'static str>,
+    #[schema(schema_with = FullReason::stopping)]
+    stopped_by: Option<FullReason>,
 }
 
 /// A filter that has grown to so many sub-filters, all of them full.
@@ -110,7 +112,7 @@ impl From<&FilterPreview> for PreviewBody {
             load_at_capacity: forecast.load_at_capacity,
             expected_false_positive_rate: forecast.rate_at_capacity,
             stages: forecast.stages.iter().map(StageBody::from).collect(),
-            stopped_by: forecast.stopped_by.map(|reason| reason_words(reason).0),
+            stopped_by: forecast.stopped_by.map(Into::into),
         }
     }
 }
@@ -158,7 +160,7 @@ fn example() -> serde_json::Value {
                 expected_false_positive_rate: 0.000_231_9,
             },
         ],
-        stopped_by: Some("max_expansions"),
+        stopped_by: Some(FullReason::MaxExpansions),
     })
 }
 
@@ -173,6 +175,7 @@ fn example() -> serde_json::Value {
     operation_id = "preview_filter",
     tag = "filters",
     security(("api_key" = ["read"])),
+    extensions(("x-fails" = json!([ENGINE, BODY, QUOTA])), ("x-narrowed" = json!(true)), ("x-body-is-optional" = json!(true))),
     request_body(content = FilterFields, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001, "max_expansions": 1})),
     responses((status = 200, description = "The filter could be created.", body = PreviewBody, example = json!(example())))
 )]

@@ -22,6 +22,7 @@ use crate::engine::FilterName;
 use crate::http::App;
 use crate::http::admission::answers;
 use crate::http::idempotency::Caller;
+use crate::http::openapi::facts::{NARROWED, declares};
 use crate::http::problem::HttpError;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request};
 use axum::http::header::AUTHORIZATION;
@@ -39,10 +40,6 @@ use utoipa::openapi::{OpenApi, PathItem};
 
 /// Name of the security scheme in the description.
 pub(crate) const SCHEME: &str = "api_key";
-
-/// Operations that answer about the filters of the caller's prefix alone, by
-/// what they ask of [`Principal`], or about none.
-const NARROWED: [&str; 3] = ["list_filters", "look_up_items", "preview_filter"];
 
 /// What is answered however busy the server is, so that one can see why.
 const METRICS: &str = "/metrics";
@@ -70,7 +67,7 @@ impl RouteRequirement {
     pub(crate) fn of(path: &str, operation: &Operation) -> RouteRequirement {
         let resource = if path.contains("{key}") {
             ResourceScope::Filter
-        } else if NARROWED.contains(&operation.operation_id.as_deref().unwrap_or_default()) {
+        } else if declares(operation, NARROWED) {
             ResourceScope::Narrowed
         } else {
             ResourceScope::Server

@@ -1,5 +1,6 @@
 use super::*;
-use crate::http::openapi_document;
+use crate::http::{openapi_document, routes};
+use serde_json::Value;
 
 #[test]
 fn the_committed_document_is_what_the_code_says() {
@@ -73,4 +74,16 @@ fn what_requests_may_look_like_is_said_as_strictly_as_it_is_held_to() {
         let schema = &document["components"]["schemas"][body];
         assert_eq!(schema["additionalProperties"], false, "{body}");
     }
+}
+
+#[test]
+fn every_declared_fact_is_known_and_none_is_handed_out() {
+    let known = [facts::FAILS, facts::NARROWED, facts::BODY_IS_OPTIONAL];
+    let mut document = routes::table().into_openapi();
+    let declared = document.paths.paths.values_mut().flat_map(operations);
+    let declared = declared.filter_map(|operation| operation.extensions.as_ref());
+    let names: Vec<&String> = declared.flat_map(|extensions| extensions.keys()).collect();
+    assert!(names.len() >= 25);
+    assert!(names.iter().all(|name| known.contains(&name.as_str())));
+    assert!(!openapi_document().contains("\"x-"));
 }

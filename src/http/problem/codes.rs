@@ -2,6 +2,7 @@
 //! of a kind follows, here, in metrics and in the OpenAPI document.
 
 use axum::http::StatusCode;
+use serde::{Serialize, Serializer};
 
 /// What there is to say of a kind of problem.
 struct Row {
@@ -123,5 +124,16 @@ impl Code {
     /// looked at: its name is a value of the label `reason` then.
     pub(crate) fn is_counted(self) -> bool {
         self.row().is_counted
+    }
+
+    /// The kind of a name.
+    pub(crate) fn of_name(name: &str) -> Option<Code> {
+        Code::ALL.iter().copied().find(|code| code.name() == name)
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }

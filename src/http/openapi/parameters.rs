@@ -1,0 +1,135 @@
+//! Parameters that more than one operation has, or of which a schema can say
+//! more than their type.
+
+use super::schemas::{name, one_of, prefix, text, text_of};
+use crate::engine::{MAX_IMPORT_ID_LENGTH, MAX_NAME_LENGTH};
+use crate::http::bounds::{MAX_IDEMPOTENCY_KEY_BYTES, MAX_QUERY_ITEM_BYTES};
+use serde_json::json;
+use utoipa::IntoParams;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::{RefOr, Required};
+
+/// Base64url of whole bytes; the bits that are left over in the last character
+/// are zero, so that no two texts are the same item.
+const BASE64URL: &str =
+    "^(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-][AQgw](?:==)?|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048]=?)?$";
+
+/// The characters of that for the longest item of a query.
+const MAX_BASE64URL_LENGTH: usize = MAX_QUERY_ITEM_BYTES.div_ceil(3) * 4;
+
+/// Parameters as an operation names them.
+macro_rules! parameters {
+    ($($(#[$about:meta])* $name:ident: [$($parameter:expr),* $(,)?];)*) => {$(
+        $(#[$about])*
+        pub(crate) struct $name;
+
+        impl IntoParams for $name {
+            fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+                vec![$($parameter.build()),*]
+            }
+        }
+    )*};
+}
+
+parameters! {
+    /// The filter of the path.
+    FilterKey: [
+        in_path("key", "Key of the filter: 1 to 255 characters of `A-Z a-z 0-9 . _ : ~ -`.")
+            .schema(Some(name(MAX_NAME_LENGTH)))
+            .example(Some(json!("coupons"))),
+    ];
+
+    /// The one item of a question.
+    OneItem: [
+        in_query("item", "The item, up to 4 KiB, form-encoded: `+` is a space, a plus sign is `%2B`.")
+            .schema(Some(text().max_length(Some(MAX_QUERY_ITEM_BYTES))))
+            .example(Some(json!("SPRING-24"))),
+        in_query("item_base64url", "The item in base64url, instead of `item`.").schema(Some(
+            text()
+                .max_length(Some(MAX_BASE64URL_LENGTH))
+                .pattern(Some(BASE64URL)),
+        )),
+    ];
+
+    /// Which page of the list of filters.
+    ListPage: [
+        in_query("prefix", "Only filters whose keys start with it.")
+            .schema(Some(prefix()))
+            .example(Some(json!("shop:"))),
+        // Any number of digits is a number, however large.
+        in_query("limit", "Most filters of the page; more than 1000 is taken as 1000, 0 as 1.")
+            .schema(Some(ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0))))
+            .example(Some(json!(100))),
+        in_query("cursor", "`next_cursor` of the page before.")
+            .schema(Some(name(MAX_NAME_LENGTH)))
+            .example(Some(json!("coupons"))),
+    ];
+
+    /// The import that is begun or taken up.
+    ImportId: [
+        in_query(
+            "import_id",
+            "Name of the import within the filter: 1 to 100 characters of `A-Z a-z 0-9 . _ : ~ -`. It is known for a week after its last commit.",
+        )
+        .required(Required::True)
+        .schema(Some(name(MAX_IMPORT_ID_LENGTH)))
+        .example(Some(json!("2026-11-21-codes"))),
+    ];
+
+    /// The import of the path.
+    ImportInPath: [
+        in_path("id", "Name of the import.")
+            .schema(Some(name(MAX_IMPORT_ID_LENGTH)))
+            .example(Some(json!("2026-11-21-codes"))),
+    ];
+}
+
+fn in_path(name: &str, description: &str) -> ParameterBuilder {
+    parameter(ParameterIn::Path, name, description).required(Required::True)
+}
+
+fn in_query(name: &str, description: &str) -> ParameterBuilder {
+    parameter(ParameterIn::Query, name, description).required(Required::False)
+}
+
+fn parameter(place: ParameterIn, name: &str, description: &str) -> ParameterBuilder {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(place)
+        .description(Some(description))
+}
+
+/// Describes the header by which a retry is known, and the one that says so.
+pub(super) fn add_idempotency_key(operation: &mut Operation) {
+    let key = parameter(
+        ParameterIn::Header,
+        "Idempotency-Key",
+        "1 to 255 visible ASCII characters, new for each request that is not a retry. For 24 hours \
+         a retry with the same one, of the same API key, is answered as the first request was, and changes nothing.",
+    )
+    .required(Required::False)
+    .schema(Some(
+        text_of(1, MAX_IDEMPOTENCY_KEY_BYTES).pattern(Some("^[!-~]+$")),
+    ))
+    .example(Some(json!("6f1c2a9e-0d3b-4a57-9a44-2f0d1f3f6a10")))
+    .build();
+    operation
+        .parameters
+        .get_or_insert_default()
+        .push(RefOr::T(key));
+    for (status, response) in &mut operation.responses.responses {
+        if let (true, RefOr::T(response)) = (status.starts_with('2'), response) {
+            let replayed = HeaderBuilder::new()
+                .schema(Some(Schema::from(one_of(["true"]))))
+                .description(Some(
+                    "The answer is that to an earlier request with this key.",
+                ))
+                .build();
+            response
+                .headers
+                .insert("Idempotency-Replayed".to_owned(), RefOr::T(replayed));
+        }
+    }
+}

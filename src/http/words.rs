@@ -1,0 +1,80 @@
+//! Words that stand in bodies for what the engine has enums for. Each word is
+//! the name of its variant here.
+
+use super::openapi::schemas::nullable;
+use crate::backup;
+use crate::chain::locate;
+use crate::engine;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+
+/// An enum of words, and which variant of the engine's each stands for.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident for $source:ty { $($word:ident),* }) => {
+        #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        $(#[$about])*
+        pub(crate) enum $name {
+            $($word),*
+        }
+
+        impl From<$source> for $name {
+            fn from(source: $source) -> $name {
+                match source {
+                    $(<$source>::$word => $name::$word,)*
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// `writing`: the archive is being written; `verifying`: it is being read again; `complete`; `failed`: nothing is left of it.
+    #[schema(example = "writing")]
+    BackupState for backup::BackupState { Writing, Verifying, Complete, Failed }
+}
+
+words! {
+    /// `running`: a request is being worked on; `interrupted`: it waits to be taken up again; `complete`: the end of the stream came.
+    #[schema(example = "complete")]
+    ImportState for engine::ImportState { Running, Interrupted, Complete }
+}
+
+words! {
+    /// `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer.
+    #[schema(example = "too_long")]
+    BadLine for engine::BadLine { TooLong, NotJson, NotAnItem }
+}
+
+words! {
+    /// `running`; `done`: what could be emptied is gone; `overtaken`: adds needed the room that was being emptied; `no_room`: an entry found no room in the older sub-filters; `failed`: the storage refused again and again, or the page cache is too small.
+    #[schema(example = "running")]
+    CompactionState for engine::CompactionState { Running, Done, Overtaken, NoRoom, Failed }
+}
+
+words! {
+    /// The limit that was met; only when a result is `full`.
+    #[schema(example = "expansion_off")]
+    FullReason for engine::FullReason { ExpansionOff, MaxExpansions, MaxFilterBytes }
+}
+
+words! {
+    /// `match`: the item's fingerprint, its own or one of another item that can't be told apart; `other`: another fingerprint; `empty`: none.
+    SlotUse for locate::SlotUse { Empty, Match, Other }
+}
+
+impl FullReason {
+    /// The schema of the limit that items met, if any did.
+    pub(crate) fn met() -> RefOr<Schema> {
+        nullable::<FullReason>("The limit that they met; null when there were none.")
+    }
+
+    /// The schema of the limit that ends a filter's growth, if any does.
+    pub(crate) fn stopping() -> RefOr<Schema> {
+        nullable::<FullReason>(
+            "The limit that ends its growth at the last stage; null: it grows on.",
+        )
+    }
+}
