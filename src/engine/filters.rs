@@ -6,7 +6,7 @@
 
 use super::answer::{EngineError, FilterName};
 use super::clock::Clock;
-use super::pages::PageTable;
+use super::pages::{PageTable, Version};
 use super::tasks::expiry::is_over;
 use crate::chain::meta::{Chain, MetaError};
 use crate::page::FilterId;
@@ -74,9 +74,8 @@ pub(super) struct OpenFilter {
     pub(super) name: FilterName,
     /// Its state; stored by its lane only.
     pub(super) view: ArcSwap<FilterView>,
-    /// Twice the publications so far, and one more during the next. A commit
-    /// names a filter once.
-    publications: AtomicU64,
+    /// Of all its pages.
+    pub(super) version: Version,
     expiry: ArcSwapOption<Expiry>,
     removed: AtomicBool,
     used: AtomicBool,
@@ -94,35 +93,11 @@ impl OpenFilter {
             id,
             name,
             view: ArcSwap::from_pointee(FilterView::new(id, chain)),
-            publications: AtomicU64::new(0),
+            version: Version::new(),
             expiry: ArcSwapOption::from_pointee(expiry),
             removed: AtomicBool::new(false),
             used: AtomicBool::new(true),
         }
-    }
-
-    /// Says that words of its pages are about to change. Its lane alone does.
-    pub(super) fn begin_publish(&self) {
-        self.publications.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::Release);
-    }
-
-    /// Says that they have changed.
-    pub(super) fn end_publish(&self) {
-        self.publications.fetch_add(1, Ordering::Release);
-    }
-
-    /// A mark that is another after each publication, or `None` during one.
-    #[inline]
-    pub(super) fn publications(&self) -> Option<u64> {
-        let publications = self.publications.load(Ordering::Acquire);
-        publications.is_multiple_of(2).then_some(publications)
-    }
-
-    /// Whether it was not published since. To be asked after a fence.
-    #[inline]
-    pub(super) fn is_still_at(&self, publications: u64) -> bool {
-        self.publications.load(Ordering::Relaxed) == publications
     }
 
     /// When it ends, if ever.

@@ -11,7 +11,9 @@
 use super::answer::EngineError;
 use super::batch::ItemBatch;
 use super::filters::{FilterView, OpenFilter};
-use super::pages::{Images, Loader, PageCache, PageTable, ResidentPage, Words};
+use super::pages::{
+    Images, Loader, PageCache, PageTable, ResidentPage, Version, Versions, Words, WordsRead,
+};
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
@@ -20,7 +22,6 @@ use crate::chain::read;
 use crate::cuckoo::hash::ItemHash;
 use crate::page::PageId;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 /// Items answered before the thread is given back, so that one large batch
 /// does not hold up all other requests.
@@ -316,13 +317,13 @@ impl<'a> Groups<'a> {
         answers: &mut [Option<Q::Answer>; read::GROUP],
     ) -> Right {
         self.held.pages.clear();
-        let publications = self.filter.publications();
+        let version = self.filter.version.read();
         question.ask_group(self.chain, group, &mut self.held, answers);
-        fence(Ordering::Acquire);
+        let read = WordsRead::fence();
         self.pages += self.held.pages.len() as u64;
         Right {
-            in_place: self.held.pages.iter().all(|page| page.is_still()),
-            undisturbed: publications.is_some_and(|it| self.filter.is_still_at(it)),
+            in_place: self.held.pages.iter().all(|page| page.is_still(read)),
+            undisturbed: version.is_some_and(|it| self.filter.version.is_still(it, read)),
         }
     }
 
@@ -412,8 +413,9 @@ pub(super) struct PublishedWords<'a> {
     cache: &'a PageCache,
     view: &'a FilterView,
     images: &'a Images,
-    /// Stripe and version of what this question has read so far.
-    seen: Vec<(usize, u64)>,
+    /// Versions of the pages that this question has read so far, each with its
+    /// number before.
+    seen: Vec<(&'a Version, u64)>,
     overtaken: bool,
     last_page: Option<PageAddress>,
     /// Pages looked at in the cache.
@@ -460,7 +462,7 @@ impl<'a> PublishedWords<'a> {
             self.overtaken = false;
             self.last_page = None;
             let answer = ask(&view.chain, self)?;
-            if is_certain(&answer) || (!self.overtaken && self.cache.still(&self.seen)) {
+            if is_certain(&answer) || (!self.overtaken && Versions::are_still(&self.seen)) {
                 return Some(answer);
             }
             self.retries += 1;
@@ -485,27 +487,27 @@ impl PublishedWords<'_> {
         of_image: impl FnOnce(&Images, PageId) -> Option<(T, Option<u64>)>,
     ) -> Option<T> {
         let table = self.view.tables.get(page.sub as usize)?;
-        let stripe = self.cache.stripe(table, page.page);
-        let version = self.cache.version(stripe);
-        let (value, version) = match cached(self.cache, table) {
+        let version = self.cache.versions().of(table, page.page)?;
+        let number = version.read();
+        let (value, number) = match cached(self.cache, table) {
             Some(value) => {
                 if self.last_page != Some(page) {
                     self.last_page = Some(page);
                     self.cached_pages += 1;
                 }
-                (value, version)
+                (value, number)
             }
             None => {
                 let (value, read_at) = of_image(self.images, table.id(page.page))?;
                 // An image that was overtaken is as good as none.
-                if read_at != version {
+                if read_at != number {
                     return None;
                 }
                 (value, read_at)
             }
         };
-        match version {
-            Some(version) => self.seen.push((stripe, version)),
+        match number {
+            Some(number) => self.seen.push((version, number)),
             None => self.overtaken = true,
         }
         Some(value)

@@ -11,7 +11,9 @@ use crate::chain::plan::{ChangedPage, Overlay, PageChanges, PlanStats};
 use crate::engine::answer::{EngineError, FilterName};
 use crate::engine::filters::{FilterView, OpenFilter};
 use crate::engine::idempotency::note::Keep;
-use crate::engine::pages::{Checkpointer, FrameIndex, Loader, PageCache, PageImage, PageTable};
+use crate::engine::pages::{
+    Checkpointer, FrameIndex, Loader, PageCache, PageImage, PageTable, Version,
+};
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
 use crate::store::redo::RedoBuilder;
@@ -70,39 +72,32 @@ impl Committer {
         }
         self.checkpointer
             .publish(self.lane, commit.sequence, redo_bytes, |publication| {
-                let stripes = || {
-                    changes.iter().flat_map(|it| {
-                        it.pages.pages.iter().filter_map(|page| {
-                            Some(self.cache.stripe(it.table(page)?, page.address.page))
-                        })
-                    })
-                };
-                changes.iter().for_each(|it| it.filter.begin_publish());
-                self.cache.begin_publish(stripes());
-                for (it, frames) in changes.iter().zip(&frames.by_page) {
-                    let mut ahead = it.pages.pages.iter().zip(frames).skip(FRAMES_AHEAD);
-                    for (page, &index) in it.pages.pages.iter().zip(frames) {
-                        if let Some((page, &index)) = ahead.next()
-                            && let Some(frame) = self.cache.frame(index)
-                        {
-                            let word = it.pages.words_of(page).first();
-                            frame.prefetch_to_change(word.map_or(0, |word| word.at.word));
+                let versions = || changes.iter().flat_map(|it| it.versions(&self.cache));
+                Version::change(versions, || {
+                    for (it, frames) in changes.iter().zip(&frames.by_page) {
+                        let mut ahead = it.pages.pages.iter().zip(frames).skip(FRAMES_AHEAD);
+                        for (page, &index) in it.pages.pages.iter().zip(frames) {
+                            if let Some((page, &index)) = ahead.next()
+                                && let Some(frame) = self.cache.frame(index)
+                            {
+                                let word = it.pages.words_of(page).first();
+                                frame.prefetch_to_change(word.map_or(0, |word| word.at.word));
+                            }
+                            let (Some(table), Some(frame)) =
+                                (it.table(page), self.cache.frame(index))
+                            else {
+                                continue;
+                            };
+                            for word in it.pages.words_of(page) {
+                                frame.store(word.at.word, word.value);
+                            }
+                            frame.note_occupied(page.occupied);
+                            self.cache.set_counters(index, it.pages.counters_of(page));
+                            publication.changed(table, page.address.page, index);
                         }
-                        let (Some(table), Some(frame)) = (it.table(page), self.cache.frame(index))
-                        else {
-                            continue;
-                        };
-                        for word in it.pages.words_of(page) {
-                            frame.store(word.at.word, word.value);
-                        }
-                        frame.note_occupied(page.occupied);
-                        self.cache.set_counters(index, it.pages.counters_of(page));
-                        publication.changed(table, page.address.page, index);
+                        it.filter.view.store(Arc::clone(&it.view));
                     }
-                    it.filter.view.store(Arc::clone(&it.view));
-                }
-                self.cache.end_publish(stripes());
-                changes.iter().for_each(|it| it.filter.end_publish());
+                });
             });
         self.cache.shed_counters();
         self.metrics
@@ -259,6 +254,16 @@ pub(crate) struct Changes {
 impl Changes {
     fn table(&self, page: &ChangedPage) -> Option<&Arc<PageTable>> {
         self.view.tables.get(page.address.sub as usize)
+    }
+
+    /// Those of the pages that it changes, and of the filter.
+    fn versions<'a>(&'a self, cache: &'a PageCache) -> impl Iterator<Item = &'a Version> {
+        let of_page = |page: &'a ChangedPage| {
+            let table = self.table(page)?;
+            cache.versions().of(table, page.address.page)
+        };
+        let of_pages = self.pages.pages.iter().filter_map(of_page);
+        of_pages.chain([&self.filter.version])
     }
 
     fn pages_with_ordinals(&self) -> impl Iterator<Item = (&ChangedPage, Ordinal)> {

@@ -265,7 +265,7 @@ impl Lane {
     /// Plans the first command and those that wait behind it, as far as the
     /// bounds of a drain allow. Returns the request that did not fit.
     fn drain(&self, first: Request, search: &mut KickSearch) -> (Drain, Option<Request>) {
-        let mut drain = Drain::new(self.committer.cache.begin_drain());
+        let mut drain = Drain::new(DrainPins::begin(&self.committer.cache));
         self.plan(first, &mut drain, search);
         let mut held_back = None;
         while drain.items < DRAIN_ITEMS && drain.pages() < self.max_pages / 2 {
@@ -728,7 +728,7 @@ impl Lane {
         state: PlannedFilter,
         outcome: Outcome,
     ) -> Result<(), Option<InDoubt>> {
-        let mut drain = Drain::new(self.committer.cache.begin_drain());
+        let mut drain = Drain::new(DrainPins::begin(&self.committer.cache));
         drain.filters.insert(state.filter.id, state);
         drain.answers.push((request, outcome));
         self.finish(drain)

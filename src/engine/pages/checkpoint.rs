@@ -12,7 +12,9 @@
 //! checkpoint holds it while it copies images: an image is the page as of
 //! some commit, and everything published later is known to be missing in it.
 
-use super::cache::{DirtyState, FrameIndex, PageCache, PageTable};
+use super::cache::PageCache;
+use super::frame::{DirtyState, FrameIndex};
+use super::table::PageTable;
 use crate::engine::abort::AbortOnPanic;
 use crate::engine::disk::Disk;
 use crate::metrics::Metrics;

@@ -98,6 +98,14 @@ fn slots_of(layout: &Layout) -> u32 {
     layout.page_bytes() / u32::from(layout.slot_width().bytes())
 }
 
+/// Up to eight bytes as a word, missing ones as zeros.
+pub(super) fn little_endian(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,9 +8,13 @@
 //!
 //! All pages of a call are read in one sorted batch.
 
-use super::cache::{FrameIndex, Hold, PageCache, PageTable, little_endian};
+use super::cache::{Hold, PageCache};
 use super::checkpoint::Checkpointer;
-use super::image::{self, PageImage};
+use super::frame::FrameIndex;
+use super::image::{self, PageImage, little_endian};
+use super::pins::Pins;
+use super::seqlock::Version;
+use super::table::PageTable;
 use crate::chain::address::PageAddress;
 use crate::chain::counters::{CounterKey, Counters};
 use crate::page::PageId;
@@ -81,21 +85,6 @@ impl Images {
             counters.map_or(0, |counters| counters.get(key)),
             image.version,
         ))
-    }
-}
-
-/// Pages that stay resident until this is dropped.
-pub(crate) struct Pins {
-    cache: Arc<PageCache>,
-    frames: Vec<FrameIndex>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Drop for Pins {
-    fn drop(&mut self) {
-        for &frame in &self.frames {
-            self.cache.unpin(frame);
-        }
     }
 }
 
@@ -295,8 +284,8 @@ impl Loader {
             .pages
             .iter()
             .map(|(page, _)| {
-                let stripe = self.cache.stripe(page.table, page.address.page);
-                self.cache.version(stripe)
+                let version = self.cache.versions().of(page.table, page.address.page);
+                version.and_then(Version::read)
             })
             .collect();
         let mut result = Ok(());

@@ -11,12 +11,25 @@
 //! | `loader` | bringing pages in from the store |
 //! | `checkpoint` | dirty pages, the redo log behind them, and writing them back |
 
+mod atomics;
 mod cache;
 mod checkpoint;
+mod eviction;
+mod frame;
+mod frames;
 pub(crate) mod image;
 mod loader;
+mod pins;
+mod seqlock;
+mod table;
+mod versions;
 
-pub(crate) use cache::{DrainPins, Frame, FrameIndex, PageCache, PageTable, ResidentPage, Words};
+pub(crate) use cache::{PageCache, ResidentPage};
 pub(crate) use checkpoint::{Bounds, Checkpointer, CutLog};
+pub(crate) use frame::{Frame, FrameIndex, Words};
 pub(crate) use image::PageImage;
-pub(crate) use loader::{Images, Loader, Pins};
+pub(crate) use loader::{Images, Loader};
+pub(crate) use pins::{DrainPins, Pins};
+pub(crate) use seqlock::{Version, WordsRead};
+pub(crate) use table::PageTable;
+pub(crate) use versions::Versions;

@@ -1,0 +1,198 @@
+use super::*;
+use crate::chain::counters::Counters;
+use crate::chain::params::PAGE_BYTES;
+use crate::cuckoo::bucket::SlotWidth;
+use crate::cuckoo::layout::Layout;
+use crate::cuckoo::paged::Paged;
+use crate::engine::pages::DrainPins;
+use crate::engine::pages::frame::DirtyState;
+use crate::engine::pages::frames::MIN_FRAMES;
+use crate::page::{FilterId, Ordinal};
+use std::sync::atomic::AtomicBool;
+
+fn cache() -> Arc<PageCache> {
+    let (cache, _, _) = measured();
+    cache
+}
+
+/// A cache, its bytes and its evictions.
+fn measured() -> (Arc<PageCache>, IntGauge, IntCounter) {
+    let gauge = IntGauge::new("bytes", "bytes").unwrap();
+    let evictions = IntCounter::new("evictions", "evictions").unwrap();
+    let bytes = MIN_FRAMES as u64 * u64::from(PAGE_BYTES);
+    let cache = PageCache::new(bytes, gauge.clone(), evictions.clone());
+    (Arc::new(cache), gauge, evictions)
+}
+
+fn table(pages: u32) -> Arc<PageTable> {
+    let layout = Paged::new(u64::from(pages), 0, SlotWidth::Bits16).unwrap();
+    Arc::new(PageTable::new(
+        FilterId(7),
+        Ordinal(0),
+        &Layout::Paged(layout),
+    ))
+}
+
+fn install(cache: &PageCache, table: &Arc<PageTable>, page: u32) -> Option<FrameIndex> {
+    let word = (u64::from(page) + 1).to_le_bytes();
+    let image = PageImage {
+        slots: &word,
+        counters: None,
+    };
+    cache.install(table, page, &image, Hold::Loose)
+}
+
+fn empty() -> PageImage<'static> {
+    PageImage::default()
+}
+
+#[test]
+fn a_page_reads_as_installed_until_it_is_evicted() {
+    let ((cache, _, evictions), table) = (measured(), table(2_000));
+    for page in 0..2_000 {
+        install(&cache, &table, page).unwrap();
+        assert_eq!(cache.read(&table, page, 0), Some(u64::from(page) + 1));
+        assert_eq!(cache.read(&table, page, 511), Some(0));
+    }
+    assert_eq!(table.resident(), MIN_FRAMES as u32);
+    for page in 0..2_000 {
+        let word = cache.read(&table, page, 0);
+        assert!(word.is_none_or(|word| word == u64::from(page) + 1));
+    }
+    assert_eq!(evictions.get(), 2_000 - MIN_FRAMES as u64);
+}
+
+#[test]
+fn what_is_pinned_dirty_or_planned_over_stays() {
+    let (cache, table) = (cache(), table(4_000));
+    let pinned = cache.install(&table, 0, &empty(), Hold::Pinned).unwrap();
+    let dirty = install(&cache, &table, 1).unwrap();
+    cache
+        .frame(dirty)
+        .unwrap()
+        .set_dirty_state(DirtyState::Dirty);
+    install(&cache, &table, 2).unwrap();
+    let mut drain = DrainPins::begin(&cache);
+    let planned = drain.pin(&table, 2).unwrap();
+    assert_eq!(drain.pinned(&table, 2), Some(planned));
+    assert_eq!(drain.pinned(&table, 1), None);
+    install(&cache, &table, 3).unwrap();
+    let words = |pages: [u32; 3]| pages.map(|page| (&*table, page, 0)).into_iter();
+    drain.expect(words([2, 9, 3]), 2);
+    assert_eq!((drain.len(), drain.held()), (1, 2));
+    // It may hold no more: what it comes to without room is not pinned.
+    drain.expect(words([0, 1, 9]), 2);
+    assert_eq!((drain.len(), drain.held()), (1, 2));
+    for page in 4..4_000 {
+        install(&cache, &table, page).unwrap();
+    }
+    for page in 0..4 {
+        assert!(cache.is_resident(&table, page), "page {page}");
+    }
+    // Another's end does not let it go.
+    drop(DrainPins::begin(&cache));
+    for page in 4..4_000 {
+        install(&cache, &table, page).unwrap();
+    }
+    let reached = drain.pinned(&table, 3).unwrap();
+    assert_eq!(drain.pinned(&table, 3), Some(reached));
+    assert_eq!(drain.pinned(&table, 2), Some(planned));
+    assert_eq!((drain.len(), drain.held()), (2, 2));
+    cache.unpin(pinned);
+    cache
+        .frame(dirty)
+        .unwrap()
+        .set_dirty_state(DirtyState::Clean);
+    drop(drain);
+    let again = self::table(1_000);
+    for page in 0..1_000 {
+        install(&cache, &again, page).unwrap();
+    }
+    for page in 0..4 {
+        assert!(!cache.is_resident(&table, page), "page {page}");
+    }
+    assert_ne!(planned, pinned);
+}
+
+#[test]
+fn a_cache_of_nothing_but_held_pages_says_that_it_is_full() {
+    let (cache, table) = (cache(), table(1_000));
+    for page in 0..MIN_FRAMES as u32 {
+        cache.install(&table, page, &empty(), Hold::Pinned).unwrap();
+    }
+    assert_eq!(install(&cache, &table, 999), None);
+}
+
+#[test]
+fn counters_stay_with_their_page_and_within_their_share() {
+    let ((cache, bytes, _), table) = (measured(), table(200));
+    let counters = |page: u32| {
+        let mut counters = Counters::default();
+        for class in 0..400 {
+            counters.set(CounterKey(class + 1), u64::from(page) + 1);
+        }
+        Arc::new(counters)
+    };
+    for page in 0..200 {
+        let image = PageImage {
+            slots: &[1, 0, 0, 2],
+            counters: Some(counters(page)),
+        };
+        let index = cache.install(&table, page, &image, Hold::Loose).unwrap();
+        let frame = cache.frame(index).unwrap();
+        assert_eq!(frame.occupied(), 2);
+        assert_eq!(
+            cache.counter(&table, page, CounterKey(7)),
+            Some(u64::from(page) + 1)
+        );
+    }
+    let held = cache.frames.counter_bytes();
+    assert!(!cache.has_many_counters(), "{held} bytes of counters");
+    assert!(table.resident() < 20, "{} pages", table.resident());
+    assert_eq!(
+        bytes.get() as u64,
+        held + u64::from(table.resident()) * u64::from(PAGE_BYTES)
+    );
+    // Frames that were given up are used again before others.
+    let before = cache.eviction.lock().used();
+    for page in 0..100 {
+        install(&cache, &table, page).unwrap();
+        let copies = cache.counter(&table, page, CounterKey(7)).unwrap();
+        assert!(copies == 0 || copies == u64::from(page) + 1);
+    }
+    assert!(cache.eviction.lock().used() <= before.max(120));
+}
+
+#[test]
+fn readers_never_see_the_words_of_another_page_while_frames_are_reused() {
+    let cache = cache();
+    let pages = MIN_FRAMES as u32 * 3;
+    let table = table(pages);
+    let stop = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..2u32)
+        .map(|start| {
+            let (cache, table, stop) = (Arc::clone(&cache), Arc::clone(&table), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                let (mut page, mut seen) = (start, 0u64);
+                // On a busy machine the writer may end before this begins.
+                while !stop.load(Ordering::Relaxed) || seen == 0 {
+                    page = (page * 5 + 7) % pages;
+                    if let Some(word) = cache.read(&table, page, 0) {
+                        assert_eq!(word, u64::from(page) + 1);
+                        seen += 1;
+                    }
+                }
+                seen
+            })
+        })
+        .collect();
+    for round in 0..100 {
+        for page in 0..pages {
+            install(&cache, &table, (page * 7 + round) % pages).unwrap();
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    for reader in readers {
+        assert!(reader.join().unwrap() > 0);
+    }
+}

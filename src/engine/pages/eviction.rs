@@ -1,0 +1,191 @@
+//! Which page leaves when another needs its frame: the clock algorithm
+//! (Corbató, 1968).
+//!
+//! A frame stays while its page is dirty, or pinned by a command that waits or
+//! by a drain that is under way. Pages that were read since the hand came by
+//! are spared once.
+
+use super::frame::{DirtyState, FrameIndex};
+use super::frames::Frames;
+use super::table::{PageTable, place_in};
+use prometheus::IntCounter;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Frames that are looked at for counters to be evicted, at most, each time
+/// that a page comes in or gets more of them.
+const COUNTERS_SWEEP: usize = 64;
+
+/// Which page each frame holds, and which drains are under way. Part of the
+/// cache, under its lock.
+pub(super) struct Eviction {
+    /// By frame, as far as frames were used.
+    owners: Vec<Option<Owner>>,
+    /// Frames that were used and hold no page.
+    free: Vec<FrameIndex>,
+    hand: usize,
+    /// Where the search for pages with counters goes on.
+    counters_hand: usize,
+    generation: u32,
+    /// Drains so far.
+    last_drain: u64,
+    /// Those under way, one a lane at most.
+    drains: Vec<u64>,
+    evictions: IntCounter,
+}
+
+/// The page that a frame holds.
+struct Owner {
+    table: Arc<PageTable>,
+    page: u32,
+}
+
+/// Whether a page that was read lately may be evicted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    Respected,
+    Ignored,
+}
+
+impl Eviction {
+    pub(super) fn new(evictions: IntCounter) -> Eviction {
+        Eviction {
+            owners: Vec::new(),
+            free: Vec::new(),
+            hand: 0,
+            counters_hand: 0,
+            generation: 0,
+            last_drain: 0,
+            drains: Vec::new(),
+            evictions,
+        }
+    }
+
+    /// Frames that were used so far.
+    #[cfg(test)]
+    pub(super) fn used(&self) -> usize {
+        self.owners.len()
+    }
+
+    /// Number of a drain that begins.
+    pub(super) fn begin_drain(&mut self) -> u64 {
+        // 0 is the stamp of no drain.
+        self.last_drain += 1;
+        self.drains.push(self.last_drain);
+        self.last_drain
+    }
+
+    /// The pages that it has pinned may be evicted.
+    pub(super) fn end_drain(&mut self, drain: u64) {
+        self.drains.retain(|&under_way| under_way != drain);
+    }
+
+    /// A frame that holds no page: a new one, or one whose page the hand finds
+    /// unused. `None`: every frame is dirty or pinned just now.
+    pub(super) fn take_frame(&mut self, frames: &Frames) -> Option<FrameIndex> {
+        if let Some(free) = self.free.pop() {
+            return Some(free);
+        }
+        let used = self.owners.len();
+        if used < frames.capacity() as usize {
+            let index = FrameIndex(used as u32);
+            frames.allocate(index)?;
+            self.owners.push(None);
+            return Some(index);
+        }
+        // Once round to clear the marks of use, once to find; and once more for
+        // readers that mark pages as fast as the hand clears them.
+        let rounds = [Marks::Respected, Marks::Respected, Marks::Ignored];
+        for marks in rounds {
+            for _ in 0..used {
+                let at = self.hand;
+                self.hand = (self.hand + 1) % used;
+                if self.try_evict(frames, at, marks) {
+                    return Some(FrameIndex(at as u32));
+                }
+            }
+        }
+        None
+    }
+
+    /// Gives a page the frame that was taken. Returns the place for its entry.
+    pub(super) fn assign(&mut self, index: FrameIndex, table: &Arc<PageTable>, page: u32) -> u64 {
+        if let Some(owner) = self.owners.get_mut(index.0 as usize) {
+            *owner = Some(Owner {
+                table: Arc::clone(table),
+                page,
+            });
+        }
+        self.generation = self.generation.wrapping_add(1);
+        place_in(index, self.generation)
+    }
+
+    /// Evicts pages with counters while there are more counters than should
+    /// be, as far as such pages may be evicted.
+    pub(super) fn shed_counters(&mut self, frames: &Frames) {
+        for _ in 0..self.owners.len().min(COUNTERS_SWEEP) {
+            if !frames.has_many_counters() {
+                return;
+            }
+            let at = self.counters_hand % self.owners.len();
+            self.counters_hand = at + 1;
+            let index = FrameIndex(at as u32);
+            let has_counters = frames.get(index).is_some_and(|frame| frame.counters() > 0);
+            if has_counters && self.try_evict(frames, at, Marks::Ignored) {
+                self.free.push(index);
+            }
+        }
+    }
+
+    fn try_evict(&mut self, frames: &Frames, at: usize, marks: Marks) -> bool {
+        let index = FrameIndex(at as u32);
+        let (Some(frame), Some(slot)) = (frames.get(index), self.owners.get_mut(at)) else {
+            return false;
+        };
+        // A free frame, which is in the list of free frames.
+        let Some(owner) = slot else {
+            return false;
+        };
+        let Some(entry) = owner.table.entry(owner.page) else {
+            return false;
+        };
+        // Pins first: a drain marks pages as dirty before it lets go of them.
+        if frame.is_pinned()
+            || is_planned_over(frames, &self.drains, index)
+            || frame.dirty_state() != DirtyState::Clean
+            || (frames.take_mark(index) && marks == Marks::Respected)
+        {
+            return false;
+        }
+        entry.clear();
+        owner.table.count_evicted();
+        *slot = None;
+        frames.set_counters(frame, None);
+        frames.count_evicted();
+        self.evictions.inc();
+        true
+    }
+}
+
+/// Whether one of these drains has pinned the page in a frame.
+fn is_planned_over(frames: &Frames, drains: &[u64], index: FrameIndex) -> bool {
+    let stamp = frames.stamp(index);
+    stamp.is_some_and(|stamp| drains.contains(&drain_of(stamp.load(Ordering::Relaxed))))
+}
+
+/// The stamp of a frame whose page a drain expects to come to.
+#[inline]
+pub(super) fn expected(drain: u64) -> u64 {
+    drain << 1
+}
+
+/// The stamp of a frame whose page a drain has come to.
+#[inline]
+pub(super) fn reached(drain: u64) -> u64 {
+    drain << 1 | 1
+}
+
+#[inline]
+fn drain_of(stamp: u64) -> u64 {
+    stamp >> 1
+}

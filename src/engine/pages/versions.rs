@@ -1,0 +1,70 @@
+//! The versions of pages: a fixed number of them, shared by the pages of all
+//! filters.
+
+use super::seqlock::{Version, WordsRead};
+use super::table::PageTable;
+
+/// Two pages of one stripe cost each other a repeated read now and then, never
+/// a wrong one.
+const STRIPES: usize = 1 << 15;
+
+/// A [`Version`] for every page. Two equal numbers of it say that no commit
+/// changed the page in between.
+pub(crate) struct Versions {
+    stripes: Box<[Version]>,
+}
+
+impl Versions {
+    pub(super) fn new() -> Versions {
+        Versions {
+            stripes: (0..STRIPES).map(|_| Version::new()).collect(),
+        }
+    }
+
+    /// The version of a page. There always is one.
+    #[inline]
+    pub(crate) fn of(&self, table: &PageTable, page: u32) -> Option<&Version> {
+        let stripe = table.first_stripe().wrapping_add(page as usize) % STRIPES;
+        self.stripes.get(stripe)
+    }
+
+    /// Whether each version still has the number that it had before words were
+    /// read. To be called after the last of them.
+    #[inline]
+    pub(crate) fn are_still(seen: &[(&Version, u64)]) -> bool {
+        let read = WordsRead::fence();
+        seen.iter()
+            .all(|&(version, number)| version.is_still(number, read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuckoo::bucket::SlotWidth;
+    use crate::cuckoo::layout::Layout;
+    use crate::cuckoo::paged::Paged;
+    use crate::page::{FilterId, Ordinal};
+
+    #[test]
+    fn a_version_is_unknown_while_two_lanes_publish_and_new_afterwards() {
+        let layout = Layout::Paged(Paged::new(1, 0, SlotWidth::Bits16).unwrap());
+        let table = PageTable::new(FilterId(7), Ordinal(0), &layout);
+        let versions = Versions::new();
+        let version = versions.of(&table, 0).unwrap();
+        let before = version.read().unwrap();
+        Version::change(
+            || [version].into_iter(),
+            || {
+                assert_eq!(version.read(), None);
+                Version::change(
+                    || [version].into_iter(),
+                    || assert_eq!(version.read(), None),
+                );
+                assert_eq!(version.read(), None);
+            },
+        );
+        assert_ne!(version.read(), Some(before));
+        assert!(!Versions::are_still(&[(version, before)]));
+    }
+}
