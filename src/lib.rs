@@ -16,7 +16,7 @@
 //! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
 //! | [`access`] | API keys: their file, their scopes, which of them a caller has | knows a route |
-//! | [`watch`] | files that change while the server runs | knows what is in them |
+//! | [`watch`] | notices that files have changed | knows what is in them |
 //! | [`remote`] | how a server elsewhere is reached: address, API key, TLS | knows the API |
 //! | [`from_redis`] | fetching a filter of RedisBloom from a running Redis | knows what its bytes mean |
 //! | [`load`] | the client of imports: files into a filter of a server elsewhere | touches anything else here |
@@ -24,6 +24,7 @@
 //! | [`client`] | what the program asks of a server elsewhere: is it alive, make a backup | knows what is behind the API |
 //! | `fuzz_targets` | one target for every reader of bytes that are not trusted | is part of the program |
 //! | [`config`] | flags and environment variables, read once by `main` | |
+//! | [`commands`] | what each subcommand does: the only room that wires the others together | is imported by another |
 //!
 //! Imports point one way, `http -> engine -> chain -> cuckoo`,
 //! `engine -> store`, `http -> backup -> store` and `http -> access -> engine`; `chain` and `store` share only [`page`]. A test
@@ -87,6 +88,7 @@ pub mod access;
 pub mod backup;
 pub mod chain;
 pub mod client;
+pub mod commands;
 pub mod config;
 pub mod cuckoo;
 pub mod engine;

@@ -32,6 +32,6 @@ mod tests;
 
 pub use cli::{Cli, Command, CredentialArgs, KeysCommand};
 pub use errors::ConfigErrors;
-pub use logs::LogFormat;
+pub use logs::{LogConfig, LogFormat};
 pub use machine::Machine;
 pub use serve::{ServeConfig, Settings};

@@ -1,0 +1,47 @@
+//! `healthcheck`, `backup`, `load` and `import-redis`: clients of a running
+//! server.
+
+use super::failure::Failure;
+use crate::client;
+use crate::from_redis::{self, RedisImport};
+use crate::load::{LoadOptions, load};
+use crate::remote::{Credentials, Remote};
+use std::net::SocketAddr;
+
+pub(super) fn run_healthcheck(listen: SocketAddr, has_tls: bool) -> Result<(), Failure> {
+    let scheme = if has_tls { "https" } else { "http" };
+    let url = format!("{scheme}://{}", client::own_address(listen));
+    let server = Remote::on_this_machine(&url)?;
+    Ok(on_one_thread(client::is_alive(&server))??)
+}
+
+pub(super) fn run_backup(server: &str, credentials: &Credentials) -> Result<(), Failure> {
+    let url = match server.contains("://") {
+        true => server.to_owned(),
+        false => format!("http://{server}"),
+    };
+    let server = Remote::new(&url, credentials)?;
+    let backup = on_one_thread(client::back_up(&server))??;
+    println!("backup {} is complete: {} bytes", backup.id, backup.bytes);
+    Ok(())
+}
+
+pub(super) fn run_load(options: &LoadOptions) -> Result<(), Failure> {
+    Ok(on_one_thread(load(options))??)
+}
+
+pub(super) fn run_import_redis(options: &RedisImport) -> Result<(), Failure> {
+    let imported = on_one_thread(from_redis::import(options))??;
+    println!("{}: {imported} items", options.filter);
+    Ok(())
+}
+
+fn on_one_thread<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(work);
+    // A thread may still wait for the standard input, or for Redis.
+    runtime.shutdown_background();
+    Ok(done)
+}

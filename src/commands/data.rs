@@ -1,0 +1,53 @@
+//! `check` and `restore`: data directories of servers that do not run.
+
+use super::failure::Failure;
+use crate::backup::{BackupError, archive::Progress, restore};
+use crate::engine::check;
+use crate::store::StoreError;
+use crate::store::rocks::{RocksOptions, RocksStore};
+use std::path::Path;
+
+/// Reads the whole directory and prints what is in it.
+pub(super) fn run_check(data_dir: &Path) -> Result<(), Failure> {
+    let unusable = |reason: &str| StoreError::Unusable {
+        path: data_dir.to_owned(),
+        reason: reason.to_owned(),
+    };
+    if !data_dir.is_dir() {
+        return Err(unusable("there is no such directory").into());
+    }
+    if !holds_data(data_dir) {
+        return Err(unusable("it holds no data of cuckood").into());
+    }
+    let store = RocksStore::open_to_read(data_dir, RocksOptions::default())?;
+    println!("{}", check::check(&store)?);
+    Ok(())
+}
+
+/// Makes the directory from a backup and checks it.
+pub(super) fn run_restore(backup: &Path, data_dir: &Path) -> Result<(), Failure> {
+    let mut found = None;
+    restore::restore(backup, data_dir, &Progress::default(), |restored| {
+        let store = RocksStore::open(restored, RocksOptions::default())?;
+        found = Some(check::check(&store)?);
+        Ok::<(), BackupError>(())
+    })?;
+    if let Some(found) = found {
+        println!("restored {}: {found}", data_dir.display());
+    }
+    Ok(())
+}
+
+/// The same, unless the directory contains data already.
+pub(super) fn run_restore_unless_present(backup: &Path, data_dir: &Path) -> Result<(), Failure> {
+    if holds_data(data_dir) {
+        println!("kept {} as it is: it holds data", data_dir.display());
+        return Ok(());
+    }
+    run_restore(backup, data_dir)
+}
+
+/// Whether RocksDB has made files there.
+fn holds_data(data_dir: &Path) -> bool {
+    data_dir.join("CURRENT").is_file()
+}

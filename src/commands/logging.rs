@@ -1,0 +1,23 @@
+//! Log lines, for people or for machines.
+
+use super::failure::Failure;
+use crate::config::{LogConfig, LogFormat};
+use std::io::IsTerminal as _;
+use tracing_subscriber::EnvFilter;
+
+pub(super) fn start(config: &LogConfig) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(&config.log)
+        .map_err(|error| format!("--log {}: {error}", config.log))?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter);
+    let terminal = std::io::stdout().is_terminal();
+    let human = match config.log_format {
+        LogFormat::Human => true,
+        LogFormat::Json => false,
+        LogFormat::Auto => terminal,
+    };
+    match human {
+        true => lines.with_ansi(terminal).init(),
+        false => lines.json().flatten_event(true).init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! What each subcommand of the program does. The only room that wires rooms
+//! together.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `serve` | the server: from settings to store, engine and listeners, and back down |
+//! | `logging` | the log lines of a server |
+//! | `data` | `check` and `restore`: data directories of servers that do not run |
+//! | `clients` | `healthcheck`, `backup`, `load`, `import-redis` |
+//! | `keys` | `keys`: the file of API keys |
+
+mod clients;
+mod data;
+mod failure;
+mod keys;
+mod logging;
+mod serve;
+
+use crate::config::Command;
+use crate::from_redis::RedisImport;
+use crate::http::openapi_document;
+use crate::load::LoadOptions;
+use std::error::Error;
+use std::io::Write as _;
+use std::time::Duration;
+
+/// Does what the command line says.
+///
+/// # Errors
+/// The error's text says what is wrong, and what to do.
+pub fn run(command: Command) -> Result<(), Box<dyn Error + Send + Sync>> {
+    match command {
+        Command::Serve(config) => serve::run(&config),
+        Command::Openapi => print_openapi(),
+        Command::Check { data_dir } => data::run_check(&data_dir),
+        Command::Backup {
+            server,
+            credentials,
+        } => clients::run_backup(&server, &credentials.into()),
+        Command::Restore {
+            backup,
+            data_dir,
+            unless_present,
+        } => match unless_present {
+            true => data::run_restore_unless_present(&backup, &data_dir),
+            false => data::run_restore(&backup, &data_dir),
+        },
+        Command::Load {
+            url,
+            credentials,
+            filter,
+            import_id,
+            only_if_absent,
+            ndjson,
+            patience_seconds,
+            files,
+        } => clients::run_load(&LoadOptions {
+            url,
+            credentials: credentials.into(),
+            filter,
+            files,
+            import_id,
+            only_if_absent,
+            ndjson,
+            patience: Duration::from_secs(patience_seconds),
+        }),
+        Command::ImportRedis {
+            redis,
+            key,
+            url,
+            credentials,
+            filter,
+            replace,
+        } => clients::run_import_redis(&RedisImport {
+            redis,
+            key,
+            url,
+            credentials: credentials.into(),
+            filter,
+            replace,
+        }),
+        Command::Keys { keys_file, command } => keys::run(&keys_file, command),
+        Command::Healthcheck {
+            listen,
+            admin_listen,
+            tls_cert,
+        } => clients::run_healthcheck(admin_listen.unwrap_or(listen), tls_cert.is_some()),
+    }
+}
+
+fn print_openapi() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(openapi_document().as_bytes())?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,204 @@
+//! `serve`: settings, then listeners, then the store, then the engine.
+
+use super::failure::Failure;
+use super::logging;
+use crate::access::AccessError;
+use crate::access::keys::ApiKeys;
+use crate::backup::{BackupOptions, Backups};
+use crate::config::{Machine, ServeConfig, Settings};
+use crate::engine::{Engine, EngineOptions};
+use crate::http::{
+    Access, App, ClientCertPolicy, Endpoint, ListenerRole, Tls, TlsError, TlsFiles, serve,
+};
+use crate::metrics::Metrics;
+use crate::store::PageStore;
+use crate::store::metered::MeteredStore;
+use crate::store::rocks::{RocksOptions, RocksStore};
+use crate::watch::FileWatcher;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Serves until a signal says to stop.
+pub(super) fn run(config: &ServeConfig) -> Result<(), Failure> {
+    let settings = config.settings(&Machine::detect())?;
+    logging::start(&config.logs)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve_until_stopped(config, settings))
+}
+
+/// Listens first, so that probes are answered while the log is replayed, and
+/// opens the data directory beside that.
+async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result<(), Failure> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let metrics = Arc::new(Metrics::new()?);
+    let endpoints = endpoints(config, settings.tls, &metrics).await?;
+    let addresses: Vec<String> = endpoints
+        .iter()
+        .map(|endpoint| endpoint.listener.local_addr().map(|it| it.to_string()))
+        .collect::<Result<_, _>>()?;
+    let address = addresses.join(", ");
+    let access = Access {
+        hosts: settings.hosts,
+        keys: match &config.access.keys_file {
+            Some(path) => Some(known_keys(path, config.access.rate_limit, &metrics)?),
+            None => None,
+        },
+    };
+    let app = App::new(Arc::clone(&metrics), settings.limits, access);
+
+    let stop = async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+        tracing::info!("stopping");
+    };
+    let server = tokio::spawn(serve(endpoints, Arc::clone(&app), settings.server, stop));
+
+    let storage = Storage {
+        data_dir: config.storage.data_dir.clone(),
+        store: RocksOptions {
+            wal_sync: config.storage.wal_sync,
+            block_cache_bytes: usize::try_from(settings.block_cache_bytes).unwrap_or(usize::MAX),
+            ..RocksOptions::default()
+        },
+        engine: settings.engine,
+        backups: settings.backups,
+    };
+    let (engine, backups) = tokio::task::spawn_blocking(move || storage.open(metrics)).await??;
+    if let Some(backups) = &backups {
+        app.offer_backups(backups.clone());
+    }
+    engine.survey_filters(config.logs.metrics_filter_names)?;
+    app.open(engine.clone());
+    tracing::info!(address, data_dir = %config.storage.data_dir.display(), "serving");
+
+    let cut_off = server.await?;
+    if cut_off > 0 {
+        tracing::warn!(
+            connections = cut_off,
+            "requests were cut off: they did not finish within --drain-timeout-seconds"
+        );
+    }
+    tokio::task::spawn_blocking(move || {
+        if let Some(backups) = backups {
+            backups.stop();
+        }
+        engine.shutdown()
+    })
+    .await??;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// What is to be opened on disk.
+struct Storage {
+    data_dir: PathBuf,
+    store: RocksOptions,
+    engine: EngineOptions,
+    backups: Option<BackupOptions>,
+}
+
+impl Storage {
+    /// Opens the store and replays its log.
+    fn open(self, metrics: Arc<Metrics>) -> Result<(Engine, Option<Backups>), Failure> {
+        let store: Arc<dyn PageStore> = Arc::new(RocksStore::open(self.data_dir, self.store)?);
+        let backups = self
+            .backups
+            .map(|options| Backups::open(Arc::clone(&store), &options, Arc::clone(&metrics)))
+            .transpose()?;
+        let gauges = Arc::clone(&store);
+        metrics.register_gauges(Box::new(move || gauges.gauges()))?;
+        let reads = metrics.page_reads.with_label_values(&["store"]);
+        let store = Arc::new(MeteredStore::new(store, Some(reads)));
+        Ok((Engine::open(store, &self.engine, metrics)?, backups))
+    }
+}
+
+/// The listeners, one or two.
+async fn endpoints(
+    config: &ServeConfig,
+    files: Option<TlsFiles>,
+    metrics: &Arc<Metrics>,
+) -> Result<Vec<Endpoint>, Failure> {
+    let (tls, operations_tls) = match files {
+        Some(files) => {
+            let [callers, operations] = certificates(files, metrics)?;
+            (Some(callers), Some(operations))
+        }
+        None => (None, None),
+    };
+    let mut endpoints = vec![Endpoint {
+        listener: bind("--listen", config.listen.listen).await?,
+        role: match config.listen.admin_listen {
+            Some(_) => ListenerRole::Filters,
+            None => ListenerRole::All,
+        },
+        tls,
+    }];
+    if let Some(listen) = config.listen.admin_listen {
+        endpoints.push(Endpoint {
+            listener: bind("--admin-listen", listen).await?,
+            role: ListenerRole::Operations,
+            tls: operations_tls,
+        });
+    }
+    Ok(endpoints)
+}
+
+async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| format!("{address} can't be listened on: {error}; choose another {flag}"))
+}
+
+/// TLS for callers and for operations, from the same files, read again when they
+/// change. Probes and scrapers need no certificate.
+fn certificates(files: TlsFiles, metrics: &Arc<Metrics>) -> Result<[Arc<Tls>; 2], TlsError> {
+    let watch = FileWatcher::new("certificates", files.paths(), Arc::clone(metrics));
+    let callers = Arc::new(Tls::open(files.clone())?);
+    let operations = Arc::new(Tls::open_for(files, ClientCertPolicy::OptionalForScrapers)?);
+    let both = (Arc::clone(&callers), Arc::clone(&operations));
+    tokio::spawn(watch.follow(move || {
+        both.0.reload()?;
+        both.1.reload()?;
+        Ok::<_, TlsError>(())
+    }));
+    Ok([callers, operations])
+}
+
+/// The keys of a file, read again when it changes.
+fn known_keys(
+    path: &Path,
+    per_second: Option<NonZeroU32>,
+    metrics: &Arc<Metrics>,
+) -> Result<Arc<ApiKeys>, Failure> {
+    let watch = FileWatcher::new("keys", vec![path.to_owned()], Arc::clone(metrics));
+    let keys = Arc::new(ApiKeys::open(path, per_second)?);
+    if keys.is_empty() {
+        return Err(format!(
+            "the keys file {} has no key, so every request would be refused: make one with cuckood keys add",
+            path.display()
+        )
+        .into());
+    }
+    let known = metrics.api_keys.clone();
+    known.set(keys.len() as i64);
+    let again = Arc::clone(&keys);
+    tokio::spawn(watch.follow(move || {
+        again.reload()?;
+        known.set(again.len() as i64);
+        if again.is_empty() {
+            tracing::warn!("the keys file has no key any more: every request is refused");
+        }
+        Ok::<_, AccessError>(())
+    }));
+    Ok(keys)
+}
