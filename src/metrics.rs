@@ -1,6 +1,6 @@
 //! Every metric family, declared once. Names, help texts and buckets live
 //! here and nowhere else; `engine`, `store::metered` and `http` record into
-//! them. The algorithm below knows no metrics: what it did is a fact in its
+//! them. The algorithm below knows no metrics: what it did stands in its
 //! outcome, which the engine records.
 
 use prometheus::core::{Collector, Desc};
@@ -24,7 +24,7 @@ const ITEM_OUTCOMES: [(&str, &str); 11] = [
     ("lookup", "absent"),
 ];
 
-/// What a family is made from, whatever its kind.
+/// The declaration of a family of any kind.
 struct Declaration {
     name: &'static str,
     help: &'static str,
@@ -145,9 +145,9 @@ families! {
     kick_outs: IntCounter = "cuckood_kick_outs_total", [], [];
     /// Sub-filters appended to a chain that had no room left.
     expansions: IntCounter = "cuckood_expansions_total", [], [];
-    /// Filters that grew beyond the sub-filters that their error rate is promised for.
+    /// Filters that grew beyond the sub-filters for which their false-positive rate is promised.
     promises_ended: IntCounter = "cuckood_error_rate_promises_ended_total", [], [];
-    /// Pages looked at, by where they came from (`cache`, `store`).
+    /// Pages read, by source (`cache`, `store`).
     page_reads: IntCounterVec = "cuckood_page_reads_total", ["source"], [];
     /// Items by operation (`add`, `exists`, `count`, `delete`, `lookup`, `locate`) and outcome.
     items: IntCounterVec = "cuckood_items_total", ["operation", "outcome"], [];
@@ -159,49 +159,49 @@ families! {
     commit_pages_dirtied: Histogram = "cuckood_commit_pages_dirtied", [], POWERS_OF_FOUR;
     /// Items per commit.
     commit_items: Histogram = "cuckood_commit_items", [], POWERS_OF_FOUR;
-    /// Seconds per commit, the forced write included.
+    /// Seconds per commit, including the forced write.
     commit_seconds: Histogram = "cuckood_commit_duration_seconds", [], SECONDS;
-    /// Commits of which the store said that they failed.
+    /// Commits that the store reported as failed.
     commit_failures: IntCounter = "cuckood_commit_failures_total", [], [];
-    /// Commands put back because a kick-out needed a page that was not resident.
-    commands_put_back: IntCounter = "cuckood_commands_put_back_total", [], [];
+    /// Commands requeued because a kick-out needed a page that was not resident.
+    commands_requeued: IntCounter = "cuckood_commands_requeued_total", [], [];
     /// Commands that wait, by lane.
     lane_queue_depth: IntGaugeVec = "cuckood_lane_queue_depth", ["lane"], [];
     /// Filters open.
     open_filters: IntGauge = "cuckood_open_filters", [], [];
-    /// Filters that there are, by the last survey.
+    /// Filters that exist, by the last survey.
     filters: IntGauge = "cuckood_filters", [], [];
     /// Bytes that the slots of all filters take when every page is written, by the last survey.
     filters_bytes: IntGauge = "cuckood_filters_bytes", [], [];
-    /// Filters that are expected to be wrong more often than was promised, by the last survey.
+    /// Filters whose expected false-positive rate is above the promised one, by the last survey.
     filters_over_error_rate: IntGauge = "cuckood_filters_over_error_rate", [], [];
-    /// Filters that may not grow any more and use nine of ten slots that they can, by the last survey.
+    /// Filters that may not grow any more and use nine tenths of their usable slots, by the last survey.
     filters_nearly_full: IntGauge = "cuckood_filters_nearly_full", [], [];
-    /// Items of the largest filters, as many as --metrics-filter-names says.
+    /// Items of the largest filters; --metrics-filter-names says how many filters.
     filter_items: IntGaugeVec = "cuckood_filter_items", ["filter"], [];
     /// Bytes of the largest filters.
     filter_bytes: IntGaugeVec = "cuckood_filter_bytes", ["filter"], [];
-    /// Expected share of absent items that the largest filters find.
+    /// Expected false-positive rate of the largest filters.
     filter_error: GaugeVec = "cuckood_filter_expected_error_ratio", ["filter"], [];
-    /// Promised share of absent items that the largest filters find, where one was promised.
+    /// Promised false-positive rate of the largest filters that have one.
     filter_promise: GaugeVec = "cuckood_filter_promised_error_ratio", ["filter"], [];
-    /// Share in use of the slots that the largest filters can use, for those that may not grow any more; 0 for the others.
+    /// Used share of the usable slots of the largest filters, for those that may not grow any more; 0 for the others.
     filter_final_fill: GaugeVec = "cuckood_filter_final_fill_ratio", ["filter"], [];
     /// Filters removed because their time to live was over.
     filters_expired: IntCounter = "cuckood_filters_expired_total", [], [];
-    /// Compactions being worked on.
+    /// Compactions in progress.
     compactions_running: IntGauge = "cuckood_compactions_running", [], [];
-    /// Compactions that ended, by how (`done`, `overtaken`, `no_room`, `failed`).
+    /// Compactions that ended, by outcome (`done`, `overtaken`, `no_room`, `failed`).
     compactions: IntCounterVec = "cuckood_compactions_total", ["outcome"], [];
     /// Entries that compactions moved into older sub-filters.
     compaction_entries: IntCounter = "cuckood_compaction_entries_total", [], [];
     /// Sub-filters dropped because compactions had emptied them.
     sub_filters_dropped: IntCounter = "cuckood_compaction_dropped_sub_filters_total", [], [];
-    /// Requests with an Idempotency-Key, by what became of them (`new`, `replayed`, `in_flight`, `conflict`, `full`).
+    /// Requests with an Idempotency-Key, by outcome (`new`, `replayed`, `in_flight`, `conflict`, `full`).
     retries: IntCounterVec = "cuckood_idempotency_requests_total", ["outcome"], [];
-    /// Bytes of answers kept for retries, those of requests under way included.
+    /// Bytes of answers kept for retries, including those of requests in progress.
     retry_bytes: IntGauge = "cuckood_idempotency_bytes", [], [];
-    /// Imports being worked on.
+    /// Imports in progress.
     imports_running: IntGauge = "cuckood_imports_running", [], [];
     /// Bytes of resident pages.
     cache_bytes: IntGauge = "cuckood_cache_bytes", [], [];
@@ -209,7 +209,7 @@ families! {
     cache_evictions: IntCounter = "cuckood_cache_evictions_total", [], [];
     /// Reads repeated because a commit changed their pages meanwhile.
     read_retries: IntCounter = "cuckood_read_retries_total", [], [];
-    /// Filters asked per lookup.
+    /// Filters per lookup.
     lookup_filters: Histogram = "cuckood_lookup_filters", [], POWERS_OF_FOUR;
     /// Pages that wait for a checkpoint.
     dirty_pages: IntGauge = "cuckood_dirty_pages", [], [];
@@ -225,7 +225,7 @@ families! {
     checkpoint_failures: IntCounter = "cuckood_checkpoint_failures_total", [], [];
     /// Times a commit waited for a checkpoint because a bound was reached.
     checkpoint_waits: IntCounter = "cuckood_checkpoint_waits_total", [], [];
-    /// Bytes of the data's disk that changes leave alone.
+    /// Free bytes that changes leave on the data's disk.
     disk_reserve_bytes: IntGauge = "cuckood_disk_reserve_bytes", [], [];
     /// 1 while changes are refused because less than the reserve of the data's disk is free.
     disk_short: IntGauge = "cuckood_disk_short", [], [];
@@ -237,19 +237,19 @@ families! {
     http_requests: IntCounterVec = "cuckood_http_requests_total", ["route", "method", "status"], [];
     /// Seconds per HTTP request by route template and method.
     http_request_seconds: HistogramVec = "cuckood_http_request_duration_seconds", ["route", "method"], SECONDS;
-    /// HTTP requests being worked on.
+    /// HTTP requests in progress.
     http_in_flight: IntGauge = "cuckood_http_in_flight", [], [];
-    /// HTTP requests refused before they were worked on, by reason.
+    /// HTTP requests refused at admission, by reason.
     http_rejected: IntCounterVec = "cuckood_http_rejected_total", ["reason"], [];
     /// Bytes of request bodies read.
     http_request_body_bytes: IntCounter = "cuckood_http_request_body_bytes_total", [], [];
     /// Bytes of response bodies written.
     http_response_body_bytes: IntCounter = "cuckood_http_response_body_bytes_total", [], [];
-    /// API keys that are known.
+    /// API keys in the keys file.
     api_keys: IntGauge = "cuckood_api_keys", [], [];
     /// Files that changed and were read again (`keys`, `certificates`), by outcome (`ok`, `failed`).
     reloads: IntCounterVec = "cuckood_reloads_total", ["what", "outcome"], [];
-    /// 1 while files have changed to something that can't be used, and what was read before is (`keys`, `certificates`).
+    /// 1 while changed files can't be used, and their last good content stays in use (`keys`, `certificates`).
     reload_failing: IntGaugeVec = "cuckood_reload_failing", ["what"], [];
     /// TLS handshakes that failed or took too long.
     tls_handshake_failures: IntCounter = "cuckood_tls_handshake_failures_total", [], [];
@@ -284,8 +284,8 @@ impl Metrics {
         }
     }
 
-    /// Publishes gauges that somebody else reads, as `cuckood_*`, anew at each
-    /// [`Metrics::encode`]. Nothing to publish is fine.
+    /// Publishes gauges of another room as `cuckood_*`; `read` is called at each
+    /// [`Metrics::encode`], and may return none.
     ///
     /// # Errors
     /// A gauge's name is malformed or taken.

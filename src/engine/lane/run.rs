@@ -327,7 +327,7 @@ impl Lane {
             return request.answer(if over {
                 Err(self.too_many_pages(self.max_pages + 1))
             } else {
-                self.committer.metrics.commands_put_back.inc();
+                self.committer.metrics.commands_requeued.inc();
                 Ok(Outcome::NeedsPages(missing.into_iter().collect()))
             });
         };
