@@ -123,10 +123,11 @@ fn look_into(
     candidates: &Candidates,
     pages: &mut impl PageWords,
 ) -> Option<LocatedBucket> {
-    let (width, at) = (sub.layout.slot_width(), sub.layout.address(bucket));
+    let (width, size) = (sub.layout.slot_width(), sub.layout.bucket_size());
+    let at = sub.layout.address(bucket);
     let page = PageAddress::new(position, at.page);
-    let mut slots = Vec::with_capacity(usize::from(sub.layout.bucket_size()));
-    for piece in sub.layout.pieces(at.first_slot) {
+    let mut slots = Vec::with_capacity(usize::from(size));
+    for piece in bucket::pieces(width, at.first_slot, size) {
         let word = pages.word(page.word(piece.word))?;
         slots.extend(bucket::lanes_of(width, piece).map(|lane| {
             match bucket::get(width, word, lane) {

@@ -220,7 +220,7 @@ fn matches_in(
     for bucket in candidates.buckets() {
         let at = sub.layout.address(bucket);
         let page = PageAddress::new(position, at.page);
-        for piece in sub.layout.pieces(at.first_slot) {
+        for piece in bucket::pieces(width, at.first_slot, sub.layout.bucket_size()) {
             let word = pages.word(page.word(piece.word));
             matches = matches.zip(word).map(|(matches, word)| {
                 matches + bucket::find(width, word, piece, candidates.fingerprint.0).count()

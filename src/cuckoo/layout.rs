@@ -175,12 +175,6 @@ impl Layout {
         }
     }
 
-    /// The words of the bucket that begins at a slot.
-    #[inline]
-    pub fn pieces(&self, first_slot: u16) -> impl Iterator<Item = Piece> + use<> {
-        bucket::pieces(self.slot_width(), first_slot, self.bucket_size())
-    }
-
     /// Bits of a slot.
     #[inline]
     pub fn slot_width(&self) -> SlotWidth {

@@ -108,23 +108,27 @@ impl<D: Draft> Slots<D> {
     ) -> BucketProbe {
         let (at, width) = (layout.address(bucket), layout.slot_width());
         let page = PageAddress::new(position, at.page);
-        let mut probe = BucketProbe::default();
+        let (mut matches, mut empty) = (0, 0);
+        let (mut free, mut matching) = (None, None);
         for piece in layout.pieces(at.first_slot) {
             let Some(value) = self.word(page.word(piece.word)) else {
                 continue;
             };
-            let slot = |lane| SlotAddress {
-                page,
-                slot: piece.word * width.slots_per_word() + lane,
-            };
-            let matching = bucket::find(width, value, piece, fingerprint);
-            let free = bucket::find(width, value, piece, 0);
-            probe.matches += matching.count();
-            probe.empty += free.count();
-            probe.matching = probe.matching.or(matching.first().map(slot));
-            probe.free = probe.free.or(free.first().map(slot));
+            let slot = |lane| piece.word * width.slots_per_word() + lane;
+            let matching_lanes = bucket::find(width, value, piece, fingerprint);
+            let free_lanes = bucket::find(width, value, piece, 0);
+            matches += matching_lanes.count();
+            empty += free_lanes.count();
+            matching = matching.or(matching_lanes.first().map(slot));
+            free = free.or(free_lanes.first().map(slot));
         }
-        probe
+        let address = |slot| SlotAddress { page, slot };
+        BucketProbe {
+            matches,
+            empty,
+            free: free.map(address),
+            matching: matching.map(address),
+        }
     }
 
     /// Whether to try the second candidate before the first. The layout
@@ -164,7 +168,7 @@ impl<D: Draft> Slots<D> {
         let (at, width) = (layout.address(bucket), layout.slot_width());
         let page = PageAddress::new(position, at.page);
         let mut filled = 0;
-        for piece in layout.pieces(at.first_slot) {
+        for piece in bucket::pieces(width, at.first_slot, layout.bucket_size()) {
             let value = self.word(page.word(piece.word))?;
             let lanes = bucket::lanes_of(width, piece);
             for (lane, slot) in lanes.zip(slots.iter_mut().skip(filled)) {
