@@ -1,15 +1,31 @@
-//! The mathematics of cuckoo filters: hashes, buckets, placement, kick-outs.
+//! The mathematics of cuckoo filters: hashes, buckets, layouts, kick-outs.
 //!
 //! Pure: no I/O, no clock, no randomness, nothing of the other rooms. The
 //! source of the structure is Fan, Andersen, Kaminsky and Mitzenmacher,
 //! "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
 //!
-//! - [`hash`]: item hashes that are part of the stored format
-//! - [`bucket`]: finding, filling and clearing slots within a machine word
-//! - [`layout`]: the seam between an item's hash and its candidate buckets
-//! - [`classic`]: the layout of RedisBloom and Apache Kvrocks
-//! - [`paged`]: the layout that keeps most items on one page
-//! - [`kick`]: the search for a path of kick-outs
+//! | file | what it owns |
+//! |---|---|
+//! | [`hash`] | item hashes, which are part of the stored format |
+//! | [`candidates`] | an item's fingerprint and its two candidate buckets |
+//! | [`bucket`] | finding, filling and clearing slots within a machine word |
+//! | [`layout`] | from an item's hash to its candidates, whichever the layout |
+//! | [`classic`] | the layout of RedisBloom and Apache Kvrocks |
+//! | [`paged`] | the layout that keeps both buckets of most items on one page |
+//! | [`kick`] | the search for a path of kick-outs |
+//!
+//! An item goes through them in this order:
+//!
+//! 1. [`HashId::hash`](hash::HashId::hash): 64 or 128 bits, all that the filter
+//!    ever knows of it.
+//! 2. [`Layout::candidates`](layout::Layout::candidates): a
+//!    [`Fingerprint`](candidates::Fingerprint) and two
+//!    [`BucketIndex`](candidates::BucketIndex)es. The second follows from the
+//!    first and the fingerprint, and the first from the second.
+//! 3. [`Layout::address`](layout::Layout::address): the page of a bucket, and
+//!    its first slot there.
+//! 4. [`bucket::find`]: which slots of a word hold a fingerprint, or none.
+//! 5. [`KickSearch`](kick::KickSearch), only if all candidate slots are in use.
 
 pub mod bucket;
 pub mod candidates;

@@ -1,4 +1,6 @@
+use super::error_rate::PROMISED_LOAD;
 use super::*;
+use crate::cuckoo::paged;
 
 fn resolve(request: FilterRequest) -> Result<FilterParams, Vec<ParamsError>> {
     FilterParams::resolve(&request, &Defaults::default())

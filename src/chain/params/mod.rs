@@ -1,0 +1,32 @@
+//! What a filter was asked to be. A [`FilterParams`] that exists is valid:
+//! every limit is checked in [`FilterParams::resolve`], once.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `limits.rs` | the limits, as numbers |
+//! | `request.rs` | [`FilterRequest`], the server's [`Defaults`], and the checks |
+//! | `filter_params.rs` | [`FilterParams`]: what is stored, and the geometry that follows |
+//! | `placement.rs` | [`LayoutKind`] and [`Placement`] |
+//! | `error_rate.rs` | [`ErrorRate`]: the promise, and the slots that keep it |
+//! | `differences.rs` | [`Difference`]: a request beside a filter that exists |
+
+mod differences;
+mod error_rate;
+mod filter_params;
+mod limits;
+mod placement;
+mod request;
+
+pub use differences::Difference;
+pub use error_rate::ErrorRate;
+pub use filter_params::FilterParams;
+pub(in crate::chain) use filter_params::StoredParams;
+pub use limits::{
+    MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, MIN_ERROR_RATE, PAGE_BYTES,
+    PROMISED_SUB_FILTERS,
+};
+pub use placement::{LayoutKind, Placement};
+pub use request::{Defaults, FilterRequest, ParamsError};
+
+#[cfg(test)]
+mod tests;

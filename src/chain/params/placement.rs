@@ -1,0 +1,45 @@
+//! Which layout places a filter's fingerprints, and how.
+
+use super::error_rate::ErrorRate;
+use crate::cuckoo::bucket::SlotWidth;
+
+/// Which layout places the fingerprints of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutKind {
+    /// Bit-compatible with RedisBloom and Apache Kvrocks.
+    Classic,
+    /// Made for pages, with an error rate that holds while the filter grows.
+    Paged,
+}
+
+impl LayoutKind {
+    /// All of them.
+    pub const ALL: [LayoutKind; 2] = [LayoutKind::Paged, LayoutKind::Classic];
+
+    /// Its name in requests and answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            LayoutKind::Classic => "classic",
+            LayoutKind::Paged => "paged",
+        }
+    }
+}
+
+/// How the fingerprints are placed, by layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// See [`Classic`].
+    Classic {
+        /// Slots per bucket.
+        bucket_size: u8,
+        /// Longest kick-out path.
+        max_iterations: u16,
+    },
+    /// See [`Paged`].
+    Paged {
+        /// Bits of a slot.
+        width: SlotWidth,
+        /// The promise, unless the width was asked for.
+        error_rate: Option<ErrorRate>,
+    },
+}

@@ -1,0 +1,317 @@
+//! What a user asks for, checked against every limit.
+
+use super::error_rate::{ErrorRate, promised_sub_filters};
+use super::filter_params::FilterParams;
+use super::limits::{MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EXPANSION, PAGE_BYTES};
+use super::placement::{LayoutKind, Placement};
+use crate::cuckoo::bucket::SlotWidth;
+
+/// The fields a user sent; absent means "as the server's defaults say".
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FilterRequest {
+    /// Items that must fit before the first expansion.
+    pub capacity: Option<u64>,
+    /// Layout, when the user insists.
+    pub layout: Option<LayoutKind>,
+    /// `paged`: probability that an item which was never added is found,
+    /// 2e-8 to 0.5, kept up to [`PROMISED_SUB_FILTERS`].
+    pub error_rate: Option<f64>,
+    /// `paged`: bits of a slot, 8, 16 or 32, instead of an error rate.
+    pub fingerprint_bits: Option<u64>,
+    /// `classic`: slots per bucket, 1 to 255.
+    pub bucket_size: Option<u64>,
+    /// `classic`: longest kick-out path, 1 to 65535.
+    pub max_iterations: Option<u64>,
+    /// Growth factor of each further sub-filter, 0 to 32768; 0 = never grow.
+    pub expansion: Option<u64>,
+    /// Most sub-filters beyond the first, 0 to 65535.
+    pub max_expansions: Option<u64>,
+}
+
+/// What the server fills in, and what it allows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Defaults {
+    /// Capacity of a filter created without one, in items.
+    pub capacity: u64,
+    /// Layout of a filter whose fields don't tell.
+    pub layout: LayoutKind,
+    /// Error rate of a `paged` filter.
+    pub error_rate: f64,
+    /// Slots per bucket of a `classic` filter.
+    pub bucket_size: u64,
+    /// Longest kick-out path of a `classic` filter.
+    pub max_iterations: u64,
+    /// Growth factor; `None`: 2 for `paged`, 1 for `classic`.
+    pub expansion: Option<u64>,
+    /// Most expansions.
+    pub max_expansions: u64,
+    /// Most bytes that the slots of one filter may take, all sub-filters
+    /// together; stored with each filter when it is created.
+    pub max_filter_bytes: u64,
+    /// Most bytes that the slots of all filters together may take when another
+    /// is created; `None`: no bound.
+    pub max_total_bytes: Option<u64>,
+    /// Filters that there may be when another is created; `None`: no bound.
+    pub max_filters: Option<u64>,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Defaults {
+            capacity: 1024,
+            layout: LayoutKind::Paged,
+            error_rate: 0.001,
+            bucket_size: 2,
+            max_iterations: 20,
+            expansion: None,
+            max_expansions: 32,
+            max_filter_bytes: 16 << 30,
+            max_total_bytes: None,
+            max_filters: None,
+        }
+    }
+}
+
+/// One field that was refused. The words are for the person who sent it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {given}, allowed is {allowed}")]
+pub struct ParamsError {
+    /// Name of the field as users write it.
+    pub field: &'static str,
+    /// What was given.
+    pub given: String,
+    /// What is allowed, and what to do.
+    pub allowed: String,
+}
+
+impl FilterParams {
+    /// Fills in the defaults and checks every limit.
+    ///
+    /// # Errors
+    /// All refused fields at once.
+    pub fn resolve(
+        request: &FilterRequest,
+        defaults: &Defaults,
+    ) -> Result<FilterParams, Vec<ParamsError>> {
+        let mut errors = Vec::new();
+        let kind = choose_layout(request, defaults, &mut errors);
+        let expansion = within(
+            "expansion",
+            request
+                .expansion
+                .or(defaults.expansion)
+                .unwrap_or(match kind {
+                    LayoutKind::Classic => 1,
+                    LayoutKind::Paged => 2,
+                }),
+            0,
+            MAX_EXPANSION,
+            &mut errors,
+        );
+        let max_expansions = within(
+            "max_expansions",
+            request.max_expansions.unwrap_or(defaults.max_expansions),
+            0,
+            u64::from(u16::MAX),
+            &mut errors,
+        );
+        let (placement, smallest) = match kind {
+            LayoutKind::Classic => classic_placement(request, defaults, &mut errors),
+            LayoutKind::Paged => (
+                paged_placement(
+                    request,
+                    defaults,
+                    promised_sub_filters(expansion),
+                    &mut errors,
+                ),
+                1,
+            ),
+        };
+        let capacity = match request.capacity {
+            Some(capacity) => capacity,
+            // A default never refuses what was asked for.
+            None => defaults.capacity.max(smallest),
+        };
+        let capacity = within("capacity", capacity, smallest, MAX_CAPACITY, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+
+        let params = FilterParams {
+            capacity,
+            placement,
+            expansion: round_expansion(expansion),
+            max_expansions: narrow(max_expansions),
+            max_filter_bytes: defaults.max_filter_bytes,
+            page_bytes: PAGE_BYTES,
+        };
+        let bytes = params.first_sub_filter_bytes();
+        if bytes > params.max_filter_bytes {
+            return Err(vec![ParamsError {
+                field: "capacity",
+                given: format!("{capacity}, which needs {bytes} bytes"),
+                allowed: format!(
+                    "what fits in {} bytes a filter; ask for less, or start the server with a larger --max-filter-bytes",
+                    params.max_filter_bytes
+                ),
+            }]);
+        }
+        Ok(params)
+    }
+}
+
+/// An explicit layout settles it; else the fields that only one layout has;
+/// else the server's default. Refuses fields of the other layout.
+fn choose_layout(
+    request: &FilterRequest,
+    defaults: &Defaults,
+    errors: &mut Vec<ParamsError>,
+) -> LayoutKind {
+    let error_rate = request
+        .error_rate
+        .map(|rate| ("error_rate", rate.to_string()));
+    let bits = request.fingerprint_bits;
+    let bits = bits.map(|bits| ("fingerprint_bits", bits.to_string()));
+    let bucket_size = request.bucket_size;
+    let bucket_size = bucket_size.map(|slots| ("bucket_size", slots.to_string()));
+    let iterations = request.max_iterations;
+    let iterations = iterations.map(|most| ("max_iterations", most.to_string()));
+    let of_paged = error_rate.or(bits.clone());
+    let of_classic = [bucket_size, iterations];
+    let (kind, because) = match (request.layout, &of_paged) {
+        (Some(kind), _) => (kind, format!("with the layout {}", kind.name())),
+        (None, Some((field, _))) => (LayoutKind::Paged, format!("beside {field}")),
+        (None, None) if of_classic.iter().any(Option::is_some) => {
+            (LayoutKind::Classic, String::new())
+        }
+        (None, None) => (defaults.layout, String::new()),
+    };
+    let mut refuse = |(field, given): (&'static str, String), allowed: String| {
+        errors.push(ParamsError {
+            field,
+            given,
+            allowed,
+        });
+    };
+    match kind {
+        LayoutKind::Paged => {
+            for given in of_classic.into_iter().flatten() {
+                let allowed = format!(
+                    "no value {because}: it belongs to the layout classic, where the bucket size decides the error; leave it out, or leave error_rate, fingerprint_bits and layout out"
+                );
+                refuse(given, allowed);
+            }
+            if request.error_rate.is_some()
+                && let Some(bits) = bits
+            {
+                let allowed = "no value beside error_rate, which decides it; leave one of them out";
+                refuse(bits, allowed.to_owned());
+            }
+        }
+        LayoutKind::Classic => {
+            if let Some(given) = of_paged {
+                let allowed = format!(
+                    "no value {because}, whose error follows from bucket_size; leave it out, or ask for the layout paged"
+                );
+                refuse(given, allowed);
+            }
+        }
+    }
+    kind
+}
+
+/// The placement of a classic filter, and its smallest capacity.
+fn classic_placement(
+    request: &FilterRequest,
+    defaults: &Defaults,
+    errors: &mut Vec<ParamsError>,
+) -> (Placement, u64) {
+    let bucket_size = within(
+        "bucket_size",
+        request.bucket_size.unwrap_or(defaults.bucket_size),
+        1,
+        MAX_BUCKET_SIZE,
+        errors,
+    );
+    let max_iterations = within(
+        "max_iterations",
+        request.max_iterations.unwrap_or(defaults.max_iterations),
+        1,
+        u64::from(u16::MAX),
+        errors,
+    );
+    let placement = Placement::Classic {
+        bucket_size: narrow(bucket_size),
+        max_iterations: narrow(max_iterations),
+    };
+    (placement, bucket_size.saturating_mul(2))
+}
+
+fn paged_placement(
+    request: &FilterRequest,
+    defaults: &Defaults,
+    promised: u32,
+    errors: &mut Vec<ParamsError>,
+) -> Placement {
+    if let Some(bits) = request.fingerprint_bits {
+        let width = SlotWidth::from_bits(bits);
+        if width.is_none() {
+            errors.push(ParamsError {
+                field: "fingerprint_bits",
+                given: bits.to_string(),
+                allowed: "8, 16 or 32".to_owned(),
+            });
+        }
+        return Placement::Paged {
+            width: width.unwrap_or(SlotWidth::Bits16),
+            error_rate: None,
+        };
+    }
+    let asked_for = request.error_rate.unwrap_or(defaults.error_rate);
+    let error_rate = ErrorRate::new(asked_for);
+    if error_rate.is_none() {
+        errors.push(ParamsError {
+            field: "error_rate",
+            given: asked_for.to_string(),
+            allowed:
+                "2e-8 to 0.5, the share of absent items that may be found; a typical one is 0.001"
+                    .to_owned(),
+        });
+    }
+    Placement::Paged {
+        width: error_rate.map_or(SlotWidth::Bits16, |rate| rate.width(promised)),
+        error_rate,
+    }
+}
+
+/// Checks `low..=high` and hands the value on, so that all fields are checked
+/// before anything is refused.
+fn within(
+    field: &'static str,
+    given: u64,
+    low: u64,
+    high: u64,
+    errors: &mut Vec<ParamsError>,
+) -> u64 {
+    if !(low..=high).contains(&given) {
+        errors.push(ParamsError {
+            field,
+            given: given.to_string(),
+            allowed: format!("{low} to {high}"),
+        });
+    }
+    given
+}
+
+/// RedisBloom rounds the growth factor up to a power of two; 0 stays 0.
+pub(super) fn round_expansion(expansion: u64) -> u32 {
+    match expansion {
+        0 => 0,
+        factor => u32::try_from(factor.next_power_of_two()).unwrap_or(u32::MAX),
+    }
+}
+
+/// Narrows a value whose range was checked before.
+fn narrow<T: TryFrom<u64> + Default>(checked: u64) -> T {
+    T::try_from(checked).unwrap_or_default()
+}
