@@ -8,10 +8,10 @@ use super::answer::most_bytes;
 use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::idempotency::Keyed;
 use super::media::{self, media_type};
-use super::parse::{self, Batch, BatchKind, Encoding, Scalar};
+use super::parse::{self, Batch, BatchKind};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
-use crate::engine::{AddMode, AddOptions, FilterName, ItemBatch, NewFilter, Retry};
+use crate::engine::{FilterName, ItemBatch, NewFilter, Retry};
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::Uri;
@@ -156,7 +156,7 @@ async fn read_batch(
             holding(app, parsed(body, with_key(keyed, work)).await?)
         }
         Some(media::TEXT) if kind != BatchKind::Lookup => {
-            let (encoding, options) = line_options(kind, &parts.uri)?;
+            let (encoding, options) = parse::line_options(kind, &parts.uri)?;
             let body = body::read(app, body).await?;
             let work = move |bytes: &Bytes| parse::text_batch(bytes, encoding, options, max_items);
             holding(app, parsed(body, with_key(keyed, work)).await?)
@@ -268,69 +268,9 @@ async fn parsed<T: Send + 'static>(
     Ok((parsed, permit))
 }
 
-/// The options of a `text/plain` request, which stand in the query.
-pub(crate) fn line_options(
-    kind: BatchKind,
-    uri: &Uri,
-) -> Result<(Encoding, AddOptions), HttpError> {
-    const ADD: [&str; 12] = [
-        "encoding",
-        "only_if_absent",
-        "create",
-        "capacity",
-        "error_rate",
-        "fingerprint_bits",
-        "layout",
-        "bucket_size",
-        "max_iterations",
-        "expansion",
-        "max_expansions",
-        "ttl_seconds",
-    ];
-    let query = match kind {
-        BatchKind::Add => Query::parse(uri, &ADD)?,
-        BatchKind::Lookup | BatchKind::Other => Query::parse(uri, &["encoding"])?,
-    };
-    let encoding = match query.text("encoding")? {
-        None => Encoding::default(),
-        Some(text) => Encoding::parse(text)
-            .ok_or_else(|| HttpError::parameter("encoding", excerpt(text), Encoding::NAMES))?,
-    };
-    if kind != BatchKind::Add {
-        return Ok((encoding, AddOptions::default()));
-    }
-    let mode = match query.switch("only_if_absent")? {
-        true => AddMode::OnlyIfAbsent,
-        false => AddMode::Always,
-    };
-    let wanted = query.switch("create")?;
-    let mut filter = NewFilter::default();
-    for field in parse::FIELDS {
-        let Some(text) = query.text(field)? else {
-            continue;
-        };
-        if !wanted {
-            return Err(HttpError::parameter(
-                field,
-                "given without create=true",
-                "together with create=true",
-            ));
-        }
-        let value = match field {
-            "layout" => Scalar::Quoted(text),
-            _ => Scalar::Bare(text),
-        };
-        parse::set_field(&mut filter, field, value)
-            .map_err(|allowed| HttpError::parameter(field, excerpt(text), allowed))?;
-    }
-    let create = wanted.then_some(filter);
-    Ok((encoding, AddOptions { mode, create }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::params::LayoutKind;
 
     #[test]
     fn a_question_takes_one_item_in_one_of_two_ways() {
@@ -349,33 +289,5 @@ mod tests {
         ] {
             assert!(item(uri).is_err(), "{uri}");
         }
-    }
-
-    #[test]
-    fn options_of_lines_stand_in_the_query() {
-        let uri = Uri::from_static(
-            "/?only_if_absent=true&create=true&capacity=10&layout=classic&encoding=base64",
-        );
-        let (encoding, options) = line_options(BatchKind::Add, &uri).unwrap();
-        assert_eq!(encoding, Encoding::Base64);
-        assert_eq!(options.mode, AddMode::OnlyIfAbsent);
-        let create = options.create.unwrap();
-        assert_eq!(create.params.capacity, Some(10));
-        assert_eq!(create.params.layout, Some(LayoutKind::Classic));
-
-        for uri in [
-            "/?capacity=10",
-            "/?create=1",
-            "/?create=true&capacity=x",
-            "/?create=true&capacity=",
-            "/?items=a",
-        ] {
-            assert!(
-                line_options(BatchKind::Add, &Uri::from_static(uri)).is_err(),
-                "{uri}"
-            );
-        }
-        let create = Uri::from_static("/?create=true");
-        assert!(line_options(BatchKind::Other, &create).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Fuzz targets for bodies, queries and headers; see [`crate::fuzz_targets`].
 
 use super::bounds::{MAX_ITEM_BYTES, MAX_QUERY_ITEM_BYTES};
-use super::extract::{line_options, query_item};
+use super::extract::query_item;
 use super::idempotency::Keyed;
 use super::listen::role::Transport;
 use super::media::media_type;
@@ -195,7 +195,7 @@ pub(crate) fn query(bytes: &[u8]) {
         Err(error) => short(&error),
     }
     for kind in [BatchKind::Add, BatchKind::Other] {
-        match line_options(kind, &uri) {
+        match parse::line_options(kind, &uri) {
             Ok((_, options)) => assert!(kind == BatchKind::Add || options.create.is_none()),
             Err(error) => short(&error),
         }

@@ -1,6 +1,6 @@
 //! Dumps: filters as streams of bytes, out of a server and into another.
 
-use super::filters::FilterBody;
+use super::filter_body::FilterBody;
 use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
 use crate::engine::{RestoreError, StagedFilter};
 use crate::http::App;
@@ -176,8 +176,8 @@ impl DumpSink for Sink<'_> {
         ),
     ),
     responses(
-        (status = 200, description = "It took the place of another.", body = FilterBody, example = json!(super::filters::filter_example())),
-        (status = 201, description = "It is new.", body = FilterBody, headers(("Location" = String, description = "Path of the filter.")), example = json!(super::filters::filter_example())),
+        (status = 200, description = "It took the place of another.", body = FilterBody, example = json!(super::filter_body::filter_example())),
+        (status = 201, description = "It is new.", body = FilterBody, headers(("Location" = String, description = "Path of the filter.")), example = json!(super::filter_body::filter_example())),
     )
 )]
 pub(crate) async fn put_dump(

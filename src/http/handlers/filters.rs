@@ -1,7 +1,7 @@
 //! Filters themselves: create, list, describe, delete.
 
-use crate::chain::params::FilterParams;
-use crate::engine::{Created, FilterInfo, FilterName, FilterSummary, SubFilterInfo};
+use super::filter_body::{FilterBody, ending_example, filter_example};
+use crate::engine::{Created, FilterName, FilterSummary};
 use crate::http::App;
 use crate::http::answer::{json, json_at};
 use crate::http::bounds::MAX_LISTED;
@@ -11,6 +11,7 @@ use crate::http::middleware::auth::Principal;
 use crate::http::openapi::facts::{BODY, CHANGE, ENGINE, KEYED, MISSING, QUOTA, RETRIED};
 use crate::http::openapi::parameters::{FilterKey, ListPage};
 use crate::http::openapi::schemas;
+use crate::http::parse::{FilterChanges, FilterFields};
 use crate::http::problem::{Code, HttpError};
 use crate::http::query::{Query, excerpt};
 use crate::http::time::rfc3339;
@@ -21,188 +22,6 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
-
-/// What a filter is to be. Every field may be left out: then it is as the
-/// server's defaults say.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "describes the body; the body is read field by field, to point to what is wrong"
-)]
-pub(crate) struct FilterFields {
-    /// Items that fit before the first expansion, up to 2^40; for the layout `classic` at least 2 * bucket_size.
-    #[schema(
-        example = 100_000,
-        minimum = 1,
-        maximum = 1_099_511_627_776_u64,
-        nullable = false
-    )]
-    capacity: Option<u64>,
-    /// `paged`: the share of absent items that may be found, promised for the whole filter while it grows to 8 sub-filters (255 times the capacity). Decides how wide a slot is.
-    #[schema(
-        example = 0.001,
-        minimum = 0.000_000_02,
-        maximum = 0.5,
-        nullable = false
-    )]
-    error_rate: Option<f64>,
-    /// `paged`: bits of a slot, instead of an error rate.
-    #[schema(schema_with = schemas::fingerprint_bits)]
-    fingerprint_bits: Option<u64>,
-    /// How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic` is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default.
-    #[schema(schema_with = schemas::layout)]
-    layout: Option<String>,
-    /// `classic`: slots per bucket. More slots fill better and match more often by mistake.
-    #[schema(example = 2, minimum = 1, maximum = 255, nullable = false)]
-    bucket_size: Option<u64>,
-    /// `classic`: longest path of kick-outs that makes room for one item.
-    #[schema(example = 20, minimum = 1, maximum = 65_535, nullable = false)]
-    max_iterations: Option<u64>,
-    /// How much larger each further sub-filter is; rounded up to a power of two. 0 = the filter never grows. Left out: 2 for `paged`, 1 for `classic`.
-    #[schema(example = 2, minimum = 0, maximum = 32_768, nullable = false)]
-    expansion: Option<u64>,
-    /// Most sub-filters beyond the first.
-    #[schema(example = 32, minimum = 0, maximum = 65_535, nullable = false)]
-    max_expansions: Option<u64>,
-    /// Seconds after which the filter is gone, 1 to 3162240000; left out = it stays.
-    #[schema(
-        example = 86_400,
-        minimum = 1,
-        maximum = 3_162_240_000_u64,
-        nullable = false
-    )]
-    ttl_seconds: Option<u64>,
-}
-
-/// What is to change about a filter.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "describes the body; the body is read field by field, to point to what is wrong"
-)]
-pub(crate) struct FilterChanges {
-    /// Seconds from now after which the filter is gone, 1 to 3162240000; null = it stays.
-    #[schema(
-        required = true,
-        example = 86_400,
-        minimum = 1,
-        maximum = 3_162_240_000_u64
-    )]
-    ttl_seconds: Option<u64>,
-}
-
-/// Everything there is to know about a filter.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct FilterBody {
-    /// Its name.
-    #[schema(example = "coupons")]
-    key: String,
-    /// How fingerprints are placed.
-    #[schema(schema_with = schemas::layout)]
-    layout: &'static str,
-    /// Items that fit before the first expansion.
-    #[schema(example = 100_000)]
-    capacity: u64,
-    /// Bits of a slot.
-    #[schema(example = 16)]
-    fingerprint_bits: u16,
-    /// The promised share of absent items that are found; null where none was asked for.
-    #[schema(example = 0.001)]
-    error_rate: Option<f64>,
-    /// Sub-filters up to which it is promised: 8, or 1 for a filter that never grows.
-    #[schema(example = 8)]
-    promised_sub_filters: u32,
-    /// Whether the promise still holds: false once the filter has more sub-filters than that.
-    #[schema(example = true)]
-    error_rate_holds: bool,
-    /// Slots per bucket.
-    #[schema(example = 4)]
-    bucket_size: u8,
-    /// Longest path of kick-outs; null for `paged`, whose searches stay on a few pages.
-    #[schema(example = json!(null))]
-    max_iterations: Option<u16>,
-    /// How much larger each further sub-filter is; 0 = never grows.
-    #[schema(example = 2)]
-    expansion: u32,
-    /// Most sub-filters beyond the first.
-    #[schema(example = 32)]
-    max_expansions: u16,
-    /// Items in it: adds less deletes.
-    #[schema(example = 50_000)]
-    items: u64,
-    /// Deletes that found their item, since creation.
-    #[schema(example = 0)]
-    deletions: u64,
-    /// The chain, oldest sub-filter first.
-    sub_filters: Vec<SubFilterBody>,
-    /// Bits of slots per item; null while the filter is empty.
-    #[schema(example = 34.08)]
-    bits_per_item: Option<f64>,
-    /// Bits of slots per item once it holds as many items as its capacity.
-    #[schema(example = 17.04)]
-    bits_per_item_at_capacity: f64,
-    /// Bytes that its slots take when every page is written.
-    #[schema(example = 212_992)]
-    slot_bytes: u64,
-    /// Bytes of its pages in memory.
-    #[schema(example = 212_992)]
-    memory_bytes: u64,
-    /// Bytes of its pages on disk, an estimate.
-    #[schema(example = 163_840)]
-    disk_bytes: u64,
-    /// Probability that an item which was never added is found, from the load as it is.
-    #[schema(example = 0.000_06)]
-    expected_false_positive_rate: f64,
-    /// The same once all of promised_sub_filters are there and full.
-    #[schema(example = 0.000_93)]
-    expected_false_positive_rate_full: f64,
-    /// Adds left before the next expansion, an estimate.
-    #[schema(example = 51_171)]
-    adds_before_expansion: u64,
-    /// When it was created (RFC 3339).
-    #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
-    created_at: String,
-    /// Seconds that were asked for when it got its end; null: it stays.
-    #[schema(example = json!(null))]
-    ttl_seconds: Option<u64>,
-    /// From when on it is gone (RFC 3339); null: it stays.
-    #[schema(example = json!(null), format = DateTime)]
-    expires_at: Option<String>,
-}
-
-/// One link of a filter's chain.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SubFilterBody {
-    /// How fingerprints are placed.
-    #[schema(schema_with = schemas::layout)]
-    layout: &'static str,
-    /// Bits of a slot.
-    #[schema(example = 16)]
-    fingerprint_bits: u16,
-    /// Buckets.
-    #[schema(example = 26_624)]
-    buckets: u64,
-    /// Pages that hold the buckets.
-    #[schema(example = 52)]
-    pages: u64,
-    /// Bytes of slots.
-    #[schema(example = 212_992)]
-    bytes: u64,
-    /// Items in it.
-    #[schema(example = 50_000)]
-    items: u64,
-    /// Those of them that are further copies of hot items: counted beside the pages, without a slot.
-    #[schema(example = 0)]
-    counted: u64,
-    /// Share of its slots in use, 0 to 1.
-    #[schema(example = 0.47)]
-    load: f64,
-    /// Probability that it finds an item which was never added.
-    #[schema(example = 0.000_06)]
-    expected_false_positive_rate: f64,
-}
 
 /// A page of the list of filters.
 #[derive(Serialize, ToSchema)]
@@ -255,59 +74,6 @@ pub(crate) struct FilterLineBody {
     expires_at: Option<String>,
 }
 
-impl From<&FilterInfo> for FilterBody {
-    fn from(info: &FilterInfo) -> FilterBody {
-        FilterBody {
-            key: info.name.as_str().to_owned(),
-            layout: info.params.layout().name(),
-            capacity: info.params.capacity(),
-            fingerprint_bits: info.params.slot_width().bits(),
-            error_rate: info.params.error_rate(),
-            promised_sub_filters: info.params.promised_sub_filters(),
-            error_rate_holds: info.keeps_promise,
-            bucket_size: info.params.bucket_size(),
-            max_iterations: info.params.max_iterations(),
-            expansion: info.params.expansion(),
-            max_expansions: info.params.max_expansions(),
-            items: info.items,
-            deletions: info.deletions,
-            sub_filters: info
-                .sub_filters
-                .iter()
-                .map(|sub| SubFilterBody::new(&info.params, sub))
-                .collect(),
-            bits_per_item: info.bits_per_item,
-            bits_per_item_at_capacity: info.params.first_sub_filter_bytes() as f64 * 8.0
-                / info.params.capacity() as f64,
-            slot_bytes: info.slot_bytes,
-            memory_bytes: info.memory_bytes,
-            disk_bytes: info.disk_bytes,
-            expected_false_positive_rate: info.expected_false_positive_rate,
-            expected_false_positive_rate_full: info.full_false_positive_rate,
-            adds_before_expansion: info.adds_before_expansion,
-            created_at: rfc3339(info.created_at),
-            ttl_seconds: info.expiry.map(|expiry| expiry.ttl_seconds),
-            expires_at: info.expiry.map(|expiry| rfc3339(expiry.at)),
-        }
-    }
-}
-
-impl SubFilterBody {
-    fn new(params: &FilterParams, info: &SubFilterInfo) -> SubFilterBody {
-        SubFilterBody {
-            layout: params.layout().name(),
-            fingerprint_bits: params.slot_width().bits(),
-            buckets: info.buckets,
-            pages: info.pages,
-            bytes: info.bytes,
-            items: info.items,
-            counted: info.counted,
-            load: info.load,
-            expected_false_positive_rate: info.expected_false_positive_rate,
-        }
-    }
-}
-
 impl From<&FilterSummary> for FilterLineBody {
     fn from(summary: &FilterSummary) -> FilterLineBody {
         FilterLineBody {
@@ -325,59 +91,6 @@ impl From<&FilterSummary> for FilterLineBody {
             expires_at: summary.expiry.map(|expiry| rfc3339(expiry.at)),
         }
     }
-}
-
-/// A filter of the description's examples.
-pub(in crate::http) fn filter_example() -> serde_json::Value {
-    let rate = 0.000_057_3;
-    serde_json::json!(FilterBody {
-        key: "coupons".to_owned(),
-        layout: "paged",
-        capacity: 100_000,
-        fingerprint_bits: 16,
-        error_rate: Some(0.001),
-        promised_sub_filters: 8,
-        error_rate_holds: true,
-        bucket_size: 4,
-        max_iterations: None,
-        expansion: 2,
-        max_expansions: 32,
-        items: 50_000,
-        deletions: 0,
-        sub_filters: vec![SubFilterBody {
-            layout: "paged",
-            fingerprint_bits: 16,
-            buckets: 26_624,
-            pages: 52,
-            bytes: 212_992,
-            items: 50_000,
-            counted: 0,
-            load: 0.469_501_201_923,
-            expected_false_positive_rate: rate,
-        }],
-        bits_per_item: Some(34.07872),
-        bits_per_item_at_capacity: 17.03936,
-        slot_bytes: 212_992,
-        memory_bytes: 212_992,
-        disk_bytes: 163_840,
-        expected_false_positive_rate: rate,
-        expected_false_positive_rate_full: 0.000_927_3,
-        adds_before_expansion: 51_171,
-        created_at: "2026-11-21T10:00:00.000Z".to_owned(),
-        ttl_seconds: None,
-        expires_at: None,
-    })
-}
-
-/// A filter that ends, of the description's examples.
-fn ending_example() -> serde_json::Value {
-    let mut example = filter_example();
-    if let Some(fields) = example.as_object_mut() {
-        fields.insert("ttl_seconds".to_owned(), 86_400.into());
-        let expires_at = "2026-11-22T10:00:00.000Z";
-        fields.insert("expires_at".to_owned(), expires_at.into());
-    }
-    example
 }
 
 /// A page of the list, of the description's examples.

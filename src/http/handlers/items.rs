@@ -10,7 +10,7 @@ use crate::http::openapi::facts::{
 };
 use crate::http::openapi::parameters::{FilterKey, OneItem};
 use crate::http::openapi::schemas;
-use crate::http::parse::BatchKind;
+use crate::http::parse::{AddBody, BatchKind, ItemsBody};
 use crate::http::problem::HttpError;
 use crate::http::words::FullReason;
 use axum::extract::{Request, State};
@@ -19,46 +19,8 @@ use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, Schema};
-use utoipa::openapi::{Ref, RefOr};
-
-/// Items to add.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "describes the body; the body is read item by item, without a copy of each"
-)]
-pub(crate) struct AddBody {
-    /// The items; the batch is committed as a whole or not at all.
-    #[schema(schema_with = schemas::item_list)]
-    items: Vec<String>,
-    /// How strings are to be read.
-    #[schema(schema_with = schemas::encoding, required = false)]
-    encoding: Option<String>,
-    /// Leave an item that is found already (or that seems to be, at the filter's false-positive rate).
-    #[schema(default = false, required = false)]
-    only_if_absent: bool,
-    /// Parameters to create the filter with if it is missing.
-    #[schema(schema_with = create, required = false)]
-    create: Option<super::filters::FilterFields>,
-}
-
-/// Items to ask for or to delete.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "describes the body; the body is read item by item, without a copy of each"
-)]
-pub(crate) struct ItemsBody {
-    /// The items.
-    #[schema(schema_with = schemas::item_list)]
-    items: Vec<String>,
-    /// How strings are to be read.
-    #[schema(schema_with = schemas::encoding, required = false)]
-    encoding: Option<String>,
-}
 
 /// What became of added items.
 #[derive(ToSchema)]
@@ -189,11 +151,6 @@ fn added_list() -> Schema {
         ))
         .examples([json!(["added", "exists"])])
         .into()
-}
-
-/// The schema of the parameters that an add may create its filter with.
-fn create() -> RefOr<Schema> {
-    Ref::from_schema_name("FilterFields").into()
 }
 
 /// Delete items

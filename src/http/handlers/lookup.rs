@@ -7,8 +7,7 @@ use crate::http::extract::batch;
 use crate::http::media::JSON;
 use crate::http::middleware::auth::Principal;
 use crate::http::openapi::facts::{BODY, ENGINE};
-use crate::http::openapi::schemas;
-use crate::http::parse::BatchKind;
+use crate::http::parse::{BatchKind, LookupBody};
 use crate::http::problem::{Code, HttpError};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
@@ -25,31 +24,6 @@ use utoipa::ToSchema;
 
 /// Bytes of the answer that are put together at once.
 const PIECE_BYTES: usize = 64 << 10;
-
-/// Items, and the filters to look for them in.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "describes the body; the body is read item by item, without a copy of each"
-)]
-pub(crate) struct LookupBody {
-    /// The items.
-    #[schema(schema_with = schemas::item_list)]
-    items: Vec<String>,
-    /// How strings are to be read.
-    #[schema(schema_with = schemas::encoding, required = false)]
-    encoding: Option<String>,
-    /// Keys of the filters to ask, in this order; each once. Either this or `prefix`.
-    #[schema(schema_with = schemas::named_filters, required = false)]
-    filters: Option<Vec<String>>,
-    /// Ask all filters whose keys start with this, in byte order of their keys. Either this or `filters`.
-    #[schema(schema_with = schemas::key_prefix, required = false)]
-    prefix: Option<String>,
-    /// Stop at the first filter that contains the item.
-    #[schema(default = false, required = false)]
-    first: bool,
-}
 
 /// Which filters contain each item.
 #[derive(ToSchema)]

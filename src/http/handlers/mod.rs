@@ -5,6 +5,7 @@
 //! | file | routes |
 //! |---|---|
 //! | `filters` | `/filters`, `/filters/{key}` |
+//! | `filter_body` | what answers say about a filter |
 //! | `preview` | `/preview` |
 //! | `items` | `/filters/{key}/items`, `…/items/delete`, `…/exists`, `…/count` |
 //! | `locate` | `/filters/{key}/locate` |
@@ -18,6 +19,7 @@
 pub(super) mod backups;
 pub(super) mod compaction;
 pub(super) mod dumps;
+mod filter_body;
 pub(super) mod filters;
 pub(super) mod imports;
 pub(super) mod items;

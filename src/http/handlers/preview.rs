@@ -1,6 +1,5 @@
 //! What a filter would be, before it is made.
 
-use super::filters::FilterFields;
 use crate::chain::forecast::Stage;
 use crate::engine::FilterPreview;
 use crate::http::App;
@@ -8,6 +7,7 @@ use crate::http::answer::json;
 use crate::http::extract::fields;
 use crate::http::openapi::facts::{BODY, ENGINE, QUOTA};
 use crate::http::openapi::schemas;
+use crate::http::parse::FilterFields;
 use crate::http::problem::HttpError;
 use crate::http::words::FullReason;
 use axum::extract::{Request, State};

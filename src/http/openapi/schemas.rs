@@ -4,7 +4,7 @@ use crate::chain::params::LayoutKind;
 use crate::engine::MAX_NAME_LENGTH;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{
-    AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
+    AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
 };
 use utoipa::openapi::{Object, RefOr};
 use utoipa::{PartialSchema, ToSchema};
@@ -22,7 +22,7 @@ impl PartialSchema for Binary {
 impl ToSchema for Binary {}
 
 /// Any text.
-pub(super) fn text() -> ObjectBuilder {
+pub(crate) fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }
 
@@ -32,12 +32,12 @@ pub(super) fn text_of(shortest: usize, longest: usize) -> ObjectBuilder {
 }
 
 /// The key of a filter, or another name of the same characters.
-pub(super) fn name(longest: usize) -> ObjectBuilder {
+pub(crate) fn name(longest: usize) -> ObjectBuilder {
     text_of(1, longest).pattern(Some("^[A-Za-z0-9._:~-]+$"))
 }
 
 /// The start of a key; the empty one is the start of all.
-pub(super) fn prefix() -> ObjectBuilder {
+pub(crate) fn prefix() -> ObjectBuilder {
     text()
         .max_length(Some(MAX_NAME_LENGTH))
         .pattern(Some("^[A-Za-z0-9._:~-]*$"))
@@ -79,68 +79,9 @@ pub(crate) fn layout() -> Schema {
         .into()
 }
 
-/// The width of a slot.
-pub(crate) fn fingerprint_bits() -> Schema {
+/// A body that is refused when it has further fields.
+pub(crate) fn closed_object() -> ObjectBuilder {
     ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .enum_values(Some([8, 16, 32].map(Value::from)))
-        .description(Some("`paged`: bits of a slot, instead of an error rate."))
-        .examples([json!(16)])
-        .into()
-}
-
-/// The items of a body.
-pub(crate) fn item_list() -> Schema {
-    // The bounds are said in words: some generators can't hold them as numbers.
-    let integer = ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .description(Some(
-            "From -2^63 to 2^64-1; its decimal digits are the item.",
-        ));
-    let string = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .description(Some("Up to 64 KiB; its UTF-8 bytes are the item."));
-    ArrayBuilder::new()
-        .items(RefOr::T(Schema::AnyOf(
-            AnyOfBuilder::new().item(string).item(integer).build(),
-        )))
-        .description(Some(
-            "Up to 250,000 items, unless the server was started with another limit.",
-        ))
-        .max_items(None)
-        .examples([json!(["SPRING-24", 17])])
-        .into()
-}
-
-/// The encoding of the items.
-pub(crate) fn encoding() -> Schema {
-    one_of(["utf-8", "base64"])
-        .description(Some(
-            "How strings are to be read; with `base64` integers are refused.",
-        ))
-        .default(Some(json!("utf-8")))
-        .examples([json!("utf-8")])
-        .into()
-}
-
-/// The schema of the filters that a lookup names.
-pub(crate) fn named_filters() -> Schema {
-    ArrayBuilder::new()
-        .items(RefOr::T(Schema::from(name(MAX_NAME_LENGTH))))
-        .unique_items(true)
-        .description(Some(
-            "Keys of the filters to ask, in this order; each once. Either this or `prefix`.",
-        ))
-        .examples([json!(["campaign-3", "campaign-17"])])
-        .into()
-}
-
-/// The schema of the filters that a lookup names by the start of their keys.
-pub(crate) fn key_prefix() -> Schema {
-    prefix()
-        .description(Some(
-            "Ask all filters whose keys start with this, in byte order of their keys. Either this or `filters`.",
-        ))
-        .examples([json!("campaign-")])
-        .into()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
 }

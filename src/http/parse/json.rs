@@ -1,5 +1,6 @@
 //! Batches in JSON: every item goes straight from the body into the batch.
 
+use super::batch_fields::BatchField;
 use super::{
     Batch, BatchKind, Encoding, LookupOptions, decode_base64, given, json_error, lookup,
     new_filter, pointer, string, too_long,
@@ -114,35 +115,40 @@ impl BatchBody {
         Err(E::custom("refused"))
     }
 
-    fn option(&mut self, field: &str, value: &RawValue) -> Result<(), HttpError> {
-        let refuse = |allowed: &str| HttpError::field(pointer("", field), given(value), allowed);
+    fn option(&mut self, field: BatchField, value: &RawValue) -> Result<(), HttpError> {
+        let refuse =
+            |allowed: &str| HttpError::field(pointer("", field.name()), given(value), allowed);
         match field {
-            "encoding" => {
+            BatchField::Encoding => {
                 let text = string(value).as_deref().and_then(Encoding::parse);
-                self.encoding = text.ok_or_else(|| refuse(Encoding::NAMES))?;
+                self.encoding = text.ok_or_else(|| refuse(&Encoding::names()))?;
             }
-            "only_if_absent" => {
+            BatchField::OnlyIfAbsent => {
                 self.options.mode = match value.get() {
                     "true" => AddMode::OnlyIfAbsent,
                     "false" => AddMode::Always,
                     _ => return Err(refuse("true or false")),
                 };
             }
-            "filters" => self.look_up_in(field, lookup::named(value)?)?,
-            "prefix" => self.look_up_in(field, lookup::prefix(value)?)?,
-            "first" => {
+            BatchField::Filters => self.look_up_in(field, lookup::named(value)?)?,
+            BatchField::Prefix => self.look_up_in(field, lookup::prefix(value)?)?,
+            BatchField::First => {
                 let mode = lookup::mode(value.get());
                 self.lookup.mode = mode.ok_or_else(|| refuse("true or false"))?;
             }
-            _ => self.options.create = Some(new_filter(value.get().as_bytes(), "/create")?),
+            BatchField::Create => {
+                self.options.create = Some(new_filter(value.get().as_bytes(), "/create")?);
+            }
+            // They are read one by one.
+            BatchField::Items => {}
         }
         Ok(())
     }
 
-    fn look_up_in(&mut self, field: &str, filters: LookupFilters) -> Result<(), HttpError> {
+    fn look_up_in(&mut self, field: BatchField, filters: LookupFilters) -> Result<(), HttpError> {
         if self.lookup.filters.is_some() {
             return Err(HttpError::field(
-                pointer("", field),
+                pointer("", field.name()),
                 "given beside the other",
                 "one of filters and prefix",
             ));
@@ -171,24 +177,21 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let BodySeed(body) = self;
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: Vec<BatchField> = Vec::new();
         while let Some(field) = map.next_key::<String>()? {
-            if !body.kind.takes(&field) {
-                let allowed = body.kind.fields();
-                return body.refuse(HttpError::field(
-                    pointer("", &field),
-                    "not a field here",
-                    allowed,
-                ));
-            }
+            let Some(field) = body.kind.find(&field) else {
+                let (place, allowed) = (pointer("", &field), body.kind.names());
+                return body.refuse(HttpError::field(place, "not a field here", allowed));
+            };
             if seen.contains(&field) {
-                return body.refuse(HttpError::field(pointer("", &field), "given twice", "once"));
+                let place = pointer("", field.name());
+                return body.refuse(HttpError::field(place, "given twice", "once"));
             }
-            if field == "items" {
+            if field == BatchField::Items {
                 map.next_value_seed(ItemsSeed(body))?;
             } else {
                 let value: &RawValue = map.next_value()?;
-                if let Err(refusal) = body.option(&field, value) {
+                if let Err(refusal) = body.option(field, value) {
                     return body.refuse(refusal);
                 }
             }
@@ -355,122 +358,4 @@ impl<'de> Visitor<'de> for ItemSeed<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::http::problem::Place;
-
-    fn items(json: &str) -> Vec<Vec<u8>> {
-        let batch = json_batch(json.as_bytes(), BatchKind::Add, 100).unwrap();
-        batch.items.iter().map(<[u8]>::to_vec).collect()
-    }
-
-    fn refused(json: &str, kind: BatchKind) -> (u16, String) {
-        let error = json_batch(json.as_bytes(), kind, 3).unwrap_err();
-        let place = match &error {
-            HttpError::InvalidFields(fields) => match &fields[0].place {
-                Place::Body(pointer) => pointer.clone(),
-                Place::Query(name) => name.clone(),
-            },
-            _ => String::new(),
-        };
-        (error.code().status().as_u16(), place)
-    }
-
-    #[test]
-    fn strings_and_integers_are_items() {
-        assert_eq!(
-            items(r#"{"items": ["a", "", "é\n", 0, -9223372036854775808, 18446744073709551615]}"#),
-            [
-                "a".as_bytes(),
-                b"",
-                "é\n".as_bytes(),
-                b"0",
-                b"-9223372036854775808",
-                b"18446744073709551615"
-            ]
-        );
-        assert!(items(r#"{"items": []}"#).is_empty());
-    }
-
-    #[test]
-    fn base64_is_decoded_wherever_the_field_stands() {
-        assert_eq!(
-            items(r#"{"items": ["AP8="], "encoding": "base64"}"#),
-            [[0, 255]]
-        );
-        assert_eq!(
-            items(r#"{"encoding": "base64", "items": ["AP8"]}"#),
-            [[0, 255]]
-        );
-    }
-
-    #[test]
-    fn refusals_point_to_the_field() {
-        use BatchKind::{Add, Other};
-        for (json, kind, status, place) in [
-            (r#"{"items": ["a", 1.5]}"#, Add, 422, "/items/1"),
-            (r#"{"items": ["a", "b", null]}"#, Add, 422, "/items/2"),
-            (r#"{"items": [[]]}"#, Add, 422, "/items/0"),
-            (r#"{"items": [{}]}"#, Add, 422, "/items/0"),
-            (r#"{"items": [true]}"#, Add, 422, "/items/0"),
-            (r#"{"items": [18446744073709551616]}"#, Add, 422, "/items/0"),
-            (r#"{"items": "a"}"#, Add, 422, "/items"),
-            (r#"{}"#, Add, 422, "/items"),
-            (r#"[]"#, Add, 422, ""),
-            (r#"{"items": [], "item": 1}"#, Add, 422, "/item"),
-            (r#"{"items": [], "a/~": 1}"#, Add, 422, "/a~1~0"),
-            (r#"{"items": [], "items": []}"#, Add, 422, "/items"),
-            (
-                r#"{"items": [], "only_if_absent": 1}"#,
-                Add,
-                422,
-                "/only_if_absent",
-            ),
-            (
-                r#"{"items": [], "only_if_absent": true}"#,
-                Other,
-                422,
-                "/only_if_absent",
-            ),
-            (r#"{"items": [], "encoding": "hex"}"#, Add, 422, "/encoding"),
-            (
-                r#"{"items": ["!"], "encoding": "base64"}"#,
-                Add,
-                422,
-                "/items/0",
-            ),
-            (
-                r#"{"items": [1], "encoding": "base64"}"#,
-                Add,
-                422,
-                "/items/0",
-            ),
-            (
-                r#"{"items": [], "create": {"capacity": -5}}"#,
-                Add,
-                422,
-                "/create/capacity",
-            ),
-            (r#"{"items": [], "create": 7}"#, Add, 422, "/create"),
-            (r#"{"items": [1, 2, 3, 4]}"#, Add, 413, ""),
-            (r#"{"items": ["a"]"#, Add, 400, ""),
-            (r#"{"items": ["a"]} x"#, Add, 400, ""),
-            (r#"{"items": ["\ud800"]}"#, Add, 400, ""),
-            ("", Add, 400, ""),
-            ("nonsense", Add, 400, ""),
-        ] {
-            assert_eq!(refused(json, kind), (status, place.to_owned()), "{json}");
-        }
-    }
-
-    #[test]
-    fn an_item_may_have_64_kib() {
-        let longest = "x".repeat(MAX_ITEM_BYTES);
-        assert_eq!(items(&format!(r#"{{"items": ["{longest}"]}}"#)).len(), 1);
-        let longer = format!(r#"{{"items": ["", "{longest}x"]}}"#);
-        assert_eq!(
-            refused(&longer, BatchKind::Add),
-            (422, "/items/1".to_owned())
-        );
-    }
-}
+mod tests;

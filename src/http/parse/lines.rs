@@ -1,10 +1,13 @@
 //! Batches as `text/plain`: one item a line.
 
-use super::{Batch, Encoding, OptionsIn, decode_base64, too_long};
-use crate::engine::{AddOptions, ItemBatch};
+use super::filter_fields::{FILTER_FIELDS, filter_field_names};
+use super::{Batch, BatchKind, Encoding, OptionsIn, decode_base64, too_long};
+use crate::engine::{AddMode, AddOptions, ItemBatch, NewFilter};
 use crate::http::bounds::MAX_ITEM_BYTES;
 use crate::http::problem::HttpError;
+use crate::http::query::{Query, excerpt};
 use axum::body::Bytes;
+use axum::http::Uri;
 use std::ops::Range;
 
 /// Bytes that most lines have at least.
@@ -98,9 +101,61 @@ fn line_name(number: usize) -> String {
     format!("line {}", number + 1)
 }
 
+/// The options of a `text/plain` request, which stand in the query.
+///
+/// # Errors
+/// A parameter is refused.
+pub(crate) fn line_options(
+    kind: BatchKind,
+    uri: &Uri,
+) -> Result<(Encoding, AddOptions), HttpError> {
+    let names = filter_field_names();
+    let add = || {
+        ["encoding", "only_if_absent", "create"]
+            .into_iter()
+            .chain(names)
+    };
+    let allowed: Vec<&'static str> = match kind {
+        BatchKind::Add => add().collect(),
+        BatchKind::Lookup | BatchKind::Other => vec!["encoding"],
+    };
+    let query = Query::parse(uri, &allowed)?;
+    let encoding = match query.text("encoding")? {
+        None => Encoding::default(),
+        Some(text) => Encoding::parse(text)
+            .ok_or_else(|| HttpError::parameter("encoding", excerpt(text), Encoding::names()))?,
+    };
+    if kind != BatchKind::Add {
+        return Ok((encoding, AddOptions::default()));
+    }
+    let mode = match query.switch("only_if_absent")? {
+        true => AddMode::OnlyIfAbsent,
+        false => AddMode::Always,
+    };
+    let wanted = query.switch("create")?;
+    let mut filter = NewFilter::default();
+    for field in &FILTER_FIELDS {
+        let Some(text) = query.text(field.name)? else {
+            continue;
+        };
+        if !wanted {
+            return Err(HttpError::parameter(
+                field.name,
+                "given without create=true",
+                "together with create=true",
+            ));
+        }
+        let set = field.set_to_text(&mut filter, text);
+        set.map_err(|allowed| HttpError::parameter(field.name, excerpt(text), allowed))?;
+    }
+    let create = wanted.then_some(filter);
+    Ok((encoding, AddOptions { mode, create }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chain::params::LayoutKind;
 
     #[test]
     fn lines_end_in_lf_or_crlf_and_blank_ones_are_remembered() {
@@ -143,5 +198,33 @@ mod tests {
             9,
         );
         assert!(error.unwrap_err().to_string().starts_with("line 4 "));
+    }
+
+    #[test]
+    fn options_of_lines_stand_in_the_query() {
+        let uri = Uri::from_static(
+            "/?only_if_absent=true&create=true&capacity=10&layout=classic&encoding=base64",
+        );
+        let (encoding, options) = line_options(BatchKind::Add, &uri).unwrap();
+        assert_eq!(encoding, Encoding::Base64);
+        assert_eq!(options.mode, AddMode::OnlyIfAbsent);
+        let create = options.create.unwrap();
+        assert_eq!(create.params.capacity, Some(10));
+        assert_eq!(create.params.layout, Some(LayoutKind::Classic));
+
+        for uri in [
+            "/?capacity=10",
+            "/?create=1",
+            "/?create=true&capacity=x",
+            "/?create=true&capacity=",
+            "/?items=a",
+        ] {
+            assert!(
+                line_options(BatchKind::Add, &Uri::from_static(uri)).is_err(),
+                "{uri}"
+            );
+        }
+        let create = Uri::from_static("/?create=true");
+        assert!(line_options(BatchKind::Other, &create).is_err());
     }
 }

@@ -1,19 +1,31 @@
 //! From bytes to items and fields, without an allocation per item, with a
-//! pointer to whatever is refused: `json` and `lines` read the two kinds of
-//! batches, `fields` the description of a filter, `lookup` which filters are
-//! asked. What they share is here.
+//! pointer to whatever is refused.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `batch_fields` | the fields of bodies with items |
+//! | `filter_fields` | the fields of a filter |
+//! | `json` | batches in JSON |
+//! | `lines` | batches as `text/plain`, and their options in the query |
+//! | `lookup` | which filters a lookup asks |
+//! | `filter` | a filter to be created or changed, in JSON |
+//! | `feed` | streams of lines, cut into commits |
 
+mod batch_fields;
 mod feed;
-mod fields;
+mod filter;
+mod filter_fields;
 mod json;
 mod lines;
 mod lookup;
 pub mod measured;
 
+pub(crate) use batch_fields::{AddBody, BatchKind, Encoding, ItemsBody, LookupBody};
 pub(crate) use feed::{LineFeed, LineFormat};
-pub(crate) use fields::{FIELDS, Scalar, changed_ttl, new_filter, set_field};
+pub(crate) use filter::{changed_ttl, new_filter};
+pub(crate) use filter_fields::{FilterChanges, FilterFields};
 pub(crate) use json::json_batch;
-pub(crate) use lines::text_batch;
+pub(crate) use lines::{line_options, text_batch};
 
 use super::admission::answers::AnswerMemory;
 use super::bounds::MAX_ITEM_BYTES;
@@ -36,56 +48,6 @@ const fn tolerant_of_padding(alphabet: &alphabet::Alphabet) -> GeneralPurpose {
 
 const BASE64: GeneralPurpose = tolerant_of_padding(&alphabet::STANDARD);
 const BASE64_URL: GeneralPurpose = tolerant_of_padding(&alphabet::URL_SAFE);
-
-/// What a batch is for; an add and a lookup take more fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BatchKind {
-    Add,
-    Lookup,
-    Other,
-}
-
-impl BatchKind {
-    fn takes(self, field: &str) -> bool {
-        match field {
-            "items" | "encoding" => true,
-            "only_if_absent" | "create" => self == BatchKind::Add,
-            "filters" | "prefix" | "first" => self == BatchKind::Lookup,
-            _ => false,
-        }
-    }
-
-    fn fields(self) -> &'static str {
-        match self {
-            BatchKind::Add => "items, encoding, only_if_absent, create",
-            BatchKind::Lookup => "items, encoding, filters, prefix, first",
-            BatchKind::Other => "items, encoding",
-        }
-    }
-}
-
-/// How the items of a batch are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Encoding {
-    /// The UTF-8 bytes of a string, or the digits of an integer.
-    #[default]
-    Plain,
-    /// Standard base64.
-    Base64,
-}
-
-impl Encoding {
-    pub(crate) fn parse(text: &str) -> Option<Encoding> {
-        match text {
-            "utf-8" => Some(Encoding::Plain),
-            "base64" => Some(Encoding::Base64),
-            _ => None,
-        }
-    }
-
-    /// What `parse` takes, for an error.
-    pub(crate) const NAMES: &'static str = "utf-8 or base64";
-}
 
 /// The items of a request and what to do with them.
 #[derive(Debug, Default)]

@@ -1,0 +1,78 @@
+use super::*;
+use axum::body::Body;
+use axum::http::Request;
+
+fn retry(uri: &str, headers: &[(&str, &str)], body: &str) -> Option<Retry> {
+    let mut request = Request::post(uri);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let (parts, _) = request.body(Body::empty()).unwrap().into_parts();
+    let keyed = Keyed::of(&parts).unwrap();
+    keyed.map(|keyed| keyed.with_body(body.as_bytes()))
+}
+
+#[test]
+fn a_key_counts_for_one_path_and_all_else_makes_the_fingerprint() {
+    let base = ("/filters/a/items", "k", "text/plain", "x");
+    let of = |(uri, key, media_type, body): (&str, &str, &str, &str)| {
+        let headers = [("idempotency-key", key), ("content-type", media_type)];
+        retry(uri, &headers, body).unwrap()
+    };
+    assert_eq!(of(base), of(base));
+    for other in [
+        ("/filters/b/items", "k", "text/plain", "x"),
+        ("/filters/a/items", "l", "text/plain", "x"),
+    ] {
+        assert_ne!(of(other).key, of(base).key, "{other:?}");
+    }
+    for other in [
+        (
+            "/filters/a/items?only_if_absent=true",
+            "k",
+            "text/plain",
+            "x",
+        ),
+        ("/filters/a/items", "k", "application/json", "x"),
+        ("/filters/a/items", "k", "text/plain", "y"),
+    ] {
+        assert_eq!(of(other).key, of(base).key, "{other:?}");
+        assert_ne!(of(other).fingerprint, of(base).fingerprint, "{other:?}");
+    }
+    assert_eq!(retry("/filters/a/items", &[], "x"), None);
+}
+
+#[test]
+fn one_callers_key_is_not_anothers() {
+    let key = |caller: Option<Caller>| {
+        let mut request = Request::post("/").header("idempotency-key", "k");
+        if let Some(caller) = caller {
+            request = request.extension(caller);
+        }
+        let (parts, _) = request.body(Body::empty()).unwrap().into_parts();
+        Keyed::of(&parts).unwrap().unwrap().with_body(b"").key
+    };
+    let [none, one, two] = [None, Some("one"), Some("two")]
+        .map(|caller| key(caller.map(|caller| Caller(caller.to_owned()))));
+    assert!(none != one && one != two && none != two);
+}
+
+#[test]
+fn what_is_no_key_is_refused() {
+    let longest = "k".repeat(MAX_IDEMPOTENCY_KEY_BYTES);
+    assert!(retry("/", &[("idempotency-key", &longest)], "").is_some());
+    let longer = "k".repeat(MAX_IDEMPOTENCY_KEY_BYTES + 1);
+    for headers in [
+        &[("idempotency-key", "")][..],
+        &[("idempotency-key", longer.as_str())],
+        &[("idempotency-key", "\u{e9}")],
+        &[("idempotency-key", "a"), ("idempotency-key", "a")],
+    ] {
+        let mut request = Request::post("/");
+        for (name, value) in headers {
+            request = request.header(*name, value.as_bytes());
+        }
+        let (parts, _) = request.body(Body::empty()).unwrap().into_parts();
+        assert!(Keyed::of(&parts).is_err(), "{headers:?}");
+    }
+}

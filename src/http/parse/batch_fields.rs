@@ -1,0 +1,207 @@
+//! The fields of bodies with items: by one table they are read, refused and
+//! described.
+
+use super::filter_fields::FilterFields;
+use crate::engine::MAX_NAME_LENGTH;
+use crate::http::openapi::schemas::{closed_object, name, one_of, prefix};
+use serde_json::json;
+use utoipa::openapi::schema::{AnyOfBuilder, Array, ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+
+/// What a batch is for; an add and a lookup take more fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchKind {
+    Add,
+    Lookup,
+    Other,
+}
+
+/// A field of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BatchField {
+    Items,
+    Encoding,
+    OnlyIfAbsent,
+    Create,
+    Filters,
+    Prefix,
+    First,
+}
+
+use BatchField::{Create, Filters, First, Items, OnlyIfAbsent, Prefix};
+
+impl BatchKind {
+    fn fields(self) -> &'static [BatchField] {
+        match self {
+            BatchKind::Add => &[Items, BatchField::Encoding, OnlyIfAbsent, Create],
+            BatchKind::Lookup => &[Items, BatchField::Encoding, Filters, Prefix, First],
+            BatchKind::Other => &[Items, BatchField::Encoding],
+        }
+    }
+
+    /// The field of a name, if a batch of this kind has it.
+    pub(super) fn find(self, name: &str) -> Option<BatchField> {
+        let mut fields = self.fields().iter().copied();
+        fields.find(|field| field.name() == name)
+    }
+
+    /// The names of its fields, for an error.
+    pub(super) fn names(self) -> String {
+        let names: Vec<&str> = self.fields().iter().map(|field| field.name()).collect();
+        names.join(", ")
+    }
+
+    fn schema(self, about: &str) -> RefOr<Schema> {
+        let fields = self.fields().iter();
+        fields
+            .fold(closed_object(), |body, field| {
+                body.property(field.name(), field.schema())
+            })
+            .required(Items.name())
+            .description(Some(about))
+            .into()
+    }
+}
+
+impl BatchField {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Items => "items",
+            BatchField::Encoding => "encoding",
+            OnlyIfAbsent => "only_if_absent",
+            Create => "create",
+            Filters => "filters",
+            Prefix => "prefix",
+            First => "first",
+        }
+    }
+
+    fn schema(self) -> RefOr<Schema> {
+        match self {
+            Items => item_list().into(),
+            BatchField::Encoding => one_of(Encoding::ALL.map(Encoding::name))
+                .description(Some(
+                    "How strings are to be read; with `base64` integers are refused.",
+                ))
+                .default(Some(json!("utf-8")))
+                .examples([json!("utf-8")])
+                .into(),
+            OnlyIfAbsent => switch(
+                "Leave an item that is found already (or that seems to be, at the filter's false-positive rate).",
+            ),
+            // What the filter is created with if it is missing.
+            Create => Ref::from_schema_name(FilterFields::name()).into(),
+            Filters => ArrayBuilder::new()
+                .items(RefOr::T(Schema::from(name(MAX_NAME_LENGTH))))
+                .unique_items(true)
+                .description(Some(
+                    "Keys of the filters to ask, in this order; each once. Either this or `prefix`.",
+                ))
+                .examples([json!(["campaign-3", "campaign-17"])])
+                .into(),
+            Prefix => prefix()
+                .description(Some(
+                    "Ask all filters whose keys start with this, in byte order of their keys. Either this or `filters`.",
+                ))
+                .examples([json!("campaign-")])
+                .into(),
+            First => switch("Stop at the first filter that contains the item."),
+        }
+    }
+}
+
+/// A field that is true or, left out, false.
+fn switch(about: &str) -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .schema_type(Type::Boolean)
+        .description(Some(about))
+        .default(Some(json!(false)))
+        .into()
+}
+
+fn item_list() -> Array {
+    // The bounds are said in words: some generators can't hold them as numbers.
+    let integer = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .description(Some(
+            "From -2^63 to 2^64-1; its decimal digits are the item.",
+        ));
+    let string = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("Up to 64 KiB; its UTF-8 bytes are the item."));
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::AnyOf(
+            AnyOfBuilder::new().item(string).item(integer).build(),
+        )))
+        .description(Some(
+            "Up to 250,000 items, unless the server was started with another limit.",
+        ))
+        .max_items(None)
+        .examples([json!(["SPRING-24", 17])])
+        .build()
+}
+
+/// How the items of a batch are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// The UTF-8 bytes of a string, or the digits of an integer.
+    #[default]
+    Plain,
+    /// Standard base64.
+    Base64,
+}
+
+impl Encoding {
+    const ALL: [Encoding; 2] = [Encoding::Plain, Encoding::Base64];
+
+    fn name(self) -> &'static str {
+        match self {
+            Encoding::Plain => "utf-8",
+            Encoding::Base64 => "base64",
+        }
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Encoding> {
+        let mut all = Encoding::ALL.into_iter();
+        all.find(|encoding| encoding.name() == text)
+    }
+
+    /// What `parse` takes, for an error.
+    pub(super) fn names() -> String {
+        Encoding::ALL.map(Encoding::name).join(" or ")
+    }
+}
+
+/// Items to add.
+pub(crate) struct AddBody;
+
+impl PartialSchema for AddBody {
+    fn schema() -> RefOr<Schema> {
+        BatchKind::Add.schema("Items to add.")
+    }
+}
+
+impl ToSchema for AddBody {}
+
+/// Items to ask for or to delete.
+pub(crate) struct ItemsBody;
+
+impl PartialSchema for ItemsBody {
+    fn schema() -> RefOr<Schema> {
+        BatchKind::Other.schema("Items to ask for or to delete.")
+    }
+}
+
+impl ToSchema for ItemsBody {}
+
+/// Items, and the filters to look for them in.
+pub(crate) struct LookupBody;
+
+impl PartialSchema for LookupBody {
+    fn schema() -> RefOr<Schema> {
+        BatchKind::Lookup.schema("Items, and the filters to look for them in.")
+    }
+}
+
+impl ToSchema for LookupBody {}

@@ -1,0 +1,289 @@
+//! The fields of a filter, as users write them: one table, by which they are
+//! read, in JSON and in queries, refused and described.
+
+use crate::chain::params::{
+    LayoutKind, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, MIN_ERROR_RATE,
+};
+use crate::engine::{MAX_TTL_SECONDS, NewFilter};
+use crate::http::openapi::schemas::{closed_object, one_of};
+use serde_json::{Value, json};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// A field of a filter.
+pub(super) struct FilterField {
+    pub(super) name: &'static str,
+    takes: Takes,
+    about: &'static str,
+}
+
+/// What a field takes.
+enum Takes {
+    /// An integer from one to another; such as `like`.
+    Integer {
+        from: u64,
+        to: u64,
+        like: u64,
+        field: IntegerOf,
+    },
+    /// One of these integers.
+    OneOf {
+        integers: [u64; 3],
+        field: IntegerOf,
+    },
+    /// An error rate.
+    Rate,
+    /// The name of a layout.
+    Layout,
+}
+
+/// Where an integer is put.
+type IntegerOf = fn(&mut NewFilter) -> &mut Option<u64>;
+
+/// All of them.
+pub(super) static FILTER_FIELDS: [FilterField; 9] = [
+    FilterField {
+        name: "capacity",
+        takes: Takes::Integer {
+            from: 1,
+            to: MAX_CAPACITY,
+            like: 100_000,
+            field: |filter| &mut filter.params.capacity,
+        },
+        about: "Items that fit before the first expansion, up to 2^40; for the layout `classic` at least 2 * bucket_size.",
+    },
+    FilterField {
+        name: "error_rate",
+        takes: Takes::Rate,
+        about: "`paged`: the share of absent items that may be found, promised for the whole filter while it grows to 8 sub-filters (255 times the capacity). Decides how wide a slot is.",
+    },
+    FilterField {
+        name: "fingerprint_bits",
+        takes: Takes::OneOf {
+            integers: [8, 16, 32],
+            field: |filter| &mut filter.params.fingerprint_bits,
+        },
+        about: "`paged`: bits of a slot, instead of an error rate.",
+    },
+    FilterField {
+        name: "layout",
+        takes: Takes::Layout,
+        about: "How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic` is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default.",
+    },
+    FilterField {
+        name: "bucket_size",
+        takes: Takes::Integer {
+            from: 1,
+            to: MAX_BUCKET_SIZE,
+            like: 2,
+            field: |filter| &mut filter.params.bucket_size,
+        },
+        about: "`classic`: slots per bucket. More slots fill better and match more often by mistake.",
+    },
+    FilterField {
+        name: "max_iterations",
+        takes: Takes::Integer {
+            from: 1,
+            to: u16::MAX as u64,
+            like: 20,
+            field: |filter| &mut filter.params.max_iterations,
+        },
+        about: "`classic`: longest path of kick-outs that makes room for one item.",
+    },
+    FilterField {
+        name: "expansion",
+        takes: Takes::Integer {
+            from: 0,
+            to: MAX_EXPANSION,
+            like: 2,
+            field: |filter| &mut filter.params.expansion,
+        },
+        about: "How much larger each further sub-filter is; rounded up to a power of two. 0 = the filter never grows. Left out: 2 for `paged`, 1 for `classic`.",
+    },
+    FilterField {
+        name: "max_expansions",
+        takes: Takes::Integer {
+            from: 0,
+            to: u16::MAX as u64,
+            like: 32,
+            field: |filter| &mut filter.params.max_expansions,
+        },
+        about: "Most sub-filters beyond the first.",
+    },
+    TTL_SECONDS,
+];
+
+/// When it ends: the one field that can be changed.
+pub(super) const TTL_SECONDS: FilterField = FilterField {
+    name: "ttl_seconds",
+    takes: Takes::Integer {
+        from: 1,
+        to: MAX_TTL_SECONDS,
+        like: 86_400,
+        field: |filter| &mut filter.ttl_seconds,
+    },
+    about: "Seconds after which the filter is gone, 1 to 3162240000; left out = it stays.",
+};
+
+/// Their names.
+pub(super) fn filter_field_names() -> [&'static str; 9] {
+    FILTER_FIELDS.each_ref().map(|field| field.name)
+}
+
+/// A value as it was written: in quotes or not.
+#[derive(Clone, Copy)]
+pub(super) enum Scalar<'a> {
+    Quoted(&'a str),
+    Bare(&'a str),
+}
+
+impl FilterField {
+    /// The field of a name.
+    pub(super) fn find(name: &str) -> Option<&'static FilterField> {
+        FILTER_FIELDS.iter().find(|field| field.name == name)
+    }
+
+    /// Sets it to what a query says.
+    ///
+    /// # Errors
+    /// Says what is allowed.
+    pub(super) fn set_to_text(&self, filter: &mut NewFilter, text: &str) -> Result<(), String> {
+        let value = match self.takes {
+            Takes::Layout => Scalar::Quoted(text),
+            Takes::Integer { .. } | Takes::OneOf { .. } | Takes::Rate => Scalar::Bare(text),
+        };
+        self.set(filter, value)
+    }
+
+    /// Sets it. Ranges are not checked here.
+    ///
+    /// # Errors
+    /// Says what is allowed.
+    pub(super) fn set(&self, filter: &mut NewFilter, value: Scalar<'_>) -> Result<(), String> {
+        let is_set = match self.takes {
+            Takes::Integer { field, .. } | Takes::OneOf { field, .. } => {
+                let field = field(filter);
+                *field = integer(value);
+                field.is_some()
+            }
+            Takes::Rate => {
+                filter.params.error_rate = match value {
+                    // What JSON takes for a number; a query follows the same rule.
+                    Scalar::Bare(text) => serde_json::from_str(text).ok(),
+                    Scalar::Quoted(_) => None,
+                };
+                filter.params.error_rate.is_some()
+            }
+            Takes::Layout => {
+                filter.params.layout = match value {
+                    Scalar::Quoted(text) => {
+                        let mut layouts = LayoutKind::ALL.into_iter();
+                        layouts.find(|layout| layout.name() == text)
+                    }
+                    Scalar::Bare(_) => None,
+                };
+                filter.params.layout.is_some()
+            }
+        };
+        is_set.then_some(()).ok_or_else(|| self.allowed())
+    }
+
+    /// What it takes, in words.
+    pub(super) fn allowed(&self) -> String {
+        match self.takes {
+            Takes::Integer { from, to, .. } => format!("an integer from {from} to {to}"),
+            Takes::OneOf {
+                integers: [a, b, c],
+                ..
+            } => format!("{a}, {b} or {c}"),
+            Takes::Rate => {
+                format!("a number from {MIN_ERROR_RATE:e} to {MAX_ERROR_RATE}, such as 0.001")
+            }
+            Takes::Layout => {
+                let names = LayoutKind::ALL.map(|layout| format!("\"{}\"", layout.name()));
+                names.join(" or ")
+            }
+        }
+    }
+
+    fn schema(&self) -> ObjectBuilder {
+        let number = |of: Type, format: KnownFormat| {
+            ObjectBuilder::new()
+                .schema_type(of)
+                .format(Some(SchemaFormat::KnownFormat(format)))
+        };
+        let schema = match self.takes {
+            Takes::Integer { from, to, like, .. } => number(Type::Integer, KnownFormat::Int64)
+                .minimum(Some(from))
+                .maximum(Some(to))
+                .examples([json!(like)]),
+            Takes::OneOf { integers, .. } => ObjectBuilder::new()
+                .schema_type(Type::Integer)
+                .enum_values(Some(integers.map(Value::from)))
+                .examples([json!(16)]),
+            Takes::Rate => number(Type::Number, KnownFormat::Double)
+                .minimum(Some(MIN_ERROR_RATE))
+                .maximum(Some(MAX_ERROR_RATE))
+                .examples([json!(0.001)]),
+            Takes::Layout => {
+                one_of(LayoutKind::ALL.map(LayoutKind::name)).examples([json!("paged")])
+            }
+        };
+        schema.description(Some(self.about))
+    }
+}
+
+fn integer(value: Scalar<'_>) -> Option<u64> {
+    match value {
+        Scalar::Bare(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
+        Scalar::Bare(text) => whole(text),
+        Scalar::Quoted(_) => None,
+    }
+}
+
+/// An integer that is written with a fraction of zero or with an exponent, as
+/// some languages write large ones: `1e6` is as good as `1000000`.
+fn whole(text: &str) -> Option<u64> {
+    /// Up to here each integer has a double of its own.
+    const LARGEST: f64 = 9_007_199_254_740_992.0;
+    let number: f64 = serde_json::from_str(text).ok()?;
+    let is_whole = number.fract() == 0.0 && (0.0..=LARGEST).contains(&number);
+    is_whole.then_some(number as u64)
+}
+
+/// The body that says what a filter is to be.
+pub(crate) struct FilterFields;
+
+impl PartialSchema for FilterFields {
+    fn schema() -> RefOr<Schema> {
+        let fields = FILTER_FIELDS.iter();
+        fields
+            .fold(closed_object(), |body, field| body.property(field.name, field.schema()))
+            .description(Some(
+                "What a filter is to be. Every field may be left out: then it is as the server's defaults say.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for FilterFields {}
+
+/// The body that says what is to change about a filter.
+pub(crate) struct FilterChanges;
+
+impl PartialSchema for FilterChanges {
+    fn schema() -> RefOr<Schema> {
+        let seconds = TTL_SECONDS.schema().description(Some(
+            "Seconds from now after which the filter is gone, 1 to 3162240000; null = it stays.",
+        ));
+        let or_null = SchemaType::from_iter([Type::Integer, Type::Null]);
+        closed_object()
+            .property(TTL_SECONDS.name, seconds.schema_type(or_null))
+            .required(TTL_SECONDS.name)
+            .description(Some("What is to change about a filter."))
+            .into()
+    }
+}
+
+impl ToSchema for FilterChanges {}

@@ -1,0 +1,117 @@
+use super::*;
+use crate::http::problem::Place;
+
+fn items(json: &str) -> Vec<Vec<u8>> {
+    let batch = json_batch(json.as_bytes(), BatchKind::Add, 100).unwrap();
+    batch.items.iter().map(<[u8]>::to_vec).collect()
+}
+
+fn refused(json: &str, kind: BatchKind) -> (u16, String) {
+    let error = json_batch(json.as_bytes(), kind, 3).unwrap_err();
+    let place = match &error {
+        HttpError::InvalidFields(fields) => match &fields[0].place {
+            Place::Body(pointer) => pointer.clone(),
+            Place::Query(name) => name.clone(),
+        },
+        _ => String::new(),
+    };
+    (error.code().status().as_u16(), place)
+}
+
+#[test]
+fn strings_and_integers_are_items() {
+    assert_eq!(
+        items(r#"{"items": ["a", "", "é\n", 0, -9223372036854775808, 18446744073709551615]}"#),
+        [
+            "a".as_bytes(),
+            b"",
+            "é\n".as_bytes(),
+            b"0",
+            b"-9223372036854775808",
+            b"18446744073709551615"
+        ]
+    );
+    assert!(items(r#"{"items": []}"#).is_empty());
+}
+
+#[test]
+fn base64_is_decoded_wherever_the_field_stands() {
+    assert_eq!(
+        items(r#"{"items": ["AP8="], "encoding": "base64"}"#),
+        [[0, 255]]
+    );
+    assert_eq!(
+        items(r#"{"encoding": "base64", "items": ["AP8"]}"#),
+        [[0, 255]]
+    );
+}
+
+#[test]
+fn refusals_point_to_the_field() {
+    use BatchKind::{Add, Other};
+    for (json, kind, status, place) in [
+        (r#"{"items": ["a", 1.5]}"#, Add, 422, "/items/1"),
+        (r#"{"items": ["a", "b", null]}"#, Add, 422, "/items/2"),
+        (r#"{"items": [[]]}"#, Add, 422, "/items/0"),
+        (r#"{"items": [{}]}"#, Add, 422, "/items/0"),
+        (r#"{"items": [true]}"#, Add, 422, "/items/0"),
+        (r#"{"items": [18446744073709551616]}"#, Add, 422, "/items/0"),
+        (r#"{"items": "a"}"#, Add, 422, "/items"),
+        (r#"{}"#, Add, 422, "/items"),
+        (r#"[]"#, Add, 422, ""),
+        (r#"{"items": [], "item": 1}"#, Add, 422, "/item"),
+        (r#"{"items": [], "a/~": 1}"#, Add, 422, "/a~1~0"),
+        (r#"{"items": [], "items": []}"#, Add, 422, "/items"),
+        (
+            r#"{"items": [], "only_if_absent": 1}"#,
+            Add,
+            422,
+            "/only_if_absent",
+        ),
+        (
+            r#"{"items": [], "only_if_absent": true}"#,
+            Other,
+            422,
+            "/only_if_absent",
+        ),
+        (r#"{"items": [], "encoding": "hex"}"#, Add, 422, "/encoding"),
+        (
+            r#"{"items": ["!"], "encoding": "base64"}"#,
+            Add,
+            422,
+            "/items/0",
+        ),
+        (
+            r#"{"items": [1], "encoding": "base64"}"#,
+            Add,
+            422,
+            "/items/0",
+        ),
+        (
+            r#"{"items": [], "create": {"capacity": -5}}"#,
+            Add,
+            422,
+            "/create/capacity",
+        ),
+        (r#"{"items": [], "create": 7}"#, Add, 422, "/create"),
+        (r#"{"items": [1, 2, 3, 4]}"#, Add, 413, ""),
+        (r#"{"items": ["a"]"#, Add, 400, ""),
+        (r#"{"items": ["a"]} x"#, Add, 400, ""),
+        (r#"{"items": ["\ud800"]}"#, Add, 400, ""),
+        ("", Add, 400, ""),
+        ("nonsense", Add, 400, ""),
+    ] {
+        assert_eq!(refused(json, kind), (status, place.to_owned()), "{json}");
+    }
+}
+
+#[test]
+fn an_item_may_have_64_kib() {
+    let longest = "x".repeat(MAX_ITEM_BYTES);
+    assert_eq!(items(&format!(r#"{{"items": ["{longest}"]}}"#)).len(), 1);
+    let longer = format!(r#"{{"items": ["", "{longest}x"]}}"#);
+    assert_eq!(
+        refused(&longer, BatchKind::Add),
+        (422, "/items/1".to_owned())
+    );
+}
