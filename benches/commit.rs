@@ -12,7 +12,6 @@ use cuckood::cuckoo::hash::murmur64a;
 use cuckood::engine::{AddOptions, Engine, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
-use cuckood::store::metered::MeteredStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use cuckood::store::{Commit, PageStore};
 use std::collections::BTreeSet;
@@ -31,10 +30,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .worker_threads(2)
         .build()?;
     let folder = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
-    let store = RocksStore::open(folder.path().join("engine"), RocksOptions::default())?;
-    let store = MeteredStore::new(Arc::new(store), None);
+    let rocks = RocksStore::open(folder.path().join("engine"), RocksOptions::default())?;
+    let store = Arc::new(PageStore::open(Arc::new(rocks))?);
     let options = engines::options(512 << 20);
-    let engine = Engine::open(Arc::new(store.clone()), &options, Arc::new(Metrics::new()?))?;
+    let engine = Engine::open(Arc::clone(&store), &options, Arc::new(Metrics::new()?))?;
     let filter = FilterName::parse("bench")?;
     let request = FilterRequest {
         capacity: Some(CAPACITY),
@@ -42,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     runtime.block_on(engine.create_filter(&filter, &request.into()))?;
     let naive = RocksStore::open(folder.path().join("naive"), RocksOptions::default())?;
+    let naive = PageStore::open(Arc::new(naive))?;
 
     // Half full, so that both sides work on pages as they are in real life.
     let mut next = 0;
@@ -118,7 +118,7 @@ fn add(
 
 /// Items a second if a commit writes the pages it touches: same geometry, same
 /// hash, the pages half full.
-fn write_pages(store: &RocksStore, round: u64, batches: u64) -> Result<f64, Box<dyn Error>> {
+fn write_pages(store: &PageStore, round: u64, batches: u64) -> Result<f64, Box<dyn Error>> {
     const BUCKETS: u64 = 8 << 20;
     const BUCKETS_PER_PAGE: u64 = 2048;
     let image: Vec<u8> = (0..4096u32)

@@ -9,6 +9,7 @@ mod support;
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddOptions, CompactionState, Engine, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::error::Error;
 use std::sync::Arc;
@@ -46,7 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 async fn measure(layout: &str, request: FilterRequest) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
-    let store = RocksStore::open(folder.path(), RocksOptions::default())?;
+    let rocks = RocksStore::open(folder.path(), RocksOptions::default())?;
+    let store = PageStore::open(Arc::new(rocks))?;
     let options = engines::options(512 << 20);
     let engine = Engine::open(Arc::new(store), &options, Arc::new(Metrics::new()?))?;
     let filter = FilterName::parse("bench")?;

@@ -21,6 +21,7 @@ use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::hash::{HashKey, ItemHash};
 use cuckood::engine::{AddOptions, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
 use cuckoofilter::CuckooFilter;
 use plotters::prelude::*;
@@ -290,7 +291,7 @@ impl Served {
             lanes: 1,
             ..engines::options((slots * 4).max(256 << 20))
         };
-        let store = Arc::new(MemoryStore::new());
+        let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new()))?);
         let engine = Engine::open(store, &options, Arc::new(Metrics::new()?))?;
         let (name, as_usual) = (FilterName::parse("resident")?, AddOptions::default());
         runtime.block_on(engine.create_filter(&name, &params(16, slots).into()))?;

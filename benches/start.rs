@@ -13,6 +13,7 @@ mod support;
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddOptions, Engine, FilterName};
 use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
 use cuckood::store::WalSync;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::error::Error;
@@ -96,7 +97,7 @@ fn fill(data: &Path, seed: u64, filters: u64, items: u64) -> Result<(), Box<dyn 
         .worker_threads(2)
         .enable_time()
         .build()?;
-    let store = RocksStore::open(
+    let rocks = RocksStore::open(
         data,
         RocksOptions {
             wal_sync: WalSync::Never,
@@ -104,7 +105,7 @@ fn fill(data: &Path, seed: u64, filters: u64, items: u64) -> Result<(), Box<dyn 
         },
     )?;
     let engine = Engine::open(
-        Arc::new(store),
+        Arc::new(PageStore::open(Arc::new(rocks))?),
         &engines::options(1 << 30),
         Arc::new(Metrics::new()?),
     )?;

@@ -76,7 +76,7 @@
 //!    the same bytes, whatever was resident. No clock, no chance, no order of a
 //!    hash map inside [`chain`]; time is a field of a command.
 //! 5. **The algorithm knows no metrics.** Kick-outs and expansions are facts in
-//!    a plan; the engine counts them, a decorator of the store counts reads.
+//!    a plan; the engine counts them, and the store counts reads.
 //! 6. **Bytes are versioned and checked.** A newer version is refused by name;
 //!    corrupt bytes are an error that names filter and page, never an answer.
 //!    `docs/format.md` tabulates them.

@@ -1,5 +1,5 @@
 //! Every metric family, declared once. Names, help texts and buckets live
-//! here and nowhere else; `engine`, `store::metered` and `http` record into
+//! here and nowhere else; `engine`, `store` and `http` record into
 //! them. The algorithm below knows no metrics: what it did stands in its
 //! outcome, which the engine records.
 

@@ -17,6 +17,7 @@ use cuckood::engine::{
     ItemBatch, Replace, RestoreError, StagedFilter,
 };
 use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
 use serde::Deserialize;
 use serde_json::Value;
@@ -225,7 +226,8 @@ fn engine() -> Engine {
         disk_reserve: DiskReserve::Usual,
     };
     let metrics = Arc::new(Metrics::new().unwrap());
-    Engine::open(Arc::new(MemoryStore::new()), &options, metrics).unwrap()
+    let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
+    Engine::open(Arc::new(store), &options, metrics).unwrap()
 }
 
 fn batch<'a>(items: impl IntoIterator<Item = &'a str>) -> ItemBatch {

@@ -5,9 +5,8 @@ use cuckood::engine::{
     AddOptions, AddResult, Clock, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
 };
 use cuckood::metrics::Metrics;
-use cuckood::store::metered::{MeteredStore, StoreCounts};
 use cuckood::store::rocks::{RocksOptions, RocksStore};
-use cuckood::store::{Garbage, PageStore};
+use cuckood::store::{Garbage, PageStore, StoreCounts};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +37,7 @@ pub(crate) fn options(cache_bytes: u64) -> EngineOptions {
 pub(crate) struct Bench {
     pub(crate) runtime: Runtime,
     pub(crate) engine: Engine,
-    pub(crate) store: MeteredStore,
+    pub(crate) store: Arc<PageStore>,
     pub(crate) metrics: Arc<Metrics>,
     name: FilterName,
     seed: u64,
@@ -58,8 +57,8 @@ impl Bench {
         let metrics = Arc::new(Metrics::new()?);
         let rocks = RocksStore::open(path, RocksOptions::default())?;
         let reads = metrics.page_reads.with_label_values(&["store"]);
-        let store = MeteredStore::new(Arc::new(rocks), Some(reads));
-        let engine = Engine::open(Arc::new(store.clone()), options, Arc::clone(&metrics))?;
+        let store = Arc::new(PageStore::open(Arc::new(rocks))?.counting_in(reads));
+        let engine = Engine::open(Arc::clone(&store), options, Arc::clone(&metrics))?;
         Ok(Bench {
             runtime,
             engine,
@@ -175,7 +174,7 @@ pub(crate) fn item(seed: u64, number: u64) -> [u8; 12] {
 /// A store that is open, and engines on it that are not for long.
 pub(crate) struct Reopened {
     runtime: Runtime,
-    store: MeteredStore,
+    store: Arc<PageStore>,
     name: FilterName,
     seed: u64,
 }
@@ -189,7 +188,7 @@ impl Reopened {
                 .worker_threads(2)
                 .enable_time()
                 .build()?,
-            store: MeteredStore::new(Arc::new(rocks), None),
+            store: Arc::new(PageStore::open(Arc::new(rocks))?),
             name: FilterName::parse("bench")?,
             seed,
         })
@@ -197,7 +196,7 @@ impl Reopened {
 
     /// An engine with nothing in memory.
     pub(crate) fn engine(&self) -> Result<Engine, Box<dyn Error>> {
-        let store: Arc<dyn PageStore> = Arc::new(self.store.clone());
+        let store = Arc::clone(&self.store);
         let options = options(64 << 20);
         Ok(Engine::open(store, &options, Arc::new(Metrics::new()?))?)
     }

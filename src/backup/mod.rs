@@ -87,7 +87,7 @@ pub struct Backups {
 }
 
 struct Shared {
-    store: Arc<dyn PageStore>,
+    store: Arc<PageStore>,
     catalog: Catalog,
     keep: usize,
     disk_reserve: DiskReserve,
@@ -137,7 +137,7 @@ impl Backups {
     /// # Errors
     /// The directory can't be used.
     pub fn open(
-        store: Arc<dyn PageStore>,
+        store: Arc<PageStore>,
         options: &BackupOptions,
         metrics: Arc<Metrics>,
     ) -> Result<Backups, BackupError> {

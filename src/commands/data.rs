@@ -3,15 +3,16 @@
 use super::failure::Failure;
 use crate::backup::{BackupError, archive::Progress, restore};
 use crate::engine::check;
-use crate::store::StoreError;
 use crate::store::rocks::{RocksOptions, RocksStore};
+use crate::store::{PageStore, StoreError};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Reads the whole directory and prints what is in it.
 pub(super) fn run_check(data_dir: &Path) -> Result<(), Failure> {
     let unusable = |reason: &str| StoreError::Unusable {
         path: data_dir.to_owned(),
-        reason: reason.to_owned(),
+        source: reason.into(),
     };
     if !data_dir.is_dir() {
         return Err(unusable("there is no such directory").into());
@@ -19,7 +20,8 @@ pub(super) fn run_check(data_dir: &Path) -> Result<(), Failure> {
     if !holds_data(data_dir) {
         return Err(unusable("it holds no data of cuckood").into());
     }
-    let store = RocksStore::open_to_read(data_dir, RocksOptions::default())?;
+    let rocks = RocksStore::open_to_read(data_dir, RocksOptions::default())?;
+    let store = PageStore::open(Arc::new(rocks))?;
     println!("{}", check::check(&store)?);
     Ok(())
 }
@@ -28,7 +30,8 @@ pub(super) fn run_check(data_dir: &Path) -> Result<(), Failure> {
 pub(super) fn run_restore(backup: &Path, data_dir: &Path) -> Result<(), Failure> {
     let mut found = None;
     restore::restore(backup, data_dir, &Progress::default(), |restored| {
-        let store = RocksStore::open(restored, RocksOptions::default())?;
+        let rocks = RocksStore::open(restored, RocksOptions::default())?;
+        let store = PageStore::open(Arc::new(rocks))?;
         found = Some(check::check(&store)?);
         Ok::<(), BackupError>(())
     })?;

@@ -12,7 +12,6 @@ use crate::http::{
 };
 use crate::metrics::Metrics;
 use crate::store::PageStore;
-use crate::store::metered::MeteredStore;
 use crate::store::rocks::{RocksOptions, RocksStore};
 use crate::watch::FileWatcher;
 use std::net::SocketAddr;
@@ -109,15 +108,15 @@ struct Storage {
 impl Storage {
     /// Opens the store and replays its log.
     fn open(self, metrics: Arc<Metrics>) -> Result<(Engine, Option<Backups>), Failure> {
-        let store: Arc<dyn PageStore> = Arc::new(RocksStore::open(self.data_dir, self.store)?);
+        let rocks = Arc::new(RocksStore::open(self.data_dir, self.store)?);
+        let reads = metrics.page_reads.with_label_values(&["store"]);
+        let store = Arc::new(PageStore::open(rocks)?.counting_in(reads));
         let backups = self
             .backups
             .map(|options| Backups::open(Arc::clone(&store), &options, Arc::clone(&metrics)))
             .transpose()?;
         let gauges = Arc::clone(&store);
         metrics.register_gauges(Box::new(move || gauges.gauges()))?;
-        let reads = metrics.page_reads.with_label_values(&["store"]);
-        let store = Arc::new(MeteredStore::new(store, Some(reads)));
         Ok((Engine::open(store, &self.engine, metrics)?, backups))
     }
 }

@@ -42,7 +42,7 @@ impl fmt::Display for Findings {
 ///
 /// # Errors
 /// The first thing that can't be read or makes no sense.
-pub fn check(store: &dyn PageStore) -> Result<Findings, StoreError> {
+pub fn check(store: &PageStore) -> Result<Findings, StoreError> {
     let mut findings = Findings::default();
     let mut after: Option<String> = None;
     loop {
@@ -66,7 +66,7 @@ pub fn check(store: &dyn PageStore) -> Result<Findings, StoreError> {
 }
 
 /// Reads the list of what ends when.
-fn check_due(store: &dyn PageStore) -> Result<(), StoreError> {
+fn check_due(store: &PageStore) -> Result<(), StoreError> {
     let (mut from_ms, mut at_once) = (0, DUE_AT_ONCE);
     loop {
         let due = store.due(from_ms, u64::MAX, at_once)?;
@@ -84,7 +84,7 @@ fn check_due(store: &dyn PageStore) -> Result<(), StoreError> {
 }
 
 fn check_filter(
-    store: &dyn PageStore,
+    store: &PageStore,
     filter: &StoredFilter,
     findings: &mut Findings,
 ) -> Result<(), StoreError> {
@@ -128,9 +128,16 @@ mod tests {
     use crate::store::format::StoredValue;
     use crate::store::memory::MemoryStore;
     use crate::store::{Commit, FilterChange, SideRecord, SideRecordChange, SideRecordKey};
+    use std::sync::Arc;
 
-    fn stored(meta: Vec<u8>) -> MemoryStore {
-        let store = MemoryStore::new();
+    fn empty() -> (MemoryStore, PageStore) {
+        let memory = MemoryStore::new();
+        let store = PageStore::open(Arc::new(memory.clone())).unwrap();
+        (memory, store)
+    }
+
+    fn stored(meta: Vec<u8>) -> (MemoryStore, PageStore) {
+        let (memory, store) = empty();
         store
             .commit(&Commit {
                 sequence: Sequence(1),
@@ -143,7 +150,7 @@ mod tests {
                 ..Commit::default()
             })
             .unwrap();
-        store
+        (memory, store)
     }
 
     fn chain() -> Chain {
@@ -155,7 +162,7 @@ mod tests {
     #[test]
     fn a_sound_store_is_counted() {
         let chain = chain();
-        let store = stored(chain.encode());
+        let (_, store) = stored(chain.encode());
         let page = PageId {
             filter: FilterId(1),
             ordinal: chain.sub_filters()[0].ordinal,
@@ -172,8 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_note_is_found() {
-        let (store, key) = (MemoryStore::new(), SideRecordKey::Retry([7; 32]));
+    fn a_damaged_side_record_is_found() {
+        let ((memory, store), key) = (empty(), SideRecordKey::Retry([7; 32]));
         let after = Some(SideRecord {
             ends_at_ms: 1,
             payload: vec![1],
@@ -189,13 +196,13 @@ mod tests {
         };
         store.commit(&commit).unwrap();
         assert!(check(&store).is_ok());
-        assert!(store.damage(&StoredValue::SideRecord(key), 8));
+        assert!(memory.damage(&StoredValue::SideRecord(key), 8));
         assert!(check(&store).is_err());
     }
 
     #[test]
     fn a_description_that_makes_no_sense_is_named() {
-        let error = check(&stored(b"nonsense".to_vec())).unwrap_err();
+        let error = check(&stored(b"nonsense".to_vec()).1).unwrap_err();
         assert!(error.to_string().contains("coupons"), "{error}");
     }
 }

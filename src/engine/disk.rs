@@ -37,7 +37,7 @@ pub struct Health {
 
 /// What is known of the store's room.
 pub(super) struct Disk {
-    store: Arc<dyn PageStore>,
+    store: Arc<PageStore>,
     reserve: DiskReserve,
     metrics: Arc<Metrics>,
     seen: ArcSwap<Seen>,
@@ -53,11 +53,7 @@ struct Seen {
 
 impl Disk {
     /// Looks once.
-    pub(super) fn new(
-        store: Arc<dyn PageStore>,
-        reserve: DiskReserve,
-        metrics: Arc<Metrics>,
-    ) -> Disk {
+    pub(super) fn new(store: Arc<PageStore>, reserve: DiskReserve, metrics: Arc<Metrics>) -> Disk {
         let disk = Disk {
             store,
             reserve,

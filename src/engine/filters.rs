@@ -165,7 +165,7 @@ impl Filters {
     pub(super) fn open(
         &self,
         name: &FilterName,
-        store: &dyn PageStore,
+        store: &PageStore,
     ) -> Result<Option<Arc<OpenFilter>>, StoreError> {
         let shard = self.shard(name);
         loop {

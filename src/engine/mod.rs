@@ -150,7 +150,7 @@ impl Engine {
     /// # Errors
     /// The store can't be read, or holds corrupt bytes that are needed now.
     pub fn open(
-        store: Arc<dyn PageStore>,
+        store: Arc<PageStore>,
         options: &EngineOptions,
         metrics: Arc<Metrics>,
     ) -> Result<Engine, StoreError> {

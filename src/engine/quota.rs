@@ -57,7 +57,7 @@ impl Quota {
     pub(super) fn new(
         max_bytes: Option<u64>,
         max_filters: Option<u64>,
-        store: &dyn PageStore,
+        store: &PageStore,
     ) -> Result<Quota, StoreError> {
         let (mut bytes, mut count) = (0u64, 0u64);
         let mut after: Option<String> = None;
@@ -175,7 +175,8 @@ mod tests {
     use crate::store::memory::MemoryStore;
 
     fn quota(max_bytes: Option<u64>, max_filters: Option<u64>) -> Arc<Quota> {
-        Arc::new(Quota::new(max_bytes, max_filters, &MemoryStore::new()).unwrap())
+        let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
+        Arc::new(Quota::new(max_bytes, max_filters, &store).unwrap())
     }
 
     #[test]

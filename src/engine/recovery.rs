@@ -29,7 +29,7 @@ pub(super) struct Recovered {
 
 /// What a replay works with.
 pub(super) struct Recovery<'a> {
-    pub(super) store: &'a dyn PageStore,
+    pub(super) store: &'a PageStore,
     pub(super) filters: &'a Filters,
     pub(super) cache: &'a Arc<PageCache>,
     pub(super) checkpointer: &'a Checkpointer,
@@ -131,9 +131,8 @@ impl Recovery<'_> {
         }
         let addresses: Vec<PageAddress> = writes.keys().copied().collect();
         let Some(permit) = self.loader.permit_now(addresses.len()) else {
-            return Err(StoreError::Io {
-                doing: "replaying the redo log",
-                reason: "the page cache is too small for it".to_owned(),
+            return Err(StoreError::CacheTooSmall {
+                pages: addresses.len(),
             });
         };
         let pins = self.loader.pin(&view.tables, &addresses, permit)?;

@@ -49,7 +49,7 @@ pub(super) struct Shared {
     pub(super) max_queued_items: usize,
     /// Pages that one command may touch.
     pub(super) max_pages: usize,
-    pub(super) store: Arc<dyn PageStore>,
+    pub(super) store: Arc<PageStore>,
     pub(super) cache: Arc<PageCache>,
     pub(super) checkpointer: Arc<Checkpointer>,
     pub(super) loader: Arc<Loader>,
@@ -148,7 +148,7 @@ impl Shared {
             let thread = std::thread::Builder::new()
                 .name(format!("lane-{index}"))
                 .spawn(move || lane.run())
-                .map_err(|error| spawn_error(&error))?;
+                .map_err(|source| StoreError::Thread { source })?;
             self.lanes.write().push(handle);
             self.threads.lock().push(thread);
         }
@@ -156,7 +156,7 @@ impl Shared {
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
             .spawn(move || checkpointer.run())
-            .map_err(|error| spawn_error(&error))?;
+            .map_err(|source| StoreError::Thread { source })?;
         *self.checkpointer_thread.lock() = Some(thread);
         self.watch("expiry", expiry::run)?;
         self.watch("disk", disk::run)?;
@@ -179,7 +179,7 @@ impl Shared {
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || watch(&shared, &stopped))
-            .map_err(|error| spawn_error(&error))?;
+            .map_err(|source| StoreError::Thread { source })?;
         self.watchers.lock().push(Watcher { stop, thread });
         Ok(())
     }
@@ -676,19 +676,11 @@ pub(super) fn too_many_pages(params: &FilterParams) -> EngineError {
     }])
 }
 
-fn spawn_error(error: &std::io::Error) -> StoreError {
-    StoreError::Io {
-        doing: "starting a thread",
-        reason: error.to_string(),
-    }
-}
-
 /// A new filter's key, from the operating system.
 fn random_key() -> Result<HashKey, EngineError> {
     let mut key = [0; 16];
-    getrandom::fill(&mut key).map_err(|error| StoreError::Io {
-        doing: "drawing a random key",
-        reason: error.to_string(),
+    getrandom::fill(&mut key).map_err(|error| StoreError::Random {
+        source: error.into(),
     })?;
     Ok(HashKey(key))
 }

@@ -5,7 +5,7 @@ use super::format::{MAX_IMAGE_BYTES, StoredValue};
 use super::redo::{RedoBuilder, RedoReader, RedoWrite};
 use super::{
     Commit, Due, Expiry, FilterChange, Garbage, PageStore, SideRecord, SideRecordChange,
-    SideRecordKey, StoreError, StoreView, StoredFilter,
+    SideRecordKey, Snapshot, StoreError, StoredFilter,
 };
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 /// A store under test.
 pub(super) trait Subject {
     /// The store as it is open now.
-    fn store(&self) -> &dyn PageStore;
+    fn store(&self) -> &PageStore;
     /// Closes the store and opens it again on what it has kept.
     fn reopen(&mut self);
     /// Inverts one byte of a stored value, which must be there.
@@ -87,7 +87,7 @@ fn page(filter: u64, ordinal: u32, page: u32) -> PageId {
     }
 }
 
-fn record(store: &dyn PageStore, sequence: u64, redo: &[u8]) {
+fn record(store: &PageStore, sequence: u64, redo: &[u8]) {
     let commit = Commit {
         sequence: Sequence(sequence),
         redo: redo.to_vec(),
@@ -97,7 +97,7 @@ fn record(store: &dyn PageStore, sequence: u64, redo: &[u8]) {
     store.commit(&commit).unwrap();
 }
 
-fn change(store: &dyn PageStore, sequence: u64, filters: Vec<FilterChange>) {
+fn change(store: &PageStore, sequence: u64, filters: Vec<FilterChange>) {
     let commit = Commit {
         sequence: Sequence(sequence),
         redo: Vec::new(),
@@ -148,7 +148,7 @@ fn stored(id: u64, name: &str, meta: &[u8]) -> StoredFilter {
     }
 }
 
-fn write_pages(store: &dyn PageStore, pages: &[(PageId, &[u8])]) {
+fn write_pages(store: &PageStore, pages: &[(PageId, &[u8])]) {
     let images: Vec<_> = pages
         .iter()
         .map(|(id, image)| (*id, image.to_vec()))
@@ -156,7 +156,7 @@ fn write_pages(store: &dyn PageStore, pages: &[(PageId, &[u8])]) {
     store.checkpoint(&images, Sequence(0)).unwrap();
 }
 
-fn read(store: &dyn PageStore, ids: &[PageId]) -> Vec<Option<Vec<u8>>> {
+fn read(store: &PageStore, ids: &[PageId]) -> Vec<Option<Vec<u8>>> {
     let mut pages = Vec::new();
     store
         .read_pages(ids, &mut |index, page| {
@@ -168,7 +168,7 @@ fn read(store: &dyn PageStore, ids: &[PageId]) -> Vec<Option<Vec<u8>>> {
     pages
 }
 
-fn log(store: &dyn PageStore) -> Vec<(u64, Vec<u8>)> {
+fn log(store: &PageStore) -> Vec<(u64, Vec<u8>)> {
     let mut records = Vec::new();
     store
         .replay(&mut |sequence, redo| {
@@ -179,7 +179,7 @@ fn log(store: &dyn PageStore) -> Vec<(u64, Vec<u8>)> {
     records
 }
 
-fn log_sequences(store: &dyn PageStore) -> Vec<u64> {
+fn log_sequences(store: &PageStore) -> Vec<u64> {
     log(store)
         .into_iter()
         .map(|(sequence, _)| sequence)
@@ -260,7 +260,7 @@ pub(super) fn records_are_replayed_in_the_order_of_their_sequences<S: Subject>(o
 }
 
 /// Applies the whole log to `pages` as recovery does.
-fn apply_log(store: &dyn PageStore, pages: &mut BTreeMap<PageId, Vec<u8>>) {
+fn apply_log(store: &PageStore, pages: &mut BTreeMap<PageId, Vec<u8>>) {
     store
         .replay(&mut |sequence, redo| {
             for write in RedoReader::new(redo) {
@@ -599,7 +599,7 @@ pub(super) fn a_staged_filter_is_reclaimed_unless_it_is_named<S: Subject>(open: 
 /// What a view shows of the filter `seen` with one page, and of the log.
 type Seen = (Option<Vec<u8>>, Vec<u8>, usize);
 
-fn seen(view: &dyn StoreView) -> Seen {
+fn seen(view: &Snapshot<'_>) -> Seen {
     let meta = view.filter_by_name("seen").unwrap().map(|it| it.meta);
     let mut image = Vec::new();
     view.pages(page(1, 0, 0), PageIndex(9), &mut |_, bytes| {
@@ -623,31 +623,17 @@ pub(super) fn a_view_stays_as_it_was_while_writes_go_on<S: Subject>(open: Open<'
     write_pages(store, &[(page(1, 0, 0), &[1])]);
     record(store, 2, b"record");
     let expected: Seen = (Some(b"old".to_vec()), vec![1], 1);
-    let mut visits = 0;
-    store
-        .at_one_moment(&mut |view| {
-            assert_eq!(seen(view), expected);
-            change(store, 3, vec![update(1, b"new", &[])]);
-            record(store, 4, b"another");
-            write_pages(store, &[(page(1, 0, 0), &[2])]);
-            store.checkpoint(&[], Sequence(4)).unwrap();
-            assert_eq!(seen(view), expected);
-            change(store, 5, vec![remove(1, "seen")]);
-            store.reclaim(Garbage::Filter(FilterId(1))).unwrap();
-            assert_eq!(seen(view), expected);
-            visits += 1;
-            Ok(())
-        })
-        .unwrap();
-    assert_eq!(visits, 1);
-    store
-        .at_one_moment(&mut |view| {
-            assert_eq!(seen(view), (None, Vec::new(), 1));
-            Ok(())
-        })
-        .unwrap();
-    let refused = store.at_one_moment(&mut |_| Err(StoreError::Unsupported { what: "viewed" }));
-    assert!(matches!(refused, Err(StoreError::Unsupported { .. })));
+    let view = store.snapshot();
+    assert_eq!(seen(&view), expected);
+    change(store, 3, vec![update(1, b"new", &[])]);
+    record(store, 4, b"another");
+    write_pages(store, &[(page(1, 0, 0), &[2])]);
+    store.checkpoint(&[], Sequence(4)).unwrap();
+    assert_eq!(seen(&view), expected);
+    change(store, 5, vec![remove(1, "seen")]);
+    store.reclaim(Garbage::Filter(FilterId(1))).unwrap();
+    assert_eq!(seen(&view), expected);
+    assert_eq!(seen(&store.snapshot()), (None, Vec::new(), 1));
 }
 
 pub(super) fn a_view_shows_the_pages_of_a_sub_filter_in_order<S: Subject>(open: Open<'_, S>) {
@@ -659,18 +645,15 @@ pub(super) fn a_view_shows_the_pages_of_a_sub_filter_in_order<S: Subject>(open: 
     subject.reopen();
     let shown = |from, end, most: usize| {
         let mut shown = Vec::new();
-        subject
-            .store()
-            .at_one_moment(&mut |view| {
-                view.pages(from, PageIndex(end), &mut |PageIndex(number), _| {
-                    shown.push(number);
-                    Ok(match shown.len() < most {
-                        true => ControlFlow::Continue(()),
-                        false => ControlFlow::Break(()),
-                    })
-                })
+        let view = subject.store().snapshot();
+        view.pages(from, PageIndex(end), &mut |PageIndex(number), _| {
+            shown.push(number);
+            Ok(match shown.len() < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
             })
-            .unwrap();
+        })
+        .unwrap();
         shown
     };
     assert_eq!(shown(page(1, 0, 0), u32::MAX, 9), [3, 256, 257]);
@@ -679,10 +662,9 @@ pub(super) fn a_view_shows_the_pages_of_a_sub_filter_in_order<S: Subject>(open: 
     assert_eq!(shown(page(1, 0, 0), u32::MAX, 2), [3, 256]);
     assert_eq!(shown(page(1, 2, 0), u32::MAX, 9), [0; 0]);
     subject.damage(&StoredValue::Page(page(1, 0, 256)), 9);
-    let outcome = subject.store().at_one_moment(&mut |view| {
-        view.pages(page(1, 0, 0), PageIndex(999), &mut |_, _| {
-            Ok(ControlFlow::Continue(()))
-        })
+    let view = subject.store().snapshot();
+    let outcome = view.pages(page(1, 0, 0), PageIndex(999), &mut |_, _| {
+        Ok(ControlFlow::Continue(()))
     });
     assert!(message(outcome).contains("page 256"));
 }
@@ -791,7 +773,7 @@ pub(super) fn a_repeated_commit_changes_nothing<S: Subject>(open: Open<'_, S>) {
         ..Commit::default()
     };
     store.commit(&commit).unwrap();
-    let state = |store: &dyn PageStore| {
+    let state = |store: &PageStore| {
         (
             log(store),
             store.list_filters("", None, 9).unwrap(),
@@ -815,7 +797,7 @@ fn expire(id: u64, before: Option<Expiry>, after: Option<Expiry>) -> FilterChang
     FilterChange::Expire { id, before, after }
 }
 
-fn due(store: &dyn PageStore, until_ms: u64, limit: usize) -> Vec<(u64, u64)> {
+fn due(store: &PageStore, until_ms: u64, limit: usize) -> Vec<(u64, u64)> {
     let due = store.due(0, until_ms, limit).unwrap();
     due.iter()
         .map(|due| match due {
@@ -902,7 +884,7 @@ fn side_record(ends_at_ms: u64, payload: &[u8]) -> Option<SideRecord> {
 }
 
 fn change_side_record(
-    store: &dyn PageStore,
+    store: &PageStore,
     sequence: u64,
     before: Option<SideRecord>,
     after: Option<SideRecord>,
@@ -919,7 +901,7 @@ fn change_side_record(
 pub(super) fn a_side_record_comes_and_goes_with_its_commit<S: Subject>(open: Open<'_, S>) {
     let mut subject = open();
     let (key, other) = (SideRecordKey::Retry([7; 32]), SideRecordKey::Retry([8; 32]));
-    let due = |store: &dyn PageStore| store.due(0, u64::MAX, 9).unwrap();
+    let due = |store: &PageStore| store.due(0, u64::MAX, 9).unwrap();
     change_side_record(subject.store(), 1, None, side_record(500, b"first"));
     change_side_record(
         subject.store(),

@@ -3,12 +3,14 @@
 //! Keys are big-endian, so that their byte order is the order of the numbers.
 //! Every value is an envelope: version, kind, checksum, payload. The
 //! checksum covers the key too, so a value that turns up under another key is
-//! noticed. Both stores keep exactly these bytes.
+//! noticed.
 
-use super::{
-    Due, Expiry, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoreError, StoredFilter,
-    varint,
+use super::error::StoreError;
+use super::kv::{Column, KeyRange};
+use super::values::{
+    Due, Expiry, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter,
 };
+use super::varint;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 
 /// Version of every value this program writes, and the newest it reads.
@@ -38,55 +40,6 @@ pub(super) const FIRST_FILTER_ID: FilterId = FilterId(1);
 const DENSE: u8 = 0;
 /// Pairs follow: how many zeros to skip, then a byte that is not zero.
 const PACKED: u8 = 1;
-
-/// A set of keys that is ordered and kept apart from the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Column {
-    /// What concerns the data directory as a whole.
-    Info,
-    /// Filter name -> filter number.
-    Names,
-    /// Filter number -> name and description.
-    Filters,
-    /// Page -> image.
-    Pages,
-    /// Sequence -> redo record.
-    Log,
-    /// Pages nobody can reach any more.
-    Reclaim,
-    /// What ends when, by time.
-    Due,
-    /// Side records that commits make.
-    SideRecords,
-}
-
-impl Column {
-    /// All of them.
-    pub const ALL: [Column; 8] = [
-        Column::Info,
-        Column::Names,
-        Column::Filters,
-        Column::Pages,
-        Column::Log,
-        Column::Reclaim,
-        Column::Due,
-        Column::SideRecords,
-    ];
-
-    /// Its name on disk.
-    pub fn name(self) -> &'static str {
-        match self {
-            Column::Info => "default",
-            Column::Names => "names",
-            Column::Filters => "filters",
-            Column::Pages => "pages",
-            Column::Log => "log",
-            Column::Reclaim => "reclaim",
-            Column::Due => "due",
-            Column::SideRecords => "notes",
-        }
-    }
-}
 
 /// What a value is, its second byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,32 +91,34 @@ impl StoredValue {
     }
 }
 
-/// Keys from the first, included, to the last, excluded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KeyRange {
-    pub(super) from: Vec<u8>,
-    pub(super) to: Vec<u8>,
-}
-
 /// No key is longer.
 const LONGEST_KEY_BYTES: usize = 255;
 
-impl KeyRange {
-    /// All keys of a column.
-    pub(super) fn all() -> KeyRange {
-        KeyRange::under(&[], LONGEST_KEY_BYTES)
-    }
+/// All keys of a column.
+pub(super) fn all_keys() -> KeyRange {
+    keys_under(&[], LONGEST_KEY_BYTES)
+}
 
-    /// All keys that start with `prefix` and are up to `longest` bytes long.
-    fn under(prefix: &[u8], longest: usize) -> KeyRange {
-        let mut to = prefix.to_vec();
-        // One byte more than any key has sorts behind all of them.
-        to.resize(longest + 1, 0xff);
-        KeyRange {
-            from: prefix.to_vec(),
-            to,
-        }
+/// All keys that start with `prefix` and are up to `longest` bytes long.
+fn keys_under(prefix: &[u8], longest: usize) -> KeyRange {
+    let mut to = prefix.to_vec();
+    // One byte more than any key has sorts behind all of them.
+    to.resize(longest.max(prefix.len()) + 1, 0xff);
+    KeyRange {
+        from: prefix.to_vec(),
+        to,
     }
+}
+
+/// The names that start with `prefix` and come after `after`.
+pub(super) fn names_after(prefix: &str, after: Option<&str>) -> KeyRange {
+    let mut keys = keys_under(prefix.as_bytes(), LONGEST_KEY_BYTES);
+    if let Some(after) = after.filter(|after| *after >= prefix) {
+        keys.from = after.as_bytes().to_vec();
+        // The smallest key behind it.
+        keys.from.push(0);
+    }
+    keys
 }
 
 const PAGE_KEY_BYTES: usize = 16;
@@ -206,7 +161,7 @@ fn sub_filter_key(filter: FilterId, ordinal: Ordinal) -> [u8; SUB_FILTER_BYTES] 
 
 /// The pages that `garbage` names.
 pub(super) fn pages_of(garbage: Garbage) -> KeyRange {
-    KeyRange::under(&reclaim_key(garbage), PAGE_KEY_BYTES)
+    keys_under(&reclaim_key(garbage), PAGE_KEY_BYTES)
 }
 
 pub(super) fn log_key(sequence: Sequence) -> [u8; 8] {
@@ -272,7 +227,7 @@ pub(super) fn read_reclaim(key: &[u8], value: &[u8]) -> Result<Garbage, StoreErr
 
 /// All entries of the reclaim list that concern `id`.
 pub(super) fn reclaim_entries_of(id: FilterId) -> KeyRange {
-    KeyRange::under(&id.0.to_be_bytes(), SUB_FILTER_BYTES)
+    keys_under(&id.0.to_be_bytes(), SUB_FILTER_BYTES)
 }
 
 pub(super) fn seal_reclaim(key: &[u8]) -> Vec<u8> {
@@ -283,12 +238,10 @@ pub(super) fn seal_reclaim(key: &[u8]) -> Vec<u8> {
 /// A page that is larger than any page may be.
 pub(super) fn seal_page(id: PageId, page: &[u8]) -> Result<Vec<u8>, StoreError> {
     if page.len() > MAX_IMAGE_BYTES {
-        return Err(StoreError::Io {
-            doing: "writing a page image",
-            reason: format!(
-                "{id} has {} bytes, at most {MAX_IMAGE_BYTES} are allowed",
-                page.len()
-            ),
+        return Err(StoreError::ImageTooLarge {
+            page: id,
+            bytes: page.len(),
+            most: MAX_IMAGE_BYTES,
         });
     }
     Ok(seal(Kind::Page, &page_key(id), &encode_page(page)))
@@ -378,13 +331,35 @@ fn unpack(mut pairs: &[u8], page: &mut Vec<u8>) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Names the entry under a key, as errors do.
+pub(super) fn entry_name(column: Column, key: &[u8]) -> String {
+    let id = |key: &[u8]| {
+        key.first_chunk()
+            .map(|&id| FilterId(u64::from_be_bytes(id)))
+    };
+    let named = match column {
+        Column::Pages => page_of(key).ok().map(|id| id.to_string()),
+        Column::Log => log_sequence(key).ok().map(record_name),
+        Column::Names => Some(format!("filter {:?}", String::from_utf8_lossy(key))),
+        Column::Filters => id(key).map(|id| format!("filter {id}")),
+        Column::SideRecords => Some("a side record".to_owned()),
+        Column::Info | Column::Reclaim | Column::Due => None,
+    };
+    named.unwrap_or_else(|| format!("column {}", column.name()))
+}
+
+/// Names a redo record, as errors do.
+fn record_name(sequence: Sequence) -> String {
+    format!("redo record {}", sequence.0)
+}
+
 pub(super) fn seal_redo(sequence: Sequence, redo: &[u8]) -> Vec<u8> {
     seal(Kind::Redo, &log_key(sequence), redo)
 }
 
 pub(super) fn open_redo(sequence: Sequence, value: &[u8]) -> Result<&[u8], StoreError> {
     open(Kind::Redo, &log_key(sequence), value, || {
-        format!("redo record {}", sequence.0)
+        record_name(sequence)
     })
 }
 
@@ -555,7 +530,7 @@ pub(super) fn count_side_record(
 pub(super) fn due_between(from_ms: u64, until_ms: u64) -> KeyRange {
     KeyRange {
         from: from_ms.to_be_bytes().to_vec(),
-        to: KeyRange::under(&until_ms.to_be_bytes(), LONGEST_KEY_BYTES).to,
+        to: keys_under(&until_ms.to_be_bytes(), LONGEST_KEY_BYTES).to,
     }
 }
 
@@ -653,10 +628,7 @@ pub(super) fn filter_id_after(first: FilterId, count: u64) -> Result<FilterId, S
         .0
         .checked_add(count)
         .map(FilterId)
-        .ok_or_else(|| StoreError::Io {
-            doing: "reserving filter numbers",
-            reason: "there are no more".to_owned(),
-        })
+        .ok_or(StoreError::NoFilterNumbers)
 }
 
 fn text(bytes: &[u8]) -> Option<String> {

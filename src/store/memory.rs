@@ -1,28 +1,31 @@
-//! A store in memory, for tests and for servers that may forget.
+//! A store of bytes in memory, for tests.
 //!
-//! It keeps the same encoded bytes under the same keys as RocksDB, so what is
-//! tested here is the format too. A clone is another handle on the same store:
-//! an engine that is dropped and opened again on a clone has restarted. A
+//! It keeps the same bytes under the same keys as RocksDB, so what is tested on
+//! it is the format, too. A clone is another handle on the same store: an
+//! engine that is dropped and opened again on a clone has restarted. A
 //! [`MemoryStore::fork`] is a copy, as a crash at that moment would leave it.
 
-use super::format::{self, Column, KeyRange, StoredValue};
-use super::writes::{self, WriteSink};
-use super::{
-    Commit, Condition, Due, EachPage, EachRecord, FrozenStore, Garbage, PageStore, SideRecord,
-    SideRecordKey, SideRecordTotals, StoreError, StoreView, StoredFilter,
+use super::error::StoreError;
+use super::format::{self, StoredValue};
+use super::kv::{
+    Batch, Caching, Change, Column, Condition, Durability, EachEntry, EachValue, FrozenStore,
+    Gauge, KeyRange, KeyValueStore, Reader,
 };
-use crate::page::{FilterId, PageId, PageIndex, Sequence};
+use crate::page::Sequence;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
-type Cells = BTreeMap<(Column, Vec<u8>), Vec<u8>>;
-
-/// A [`PageStore`] that lives as long as the last of its handles.
+/// A [`KeyValueStore`] that lives as long as the last of its handles.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    cells: Arc<RwLock<Cells>>,
+    /// Shared with its snapshots; the next write makes a copy of its own.
+    entries: Arc<RwLock<Arc<Entries>>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    columns: BTreeMap<Column, BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
 impl MemoryStore {
@@ -35,18 +38,17 @@ impl MemoryStore {
     /// leave behind.
     pub fn fork(&self) -> MemoryStore {
         MemoryStore {
-            cells: Arc::new(RwLock::new(self.cells.read().clone())),
+            entries: Arc::new(RwLock::new(self.now())),
         }
     }
 
     /// Inverts the bits of one byte of a stored value, envelope included, as a
     /// bad disk might. `false` if there is no such value or byte.
     pub fn damage(&self, value: &StoredValue, byte: usize) -> bool {
-        let mut cells = self.cells.write();
-        let Some(byte) = cells
-            .get_mut(&value.place())
-            .and_then(|value| value.get_mut(byte))
-        else {
+        let (column, key) = value.place();
+        let mut entries = self.entries.write();
+        let value = Arc::make_mut(&mut entries).column(column).get_mut(&key);
+        let Some(byte) = value.and_then(|value| value.get_mut(byte)) else {
             return false;
         };
         *byte = !*byte;
@@ -55,253 +57,131 @@ impl MemoryStore {
 
     /// The redo records it holds, oldest first.
     pub fn log_sequences(&self) -> Vec<Sequence> {
-        let cells = self.cells.read();
-        in_column(&cells, Column::Log)
-            .filter_map(|(key, _)| format::log_sequence(key).ok())
+        let entries = self.now();
+        let log = entries.columns.get(&Column::Log).into_iter().flatten();
+        log.filter_map(|(key, _)| format::log_sequence(key).ok())
             .collect()
     }
+
+    fn now(&self) -> Arc<Entries> {
+        Arc::clone(&self.entries.read())
+    }
 }
 
-fn in_column(cells: &Cells, column: Column) -> impl Iterator<Item = (&[u8], &[u8])> {
-    starting_at(cells, column, Bound::Included(Vec::new()))
-}
-
-fn in_range<'a>(
-    cells: &'a Cells,
-    column: Column,
-    keys: &'a KeyRange,
-) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-    starting_at(cells, column, Bound::Included(keys.from.clone()))
-        .take_while(|(key, _)| *key < keys.to.as_slice())
-}
-
-fn starting_at(
-    cells: &Cells,
-    column: Column,
-    first: Bound<Vec<u8>>,
-) -> impl Iterator<Item = (&[u8], &[u8])> {
-    cells
-        .range((first.map(|key| (column, key)), Bound::Unbounded))
-        .take_while(move |((found, _), _)| *found == column)
-        .map(|((_, key), value)| (key.as_slice(), value.as_slice()))
-}
-
-fn value<'a>(cells: &'a Cells, column: Column, key: &[u8]) -> Option<&'a [u8]> {
-    cells.get(&(column, key.to_vec())).map(Vec::as_slice)
-}
-
-fn filter(cells: &Cells, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {
-    let name = value(cells, Column::Filters, &format::filter_name_key(id));
-    let meta = value(cells, Column::Filters, &format::filter_meta_key(id));
-    let expiry = value(cells, Column::Filters, &format::filter_expiry_key(id));
-    format::stored_filter(id, name, meta, expiry)
-}
-
-impl WriteSink for Cells {
-    fn put(&mut self, column: Column, key: &[u8], value: Vec<u8>) {
-        self.insert((column, key.to_vec()), value);
+impl Entries {
+    fn column(&mut self, column: Column) -> &mut BTreeMap<Vec<u8>, Vec<u8>> {
+        self.columns.entry(column).or_default()
     }
 
-    fn delete(&mut self, column: Column, key: &[u8]) {
-        self.remove(&(column, key.to_vec()));
-    }
-
-    fn delete_range(&mut self, column: Column, keys: &KeyRange) {
-        let gone: Vec<Vec<u8>> = in_range(self, column, keys)
-            .map(|(key, _)| key.to_vec())
-            .collect();
-        for key in gone {
-            self.remove(&(column, key));
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Put(column, key, value) => drop(self.column(column).insert(key, value)),
+            Change::Delete(column, key) => drop(self.column(column).remove(&key)),
+            Change::DeleteRange(column, keys) => self
+                .column(column)
+                .retain(|key, _| *key < keys.from || *key >= keys.to),
         }
     }
+
+    fn range(&self, column: Column, keys: &KeyRange) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let column = self.columns.get(&column).filter(|_| keys.from < keys.to);
+        column
+            .into_iter()
+            .flat_map(|column| column.range(keys.from.clone()..keys.to.clone()))
+            .map(|(key, value)| (key.as_slice(), value.as_slice()))
+    }
 }
 
-impl PageStore for MemoryStore {
-    fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
-        writes::commit(commit, &mut *self.cells.write());
-        Ok(())
+impl Reader for Arc<Entries> {
+    fn get_many(
+        &self,
+        column: Column,
+        keys: &[&[u8]],
+        each: EachValue<'_>,
+    ) -> Result<(), StoreError> {
+        let column = self.columns.get(&column);
+        keys.iter().enumerate().try_for_each(|(index, key)| {
+            let value = column.and_then(|column| column.get(*key));
+            each(index, value.map(Vec::as_slice))
+        })
     }
 
-    fn read_pages(
+    fn scan(
         &self,
-        ids: &[PageId],
-        each: &mut dyn FnMut(usize, Option<&[u8]>),
+        column: Column,
+        keys: &KeyRange,
+        _: Caching,
+        each: EachEntry<'_>,
     ) -> Result<(), StoreError> {
-        // Copied out first: `each` may take its time, or ask the store again.
-        let values: Vec<Option<Vec<u8>>> = {
-            let cells = self.cells.read();
-            ids.iter()
-                .map(|&id| value(&cells, Column::Pages, &format::page_key(id)).map(<[u8]>::to_vec))
-                .collect()
-        };
-        let mut scratch = Vec::new();
-        for (index, (&id, value)) in ids.iter().zip(&values).enumerate() {
-            match value {
-                Some(value) => each(index, Some(format::open_page(id, value, &mut scratch)?)),
-                None => each(index, None),
+        for (key, value) in self.range(column, keys) {
+            if each(key, value)?.is_break() {
+                break;
             }
         }
         Ok(())
     }
+}
 
-    fn checkpoint(
+impl Reader for MemoryStore {
+    fn get_many(
         &self,
-        images: &[(PageId, Vec<u8>)],
-        truncate_before: Sequence,
+        column: Column,
+        keys: &[&[u8]],
+        each: EachValue<'_>,
     ) -> Result<(), StoreError> {
-        let mut sealed = Cells::new();
-        writes::images(images, &mut sealed)?;
-        let mut cells = self.cells.write();
-        cells.append(&mut sealed);
-        let truncated = format::log_below(Sequence(0), truncate_before);
-        cells.delete_range(Column::Log, &truncated);
-        Ok(())
+        // Copied out, so that no write has to copy everything meanwhile.
+        let values: Vec<Option<Vec<u8>>> = {
+            let entries = self.entries.read();
+            let column = entries.columns.get(&column);
+            let value = |key: &&[u8]| column.and_then(|column| column.get(*key)).cloned();
+            keys.iter().map(value).collect()
+        };
+        let mut values = values.iter().enumerate();
+        values.try_for_each(|(index, value)| each(index, value.as_deref()))
     }
 
-    fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError> {
-        let records: Vec<(Vec<u8>, Vec<u8>)> = in_column(&self.cells.read(), Column::Log)
-            .map(|(key, value)| (key.to_vec(), value.to_vec()))
-            .collect();
-        for (key, value) in records {
-            let sequence = format::log_sequence(&key)?;
-            each(sequence, format::open_redo(sequence, &value)?)?;
+    fn scan(
+        &self,
+        column: Column,
+        keys: &KeyRange,
+        caching: Caching,
+        each: EachEntry<'_>,
+    ) -> Result<(), StoreError> {
+        self.now().scan(column, keys, caching, each)
+    }
+}
+
+impl KeyValueStore for MemoryStore {
+    fn write(&self, batch: Batch, _: Durability) -> Result<(), StoreError> {
+        let mut entries = self.entries.write();
+        let entries = Arc::make_mut(&mut entries);
+        for change in batch.changes {
+            entries.apply(change);
         }
         Ok(())
     }
 
-    fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
-        let cells = self.cells.read();
-        let Some(value) = value(&cells, Column::Names, name.as_bytes()) else {
-            return Ok(None);
-        };
-        let id = format::open_filter_number(name.as_bytes(), value)?;
-        format::named(name, id, filter(&cells, id)?).map(Some)
-    }
-
-    fn filter_by_id(&self, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {
-        filter(&self.cells.read(), id)
-    }
-
-    fn list_filters(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<StoredFilter>, StoreError> {
-        let first = match after {
-            Some(after) if after >= prefix => Bound::Excluded(after.as_bytes().to_vec()),
-            _ => Bound::Included(prefix.as_bytes().to_vec()),
-        };
-        let cells = self.cells.read();
-        starting_at(&cells, Column::Names, first)
-            .take_while(|(name, _)| name.starts_with(prefix.as_bytes()))
-            .take(limit)
-            .map(|(name, value)| {
-                let id = format::open_filter_number(name, value)?;
-                format::named(&format::read_name(name)?, id, filter(&cells, id)?)
-            })
-            .collect()
-    }
-
-    fn reserve_filter_ids(&self, count: u64) -> Result<FilterId, StoreError> {
-        let mut cells = self.cells.write();
-        let first = match value(&cells, Column::Info, format::NEXT_FILTER_ID_KEY) {
-            Some(value) => format::open_next_filter_id(value)?,
-            None => format::FIRST_FILTER_ID,
-        };
-        let next = format::filter_id_after(first, count)?;
-        cells.put(
-            Column::Info,
-            format::NEXT_FILTER_ID_KEY,
-            format::seal_next_filter_id(next),
-        );
-        Ok(first)
-    }
-
-    fn garbage(&self) -> Result<Vec<Garbage>, StoreError> {
-        let cells = self.cells.read();
-        let mut garbage = in_column(&cells, Column::Reclaim)
-            .map(|(key, value)| format::read_reclaim(key, value))
-            .collect::<Result<Vec<Garbage>, StoreError>>()?;
-        garbage.sort_unstable();
-        Ok(garbage)
-    }
-
-    fn reclaim(&self, garbage: Garbage) -> Result<(), StoreError> {
-        let mut cells = self.cells.write();
-        cells.delete_range(Column::Pages, &format::pages_of(garbage));
-        cells.delete(Column::Reclaim, &format::reclaim_key(garbage));
-        Ok(())
-    }
-
-    fn due(&self, from_ms: u64, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
-        let cells = self.cells.read();
-        in_range(&cells, Column::Due, &format::due_between(from_ms, until_ms))
-            .take(limit)
-            .map(|(key, value)| format::read_due(key, value))
-            .collect()
-    }
-
-    fn forget_due(&self, due: &Due) -> Result<(), StoreError> {
-        self.cells
-            .write()
-            .delete(Column::Due, &format::due_key(due));
-        Ok(())
-    }
-
-    fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError> {
-        let (cells, key) = (self.cells.read(), format::side_record_key(key));
-        value(&cells, Column::SideRecords, &key)
-            .map(|value| format::open_side_record(&key, value))
-            .transpose()
-    }
-
-    fn forget_side_record(
-        &self,
-        key: &SideRecordKey,
-        record: &SideRecord,
-    ) -> Result<(), StoreError> {
-        writes::forget_side_record(key, record, &mut *self.cells.write());
-        Ok(())
-    }
-
-    fn side_record_totals(&self) -> Result<SideRecordTotals, StoreError> {
-        let mut totals = SideRecordTotals::default();
-        for (key, value) in in_column(&self.cells.read(), Column::SideRecords) {
-            format::count_side_record(&mut totals, key, value)?;
-        }
-        Ok(totals)
-    }
-
-    fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
-        let cells = self.cells.read();
-        let pages = format::pages_of(Garbage::Filter(id));
-        Ok(in_range(&cells, Column::Pages, &pages)
-            .map(|(key, value)| (key.len() + value.len()) as u64)
-            .sum())
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn stage(&self, id: FilterId) -> Result<(), StoreError> {
-        writes::stage(id, &mut *self.cells.write());
-        Ok(())
-    }
-
-    fn at_one_moment(
-        &self,
-        work: &mut dyn FnMut(&dyn StoreView) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        work(&self.fork())
+    fn snapshot(&self) -> Box<dyn Reader + '_> {
+        Box::new(self.now())
     }
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
         Err(StoreError::Unsupported { what: "backed up" })
     }
 
-    fn compact_range(&self, _: Garbage) -> Result<(), StoreError> {
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn approximate_bytes(&self, column: Column, keys: &KeyRange) -> Result<u64, StoreError> {
+        let entries = self.now();
+        let bytes = entries.range(column, keys);
+        Ok(bytes
+            .map(|(key, value)| (key.len() + value.len()) as u64)
+            .sum())
+    }
+
+    fn compact_range(&self, _: Column, _: &KeyRange) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -309,59 +189,54 @@ impl PageStore for MemoryStore {
         Condition::default()
     }
 
-    fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {
+    fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
-    }
-}
-
-/// A fork that nobody writes to.
-impl StoreView for MemoryStore {
-    fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
-        PageStore::filter_by_name(self, name)
-    }
-
-    fn pages(&self, from: PageId, end: PageIndex, each: EachPage<'_>) -> Result<(), StoreError> {
-        let cells = self.cells.read();
-        let mut scratch = Vec::new();
-        for (key, value) in in_range(&cells, Column::Pages, &format::pages_between(from, end)) {
-            let id = format::page_of(key)?;
-            let image = format::open_page(id, value, &mut scratch)?;
-            if each(id.page, image)?.is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError> {
-        PageStore::replay(self, each)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::contract::{self, Subject};
     use super::*;
-    use crate::page::{Ordinal, PageIndex};
+    use crate::page::{FilterId, Ordinal, PageId, PageIndex};
+    use crate::store::contract::{self, Subject};
+    use crate::store::{Commit, PageStore};
 
-    impl Subject for MemoryStore {
-        fn store(&self) -> &dyn PageStore {
-            self
+    struct InMemory {
+        memory: MemoryStore,
+        store: PageStore,
+    }
+
+    impl InMemory {
+        fn over(memory: MemoryStore) -> InMemory {
+            InMemory {
+                store: page_store(&memory),
+                memory,
+            }
+        }
+    }
+
+    impl Subject for InMemory {
+        fn store(&self) -> &PageStore {
+            &self.store
         }
 
         fn reopen(&mut self) {
-            *self = self.fork();
+            *self = InMemory::over(self.memory.fork());
         }
 
         fn damage(&mut self, value: &StoredValue, byte: usize) {
             assert!(
-                MemoryStore::damage(self, value, byte),
+                self.memory.damage(value, byte),
                 "there is no byte {byte} of {value:?}"
             );
         }
     }
 
-    contract::contract_tests!(MemoryStore::new());
+    contract::contract_tests!(InMemory::over(MemoryStore::new()));
+
+    fn page_store(memory: &MemoryStore) -> PageStore {
+        PageStore::open(Arc::new(memory.clone())).unwrap()
+    }
 
     fn store_with_a_page() -> (MemoryStore, PageId) {
         let id = PageId {
@@ -370,13 +245,14 @@ mod tests {
             page: PageIndex(0),
         };
         let store = MemoryStore::new();
-        store.checkpoint(&[(id, vec![1])], Sequence(0)).unwrap();
+        let first = [(id, vec![1])];
+        page_store(&store).checkpoint(&first, Sequence(0)).unwrap();
         (store, id)
     }
 
     fn first_byte(store: &MemoryStore, id: PageId) -> u8 {
         let mut first = None;
-        store
+        page_store(store)
             .read_pages(&[id], &mut |_, page| first = Some(page.unwrap()[0]))
             .unwrap();
         first.unwrap()
@@ -386,7 +262,8 @@ mod tests {
     fn a_clone_is_the_same_store_and_a_fork_is_not() {
         let (store, id) = store_with_a_page();
         let (clone, fork) = (store.clone(), store.fork());
-        store.checkpoint(&[(id, vec![2])], Sequence(0)).unwrap();
+        let second = [(id, vec![2])];
+        page_store(&store).checkpoint(&second, Sequence(0)).unwrap();
         assert_eq!(first_byte(&clone, id), 2);
         assert_eq!(first_byte(&fork, id), 1);
     }
@@ -402,7 +279,7 @@ mod tests {
             (id, vec![3]),
             (too_large, vec![1; format::MAX_IMAGE_BYTES + 1]),
         ];
-        assert!(store.checkpoint(&images, Sequence(9)).is_err());
+        assert!(page_store(&store).checkpoint(&images, Sequence(9)).is_err());
         assert_eq!(first_byte(&store, id), 1);
     }
 
@@ -423,7 +300,7 @@ mod tests {
                 filters: vec![],
                 ..Commit::default()
             };
-            store.commit(&commit).unwrap();
+            page_store(&store).commit(&commit).unwrap();
         }
         assert_eq!(store.log_sequences(), [Sequence(1), Sequence(2)]);
     }

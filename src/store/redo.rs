@@ -11,7 +11,8 @@
 //! The bytes are tabulated in `docs/format.md`. The envelope with version and
 //! checksum is put around a record by [`format`](super::format).
 
-use super::{StoreError, varint};
+use super::error::StoreError;
+use super::varint;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 
 /// Set in a page's head when it has more than one slot; their number follows.

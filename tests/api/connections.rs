@@ -1,5 +1,5 @@
 use crate::server::{Server, Setup};
-use cuckood::store::PageStore;
+use cuckood::store::KeyValueStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use serde_json::json;
 use std::sync::Arc;
@@ -232,7 +232,7 @@ async fn requests_that_do_not_end_are_cut_off_when_their_time_is_up() {
 #[tokio::test]
 async fn what_was_acknowledged_is_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
-    let open = || -> Arc<dyn PageStore> {
+    let open = || -> Arc<dyn KeyValueStore> {
         Arc::new(RocksStore::open(directory.path(), RocksOptions::default()).unwrap())
     };
     let server = Server::with(Setup {

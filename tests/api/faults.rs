@@ -37,9 +37,8 @@ async fn a_failed_commit_leaves_the_outcome_open_and_says_so() {
 #[tokio::test]
 async fn a_damaged_page_is_an_error_and_never_an_answer() {
     let memory = MemoryStore::new();
-    let store: Arc<dyn PageStore> = Arc::new(memory.clone());
     let server = Server::with(Setup {
-        store: Arc::clone(&store),
+        store: Arc::new(memory.clone()),
         ..Setup::default()
     })
     .await;
@@ -50,6 +49,7 @@ async fn a_damaged_page_is_an_error_and_never_an_answer() {
         .ok();
     server.stop().await;
 
+    let store = PageStore::open(Arc::new(memory.clone())).unwrap();
     let filter = store.filter_by_name("f").unwrap().unwrap().id;
     let page = PageId {
         filter,
@@ -58,7 +58,7 @@ async fn a_damaged_page_is_an_error_and_never_an_answer() {
     };
     assert!(memory.damage(&StoredValue::Page(page), 7));
     let server = Server::with(Setup {
-        store,
+        store: Arc::new(memory),
         ..Setup::default()
     })
     .await;

@@ -10,8 +10,8 @@ use cuckood::http::{
 };
 use cuckood::metrics::Metrics;
 use cuckood::remote::choose_cryptography;
-use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
+use cuckood::store::{KeyValueStore, PageStore};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 /// How a server is started; the default is small and quick.
 pub(crate) struct Setup {
-    pub(crate) store: Arc<dyn PageStore>,
+    pub(crate) store: Arc<dyn KeyValueStore>,
     pub(crate) engine: EngineOptions,
     pub(crate) limits: Limits,
     pub(crate) server: ServerOptions,
@@ -88,8 +88,9 @@ impl Server {
     }
 
     pub(crate) async fn with(setup: Setup) -> Server {
-        let (store, options) = (Arc::clone(&setup.store), setup.engine.clone());
-        let (backups, backed_up) = (setup.backups.clone(), Arc::clone(&setup.store));
+        let (kept, options) = (Arc::clone(&setup.store), setup.engine.clone());
+        let store = Arc::new(PageStore::open(kept).unwrap());
+        let (backups, backed_up) = (setup.backups.clone(), Arc::clone(&store));
         let mut server = Server::not_open(setup).await;
         let metrics = Arc::clone(&server.metrics);
         let engine = tokio::task::spawn_blocking(move || Engine::open(store, &options, metrics))

@@ -8,6 +8,7 @@ use cuckood::engine::{
     ItemBatch, Replace,
 };
 use cuckood::metrics::Metrics;
+use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -37,9 +38,10 @@ impl Model {
             disk_reserve: DiskReserve::Usual,
             compaction_threshold_percent: 0,
         };
-        let (store, metrics) = (Arc::new(MemoryStore::new()), Metrics::new().unwrap());
+        let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
+        let metrics = Metrics::new().unwrap();
         Model {
-            engine: Engine::open(store, &options, Arc::new(metrics)).unwrap(),
+            engine: Engine::open(Arc::new(store), &options, Arc::new(metrics)).unwrap(),
             runtime: Arc::new(Runtime::new().unwrap()),
         }
     }

@@ -7,8 +7,8 @@ use crate::support::{
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{Compaction, CompactionState, Engine, EngineError, EngineOptions, Retry};
 use cuckood::metrics::Metrics;
-use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
+use cuckood::store::{KeyValueStore, PageStore};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +80,7 @@ fn left() -> impl Iterator<Item = u64> {
 const LEFT: u64 = 2_858;
 
 /// A filter of 20,000 items, of which one in seven is left.
-async fn shrunk(store: Arc<dyn PageStore>, options: &EngineOptions) -> Engine {
+async fn shrunk(store: Arc<dyn KeyValueStore>, options: &EngineOptions) -> Engine {
     let engine = engine(store, options);
     for first in (0..20_000).step_by(1_000) {
         add(&engine, "f", first..first + 1_000).await;
@@ -91,7 +91,7 @@ async fn shrunk(store: Arc<dyn PageStore>, options: &EngineOptions) -> Engine {
     engine
 }
 
-async fn created(request: &FilterRequest, store: Arc<dyn PageStore>) {
+async fn created(request: &FilterRequest, store: Arc<dyn KeyValueStore>) {
     let engine = engine(store, &options(512));
     create(&engine, "f", request).await;
     tokio::task::block_in_place(|| engine.shutdown().unwrap());
@@ -284,8 +284,8 @@ async fn adds_that_need_the_room_end_a_compaction() {
     let before = shrunk(Arc::new(store.clone()), &options(512)).await;
     tokio::task::block_in_place(|| before.shutdown().unwrap());
     let metrics = Arc::new(Metrics::new().unwrap());
-    let engine =
-        Engine::open(Arc::new(store.clone()), &options(512), Arc::clone(&metrics)).unwrap();
+    let kept = Arc::new(PageStore::open(Arc::new(store.clone())).unwrap());
+    let engine = Engine::open(kept, &options(512), Arc::clone(&metrics)).unwrap();
     let grown = sub_filters(&engine).await;
     let compacting = held_at_its_beginning(&engine, &store).await;
     // They come before the first slice.

@@ -6,14 +6,14 @@
 
 use crate::support::{self, Random, Whole, add, batch, create, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
-use cuckood::engine::check::check;
+use cuckood::engine::check::{Findings, check};
 use cuckood::engine::{
     AddOptions, AddResult, Engine, EngineError, ImportId, ImportLines, ItemBatch, NewFilter,
     Replace, Retry,
 };
-use cuckood::store::StoreError;
-use cuckood::store::format::Column;
+use cuckood::store::kv::Column;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
+use cuckood::store::{PageStore, StoreError};
 use rocksdb::{DB, IteratorMode, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -168,10 +168,15 @@ fn named_by(column: &str, error: &str) -> bool {
         "log" => &["redo record"],
         "reclaim" => &["reclaim list"],
         "due" => &["list of what ends"],
-        "notes" => &["note"],
+        "notes" => &["side record"],
         _ => &[],
     };
     words.iter().any(|word| error.contains(word))
+}
+
+fn check_at(path: &Path) -> Result<Findings, StoreError> {
+    let rocks = RocksStore::open_to_read(path, RocksOptions::default())?;
+    check(&PageStore::open(Arc::new(rocks))?)
 }
 
 /// Nothing that was added is said to be absent; an error is no answer.
@@ -179,7 +184,9 @@ async fn never_answers_wrong(path: &Path, what: &str) {
     // A start replays the log, and changes the directory by that.
     let copied = tempfile::tempdir().unwrap();
     copy(path, copied.path());
-    let store = match RocksStore::open(copied.path(), RocksOptions::default()) {
+    let store = RocksStore::open(copied.path(), RocksOptions::default())
+        .and_then(|rocks| PageStore::open(Arc::new(rocks)));
+    let store = match store {
         Ok(store) => Arc::new(store),
         Err(StoreError::Corrupt { .. }) => return,
         Err(error) => panic!("{what}: {error}"),
@@ -217,7 +224,7 @@ async fn a_flipped_bit_anywhere_in_the_store_is_found_and_never_answered_from() 
         let has_one = written.keys().any(|(it, _)| *it == column);
         assert!(has_one, "there is nothing in {column}");
     }
-    let sound = check(&RocksStore::open_to_read(&path, RocksOptions::default()).unwrap());
+    let sound = check_at(&path);
     println!("{}", sound.unwrap());
     let mut found: BTreeMap<&str, u64> = BTreeMap::new();
     for column in Column::ALL.map(Column::name) {
@@ -232,8 +239,7 @@ async fn a_flipped_bit_anywhere_in_the_store_is_found_and_never_answered_from() 
             let mut damaged = value.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             put(&path, column, key, &damaged);
-            let checked = RocksStore::open_to_read(&path, RocksOptions::default())
-                .and_then(|store| check(&store));
+            let checked = check_at(&path);
             match checked {
                 Ok(_) => panic!("{what}: nothing was found"),
                 Err(error) => {
@@ -251,7 +257,7 @@ async fn a_flipped_bit_anywhere_in_the_store_is_found_and_never_answered_from() 
         }
     }
     println!("flips found: {found:?}");
-    assert!(check(&RocksStore::open_to_read(&path, RocksOptions::default()).unwrap()).is_ok());
+    assert!(check_at(&path).is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -268,9 +274,7 @@ async fn checking_a_data_directory_changes_nothing_in_it() {
             .collect()
     };
     let before = files();
-    let store = RocksStore::open_to_read(&path, RocksOptions::default()).unwrap();
-    assert_eq!(check(&store).unwrap().filters, 3);
-    drop(store);
+    assert_eq!(check_at(&path).unwrap().filters, 3);
     assert!(files() == before);
 }
 

@@ -1,14 +1,14 @@
 //! Dumps: the same bytes for the same state, one state for all bytes.
 
 use crate::gated::{Failing, GatedStore};
-use crate::support::{Random, add, all_exist, batch, create, engine, items, name, options};
+use crate::support::{self, Random, add, all_exist, batch, create, engine, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     Adopted, Digest, DumpSink, Engine, EngineError, Replace, RestoreError, StagedFilter,
 };
 use cuckood::page::FilterId;
+use cuckood::store::Garbage;
 use cuckood::store::memory::MemoryStore;
-use cuckood::store::{Garbage, PageStore};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -98,13 +98,14 @@ fn small(capacity: u64) -> FilterRequest {
 /// Waits until nothing waits to be reclaimed; pages of no filter are gone then.
 async fn all_reclaimed(store: &MemoryStore) {
     let started = Instant::now();
-    while !store.garbage().unwrap().is_empty() {
+    while !support::kept(store).garbage().unwrap().is_empty() {
         assert!(started.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 fn stored_bytes(store: &MemoryStore, ids: std::ops::Range<u64>) -> u64 {
+    let store = support::kept(store);
     ids.map(|id| store.approximate_page_bytes(FilterId(id)).unwrap())
         .sum()
 }
@@ -244,7 +245,7 @@ async fn a_restore_that_a_crash_cut_off_is_cleaned_up_by_the_next_start() {
     let crashed = store.fork();
     assert!(stored_bytes(&crashed, 0..2000) > 1000);
     assert!(matches!(
-        crashed.garbage().unwrap()[..],
+        support::kept(&crashed).garbage().unwrap()[..],
         [Garbage::Filter(_)]
     ));
     let _again = engine(Arc::new(crashed.clone()), &options(1024));

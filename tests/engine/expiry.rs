@@ -4,7 +4,7 @@ use crate::gated::{Failing, GatedStore};
 use crate::support::{self, add, all_exist, batch, create, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddOptions, Clock, Created, Engine, EngineError, EngineOptions, NewFilter};
-use cuckood::store::PageStore;
+use cuckood::store::KeyValueStore;
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ impl Hands {
         }
     }
 
-    fn engine(&self, store: Arc<dyn PageStore>) -> Engine {
+    fn engine(&self, store: Arc<dyn KeyValueStore>) -> Engine {
         support::engine(store, &self.options())
     }
 }
@@ -61,7 +61,8 @@ async fn is_there(engine: &Engine, filter: &str) -> bool {
 }
 
 /// Waits until the store holds nothing that is due.
-async fn until_removed(store: &MemoryStore) {
+async fn until_removed(memory: &MemoryStore) {
+    let store = support::kept(memory);
     for _ in 0..200 {
         let left = store.due(0, u64::MAX, 1).unwrap();
         if left.is_empty() && store.garbage().unwrap().is_empty() {
@@ -79,7 +80,11 @@ async fn a_filter_that_has_ended_is_gone_at_once_and_removed_later() {
     create(&engine, "stays", &FilterRequest::default()).await;
     create_ending(&engine, "ends", 60).await;
     add(&engine, "ends", 0..100).await;
-    let id = memory.filter_by_name("ends").unwrap().unwrap().id;
+    let id = support::kept(&memory)
+        .filter_by_name("ends")
+        .unwrap()
+        .unwrap()
+        .id;
 
     hands.advance(59);
     assert!(all_exist(&engine, "ends", 0..100).await);
@@ -99,7 +104,7 @@ async fn a_filter_that_has_ended_is_gone_at_once_and_removed_later() {
     assert_eq!(listed.len(), 1);
 
     until_removed(&memory).await;
-    assert_eq!(memory.filter_by_id(id).unwrap(), None);
+    assert_eq!(support::kept(&memory).filter_by_id(id).unwrap(), None);
     assert!(is_there(&engine, "stays").await);
 }
 
@@ -127,7 +132,12 @@ async fn the_name_of_a_filter_that_has_ended_is_free() {
         hands.advance(1001);
     }
     until_removed(&memory).await;
-    assert!(memory.list_filters("", None, 9).unwrap().is_empty());
+    assert!(
+        support::kept(&memory)
+            .list_filters("", None, 9)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -196,7 +206,7 @@ async fn a_failed_commit_leaves_every_end_as_it_was() {
         let engine = support::engine(Arc::new(store.clone()), &options);
         create_ending(&engine, "f", 600).await;
         add(&engine, "f", 0..50).await;
-        let before = memory.due(0, u64::MAX, 9).unwrap();
+        let before = support::kept(&memory).due(0, u64::MAX, 9).unwrap();
 
         let settle = async || {
             store.fail_commits(Failing::Nothing);
@@ -206,18 +216,30 @@ async fn a_failed_commit_leaves_every_end_as_it_was() {
         let moved = engine.set_ttl(&name("f"), Some(5)).await;
         assert!(matches!(moved, Err(EngineError::OutcomeUnknown(_))));
         settle().await;
-        assert_eq!(memory.due(0, u64::MAX, 9).unwrap(), before, "{failing:?}");
+        assert_eq!(
+            support::kept(&memory).due(0, u64::MAX, 9).unwrap(),
+            before,
+            "{failing:?}"
+        );
 
         store.fail_commits(failing);
         assert!(engine.delete_filter(&name("f")).await.is_err());
         settle().await;
-        assert_eq!(memory.due(0, u64::MAX, 9).unwrap(), before, "{failing:?}");
+        assert_eq!(
+            support::kept(&memory).due(0, u64::MAX, 9).unwrap(),
+            before,
+            "{failing:?}"
+        );
 
         store.fail_commits(failing);
         let made = engine.create_filter(&name("g"), &ending(7)).await;
         assert!(made.is_err());
         settle().await;
-        assert_eq!(memory.due(0, u64::MAX, 9).unwrap(), before, "{failing:?}");
+        assert_eq!(
+            support::kept(&memory).due(0, u64::MAX, 9).unwrap(),
+            before,
+            "{failing:?}"
+        );
 
         let crashed = hands.engine(Arc::new(memory.fork()));
         for engine in [&engine, &crashed] {

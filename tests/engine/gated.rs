@@ -1,11 +1,10 @@
 //! A store whose operations can be held up or made to fail, so that tests
 //! drive an interleaving by hand.
 
-use cuckood::page::{FilterId, PageId, Sequence};
-use cuckood::store::{
-    Commit, Condition, Due, FrozenFile, FrozenStore, Garbage, PageStore, SideRecord, SideRecordKey,
-    SideRecordTotals, StoreError, StoreView, StoredFilter,
+use cuckood::store::kv::{
+    Batch, Caching, Change, Column, Durability, EachEntry, EachValue, Gauge, KeyRange, Reader,
 };
+use cuckood::store::{Condition, FrozenFile, FrozenStore, KeyValueStore, StoreError};
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -19,7 +18,8 @@ pub(crate) enum Point {
     CheckpointStart,
     /// Pages were read, nobody has seen them yet.
     ReadDone,
-    /// A filter's description was read, nobody has seen it yet.
+    /// A filter's name was looked up in a snapshot, its description is not
+    /// read yet.
     FilterRead,
     /// A frozen file was opened, nothing of it is read yet.
     FrozenOpen,
@@ -48,12 +48,12 @@ struct State {
 
 #[derive(Clone)]
 pub(crate) struct GatedStore {
-    inner: Arc<dyn PageStore>,
+    inner: Arc<dyn KeyValueStore>,
     shared: Arc<(Mutex<State>, Condvar)>,
 }
 
 impl GatedStore {
-    pub(crate) fn new(inner: Arc<dyn PageStore>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn KeyValueStore>) -> Self {
         let state = State {
             closed: None,
             held: false,
@@ -139,138 +139,124 @@ impl GatedStore {
         }
     }
 
+    /// What is read passes the gate before it is seen.
+    fn get_through(
+        &self,
+        inner: &dyn Reader,
+        column: Column,
+        keys: &[&[u8]],
+        each: EachValue<'_>,
+    ) -> Result<(), StoreError> {
+        let mut values = Vec::new();
+        inner.get_many(column, keys, &mut |_, value| {
+            values.push(value.map(<[u8]>::to_vec));
+            Ok(())
+        })?;
+        match column {
+            Column::Pages => self.pass(Point::ReadDone),
+            Column::Names => self.pass(Point::FilterRead),
+            _ => {}
+        }
+        let mut values = values.iter().enumerate();
+        values.try_for_each(|(index, value)| each(index, value.as_deref()))
+    }
+
     fn failure(&self) -> StoreError {
-        let (doing, reason) = ("being tested", "the test says so".to_owned());
+        let (doing, source) = ("being tested", "the test says so".into());
         match self.shared.0.lock().unwrap().disk_full {
-            true => StoreError::NoSpace { doing, reason },
-            false => StoreError::Io { doing, reason },
+            true => StoreError::NoSpace { doing, source },
+            false => StoreError::Io { doing, source },
         }
     }
 }
 
-impl PageStore for GatedStore {
-    fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
-        let failing = self.shared.0.lock().unwrap().failing;
-        match failing {
-            Failing::Before => return Err(self.failure()),
-            Failing::After => {
-                self.inner.commit(commit)?;
+/// Whether a batch is a slice of a checkpoint: images, or a shorter log.
+fn is_checkpoint(batch: &Batch) -> bool {
+    batch.changes.iter().any(|change| {
+        matches!(
+            change,
+            Change::Put(Column::Pages, ..) | Change::DeleteRange(Column::Log, _)
+        )
+    })
+}
+
+impl Reader for GatedStore {
+    fn get_many(
+        &self,
+        column: Column,
+        keys: &[&[u8]],
+        each: EachValue<'_>,
+    ) -> Result<(), StoreError> {
+        self.get_through(&*self.inner, column, keys, each)
+    }
+
+    fn scan(
+        &self,
+        column: Column,
+        keys: &KeyRange,
+        caching: Caching,
+        each: EachEntry<'_>,
+    ) -> Result<(), StoreError> {
+        self.inner.scan(column, keys, caching, each)
+    }
+}
+
+struct GatedSnapshot<'a> {
+    inner: Box<dyn Reader + 'a>,
+    gate: &'a GatedStore,
+}
+
+impl Reader for GatedSnapshot<'_> {
+    fn get_many(
+        &self,
+        column: Column,
+        keys: &[&[u8]],
+        each: EachValue<'_>,
+    ) -> Result<(), StoreError> {
+        self.gate.get_through(&*self.inner, column, keys, each)
+    }
+
+    fn scan(
+        &self,
+        column: Column,
+        keys: &KeyRange,
+        caching: Caching,
+        each: EachEntry<'_>,
+    ) -> Result<(), StoreError> {
+        self.inner.scan(column, keys, caching, each)
+    }
+}
+
+impl KeyValueStore for GatedStore {
+    /// A commit is told by its durability, a slice of a checkpoint by what it
+    /// changes.
+    fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
+        if durability == Durability::Configured {
+            let failing = self.shared.0.lock().unwrap().failing;
+            if failing == Failing::Before {
                 return Err(self.failure());
             }
-            Failing::Nothing => {}
+            self.inner.write(batch, durability)?;
+            if failing == Failing::After {
+                return Err(self.failure());
+            }
+            self.pass(Point::CommitDone);
+            return Ok(());
         }
-        self.inner.commit(commit)?;
-        self.pass(Point::CommitDone);
-        Ok(())
-    }
-
-    fn read_pages(
-        &self,
-        ids: &[PageId],
-        each: &mut dyn FnMut(usize, Option<&[u8]>),
-    ) -> Result<(), StoreError> {
-        let mut pages = Vec::new();
-        self.inner.read_pages(ids, &mut |index, bytes| {
-            pages.push((index, bytes.map(<[u8]>::to_vec)));
-        })?;
-        self.pass(Point::ReadDone);
-        for (index, bytes) in pages {
-            each(index, bytes.as_deref());
+        if is_checkpoint(&batch) {
+            self.pass(Point::CheckpointStart);
+            if self.shared.0.lock().unwrap().checkpoints_fail {
+                return Err(self.failure());
+            }
         }
-        Ok(())
+        self.inner.write(batch, durability)
     }
 
-    fn checkpoint(
-        &self,
-        images: &[(PageId, Vec<u8>)],
-        truncate_before: Sequence,
-    ) -> Result<(), StoreError> {
-        self.pass(Point::CheckpointStart);
-        if self.shared.0.lock().unwrap().checkpoints_fail {
-            return Err(self.failure());
-        }
-        self.inner.checkpoint(images, truncate_before)
-    }
-
-    fn replay(
-        &self,
-        each: &mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.inner.replay(each)
-    }
-
-    fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
-        let found = self.inner.filter_by_name(name);
-        self.pass(Point::FilterRead);
-        found
-    }
-
-    fn filter_by_id(&self, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {
-        self.inner.filter_by_id(id)
-    }
-
-    fn list_filters(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<StoredFilter>, StoreError> {
-        self.inner.list_filters(prefix, after, limit)
-    }
-
-    fn reserve_filter_ids(&self, count: u64) -> Result<FilterId, StoreError> {
-        self.inner.reserve_filter_ids(count)
-    }
-
-    fn garbage(&self) -> Result<Vec<Garbage>, StoreError> {
-        self.inner.garbage()
-    }
-
-    fn reclaim(&self, garbage: Garbage) -> Result<(), StoreError> {
-        self.inner.reclaim(garbage)
-    }
-
-    fn due(&self, from_ms: u64, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
-        self.inner.due(from_ms, until_ms, limit)
-    }
-
-    fn forget_due(&self, due: &Due) -> Result<(), StoreError> {
-        self.inner.forget_due(due)
-    }
-
-    fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError> {
-        self.inner.side_record(key)
-    }
-
-    fn forget_side_record(
-        &self,
-        key: &SideRecordKey,
-        record: &SideRecord,
-    ) -> Result<(), StoreError> {
-        self.inner.forget_side_record(key, record)
-    }
-
-    fn side_record_totals(&self) -> Result<SideRecordTotals, StoreError> {
-        self.inner.side_record_totals()
-    }
-
-    fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
-        self.inner.approximate_page_bytes(id)
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        self.inner.sync()
-    }
-
-    fn stage(&self, id: FilterId) -> Result<(), StoreError> {
-        self.inner.stage(id)
-    }
-
-    fn at_one_moment(
-        &self,
-        work: &mut dyn FnMut(&dyn StoreView) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.inner.at_one_moment(work)
+    fn snapshot(&self) -> Box<dyn Reader + '_> {
+        Box::new(GatedSnapshot {
+            inner: self.inner.snapshot(),
+            gate: self,
+        })
     }
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
@@ -287,15 +273,23 @@ impl PageStore for GatedStore {
         }
     }
 
-    fn compact_range(&self, garbage: Garbage) -> Result<(), StoreError> {
-        self.inner.compact_range(garbage)
+    fn sync(&self) -> Result<(), StoreError> {
+        self.inner.sync()
+    }
+
+    fn approximate_bytes(&self, column: Column, keys: &KeyRange) -> Result<u64, StoreError> {
+        self.inner.approximate_bytes(column, keys)
+    }
+
+    fn compact_range(&self, column: Column, keys: &KeyRange) -> Result<(), StoreError> {
+        self.inner.compact_range(column, keys)
     }
 
     fn condition(&self) -> Condition {
         self.shared.0.lock().unwrap().condition.clone()
     }
 
-    fn gauges(&self) -> Vec<(&'static str, &'static str, f64)> {
+    fn gauges(&self) -> Vec<Gauge> {
         self.inner.gauges()
     }
 }

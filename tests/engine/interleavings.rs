@@ -4,7 +4,6 @@ use crate::gated::{GatedStore, Point};
 use crate::support::{self, add, all_exist, create, engine, exists, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::Engine;
-use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
@@ -295,7 +294,7 @@ async fn a_sub_filter_that_was_dropped_never_shines_through_the_next_one() {
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(
-        memory.garbage().unwrap().is_empty(),
+        support::kept(&memory).garbage().unwrap().is_empty(),
         "dropped pages are reclaimed"
     );
 }
@@ -317,7 +316,7 @@ async fn a_new_filter_of_an_old_name_is_empty_before_and_after_a_crash() {
         assert!(engine.filter_info(&name("f")).await.is_err());
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(memory.garbage().unwrap().is_empty());
+    assert!(support::kept(&memory).garbage().unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -358,7 +357,8 @@ async fn replaying_twice_gives_the_same_bytes() {
 }
 
 /// All page images a small filter can have.
-fn pages(store: &MemoryStore) -> Vec<Option<Vec<u8>>> {
+fn pages(memory: &MemoryStore) -> Vec<Option<Vec<u8>>> {
+    let store = support::kept(memory);
     use cuckood::page::{Ordinal, PageId, PageIndex};
     let id = store.filter_by_name("f").unwrap().unwrap().id;
     let ids: Vec<PageId> = (0..8)

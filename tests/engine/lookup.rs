@@ -1,14 +1,14 @@
 //! Lookup: as right as questions to one filter, for one batched read.
 
 use crate::gated::{GatedStore, Point};
-use crate::support::{Random, add, batch, create, engine, name, options};
+use crate::support::{Random, add, batch, create, engine, engine_on, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     Engine, EngineError, FilterName, ItemBatch, LookupAnswer, LookupBounds, LookupFilters,
     LookupMode,
 };
+use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
-use cuckood::store::metered::MeteredStore;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,8 +97,8 @@ async fn everything_cold_is_read_in_one_batch() {
     }
     first.shutdown().unwrap();
 
-    let metered = MeteredStore::new(Arc::new(memory), None);
-    let second = engine(Arc::new(metered.clone()), &options(1024));
+    let metered = Arc::new(PageStore::open(Arc::new(memory)).unwrap());
+    let second = engine_on(Arc::clone(&metered), &options(1024));
     let filters = LookupFilters::Prefix("f".to_owned());
     let before = metered.counts();
     let answer = look_up(&second, &filters, &batch([3, 100, 7]), LookupMode::All).await;

@@ -3,7 +3,7 @@
 use crate::support::{self, Random, batch, create, engine, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddMode, AddOptions, AddResult, Engine, EngineError, EngineOptions};
-use cuckood::store::PageStore;
+use cuckood::store::KeyValueStore;
 use cuckood::store::memory::MemoryStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 /// Opens the store again after the last handle to it is gone.
 trait Medium {
-    fn open(&self) -> Arc<dyn PageStore>;
+    fn open(&self) -> Arc<dyn KeyValueStore>;
 }
 
 impl Medium for MemoryStore {
-    fn open(&self) -> Arc<dyn PageStore> {
+    fn open(&self) -> Arc<dyn KeyValueStore> {
         Arc::new(self.clone())
     }
 }
@@ -23,7 +23,7 @@ impl Medium for MemoryStore {
 struct Directory(tempfile::TempDir);
 
 impl Medium for Directory {
-    fn open(&self) -> Arc<dyn PageStore> {
+    fn open(&self) -> Arc<dyn KeyValueStore> {
         Arc::new(RocksStore::open(self.0.path(), RocksOptions::default()).unwrap())
     }
 }

@@ -15,6 +15,7 @@ use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
 use cuckood::engine::dump_format::DUMP_VERSION;
 use cuckood::engine::{AddOptions, AddResult, Engine, ItemBatch, NewFilter, Replace, Retry};
+use cuckood::store::PageStore;
 use cuckood::store::format::{DATA_VERSION, VALUE_VERSION};
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use flate2::Compression;
@@ -86,7 +87,8 @@ async fn data_of_every_format_that_was_ever_written_opens_and_answers() {
             .unpack(unpacked.path())
             .unwrap();
         let path = unpacked.path().join("data");
-        let store = RocksStore::open_to_read(&path, RocksOptions::default()).unwrap();
+        let rocks = RocksStore::open_to_read(&path, RocksOptions::default()).unwrap();
+        let store = PageStore::open(Arc::new(rocks)).unwrap();
         assert_eq!(check(&store).unwrap().filters, 2);
         drop(store);
 

@@ -1,15 +1,14 @@
 //! How many pages a question reads when none is in memory.
 
-use crate::support::{add, batch, create, engine, name, options};
+use crate::support::{add, batch, create, engine_on, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::store::PageStore;
-use cuckood::store::metered::MeteredStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::sync::Arc;
 
-fn rocks(folder: &tempfile::TempDir) -> Arc<MeteredStore> {
+fn rocks(folder: &tempfile::TempDir) -> Arc<PageStore> {
     let store = RocksStore::open(folder.path(), RocksOptions::default()).unwrap();
-    Arc::new(MeteredStore::new(Arc::new(store), None))
+    Arc::new(PageStore::open(Arc::new(store)).unwrap())
 }
 
 fn paged(capacity: u64) -> FilterRequest {
@@ -38,7 +37,7 @@ async fn an_absent_item_reads_one_page_and_an_eighth_in_one_batch() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let store = rocks(&folder);
-        let engine = engine(Arc::clone(&store) as Arc<dyn PageStore>, &options(256));
+        let engine = engine_on(Arc::clone(&store), &options(256));
         create(&engine, "f", &request).await;
         for first in 0..100 {
             add(&engine, "f", first * 20..(first + 1) * 20).await;
@@ -68,7 +67,7 @@ async fn a_longer_chain_reads_as_many_pages_from_each_sub_filter() {
             let folder = tempfile::tempdir().unwrap();
             let store = rocks(&folder);
             let large = options(16_384);
-            let filling = engine(Arc::clone(&store) as Arc<dyn PageStore>, &large);
+            let filling = engine_on(Arc::clone(&store), &large);
             let request = match kind {
                 "paged" => paged(capacity),
                 _ => classic(capacity),
@@ -91,7 +90,7 @@ async fn a_longer_chain_reads_as_many_pages_from_each_sub_filter() {
             let (mut pages, mut reads) = (0, 0);
             let questions = 2_000u64;
             for number in 0..questions {
-                let cold = engine(Arc::clone(&store) as Arc<dyn PageStore>, &options(256));
+                let cold = engine_on(Arc::clone(&store), &options(256));
                 let before = store.counts();
                 let absent = batch([number + (1 << 40)]);
                 cold.exists(&name("f"), &absent).await.unwrap();

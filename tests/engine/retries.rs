@@ -7,7 +7,6 @@ use cuckood::engine::{
     ANSWER_KEPT_FOR, AddOptions, AddResult, Answered, Clock, Created, Engine, EngineError,
     EngineOptions, NewFilter, Retry,
 };
-use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +45,8 @@ async fn keyed_create(engine: &Engine, key: u8, wanted: &NewFilter) -> Answered<
     once.create_filter(&name("f"), wanted).await.unwrap()
 }
 
-async fn until_nothing_is_kept(store: &MemoryStore) {
+async fn until_nothing_is_kept(memory: &MemoryStore) {
+    let store = support::kept(memory);
     for _ in 0..200 {
         if store.side_record_totals().unwrap().retry_bytes == 0
             && store.due(0, u64::MAX, 1).unwrap().is_empty()
@@ -261,7 +261,13 @@ async fn when_no_more_can_be_kept_new_keys_are_refused_and_old_ones_answered() {
     };
     assert!(matches!(refused, EngineError::RetriesFull), "{refused}");
     assert!((20..40).contains(&kept), "{kept} answers");
-    assert!(memory.side_record_totals().unwrap().retry_bytes <= 5_000);
+    assert!(
+        support::kept(&memory)
+            .side_record_totals()
+            .unwrap()
+            .retry_bytes
+            <= 5_000
+    );
     // What the store holds counts after a restart.
     let again = support::engine(Arc::new(memory.fork()), &options);
     for engine in [&engine, &again] {

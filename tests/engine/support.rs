@@ -6,7 +6,8 @@ use cuckood::engine::{
     ItemBatch,
 };
 use cuckood::metrics::Metrics;
-use cuckood::store::PageStore;
+use cuckood::store::memory::MemoryStore;
+use cuckood::store::{KeyValueStore, PageStore};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -37,8 +38,18 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
     }
 }
 
-pub(crate) fn engine(store: Arc<dyn PageStore>, options: &EngineOptions) -> Engine {
+/// An engine on what is kept there.
+pub(crate) fn engine(kept: Arc<dyn KeyValueStore>, options: &EngineOptions) -> Engine {
+    engine_on(Arc::new(PageStore::open(kept).unwrap()), options)
+}
+
+pub(crate) fn engine_on(store: Arc<PageStore>, options: &EngineOptions) -> Engine {
     Engine::open(store, options, Arc::new(Metrics::new().unwrap())).unwrap()
+}
+
+/// What an engine on `memory` keeps there, seen from outside.
+pub(crate) fn kept(memory: &MemoryStore) -> PageStore {
+    PageStore::open(Arc::new(memory.clone())).unwrap()
 }
 
 pub(crate) fn name(text: &str) -> FilterName {

@@ -1,11 +1,13 @@
 //! Who waits for whose I/O, and who must not.
 
 use crate::gated::{GatedStore, Point};
-use crate::support::{self, add, all_exist, batch, create, engine, exists, name, options};
+use crate::support::{
+    self, add, all_exist, batch, create, engine, engine_on, exists, name, options,
+};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::AddOptions;
+use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
-use cuckood::store::metered::MeteredStore;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +33,8 @@ async fn a_cold_request_reads_all_its_pages_over_all_sub_filters_in_one_batch() 
     assert_eq!(sub_filters, 3);
     tokio::task::block_in_place(|| before.shutdown().unwrap());
 
-    let store = MeteredStore::new(Arc::new(memory), None);
-    let engine = engine(Arc::new(store.clone()), &options(4096));
+    let store = Arc::new(PageStore::open(Arc::new(memory)).unwrap());
+    let engine = engine_on(Arc::clone(&store), &options(4096));
     assert_eq!(
         store.counts().pages_read,
         0,
@@ -122,10 +124,10 @@ async fn a_cold_filter_holds_up_neither_resident_readers_nor_other_filters_of_it
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_forced_write_serves_all_who_waited_for_it() {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let metered = MeteredStore::new(Arc::new(store.clone()), None);
+    let metered = Arc::new(PageStore::open(Arc::new(store.clone())).unwrap());
     let mut options = options(512);
     options.lanes = 1;
-    let engine = engine(Arc::new(metered.clone()), &options);
+    let engine = engine_on(Arc::clone(&metered), &options);
     create(&engine, "f", &FilterRequest::default()).await;
     add(&engine, "f", [0]).await;
     store.hold_first(Point::CommitDone);

@@ -33,7 +33,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("hints", &[]),
     ("chain", &["cuckoo", "page", "hints"]),
     ("store", &["page"]),
-    ("store::metered", &["page", "metrics"]),
     ("remote", &[]),
     ("from_redis", &["remote"]),
     ("load", &["remote"]),
@@ -246,7 +245,7 @@ fn the_checker_lets_through_what_is_allowed() {
             "mod tests { use super::super::meta::Meta; use super::*; }",
         ),
         ("store/rocks.rs", "use rocksdb::{DB, Options};"),
-        ("store/metered.rs", "use crate::metrics::Metrics;"),
+        ("engine/mod.rs", "use crate::metrics::Metrics;"),
         (
             "engine/lane.rs",
             "use crate::{chain::plan, store::PageStore, metrics::Metrics};",

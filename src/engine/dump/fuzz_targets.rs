@@ -7,6 +7,7 @@ use crate::chain::meta::META_VERSION;
 use crate::chain::params::Defaults;
 use crate::engine::{Clock, DiskReserve, Engine, EngineOptions, Intake};
 use crate::metrics::Metrics;
+use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
 use sha2::{Digest as _, Sha256};
 use std::sync::{Arc, OnceLock};
@@ -49,8 +50,9 @@ impl Taker {
                 compaction_threshold_percent: 0,
                 disk_reserve: DiskReserve::Usual,
             };
-            let store = Arc::new(MemoryStore::new());
-            match Engine::open(store, &options, Arc::new(metrics)) {
+            let opened = PageStore::open(Arc::new(MemoryStore::new()))
+                .and_then(|store| Engine::open(Arc::new(store), &options, Arc::new(metrics)));
+            match opened {
                 Ok(engine) => Taker { runtime, engine },
                 Err(error) => panic!("{error}"),
             }
@@ -118,16 +120,11 @@ fn take_in(bytes: &[u8]) {
 }
 
 fn digest_of(taker: &Taker, staged: &super::StagedFilter) -> Digest {
-    let mut digest = None;
     let store = &taker.engine.shared.store;
     let share = taker.engine.shared.log_room.take();
-    let measured = store.at_one_moment(&mut |view| {
-        let found = write::measure(view, staged.pages.id, &staged.chain, &share, None)?;
-        digest = found.map(|(digest, _)| digest);
-        Ok(())
-    });
-    match (measured, digest) {
-        (Ok(()), Some(digest)) => digest,
+    let view = store.snapshot();
+    match write::measure(&view, staged.pages.id, &staged.chain, &share, None) {
+        Ok(Some((digest, _))) => digest,
         _ => panic!("what was taken in can't be read"),
     }
 }

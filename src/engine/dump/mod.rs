@@ -97,21 +97,14 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`], or the store can't be read.
     pub fn dump(&self, name: &FilterName, sink: &mut dyn DumpSink) -> Result<(), EngineError> {
-        let mut found = false;
         let now_ms = self.shared.clock.now_ms();
         shorten_log(&self.shared.checkpointer);
         let share = self.shared.log_room.take();
-        self.shared.store.at_one_moment(&mut |view| {
-            let filter = view.filter_by_name(name.as_str())?;
-            let Some(filter) = filter.filter(|filter| !is_over(filter.expiry, now_ms)) else {
-                return Ok(());
-            };
-            found = true;
-            write::write(view, &filter, &share, sink)
-        })?;
-        match found {
-            true => Ok(()),
-            false => Err(EngineError::NotFound { name: name.clone() }),
+        let view = self.shared.store.snapshot();
+        let filter = view.filter_by_name(name.as_str())?;
+        match filter.filter(|filter| !is_over(filter.expiry, now_ms)) {
+            Some(filter) => Ok(write::write(&view, &filter, &share, sink)?),
+            None => Err(EngineError::NotFound { name: name.clone() }),
         }
     }
 
@@ -138,17 +131,14 @@ impl Engine {
         );
         off_thread(move || {
             shorten_log(&checkpointer);
-            let mut measured = None;
-            store.at_one_moment(&mut |view| {
-                let filter = view.filter_by_name(name.as_str())?;
-                if let Some(filter) = filter.filter(|filter| !is_over(filter.expiry, now_ms)) {
-                    let chain = decode(&filter)?;
-                    let found = write::measure(view, filter.id, &chain, &share, None)?;
-                    measured = found.map(|(digest, _)| (filter, digest));
-                }
-                Ok(())
-            })?;
-            Ok(measured)
+            let view = store.snapshot();
+            let filter = view.filter_by_name(name.as_str())?;
+            let Some(filter) = filter.filter(|filter| !is_over(filter.expiry, now_ms)) else {
+                return Ok(None);
+            };
+            let chain = decode(&filter)?;
+            let found = write::measure(&view, filter.id, &chain, &share, None)?;
+            Ok(found.map(|(digest, _)| (filter, digest)))
         })
         .await?
     }

@@ -51,7 +51,7 @@ pub enum RestoreError {
 /// blocks.
 pub struct Intake {
     pub(in crate::engine) id: FilterId,
-    pub(in crate::engine) store: Arc<dyn PageStore>,
+    pub(in crate::engine) store: Arc<PageStore>,
     pub(in crate::engine) disk: Arc<Disk>,
     pub(in crate::engine) checkpointer: Arc<Checkpointer>,
     pub(in crate::engine) max_filter_bytes: u64,
@@ -139,7 +139,7 @@ impl Drop for StagedPages {
 
 /// Writes pages as they come, in slices.
 pub(super) struct Stager {
-    store: Arc<dyn PageStore>,
+    store: Arc<PageStore>,
     disk: Arc<Disk>,
     pages: StagedPages,
     chain: Chain,

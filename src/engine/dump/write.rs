@@ -13,7 +13,7 @@ use crate::chain::meta::Chain;
 use crate::engine::filters::decode;
 use crate::page::{FilterId, PageId, PageIndex};
 use crate::store::redo::{self, RedoReader};
-use crate::store::{StoreError, StoreView, StoredFilter};
+use crate::store::{Snapshot, StoreError, StoredFilter};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -25,7 +25,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// # Errors
 /// The store can't be read.
 pub(in crate::engine) fn write(
-    view: &dyn StoreView,
+    view: &Snapshot<'_>,
     filter: &StoredFilter,
     share: &LogShare,
     sink: &mut dyn DumpSink,
@@ -57,7 +57,7 @@ pub(in crate::engine) fn write(
 /// # Errors
 /// The store can't be read.
 pub(in crate::engine) fn measure(
-    view: &dyn StoreView,
+    view: &Snapshot<'_>,
     id: FilterId,
     chain: &Chain,
     share: &LogShare,
@@ -129,7 +129,7 @@ impl Visitor for Writing<'_> {
 /// view, in ascending order. Holds about `max_entries` entries of the log at
 /// once.
 fn each_page(
-    view: &dyn StoreView,
+    view: &Snapshot<'_>,
     id: FilterId,
     chain: &Chain,
     max_entries: usize,
@@ -164,7 +164,7 @@ impl Window {
     /// Reads the log once, and keeps what it says about as many pages from
     /// `from` on as have so many entries. `None` if the visitor broke.
     fn collect(
-        view: &dyn StoreView,
+        view: &Snapshot<'_>,
         id: FilterId,
         chain: &Chain,
         from: DumpedPage,
@@ -229,7 +229,7 @@ impl Window {
 
     fn each_page(
         &self,
-        view: &dyn StoreView,
+        view: &Snapshot<'_>,
         id: FilterId,
         chain: &Chain,
         visitor: &mut dyn Visitor,
@@ -308,6 +308,7 @@ mod tests {
     use crate::store::redo::RedoBuilder;
     use crate::store::{Commit, PageStore};
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     const ID: FilterId = FilterId(7);
 
@@ -354,7 +355,7 @@ mod tests {
         let chain = chain();
         let pages = chain.sub_filters()[0].layout.pages();
         assert!(pages >= 4);
-        let store = MemoryStore::new();
+        let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
         let mut model: BTreeMap<(u32, u32), Vec<u8>> = BTreeMap::new();
         // Every other page has an image; the log has some of both kinds.
         for ordinal in 0..4 {
@@ -391,14 +392,10 @@ mod tests {
         let model: Vec<_> = model.into_iter().collect();
         for max_entries in [1, 2, 3, 10, 50, 1000] {
             let mut seen = Vec::new();
-            store
-                .at_one_moment(&mut |view| {
-                    let mut seeing = Seeing(&mut seen);
-                    let flow = each_page(view, ID, &chain, max_entries, &mut seeing)?;
-                    assert!(flow.is_continue());
-                    Ok(())
-                })
-                .unwrap();
+            let mut seeing = Seeing(&mut seen);
+            let view = store.snapshot();
+            let flow = each_page(&view, ID, &chain, max_entries, &mut seeing).unwrap();
+            assert!(flow.is_continue());
             assert_eq!(seen, model, "{max_entries}");
         }
     }

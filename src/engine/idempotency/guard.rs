@@ -126,7 +126,7 @@ impl Retries {
     /// nothing is in the place of the next answer. Blocks.
     fn kept(
         &self,
-        store: &dyn PageStore,
+        store: &PageStore,
         key: &SideRecordKey,
         now_ms: u64,
     ) -> Result<Option<SideRecord>, StoreError> {
@@ -142,7 +142,7 @@ impl Retries {
     /// Removes the answer under a key if it has ended. Says whether it did.
     pub(crate) fn forget_ended(
         &self,
-        store: &dyn PageStore,
+        store: &PageStore,
         key: &SideRecordKey,
         now_ms: u64,
     ) -> Result<bool, StoreError> {

@@ -36,7 +36,7 @@ pub(crate) struct Committer {
     /// For frames of pages that are new.
     pub(crate) loader: Arc<Loader>,
     /// Where commits go.
-    pub(crate) store: Arc<dyn PageStore>,
+    pub(crate) store: Arc<PageStore>,
     /// Where facts are counted.
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -380,11 +380,7 @@ pub(crate) struct CommitFailure {
 impl CommitFailure {
     /// A page that was planned over is not there: nothing was written.
     fn lost_page() -> Self {
-        StoreError::Io {
-            doing: "committing",
-            reason: "a page that was planned over is not in memory".to_owned(),
-        }
-        .into()
+        StoreError::PageNotResident.into()
     }
 
     /// The doubt that is left, if the store was asked at all.

@@ -136,7 +136,7 @@ impl Imports {
     /// Removes what is noted under a key if it has ended. Says whether it did.
     pub(crate) fn forget_ended(
         &self,
-        store: &dyn PageStore,
+        store: &PageStore,
         key: &SideRecordKey,
         now_ms: u64,
     ) -> Result<bool, StoreError> {
@@ -156,7 +156,7 @@ impl Imports {
 
     fn noted(
         &self,
-        store: &dyn PageStore,
+        store: &PageStore,
         key: &SideRecordKey,
         now_ms: u64,
     ) -> Result<Option<SideRecord>, StoreError> {

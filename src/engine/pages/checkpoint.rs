@@ -72,7 +72,7 @@ impl Bounds {
 pub(crate) struct Checkpointer {
     lanes: Box<[Mutex<DirtyPages>]>,
     cache: Arc<PageCache>,
-    store: Arc<dyn PageStore>,
+    store: Arc<PageStore>,
     disk: Arc<Disk>,
     metrics: Arc<Metrics>,
     bounds: Bounds,
@@ -195,7 +195,7 @@ impl Checkpointer {
         lanes: usize,
         bounds: Bounds,
         cache: Arc<PageCache>,
-        store: Arc<dyn PageStore>,
+        store: Arc<PageStore>,
         disk: Arc<Disk>,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -320,10 +320,7 @@ impl Checkpointer {
         signals.flush = true;
         self.work.notify_one();
         if let Some(reason) = signals.failure.clone() {
-            return Err(StoreError::Io {
-                doing: "writing a checkpoint",
-                reason,
-            });
+            return Err(StoreError::CheckpointFailed { reason });
         }
         self.room.wait_for(&mut signals, patience);
         Ok(())

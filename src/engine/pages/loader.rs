@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Reads pages for readers and for commands.
 pub(crate) struct Loader {
-    store: Arc<dyn PageStore>,
+    store: Arc<PageStore>,
     cache: Arc<PageCache>,
     checkpointer: Arc<Checkpointer>,
     flights: Mutex<HashMap<PageId, Arc<Flight>>>,
@@ -110,7 +110,7 @@ impl Drop for Own<'_> {
 impl Loader {
     /// A loader that lets commands pin `pinnable` pages.
     pub(crate) fn new(
-        store: Arc<dyn PageStore>,
+        store: Arc<PageStore>,
         cache: Arc<PageCache>,
         checkpointer: Arc<Checkpointer>,
         pinnable: usize,

@@ -62,7 +62,7 @@ pub(crate) fn is_over(expiry: Option<Expiry>, now_ms: u64) -> bool {
 
 /// Lists filters as the store does, without those that have ended.
 pub(crate) fn list_those_not_over(
-    store: &dyn PageStore,
+    store: &PageStore,
     prefix: &str,
     after: Option<&str>,
     limit: usize,

@@ -20,7 +20,7 @@ fn samples() -> Vec<HttpError> {
     let store = || {
         Arc::new(StoreError::Io {
             doing: "writing",
-            reason: "no space left".to_owned(),
+            source: "no space left".into(),
         })
     };
     vec![
@@ -144,7 +144,7 @@ fn samples() -> Vec<HttpError> {
         ),
         HttpError::Engine(EngineError::OutcomeUnknown(Arc::new(StoreError::NoSpace {
             doing: "committing",
-            reason: "no space left".to_owned(),
+            source: "no space left".into(),
         }))),
         HttpError::Backup(BackupError::NoRoom {
             directory: std::path::PathBuf::new(),

@@ -6,8 +6,9 @@
 //! no write buffer is flushed for it, so nobody waits. Whatever was written
 //! before is in the copy, and a prefix of what is written meanwhile.
 
-use super::failed;
-use crate::store::{FrozenFile, FrozenStore, StoreError};
+use super::errors::failed;
+use crate::store::error::StoreError;
+use crate::store::kv::{FrozenFile, FrozenStore};
 use rocksdb::DB;
 use rocksdb::checkpoint::Checkpoint;
 use std::fs::{self, File};
@@ -40,7 +41,7 @@ pub(super) fn freeze(database: &DB, number: u64) -> Result<Frozen, StoreError> {
         .map_err(|error| failed(DOING, &error))?;
     frozen.files = list(&frozen.directory).map_err(|error| StoreError::Io {
         doing: DOING,
-        reason: error.to_string(),
+        source: error.into(),
     })?;
     Ok(frozen)
 }

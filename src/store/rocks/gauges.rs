@@ -1,12 +1,10 @@
 //! What RocksDB tells about itself, and how full its disk is.
 
 use crate::store::disk::DiskSpace;
-use crate::store::format::Column;
+use crate::store::kv::{Column, Gauge};
 use rocksdb::properties::PropName;
 use rocksdb::statistics::Ticker;
 use rocksdb::{DB, Options, properties};
-
-type Gauge = (&'static str, &'static str, f64);
 
 /// Read from the database as a whole.
 const OF_DATABASE: &[(&str, &str, &PropName)] = &[

@@ -1,9 +1,12 @@
 //! Opens a data directory, or says in one line why not.
 
-use super::{RocksOptions, column_of, one_line, tuning, unreadable};
-use crate::page::FilterId;
-use crate::store::StoreError;
-use crate::store::format::{self, Column};
+use super::errors::{one_line, unreadable};
+use super::options::RocksOptions;
+use super::reading::column_of;
+use super::tuning;
+use crate::store::error::{Cause, StoreError};
+use crate::store::format;
+use crate::store::kv::Column;
 use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, InfoLogger, IteratorMode, LogLevel, Options};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use std::fs::{self, File};
@@ -65,7 +68,7 @@ pub(super) fn open_database(
     path: &Path,
     options: &RocksOptions,
 ) -> Result<(DB, Options), StoreError> {
-    make_directory(path).map_err(|error| unusable(path, error.to_string()))?;
+    make_directory(path).map_err(|error| unusable(path, error))?;
     let database_options = tuning::database(options);
     let mut columns: Vec<ColumnFamilyDescriptor> = tuning::columns(options)
         .into_iter()
@@ -106,52 +109,41 @@ fn force_name(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks the version of the data directory, writes it into a new or an older
-/// one, and returns the next filter number.
-pub(super) fn take_over(database: &DB, path: &Path) -> Result<FilterId, StoreError> {
-    let (found, next) = check_info(database, path)?;
-    if found < format::DATA_VERSION {
+/// Checks the version of the data directory, and writes it into a new or an
+/// older one.
+pub(super) fn take_over(database: &DB, path: &Path) -> Result<(), StoreError> {
+    if check_version(database, path)? < format::DATA_VERSION {
         // What the newer version adds is empty. From here on an older program
         // must not touch it.
+        let info = column_of(database, Column::Info)?;
         let version = format::seal_data_version(format::DATA_VERSION);
         database
-            .put_cf(
-                column_of(database, Column::Info)?,
-                format::DATA_VERSION_KEY,
-                version,
-            )
+            .put_cf(info, format::DATA_VERSION_KEY, version)
             .map_err(|error| refused(path, &error))?;
     }
-    Ok(next)
+    Ok(())
 }
 
-/// The version of the data directory, 0 for a new one, and the next filter
-/// number.
-pub(super) fn check_info(database: &DB, path: &Path) -> Result<(u32, FilterId), StoreError> {
+/// The version of the data directory, 0 for a new one.
+pub(super) fn check_version(database: &DB, path: &Path) -> Result<u32, StoreError> {
     let info = column_of(database, Column::Info)?;
-    let read = |key| {
-        database
-            .get_cf(info, key)
-            .map_err(|error| unreadable("opening the data directory", shown(path), &error))
-    };
-    let found = match read(format::DATA_VERSION_KEY)? {
+    let version = database
+        .get_cf(info, format::DATA_VERSION_KEY)
+        .map_err(|error| unreadable("opening the data directory", || shown(path), &error))?;
+    let found = match version {
         Some(version) => format::read_data_version(&version)?,
         // Older than any version: to be written as a new one is.
         None if is_empty(database)? => 0,
         None => return Err(corrupt(path, "it holds the data of another program")),
     };
     let unknown = unknown_columns(path, &Options::default())?;
-    if let Some(name) = unknown.first() {
-        return Err(corrupt(
+    match unknown.first() {
+        None => Ok(found),
+        Some(name) => Err(corrupt(
             path,
             &format!("column {name} does not belong there"),
-        ));
+        )),
     }
-    let next = match read(format::NEXT_FILTER_ID_KEY)? {
-        Some(next) => format::open_next_filter_id(&next)?,
-        None => format::FIRST_FILTER_ID,
-    };
-    Ok((found, next))
 }
 
 fn unknown_columns(path: &Path, options: &Options) -> Result<Vec<String>, StoreError> {
@@ -190,10 +182,10 @@ fn refused(path: &Path, error: &rocksdb::Error) -> StoreError {
     }
 }
 
-fn unusable(path: &Path, reason: String) -> StoreError {
+fn unusable(path: &Path, source: impl Into<Cause>) -> StoreError {
     StoreError::Unusable {
         path: path.to_owned(),
-        reason,
+        source: source.into(),
     }
 }
 

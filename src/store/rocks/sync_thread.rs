@@ -1,8 +1,8 @@
 //! Forces the write-ahead log to the disk every so often.
 
-use super::one_line;
+use super::errors::one_line;
 use super::write_health::WriteHealth;
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 use rocksdb::DB;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,10 +35,7 @@ impl SyncThread {
         let thread = std::thread::Builder::new()
             .name("wal-sync".to_owned())
             .spawn(move || run(&synced, interval.max(MIN_INTERVAL), &stopped))
-            .map_err(|error| StoreError::Io {
-                doing: "starting a thread",
-                reason: error.to_string(),
-            })?;
+            .map_err(|source| StoreError::Thread { source })?;
         Ok(SyncThread {
             stop: Some(stop),
             thread: Some(thread),

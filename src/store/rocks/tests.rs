@@ -1,8 +1,9 @@
 use super::*;
-use crate::page::{Ordinal, PageIndex};
+use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use crate::store::contract::{self, Subject};
-use crate::store::format::StoredValue;
-use crate::store::{FilterChange, Writes};
+use crate::store::format::{self, StoredValue};
+use crate::store::{Commit, FilterChange, Garbage, PageStore, Writes};
+use rocksdb::ColumnFamily;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -18,8 +19,23 @@ fn options() -> RocksOptions {
 }
 
 pub(super) struct OnDisk {
-    store: Option<RocksStore>,
+    open: Option<Opened>,
     directory: TempDir,
+}
+
+struct Opened {
+    rocks: Arc<RocksStore>,
+    store: PageStore,
+}
+
+impl Opened {
+    fn at(path: &Path, options: RocksOptions) -> Opened {
+        let rocks = Arc::new(RocksStore::open(path, options).unwrap());
+        Opened {
+            store: PageStore::open(Arc::clone(&rocks) as Arc<dyn KeyValueStore>).unwrap(),
+            rocks,
+        }
+    }
 }
 
 impl OnDisk {
@@ -29,15 +45,18 @@ impl OnDisk {
 
     fn with(options: RocksOptions) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let store = RocksStore::open(directory.path(), options).unwrap();
         OnDisk {
-            store: Some(store),
+            open: Some(Opened::at(directory.path(), options)),
             directory,
         }
     }
 
     pub(super) fn rocks(&self) -> &RocksStore {
-        self.store.as_ref().unwrap()
+        &self.open.as_ref().unwrap().rocks
+    }
+
+    fn column(&self, column: Column) -> &ColumnFamily {
+        column_of(&self.rocks().database, column).unwrap()
     }
 
     fn gauge(&self, name: &str) -> f64 {
@@ -50,27 +69,24 @@ impl OnDisk {
 
     fn flush(&self) {
         for column in Column::ALL {
-            self.rocks()
-                .database
-                .flush_cf(self.rocks().column(column).unwrap())
-                .unwrap();
+            self.rocks().database.flush_cf(self.column(column)).unwrap();
         }
     }
 }
 
 impl Subject for OnDisk {
-    fn store(&self) -> &dyn PageStore {
-        self.rocks()
+    fn store(&self) -> &PageStore {
+        &self.open.as_ref().unwrap().store
     }
 
     fn reopen(&mut self) {
-        self.store = None;
-        self.store = Some(RocksStore::open(self.directory.path(), options()).unwrap());
+        self.open = None;
+        self.open = Some(Opened::at(self.directory.path(), options()));
     }
 
     fn damage(&mut self, value: &StoredValue, byte: usize) {
         let (column, key) = value.place();
-        let column = self.rocks().column(column).unwrap();
+        let column = self.column(column);
         let mut bytes = self.rocks().database.get_cf(column, &key).unwrap().unwrap();
         bytes[byte] = !bytes[byte];
         self.rocks().database.put_cf(column, &key, &bytes).unwrap();
@@ -86,7 +102,7 @@ mod flushed {
     struct Flushed(OnDisk);
 
     impl Subject for Flushed {
-        fn store(&self) -> &dyn PageStore {
+        fn store(&self) -> &PageStore {
             self.0.flush();
             self.0.store()
         }
@@ -185,13 +201,13 @@ fn a_file_in_place_of_the_directory_is_unusable() {
 fn a_directory_of_a_newer_program_is_refused() {
     let mut subject = OnDisk::new();
     let newer = format::data_version_of_a_newer_program();
-    let info = subject.rocks().column(Column::Info).unwrap();
+    let info = subject.column(Column::Info);
     subject
         .rocks()
         .database
         .put_cf(info, format::DATA_VERSION_KEY, newer)
         .unwrap();
-    subject.store = None;
+    subject.open = None;
     let error = open_error(subject.directory.path());
     assert!(
         matches!(
@@ -239,8 +255,8 @@ fn a_directory_of_the_first_version_is_taken_over_with_what_is_in_it() {
         filters: vec![create],
         ..Commit::default()
     };
-    subject.rocks().commit(&commit).unwrap();
-    subject.store = None;
+    subject.store().commit(&commit).unwrap();
+    subject.open = None;
     let path = subject.directory.path();
     let names = DB::list_cf(&Options::default(), path).unwrap();
     let mut database = DB::open_cf(&Options::default(), path, names).unwrap();
@@ -250,10 +266,10 @@ fn a_directory_of_the_first_version_is_taken_over_with_what_is_in_it() {
     drop(database);
 
     subject.reopen();
-    let found = subject.rocks().filter_by_name("seen").unwrap().unwrap();
+    let found = subject.store().filter_by_name("seen").unwrap().unwrap();
     assert_eq!((found.meta, found.expiry), (vec![1], None));
-    assert_eq!(subject.rocks().due(0, u64::MAX, 9).unwrap(), []);
-    subject.store = None;
+    assert_eq!(subject.store().due(0, u64::MAX, 9).unwrap(), []);
+    subject.open = None;
     let database = DB::open_cf(
         &Options::default(),
         subject.directory.path(),
@@ -280,7 +296,7 @@ fn the_data_of_another_program_is_refused_and_left_alone() {
 #[test]
 fn a_column_that_does_not_belong_is_refused() {
     let mut subject = OnDisk::new();
-    subject.store = None;
+    subject.open = None;
     let path = subject.directory.path();
     let names = DB::list_cf(&Options::default(), path).unwrap();
     let mut database = DB::open_cf(&Options::default(), path, names).unwrap();
@@ -296,13 +312,13 @@ fn files_of_others_in_the_directory_are_left_alone() {
     let garbage = subject.directory.path().join("notes.txt");
     std::fs::write(&garbage, "mine").unwrap();
     subject
-        .rocks()
+        .store()
         .checkpoint(&[(page(0), vec![1])], Sequence(0))
         .unwrap();
     subject.reopen();
     assert_eq!(std::fs::read_to_string(&garbage).unwrap(), "mine");
     subject
-        .rocks()
+        .store()
         .read_pages(&[page(0)], &mut |_, page| {
             assert_eq!(page, Some(&[1u8] as _))
         })
@@ -313,7 +329,7 @@ fn files_of_others_in_the_directory_are_left_alone() {
 fn damaged_database_files_are_refused_in_one_line() {
     for file in ["CURRENT", "MANIFEST-000001"] {
         let mut subject = OnDisk::new();
-        subject.store = None;
+        subject.open = None;
         let path = subject.directory.path();
         let damaged: Vec<PathBuf> = std::fs::read_dir(path)
             .unwrap()
@@ -350,9 +366,9 @@ fn what_was_not_closed_is_there_when_it_is_opened_again() {
         filters: vec![create],
         ..Commit::default()
     };
-    subject.rocks().commit(&commit).unwrap();
+    subject.store().commit(&commit).unwrap();
     subject
-        .rocks()
+        .store()
         .checkpoint(&[(page(0), vec![1])], Sequence(1))
         .unwrap();
 
@@ -361,7 +377,9 @@ fn what_was_not_closed_is_there_when_it_is_opened_again() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
     }
-    let reopened = RocksStore::open(copy.path(), options()).unwrap();
+    let Opened {
+        store: reopened, ..
+    } = Opened::at(copy.path(), options());
     let mut records = Vec::new();
     let visit = &mut |sequence: Sequence, redo: &[u8]| {
         records.push((sequence.0, redo.to_vec()));
@@ -388,9 +406,9 @@ fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
             filters: Vec::new(),
             ..Commit::default()
         };
-        subject.rocks().commit(&commit).unwrap();
+        subject.store().commit(&commit).unwrap();
     }
-    subject.store = None;
+    subject.open = None;
     let path = subject.directory.path();
     let largest_log = std::fs::read_dir(path)
         .unwrap()
@@ -401,7 +419,9 @@ fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
     let bytes = std::fs::read(&largest_log).unwrap();
     std::fs::write(&largest_log, &bytes[..bytes.len() - 150]).unwrap();
 
-    let reopened = RocksStore::open(path, options()).unwrap();
+    let Opened {
+        store: reopened, ..
+    } = Opened::at(path, options());
     let mut sequences = Vec::new();
     let visit = &mut |sequence: Sequence, _: &[u8]| {
         sequences.push(sequence.0);
@@ -430,11 +450,11 @@ fn a_commit_is_forced_to_the_disk_only_if_asked() {
     let never = OnDisk::new();
     for (subject, forced) in [(&always, 1.0), (&never, 0.0)] {
         let before = subject.gauge("rocksdb_wal_syncs");
-        subject.rocks().commit(&commit).unwrap();
+        subject.store().commit(&commit).unwrap();
         assert_eq!(subject.gauge("rocksdb_wal_syncs") - before, forced);
     }
     let before = never.gauge("rocksdb_wal_syncs");
-    never.rocks().reserve_filter_ids(1).unwrap();
+    never.store().reserve_filter_ids(1).unwrap();
     assert_eq!(never.gauge("rocksdb_wal_syncs") - before, 1.0);
 }
 
@@ -452,7 +472,7 @@ fn an_interval_forces_writes_in_the_background() {
         filters: Vec::new(),
         ..Commit::default()
     };
-    subject.rocks().commit(&commit).unwrap();
+    subject.store().commit(&commit).unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while subject.gauge("rocksdb_wal_syncs") <= before {
         assert!(Instant::now() < deadline, "nothing was forced to the disk");
@@ -469,7 +489,7 @@ fn a_long_interval_does_not_hold_up_the_close() {
         ..options()
     });
     let begin = Instant::now();
-    subject.store = None;
+    subject.open = None;
     assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
@@ -477,7 +497,7 @@ fn a_long_interval_does_not_hold_up_the_close() {
 fn every_gauge_has_a_name_of_its_own_and_a_help_text() {
     let subject = OnDisk::new();
     subject
-        .rocks()
+        .store()
         .checkpoint(&[(page(0), vec![1; 4096])], Sequence(0))
         .unwrap();
     let gauges = subject.rocks().gauges();
@@ -516,13 +536,13 @@ fn the_estimate_counts_pages_in_files_and_in_buffers() {
     let subject = OnDisk::new();
     let dense = |number| (page(number), vec![number as u8 + 1; 4096]);
     let images: Vec<_> = (0..100).map(dense).collect();
-    subject.rocks().checkpoint(&images, Sequence(0)).unwrap();
+    subject.store().checkpoint(&images, Sequence(0)).unwrap();
     subject.flush();
-    let in_files = subject.rocks().approximate_page_bytes(FilterId(1)).unwrap();
+    let in_files = subject.store().approximate_page_bytes(FilterId(1)).unwrap();
     assert!((400_000..600_000).contains(&in_files), "{in_files}");
     let images: Vec<_> = (100..200).map(dense).collect();
-    subject.rocks().checkpoint(&images, Sequence(0)).unwrap();
-    let in_both = subject.rocks().approximate_page_bytes(FilterId(1)).unwrap();
+    subject.store().checkpoint(&images, Sequence(0)).unwrap();
+    let in_both = subject.store().approximate_page_bytes(FilterId(1)).unwrap();
     assert!((800_000..1_200_000).contains(&in_both), "{in_both}");
 }
 
@@ -530,11 +550,11 @@ fn the_estimate_counts_pages_in_files_and_in_buffers() {
 fn a_frozen_copy_stays_as_it_was_and_goes_with_its_last_use() {
     let mut subject = OnDisk::new();
     let image = |byte| [(page(0), vec![byte; 100])];
-    subject.rocks().checkpoint(&image(1), Sequence(0)).unwrap();
+    subject.store().checkpoint(&image(1), Sequence(0)).unwrap();
     subject.flush();
-    subject.rocks().checkpoint(&image(2), Sequence(0)).unwrap();
-    let frozen = subject.rocks().freeze().unwrap();
-    subject.rocks().checkpoint(&image(3), Sequence(0)).unwrap();
+    subject.store().checkpoint(&image(2), Sequence(0)).unwrap();
+    let frozen = subject.store().freeze().unwrap();
+    subject.store().checkpoint(&image(3), Sequence(0)).unwrap();
     subject.flush();
 
     let elsewhere = tempfile::tempdir().unwrap();
@@ -545,7 +565,7 @@ fn a_frozen_copy_stays_as_it_was_and_goes_with_its_last_use() {
         assert_eq!(bytes.len() as u64, file.bytes, "{}", file.name);
         std::fs::write(elsewhere.path().join(&file.name), bytes).unwrap();
     }
-    let copy = RocksStore::open(elsewhere.path(), options()).unwrap();
+    let Opened { store: copy, .. } = Opened::at(elsewhere.path(), options());
     let mut seen = Vec::new();
     copy.read_pages(&[page(0)], &mut |_, bytes| seen = bytes.unwrap().to_vec())
         .unwrap();
@@ -564,10 +584,10 @@ fn a_frozen_copy_stays_as_it_was_and_goes_with_its_last_use() {
     drop(frozen);
     assert_eq!(left(&subject), 0);
     // A crash drops nothing: the next start does.
-    std::mem::forget(subject.rocks().freeze().unwrap());
+    std::mem::forget(subject.store().freeze().unwrap());
     assert_eq!(left(&subject), 1);
-    subject.store = None;
-    subject.store = Some(RocksStore::open(subject.directory.path(), options()).unwrap());
+    subject.open = None;
+    subject.open = Some(Opened::at(subject.directory.path(), options()));
     assert_eq!(left(&subject), 0);
 }
 
@@ -585,12 +605,12 @@ fn the_room_of_reclaimed_pages_is_given_back_at_once_where_that_is_wanted() {
     let subject = OnDisk::new();
     let dense = |number| (page(number), vec![number as u8 | 1; 4096]);
     let images: Vec<_> = (0..1000).map(dense).collect();
-    subject.rocks().checkpoint(&images, Sequence(0)).unwrap();
+    subject.store().checkpoint(&images, Sequence(0)).unwrap();
     subject.flush();
     let garbage = Garbage::Filter(FilterId(1));
-    subject.rocks().reclaim(garbage).unwrap();
+    subject.store().reclaim(garbage).unwrap();
     assert!(subject.gauge("rocksdb_sst_bytes") > 4e6);
-    subject.rocks().compact_range(garbage).unwrap();
+    subject.store().compact_range(garbage).unwrap();
     assert!(subject.gauge("rocksdb_sst_bytes") < 1e6);
     assert_eq!(subject.rocks().condition().writes, Writes::Taken);
 }

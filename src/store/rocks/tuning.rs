@@ -1,7 +1,7 @@
 //! How RocksDB is set up, and why.
 
-use super::RocksOptions;
-use crate::store::format::Column;
+use super::options::RocksOptions;
+use crate::store::kv::Column;
 use rocksdb::{
     BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, DataBlockIndexType, Options,
 };

@@ -5,9 +5,10 @@
 //! such an attempt fail. So once a write has failed, none is handed on until
 //! RocksDB says that it stands in no error.
 
-use super::{column_of, one_line, says_full};
-use crate::store::Writes;
-use crate::store::format::{self, Column};
+use super::errors::{one_line, says_full};
+use super::reading::column_of;
+use crate::store::format;
+use crate::store::kv::{Column, Writes};
 use rocksdb::{DB, Error, ErrorKind, WaitForCompactOptions, WriteOptions, properties};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

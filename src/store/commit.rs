@@ -1,0 +1,208 @@
+//! A commit, and the entries that it and its parts come to. Every change is
+//! absolute, so the same commit may be written again.
+
+use super::format;
+use super::kv::{Batch, Column};
+use super::values::{Due, Expiry, Garbage, SideRecord, SideRecordKey};
+use crate::page::{FilterId, Ordinal, Sequence};
+
+/// One atomic unit of change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// Number of the commit; a record already stored under it is replaced.
+    pub sequence: Sequence,
+    /// Redo record as [`redo`] encodes it. Empty: the record stored under the
+    /// sequence, if any, is removed.
+    pub redo: Vec<u8>,
+    /// Changes to filters, applied in order.
+    pub filters: Vec<FilterChange>,
+    /// Changes to side records, applied in order.
+    pub side_records: Vec<SideRecordChange>,
+}
+
+/// A change to one side record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SideRecordChange {
+    /// Which.
+    pub key: SideRecordKey,
+    /// What was noted under the key before, exactly.
+    pub before: Option<SideRecord>,
+    /// What is noted now; `None`: nothing any more.
+    pub after: Option<SideRecord>,
+}
+
+/// A change to one filter's description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilterChange {
+    /// A filter that was not there before.
+    Create {
+        /// Its number.
+        id: FilterId,
+        /// Its name; the key users gave.
+        name: String,
+        /// Its description, opaque here.
+        meta: Vec<u8>,
+    },
+    /// A new description of a filter that is there.
+    Update {
+        /// Its number.
+        id: FilterId,
+        /// Its whole description.
+        meta: Vec<u8>,
+        /// Sub-filters that the description names no more; their pages are
+        /// put on the reclaim list.
+        dropped: Vec<Ordinal>,
+    },
+    /// The filter is gone: its name is free, its pages are put on the reclaim
+    /// list. Costs the same for a page and for a million.
+    Remove {
+        /// Its number.
+        id: FilterId,
+        /// Its name.
+        name: String,
+    },
+    /// Undoes whatever a commit of unknown outcome did to this filter: the
+    /// name leads to it, it has this description, and nothing of it is on the
+    /// reclaim list.
+    Restore {
+        /// Its number.
+        id: FilterId,
+        /// Its name.
+        name: String,
+        /// Its whole description.
+        meta: Vec<u8>,
+    },
+    /// The filter ends at another moment, or never; it is on the list of what
+    /// ends accordingly. A removed filter must be told to end never, too.
+    Expire {
+        /// Its number.
+        id: FilterId,
+        /// When it was to end before.
+        before: Option<Expiry>,
+        /// When it is to end now.
+        after: Option<Expiry>,
+    },
+}
+
+impl Commit {
+    /// Appends the entries of the commit, in order.
+    pub(super) fn append_to(&self, batch: &mut Batch) {
+        let log_key = format::log_key(self.sequence);
+        match self.redo.is_empty() {
+            true => batch.delete(Column::Log, &log_key),
+            false => {
+                let sealed = format::seal_redo(self.sequence, &self.redo);
+                batch.put(Column::Log, &log_key, sealed);
+            }
+        }
+        for change in &self.filters {
+            filter_change(change, batch);
+        }
+        for SideRecordChange { key, before, after } in &self.side_records {
+            if let Some(before) = before {
+                forget_side_record(key, before, batch);
+            }
+            if let Some(after) = after {
+                put_side_record(key, after, batch);
+            }
+        }
+    }
+}
+
+fn filter_change(change: &FilterChange, batch: &mut Batch) {
+    match change {
+        FilterChange::Create { id, name, meta } => put_filter(*id, name, meta, batch),
+        FilterChange::Update { id, meta, dropped } => {
+            put_meta(*id, meta, batch);
+            for &ordinal in dropped {
+                put_garbage(Garbage::SubFilter(*id, ordinal), batch);
+            }
+        }
+        FilterChange::Remove { id, name } => {
+            batch.delete(Column::Names, name.as_bytes());
+            batch.delete(Column::Filters, &format::filter_name_key(*id));
+            batch.delete(Column::Filters, &format::filter_meta_key(*id));
+            batch.delete(Column::Filters, &format::filter_expiry_key(*id));
+            put_garbage(Garbage::Filter(*id), batch);
+        }
+        FilterChange::Restore { id, name, meta } => {
+            put_filter(*id, name, meta, batch);
+            batch.delete_range(Column::Reclaim, format::reclaim_entries_of(*id));
+        }
+        FilterChange::Expire { id, before, after } => {
+            if let Some(before) = before {
+                let key = format::due_key(&Due::Filter {
+                    at_ms: before.at_ms,
+                    id: *id,
+                });
+                batch.delete(Column::Due, &key);
+            }
+            let expiry_key = format::filter_expiry_key(*id);
+            match after {
+                None => batch.delete(Column::Filters, &expiry_key),
+                Some(after) => {
+                    let sealed = format::seal_filter_expiry(*id, *after);
+                    batch.put(Column::Filters, &expiry_key, sealed);
+                    let key = format::due_key(&Due::Filter {
+                        at_ms: after.at_ms,
+                        id: *id,
+                    });
+                    batch.put(Column::Due, &key, format::seal_due(&key));
+                }
+            }
+        }
+    }
+}
+
+fn put_filter(id: FilterId, name: &str, meta: &[u8], batch: &mut Batch) {
+    batch.put(
+        Column::Names,
+        name.as_bytes(),
+        format::seal_filter_number(name, id),
+    );
+    let name_key = format::filter_name_key(id);
+    batch.put(
+        Column::Filters,
+        &name_key,
+        format::seal_filter_name(id, name),
+    );
+    put_meta(id, meta, batch);
+}
+
+fn put_meta(id: FilterId, meta: &[u8], batch: &mut Batch) {
+    batch.put(
+        Column::Filters,
+        &format::filter_meta_key(id),
+        format::seal_filter_meta(id, meta),
+    );
+}
+
+fn put_side_record(key: &SideRecordKey, record: &SideRecord, batch: &mut Batch) {
+    let side_record_key = format::side_record_key(key);
+    batch.put(
+        Column::SideRecords,
+        &side_record_key,
+        format::seal_side_record(&side_record_key, record),
+    );
+    let due_key = due_key_of(key, record);
+    batch.put(Column::Due, &due_key, format::seal_due(&due_key));
+}
+
+/// Removes a side record and its entry on the list of what ends.
+pub(super) fn forget_side_record(key: &SideRecordKey, record: &SideRecord, batch: &mut Batch) {
+    batch.delete(Column::SideRecords, &format::side_record_key(key));
+    batch.delete(Column::Due, &due_key_of(key, record));
+}
+
+fn due_key_of(key: &SideRecordKey, record: &SideRecord) -> Vec<u8> {
+    format::due_key(&Due::SideRecord {
+        at_ms: record.ends_at_ms,
+        key: key.clone(),
+    })
+}
+
+/// Puts pages on the reclaim list.
+pub(super) fn put_garbage(garbage: Garbage, batch: &mut Batch) {
+    let key = format::reclaim_key(garbage);
+    batch.put(Column::Reclaim, &key, format::seal_reclaim(&key));
+}

@@ -1,0 +1,460 @@
+//! The store of an engine: filters, pages, the redo log and what goes with
+//! them, as entries of a [`KeyValueStore`].
+
+use super::commit::{self, Commit};
+use super::counts::{Counters, StoreCounts};
+use super::error::StoreError;
+use super::format;
+use super::kv::{
+    Batch, Caching, Column, Condition, Durability, FrozenStore, Gauge, KeyRange, KeyValueStore,
+    Reader,
+};
+use super::snapshot::{EachRecord, Snapshot, replay};
+use super::values::{Due, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter};
+use crate::page::{FilterId, PageId, Sequence};
+use parking_lot::Mutex;
+use prometheus::IntCounter;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Pages read at once; bounds what one request pins in memory.
+const MAX_READ_PAGES: usize = 4096;
+
+/// Up to so many pages are deleted one by one: every later read in the
+/// neighbourhood of a range delete pays for it.
+const MAX_POINT_DELETES: usize = 64;
+
+/// Bytes read ahead when all side records are counted.
+const SIDE_RECORDS_READ_AHEAD_BYTES: usize = 4 << 20;
+
+/// Pages, descriptions and the redo log of many filters. See the docs of
+/// [`store`](super) for what is promised. Every method may block on I/O.
+pub struct PageStore {
+    kv: Arc<dyn KeyValueStore>,
+    /// No redo record below this sequence is stored.
+    lowest_record: AtomicU64,
+    /// Held while filter numbers are reserved.
+    reserving: Mutex<()>,
+    counters: Counters,
+}
+
+impl PageStore {
+    /// A store of what `kv` holds.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn open(kv: Arc<dyn KeyValueStore>) -> Result<PageStore, StoreError> {
+        next_filter_id(&*kv)?;
+        let (all, mut lowest) = (format::all_keys(), u64::MAX);
+        kv.scan(Column::Log, &all, Caching::Keep, &mut |key, _| {
+            lowest = format::log_sequence(key)?.0;
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(PageStore {
+            kv,
+            lowest_record: AtomicU64::new(lowest),
+            reserving: Mutex::new(()),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Counts the pages it is asked for in `pages_read`, too.
+    pub fn counting_in(mut self, pages_read: IntCounter) -> PageStore {
+        self.counters.shown = Some(pages_read);
+        self
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> StoreCounts {
+        self.counters.read()
+    }
+
+    /// Writes one commit. One write, at most one forced write to the disk.
+    ///
+    /// # Errors
+    /// The outcome is unknown; commit the same sequence again.
+    pub fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        commit.append_to(&mut batch);
+        // Before the write: a checkpoint that comes in between must not
+        // believe that there is nothing to truncate.
+        self.lowest_record
+            .fetch_min(commit.sequence.0, Ordering::SeqCst);
+        self.kv.write(batch, Durability::Configured)?;
+        self.counters.committed(commit.redo.len());
+        Ok(())
+    }
+
+    /// Reads the images of `ids`, which are sorted and distinct, in one batch,
+    /// and calls `each` once for every index of `ids`, in order, with the
+    /// page's bytes (zeros at the end may be missing) or `None` if it was
+    /// never written.
+    ///
+    /// # Errors
+    /// Corrupt bytes name the page. What `each` saw before is right.
+    pub fn read_pages(
+        &self,
+        ids: &[PageId],
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), StoreError> {
+        self.counters.reading(ids.len());
+        let (mut first, mut bytes, mut scratch) = (0, 0, Vec::new());
+        let outcome = ids.chunks(MAX_READ_PAGES).try_for_each(|ids| {
+            let keys: Vec<[u8; 16]> = ids.iter().map(|&id| format::page_key(id)).collect();
+            let keys: Vec<&[u8]> = keys.iter().map(<[u8; 16]>::as_slice).collect();
+            let mut page_ids = ids.iter();
+            self.kv
+                .get_many(Column::Pages, &keys, &mut |index, value| {
+                    let image = match (page_ids.next(), value) {
+                        (Some(&id), Some(value)) => {
+                            Some(format::open_page(id, value, &mut scratch)?)
+                        }
+                        _ => None,
+                    };
+                    bytes += image.map_or(0, <[u8]>::len);
+                    each(first + index, image);
+                    Ok(())
+                })?;
+            first += ids.len();
+            Ok(())
+        });
+        self.counters.read_bytes(bytes);
+        outcome
+    }
+
+    /// Writes page images, then removes every redo record below
+    /// `truncate_before`; atomically.
+    ///
+    /// # Errors
+    /// The images may or may not be there; the records still are.
+    pub fn checkpoint(
+        &self,
+        images: &[(PageId, Vec<u8>)],
+        truncate_before: Sequence,
+    ) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        for (id, image) in images {
+            let sealed = format::seal_page(*id, image)?;
+            batch.put(Column::Pages, &format::page_key(*id), sealed);
+        }
+        let lowest = self.lowest_record.load(Ordering::SeqCst);
+        let truncates = lowest < truncate_before.0;
+        if truncates {
+            let below = format::log_below(Sequence(lowest), truncate_before);
+            batch.delete_range(Column::Log, below);
+        }
+        self.kv.write(batch, Durability::Ordered)?;
+        if truncates {
+            // Not if a lower record came meanwhile: it keeps its own mark.
+            let _ = self.lowest_record.compare_exchange(
+                lowest,
+                truncate_before.0,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            );
+        }
+        self.counters.checkpointed(images);
+        Ok(())
+    }
+
+    /// Visits every redo record from the oldest to the newest.
+    ///
+    /// # Errors
+    /// A corrupt record names its sequence. An error of `each` ends the visit.
+    pub fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError> {
+        replay(&*self.kv, each)
+    }
+
+    /// Everything as of one moment between two commits; commits go on
+    /// meanwhile.
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot::of(&*self.kv)
+    }
+
+    /// Finds a filter by its name.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
+        self.snapshot().filter_by_name(name)
+    }
+
+    /// Finds a filter by its number.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn filter_by_id(&self, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {
+        self.snapshot().filter_by_id(id)
+    }
+
+    /// Lists up to `limit` filters whose names start with `prefix` and are
+    /// greater than `after`, in byte order of the names.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn list_filters(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredFilter>, StoreError> {
+        self.snapshot().list_filters(prefix, after, limit)
+    }
+
+    /// Reserves `count` filter numbers that were never handed out before and
+    /// never will be again, and returns the first. Durable when it returns.
+    ///
+    /// # Errors
+    /// The numbers may be lost, never handed out twice.
+    pub fn reserve_filter_ids(&self, count: u64) -> Result<FilterId, StoreError> {
+        let _reserving = self.reserving.lock();
+        let first = next_filter_id(&*self.kv)?;
+        let next = format::filter_id_after(first, count)?;
+        let (mut batch, value) = (Batch::default(), format::seal_next_filter_id(next));
+        batch.put(Column::Info, format::NEXT_FILTER_ID_KEY, value);
+        self.kv.write(batch, Durability::Forced)?;
+        Ok(first)
+    }
+
+    /// Puts the pages of a filter that has no name yet on the reclaim list,
+    /// before the first of them is written: should no
+    /// [`FilterChange::Restore`](super::FilterChange::Restore) name it, they
+    /// are removed after the next start.
+    ///
+    /// # Errors
+    /// The pages may or may not be on the list.
+    pub fn stage(&self, id: FilterId) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        commit::put_garbage(Garbage::Filter(id), &mut batch);
+        // In the log before the pages, so it is there if one of them is.
+        self.kv.write(batch, Durability::Ordered)
+    }
+
+    /// What waits on the reclaim list, in ascending order.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    pub fn garbage(&self) -> Result<Vec<Garbage>, StoreError> {
+        let all = format::all_keys();
+        let mut garbage = self.list(Column::Reclaim, &all, usize::MAX, format::read_reclaim)?;
+        garbage.sort_unstable();
+        Ok(garbage)
+    }
+
+    /// Removes the pages of one entry and the entry, atomically. The caller
+    /// has seen to it that no checkpoint writes to them any more.
+    ///
+    /// # Errors
+    /// The entry is still there.
+    pub fn reclaim(&self, garbage: Garbage) -> Result<(), StoreError> {
+        let pages = format::pages_of(garbage);
+        let caching = Caching::Bypass {
+            read_ahead_bytes: 0,
+        };
+        let mut batch = Batch::default();
+        self.kv
+            .scan(Column::Pages, &pages, caching, &mut |key, _| {
+                batch.delete(Column::Pages, key);
+                Ok(match batch.changes.len() <= MAX_POINT_DELETES {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })?;
+        if batch.changes.len() > MAX_POINT_DELETES {
+            batch.changes.clear();
+            batch.delete_range(Column::Pages, pages);
+        }
+        batch.delete(Column::Reclaim, &format::reclaim_key(garbage));
+        self.kv.write(batch, Durability::Ordered)
+    }
+
+    /// Gives the disk space of pages that were reclaimed back now, where it is
+    /// left for later otherwise: for a disk that is short of it. May take a
+    /// while.
+    ///
+    /// # Errors
+    /// The space comes back later, if at all.
+    pub fn compact_range(&self, garbage: Garbage) -> Result<(), StoreError> {
+        self.kv
+            .compact_range(Column::Pages, &format::pages_of(garbage))
+    }
+
+    /// Bytes that the filter's page images take on disk and in write buffers,
+    /// an estimate.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    pub fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
+        let pages = format::pages_of(Garbage::Filter(id));
+        self.kv.approximate_bytes(Column::Pages, &pages)
+    }
+
+    /// The first `limit` entries of the list of what ends from one moment to
+    /// another, both included, by time.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    pub fn due(&self, from_ms: u64, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+        let keys = format::due_between(from_ms, until_ms);
+        self.list(Column::Due, &keys, limit, format::read_due)
+    }
+
+    /// Takes an entry off that list which belongs to nothing any more.
+    ///
+    /// # Errors
+    /// The entry is still there.
+    pub fn forget_due(&self, due: &Due) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        batch.delete(Column::Due, &format::due_key(due));
+        self.kv.write(batch, Durability::Ordered)
+    }
+
+    /// The side record under a key, whether it has ended or not.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError> {
+        let (key, mut found) = (format::side_record_key(key), None);
+        self.kv
+            .get_many(Column::SideRecords, &[&key], &mut |_, value| {
+                found = value
+                    .map(|value| format::open_side_record(&key, value))
+                    .transpose()?;
+                Ok(())
+            })?;
+        Ok(found)
+    }
+
+    /// Removes a side record that has ended, beside all commits. The caller has
+    /// seen to it that none writes under the key.
+    ///
+    /// # Errors
+    /// The side record is still there.
+    pub fn forget_side_record(
+        &self,
+        key: &SideRecordKey,
+        record: &SideRecord,
+    ) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        commit::forget_side_record(key, record, &mut batch);
+        self.kv.write(batch, Durability::Ordered)
+    }
+
+    /// How many side records there are; reads all of them.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn side_record_totals(&self) -> Result<SideRecordTotals, StoreError> {
+        let (all, mut totals) = (format::all_keys(), SideRecordTotals::default());
+        let caching = Caching::Bypass {
+            read_ahead_bytes: SIDE_RECORDS_READ_AHEAD_BYTES,
+        };
+        self.kv
+            .scan(Column::SideRecords, &all, caching, &mut |key, value| {
+                format::count_side_record(&mut totals, key, value)?;
+                Ok(ControlFlow::Continue(()))
+            })?;
+        Ok(totals)
+    }
+
+    /// Forces everything written so far to the disk; called on a clean stop.
+    ///
+    /// # Errors
+    /// The disk refused.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.kv.sync()
+    }
+
+    /// Makes a copy of everything; see [`KeyValueStore::freeze`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] where there are no files, or the disk
+    /// refused; nothing of the copy is left then.
+    pub fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
+        self.kv.freeze()
+    }
+
+    /// How the store and its disk are; see [`KeyValueStore::condition`].
+    pub fn condition(&self) -> Condition {
+        self.kv.condition()
+    }
+
+    /// Gauges for `/metrics`; see [`KeyValueStore::gauges`].
+    pub fn gauges(&self) -> Vec<Gauge> {
+        self.kv.gauges()
+    }
+
+    fn list<T>(
+        &self,
+        column: Column,
+        keys: &KeyRange,
+        limit: usize,
+        read: impl Fn(&[u8], &[u8]) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut found = Vec::new();
+        self.kv
+            .scan(column, keys, Caching::Keep, &mut |key, value| {
+                if found.len() == limit {
+                    return Ok(ControlFlow::Break(()));
+                }
+                found.push(read(key, value)?);
+                Ok(ControlFlow::Continue(()))
+            })?;
+        Ok(found)
+    }
+}
+
+fn next_filter_id(reader: &dyn Reader) -> Result<FilterId, StoreError> {
+    let mut next = format::FIRST_FILTER_ID;
+    let keys = [format::NEXT_FILTER_ID_KEY];
+    reader.get_many(Column::Info, &keys, &mut |_, value| {
+        if let Some(value) = value {
+            next = format::open_next_filter_id(value)?;
+        }
+        Ok(())
+    })?;
+    Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{Ordinal, PageIndex};
+    use crate::store::memory::MemoryStore;
+
+    #[test]
+    fn it_counts_pages_and_bytes() {
+        let counter = IntCounter::new("pages", "Pages.").unwrap();
+        let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
+        let store = store.counting_in(counter.clone());
+        let [there, missing] = [0, 1].map(|page| PageId {
+            filter: FilterId(1),
+            ordinal: Ordinal(0),
+            page: PageIndex(page),
+        });
+        let commit = Commit {
+            sequence: Sequence(1),
+            redo: vec![7; 30],
+            ..Commit::default()
+        };
+        store.commit(&commit).unwrap();
+        store
+            .checkpoint(&[(there, vec![1; 100])], Sequence(2))
+            .unwrap();
+        store.read_pages(&[there, missing], &mut |_, _| {}).unwrap();
+
+        assert_eq!(counter.get(), 2);
+        let expected = StoreCounts {
+            commits: 1,
+            log_bytes: 30,
+            reads: 1,
+            pages_read: 2,
+            page_bytes_read: 100,
+            checkpoints: 1,
+            images_written: 1,
+            image_bytes_written: 100,
+        };
+        assert_eq!(store.counts(), expected);
+    }
+}

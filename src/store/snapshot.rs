@@ -1,0 +1,164 @@
+//! Reading a store as of one moment.
+
+use super::error::StoreError;
+use super::format;
+use super::kv::{Caching, Column, KeyValueStore, Reader};
+use super::values::StoredFilter;
+use crate::page::{FilterId, PageId, PageIndex, Sequence};
+use std::ops::ControlFlow;
+
+/// Bytes of the redo log, and of pages, read ahead.
+const LOG_READ_AHEAD_BYTES: usize = 4 << 20;
+const PAGES_READ_AHEAD_BYTES: usize = 1 << 20;
+
+/// Is shown redo records one by one; an error ends the visit.
+pub type EachRecord<'a> = &'a mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>;
+
+/// Is shown page images one by one, until it says that it is enough.
+pub type EachPage<'a> = &'a mut dyn FnMut(PageIndex, &[u8]) -> Result<ControlFlow<()>, StoreError>;
+
+/// A store as it was at one moment.
+pub struct Snapshot<'a> {
+    reader: Box<dyn Reader + 'a>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// Of now.
+    pub(super) fn of(kv: &'a dyn KeyValueStore) -> Snapshot<'a> {
+        Snapshot {
+            reader: kv.snapshot(),
+        }
+    }
+
+    /// Finds a filter by its name.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
+        let (key, mut id) = (name.as_bytes(), None);
+        self.reader
+            .get_many(Column::Names, &[key], &mut |_, value| {
+                id = value
+                    .map(|value| format::open_filter_number(key, value))
+                    .transpose()?;
+                Ok(())
+            })?;
+        id.map(|id| format::named(name, id, self.filter_by_id(id)?))
+            .transpose()
+    }
+
+    /// Finds a filter by its number.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn filter_by_id(&self, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {
+        Ok(self.filters(&[id])?.pop().flatten())
+    }
+
+    /// Lists up to `limit` filters whose names start with `prefix` and are
+    /// greater than `after`, in byte order of the names.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn list_filters(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredFilter>, StoreError> {
+        let keys = format::names_after(prefix, after);
+        let (mut names, mut ids) = (Vec::new(), Vec::new());
+        self.reader
+            .scan(Column::Names, &keys, Caching::Keep, &mut |key, value| {
+                if ids.len() == limit {
+                    return Ok(ControlFlow::Break(()));
+                }
+                ids.push(format::open_filter_number(key, value)?);
+                names.push(format::read_name(key)?);
+                Ok(ControlFlow::Continue(()))
+            })?;
+        let found = self.filters(&ids)?;
+        names
+            .iter()
+            .zip(ids.iter().zip(found))
+            .map(|(name, (&id, filter))| format::named(name, id, filter))
+            .collect()
+    }
+
+    fn filters(&self, ids: &[FilterId]) -> Result<Vec<Option<StoredFilter>>, StoreError> {
+        let keys: Vec<[u8; 9]> = ids
+            .iter()
+            .flat_map(|&id| {
+                [
+                    format::filter_name_key(id),
+                    format::filter_meta_key(id),
+                    format::filter_expiry_key(id),
+                ]
+            })
+            .collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 9]>::as_slice).collect();
+        let mut values = Vec::with_capacity(keys.len());
+        self.reader
+            .get_many(Column::Filters, &keys, &mut |_, value| {
+                values.push(value.map(<[u8]>::to_vec));
+                Ok(())
+            })?;
+        let (parts, _) = values.as_chunks();
+        ids.iter()
+            .zip(parts)
+            .map(|(&id, [name, meta, expiry])| {
+                format::stored_filter(id, name.as_deref(), meta.as_deref(), expiry.as_deref())
+            })
+            .collect()
+    }
+
+    /// Visits the images of a sub-filter's pages, from `from` up to the page
+    /// `end` of it, excluded, in ascending order; pages that were never
+    /// written are passed over, and zeros at the end of an image may be
+    /// missing.
+    ///
+    /// # Errors
+    /// Corrupt bytes name the page. An error of `each` ends the visit.
+    pub fn pages(
+        &self,
+        from: PageId,
+        end: PageIndex,
+        each: EachPage<'_>,
+    ) -> Result<(), StoreError> {
+        let keys = format::pages_between(from, end);
+        let caching = Caching::Bypass {
+            read_ahead_bytes: PAGES_READ_AHEAD_BYTES,
+        };
+        let mut scratch = Vec::new();
+        self.reader
+            .scan(Column::Pages, &keys, caching, &mut |key, value| {
+                let id = format::page_of(key)?;
+                each(id.page, format::open_page(id, value, &mut scratch)?)
+            })
+    }
+
+    /// Visits every redo record from the oldest to the newest.
+    ///
+    /// # Errors
+    /// A corrupt record names its sequence. An error of `each` ends the visit.
+    pub fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError> {
+        replay(&*self.reader, each)
+    }
+}
+
+/// Visits every redo record from the oldest to the newest.
+pub(super) fn replay(reader: &dyn Reader, each: EachRecord<'_>) -> Result<(), StoreError> {
+    let caching = Caching::Bypass {
+        read_ahead_bytes: LOG_READ_AHEAD_BYTES,
+    };
+    reader.scan(
+        Column::Log,
+        &format::all_keys(),
+        caching,
+        &mut |key, value| {
+            let sequence = format::log_sequence(key)?;
+            each(sequence, format::open_redo(sequence, value)?)?;
+            Ok(ControlFlow::Continue(()))
+        },
+    )
+}

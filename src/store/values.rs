@@ -1,0 +1,98 @@
+//! What a store keeps beside pages and the redo log.
+
+use crate::page::{FilterId, Ordinal};
+
+/// Names a side record: a small value beside the filters that a commit writes
+/// together with what it is about, and that ends by itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SideRecordKey {
+    /// What a request was answered, should it be sent again.
+    Retry([u8; 32]),
+    /// How far an import into a filter came.
+    Import {
+        /// The filter's number.
+        filter: FilterId,
+        /// The import's name, up to 100 bytes.
+        import: String,
+    },
+}
+
+/// What is noted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SideRecord {
+    /// Milliseconds since 1970 from which on it means nothing.
+    pub ends_at_ms: u64,
+    /// Opaque here.
+    pub payload: Vec<u8>,
+}
+
+/// How much is noted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SideRecordTotals {
+    /// Bytes of the side records about requests; see [`SideRecord::stored_bytes`].
+    pub retry_bytes: u64,
+    /// Side records about imports.
+    pub imports: u64,
+}
+
+impl SideRecord {
+    /// Bytes that a side record of so many takes in the store, with its key, its
+    /// place on the list of what ends, and what surrounds them.
+    pub fn stored_bytes(payload_bytes: usize) -> u64 {
+        payload_bytes as u64 + SIDE_RECORD_OVERHEAD_BYTES
+    }
+}
+
+/// Two keys of 33 and 42 bytes, two envelopes, an end, and the storage
+/// engine's own share.
+const SIDE_RECORD_OVERHEAD_BYTES: u64 = 128;
+
+/// When a filter ends, and how that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// Milliseconds since 1970 from which on the filter is gone.
+    pub at_ms: u64,
+    /// Seconds from the request to that moment, as asked for.
+    pub ttl_seconds: u64,
+}
+
+/// An entry of the list of what ends when.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    /// A filter.
+    Filter {
+        /// Milliseconds since 1970.
+        at_ms: u64,
+        /// Its number.
+        id: FilterId,
+    },
+    /// A side record.
+    SideRecord {
+        /// Milliseconds since 1970.
+        at_ms: u64,
+        /// Which.
+        key: SideRecordKey,
+    },
+}
+
+/// Pages that nobody can reach any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Garbage {
+    /// All pages of a removed filter.
+    Filter(FilterId),
+    /// All pages of a dropped sub-filter.
+    SubFilter(FilterId, Ordinal),
+}
+
+/// A filter as the store knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFilter {
+    /// Its number.
+    pub id: FilterId,
+    /// Its name.
+    pub name: String,
+    /// Its description, opaque here.
+    pub meta: Vec<u8>,
+    /// When it ends, if ever. Until somebody removes it, it is there.
+    pub expiry: Option<Expiry>,
+}
