@@ -199,7 +199,7 @@ impl Engine {
         ));
 
         let recovered = Recovery {
-            store: &*store,
+            store: &store,
             filters: &filters,
             cache: &cache,
             checkpointer: &checkpointer,
@@ -234,7 +234,7 @@ impl Engine {
         let quota = Quota::new(
             options.defaults.max_total_bytes,
             options.defaults.max_filters,
-            &*store,
+            &store,
         )?;
         let items = |outcome| metrics.items.with_label_values(&["exists", outcome]);
         let shared = Arc::new(Shared {
@@ -337,7 +337,7 @@ impl Engine {
         let (prefix, after) = (prefix.to_owned(), after.cloned());
         let listed = off_thread(move || {
             let after = after.as_ref().map(FilterName::as_str);
-            expiry::list_those_not_over(&*store, &prefix, after, limit, now_ms)
+            expiry::list_those_not_over(&store, &prefix, after, limit, now_ms)
         })
         .await??;
         listed

@@ -227,7 +227,7 @@ impl Shared {
             Arc::clone(&self.store),
             name.clone(),
         );
-        let found = off_thread(move || filters.open(&name, &*store)).await??;
+        let found = off_thread(move || filters.open(&name, &store)).await??;
         Ok(found.and_then(|filter| self.not_over(filter)))
     }
 

@@ -261,7 +261,7 @@ impl Shared {
         let now_ms = self.clock.now_ms();
         let (retries, store) = (Arc::clone(&self.retries), Arc::clone(&self.store));
         let key = SideRecordKey::Retry(retry.key);
-        let found = off_thread(move || retries.kept(&*store, &key, now_ms)).await??;
+        let found = off_thread(move || retries.kept(&store, &key, now_ms)).await??;
         if let Some(note) = found {
             let (fingerprint, answer) = note.payload.split_first_chunk().ok_or_else(no_sense)?;
             if *fingerprint != retry.fingerprint {

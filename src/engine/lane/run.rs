@@ -415,7 +415,7 @@ impl Lane {
         search: &mut KickSearch,
     ) -> Option<InDoubt> {
         // The store is asked because the filter may be there but not open.
-        let ended = match self.filters.open(&create.name, &*self.committer.store) {
+        let ended = match self.filters.open(&create.name, &self.committer.store) {
             Ok(None) => None,
             Ok(Some(found)) if is_over(found.expiry(), create.created_at_ms) => Some(found),
             Ok(Some(_)) => {
@@ -542,7 +542,7 @@ impl Lane {
 
     /// Gives a staged filter its name, and with it the place of another.
     fn adopt(&self, mut request: Request, adopt: Adopt) -> Option<InDoubt> {
-        let found = match self.filters.open(&adopt.name, &*self.committer.store) {
+        let found = match self.filters.open(&adopt.name, &self.committer.store) {
             Ok(found) => found,
             Err(error) => {
                 request.answer(Err(error.into()));

@@ -311,7 +311,7 @@ impl Shared {
     async fn noted_import(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, EngineError> {
         let (imports, store) = (Arc::clone(&self.imports), Arc::clone(&self.store));
         let (key, now_ms) = (key.clone(), self.clock.now_ms());
-        Ok(off_thread(move || imports.noted(&*store, &key, now_ms)).await??)
+        Ok(off_thread(move || imports.noted(&store, &key, now_ms)).await??)
     }
 }
 

@@ -37,7 +37,7 @@ impl Shared {
             LookupFilters::Prefix(prefix) => {
                 let (store, prefix) = (Arc::clone(&self.store), prefix.clone());
                 let (limit, now_ms) = (bound.saturating_add(1), self.clock.now_ms());
-                let listing = move || list_those_not_over(&*store, &prefix, None, limit, now_ms);
+                let listing = move || list_those_not_over(&store, &prefix, None, limit, now_ms);
                 let stored = off_thread(listing).await??;
                 stored.iter().map(stored_name).collect::<Result<_, _>>()?
             }

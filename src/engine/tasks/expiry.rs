@@ -144,7 +144,7 @@ fn remove_due(shared: &Shared, from_ms: u64, now_ms: u64) -> Result<usize, Engin
                     continue;
                 };
                 let name = stored_name(&stored)?;
-                let open = shared.filters.open(&name, &*shared.store)?;
+                let open = shared.filters.open(&name, &shared.store)?;
                 // Another filter of that name was made in its place, if not.
                 if let Some(filter) = open.filter(|filter| filter.id == id) {
                     let command = Command::Expire { id, now_ms };

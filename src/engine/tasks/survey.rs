@@ -159,13 +159,8 @@ fn survey(
             return Ok(None);
         }
         let now_ms = shared.clock.now_ms();
-        let filters = list_those_not_over(
-            &*shared.store,
-            "",
-            after.as_deref(),
-            FILTERS_AT_ONCE,
-            now_ms,
-        )?;
+        let filters =
+            list_those_not_over(&shared.store, "", after.as_deref(), FILTERS_AT_ONCE, now_ms)?;
         for filter in &filters {
             survey.note(&filter.name, &decode(filter)?, named);
         }
