@@ -61,7 +61,7 @@ schemathesis: ## Send a server CASES requests made from its own description
 
 SECONDS := 60
 .PHONY: fuzz
-fuzz: ## Feed bytes of strangers to every reader of such bytes, SECONDS each
+fuzz: ## Feed arbitrary bytes to every reader of untrusted bytes, SECONDS each
 	@.ci/setup serve
 	nice fuzz/run $(SECONDS)
 

@@ -10,7 +10,7 @@ pub(crate) fn keys(bytes: &[u8]) {
     match file::parse(bytes, path) {
         Ok(entries) => {
             assert!(entries.len() <= MAX_KEYS);
-            // Whoever is listed can be told from the others.
+            // No two entries have the same digest.
             let mut digests: Vec<_> = entries.iter().filter_map(file::KeyEntry::digest).collect();
             assert_eq!(digests.len(), entries.len());
             digests.sort_by_key(|digest| *digest.bytes());

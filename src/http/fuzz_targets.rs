@@ -227,7 +227,7 @@ pub(crate) fn head(bytes: &[u8]) {
     let _ = (media_type(&headers), Format::wanted(&headers));
     let uri = Uri::from_static("/filters/f");
     if origin::check(&HostPolicy::LocalOnly, Transport::Plain, &uri, &headers).is_ok() {
-        // Neither a name nor a page of somebody else.
+        // There is one host name, and no foreign page.
         assert_eq!(headers.get_all("host").iter().count(), 1);
         assert!(origin::check(&HostPolicy::Any, Transport::Plain, &uri, &headers).is_ok());
     }
