@@ -40,8 +40,8 @@
 //! one (4). A reader of the last page finds that its entry is gone, and a reader
 //! of the next one sees its words.
 //!
-//! `tests/seqlock.rs` runs this file under loom, through all interleavings of
-//! some small programs and all values that loads may return.
+//! `tests/seqlock.rs` runs this file under loom: through the interleavings of
+//! some small programs, and all values that their loads may return.
 
 use super::atomics::{AtomicU64, Ordering, fence};
 
