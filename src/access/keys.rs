@@ -14,34 +14,27 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// What the callers of a key take of a server at the same time. How much that
-/// may be is the server's to say, and the same every time.
+/// What the callers of a key have under way on a server.
 #[derive(Debug, Default)]
-pub struct Places {
-    requests: OnceLock<Arc<Semaphore>>,
-    streams: OnceLock<Arc<Semaphore>>,
-    intakes: OnceLock<Arc<Semaphore>>,
+pub struct ConcurrencyShares {
+    /// Requests that are worked on.
+    pub requests: ConcurrencyShare,
+    /// Answers that are made while they are sent.
+    pub dumps: ConcurrencyShare,
+    /// Filters that are restored while they come.
+    pub restores: ConcurrencyShare,
 }
 
-impl Places {
-    /// For requests that are worked on.
-    pub fn requests(&self, limit: usize) -> Arc<Semaphore> {
-        of(&self.requests, limit)
-    }
+/// How much of one kind that is.
+#[derive(Debug, Default)]
+pub struct ConcurrencyShare(OnceLock<Arc<Semaphore>>);
 
-    /// For answers that are made while they are sent.
-    pub fn streams(&self, limit: usize) -> Arc<Semaphore> {
-        of(&self.streams, limit)
+impl ConcurrencyShare {
+    /// What is left of it. How much it may be is the server's to say, and the
+    /// same every time.
+    pub fn of(&self, limit: usize) -> &Arc<Semaphore> {
+        self.0.get_or_init(|| Arc::new(Semaphore::new(limit)))
     }
-
-    /// For filters that are taken in.
-    pub fn intakes(&self, limit: usize) -> Arc<Semaphore> {
-        of(&self.intakes, limit)
-    }
-}
-
-fn of(places: &OnceLock<Arc<Semaphore>>, limit: usize) -> Arc<Semaphore> {
-    Arc::clone(places.get_or_init(|| Arc::new(Semaphore::new(limit))))
 }
 
 /// What a key allows its callers.
@@ -56,8 +49,8 @@ pub struct ApiKey {
     /// What is left of what it may ask; `None`: as often as it likes. Outlives
     /// a change of the file.
     meter: Option<Arc<DefaultDirectRateLimiter>>,
-    /// What its callers take. Outlives a change of the file, too.
-    pub places: Arc<Places>,
+    /// What its callers have under way. Outlives a change of the file, too.
+    pub shares: Arc<ConcurrencyShares>,
 }
 
 impl ApiKey {
@@ -121,7 +114,7 @@ impl ApiKeys {
                     Some(old) => old.meter.clone(),
                     None => self.meter(),
                 },
-                places: old.map(|old| Arc::clone(&old.places)).unwrap_or_default(),
+                shares: old.map(|old| Arc::clone(&old.shares)).unwrap_or_default(),
             };
             Some((*digest.bytes(), Arc::new(key)))
         });
@@ -226,11 +219,11 @@ mod tests {
         let name = "one".parse().unwrap();
         let token = file::add(&path, &name, Scope::Read, None, UNIX_EPOCH).unwrap();
         let keys = ApiKeys::open(&path, None).unwrap();
-        let places = || keys.find(token.as_str()).unwrap().places.requests(3);
-        let taken = places().try_acquire_owned().unwrap();
+        let left = || Arc::clone(keys.find(token.as_str()).unwrap().shares.requests.of(3));
+        let taken = left().try_acquire_owned().unwrap();
         keys.reload().unwrap();
-        assert_eq!(places().available_permits(), 2);
+        assert_eq!(left().available_permits(), 2);
         drop(taken);
-        assert_eq!(places().available_permits(), 3);
+        assert_eq!(left().available_permits(), 3);
     }
 }

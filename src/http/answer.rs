@@ -1,7 +1,8 @@
 //! Puts the answers of batches together: one word per item, as JSON or as
 //! lines, written in one pass.
 
-use super::admission::answers::{AnswerMemory, FREE_BYTES, InMemory};
+use super::admission::answers::{FREE_BYTES, InMemory};
+use super::admission::budget::Reservation;
 use super::media;
 use super::problem::HttpError;
 use super::words;
@@ -60,14 +61,14 @@ pub(crate) enum Word {
 }
 
 /// The answer to a batch. `blanks` are the positions of blank lines among the
-/// results: `null` in JSON, a blank line in lines. `taken` is what a change took
-/// for it.
+/// results: `null` in JSON, a blank line in lines. `reserved` is what a
+/// change reserved for it.
 pub(crate) fn results(
     format: Format,
     words: impl ExactSizeIterator<Item = Word>,
     blanks: &[usize],
     full_reason: Option<FullReason>,
-    taken: Option<AnswerMemory>,
+    reserved: Option<Reservation>,
 ) -> Response {
     let mut body = opened(format, words.len() + blanks.len());
     let before_words = body.len();
@@ -86,7 +87,7 @@ pub(crate) fn results(
         position += 1;
     }
     close(&mut body, before_words, format, full_reason);
-    of_media_type(format, body, taken)
+    of_media_type(format, body, reserved)
 }
 
 /// The answer to a batch of questions of yes or no, as [`results`] says it.
@@ -94,17 +95,17 @@ pub(crate) fn flags(
     format: Format,
     flags: &[bool],
     blanks: &[usize],
-    taken: Option<AnswerMemory>,
+    reserved: Option<Reservation>,
 ) -> Response {
     if !blanks.is_empty() {
         let words = flags.iter().copied().map(Word::Flag);
-        return results(format, words, blanks, None, taken);
+        return results(format, words, blanks, None, reserved);
     }
     let mut body = opened(format, flags.len());
     let before_words = body.len();
     write_flags(&mut body, format, flags);
     close(&mut body, before_words, format, None);
-    of_media_type(format, body, taken)
+    of_media_type(format, body, reserved)
 }
 
 /// What stands before the words, with room for so many of them.
@@ -143,7 +144,7 @@ pub(crate) fn most_bytes(items: usize) -> usize {
     AROUND.saturating_add(items.saturating_mul(LONGEST_WORD))
 }
 
-fn of_media_type(format: Format, mut body: Vec<u8>, taken: Option<AnswerMemory>) -> Response {
+fn of_media_type(format: Format, mut body: Vec<u8>, reserved: Option<Reservation>) -> Response {
     let is_large = body.len() > FREE_BYTES;
     if is_large {
         // It may wait for a while: no more than is said of it.
@@ -151,8 +152,8 @@ fn of_media_type(format: Format, mut body: Vec<u8>, taken: Option<AnswerMemory>)
     }
     let mut response = answer(format, Body::from(body));
     if is_large {
-        let taken = taken.map(Arc::new);
-        response.extensions_mut().insert(InMemory { taken });
+        let reserved = reserved.map(Arc::new);
+        response.extensions_mut().insert(InMemory { reserved });
     }
     response
 }

@@ -2,8 +2,9 @@
 //! the two kinds of bodies.
 
 use super::App;
-use super::admission::answers::FREE_BYTES;
+use super::admission::answers::{self, FREE_BYTES};
 use super::admission::body::{self, Buffered};
+use super::admission::budget::Reservation;
 use super::answer::most_bytes;
 use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::idempotency::Keyed;
@@ -17,7 +18,6 @@ use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// Bodies up to this size are parsed where they were read; larger ones on a
 /// thread that may block, so that one batch does not hold up other requests.
@@ -136,7 +136,7 @@ pub(crate) async fn keyed_batch(
     let keyed = Keyed::of(&parts)?;
     let (mut batch, retry) = read_batch(app, kind, &parts, body, keyed).await?;
     let items = batch.items.len() + batch.blanks.len();
-    batch.answer = app.answers.take(most_bytes(items))?;
+    batch.answer = answers::reserve(&app.admission, most_bytes(items))?;
     Ok((batch, retry))
 }
 
@@ -147,17 +147,17 @@ async fn read_batch(
     body: Body,
     keyed: Option<Keyed>,
 ) -> Result<(Batch, Option<Retry>), HttpError> {
-    let max_items = app.limits.max_batch_items;
+    let max_items = app.admission.limits.max_batch_items;
     match media_type(&parts.headers).as_deref() {
         Some(media::JSON) => {
             Query::none(&parts.uri)?;
-            let body = body::read(app, body).await?;
+            let body = body::read(&app.admission, body).await?;
             let work = move |bytes: &Bytes| parse::json_batch(bytes, kind, max_items);
             holding(app, parsed(body, with_key(keyed, work)).await?)
         }
         Some(media::TEXT) if kind != BatchKind::Lookup => {
             let (encoding, options) = parse::line_options(kind, &parts.uri)?;
-            let body = body::read(app, body).await?;
+            let body = body::read(&app.admission, body).await?;
             let work = move |bytes: &Bytes| parse::text_batch(bytes, encoding, options, max_items);
             holding(app, parsed(body, with_key(keyed, work)).await?)
         }
@@ -194,7 +194,7 @@ pub(crate) async fn fields(
     if !is_json && body.size_hint().lower() > 0 {
         return Err(unsupported());
     }
-    let body = body::read(app, body).await?;
+    let body = body::read(&app.admission, body).await?;
     if !is_json && !body.bytes.is_empty() {
         return Err(unsupported());
     }
@@ -222,7 +222,7 @@ pub(crate) async fn changed_ttl(
             });
         }
     }
-    let body = body::read(app, body).await?;
+    let body = body::read(&app.admission, body).await?;
     Ok(
         parsed(body, with_key(keyed, |bytes| parse::changed_ttl(bytes)))
             .await?
@@ -242,22 +242,22 @@ fn with_key<T>(
 /// body, and what is known of each beside its bytes.
 fn holding(
     app: &App,
-    ((mut batch, retry), memory): ((Batch, Option<Retry>), Option<OwnedSemaphorePermit>),
+    ((mut batch, retry), memory): ((Batch, Option<Retry>), Option<Reservation>),
 ) -> Result<(Batch, Option<Retry>), HttpError> {
     batch.memory = memory;
     let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
     if beside > FREE_BYTES {
-        body::hold_more(app, &mut batch.memory, beside)?;
+        app.admission.hold_more(&mut batch.memory, beside)?;
     }
     Ok((batch, retry))
 }
 
-/// What a body says, and its permit.
+/// What a body says, and its memory.
 async fn parsed<T: Send + 'static>(
     body: Buffered,
     parse: impl FnOnce(&Bytes) -> Result<T, HttpError> + Send + 'static,
-) -> Result<(T, Option<OwnedSemaphorePermit>), HttpError> {
-    let Buffered { bytes, permit } = body;
+) -> Result<(T, Option<Reservation>), HttpError> {
+    let Buffered { bytes, memory } = body;
     let parsed = if bytes.len() <= PARSE_IN_PLACE_BYTES {
         parse(&bytes)?
     } else {
@@ -265,7 +265,7 @@ async fn parsed<T: Send + 'static>(
             .await
             .map_err(|_| HttpError::Panicked)??
     };
-    Ok((parsed, permit))
+    Ok((parsed, memory))
 }
 
 #[cfg(test)]

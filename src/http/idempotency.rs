@@ -6,6 +6,7 @@
 
 use super::bounds::MAX_IDEMPOTENCY_KEY_BYTES;
 use super::headers::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
+use super::middleware::principal::Principal;
 use super::problem::HttpError;
 use crate::engine::{Answered, Retry};
 use axum::http::header::{CONTENT_TYPE, IF_NONE_MATCH};
@@ -13,12 +14,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
-
-/// Who sends a request, as far as one caller's keys are not another's. Who
-/// checks callers puts it into the extensions of the request; without it all
-/// callers are the same one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Caller(pub(crate) String);
 
 /// A request with a key, before its body is known.
 #[derive(Clone)]
@@ -36,14 +31,11 @@ impl Keyed {
         let Some(key) = given_key(&parts.headers)? else {
             return Ok(None);
         };
-        let caller = parts
-            .extensions
-            .get::<Caller>()
-            .cloned()
-            .unwrap_or_default();
+        let caller = parts.extensions.get::<Principal>();
+        let caller = caller.and_then(Principal::name).unwrap_or_default();
         let mut scope = Sha256::new();
         let method = parts.method.as_str();
-        for part in [caller.0.as_str(), method, parts.uri.path(), key] {
+        for part in [caller, method, parts.uri.path(), key] {
             absorb(&mut scope, part.as_bytes());
         }
         let mut fingerprint = Sha256::new();

@@ -9,8 +9,8 @@
 //! Small answers count with their connection, and so do the pieces of answers
 //! that are made while they are sent.
 
-use super::body::permits;
-use crate::http::App;
+use super::budget::Reservation;
+use super::limits::Admission;
 use crate::http::problem::HttpError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::Method;
@@ -19,102 +19,60 @@ use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Answers up to this size count with their connection.
 pub(crate) const FREE_BYTES: usize = 64 << 10;
-
-/// Answers may take one part in so many of what bodies may.
-const ANSWERS_PART: usize = 4;
-
-/// Memory that answers together may take.
-#[derive(Debug)]
-pub(crate) struct AnswersBound {
-    free: Arc<Semaphore>,
-    permits: usize,
-}
-
-impl AnswersBound {
-    /// Beside so many bytes of bodies.
-    pub(crate) fn beside(bodies: usize) -> AnswersBound {
-        let permits = permits(bodies / ANSWERS_PART).max(1);
-        AnswersBound {
-            free: Arc::new(Semaphore::new(permits)),
-            permits,
-        }
-    }
-
-    /// Permits for an answer. One that is larger than all may be takes all.
-    fn needed(&self, bytes: usize) -> u32 {
-        u32::try_from(permits(bytes).min(self.permits)).unwrap_or(u32::MAX)
-    }
-
-    /// Takes memory for an answer of so many bytes; `None`: it needs none of
-    /// its own.
-    ///
-    /// # Errors
-    /// There is none left.
-    pub(crate) fn take(&self, bytes: usize) -> Result<Option<AnswerMemory>, HttpError> {
-        if bytes <= FREE_BYTES {
-            return Ok(None);
-        }
-        let permit = Arc::clone(&self.free).try_acquire_many_owned(self.needed(bytes));
-        match permit {
-            Ok(permit) => Ok(Some(AnswerMemory(permit))),
-            Err(_) => Err(HttpError::TooManyAnswers),
-        }
-    }
-
-    /// The same, waiting for it.
-    async fn wait_for(&self, bytes: usize) -> Option<AnswerMemory> {
-        let permit = Arc::clone(&self.free).acquire_many_owned(self.needed(bytes));
-        // Nobody closes it.
-        permit.await.ok().map(AnswerMemory)
-    }
-}
-
-/// Memory that an answer takes.
-#[derive(Debug)]
-pub(crate) struct AnswerMemory(OwnedSemaphorePermit);
-
-impl AnswerMemory {
-    /// Gives back what is more than so many permits.
-    fn shrink_to(&mut self, permits: u32) {
-        let over = self.0.num_permits().saturating_sub(permits as usize);
-        drop(self.0.split(over));
-    }
-}
 
 /// Marks a response whose body is in memory as a whole, and too large to count
 /// with its connection.
 #[derive(Clone)]
 pub(crate) struct InMemory {
-    /// What was taken for it before it was made.
-    pub(crate) taken: Option<Arc<AnswerMemory>>,
+    /// What was reserved for it before it was made.
+    pub(crate) reserved: Option<Arc<Reservation>>,
 }
 
-/// Has a large answer count against the bound until its last byte is sent.
+/// Reserves memory for an answer of so many bytes, all of the budget for one
+/// that is larger; `None`: it needs none of its own.
+///
+/// # Errors
+/// There is none left.
+pub(crate) fn reserve(
+    admission: &Admission,
+    bytes: usize,
+) -> Result<Option<Reservation>, HttpError> {
+    if bytes <= FREE_BYTES {
+        return Ok(None);
+    }
+    let budget = &admission.answers;
+    let reserved = budget.try_reserve(bytes.min(budget.bytes()));
+    reserved.map(Some).ok_or(HttpError::TooManyAnswers)
+}
+
+/// Has a large answer count against the budget until its last byte is sent.
 ///
 /// # Errors
 /// There is no memory left for it, and it answers a question.
 pub(crate) async fn charge(
-    app: &App,
+    admission: &Admission,
     method: &Method,
     mut response: Response,
 ) -> Result<Response, HttpError> {
-    let Some(InMemory { taken }) = response.extensions_mut().remove() else {
+    let Some(InMemory { reserved }) = response.extensions_mut().remove() else {
         return Ok(response);
     };
     let bytes = response.body().size_hint().lower();
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    let memory = match taken.and_then(Arc::into_inner) {
+    let budget = &admission.answers;
+    let memory = match reserved.and_then(Arc::into_inner) {
         Some(mut memory) => {
-            memory.shrink_to(app.answers.needed(bytes));
+            memory.shrink_to(bytes);
             Some(memory)
         }
         // What these did can't be said to have been refused.
-        None if [Method::PUT, Method::PATCH].contains(method) => app.answers.wait_for(bytes).await,
-        None => app.answers.take(bytes)?,
+        None if [Method::PUT, Method::PATCH].contains(method) => {
+            budget.reserve(bytes.min(budget.bytes())).await
+        }
+        None => reserve(admission, bytes)?,
     };
     let Some(memory) = memory else {
         return Ok(response);
@@ -126,14 +84,14 @@ pub(crate) async fn charge(
 /// A body whose bytes, wherever they wait to be sent, hold their memory.
 struct Charged {
     body: Body,
-    memory: Arc<AnswerMemory>,
+    memory: Arc<Reservation>,
 }
 
 /// Bytes that hold their memory.
 struct ChargedBytes {
     bytes: Bytes,
     #[expect(dead_code, reason = "held only to be let go with the bytes")]
-    memory: Arc<AnswerMemory>,
+    memory: Arc<Reservation>,
 }
 
 impl AsRef<[u8]> for ChargedBytes {
@@ -176,79 +134,79 @@ impl HttpBody for Charged {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Limits;
     use crate::http::answer::{Format, Word, results};
-    use crate::http::{HostPolicy, Limits};
-    use crate::metrics::Metrics;
     use http_body_util::BodyExt as _;
+    use prometheus::IntCounter;
 
-    fn app(max_buffered_bytes: usize) -> Arc<App> {
+    fn admission(max_buffered_bytes: usize) -> Admission {
         let limits = Limits {
             max_buffered_bytes,
             ..Limits::default()
         };
-        let metrics = Arc::new(Metrics::new().unwrap());
-        App::new(metrics, limits, HostPolicy::LocalOnly)
+        let bytes = IntCounter::new("bytes", "bytes").unwrap();
+        Admission::new(limits, bytes)
     }
 
-    fn answer(items: usize, taken: Option<AnswerMemory>) -> Response {
+    fn answer(items: usize, taken: Option<Reservation>) -> Response {
         let words = (0..items).map(|_| Word::Flag(true));
         results(Format::Json, words, &[], None, taken)
     }
 
-    fn free(app: &App) -> usize {
-        app.answers.free.available_permits()
+    fn free(admission: &Admission) -> usize {
+        admission.answers.free_permits()
     }
 
     #[tokio::test]
     async fn an_answer_counts_until_its_last_byte_is_dropped() {
-        let app = app(1 << 20);
-        assert_eq!(free(&app), 256);
-        let small = charge(&app, &Method::POST, answer(1000, None))
+        let admission = admission(1 << 20);
+        assert_eq!(free(&admission), 256);
+        let small = charge(&admission, &Method::POST, answer(1000, None))
             .await
             .unwrap();
-        assert_eq!(free(&app), 256);
+        assert_eq!(free(&admission), 256);
         drop(small);
         // 150 KB, rounded up.
-        let large = charge(&app, &Method::POST, answer(30_000, None));
+        let large = charge(&admission, &Method::POST, answer(30_000, None));
         let mut body = large.await.unwrap().into_body();
-        assert_eq!(free(&app), 256 - 147);
+        assert_eq!(free(&admission), 256 - 147);
         let bytes = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert!(body.frame().await.is_none());
         drop(body);
-        assert_eq!(free(&app), 256 - 147);
+        assert_eq!(free(&admission), 256 - 147);
         let half = bytes.slice(0..10);
         drop(bytes);
-        assert_eq!(free(&app), 256 - 147);
+        assert_eq!(free(&admission), 256 - 147);
         drop(half);
-        assert_eq!(free(&app), 256);
+        assert_eq!(free(&admission), 256);
     }
 
     #[tokio::test]
     async fn a_question_is_refused_for_want_of_memory_and_a_change_has_it_beforehand() {
-        let app = app(1 << 20);
-        let taken = app.answers.take(200 << 10).unwrap();
+        let admission = admission(1 << 20);
+        let taken = reserve(&admission, 200 << 10).unwrap();
         assert!(taken.is_some());
-        assert_eq!(free(&app), 56);
-        let refused = charge(&app, &Method::POST, answer(30_000, None)).await;
+        assert_eq!(free(&admission), 56);
+        let refused = charge(&admission, &Method::POST, answer(30_000, None)).await;
         assert!(matches!(refused, Err(HttpError::TooManyAnswers)));
         assert!(matches!(
-            app.answers.take(100 << 10),
+            reserve(&admission, 100 << 10),
             Err(HttpError::TooManyAnswers)
         ));
         // What was taken too much is given back.
-        let change = charge(&app, &Method::POST, answer(30_000, taken));
+        let change = charge(&admission, &Method::POST, answer(30_000, taken));
         let change = change.await.unwrap();
-        assert_eq!(free(&app), 256 - 147);
+        assert_eq!(free(&admission), 256 - 147);
         drop(change);
-        assert_eq!(free(&app), 256);
+        assert_eq!(free(&admission), 256);
         // One that is larger than all may be is answered, alone.
-        let most = charge(&app, &Method::POST, answer(300_000, None));
+        let most = charge(&admission, &Method::POST, answer(300_000, None));
         let most = most.await.unwrap();
-        assert_eq!(free(&app), 0);
-        // Who has changed something waits for its turn.
-        let waits = charge(&app, &Method::PATCH, answer(30_000, None));
+        assert_eq!(free(&admission), 0);
+        // What has changed something waits for its turn.
+        let waits = charge(&admission, &Method::PATCH, answer(30_000, None));
         let (changed, ()) = tokio::join!(waits, async { drop(most) });
-        assert_eq!(free(&app), 256 - 147);
+        assert_eq!(free(&admission), 256 - 147);
         drop(changed);
     }
 }

@@ -1,7 +1,27 @@
-//! The bounds of requests, as the flags of the server set them.
+//! The limits of requests, as the flags of the server set them, and what is left
+//! of them.
 
+use super::budget::{MemoryBudget, Reservation};
+use super::concurrency::{ConcurrencyLimit, Kind, Slot};
+use super::throttle::Throttle;
+use crate::access::keys::ConcurrencyShares;
 use crate::engine::LookupBounds;
+use crate::http::problem::HttpError;
+use prometheus::IntCounter;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Answers may take one part in so many of what bodies may, besides.
+const ANSWERS_PART: usize = 4;
+
+/// Memory that an import may take: the lines of a commit, as they came and as
+/// they are committed, the line that is not complete, and what the connection
+/// holds.
+const IMPORT_BYTES: usize = 4 << 20;
+
+/// Answers that are streamed at the same time, and as many filters that are
+/// restored; each has a thread.
+const MAX_STREAMS: usize = 16;
 
 /// Bounds of what one request may bring. Each is a flag of the server.
 #[derive(Clone, Debug)]
@@ -37,5 +57,99 @@ impl Default for Limits {
             body_idle_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(300),
         }
+    }
+}
+
+/// What is left of the limits.
+pub(crate) struct Admission {
+    pub(crate) limits: Limits,
+    /// For request bodies, and for what is made of them.
+    pub(crate) bodies: MemoryBudget,
+    /// Bytes of request bodies that came.
+    pub(crate) body_bytes: IntCounter,
+    /// For large answers.
+    pub(crate) answers: MemoryBudget,
+    /// What imports may take of `bodies`: they last as long as their clients
+    /// like, and must leave room for others.
+    imports: MemoryBudget,
+    requests: ConcurrencyLimit,
+    dumps: ConcurrencyLimit,
+    restores: ConcurrencyLimit,
+    pub(crate) throttle: Arc<Throttle>,
+}
+
+impl Admission {
+    pub(crate) fn new(limits: Limits, body_bytes: IntCounter) -> Admission {
+        let bytes = limits.max_buffered_bytes;
+        let requests = ConcurrencyLimit::of(Kind::Requests, limits.max_in_flight);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Admission {
+            bodies: MemoryBudget::of(bytes),
+            body_bytes,
+            answers: MemoryBudget::of((bytes / ANSWERS_PART).max(1)),
+            imports: MemoryBudget::of((bytes / 2).max(IMPORT_BYTES)),
+            dumps: ConcurrencyLimit::of(Kind::Streams, MAX_STREAMS),
+            restores: ConcurrencyLimit::of(Kind::Streams, MAX_STREAMS),
+            throttle: Arc::new(Throttle::new(cores, requests.clone())),
+            requests,
+            limits,
+        }
+    }
+
+    /// A slot for a request; waits for it for a moment.
+    ///
+    /// # Errors
+    /// All are taken, or all that the key may have.
+    pub(crate) async fn request(
+        &self,
+        shares: Option<&ConcurrencyShares>,
+    ) -> Result<Slot, HttpError> {
+        let share = shares.map(|shares| &shares.requests);
+        self.requests.take(share).await
+    }
+
+    /// A slot for an answer that is made while it is sent.
+    ///
+    /// # Errors
+    /// All are taken, or all that the key may have.
+    pub(crate) fn dump(&self, shares: Option<&ConcurrencyShares>) -> Result<Slot, HttpError> {
+        self.dumps.try_take(shares.map(|shares| &shares.dumps))
+    }
+
+    /// A slot for a filter that is restored while it comes.
+    ///
+    /// # Errors
+    /// All are taken, or all that the key may have.
+    pub(crate) fn restore(&self, shares: Option<&ConcurrencyShares>) -> Result<Slot, HttpError> {
+        let share = shares.map(|shares| &shares.restores);
+        self.restores.try_take(share)
+    }
+
+    /// Memory for an import.
+    ///
+    /// # Errors
+    /// There is none left, or none for imports.
+    pub(crate) fn import(&self) -> Result<[Reservation; 2], HttpError> {
+        let take = |budget: &MemoryBudget| {
+            let taken = budget.try_reserve(IMPORT_BYTES);
+            taken.ok_or(HttpError::TooManyBodies)
+        };
+        Ok([take(&self.imports)?, take(&self.bodies)?])
+    }
+
+    /// Has a body hold memory for so many bytes more, but for no more than there
+    /// is: one that is larger than all may be is alone.
+    ///
+    /// # Errors
+    /// There is not so much left.
+    pub(crate) fn hold_more(
+        &self,
+        held: &mut Option<Reservation>,
+        bytes: usize,
+    ) -> Result<(), HttpError> {
+        let size = held.as_ref().map_or(0, Reservation::bytes);
+        let size = size.saturating_add(bytes).min(self.bodies.bytes());
+        let extended = self.bodies.try_extend(held, size);
+        extended.ok_or(HttpError::TooManyBodies)
     }
 }

@@ -2,9 +2,9 @@
 //! little at a time, and while others ask each turn ends with as long a rest.
 //!
 //! Not by threads of lower priority: one that is put off while it holds a lock
-//! of the allocator or of the storage engine puts off whoever waits for that.
+//! of the allocator or of the storage engine puts off whatever waits for that.
 
-use crate::http::App;
+use super::concurrency::ConcurrencyLimit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -22,24 +22,30 @@ const CORES_PER_TURN: usize = 4;
 
 /// The turns of a server, and what tells whether others ask.
 pub(crate) struct Throttle {
-    free: Arc<Semaphore>,
-    /// Requests that are worked on by nobody but who waits for a turn.
-    waiting: AtomicUsize,
+    turns: Arc<Semaphore>,
+    requests: ConcurrencyLimit,
+    /// Requests on which nothing is done but such work.
+    throttled: AtomicUsize,
 }
 
 impl Throttle {
     /// For a machine of so many cores.
-    pub(crate) fn new(cores: usize) -> Throttle {
+    pub(crate) fn new(cores: usize, requests: ConcurrencyLimit) -> Throttle {
         Throttle {
-            free: Arc::new(Semaphore::new((cores / CORES_PER_TURN).max(1))),
-            waiting: AtomicUsize::new(0),
+            turns: Arc::new(Semaphore::new((cores / CORES_PER_TURN).max(1))),
+            requests,
+            throttled: AtomicUsize::new(0),
         }
+    }
+
+    fn others_ask(&self) -> bool {
+        self.requests.taken() > self.throttled.load(Ordering::Relaxed)
     }
 }
 
 /// One piece of work that takes turns with others. Not for async threads.
 pub(crate) struct ThrottledWork {
-    app: Arc<App>,
+    throttle: Arc<Throttle>,
     runtime: Handle,
     turn: Option<OwnedSemaphorePermit>,
     since: Instant,
@@ -49,10 +55,10 @@ pub(crate) struct ThrottledWork {
 
 impl ThrottledWork {
     /// For work on a request that is worked on until [`answered`](Self::answered).
-    pub(crate) fn new(app: Arc<App>, runtime: Handle) -> ThrottledWork {
-        app.throttle.waiting.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn new(throttle: &Arc<Throttle>, runtime: Handle) -> ThrottledWork {
+        throttle.throttled.fetch_add(1, Ordering::Relaxed);
         ThrottledWork {
-            app,
+            throttle: Arc::clone(throttle),
             runtime,
             turn: None,
             since: Instant::now(),
@@ -67,14 +73,14 @@ impl ThrottledWork {
         if self.turn.is_some() && worked < TURN {
             return;
         }
-        if self.turn.is_some() && self.others_ask() {
-            // Nobody else works in its place meanwhile.
+        if self.turn.is_some() && self.throttle.others_ask() {
+            // Nothing else works in its place meanwhile.
             std::thread::sleep(worked.min(LONGEST_REST));
         }
         self.turn = None;
-        let free = Arc::clone(&self.app.throttle.free);
+        let turns = Arc::clone(&self.throttle.turns);
         // Nobody closes it.
-        self.turn = self.runtime.block_on(free.acquire_owned()).ok();
+        self.turn = self.runtime.block_on(turns.acquire_owned()).ok();
         self.since = Instant::now();
     }
 
@@ -86,14 +92,8 @@ impl ThrottledWork {
     /// The request is answered: what is worked on from now on are others.
     pub(crate) fn answered(&mut self) {
         if std::mem::take(&mut self.counts_itself) {
-            self.app.throttle.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.throttle.throttled.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-
-    fn others_ask(&self) -> bool {
-        let places = self.app.limits.max_in_flight;
-        let taken = places.saturating_sub(self.app.working.available_permits());
-        taken > self.app.throttle.waiting.load(Ordering::Relaxed)
     }
 }
 
@@ -106,23 +106,22 @@ impl Drop for ThrottledWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::{HostPolicy, Limits};
-    use crate::metrics::Metrics;
+    use crate::http::admission::concurrency::Kind;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn work_takes_turns_and_rests_while_others_ask() {
-        let metrics = Arc::new(Metrics::new().unwrap());
-        let app = App::new(metrics, Limits::default(), HostPolicy::LocalOnly);
-        let turns = app.throttle.free.available_permits();
-        let start = |app: &Arc<App>| {
-            let (app, runtime) = (Arc::clone(app), Handle::current());
+        let requests = ConcurrencyLimit::of(Kind::Requests, 100);
+        let throttle = Arc::new(Throttle::new(2, requests.clone()));
+        let turns = throttle.turns.available_permits();
+        let start = |throttle: &Arc<Throttle>| {
+            let (throttle, runtime) = (Arc::clone(throttle), Handle::current());
             tokio::task::spawn_blocking(move || {
-                let mut work = ThrottledWork::new(Arc::clone(&app), runtime);
+                let mut work = ThrottledWork::new(&throttle, runtime);
                 let started = Instant::now();
                 let mut most = 0;
                 for _ in 0..20 {
                     work.throttle();
-                    most = most.max(turns - app.throttle.free.available_permits());
+                    most = most.max(turns - throttle.turns.available_permits());
                     let until = Instant::now() + TURN;
                     while Instant::now() < until {
                         std::hint::spin_loop();
@@ -132,16 +131,16 @@ mod tests {
                 (started.elapsed(), most)
             })
         };
-        // Each has its place, as requests have.
-        let _places = Arc::clone(&app.working).try_acquire_many_owned(4).unwrap();
-        let all = [start(&app), start(&app), start(&app), start(&app)];
+        // Each has its slot, as requests have.
+        let _slots = [(); 4].map(|()| requests.try_take(None).unwrap());
+        let all = [(); 4].map(|()| start(&throttle));
         for one in all {
             assert!(one.await.unwrap().1 <= turns);
         }
-        assert_eq!(app.throttle.free.available_permits(), turns);
-        assert_eq!(app.throttle.waiting.load(Ordering::Relaxed), 0);
+        assert_eq!(throttle.turns.available_permits(), turns);
+        assert_eq!(throttle.throttled.load(Ordering::Relaxed), 0);
         // Twenty turns, and as long a rest after each but the last.
-        let (took, _) = start(&app).await.unwrap();
+        let (took, _) = start(&throttle).await.unwrap();
         assert!(took >= 39 * TURN, "{took:?}");
     }
 }

@@ -5,7 +5,7 @@ use crate::http::App;
 use crate::http::answer::{json, json_at};
 use crate::http::idempotency::refuse_key;
 use crate::http::media::TAR;
-use crate::http::middleware::auth::Principal;
+use crate::http::middleware::principal::Principal;
 use crate::http::openapi::facts::BACKUPS;
 use crate::http::openapi::schemas::Binary;
 use crate::http::problem::{Code, HttpError};
@@ -198,10 +198,10 @@ pub(crate) async fn get_backup(
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let id = known(id)?;
-    let permit = stream::permit(&app, &caller)?;
+    let slot = app.admission.dump(caller.shares())?;
     let file_name = id.file_name();
     let (mut archive, bytes) = with_backups(&app, move |backups| Ok(backups.archive(&id)?)).await?;
-    let making = stream::start(permit, move |pieces| {
+    let body = stream::start(slot, move |pieces| {
         let mut left = bytes;
         while left > 0 {
             let mut piece = vec![0; left.min(stream::PIECE_BYTES as u64) as usize];
@@ -214,7 +214,6 @@ pub(crate) async fn get_backup(
             }
         }
     });
-    let body = making.into_body(bytes);
     let headers: [(HeaderName, HeaderValue); 2] = [
         (CONTENT_TYPE, HeaderValue::from_static(TAR)),
         (CONTENT_LENGTH, HeaderValue::from(bytes)),

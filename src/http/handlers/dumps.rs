@@ -10,7 +10,7 @@ use crate::http::answer::{json, json_at};
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{DUMP, SCANDUMP, media_type};
-use crate::http::middleware::auth::Principal;
+use crate::http::middleware::principal::Principal;
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, QUOTA, STREAM};
 use crate::http::openapi::parameters::FilterKey;
 use crate::http::openapi::schemas::Binary;
@@ -57,12 +57,12 @@ pub(crate) async fn get_dump(
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let engine = app.engine()?.clone();
-    let permit = stream::permit(&app, &caller)?;
+    let slot = app.admission.dump(caller.shares())?;
     let known = tags(&headers, &IF_NONE_MATCH);
     let (begin, begun) = oneshot::channel();
-    let work = ThrottledWork::new(Arc::clone(&app), Handle::current());
+    let work = ThrottledWork::new(&app.admission.throttle, Handle::current());
     // The dump tells its digest and length before its first byte.
-    let making = stream::start(permit, move |pieces| {
+    let body = stream::start(slot, move |pieces| {
         let mut sink = Sink {
             known,
             begin: Some(begin),
@@ -83,7 +83,7 @@ pub(crate) async fn get_dump(
         (CONTENT_LENGTH, HeaderValue::from(begun.bytes)),
         (ETAG, tag),
     ];
-    Ok((headers, making.into_body(begun.bytes)).into_response())
+    Ok((headers, body).into_response())
 }
 
 struct Begun {
@@ -207,10 +207,10 @@ pub(crate) async fn put_dump(
     };
     // What can be refused now need not be read. It is looked at again.
     refuse_early(&engine, &name, replace).await?;
-    let permit = stream::intake_permit(&app, &caller)?;
+    let slot = app.admission.restore(caller.shares())?;
     let intake = engine.intake().await?;
-    let staged = body::read_streamed(&app, body, move |source| {
-        let _permit = permit;
+    let staged = body::read_streamed(&app.admission, body, move |source| {
+        let _slot = slot;
         take_in(intake, kind, source)
     })
     .await?;

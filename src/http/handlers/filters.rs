@@ -7,7 +7,7 @@ use crate::http::answer::{json, json_at};
 use crate::http::bounds::MAX_LISTED;
 use crate::http::extract::{Key, changed_ttl, fields};
 use crate::http::idempotency::{Keyed, marked};
-use crate::http::middleware::auth::Principal;
+use crate::http::middleware::principal::Principal;
 use crate::http::openapi::facts::{BODY, CHANGE, ENGINE, KEYED, MISSING, QUOTA, RETRIED};
 use crate::http::openapi::parameters::{FilterKey, ListPage};
 use crate::http::openapi::schemas;

@@ -10,7 +10,7 @@ use crate::engine::{
     MAX_IMPORT_ID_LENGTH,
 };
 use crate::http::App;
-use crate::http::admission::body::permits;
+use crate::http::admission::body;
 use crate::http::answer::json;
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
@@ -22,28 +22,14 @@ use crate::http::problem::{Code, HttpError};
 use crate::http::query::{Query, excerpt};
 use crate::http::time::rfc3339_ms;
 use crate::http::words;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::Response;
-use http_body_util::BodyExt as _;
 use serde::Serialize;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
 use utoipa::ToSchema;
-
-/// Memory that an import may take: the lines of a commit, as they came and as
-/// they are committed, the line that is not complete, and what the connection
-/// holds.
-const IMPORT_BYTES: usize = 4 << 20;
-
-/// What imports may take of the memory for bodies: half of it, and enough for
-/// one of them.
-pub(in crate::http) fn share_of(all: usize) -> usize {
-    (all / 2).max(permits(IMPORT_BYTES))
-}
 
 /// How far an import came.
 #[derive(Serialize, ToSchema)]
@@ -224,12 +210,7 @@ pub(crate) async fn import_items(
         }
     };
     let options = Options::of(&parts.uri)?;
-    let memory = u32::try_from(permits(IMPORT_BYTES)).map_err(|_| HttpError::TooManyBodies)?;
-    let take = |places: &Arc<Semaphore>| {
-        let taken = Arc::clone(places).try_acquire_many_owned(memory);
-        taken.map_err(|_| HttpError::TooManyBodies)
-    };
-    let _memory = (take(&app.imports)?, take(&app.buffered)?);
+    let _memory = app.admission.import()?;
 
     let mut import = engine
         .begin_import(&name, &options.id, options.mode)
@@ -264,23 +245,12 @@ async fn commit(app: &App, import: &mut Import, feed: &mut LineFeed) -> Result<(
 }
 
 /// The next piece of the body; `None` at its end.
-async fn next_piece(app: &App, body: &mut Body) -> Result<Option<axum::body::Bytes>, HttpError> {
-    loop {
-        let idle = app.limits.body_idle_timeout;
-        let frame = timeout(idle, body.frame()).await;
-        let frame = frame.map_err(|_| HttpError::StreamStalled {
-            idle_seconds: idle.as_secs(),
-        })?;
-        let Some(frame) = frame else {
-            return Ok(None);
-        };
-        // Trailers say nothing that we need.
-        if let Ok(data) = frame.map_err(|_| HttpError::UnreadableBody)?.into_data() {
-            let bytes = &app.metrics.http_request_body_bytes;
-            bytes.inc_by(data.len() as u64);
-            return Ok(Some(data));
-        }
-    }
+async fn next_piece(app: &App, body: &mut Body) -> Result<Option<Bytes>, HttpError> {
+    let piece = body::next(&app.admission, body).await;
+    piece.map_err(|error| match error {
+        HttpError::BodyTimeout { idle_seconds, .. } => HttpError::StreamStalled { idle_seconds },
+        other => other,
+    })
 }
 
 /// Filter and import in the path.

@@ -2,10 +2,11 @@
 
 use crate::engine::{FilterName, LookupAnswer, LookupFilters};
 use crate::http::App;
-use crate::http::admission::answers::AnswerMemory;
+use crate::http::admission::answers;
+use crate::http::admission::budget::Reservation;
 use crate::http::extract::batch;
 use crate::http::media::JSON;
-use crate::http::middleware::auth::Principal;
+use crate::http::middleware::principal::Principal;
 use crate::http::openapi::facts::{BODY, ENGINE};
 use crate::http::parse::{BatchKind, LookupBody};
 use crate::http::problem::{Code, HttpError};
@@ -79,10 +80,10 @@ pub(crate) async fn look_up(
             cause: "a lookup without filters was let through".to_owned(),
         });
     };
-    let (mode, bounds) = (batch.lookup.mode, app.limits.lookup);
+    let (mode, bounds) = (batch.lookup.mode, app.admission.limits.lookup);
     let filters = permitted(&principal, filters);
     let answer = engine.lookup(&filters, &batch.items, mode, bounds).await?;
-    let memory = app.answers.take(answer.bytes())?;
+    let memory = answers::reserve(&app.admission, answer.bytes())?;
     let body = Body::new(Found::of(answer, memory).map_err(|never| match never {}));
     let media_type = HeaderValue::from_static(JSON);
     Ok(([(CONTENT_TYPE, media_type)], body).into_response())
@@ -111,11 +112,11 @@ struct Found {
     filters: usize,
     is_finished: bool,
     #[expect(dead_code, reason = "held only to be let go with the answer")]
-    memory: Option<AnswerMemory>,
+    memory: Option<Reservation>,
 }
 
 impl Found {
-    fn of(answer: LookupAnswer, memory: Option<AnswerMemory>) -> Found {
+    fn of(answer: LookupAnswer, memory: Option<Reservation>) -> Found {
         Found {
             answer,
             items: 0,

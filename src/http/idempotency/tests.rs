@@ -1,6 +1,9 @@
 use super::*;
+use crate::access::keys::ApiKeys;
+use crate::access::{Scope, file};
 use axum::body::Body;
 use axum::http::Request;
+use std::time::UNIX_EPOCH;
 
 fn retry(uri: &str, headers: &[(&str, &str)], body: &str) -> Option<Retry> {
     let mut request = Request::post(uri);
@@ -44,16 +47,24 @@ fn a_key_counts_for_one_path_and_all_else_makes_the_fingerprint() {
 
 #[test]
 fn one_callers_key_is_not_anothers() {
-    let key = |caller: Option<Caller>| {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.json");
+    let principals = ["one", "two"].map(|name| {
+        let name = name.parse().unwrap();
+        let token = file::add(&path, &name, Scope::Read, None, UNIX_EPOCH).unwrap();
+        let keys = ApiKeys::open(&path, None).unwrap();
+        Principal::of(keys.find(token.as_str()).unwrap(), &keys)
+    });
+    let key = |principal: Option<Principal>| {
         let mut request = Request::post("/").header("idempotency-key", "k");
-        if let Some(caller) = caller {
-            request = request.extension(caller);
+        if let Some(principal) = principal {
+            request = request.extension(principal);
         }
         let (parts, _) = request.body(Body::empty()).unwrap().into_parts();
         Keyed::of(&parts).unwrap().unwrap().with_body(b"").key
     };
-    let [none, one, two] = [None, Some("one"), Some("two")]
-        .map(|caller| key(caller.map(|caller| Caller(caller.to_owned()))));
+    let none = key(None);
+    let [one, two] = principals.map(|principal| key(Some(principal)));
     assert!(none != one && one != two && none != two);
 }
 

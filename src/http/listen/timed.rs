@@ -4,6 +4,7 @@
 //! answers by itself, before there is a request, is held back, so that it can
 //! be said in our words.
 
+use crate::http::admission::deadline::after;
 use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use prometheus::IntCounter;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 /// What a connection is doing, as far as its clocks are concerned.
 #[derive(Clone, Debug, Default)]
@@ -364,13 +365,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         let shut = Pin::new(&mut this.stream).poll_shutdown(cx);
         this.poll_written(cx, shut)
     }
-}
-
-/// So long from now, or as good as never.
-pub(crate) fn after(time: Duration) -> Instant {
-    const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
-    let now = Instant::now();
-    now.checked_add(time).unwrap_or(now + NEVER)
 }
 
 /// The body of an answer: counts its bytes and keeps the connection in the

@@ -1,30 +1,28 @@
-//! Who may do what: finds the API key of a request and refuses what it does
-//! not allow, before anything of the request is worked on.
+//! Finds the API key of a request and refuses what it does not allow, before
+//! anything of the request is worked on.
 //!
 //! Which scope an operation needs stands beside its handler, in the `security`
 //! of its description, and is taken from there: what the document says is what
 //! is enforced. An operation that says nothing needs the highest one.
 //!
-//! Then it sees to it that no key asks too often, and that no more requests are
-//! worked on at once than may be, nor more than half of these for one key while
-//! there are others. Who finds no place waits for one for a moment, so that
-//! clients who ask again at once are not most of the work; then it is turned
-//! away. What is answered counts against its bound from here on.
+//! Then it sees to it that no key asks too often, and takes a slot among the
+//! requests that are worked on. What is answered counts against its budget from
+//! here on.
 //!
 //! A key with a prefix is for some filters alone. Operations on one filter are
 //! refused for others; the list and the lookup answer as if there were no
 //! others; everything that concerns the server as a whole is refused.
 
 use super::layer::{InnerService, Middleware};
+use super::principal::Principal;
 use crate::access::Scope;
-use crate::access::keys::{ApiKey, ApiKeys, Places};
-use crate::engine::FilterName;
+use crate::access::keys::ApiKey;
 use crate::http::App;
 use crate::http::admission::answers;
-use crate::http::idempotency::Caller;
+use crate::http::admission::concurrency::Slot;
 use crate::http::openapi::facts::{NARROWED, declares};
 use crate::http::problem::HttpError;
-use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request};
+use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
@@ -32,9 +30,6 @@ use axum::response::{IntoResponse as _, Response};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{OpenApi, PathItem};
 
@@ -165,138 +160,75 @@ impl Middleware for AuthLayer {
     ) -> impl Future<Output = Result<Response, Infallible>> + Send {
         let (mut parts, body) = request.into_parts();
         async move {
-            let Admitted { key, working } = match self.admit(&mut parts).await {
-                Ok(admitted) => admitted,
-                Err((key, refused)) => return Ok(by(key.as_deref(), refused.into_response())),
+            let mut principal = Principal::default();
+            let answered = match self.admit(&mut parts, &mut principal).await {
+                Ok(slot) => {
+                    parts.extensions.insert(principal.clone());
+                    let method = parts.method.clone();
+                    let response = inner.call(Request::from_parts(parts, body)).await?;
+                    let answered = answers::charge(&self.app.admission, &method, response).await;
+                    drop(slot);
+                    answered
+                }
+                Err(refused) => Err(refused),
             };
-            if let Some(key) = &key {
-                parts.extensions.insert(caller(key));
+            let mut response = answered.into_response();
+            if principal.has_key() {
+                // For the log of failures.
+                response.extensions_mut().insert(principal);
             }
-            parts.extensions.insert(Principal(key.clone()));
-            let method = parts.method.clone();
-            let response = inner.call(Request::from_parts(parts, body)).await?;
-            let answered = answers::charge(&self.app, &method, response).await;
-            drop(working);
-            Ok(by(key.as_deref(), answered.into_response()))
+            Ok(response)
         }
     }
 }
 
-fn caller(key: &ApiKey) -> Caller {
-    Caller(key.name.as_str().to_owned())
-}
-
-/// Tells the boundary whom it answers.
-fn by(key: Option<&ApiKey>, mut response: Response) -> Response {
-    if let Some(key) = key {
-        response.extensions_mut().insert(caller(key));
-    }
-    response
-}
-
-/// A request that is let in.
-#[derive(Default)]
-struct Admitted {
-    /// What its caller is allowed; `None` where nobody is asked.
-    key: Option<Arc<ApiKey>>,
-    /// Its place among the requests that are worked on, and among those of its
-    /// key.
-    working: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
-}
-
-/// A refusal, and whom it is for if that is known.
-type Refused = (Option<Arc<ApiKey>>, HttpError);
-
 impl AuthLayer {
-    async fn admit(&self, parts: &mut Parts) -> Result<Admitted, Refused> {
+    /// Finds out who asks, and takes a slot for the request; `None`: it needs
+    /// none.
+    async fn admit(
+        &self,
+        parts: &mut Parts,
+        principal: &mut Principal,
+    ) -> Result<Option<Slot>, HttpError> {
         let path = parts.extensions.get::<MatchedPath>().cloned();
         let path = path.as_ref().map_or("", MatchedPath::as_str);
         let requirement = self.requirements.find(path, &parts.method);
         let Some(scope) = requirement.scope else {
-            // Who looks after a server that is overloaded gets through.
-            return Ok(Admitted::default());
+            // Probes get through to a server that is overloaded.
+            return Ok(None);
         };
-        let key = match &self.app.access.keys {
-            None => None,
-            Some(keys) => Some(check_key(keys, scope, requirement.resource, parts).await?),
-        };
+        if let Some(keys) = &self.app.access.keys {
+            let token = bearer(&parts.headers).ok_or(HttpError::ApiKeyMissing)?;
+            let key = keys.find(token).ok_or(HttpError::ApiKeyUnknown)?;
+            *principal = Principal::of(Arc::clone(&key), keys);
+            check_key(&key, scope, requirement.resource, parts).await?;
+        }
         if path == METRICS {
-            let working = (None, None);
-            return Ok(Admitted { key, working });
+            return Ok(None);
         }
-        let all = self.app.limits.max_in_flight;
-        let mut share = None;
-        if let Some(key) = &key
-            && self.app.has_many_keys()
-        {
-            let limit = share_of(all);
-            share = place(&key.places.requests(limit)).await;
-            if share.is_none() {
-                let what = "requests";
-                let refused = HttpError::KeyTakesTooMuch { limit, what };
-                return Err((Some(Arc::clone(key)), refused));
-            }
-        }
-        let working = place(&self.app.working).await;
-        if working.is_none() {
-            return Err((key, HttpError::TooManyInFlight { limit: all }));
-        }
-        let working = (working, share);
-        Ok(Admitted { key, working })
+        let slot = self.app.admission.request(principal.shares()).await?;
+        Ok(Some(slot))
     }
-}
-
-/// How many of so many places one key may take while there are others.
-fn share_of(places: usize) -> usize {
-    places.div_ceil(2)
-}
-
-/// How long a request waits for a place before it is turned away.
-const PLACE_PATIENCE: Duration = Duration::from_millis(100);
-
-/// One of the places; `None`: none came free. Who came first has it first.
-async fn place(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-    if let Ok(free) = Arc::clone(places).try_acquire_owned() {
-        return Some(free);
-    }
-    let waited = timeout(PLACE_PATIENCE, Arc::clone(places).acquire_owned());
-    waited.await.ok()?.ok()
 }
 
 async fn check_key(
-    keys: &ApiKeys,
+    key: &ApiKey,
     scope: Scope,
     resource: ResourceScope,
     parts: &mut Parts,
-) -> Result<Arc<ApiKey>, Refused> {
-    let token = bearer(&parts.headers).ok_or((None, HttpError::ApiKeyMissing))?;
-    let key = keys.find(token).ok_or((None, HttpError::ApiKeyUnknown))?;
-    let checked = async {
-        key.count_request().map_err(|wait| {
-            let seconds = wait.as_millis().div_ceil(1000).max(1);
-            HttpError::RateLimited {
-                seconds: u64::try_from(seconds).unwrap_or(u64::MAX),
-            }
-        })?;
-        if key.scope < scope {
-            return Err(HttpError::ScopeInsufficient {
-                has: key.scope,
-                needs: scope,
-            });
-        }
-        check_resource(&key, resource, parts).await
-    };
-    match checked.await {
-        Ok(()) => Ok(key),
-        Err(refused) => Err((Some(key), refused)),
-    }
-}
-
-async fn check_resource(
-    key: &ApiKey,
-    resource: ResourceScope,
-    parts: &mut Parts,
 ) -> Result<(), HttpError> {
+    key.count_request().map_err(|wait| {
+        let seconds = wait.as_millis().div_ceil(1000).max(1);
+        HttpError::RateLimited {
+            seconds: u64::try_from(seconds).unwrap_or(u64::MAX),
+        }
+    })?;
+    if key.scope < scope {
+        return Err(HttpError::ScopeInsufficient {
+            has: key.scope,
+            needs: scope,
+        });
+    }
     let Some(prefix) = &key.prefix else {
         return Ok(());
     };
@@ -330,48 +262,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     let token = token.trim_matches(' ');
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-}
-
-/// Which filters the caller of a request may know of.
-#[derive(Clone)]
-pub(crate) struct Principal(Option<Arc<ApiKey>>);
-
-impl Principal {
-    /// The prefix of the filters that start with `asked` and that the caller
-    /// may know of; `None`: there are none.
-    pub(crate) fn narrow(&self, asked: &str) -> Option<String> {
-        match self.prefix() {
-            None => Some(asked.to_owned()),
-            Some(prefix) => prefix.narrow(asked),
-        }
-    }
-
-    /// Whether the caller may know of this filter.
-    pub(crate) fn covers(&self, name: &FilterName) -> bool {
-        self.prefix()
-            .is_none_or(|prefix| prefix.covers(name.as_str()))
-    }
-
-    /// What the caller's key takes of the server.
-    pub(crate) fn places(&self) -> Option<&Places> {
-        Some(&self.0.as_ref()?.places)
-    }
-
-    fn prefix(&self) -> Option<&crate::access::Prefix> {
-        self.0.as_ref()?.prefix.as_ref()
-    }
-}
-
-impl FromRequestParts<Arc<App>> for Principal {
-    type Rejection = HttpError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, HttpError> {
-        // A route beside the layer would be a mistake: nobody gets through it.
-        let permit = parts.extensions.get::<Principal>().cloned();
-        permit.ok_or_else(|| HttpError::Unanswerable {
-            cause: "a request came past the check of its key".to_owned(),
-        })
-    }
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 
 use super::layer::{InnerService, Middleware};
 use super::origin;
+use super::principal::Principal;
 use crate::http::App;
 use crate::http::admission::unread::{Rest, UnreadBody};
 use crate::http::headers::REQUEST_ID;
-use crate::http::idempotency::Caller;
 use crate::http::listen::role::Transport;
 use crate::http::media::PROBLEM_JSON;
 use crate::http::problem::{Code, HttpError};
@@ -89,12 +89,12 @@ impl Middleware for ErrorLayer {
                     let reason = [code.name()];
                     app.metrics.http_rejected.with_label_values(&reason).inc();
                 }
-                let caller = response.extensions().get::<Caller>().cloned();
+                let caller = response.extensions().get::<Principal>().cloned();
                 let about = Failed {
                     request_id: text(&request_id),
                     method,
                     route,
-                    caller: caller.as_ref().map(|caller| caller.0.as_str()),
+                    caller: caller.as_ref().and_then(Principal::name),
                     seconds,
                 };
                 about.log(&error);

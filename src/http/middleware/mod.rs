@@ -1,11 +1,12 @@
 //! What stands between a connection and a handler. From the outside in:
 //!
-//! | file | what its layer does |
+//! | file | what it does |
 //! |---|---|
 //! | `errors` | gives each request an id, renders every error in one shape, logs each failure once, counts |
 //! | `origin` | keeps web pages of other origins away; the error layer asks it |
 //! | `coding` | compresses answers and decompresses bodies |
 //! | `auth` | finds the API key of a request and refuses what it does not allow |
+//! | `principal` | the caller, as `auth` finds it |
 //! | `layer` | makes a layer of one function |
 
 pub(super) mod auth;
@@ -13,3 +14,4 @@ pub(super) mod coding;
 pub(super) mod errors;
 pub(super) mod layer;
 pub(super) mod origin;
+pub(super) mod principal;

@@ -27,7 +27,7 @@ pub(crate) use filter_fields::{FilterChanges, FilterFields};
 pub(crate) use json::json_batch;
 pub(crate) use lines::{line_options, text_batch};
 
-use super::admission::answers::AnswerMemory;
+use super::admission::budget::Reservation;
 use super::bounds::MAX_ITEM_BYTES;
 use super::problem::{HttpError, Place};
 use super::query::excerpt;
@@ -36,7 +36,6 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::value::RawValue;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// Base64 in either spelling of the padding; trailing bits must be zero, so
 /// that no two texts are the same item.
@@ -60,9 +59,9 @@ pub(crate) struct Batch {
     pub(crate) options_in: OptionsIn,
     pub(crate) lookup: LookupOptions,
     /// Held until the items are answered.
-    pub(crate) memory: Option<OwnedSemaphorePermit>,
+    pub(crate) memory: Option<Reservation>,
     /// What the answer to a change may take.
-    pub(crate) answer: Option<AnswerMemory>,
+    pub(crate) answer: Option<Reservation>,
 }
 
 /// What a lookup asks beside its items.

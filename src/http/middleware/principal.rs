@@ -1,0 +1,75 @@
+//! The caller of a request, as far as its API key tells.
+
+use crate::access::Prefix;
+use crate::access::keys::{ApiKey, ApiKeys, ConcurrencyShares};
+use crate::engine::FilterName;
+use crate::http::App;
+use crate::http::problem::HttpError;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use std::sync::Arc;
+
+/// The caller of a request. Where no keys are asked for, all callers are the
+/// same one.
+#[derive(Clone, Default)]
+pub(crate) struct Principal {
+    key: Option<Arc<ApiKey>>,
+    /// Whether there are others, which it could crowd out.
+    is_one_of_many: bool,
+}
+
+impl Principal {
+    /// The caller with this key, which is one of `keys`.
+    pub(crate) fn of(key: Arc<ApiKey>, keys: &ApiKeys) -> Principal {
+        Principal {
+            key: Some(key),
+            is_one_of_many: keys.len() > 1,
+        }
+    }
+
+    pub(crate) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// The name of its key, which is no secret.
+    pub(crate) fn name(&self) -> Option<&str> {
+        Some(self.key.as_ref()?.name.as_str())
+    }
+
+    /// The prefix of the filters that start with `asked` and that the caller
+    /// may know of; `None`: there are none.
+    pub(crate) fn narrow(&self, asked: &str) -> Option<String> {
+        match self.prefix() {
+            None => Some(asked.to_owned()),
+            Some(prefix) => prefix.narrow(asked),
+        }
+    }
+
+    /// Whether the caller may know of this filter.
+    pub(crate) fn covers(&self, name: &FilterName) -> bool {
+        self.prefix()
+            .is_none_or(|prefix| prefix.covers(name.as_str()))
+    }
+
+    /// What it has under way, where that is bounded for the sake of others.
+    pub(crate) fn shares(&self) -> Option<&ConcurrencyShares> {
+        let key = self.key.as_ref().filter(|_| self.is_one_of_many)?;
+        Some(&key.shares)
+    }
+
+    fn prefix(&self) -> Option<&Prefix> {
+        self.key.as_ref()?.prefix.as_ref()
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Principal {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, HttpError> {
+        // A route beside the layer would be a mistake: it answers nothing.
+        let principal = parts.extensions.get::<Principal>().cloned();
+        principal.ok_or_else(|| HttpError::Unanswerable {
+            cause: "a request came past the check of its key".to_owned(),
+        })
+    }
+}
