@@ -1,6 +1,6 @@
 //! What can go wrong with backups. The words are for operators.
 
-use super::BackupId;
+use super::id::BackupId;
 use crate::store::StoreError;
 use crate::store::disk::DiskShort;
 use std::io;
@@ -65,21 +65,38 @@ pub enum BackupError {
     /// The store refused, or what was restored can't be read.
     #[error(transparent)]
     Store(#[from] Arc<StoreError>),
+    /// The directory of backups can't be used.
+    #[error("the directory of backups {directory} can't be used: {source}")]
+    Directory {
+        /// Where.
+        directory: PathBuf,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
+    /// A backup is named after its time, and there is none.
+    #[error("a backup can't be named: the clock is not set")]
+    NoClock,
+    /// What was given as --data-dir has no name to restore under.
+    #[error("{path} has no name: choose another --data-dir")]
+    NoName {
+        /// What was given.
+        path: PathBuf,
+    },
     /// The disk refused.
-    #[error("backup failed while {doing}: {reason}")]
+    #[error("backup failed while {doing}: {source}")]
     Io {
         /// What was being done.
         doing: &'static str,
         /// What the system said.
-        reason: String,
+        source: Arc<io::Error>,
     },
 }
 
 impl BackupError {
-    pub(super) fn io(doing: &'static str, error: &io::Error) -> BackupError {
+    pub(super) fn io(doing: &'static str, error: io::Error) -> BackupError {
         BackupError::Io {
             doing,
-            reason: error.to_string(),
+            source: Arc::new(error),
         }
     }
 

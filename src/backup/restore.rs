@@ -2,8 +2,9 @@
 //! name only when all of it was found whole.
 
 use super::archive::{self, Progress};
+use super::backups::RESERVED_BYTES;
 use super::catalog::sync_parent;
-use super::{BackupError, RESERVED_BYTES};
+use super::error::BackupError;
 use crate::store::disk::DiskSpace;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -23,7 +24,7 @@ pub fn restore(
     check: impl FnOnce(&Path) -> Result<(), BackupError>,
 ) -> Result<(), BackupError> {
     let archive =
-        File::open(backup).map_err(|error| BackupError::io("opening the backup", &error))?;
+        File::open(backup).map_err(|error| BackupError::io("opening the backup", error))?;
     if !is_missing_or_empty(data_dir)? {
         return Err(BackupError::NotEmpty {
             path: data_dir.to_owned(),
@@ -47,12 +48,12 @@ fn is_missing_or_empty(directory: &Path) -> Result<bool, BackupError> {
     match fs::read_dir(directory) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(BackupError::io("looking at --data-dir", &error)),
+        Err(error) => Err(BackupError::io("looking at --data-dir", error)),
     }
 }
 
 fn check_room(archive: &File, directory: &Path) -> Result<(), BackupError> {
-    let asking = |error: io::Error| BackupError::io("asking how full the disk is", &error);
+    let asking = |error: io::Error| BackupError::io("asking how full the disk is", error);
     let needed = archive
         .metadata()
         .map_err(asking)?
@@ -77,10 +78,9 @@ struct Staging {
 
 impl Staging {
     fn beside(data_dir: &Path) -> Result<Staging, BackupError> {
-        let making = |error: io::Error| BackupError::io("making a directory", &error);
-        let name = data_dir.file_name().ok_or_else(|| BackupError::Io {
-            doing: "making a directory",
-            reason: format!("{} has no name", data_dir.display()),
+        let making = |error: io::Error| BackupError::io("making a directory", error);
+        let name = data_dir.file_name().ok_or_else(|| BackupError::NoName {
+            path: data_dir.to_owned(),
         })?;
         let mut staged = OsString::from(name);
         staged.push(format!(".restoring-{}", std::process::id()));
@@ -109,7 +109,7 @@ impl Staging {
                 _ => fs::rename(&self.directory, data_dir),
             })
             .and_then(|()| sync_parent(data_dir))
-            .map_err(|error| BackupError::io("naming what was restored", &error))?;
+            .map_err(|error| BackupError::io("naming what was restored", error))?;
         self.is_moved = true;
         Ok(())
     }

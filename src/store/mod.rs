@@ -13,11 +13,11 @@
 //! | `commit.rs` | [`Commit`]: one atomic unit of change, and its entries |
 //! | `values.rs` | what is kept beside pages and log: filters, side records, ends, garbage |
 //! | `format.rs` | every key and value, byte by byte |
-//! | `redo.rs` | the bytes of a redo record |
+//! | `redo/` | the bytes of a redo record |
 //! | `varint.rs` | numbers in few bytes |
 //! | `counts.rs` | what is counted of reads and writes |
 //! | `kv.rs` | the seam |
-//! | `rocks.rs`, `memory.rs` | the two stores of bytes |
+//! | `rocks.rs` and `rocks/`, `memory.rs` | the two stores of bytes |
 //! | `disk.rs` | how full a disk is, and how much of it is left alone |
 //! | `error.rs` | what can go wrong |
 //! | `contract.rs` | the tests that a store passes, over either store of bytes |

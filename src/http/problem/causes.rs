@@ -159,6 +159,9 @@ pub(super) fn backup(error: &BackupError) -> Cause {
             StoreError::Unsupported { .. } => own(Code::BackupsOff),
             _ => said(Code::StorageFailed, REFUSED),
         },
-        BackupError::Io { .. } => said(Code::StorageFailed, REFUSED),
+        BackupError::Directory { .. }
+        | BackupError::NoClock
+        | BackupError::NoName { .. }
+        | BackupError::Io { .. } => said(Code::StorageFailed, REFUSED),
     }
 }

@@ -1,0 +1,351 @@
+//! The backups of one server: one is made at a time, on a thread of its own.
+
+use super::archive::{self, Progress};
+use super::catalog::Catalog;
+use super::error::BackupError;
+use super::id::BackupId;
+use crate::metrics::Metrics;
+use crate::store::disk::{DiskReserve, DiskSpace};
+use crate::store::{FrozenStore, PageStore};
+use parking_lot::Mutex;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Room on the disk that a backup leaves alone: the system's and other
+/// programs' files must still fit.
+pub const RESERVED_BYTES: u64 = 64 << 20;
+
+/// The gauge of the newest whole backup, and its help text.
+const NEWEST: &str = "last_backup_timestamp_seconds";
+const NEWEST_HELP: &str =
+    "When the newest whole backup was begun, in seconds since 1970; 0 if there is none.";
+
+/// Where backups go and how many are kept.
+#[derive(Clone, Debug)]
+pub struct BackupOptions {
+    /// Directory of the archives; made if missing, and for this server alone.
+    pub directory: PathBuf,
+    /// Whole archives that are kept, at least 1.
+    pub keep: usize,
+    /// What is left alone of the data's disk, by archives that lie on it, too.
+    pub disk_reserve: DiskReserve,
+}
+
+/// How far a backup is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupState {
+    /// The archive is being written.
+    Writing,
+    /// It is being read again.
+    Verifying,
+    /// It is whole.
+    Complete,
+    /// It came to nothing.
+    Failed,
+}
+
+/// A backup as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupInfo {
+    /// Its name.
+    pub id: BackupId,
+    /// How far it is.
+    pub state: BackupState,
+    /// Bytes of the archive, once it is complete.
+    pub bytes: u64,
+    /// Bytes of it that are written, or verified.
+    pub done_bytes: u64,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+/// The backups of one server. Cheap to clone; all clones are the same.
+#[derive(Clone)]
+pub struct Backups {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<PageStore>,
+    catalog: Catalog,
+    keep: usize,
+    disk_reserve: DiskReserve,
+    metrics: Arc<Metrics>,
+    /// When the newest whole backup was begun, in seconds since 1970; 0 = there
+    /// is none.
+    newest: Arc<AtomicU64>,
+    current: Mutex<Current>,
+}
+
+/// The backup under way, and the last one that failed.
+#[derive(Default)]
+struct Current {
+    running: Option<Running>,
+    failed: Option<BackupInfo>,
+    thread: Option<JoinHandle<()>>,
+    is_stopping: bool,
+}
+
+#[derive(Clone)]
+struct Running {
+    id: BackupId,
+    bytes: u64,
+    progress: Arc<Progress>,
+}
+
+impl Running {
+    fn info(&self) -> BackupInfo {
+        let verifying = self.progress.verifying.load(Ordering::Acquire);
+        BackupInfo {
+            id: self.id.clone(),
+            state: match verifying {
+                true => BackupState::Verifying,
+                false => BackupState::Writing,
+            },
+            bytes: self.bytes,
+            done_bytes: self.progress.bytes.load(Ordering::Acquire).min(self.bytes),
+            failure: None,
+        }
+    }
+}
+
+impl Backups {
+    /// Backups of `store` in a directory, which is made if it is missing.
+    /// Removes what an interrupted backup left there. Blocks.
+    ///
+    /// # Errors
+    /// The directory can't be used.
+    pub fn open(
+        store: Arc<PageStore>,
+        options: &BackupOptions,
+        metrics: Arc<Metrics>,
+    ) -> Result<Backups, BackupError> {
+        let catalog = Catalog::open(&options.directory)?;
+        let newest = Arc::new(AtomicU64::new(0));
+        if let Some((id, _)) = catalog.list()?.last() {
+            newest.store(seconds_of(id), Ordering::Release);
+        }
+        let shown = Arc::clone(&newest);
+        // Only a server that can make backups has it: 0 is a fact then, and
+        // something to be alarmed by.
+        let gauges = move || vec![(NEWEST, NEWEST_HELP, shown.load(Ordering::Acquire) as f64)];
+        if let Err(error) = metrics.register_gauges(Box::new(gauges)) {
+            tracing::warn!(%error, "the age of the newest backup can't be shown");
+        }
+        Ok(Backups {
+            shared: Arc::new(Shared {
+                store,
+                catalog,
+                keep: options.keep.max(1),
+                disk_reserve: options.disk_reserve,
+                metrics,
+                newest,
+                current: Mutex::default(),
+            }),
+        })
+    }
+
+    /// Whole archives that are kept.
+    pub fn kept(&self) -> usize {
+        self.shared.keep
+    }
+
+    /// Begins a backup of everything acknowledged so far; the rest happens on
+    /// a thread of its own. Blocks while the store is frozen.
+    ///
+    /// # Errors
+    /// [`BackupError::Running`]: one at a time. [`BackupError::DiskShort`] and
+    /// [`BackupError::NoRoom`]: a disk is too full for it; nothing was written.
+    pub fn start(&self, now: SystemTime) -> Result<BackupInfo, BackupError> {
+        let shared = &self.shared;
+        let mut current = shared.current.lock();
+        if current.is_stopping {
+            return Err(BackupError::Stopping);
+        }
+        if let Some(running) = &current.running {
+            return Err(BackupError::Running {
+                id: running.id.clone(),
+            });
+        }
+        // The lock is held: a second request waits for the first to be under
+        // way, and is told so then.
+        let id = shared.catalog.new_id(now)?;
+        let data_disk = shared.store.condition().disk;
+        if let Some(disk) = &data_disk {
+            // The frozen copy of the log takes room there.
+            shared.disk_reserve.check(disk)?;
+        }
+        let frozen = shared.store.freeze()?;
+        let bytes = archive::size_of(&id, frozen.files());
+        shared.check_room(bytes, data_disk)?;
+        let running = Running {
+            id,
+            bytes,
+            progress: Arc::default(),
+        };
+        let info = running.info();
+        current.running = Some(running.clone());
+        current.failed = None;
+        if let Some(ended) = current.thread.take() {
+            // It has put `running` back as the last thing it did.
+            let _ = ended.join();
+        }
+        let worker = Arc::clone(shared);
+        let spawned = std::thread::Builder::new()
+            .name("backup".to_owned())
+            .spawn(move || worker.run(&running, frozen));
+        match spawned {
+            Ok(thread) => current.thread = Some(thread),
+            Err(error) => {
+                current.running = None;
+                return Err(BackupError::io("starting a thread", error));
+            }
+        }
+        Ok(info)
+    }
+
+    /// All backups, newest first. Blocks.
+    ///
+    /// # Errors
+    /// The directory can't be read.
+    pub fn list(&self) -> Result<Vec<BackupInfo>, BackupError> {
+        let (running, failed) = {
+            let current = self.shared.current.lock();
+            (
+                current.running.as_ref().map(Running::info),
+                current.failed.clone(),
+            )
+        };
+        let complete = self.shared.catalog.list()?;
+        let complete = complete
+            .into_iter()
+            .map(|(id, bytes)| complete_info(id, bytes));
+        let mut all: Vec<BackupInfo> = running.into_iter().chain(failed).chain(complete).collect();
+        all.sort_by(|a, b| b.id.cmp(&a.id));
+        // One whose archive has its name already is under way all the same
+        // until older ones are dropped.
+        all.dedup_by(|next, first| next.id == first.id);
+        Ok(all)
+    }
+
+    /// One backup. Blocks.
+    ///
+    /// # Errors
+    /// [`BackupError::NotFound`].
+    pub fn info(&self, id: &BackupId) -> Result<BackupInfo, BackupError> {
+        let found = self.list()?.into_iter().find(|info| info.id == *id);
+        found.ok_or_else(|| BackupError::NotFound { id: id.clone() })
+    }
+
+    /// Opens the archive of a backup, and says how many bytes it has. It can
+    /// be read to its end even if it is dropped meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// [`BackupError::NotFound`], or [`BackupError::Running`] while it is not
+    /// complete.
+    pub fn archive(&self, id: &BackupId) -> Result<(File, u64), BackupError> {
+        match self.shared.catalog.archive(id)? {
+            Some(archive) => Ok(archive),
+            None => match self.info(id)?.state {
+                BackupState::Writing | BackupState::Verifying => {
+                    Err(BackupError::Running { id: id.clone() })
+                }
+                BackupState::Complete | BackupState::Failed => {
+                    Err(BackupError::NotFound { id: id.clone() })
+                }
+            },
+        }
+    }
+
+    /// Abandons the backup under way and takes no further one. Blocks until
+    /// nothing of it is left.
+    pub fn stop(&self) {
+        let thread = {
+            let mut current = self.shared.current.lock();
+            current.is_stopping = true;
+            if let Some(running) = &current.running {
+                running.progress.cancelled.store(true, Ordering::Release);
+            }
+            current.thread.take()
+        };
+        if let Some(thread) = thread {
+            // A backup that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// # Errors
+    /// [`BackupError::NoRoom`].
+    fn check_room(&self, bytes: u64, data_disk: Option<DiskSpace>) -> Result<(), BackupError> {
+        let disk = self.catalog.disk()?;
+        let kept_free = match data_disk.is_some_and(|data| data.device == disk.device) {
+            true => self.disk_reserve.of(&disk).max(RESERVED_BYTES),
+            false => RESERVED_BYTES,
+        };
+        self.catalog.check_room(&disk, bytes, kept_free)
+    }
+
+    fn run(&self, running: &Running, frozen: Box<dyn FrozenStore>) {
+        let outcome = self.write_and_verify(running, frozen);
+        let label = match &outcome {
+            Ok(()) => "complete",
+            Err(_) => "failed",
+        };
+        self.metrics.backups.with_label_values(&[label]).inc();
+        let mut current = self.current.lock();
+        current.running = None;
+        match outcome {
+            Ok(()) => {
+                self.newest
+                    .store(seconds_of(&running.id), Ordering::Release);
+                tracing::info!(id = %running.id, bytes = running.bytes, "backup complete");
+            }
+            Err(error) => {
+                tracing::error!(id = %running.id, %error, "backup failed");
+                current.failed = Some(BackupInfo {
+                    state: BackupState::Failed,
+                    failure: Some(error.to_string()),
+                    ..running.info()
+                });
+            }
+        }
+    }
+
+    fn write_and_verify(
+        &self,
+        running: &Running,
+        frozen: Box<dyn FrozenStore>,
+    ) -> Result<(), BackupError> {
+        let partial = self.catalog.begin(&running.id)?;
+        let progress = &running.progress;
+        archive::write(partial.file(), &running.id, &*frozen, progress)?;
+        drop(frozen);
+        progress.bytes.store(0, Ordering::Release);
+        progress.verifying.store(true, Ordering::Release);
+        archive::verify(partial.reopen()?, progress)?;
+        partial.finish()?;
+        self.catalog.keep_newest(self.keep)
+    }
+}
+
+fn complete_info(id: BackupId, bytes: u64) -> BackupInfo {
+    BackupInfo {
+        id,
+        state: BackupState::Complete,
+        bytes,
+        done_bytes: bytes,
+        failure: None,
+    }
+}
+
+/// When a backup was begun, in seconds since 1970.
+fn seconds_of(id: &BackupId) -> u64 {
+    let since = id.time().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}

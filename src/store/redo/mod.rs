@@ -1,0 +1,28 @@
+//! The redo record: which slots of which pages one commit set to what, and
+//! which counters beside them.
+//!
+//! A record is a list of sections, each of one filter and either of slots or of
+//! counters; a section lists pages in ascending order, a page lists slots, or
+//! counters, in ascending order. Numbers are written
+//! as differences to the one before, so that a slot written at random costs
+//! about four bytes. Values are absolute: applying a record twice is applying
+//! it once. What a page or a slot means is not known here.
+//!
+//! The bytes are tabulated in `docs/format.md`. The envelope with version and
+//! checksum is put around a record by [`format`](super::format).
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `entry.rs` | entries, and what is wrong with bytes that are no record |
+//! | `writer.rs` | [`RedoBuilder`] |
+//! | `reader.rs` | [`RedoReader`] |
+
+mod entry;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use entry::{CounterWrite, RedoError, RedoWrite, SlotWrite};
+pub use reader::{RedoReader, check};
+pub use writer::RedoBuilder;

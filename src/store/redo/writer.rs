@@ -1,0 +1,230 @@
+//! Writes the bytes of a record.
+
+use super::entry::{COUNTERS, HEAD_BITS, NEXT_ORDINAL, SEVERAL_SLOTS, is_slot_width};
+use crate::page::{FilterId, Ordinal, PageIndex};
+use crate::store::varint;
+
+/// Writes one redo record, section by section, page by page, slot by slot.
+///
+/// Sections and pages to which nothing was added leave no bytes; a record
+/// without any slot is empty.
+#[derive(Debug, Default)]
+pub struct RedoBuilder {
+    record: Vec<u8>,
+    section: Option<Section>,
+}
+
+#[derive(Debug)]
+struct Section {
+    id: FilterId,
+    slot_bytes: u8,
+    pages: u64,
+    body: Vec<u8>,
+    /// The last page that left bytes.
+    written: (Ordinal, PageIndex),
+    open: Option<OpenPage>,
+    /// The entries of the open page.
+    entries: Vec<u8>,
+}
+
+/// The page slots are being added to. Its head says how many there are, so
+/// their bytes wait until the page is complete.
+#[derive(Debug)]
+struct OpenPage {
+    ordinal: Ordinal,
+    page: PageIndex,
+    entries: u64,
+    /// The last slot, or the last counter's key.
+    last: u64,
+}
+
+impl RedoBuilder {
+    /// A record without anything in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts the section of filter `id`, whose slots are `slot_bytes` wide.
+    ///
+    /// # Panics
+    /// If the width is not 1, 2, 4 or 8.
+    pub fn filter(&mut self, id: FilterId, slot_bytes: u8) -> &mut Self {
+        assert!(
+            is_slot_width(slot_bytes),
+            "a slot can't have {slot_bytes} bytes"
+        );
+        self.open_section(id, slot_bytes)
+    }
+
+    /// Starts the section of the counters of filter `id`.
+    pub fn counters(&mut self, id: FilterId) -> &mut Self {
+        self.open_section(id, COUNTERS)
+    }
+
+    fn open_section(&mut self, id: FilterId, slot_bytes: u8) -> &mut Self {
+        self.close_section();
+        self.section = Some(Section {
+            id,
+            slot_bytes,
+            pages: 0,
+            body: Vec::new(),
+            written: (Ordinal(0), PageIndex(0)),
+            open: None,
+            entries: Vec::new(),
+        });
+        self
+    }
+
+    /// Goes on to a page of the section.
+    ///
+    /// # Panics
+    /// Without a section, and if the page does not lie behind the one before:
+    /// a record that was written wrong would be replayed wrong.
+    pub fn page(&mut self, ordinal: Ordinal, page: PageIndex) -> &mut Self {
+        let Some(section) = &mut self.section else {
+            panic!("a page needs a section");
+        };
+        section.open_page(ordinal, page);
+        self
+    }
+
+    /// Sets a slot of the page.
+    ///
+    /// # Panics
+    /// Without a page, if the slot does not lie behind the one before, and if
+    /// the value is wider than the slot.
+    pub fn slot(&mut self, slot: u32, value: u64) -> &mut Self {
+        let Some(section) = &mut self.section else {
+            panic!("a slot needs a section");
+        };
+        let bytes = value.to_le_bytes();
+        let (kept, cut) = bytes.split_at(usize::from(section.slot_bytes));
+        assert!(
+            cut.iter().all(|&byte| byte == 0),
+            "a value is wider than its slot"
+        );
+        section.push(u64::from(slot), |body| body.extend_from_slice(kept));
+        self
+    }
+
+    /// Sets a counter of the page.
+    ///
+    /// # Panics
+    /// Without a page, in a section of slots, and if the key does not lie
+    /// behind the one before.
+    pub fn counter(&mut self, key: u64, value: u64) -> &mut Self {
+        let Some(section) = &mut self.section else {
+            panic!("a counter needs a section");
+        };
+        assert!(
+            section.slot_bytes == COUNTERS,
+            "a counter needs a section of counters"
+        );
+        section.push(key, |body| varint::put(body, value));
+        self
+    }
+
+    /// Bytes of what is complete and of the section being written; the page
+    /// being written is not counted.
+    pub fn len(&self) -> usize {
+        self.record.len()
+            + self
+                .section
+                .as_ref()
+                .map_or(0, |section| section.body.len())
+    }
+
+    /// Whether nothing is complete yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The record; empty if no slot was set.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.close_section();
+        self.record
+    }
+
+    fn close_section(&mut self) {
+        let Some(mut section) = self.section.take() else {
+            return;
+        };
+        section.close_page();
+        if section.pages == 0 {
+            return;
+        }
+        varint::put(&mut self.record, section.id.0);
+        self.record.push(section.slot_bytes);
+        varint::put(&mut self.record, section.pages);
+        self.record.append(&mut section.body);
+    }
+}
+
+impl Section {
+    fn open_page(&mut self, ordinal: Ordinal, page: PageIndex) {
+        self.close_page();
+        let behind = self.pages == 0 || (ordinal, page) > self.written;
+        assert!(
+            behind,
+            "pages ascend: {ordinal:?} {page:?} after {:?}",
+            self.written
+        );
+        self.open = Some(OpenPage {
+            ordinal,
+            page,
+            entries: 0,
+            last: 0,
+        });
+    }
+
+    /// Adds an entry: how far its number is behind the one before, and what
+    /// `put_value` writes.
+    fn push(&mut self, number: u64, put_value: impl FnOnce(&mut Vec<u8>)) {
+        let Some(page) = &mut self.open else {
+            panic!("a slot needs a page");
+        };
+        let behind = page.entries == 0 || number > page.last;
+        assert!(behind, "slots ascend: {number} after {}", page.last);
+        let step = match page.entries {
+            0 => number,
+            _ => number - page.last - 1,
+        };
+        varint::put(&mut self.entries, step);
+        put_value(&mut self.entries);
+        page.entries += 1;
+        page.last = number;
+    }
+
+    fn close_page(&mut self) {
+        let Some(page) = self.open.take() else {
+            return;
+        };
+        if page.entries == 0 {
+            return;
+        }
+        let ordinal_step = page.ordinal.0 - self.written.0.0;
+        let same_sub_filter = ordinal_step == 0 && self.pages > 0;
+        let page_step = match same_sub_filter {
+            true => page.page.0 - self.written.1.0 - 1,
+            false => page.page.0,
+        };
+
+        let mut head = u64::from(page_step) << HEAD_BITS;
+        if page.entries > 1 {
+            head |= SEVERAL_SLOTS;
+        }
+        if ordinal_step > 0 {
+            head |= NEXT_ORDINAL;
+        }
+        varint::put(&mut self.body, head);
+        if ordinal_step > 0 {
+            varint::put(&mut self.body, u64::from(ordinal_step));
+        }
+        if page.entries > 1 {
+            varint::put(&mut self.body, page.entries);
+        }
+        self.body.append(&mut self.entries);
+        self.pages += 1;
+        self.written = (page.ordinal, page.page);
+    }
+}
