@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         capacity: Some(CAPACITY),
         ..FilterRequest::default()
     };
-    runtime.block_on(engine.create_filter(&filter, &request.into()))?;
+    runtime.block_on(engine.create_filter(&filter, &request.into(), None))?;
     let naive = RocksStore::open(folder.path().join("naive"), RocksOptions::default())?;
     let naive = PageStore::open(Arc::new(naive))?;
 
@@ -103,7 +103,9 @@ fn add(
                     for n in 0..BATCH {
                         items.push(format!("item-{}", first + batch * BATCH + n).as_bytes());
                     }
-                    engine.add(&filter, &items, &AddOptions::default()).await?;
+                    engine
+                        .add(&filter, &items, &AddOptions::default(), None)
+                        .await?;
                 }
                 Ok::<(), cuckood::engine::EngineError>(())
             })

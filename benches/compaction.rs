@@ -52,14 +52,16 @@ async fn measure(layout: &str, request: FilterRequest) -> Result<(), Box<dyn Err
     let options = engines::options(512 << 20);
     let engine = Engine::open(Arc::new(store), &options, Arc::new(Metrics::new()?))?;
     let filter = FilterName::parse("bench")?;
-    engine.create_filter(&filter, &request.into()).await?;
+    engine.create_filter(&filter, &request.into(), None).await?;
     for first in (0..ITEMS).step_by(BATCH as usize) {
         let items = batch(first..first + BATCH);
-        engine.add(&filter, &items, &AddOptions::default()).await?;
+        engine
+            .add(&filter, &items, &AddOptions::default(), None)
+            .await?;
     }
     for first in (0..ITEMS).step_by(BATCH as usize) {
         let items = batch((first..first + BATCH).filter(|n| n % 8 != 0));
-        engine.delete(&filter, &items).await?;
+        engine.delete(&filter, &items, None).await?;
     }
     let before = engine.filter_info(&filter).await?;
     let mut next = ITEMS;
@@ -67,7 +69,7 @@ async fn measure(layout: &str, request: FilterRequest) -> Result<(), Box<dyn Err
     let quiet = work(&engine, &filter, &mut next, || Instant::now() < until).await?;
 
     let began = Instant::now();
-    engine.compact(&filter).await?;
+    engine.compact(&filter, None).await?;
     let running = async || {
         let state = engine.compaction(&filter).await.map(|it| it.state);
         matches!(state, Ok(CompactionState::Running))
@@ -132,7 +134,9 @@ async fn work(
         let items = batch(*next..*next + 10);
         *next += 10;
         let started = Instant::now();
-        engine.add(filter, &items, &AddOptions::default()).await?;
+        engine
+            .add(filter, &items, &AddOptions::default(), None)
+            .await?;
         times.adds.push(started.elapsed().as_micros() as u64);
         let started = Instant::now();
         engine.exists(filter, &items).await?;

@@ -294,10 +294,10 @@ impl Served {
         let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new()))?);
         let engine = Engine::open(store, &options, Arc::new(Metrics::new()?))?;
         let (name, as_usual) = (FilterName::parse("resident")?, AddOptions::default());
-        runtime.block_on(engine.create_filter(&name, &params(16, slots).into()))?;
+        runtime.block_on(engine.create_filter(&name, &params(16, slots).into(), None))?;
         for from in (first..first + items).step_by(BATCH) {
             let batch = batch(from..(from + BATCH as u64).min(first + items));
-            let added = runtime.block_on(engine.add(&name, &batch, &as_usual));
+            let added = runtime.block_on(engine.add(&name, &batch, &as_usual, None));
             black_box(added?);
         }
         Ok(Served {

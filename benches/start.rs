@@ -127,7 +127,7 @@ fn fill(data: &Path, seed: u64, filters: u64, items: u64) -> Result<(), Box<dyn 
                         ..AddOptions::default()
                     };
                     let items = batch(seed, filter * each..(filter + 1) * each);
-                    let added = engine.add(&name, &items, &options).await;
+                    let added = engine.add(&name, &items, &options, None).await;
                     added.map_err(|error| error.to_string())?;
                 }
                 Ok::<(), String>(())

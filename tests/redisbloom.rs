@@ -253,7 +253,7 @@ async fn a_chain_of_the_same_geometry_finds_what_remains_after_the_same_commands
             ..FilterRequest::default()
         };
         engine
-            .create_filter(&filter, &request.into())
+            .create_filter(&filter, &request.into(), None)
             .await
             .unwrap();
         let info = engine.filter_info(&filter).await.unwrap();
@@ -261,13 +261,22 @@ async fn a_chain_of_the_same_geometry_finds_what_remains_after_the_same_commands
 
         for item in &recording.adds {
             let added = engine
-                .add(&filter, &batch([item.as_str()]), &AddOptions::default())
+                .add(
+                    &filter,
+                    &batch([item.as_str()]),
+                    &AddOptions::default(),
+                    None,
+                )
                 .await;
-            assert_eq!(added.unwrap(), [AddResult::Added], "{name}: {item:?}");
+            assert_eq!(
+                added.unwrap().answer,
+                [AddResult::Added],
+                "{name}: {item:?}"
+            );
         }
         let deletes = batch(recording.deletes.iter().map(String::as_str));
         assert_eq!(
-            engine.delete(&filter, &deletes).await.unwrap(),
+            engine.delete(&filter, &deletes, None).await.unwrap().answer,
             recording.deleted,
             "{name}"
         );
@@ -367,15 +376,21 @@ async fn a_dump_of_redisbloom_is_taken_in_bit_for_bit_and_goes_on() {
         let truth = recording.truth();
         let more: Vec<String> = (0..2000).map(|n| format!("more-{n}")).collect();
         let more = batch(more.iter().map(String::as_str));
-        let added = engine.add(&filter, &more, &AddOptions::default()).await;
+        let added = engine
+            .add(&filter, &more, &AddOptions::default(), None)
+            .await;
         assert!(
-            added.unwrap().iter().all(|&it| it == AddResult::Added),
+            added
+                .unwrap()
+                .answer
+                .iter()
+                .all(|&it| it == AddResult::Added),
             "{name}"
         );
         let grown = engine.filter_info(&filter).await.unwrap();
         assert!(grown.sub_filters.len() > info.sub_filters.len(), "{name}");
         assert_eq!(
-            engine.delete(&filter, &more).await.unwrap(),
+            engine.delete(&filter, &more, None).await.unwrap().answer,
             vec![true; 2000]
         );
         let kept = batch(

@@ -72,7 +72,7 @@ impl Bench {
     /// Makes the filter.
     pub(crate) fn create(&self, request: FilterRequest) -> Result<(), Box<dyn Error>> {
         let wanted = request.into();
-        let created = self.engine.create_filter(&self.name, &wanted);
+        let created = self.engine.create_filter(&self.name, &wanted, None);
         self.runtime.block_on(created)?;
         Ok(())
     }
@@ -99,10 +99,11 @@ impl Bench {
                     for from in (first..numbers.end).step_by((clients * batch_items) as usize) {
                         let items = batch(seed, from..(from + batch_items).min(numbers.end));
                         let started = Instant::now();
-                        let added = engine.add(&name, &items, &as_usual).await;
+                        let added = engine.add(&name, &items, &as_usual, None).await;
                         let added = added.map_err(|error| error.to_string())?;
                         seconds.push(started.elapsed().as_secs_f64());
-                        if let Some(other) = added.iter().find(|it| **it != AddResult::Added) {
+                        if let Some(other) = added.answer.iter().find(|it| **it != AddResult::Added)
+                        {
                             return Err(format!("an item was not added: {other:?}"));
                         }
                     }

@@ -1,86 +1,15 @@
 //! What the engine takes and answers: plain values, no I/O.
 
 use super::clock::moment;
-use super::matches::Matches;
+use super::match_bits::MatchBitSet;
+use super::name::FilterName;
 use crate::chain::forecast::Forecast;
+use crate::chain::meta::Chain;
 pub use crate::chain::meta::FullReason;
-use crate::chain::params::{Difference, FilterParams, FilterRequest, ParamsError};
+use crate::chain::params::{Difference, FilterParams, FilterRequest};
 pub use crate::chain::plan::{AddMode, AddResult};
-use crate::store::disk::DiskShort;
-use crate::store::{Expiry, StoreError};
-use std::fmt;
-use std::sync::Arc;
+use crate::store::Expiry;
 use std::time::SystemTime;
-
-/// Most characters of a filter's name.
-pub const MAX_NAME_LENGTH: usize = 255;
-
-/// Name of a filter, the key in the URL: 1 to 255 characters of
-/// `A-Z a-z 0-9 . _ : ~ -`. Valid by construction.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FilterName(String);
-
-/// A text that can't name a filter.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a filter key has 1 to 255 characters of A-Z a-z 0-9 . _ : ~ -; this one {problem}")]
-pub struct InvalidName {
-    /// What is wrong with it.
-    pub problem: String,
-}
-
-impl FilterName {
-    /// Checks a text that names a filter.
-    ///
-    /// # Errors
-    /// Says which character or length is refused.
-    pub fn parse(text: &str) -> Result<FilterName, InvalidName> {
-        FilterName::of(text.to_owned())
-    }
-
-    /// [`parse`](Self::parse), keeping the text.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn of(text: String) -> Result<FilterName, InvalidName> {
-        if text.is_empty() {
-            return Err(InvalidName {
-                problem: "is empty".to_owned(),
-            });
-        }
-        if text.len() > MAX_NAME_LENGTH {
-            return Err(InvalidName {
-                problem: format!("has {} bytes", text.len()),
-            });
-        }
-        match text.chars().find(|&c| !is_name_character(c)) {
-            None => Ok(FilterName(text)),
-            Some(refused) => Err(InvalidName {
-                problem: format!("has {refused:?}"),
-            }),
-        }
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-fn is_name_character(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '~' | '-')
-}
-
-impl fmt::Display for FilterName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for FilterName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
 
 /// Everything there is to know about a filter.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,6 +48,56 @@ pub struct FilterInfo {
     pub created_at: SystemTime,
     /// When it ends, if ever.
     pub expiry: Option<Ends>,
+}
+
+/// Bytes of a filter, found out for an answer before its lane gives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FilterSizes {
+    /// Of its pages in memory.
+    pub(crate) memory_bytes: u64,
+    /// Of its page images in the store, an estimate.
+    pub(crate) disk_bytes: u64,
+}
+
+impl FilterInfo {
+    /// Describes a filter.
+    pub(crate) fn of(
+        name: &FilterName,
+        chain: &Chain,
+        expiry: Option<Expiry>,
+        sizes: FilterSizes,
+    ) -> FilterInfo {
+        let (items, slot_bytes) = (chain.items(), chain.slot_bytes());
+        FilterInfo {
+            name: name.clone(),
+            params: chain.params().clone(),
+            items,
+            deletions: chain.deletions(),
+            sub_filters: chain
+                .sub_filters()
+                .iter()
+                .map(|sub| SubFilterInfo {
+                    buckets: sub.layout.buckets(),
+                    pages: u64::from(sub.layout.pages()),
+                    bytes: u64::from(sub.layout.pages()) * u64::from(sub.layout.page_bytes()),
+                    items: sub.items(),
+                    counted: sub.counted,
+                    load: sub.load(),
+                    expected_false_positive_rate: sub.false_positive_rate(),
+                })
+                .collect(),
+            bits_per_item: (items > 0).then(|| slot_bytes as f64 * 8.0 / items as f64),
+            slot_bytes,
+            memory_bytes: sizes.memory_bytes,
+            disk_bytes: sizes.disk_bytes,
+            expected_false_positive_rate: chain.false_positive_rate(),
+            full_false_positive_rate: chain.full_false_positive_rate(),
+            keeps_promise: chain.keeps_promise(),
+            adds_before_expansion: chain.adds_before_expansion(),
+            created_at: moment(chain.created_at_ms()),
+            expiry: expiry.map(Ends::from),
+        }
+    }
 }
 
 /// When a filter ends.
@@ -266,7 +245,7 @@ pub struct LookupAnswer {
     /// Filters that were named and are not there.
     pub missing: Vec<FilterName>,
     /// For each item the filters that contain it: positions in `filters`.
-    pub matches: Matches,
+    pub matches: MatchBitSet,
 }
 
 impl LookupAnswer {
@@ -285,110 +264,4 @@ pub struct AddOptions {
     pub mode: AddMode,
     /// What the filter is to be if it is missing; `None`: missing is an error.
     pub create: Option<NewFilter>,
-}
-
-/// Why the engine did not do what it was asked.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum EngineError {
-    /// There is no filter of this name.
-    #[error("there is no filter {name}")]
-    NotFound {
-        /// The name.
-        name: FilterName,
-    },
-    /// The parameters break limits.
-    #[error("the parameters are refused")]
-    InvalidParams(Vec<ParamsError>),
-    /// A batch touches more pages than a request may hold in memory.
-    #[error(
-        "the batch touches {needed} pages, a request may touch {bound}: send fewer items at once"
-    )]
-    TooManyPages {
-        /// Pages it touches.
-        needed: usize,
-        /// Pages it may touch.
-        bound: usize,
-    },
-    /// There are as many filters as there may be.
-    #[error(
-        "there are {bound} filters, and there may be no more (--max-filters); delete filters that nobody asks"
-    )]
-    TooManyFiltersInAll {
-        /// How many there may be.
-        bound: u64,
-    },
-    /// All filters together would take more bytes than they may.
-    #[error(
-        "the filter needs {needed} bytes, all filters together take {used} and may take {bound}: ask for less, delete filters, or start the server with a larger --max-total-bytes"
-    )]
-    OverQuota {
-        /// Bytes that it needs.
-        needed: u64,
-        /// Bytes that are taken.
-        used: u64,
-        /// Bytes that may be.
-        bound: u64,
-    },
-    /// The disk is too full for changes.
-    #[error(transparent)]
-    DiskShort(#[from] DiskShort),
-    /// A lookup asks more filters than it may.
-    #[error(
-        "the lookup asks more than {bound} filters: name fewer, or a longer prefix, or start the server with a larger --max-lookup-filters"
-    )]
-    TooManyFilters {
-        /// Filters it may ask.
-        bound: usize,
-    },
-    /// A lookup asks more filters about more items than it may.
-    #[error(
-        "the lookup asks {filters} filters about {items} items, the product of both may be up to {bound}: send fewer items at once, or start the server with a larger --max-lookup-probes"
-    )]
-    TooManyProbes {
-        /// Items it asks about.
-        items: usize,
-        /// Filters it asks.
-        filters: usize,
-        /// Items times filters it may ask.
-        bound: usize,
-    },
-    /// A queue or the open filters are at their bound; try again later.
-    #[error("overloaded: {what}")]
-    Overloaded {
-        /// Which bound.
-        what: &'static str,
-    },
-    /// A request with this key is on its way; its answer will be kept.
-    #[error("a request with this key is still being worked on: send it again in a moment")]
-    RetryInFlight,
-    /// The key was used for another request.
-    #[error("the key was used for another request: use a new one for each")]
-    RetryConflict,
-    /// No more answers can be kept.
-    #[error("as many answers are kept for retries as may be")]
-    RetriesFull,
-    /// The filter is being compacted already.
-    #[error("the filter is being compacted already: ask for its compaction to see how far it is")]
-    CompactionRunning,
-    /// The filter was not compacted.
-    #[error("the filter was not compacted since the server was started")]
-    CompactionNotFound,
-    /// This import is being worked on for somebody else.
-    #[error("a request for this import is being worked on")]
-    ImportRunning,
-    /// Nothing is known of this import.
-    #[error("nothing of this import is committed, or it was more than a week ago")]
-    ImportNotFound,
-    /// No more imports can be begun.
-    #[error("the progress of as many imports is kept as may be")]
-    ImportsFull,
-    /// The server is stopping.
-    #[error("the server is stopping")]
-    Stopping,
-    /// A commit failed; whether it took place shows after the next one.
-    #[error("the outcome of the commit is unknown")]
-    OutcomeUnknown(#[source] Arc<StoreError>),
-    /// The store could not be read; nothing was changed.
-    #[error("the store could not be read")]
-    Store(#[source] Arc<StoreError>),
 }

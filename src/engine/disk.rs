@@ -1,7 +1,7 @@
 //! Whether there is room for changes.
 //!
-//! A thread of its own looks at the store several times a second; whoever has
-//! a change asks what it saw before the change becomes a command's turn. What
+//! A thread of its own looks at the store several times a second; before a change
+//! becomes a command it is asked what it saw. What
 //! is under way is finished, and commands in a queue are worked on: the reserve
 //! is there for them, for checkpoints and for the next start. Nothing here is
 //! asked while a command is planned, so the same commands give the same bytes
@@ -9,18 +9,12 @@
 //!
 //! Reads go on, and removing whole filters, which makes room.
 
-use super::answer::EngineError;
-use super::shared::Shared;
+use super::error::{EngineError, Overload};
 use crate::metrics::Metrics;
 use crate::store::disk::{DiskReserve, DiskShort};
 use crate::store::{Condition, PageStore, StoreError, Writes};
 use arc_swap::ArcSwap;
-use crossbeam_channel::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
-
-/// How often the store is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+use std::sync::Arc;
 
 /// What is written in the background leaves this part of the reserve to the
 /// next start.
@@ -109,9 +103,7 @@ impl Disk {
             (Some(short), _) => Err(short.into()),
             (None, Writes::Refused { is_disk_full, .. }) => Err(match is_disk_full {
                 true => seen.as_short().into(),
-                false => EngineError::Overloaded {
-                    what: "the storage engine refuses changes after an error",
-                },
+                false => Overload::StorageRefuses.into(),
             }),
             (None, Writes::Taken | Writes::Stalled) => Ok(()),
         }
@@ -123,12 +115,11 @@ impl Disk {
         self.seen.load().as_short()
     }
 
-    /// What a caller is told whose change can't be made because the store
-    /// refused something before.
-    pub(super) fn refusal(&self, error: &StoreError, what: &'static str) -> EngineError {
-        match error {
+    /// What a caller is told whose change waits behind a commit that failed.
+    pub(super) fn refusal(&self, cause: &StoreError) -> EngineError {
+        match cause {
             StoreError::NoSpace { .. } => self.as_short().into(),
-            _ => EngineError::Overloaded { what },
+            _ => Overload::CommitInDoubt.into(),
         }
     }
 
@@ -165,16 +156,5 @@ impl Seen {
             free_bytes: self.condition.disk.map_or(0, |disk| disk.free_bytes),
             reserve_bytes: self.reserve_bytes,
         })
-    }
-}
-
-/// Looks until the engine stops: until nothing can be sent into `stop` any
-/// more.
-pub(super) fn run(shared: &Weak<Shared>, stop: &Receiver<()>) {
-    while stop.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-        let Some(shared) = shared.upgrade() else {
-            return;
-        };
-        shared.disk.look();
     }
 }

@@ -4,10 +4,10 @@
 //! Its lane alone changes it: by publishing a new [`FilterView`] after the
 //! commit. Everybody else takes the view as it is, without a lock.
 
-use super::answer::{EngineError, FilterName};
 use super::clock::Clock;
+use super::name::FilterName;
 use super::pages::{PageTable, Version};
-use super::tasks::expiry::is_over;
+use super::ttl;
 use crate::chain::meta::{Chain, MetaError};
 use crate::page::FilterId;
 use crate::store::{Expiry, PageStore, StoreError, StoredFilter};
@@ -111,10 +111,10 @@ impl OpenFilter {
     }
 
     /// Whether it has ended, and waits only to be removed.
-    pub(super) fn is_over(&self, clock: &Clock) -> bool {
+    pub(super) fn has_ended(&self, clock: &Clock) -> bool {
         // Most filters never end: no need to know the time.
         let expiry = self.expiry();
-        expiry.is_some() && is_over(expiry, clock.now_ms())
+        expiry.is_some() && ttl::has_ended(expiry, clock.now_ms())
     }
 
     /// Whether the filter was deleted since this was opened.
@@ -358,10 +358,4 @@ pub(super) fn stored_name(stored: &StoredFilter) -> Result<FilterName, StoreErro
         what: format!("name of filter {}", stored.id),
         reason: error.to_string(),
     })
-}
-
-impl From<StoreError> for EngineError {
-    fn from(error: StoreError) -> Self {
-        EngineError::Store(Arc::new(error))
-    }
 }

@@ -1,10 +1,10 @@
 //! Fuzz targets for dumps, descriptions, pages and notes; see
 //! [`crate::fuzz_targets`].
 
-use super::FilterName;
 use super::dump::fuzz_targets;
 use super::idempotency::progress::ImportProgress;
-use super::idempotency::response::Remembered;
+use super::idempotency::response::StoredResponse;
+use super::name::FilterName;
 use super::ops::imports::ImportId;
 use super::pages::image as images;
 use crate::chain::meta::Chain;
@@ -65,8 +65,11 @@ pub(crate) fn image(bytes: &[u8]) {
 /// What is noted of requests and imports, and their names.
 pub(crate) fn notes(bytes: &[u8]) {
     const RESULTS: usize = 1 << 12;
-    if let Some(answer) = Remembered::decode(bytes, RESULTS) {
-        assert_eq!(Remembered::decode(&answer.encode(), RESULTS), Some(answer));
+    if let Some(answer) = StoredResponse::decode(bytes, RESULTS) {
+        assert_eq!(
+            StoredResponse::decode(&answer.encode(), RESULTS),
+            Some(answer)
+        );
     }
     if let Some(progress) = ImportProgress::decode(bytes) {
         assert_eq!(progress.encode(), bytes);
@@ -93,16 +96,16 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let mut seeds = fuzz_targets::seeds();
     let mut seed = |target, name: &str, bytes| seeds.push((target, name.to_owned(), bytes));
     let full = AddResult::Full(FullReason::MaxFilterBytes);
-    let few = Remembered::Added(vec![AddResult::Exists, full]);
-    let many = Remembered::Added(vec![AddResult::Added; 1000]);
+    let few = StoredResponse::Added(vec![AddResult::Exists, full]);
+    let many = StoredResponse::Added(vec![AddResult::Added; 1000]);
     seed("notes", "few", few.encode());
     seed("notes", "many", many.encode());
     seed(
         "notes",
         "deleted",
-        Remembered::Deleted(vec![true, false]).encode(),
+        StoredResponse::Deleted(vec![true, false]).encode(),
     );
-    seed("notes", "removed", Remembered::Removed.encode());
+    seed("notes", "removed", StoredResponse::Removed.encode());
     let mut progress = ImportProgress {
         committed_lines: 300,
         ..ImportProgress::default()

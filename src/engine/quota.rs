@@ -1,13 +1,13 @@
 //! How many filters there may be, and how many bytes the slots of all of them
 //! together may take.
 //!
-//! Whoever makes a filter, or takes one in, is promised its room before its
-//! command is queued: of those that come at the same moment no more are let in
+//! A filter that is made, or taken in, is promised its room before its command
+//! is queued: of those that come at the same moment no more are let in
 //! than fit. Nothing is asked while a command is planned: the same commands give
 //! the same bytes whatever a server allows. So filters that are there may still
 //! grow.
 
-use super::answer::EngineError;
+use super::error::EngineError;
 use super::filters::decode;
 use crate::store::{PageStore, StoreError};
 use parking_lot::Mutex;
@@ -31,12 +31,12 @@ struct Used {
 }
 
 /// Room that a filter is promised. Given back when it is dropped.
-pub(super) struct Room {
+pub(super) struct Reservation {
     quota: Arc<Quota>,
     promised: Used,
 }
 
-impl Drop for Room {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.quota.used.lock().give_back(self.promised);
     }
@@ -95,7 +95,10 @@ impl Quota {
     ///
     /// # Errors
     /// [`EngineError::TooManyFiltersInAll`], [`EngineError::OverQuota`].
-    pub(super) fn take_new(self: &Arc<Self>, bytes: u64) -> Result<Option<Room>, EngineError> {
+    pub(super) fn take_new(
+        self: &Arc<Self>,
+        bytes: u64,
+    ) -> Result<Option<Reservation>, EngineError> {
         self.take(Used { bytes, filters: 1 })
     }
 
@@ -104,11 +107,14 @@ impl Quota {
     ///
     /// # Errors
     /// [`EngineError::OverQuota`].
-    pub(super) fn take_bytes(self: &Arc<Self>, bytes: u64) -> Result<Option<Room>, EngineError> {
+    pub(super) fn take_bytes(
+        self: &Arc<Self>,
+        bytes: u64,
+    ) -> Result<Option<Reservation>, EngineError> {
         self.take(Used { bytes, filters: 0 })
     }
 
-    fn take(self: &Arc<Self>, promised: Used) -> Result<Option<Room>, EngineError> {
+    fn take(self: &Arc<Self>, promised: Used) -> Result<Option<Reservation>, EngineError> {
         if !self.is_bounded() {
             return Ok(None);
         }
@@ -116,7 +122,7 @@ impl Quota {
         self.check(&used, promised)?;
         used.bytes = used.bytes.saturating_add(promised.bytes);
         used.filters += promised.filters;
-        Ok(Some(Room {
+        Ok(Some(Reservation {
             quota: Arc::clone(self),
             promised,
         }))
@@ -146,16 +152,16 @@ impl Quota {
     }
 
     /// Notes that a filter takes so many bytes instead of so many; 0 is no
-    /// filter. `room` is what it was promised.
-    pub(super) fn note(&self, before: u64, after: u64, room: Option<Room>) {
+    /// filter. `reservation` is what it was promised.
+    pub(super) fn note(&self, before: u64, after: u64, reservation: Option<Reservation>) {
         if !self.is_bounded() {
             return;
         }
-        let mut room = room;
+        let mut reservation = reservation;
         let mut used = self.used.lock();
         // At once: nobody finds it counted twice, or not at all.
-        if let Some(room) = &mut room {
-            used.give_back(std::mem::take(&mut room.promised));
+        if let Some(reservation) = &mut reservation {
+            used.give_back(std::mem::take(&mut reservation.promised));
         }
         used.bytes = used.bytes.saturating_add(after).saturating_sub(before);
         match (before, after) {
@@ -165,7 +171,7 @@ impl Quota {
         }
         // It locks to give back what it has left: nothing.
         drop(used);
-        drop(room);
+        drop(reservation);
     }
 }
 

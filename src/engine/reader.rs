@@ -8,8 +8,9 @@
 //! nothing at all was published to the filter meanwhile: one check for 32
 //! items. What a group can't answer is asked one by one.
 
-use super::answer::EngineError;
 use super::batch::ItemBatch;
+use super::blocking::run_blocking;
+use super::error::EngineError;
 use super::filters::{FilterView, OpenFilter};
 use super::pages::{
     Images, Loader, PageCache, PageTable, ResidentPage, Version, Versions, Words, WordsRead,
@@ -178,7 +179,8 @@ pub(super) async fn ask<Q: Question>(
             }
             let pages = all_pages(&view.chain, open.iter().filter_map(|&it| hashes.get(it)));
             let loader = Arc::clone(loader);
-            let images = Box::pin(off_thread(move || loader.read(&view.tables, &pages))).await??;
+            let images =
+                Box::pin(run_blocking(move || loader.read(&view.tables, &pages))).await??;
             view = filter.view.load_full();
             let mut words = PublishedWords::new(cache, &view, &images);
             result.ask_each(question, &mut words, first, &hashes, &mut open);
@@ -269,17 +271,6 @@ pub(super) fn all_pages<'a>(
     pages.sort_unstable();
     pages.dedup();
     pages
-}
-
-/// Runs blocking work where it may block.
-pub(super) async fn off_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, EngineError> {
-    // The task ends early only if the runtime is being shut down, or by a
-    // panic, which is reported where it happened.
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| EngineError::Stopping)
 }
 
 /// Asks about items in groups, of pages that are resident. Answers rest on

@@ -5,8 +5,8 @@
 //! starts over. Records of filters and sub-filters that are no more are passed
 //! over. Nothing else is loaded: what nobody asks for stays in the store.
 
-use super::answer::FilterName;
 use super::filters::{Filters, OpenFilter, decode, lane_of, stored_name};
+use super::name::FilterName;
 use super::pages::{Checkpointer, CutLog, Loader, PageCache, image};
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;

@@ -12,7 +12,7 @@ use super::media::{self, media_type};
 use super::parse::{self, Batch, BatchKind};
 use super::problem::HttpError;
 use super::query::{Query, excerpt};
-use crate::engine::{FilterName, ItemBatch, NewFilter, Retry};
+use crate::engine::{FilterName, IdempotencyKey, ItemBatch, NewFilter};
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::Uri;
@@ -131,13 +131,13 @@ pub(crate) async fn keyed_batch(
     app: &App,
     kind: BatchKind,
     request: Request,
-) -> Result<(Batch, Option<Retry>), HttpError> {
+) -> Result<(Batch, Option<IdempotencyKey>), HttpError> {
     let (parts, body) = request.into_parts();
     let keyed = Keyed::of(&parts)?;
-    let (mut batch, retry) = read_batch(app, kind, &parts, body, keyed).await?;
+    let (mut batch, key) = read_batch(app, kind, &parts, body, keyed).await?;
     let items = batch.items.len() + batch.blanks.len();
     batch.answer = answers::reserve(&app.admission, most_bytes(items))?;
-    Ok((batch, retry))
+    Ok((batch, key))
 }
 
 async fn read_batch(
@@ -146,7 +146,7 @@ async fn read_batch(
     parts: &Parts,
     body: Body,
     keyed: Option<Keyed>,
-) -> Result<(Batch, Option<Retry>), HttpError> {
+) -> Result<(Batch, Option<IdempotencyKey>), HttpError> {
     let max_items = app.admission.limits.max_batch_items;
     match media_type(&parts.headers).as_deref() {
         Some(media::JSON) => {
@@ -180,7 +180,7 @@ async fn read_batch(
 pub(crate) async fn fields(
     app: &App,
     request: Request,
-) -> Result<(NewFilter, Option<Retry>), HttpError> {
+) -> Result<(NewFilter, Option<IdempotencyKey>), HttpError> {
     let (parts, body) = request.into_parts();
     let keyed = Keyed::of(&parts)?;
     Query::none(&parts.uri)?;
@@ -209,7 +209,7 @@ pub(crate) async fn fields(
 pub(crate) async fn changed_ttl(
     app: &App,
     request: Request,
-) -> Result<(Option<u64>, Option<Retry>), HttpError> {
+) -> Result<(Option<u64>, Option<IdempotencyKey>), HttpError> {
     let (parts, body) = request.into_parts();
     let keyed = Keyed::of(&parts)?;
     Query::none(&parts.uri)?;
@@ -234,7 +234,7 @@ pub(crate) async fn changed_ttl(
 fn with_key<T>(
     keyed: Option<Keyed>,
     parse: impl FnOnce(&Bytes) -> Result<T, HttpError>,
-) -> impl FnOnce(&Bytes) -> Result<(T, Option<Retry>), HttpError> {
+) -> impl FnOnce(&Bytes) -> Result<(T, Option<IdempotencyKey>), HttpError> {
     move |bytes| Ok((parse(bytes)?, keyed.map(|keyed| keyed.with_body(bytes))))
 }
 
@@ -242,14 +242,14 @@ fn with_key<T>(
 /// body, and what is known of each beside its bytes.
 fn holding(
     app: &App,
-    ((mut batch, retry), memory): ((Batch, Option<Retry>), Option<Reservation>),
-) -> Result<(Batch, Option<Retry>), HttpError> {
+    ((mut batch, key), memory): ((Batch, Option<IdempotencyKey>), Option<Reservation>),
+) -> Result<(Batch, Option<IdempotencyKey>), HttpError> {
     batch.memory = memory;
     let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
     if beside > FREE_BYTES {
         app.admission.hold_more(&mut batch.memory, beside)?;
     }
-    Ok((batch, retry))
+    Ok((batch, key))
 }
 
 /// What a body says, and its memory.

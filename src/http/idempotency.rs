@@ -8,7 +8,7 @@ use super::bounds::MAX_IDEMPOTENCY_KEY_BYTES;
 use super::headers::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
 use super::middleware::principal::Principal;
 use super::problem::HttpError;
-use crate::engine::{Answered, Retry};
+use crate::engine::{Answered, IdempotencyKey};
 use axum::http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
@@ -54,9 +54,9 @@ impl Keyed {
     }
 
     /// The request with its body.
-    pub(crate) fn with_body(mut self, body: &[u8]) -> Retry {
+    pub(crate) fn with_body(mut self, body: &[u8]) -> IdempotencyKey {
         self.fingerprint.update(body);
-        Retry {
+        IdempotencyKey {
             key: self.key,
             fingerprint: self.fingerprint.finalize().into(),
         }

@@ -64,7 +64,7 @@ impl Model {
         let (filter, items) = (name(filter), batch(items));
         let added = self
             .runtime
-            .block_on(self.engine.add(&filter, &items, &options));
+            .block_on(self.engine.add(&filter, &items, &options, None));
         let word = |result: AddResult| match result {
             AddResult::Added => "added",
             AddResult::Exists => "exists",
@@ -72,6 +72,7 @@ impl Model {
         };
         added
             .unwrap()
+            .answer
             .into_iter()
             .map(|result| word(result).to_owned())
             .collect()
@@ -79,7 +80,8 @@ impl Model {
 
     pub(crate) fn delete(&self, filter: &str, items: &[String]) -> Vec<String> {
         let (filter, items) = (name(filter), batch(items));
-        words(self.runtime.block_on(self.engine.delete(&filter, &items)))
+        let deleted = self.engine.delete(&filter, &items, None);
+        words(self.runtime.block_on(deleted).map(|it| it.answer))
     }
 
     pub(crate) fn exists(&self, filter: &str, items: &[String]) -> Vec<String> {

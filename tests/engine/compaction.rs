@@ -5,7 +5,9 @@ use crate::support::{
     self, Random, add, all_exist, batch, create, engine, exists, items, name, options,
 };
 use cuckood::chain::params::FilterRequest;
-use cuckood::engine::{Compaction, CompactionState, Engine, EngineError, EngineOptions, Retry};
+use cuckood::engine::{
+    Compaction, CompactionState, Engine, EngineError, EngineOptions, IdempotencyKey,
+};
 use cuckood::metrics::Metrics;
 use cuckood::store::memory::MemoryStore;
 use cuckood::store::{KeyValueStore, PageStore};
@@ -52,7 +54,7 @@ async fn held_at_its_beginning(engine: &Engine, store: &GatedStore) -> tokio::ta
     let compacting = tokio::spawn({
         let engine = engine.clone();
         async move {
-            engine.compact(&name("f")).await.unwrap();
+            engine.compact(&name("f"), None).await.unwrap();
         }
     });
     let store = store.clone();
@@ -68,7 +70,11 @@ async fn sub_filters(engine: &Engine) -> usize {
 }
 
 async fn delete(engine: &Engine, items: impl IntoIterator<Item = u64>) {
-    let deleted = engine.delete(&name("f"), &batch(items)).await.unwrap();
+    let deleted = engine
+        .delete(&name("f"), &batch(items), None)
+        .await
+        .unwrap()
+        .answer;
     assert!(deleted.iter().all(|&found| found));
 }
 
@@ -105,7 +111,7 @@ async fn a_filter_that_shrank_gets_shorter_and_answers_as_before() {
         let engine = shrunk(Arc::new(memory.clone()), &options(512)).await;
         let grown = sub_filters(&engine).await;
         assert!(grown >= 3, "{grown}");
-        let closed = engine.compact(&name("f")).await.unwrap();
+        let closed = engine.compact(&name("f"), None).await.unwrap().answer;
         assert_eq!(closed as usize, grown - 1, "{request:?}");
         let it = ended(&engine).await;
         assert_eq!(it.state, CompactionState::Done);
@@ -162,8 +168,8 @@ async fn a_filter_is_compacted_while_it_is_used_and_has_not_all_its_pages_in_mem
             delete(&engine, gone.iter().copied()).await;
         }
         held.retain(|n| n % 5 == 0);
-        assert!(engine.compact(&name("f")).await.unwrap() > 0);
-        let again = engine.compact(&name("f")).await;
+        assert!(engine.compact(&name("f"), None).await.unwrap().answer > 0);
+        let again = engine.compact(&name("f"), None).await;
         assert!(
             matches!(again, Err(EngineError::CompactionRunning)),
             "{again:?}"
@@ -234,7 +240,7 @@ async fn a_store_that_refuses_for_a_while_only_delays_it() {
         created(&request, Arc::new(memory.clone())).await;
         let store = GatedStore::new(Arc::new(memory.clone()));
         let engine = shrunk(Arc::new(store.clone()), &options(512)).await;
-        engine.compact(&name("f")).await.unwrap();
+        engine.compact(&name("f"), None).await.unwrap();
         store.fail_commits(failing);
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(all_exist(&engine, "f", left()).await);
@@ -313,26 +319,26 @@ async fn a_compaction_asked_for_again_with_its_key_is_answered_as_before() {
     let memory = MemoryStore::new();
     created(&request, Arc::new(memory.clone())).await;
     let engine = shrunk(Arc::new(memory.clone()), &options(512)).await;
-    let retry = Some(Retry {
+    let retry = Some(IdempotencyKey {
         key: [1; 32],
         fingerprint: [2; 32],
     });
-    let first = engine.once(retry).compact(&name("f")).await.unwrap();
+    let first = engine.compact(&name("f"), retry).await.unwrap();
     assert!(first.answer > 0 && !first.replayed);
     ended(&engine).await;
     let crashed = support::engine(Arc::new(memory.fork()), &options(512));
     for engine in [&engine, &crashed] {
-        let again = engine.once(retry).compact(&name("f")).await.unwrap();
+        let again = engine.compact(&name("f"), retry).await.unwrap();
         assert_eq!(again.answer, first.answer);
         assert!(again.replayed);
     }
     let unknown = crashed.compaction(&name("f")).await;
     assert!(matches!(unknown, Err(EngineError::CompactionNotFound)));
     // Nothing is left to do: it ends at once, and says so.
-    assert_eq!(engine.compact(&name("f")).await.unwrap(), 0);
+    assert_eq!(engine.compact(&name("f"), None).await.unwrap().answer, 0);
     let it = ended(&engine).await;
     assert_eq!((it.state, it.moved), (CompactionState::Done, 0));
-    let missing = engine.compact(&name("g")).await;
+    let missing = engine.compact(&name("g"), None).await;
     assert!(matches!(missing, Err(EngineError::NotFound { .. })));
 }
 
@@ -342,8 +348,8 @@ async fn a_filter_that_is_deleted_while_it_is_compacted_is_gone() {
     let memory = MemoryStore::new();
     created(&request, Arc::new(memory.clone())).await;
     let engine = shrunk(Arc::new(memory), &options(512)).await;
-    engine.compact(&name("f")).await.unwrap();
-    engine.delete_filter(&name("f")).await.unwrap();
+    engine.compact(&name("f"), None).await.unwrap();
+    engine.delete_filter(&name("f"), None).await.unwrap();
     create(&engine, "f", &request).await;
     add(&engine, "f", 0..10).await;
     let unknown = engine.compaction(&name("f")).await;
@@ -381,7 +387,7 @@ async fn a_filter_far_larger_than_what_a_command_may_touch_is_compacted_with_no_
         ..options(2_048)
     };
     let engine = support::engine(Arc::new(memory), &small);
-    assert_eq!(engine.compact(&name("f")).await.unwrap(), 2);
+    assert_eq!(engine.compact(&name("f"), None).await.unwrap().answer, 2);
     let it = ended(&engine).await;
     assert_eq!(it.state, CompactionState::Done, "{it:?}");
     assert_eq!(sub_filters(&engine).await, 1);

@@ -8,8 +8,8 @@ use crate::support::{self, Random, Whole, add, batch, create, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::{Findings, check};
 use cuckood::engine::{
-    AddOptions, AddResult, Engine, EngineError, ImportId, ImportLines, ItemBatch, NewFilter,
-    Replace, Retry,
+    AddOptions, AddResult, Engine, EngineError, IdempotencyKey, ImportId, ImportLines, ItemBatch,
+    NewFilter, Replace,
 };
 use cuckood::store::kv::Column;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
@@ -77,22 +77,31 @@ async fn fill(path: &Path, crashed: &Path) {
             ttl_seconds,
             ..NewFilter::default()
         };
-        engine.create_filter(&name(filter), &wanted).await.unwrap();
+        engine
+            .create_filter(&name(filter), &wanted, None)
+            .await
+            .unwrap();
     }
     add(&engine, "paged", PAGED).await;
     let mut hot = ItemBatch::new();
     (0..2_000).for_each(|_| hot.push(b"hot"));
     engine
-        .add(&name("paged"), &hot, &AddOptions::default())
+        .add(&name("paged"), &hot, &AddOptions::default(), None)
         .await
         .unwrap();
     add(&engine, "gone", CLASSIC).await;
-    let retry = Retry {
+    let retry = IdempotencyKey {
         key: [7; 32],
         fingerprint: [8; 32],
     };
-    let kept = engine.once(Some(retry));
-    kept.add(&name("classic"), &batch(CLASSIC), &AddOptions::default())
+    let items = batch(CLASSIC);
+    engine
+        .add(
+            &name("classic"),
+            &items,
+            &AddOptions::default(),
+            Some(retry),
+        )
         .await
         .unwrap();
     let id = ImportId::parse("nightly").unwrap();
@@ -294,9 +303,10 @@ async fn a_flipped_bit_anywhere_in_a_dump_is_refused_and_nothing_is_kept() {
         let mut hot = ItemBatch::new();
         (0..100).for_each(|_| hot.push(b"hot"));
         let results = engine
-            .add(&name(filter), &hot, &AddOptions::default())
+            .add(&name(filter), &hot, &AddOptions::default(), None)
             .await
-            .unwrap();
+            .unwrap()
+            .answer;
         assert!(results.iter().all(|&result| result == AddResult::Added));
         let mut whole = Whole(Vec::new());
         engine.dump(&name(filter), &mut whole).unwrap();

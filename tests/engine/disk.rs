@@ -73,7 +73,9 @@ async fn seen(engine: &Engine, store: &GatedStore, condition: Condition) {
 
 async fn try_add(engine: &Engine, filter: &str, item: u64) -> Result<(), EngineError> {
     let always = AddOptions::default();
-    let added = engine.add(&name(filter), &batch([item]), &always).await;
+    let added = engine
+        .add(&name(filter), &batch([item]), &always, None)
+        .await;
     added.map(|_| ())
 }
 
@@ -96,16 +98,20 @@ async fn below_the_reserve_every_change_is_refused_and_every_question_answered()
         matches!(add_refused, Err(EngineError::DiskShort(short)) if short == SHORT),
         "{add_refused:?}"
     );
-    assert!(is_short(&engine.delete(&name("f"), &batch([1])).await));
+    assert!(is_short(
+        &engine.delete(&name("f"), &batch([1]), None).await
+    ));
     let wanted = FilterRequest::default().into();
-    assert!(is_short(&engine.create_filter(&name("h"), &wanted).await));
-    assert!(is_short(&engine.set_ttl(&name("f"), Some(100)).await));
+    assert!(is_short(
+        &engine.create_filter(&name("h"), &wanted, None).await
+    ));
+    assert!(is_short(&engine.set_ttl(&name("f"), Some(100), None).await));
     let creating = AddOptions {
         create: Some(FilterRequest::default().into()),
         ..AddOptions::default()
     };
     assert!(is_short(
-        &engine.add(&name("h"), &batch([1]), &creating).await
+        &engine.add(&name("h"), &batch([1]), &creating, None).await
     ));
     assert_eq!(memory.log_sequences(), log, "nothing was committed");
 
@@ -114,7 +120,7 @@ async fn below_the_reserve_every_change_is_refused_and_every_question_answered()
     assert_eq!(counts, [1]);
     assert_eq!(items(&engine, "f").await, 100);
     // Removing a filter makes room.
-    engine.delete_filter(&name("g")).await.unwrap();
+    engine.delete_filter(&name("g"), None).await.unwrap();
 
     seen(&engine, &store, with_free(2 * RESERVE)).await;
     add(&engine, "f", [100]).await;
@@ -180,7 +186,7 @@ async fn a_store_that_refuses_for_another_reason_is_not_written_to_either() {
     seen(&engine, &store, broken).await;
     let refused = try_add(&engine, "f", 1).await;
     assert!(
-        matches!(refused, Err(EngineError::Overloaded { .. })),
+        matches!(refused, Err(EngineError::Overloaded(_))),
         "{refused:?}"
     );
     seen(&engine, &store, with_free(2 * RESERVE)).await;
@@ -334,19 +340,19 @@ async fn a_compaction_waits_for_room_however_long_that_takes() {
     create(&engine, "f", &request).await;
     add(&engine, "f", 0..4_000).await;
     let gone = batch((0..4_000).filter(|n| n % 10 != 0));
-    engine.delete(&name("f"), &gone).await.unwrap();
+    engine.delete(&name("f"), &gone, None).await.unwrap();
     // The disk is short once it has begun.
     store.hold_first(Point::CommitDone);
     let begun = tokio::spawn({
         let engine = engine.clone();
-        async move { engine.compact(&name("f")).await }
+        async move { engine.compact(&name("f"), None).await }
     });
     let gate = store.clone();
     let arrived = tokio::task::spawn_blocking(move || gate.await_arrival());
     arrived.await.unwrap();
     seen(&engine, &store, with_free(RESERVE - 1)).await;
     store.open();
-    assert!(begun.await.unwrap().unwrap() > 0);
+    assert!(begun.await.unwrap().unwrap().answer > 0);
     tokio::time::sleep(Duration::from_secs(6)).await;
     let it = engine.compaction(&name("f")).await.unwrap();
     assert_eq!(it.state, CompactionState::Running);

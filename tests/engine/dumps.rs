@@ -123,7 +123,7 @@ async fn a_dump_restored_elsewhere_is_the_same_filter() {
             .collect();
         add(&here, "f", some.iter().copied()).await;
         let gone = some.iter().step_by(3).copied();
-        here.delete(&name("f"), &batch(gone)).await.unwrap();
+        here.delete(&name("f"), &batch(gone), None).await.unwrap();
     }
     let info = here.filter_info(&name("f")).await.unwrap();
     assert!(info.sub_filters.len() > 2 && info.deletions > 100);
@@ -170,7 +170,10 @@ async fn a_dump_is_the_same_whatever_was_checkpointed_and_resident() {
     assert_eq!(dump(&second, "f").await, in_log);
     add(&second, "f", [5000]).await;
     assert_ne!(dump(&second, "f").await.1, in_log.1);
-    second.delete(&name("f"), &batch([5000])).await.unwrap();
+    second
+        .delete(&name("f"), &batch([5000]), None)
+        .await
+        .unwrap();
     // One more delete was counted.
     assert_ne!(dump(&second, "f").await.1, in_log.1);
 }
@@ -324,7 +327,7 @@ async fn an_adoption_of_unknown_outcome_is_taken_back() {
         gate.fail_commits(Failing::Nothing);
         add(&it, "live", [50]).await;
         assert_eq!(items(&it, "live").await, 51);
-        it.delete(&name("live"), &batch([50])).await.unwrap();
+        it.delete(&name("live"), &batch([50]), None).await.unwrap();
         assert_ne!(it.digest(&name("live")).await.unwrap(), before);
         it.halt();
         let again = engine(Arc::new(memory), &options(1024));
@@ -372,7 +375,10 @@ async fn a_million_copies_survive_crash_restart_and_dump() {
         assert_eq!(dump(&it, "f").await, (of_log.clone(), digest));
         add(&it, "f", [1_000_000]).await;
         let hot = batch(std::iter::repeat_n(1_000_000, 1));
-        assert_eq!(it.delete(&name("f"), &hot).await.unwrap(), [true]);
+        assert_eq!(
+            it.delete(&name("f"), &hot, None).await.unwrap().answer,
+            [true]
+        );
         let info = it.filter_info(&name("f")).await.unwrap();
         assert_eq!(info.sub_filters.len(), 1, "{request:?}");
 
@@ -382,7 +388,11 @@ async fn a_million_copies_survive_crash_restart_and_dump() {
         assert_eq!(dump(&other, "f").await, (of_log, digest));
         for _ in 0..10 {
             let copies = batch(std::iter::repeat_n(1_000_000, 100_000));
-            let deleted = other.delete(&name("f"), &copies).await.unwrap();
+            let deleted = other
+                .delete(&name("f"), &copies, None)
+                .await
+                .unwrap()
+                .answer;
             assert!(deleted.iter().all(|&found| found), "{request:?}");
         }
         assert_eq!(items(&other, "f").await, 2_000);

@@ -46,9 +46,10 @@ fn ending(ttl_seconds: u64) -> NewFilter {
 
 async fn create_ending(engine: &Engine, filter: &str, ttl_seconds: u64) {
     let created = engine
-        .create_filter(&name(filter), &ending(ttl_seconds))
+        .create_filter(&name(filter), &ending(ttl_seconds), None)
         .await
-        .unwrap();
+        .unwrap()
+        .answer;
     assert!(matches!(created, Created::New(_)), "{created:?}");
 }
 
@@ -95,11 +96,13 @@ async fn a_filter_that_has_ended_is_gone_at_once_and_removed_later() {
     assert!(missing(engine.exists(&filter, &batch([1])).await.err()));
     assert!(missing(engine.count(&filter, &batch([1])).await.err()));
     assert!(missing(
-        engine.add(&filter, &batch([1]), &always).await.err()
+        engine.add(&filter, &batch([1]), &always, None).await.err()
     ));
-    assert!(missing(engine.delete(&filter, &batch([1])).await.err()));
-    assert!(missing(engine.delete_filter(&filter).await.err()));
-    assert!(missing(engine.set_ttl(&filter, None).await.err()));
+    assert!(missing(
+        engine.delete(&filter, &batch([1]), None).await.err()
+    ));
+    assert!(missing(engine.delete_filter(&filter, None).await.err()));
+    assert!(missing(engine.set_ttl(&filter, None, None).await.err()));
     let listed = engine.list_filters("", None, 9).await.unwrap();
     assert_eq!(listed.len(), 1);
 
@@ -126,7 +129,13 @@ async fn the_name_of_a_filter_that_has_ended_is_free() {
         };
         match round % 2 {
             0 => create_ending(&engine, "f", 1000).await,
-            _ => drop(engine.add(&name("f"), &batch([7]), &options).await.unwrap()),
+            _ => drop(
+                engine
+                    .add(&name("f"), &batch([7]), &options, None)
+                    .await
+                    .unwrap()
+                    .answer,
+            ),
         }
         assert_eq!(items(&engine, "f").await, round % 2);
         hands.advance(1001);
@@ -147,9 +156,16 @@ async fn an_end_can_be_moved_and_taken_away_and_survives_a_restart() {
     for filter in ["later", "never", "sooner"] {
         create_ending(&engine, filter, 60).await;
     }
-    engine.set_ttl(&name("later"), Some(600)).await.unwrap();
-    engine.set_ttl(&name("never"), None).await.unwrap();
-    let info = engine.set_ttl(&name("sooner"), Some(5)).await.unwrap();
+    engine
+        .set_ttl(&name("later"), Some(600), None)
+        .await
+        .unwrap();
+    engine.set_ttl(&name("never"), None, None).await.unwrap();
+    let info = engine
+        .set_ttl(&name("sooner"), Some(5), None)
+        .await
+        .unwrap()
+        .answer;
     assert_eq!(info.expiry.unwrap().ttl_seconds, 5);
     hands.advance(5);
     for _ in 0..2 {
@@ -171,7 +187,11 @@ async fn a_filter_agrees_with_the_time_to_live_that_it_was_given() {
     let engine = hands.engine(Arc::new(MemoryStore::new()));
     create_ending(&engine, "f", 60).await;
     hands.advance(30);
-    let again = engine.create_filter(&name("f"), &ending(60)).await.unwrap();
+    let again = engine
+        .create_filter(&name("f"), &ending(60), None)
+        .await
+        .unwrap()
+        .answer;
     let Created::Existing(info) = again else {
         panic!("{again:?}")
     };
@@ -186,10 +206,16 @@ async fn a_filter_agrees_with_the_time_to_live_that_it_was_given() {
         Duration::from_secs(60),
         "asking again does not extend it"
     );
-    let other = engine.create_filter(&name("f"), &ending(61)).await.unwrap();
+    let other = engine
+        .create_filter(&name("f"), &ending(61), None)
+        .await
+        .unwrap()
+        .answer;
     assert!(matches!(other, Created::Differs(..)));
     for refused in [0, cuckood::engine::MAX_TTL_SECONDS + 1] {
-        let refused = engine.create_filter(&name("g"), &ending(refused)).await;
+        let refused = engine
+            .create_filter(&name("g"), &ending(refused), None)
+            .await;
         assert!(matches!(refused, Err(EngineError::InvalidParams(_))));
     }
 }
@@ -213,7 +239,7 @@ async fn a_failed_commit_leaves_every_end_as_it_was() {
             tokio::time::sleep(Duration::from_millis(1200)).await;
         };
         store.fail_commits(failing);
-        let moved = engine.set_ttl(&name("f"), Some(5)).await;
+        let moved = engine.set_ttl(&name("f"), Some(5), None).await;
         assert!(matches!(moved, Err(EngineError::OutcomeUnknown(_))));
         settle().await;
         assert_eq!(
@@ -223,7 +249,7 @@ async fn a_failed_commit_leaves_every_end_as_it_was() {
         );
 
         store.fail_commits(failing);
-        assert!(engine.delete_filter(&name("f")).await.is_err());
+        assert!(engine.delete_filter(&name("f"), None).await.is_err());
         settle().await;
         assert_eq!(
             support::kept(&memory).due(0, u64::MAX, 9).unwrap(),
@@ -232,7 +258,7 @@ async fn a_failed_commit_leaves_every_end_as_it_was() {
         );
 
         store.fail_commits(failing);
-        let made = engine.create_filter(&name("g"), &ending(7)).await;
+        let made = engine.create_filter(&name("g"), &ending(7), None).await;
         assert!(made.is_err());
         settle().await;
         assert_eq!(

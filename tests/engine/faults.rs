@@ -11,13 +11,11 @@ use std::time::Duration;
 async fn settled_add(engine: &cuckood::engine::Engine, filter: &str, item: u64) {
     for _ in 0..100 {
         match engine
-            .add(&name(filter), &batch([item]), &AddOptions::default())
+            .add(&name(filter), &batch([item]), &AddOptions::default(), None)
             .await
         {
             Ok(_) => return,
-            Err(EngineError::Overloaded { .. }) => {
-                tokio::time::sleep(Duration::from_millis(20)).await
-            }
+            Err(EngineError::Overloaded(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
             Err(error) => panic!("{error}"),
         }
     }
@@ -46,7 +44,7 @@ async fn a_failed_commit_changes_nothing_and_the_next_one_settles_it() {
         store.fail_commits(failing);
         // Expansion, delete, creation and removal, none of which may show.
         let error = engine
-            .add(&name("f"), &batch(1000..1400), &AddOptions::default())
+            .add(&name("f"), &batch(1000..1400), &AddOptions::default(), None)
             .await;
         assert!(
             matches!(error, Err(EngineError::OutcomeUnknown(_))),
@@ -54,16 +52,16 @@ async fn a_failed_commit_changes_nothing_and_the_next_one_settles_it() {
         );
         assert_eq!(items(&engine, "f").await, 50);
         let error = engine
-            .add(&name("f"), &batch([1]), &AddOptions::default())
+            .add(&name("f"), &batch([1]), &AddOptions::default(), None)
             .await;
         assert!(
-            matches!(error, Err(EngineError::Overloaded { .. })),
+            matches!(error, Err(EngineError::Overloaded(_))),
             "{error:?}"
         );
-        let removal = engine.delete_filter(&name("g")).await;
+        let removal = engine.delete_filter(&name("g"), None).await;
         assert!(removal.is_err());
         let creation = engine
-            .create_filter(&name("h"), &FilterRequest::default().into())
+            .create_filter(&name("h"), &FilterRequest::default().into(), None)
             .await;
         assert!(creation.is_err());
         // A filter whose creation only seemed to fail can be found for now.
@@ -107,7 +105,7 @@ async fn a_lane_settles_its_doubt_even_if_nobody_asks_for_anything() {
     create(&engine, "f", &FilterRequest::default()).await;
     store.fail_commits(Failing::After);
     let error = engine
-        .add(&name("f"), &batch([1]), &AddOptions::default())
+        .add(&name("f"), &batch([1]), &AddOptions::default(), None)
         .await;
     assert!(error.is_err());
     store.fail_commits(Failing::Nothing);
@@ -138,7 +136,7 @@ async fn checkpoints_that_fail_refuse_writes_at_the_bound_and_keep_reads_going()
     let mut accepted = 0;
     let refused = loop {
         match engine
-            .add(&name("f"), &batch([accepted]), &AddOptions::default())
+            .add(&name("f"), &batch([accepted]), &AddOptions::default(), None)
             .await
         {
             Ok(_) => accepted += 1,
@@ -146,10 +144,7 @@ async fn checkpoints_that_fail_refuse_writes_at_the_bound_and_keep_reads_going()
         }
         assert!(accepted < 100_000, "the bound was never reached");
     };
-    assert!(
-        matches!(refused, EngineError::Overloaded { .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, EngineError::Overloaded(_)), "{refused}");
     assert!(all_exist(&engine, "f", 0..accepted).await);
     store.fail_checkpoints(false);
     tokio::time::sleep(Duration::from_millis(1200)).await;
@@ -211,7 +206,7 @@ async fn a_batch_over_more_pages_than_the_cache_holds_is_refused_by_name() {
     )
     .await;
     let refused = engine
-        .add(&name("f"), &batch(0..2_000), &AddOptions::default())
+        .add(&name("f"), &batch(0..2_000), &AddOptions::default(), None)
         .await;
     assert!(
         matches!(refused, Err(EngineError::TooManyPages { bound: 42, .. })),
@@ -253,7 +248,7 @@ async fn a_filter_that_was_found_in_doubt_is_gone_once_its_creation_is_taken_bac
     let engine = engine(Arc::new(store.clone()), &options(512));
     store.fail_commits(Failing::After);
     let creation = engine
-        .create_filter(&name("f"), &FilterRequest::default().into())
+        .create_filter(&name("f"), &FilterRequest::default().into(), None)
         .await;
     assert!(matches!(creation, Err(EngineError::OutcomeUnknown(_))));
     assert_eq!(
@@ -264,7 +259,7 @@ async fn a_filter_that_was_found_in_doubt_is_gone_once_its_creation_is_taken_bac
     store.fail_commits(Failing::Nothing);
     tokio::time::sleep(Duration::from_millis(1200)).await;
     let refused = engine
-        .add(&name("f"), &batch([1]), &AddOptions::default())
+        .add(&name("f"), &batch([1]), &AddOptions::default(), None)
         .await;
     assert!(
         matches!(refused, Err(EngineError::NotFound { .. })),
@@ -289,7 +284,7 @@ async fn an_expansion_over_more_pages_than_a_commit_may_touch_is_refused() {
         add(&engine, "f", first..first + 1_000).await;
     }
     let (filter, items_over, always) = (name("f"), batch(6_000..10_000), AddOptions::default());
-    let work = engine.add(&filter, &items_over, &always);
+    let work = engine.add(&filter, &items_over, &always, None);
     let refused = tokio::time::timeout(Duration::from_secs(20), work).await;
     let refused = refused.expect("a lane must not wait for its own frames");
     assert!(

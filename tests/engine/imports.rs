@@ -203,7 +203,7 @@ async fn an_import_ends_with_its_filter() {
     create(&engine, "f", &FilterRequest::default()).await;
     let mut import = begin(&engine, "i").await.unwrap();
     import.commit(&lines(1, 10)).await.unwrap();
-    engine.delete_filter(&name("f")).await.unwrap();
+    engine.delete_filter(&name("f"), None).await.unwrap();
     create(&engine, "f", &FilterRequest::default()).await;
     let gone = import.commit(&lines(11, 10)).await;
     assert!(

@@ -255,11 +255,12 @@ async fn a_sub_filter_that_was_dropped_never_shines_through_the_next_one() {
             engine = support::engine(Arc::new(memory.clone()), &options(512));
         }
         let deleted = engine
-            .delete(&name("f"), &support::batch(first..last))
+            .delete(&name("f"), &support::batch(first..last), None)
             .await
-            .unwrap();
+            .unwrap()
+            .answer;
         assert!(deleted.iter().all(|&found| found));
-        let closed = engine.compact(&name("f")).await.unwrap();
+        let closed = engine.compact(&name("f"), None).await.unwrap().answer;
         assert_eq!(closed as usize, grown - 1);
         while engine
             .compaction(&name("f"))
@@ -287,9 +288,10 @@ async fn a_sub_filter_that_was_dropped_never_shines_through_the_next_one() {
             );
         }
         let rest = engine
-            .delete(&name("f"), &support::batch(first + 600..first + 900))
+            .delete(&name("f"), &support::batch(first + 600..first + 900), None)
             .await
-            .unwrap();
+            .unwrap()
+            .answer;
         assert!(rest.iter().all(|&found| found));
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -308,11 +310,11 @@ async fn a_new_filter_of_an_old_name_is_empty_before_and_after_a_crash() {
         assert_eq!(items(&engine, "f").await, 0, "round {round}");
         assert!(!exists(&engine, "f", 0..2_000).await.contains(&true));
         add(&engine, "f", 0..2_000).await;
-        engine.delete_filter(&name("f")).await.unwrap();
+        engine.delete_filter(&name("f"), None).await.unwrap();
         create(&engine, "f", &large()).await;
         let crashed = after_crash(&memory);
         assert!(!exists(&crashed, "f", 0..2_000).await.contains(&true));
-        engine.delete_filter(&name("f")).await.unwrap();
+        engine.delete_filter(&name("f"), None).await.unwrap();
         assert!(engine.filter_info(&name("f")).await.is_err());
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -335,7 +337,11 @@ async fn replaying_twice_gives_the_same_bytes() {
     for batch in 0..30u64 {
         add(&engine, "f", batch * 100..batch * 100 + 100).await;
         engine
-            .delete(&name("f"), &support::batch(batch * 100..batch * 100 + 30))
+            .delete(
+                &name("f"),
+                &support::batch(batch * 100..batch * 100 + 30),
+                None,
+            )
             .await
             .unwrap();
     }

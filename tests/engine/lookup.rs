@@ -191,8 +191,8 @@ async fn a_filter_that_is_replaced_meanwhile_is_asked_again() {
     tokio::task::spawn_blocking(move || at_gate.await_arrival())
         .await
         .unwrap();
-    engine.delete_filter(&name("a")).await.unwrap();
-    engine.delete_filter(&name("b")).await.unwrap();
+    engine.delete_filter(&name("a"), None).await.unwrap();
+    engine.delete_filter(&name("b"), None).await.unwrap();
     create(&engine, "b", &FilterRequest::default()).await;
     add(&engine, "b", [2]).await;
     gate.open();

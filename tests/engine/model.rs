@@ -43,8 +43,12 @@ impl Check {
         while !items.is_empty() {
             let (some, rest) = items.split_at(at_once.min(items.len()));
             let some_items = batch(some.iter().copied());
-            let results = match self.engine.add(&name("f"), &some_items, &options).await {
-                Ok(results) => results,
+            let results = match self
+                .engine
+                .add(&name("f"), &some_items, &options, None)
+                .await
+            {
+                Ok(added) => added.answer,
                 Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
                     at_once /= 2;
                     continue;
@@ -84,8 +88,8 @@ impl Check {
         while !items.is_empty() {
             let (some, rest) = items.split_at(at_once.min(items.len()));
             let some_items = batch(some.iter().copied());
-            let deleted = match self.engine.delete(&name("f"), &some_items).await {
-                Ok(deleted) => deleted,
+            let deleted = match self.engine.delete(&name("f"), &some_items, None).await {
+                Ok(deleted) => deleted.answer,
                 Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
                     at_once /= 2;
                     continue;
@@ -99,7 +103,7 @@ impl Check {
     }
 
     async fn compact(&mut self) {
-        match self.engine.compact(&name("f")).await {
+        match self.engine.compact(&name("f"), None).await {
             Ok(_) | Err(EngineError::CompactionRunning) => {}
             Err(error) => panic!("{error}"),
         }

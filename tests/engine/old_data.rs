@@ -14,7 +14,9 @@ use cuckood::chain::meta::META_VERSION;
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::check::check;
 use cuckood::engine::dump_format::DUMP_VERSION;
-use cuckood::engine::{AddOptions, AddResult, Engine, ItemBatch, NewFilter, Replace, Retry};
+use cuckood::engine::{
+    AddOptions, AddResult, Engine, IdempotencyKey, ItemBatch, NewFilter, Replace,
+};
 use cuckood::store::PageStore;
 use cuckood::store::format::{DATA_VERSION, VALUE_VERSION};
 use cuckood::store::rocks::{RocksOptions, RocksStore};
@@ -36,7 +38,7 @@ const FILTERS: [(&str, LayoutKind); 2] = [
 const IN_THE_LOG: std::ops::Range<u64> = 300..320;
 
 /// The request whose answer is kept.
-const RETRY: Retry = Retry {
+const RETRY: IdempotencyKey = IdempotencyKey {
     key: [7; 32],
     fingerprint: [8; 32],
 };
@@ -147,12 +149,16 @@ async fn the_formats_of_now_are_written_down() {
             ttl_seconds: (layout == LayoutKind::Classic).then_some(3_162_240_000),
             ..NewFilter::default()
         };
-        engine.create_filter(&name(filter), &wanted).await.unwrap();
-        add(&engine, filter, 0..ITEMS).await;
-        let added = engine
-            .add(&name(filter), &hot(), &AddOptions::default())
+        engine
+            .create_filter(&name(filter), &wanted, None)
             .await
             .unwrap();
+        add(&engine, filter, 0..ITEMS).await;
+        let added = engine
+            .add(&name(filter), &hot(), &AddOptions::default(), None)
+            .await
+            .unwrap()
+            .answer;
         assert!(added.iter().all(|&result| result == AddResult::Added));
         let mut whole = Whole(Vec::new());
         engine.dump(&name(filter), &mut whole).unwrap();
@@ -163,10 +169,10 @@ async fn the_formats_of_now_are_written_down() {
     // Pages are written, and some changes are in the log alone.
     let engine = open(&path);
     for (filter, _) in FILTERS {
-        let again = engine.once((filter == "paged").then_some(RETRY));
+        let key = (filter == "paged").then_some(RETRY);
         let more = batch(IN_THE_LOG);
-        again
-            .add(&name(filter), &more, &AddOptions::default())
+        engine
+            .add(&name(filter), &more, &AddOptions::default(), key)
             .await
             .unwrap();
     }

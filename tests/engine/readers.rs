@@ -78,7 +78,10 @@ async fn no_false_negative(engine: Engine, known: u64, largest_batch: u64, check
         shared.acknowledged.store(added, Ordering::Release);
         let others = 1 << 40..(1 << 40) + largest_batch;
         support::add(&engine, "f", others.clone()).await;
-        engine.delete(&name("f"), &batch(others)).await.unwrap();
+        engine
+            .delete(&name("f"), &batch(others), None)
+            .await
+            .unwrap();
     }
     drop(stop);
     for reader in readers {

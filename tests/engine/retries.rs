@@ -5,15 +5,15 @@ use crate::support::{self, Random, add, batch, create, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     ANSWER_KEPT_FOR, AddOptions, AddResult, Answered, Clock, Created, Engine, EngineError,
-    EngineOptions, NewFilter, Retry,
+    EngineOptions, IdempotencyKey, NewFilter,
 };
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-fn retry(key: u8) -> Option<Retry> {
-    Some(Retry {
+fn retry(key: u8) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey {
         key: [key; 32],
         fingerprint: [1; 32],
     })
@@ -34,15 +34,18 @@ async fn keyed_add(
     items: impl IntoIterator<Item = u64>,
 ) -> Result<bool, EngineError> {
     let (filter, items) = (name("f"), batch(items));
-    let once = engine.once(retry(key));
-    let answered = once.add(&filter, &items, &AddOptions::default()).await?;
+    let answered = engine
+        .add(&filter, &items, &AddOptions::default(), retry(key))
+        .await?;
     assert_eq!(answered.answer, vec![AddResult::Added; items.len()]);
     Ok(answered.replayed)
 }
 
 async fn keyed_create(engine: &Engine, key: u8, wanted: &NewFilter) -> Answered<Created> {
-    let once = engine.once(retry(key));
-    once.create_filter(&name("f"), wanted).await.unwrap()
+    engine
+        .create_filter(&name("f"), wanted, retry(key))
+        .await
+        .unwrap()
 }
 
 async fn until_nothing_is_kept(memory: &MemoryStore) {
@@ -70,44 +73,42 @@ async fn each_change_is_made_once_and_answered_alike() {
     let made = keyed_create(&engine, 1, &wanted).await;
     assert!(matches!(made.answer, Created::New(_)) && !made.replayed);
     assert!(!keyed_add(&engine, 2, 0..100).await.unwrap());
-    let moved = engine.once(retry(3)).set_ttl(&filter, Some(900)).await;
+    let moved = engine.set_ttl(&filter, Some(900), retry(3)).await;
     let moved = moved.unwrap();
     let present = keyed_create(&engine, 4, &NewFilter::default()).await;
     assert!(matches!(present.answer, Created::Existing(_)));
     let (some, none) = (batch([1, 1, 777_777]), AddOptions::default());
-    let deleted = engine.once(retry(5)).delete(&filter, &some).await.unwrap();
+    let deleted = engine.delete(&filter, &some, retry(5)).await.unwrap();
     assert_eq!(deleted.answer, [true, false, false]);
 
     // Also after a crash, and whatever happened since.
     let crashed = support::engine(Arc::new(memory.fork()), &options(512));
     for engine in [&engine, &crashed] {
-        engine.add(&filter, &some, &none).await.unwrap();
-        engine.set_ttl(&filter, None).await.unwrap();
+        engine.add(&filter, &some, &none, None).await.unwrap();
+        engine.set_ttl(&filter, None, None).await.unwrap();
         let again = keyed_create(engine, 1, &wanted).await;
         assert!(again.replayed && again.answer == made.answer, "{again:?}");
         assert!(keyed_add(engine, 2, 0..100).await.unwrap());
-        let again = engine.once(retry(3)).set_ttl(&filter, Some(900)).await;
+        let again = engine.set_ttl(&filter, Some(900), retry(3)).await;
         let again = again.unwrap();
         assert!(again.replayed && again.answer == moved.answer, "{again:?}");
         let again = keyed_create(engine, 4, &NewFilter::default()).await;
         assert!(again.replayed && again.answer == present.answer);
-        let again = engine.once(retry(5)).delete(&filter, &some).await.unwrap();
+        let again = engine.delete(&filter, &some, retry(5)).await.unwrap();
         assert!(again.replayed && again.answer == deleted.answer);
         let info = engine.filter_info(&filter).await.unwrap();
         assert_eq!((info.items, info.expiry), (102, None));
 
         assert!(
             !engine
-                .once(retry(6))
-                .delete_filter(&filter)
+                .delete_filter(&filter, retry(6))
                 .await
                 .unwrap()
                 .replayed
         );
         assert!(
             engine
-                .once(retry(6))
-                .delete_filter(&filter)
+                .delete_filter(&filter, retry(6))
                 .await
                 .unwrap()
                 .replayed
@@ -118,8 +119,7 @@ async fn each_change_is_made_once_and_answered_alike() {
         create(engine, "f", &FilterRequest::default()).await;
         assert!(
             engine
-                .once(retry(6))
-                .delete_filter(&filter)
+                .delete_filter(&filter, retry(6))
                 .await
                 .unwrap()
                 .replayed
@@ -137,8 +137,10 @@ async fn an_add_that_makes_its_filter_is_answered_with_its_results() {
         ..AddOptions::default()
     };
     for replayed in [false, true] {
-        let once = engine.once(retry(1));
-        let added = once.add(&name("f"), &batch(0..5), &options).await.unwrap();
+        let added = engine
+            .add(&name("f"), &batch(0..5), &options, retry(1))
+            .await
+            .unwrap();
         assert_eq!((added.answer.len(), added.replayed), (5, replayed));
         assert_eq!(items(&engine, "f").await, 5);
     }
@@ -156,16 +158,16 @@ async fn another_request_with_the_key_is_refused_and_errors_are_not_kept() {
     };
     let there = keyed_create(&engine, 2, &must_be_new).await;
     assert!(matches!(there.answer, Created::Existing(_)));
-    engine.delete_filter(&name("f")).await.unwrap();
+    engine.delete_filter(&name("f"), None).await.unwrap();
     let made = keyed_create(&engine, 2, &must_be_new).await;
     assert!(matches!(made.answer, Created::New(_)));
 
     assert!(!keyed_add(&engine, 1, [1]).await.unwrap());
-    let other = Some(Retry {
+    let other = Some(IdempotencyKey {
         fingerprint: [2; 32],
         ..retry(1).unwrap()
     });
-    let refused = engine.once(other).delete(&name("f"), &batch([1])).await;
+    let refused = engine.delete(&name("f"), &batch([1]), other).await;
     assert!(matches!(refused, Err(EngineError::RetryConflict)));
     assert_eq!(items(&engine, "f").await, 1);
 }
@@ -316,7 +318,7 @@ async fn an_answer_shares_the_fate_of_its_commit() {
         store.fail_commits(Failing::Nothing);
         let replayed = loop {
             match keyed_add(&engine, 1, 0..10).await {
-                Err(EngineError::RetryInFlight | EngineError::Overloaded { .. }) => {
+                Err(EngineError::RetryInFlight | EngineError::Overloaded(_)) => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 other => break other.unwrap(),
@@ -367,7 +369,7 @@ async fn whatever_happens_each_key_counts_once() {
                 }
                 Err(
                     EngineError::OutcomeUnknown(_)
-                    | EngineError::Overloaded { .. }
+                    | EngineError::Overloaded(_)
                     | EngineError::RetryInFlight,
                 ) => {}
                 Err(error) => panic!("{error}"),

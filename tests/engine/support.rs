@@ -66,15 +66,19 @@ pub(crate) fn batch(items: impl IntoIterator<Item = u64>) -> ItemBatch {
 
 pub(crate) async fn create(engine: &Engine, filter: &str, request: &FilterRequest) {
     let wanted = request.clone().into();
-    engine.create_filter(&name(filter), &wanted).await.unwrap();
+    engine
+        .create_filter(&name(filter), &wanted, None)
+        .await
+        .unwrap();
 }
 
 /// Adds items and expects each to be in afterwards.
 pub(crate) async fn add(engine: &Engine, filter: &str, items: impl IntoIterator<Item = u64>) {
     let results = engine
-        .add(&name(filter), &batch(items), &AddOptions::default())
+        .add(&name(filter), &batch(items), &AddOptions::default(), None)
         .await
-        .unwrap();
+        .unwrap()
+        .answer;
     assert!(
         results.iter().all(|&result| result == AddResult::Added),
         "{results:?}"

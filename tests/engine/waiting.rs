@@ -136,9 +136,10 @@ async fn one_forced_write_serves_all_who_waited_for_it() {
             let engine = engine.clone();
             tokio::spawn(async move {
                 engine
-                    .add(&name("f"), &batch([n]), &AddOptions::default())
+                    .add(&name("f"), &batch([n]), &AddOptions::default(), None)
                     .await
                     .unwrap()
+                    .answer
             })
         })
         .collect();

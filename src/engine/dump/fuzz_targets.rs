@@ -119,9 +119,9 @@ fn take_in(bytes: &[u8]) {
     }
 }
 
-fn digest_of(taker: &Taker, staged: &super::StagedFilter) -> Digest {
-    let store = &taker.engine.shared.store;
-    let share = taker.engine.shared.log_room.take();
+fn digest_of(taker: &Taker, staged: &super::stage::StagedFilter) -> Digest {
+    let store = &taker.engine.state.store;
+    let share = taker.engine.state.dump_memory.take();
     let view = store.snapshot();
     match write::measure(&view, staged.pages.id, &staged.chain, &share, None) {
         Ok(Some((digest, _))) => digest,
@@ -167,7 +167,7 @@ fn take_chunks(bytes: &[u8]) {
 /// What fuzzing begins with: dumps of filters of both layouts, with counters.
 #[cfg(test)]
 pub(in crate::engine) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
-    use super::DumpSink;
+    use super::sink::DumpSink;
     use crate::chain::params::FilterRequest;
     use crate::engine::{AddOptions, FilterName, ItemBatch};
     use std::ops::ControlFlow;
@@ -199,7 +199,7 @@ pub(in crate::engine) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         let filter = FilterName::parse(name).unwrap();
         let (engine, runtime) = (&taker.engine, &taker.runtime);
         runtime
-            .block_on(engine.create_filter(&filter, &wanted.into()))
+            .block_on(engine.create_filter(&filter, &wanted.into(), None))
             .unwrap();
         let mut items = ItemBatch::new();
         for n in 0..20u64 {
@@ -210,7 +210,7 @@ pub(in crate::engine) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             items.push(b"hot");
         }
         runtime
-            .block_on(engine.add(&filter, &items, &AddOptions::default()))
+            .block_on(engine.add(&filter, &items, &AddOptions::default(), None))
             .unwrap();
         let mut whole = Whole(Vec::new());
         engine.dump(&filter, &mut whole).unwrap();

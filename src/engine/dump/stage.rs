@@ -6,13 +6,12 @@
 //! taking in fails, at the next start after a crash. The commit that gives the
 //! filter its name takes the number off the list.
 
-use super::StagedFilter;
 use super::format::{DumpError, DumpReader, DumpedPage};
 use super::page::{Contents, contents};
 use super::scandump::ChunkReader;
 use crate::chain::meta::{Chain, ForeignChain, MetaError};
-use crate::engine::EngineError;
 use crate::engine::disk::Disk;
+use crate::engine::error::EngineError;
 use crate::engine::pages::Checkpointer;
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use crate::store::disk::DiskShort;
@@ -119,6 +118,13 @@ impl Intake {
         }
         stager.finish_as_found()
     }
+}
+
+/// A filter that was taken in and has no name yet. Dropped as it is, its pages
+/// are reclaimed.
+pub struct StagedFilter {
+    pub(in crate::engine) chain: Chain,
+    pub(in crate::engine) pages: StagedPages,
 }
 
 /// The number of staged pages. Dropped, they are reclaimed.

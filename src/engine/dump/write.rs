@@ -5,10 +5,10 @@
 //! what happened to the pages since. The log is applied to the images as
 //! recovery does it, for as many pages at a time as fit into bounded memory.
 
-use super::DumpSink;
+use super::budget::MemoryShare;
 use super::format::{Digest, DumpWriter, DumpedPage};
 use super::page::LoggedPage;
-use super::room::LogShare;
+use super::sink::DumpSink;
 use crate::chain::meta::Chain;
 use crate::engine::filters::decode;
 use crate::page::{FilterId, PageId, PageIndex};
@@ -27,7 +27,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(in crate::engine) fn write(
     view: &Snapshot<'_>,
     filter: &StoredFilter,
-    share: &LogShare,
+    share: &MemoryShare,
     sink: &mut dyn DumpSink,
 ) -> Result<(), StoreError> {
     let chain = decode(filter)?;
@@ -60,7 +60,7 @@ pub(in crate::engine) fn measure(
     view: &Snapshot<'_>,
     id: FilterId,
     chain: &Chain,
-    share: &LogShare,
+    share: &MemoryShare,
     sink: Option<&mut dyn DumpSink>,
 ) -> Result<Option<(Digest, u64)>, StoreError> {
     let mut measuring = Measuring {

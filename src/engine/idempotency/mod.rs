@@ -1,14 +1,16 @@
-//! What commits note beside their changes, so that a request that is sent
+//! What commits record beside their changes, so that a request that is sent
 //! again, or a stream that is taken up again, counts once.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `guard` | requests with a key: those in flight, and the bytes of the answers that are kept |
+//! | `guard` | writes with a key: those on their way, and the bytes of the answers that are kept |
 //! | `response` | an answer as it is stored |
+//! | `imports` | the imports that run, and the steps that they commit |
 //! | `progress` | how far an import came, as it is stored |
-//! | `note` | what one commit notes for one of its requests |
+//! | `recorder` | what one commit records for one of its requests |
 
-pub(crate) mod guard;
-pub(crate) mod note;
-pub(crate) mod progress;
-pub(crate) mod response;
+pub(super) mod guard;
+pub(super) mod imports;
+pub(super) mod progress;
+pub(super) mod recorder;
+pub(super) mod response;

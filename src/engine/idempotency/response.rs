@@ -1,14 +1,14 @@
-//! What a request was answered, as it is kept for a retry. `docs/format.md`
-//! tabulates the bytes.
+//! What a write was answered, as it is kept should the request come again.
+//! `docs/format.md` tabulates the bytes.
 
 use crate::chain::meta::Chain;
-use crate::engine::answer::{AddResult, FullReason};
-use crate::engine::lane::command::Sizes;
+use crate::engine::answer::{AddResult, FilterInfo, FilterSizes, FullReason};
+use crate::engine::name::FilterName;
 use crate::store::Expiry;
 
 /// An answer that can be given again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Remembered {
+pub(crate) enum StoredResponse {
     /// To an add: one result an item.
     Added(Vec<AddResult>),
     /// To a delete: one result an item.
@@ -16,14 +16,14 @@ pub(crate) enum Remembered {
     /// To the removal of a filter.
     Removed,
     /// A filter as it was.
-    Filter(Box<RememberedFilter>),
+    Filter(Box<StoredFilterInfo>),
     /// To a compaction: sub-filters that are to be emptied.
     CompactionBegun(u32),
 }
 
-/// See [`Remembered::Filter`].
+/// See [`StoredResponse::Filter`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RememberedFilter {
+pub(crate) struct StoredFilterInfo {
     /// Whether the request made it.
     pub(crate) origin: Origin,
     /// Its description.
@@ -31,7 +31,14 @@ pub(crate) struct RememberedFilter {
     /// When it was to end.
     pub(crate) expiry: Option<Expiry>,
     /// Its sizes.
-    pub(crate) sizes: Sizes,
+    pub(crate) sizes: FilterSizes,
+}
+
+impl StoredFilterInfo {
+    /// The filter as it was when the answer was given.
+    pub(crate) fn info(&self, name: &FilterName) -> FilterInfo {
+        FilterInfo::of(name, &self.chain, self.expiry, self.sizes)
+    }
 }
 
 /// Whether a filter is new.
@@ -59,7 +66,7 @@ const RUN_BYTES: usize = 5;
 /// Bytes of a filter's answer before its description.
 const FILTER_HEAD_BYTES: usize = 32;
 
-impl Remembered {
+impl StoredResponse {
     /// Most bytes that the answer about so many items takes.
     pub(crate) fn most_bytes(items: usize) -> usize {
         2 + items
@@ -75,20 +82,20 @@ impl Remembered {
     /// The answer as it is stored.
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Remembered::Added(results) => {
+            StoredResponse::Added(results) => {
                 let codes = results.iter().map(|&result| code_of(result));
                 coded(ADDED, codes.collect())
             }
-            Remembered::Deleted(results) => coded(
+            StoredResponse::Deleted(results) => coded(
                 DELETED,
                 results.iter().map(|&found| u8::from(found)).collect(),
             ),
-            Remembered::Removed => vec![REMOVED],
-            Remembered::CompactionBegun(closed) => {
+            StoredResponse::Removed => vec![REMOVED],
+            StoredResponse::CompactionBegun(closed) => {
                 let [a, b, c, d] = closed.to_le_bytes();
                 vec![COMPACTION_BEGUN, a, b, c, d]
             }
-            Remembered::Filter(filter) => {
+            StoredResponse::Filter(filter) => {
                 let expiry = filter
                     .expiry
                     .map_or((0, 0), |it| (it.at_ms, it.ttl_seconds));
@@ -112,12 +119,12 @@ impl Remembered {
 
     /// Reads a stored answer; `None` if it makes no sense, or has more results
     /// than there can be.
-    pub(crate) fn decode(bytes: &[u8], most_results: usize) -> Option<Remembered> {
+    pub(crate) fn decode(bytes: &[u8], most_results: usize) -> Option<StoredResponse> {
         let (&kind, rest) = bytes.split_first()?;
         match kind {
             ADDED => {
                 let results = codes(rest, most_results)?.into_iter().map(result_of);
-                results.collect::<Option<_>>().map(Remembered::Added)
+                results.collect::<Option<_>>().map(StoredResponse::Added)
             }
             DELETED => {
                 let found = codes(rest, most_results)?
@@ -127,33 +134,33 @@ impl Remembered {
                         1 => Some(true),
                         _ => None,
                     });
-                found.collect::<Option<_>>().map(Remembered::Deleted)
+                found.collect::<Option<_>>().map(StoredResponse::Deleted)
             }
-            REMOVED if rest.is_empty() => Some(Remembered::Removed),
-            FILTER_NEW => remembered_filter(Origin::New, rest),
-            FILTER_EXISTING => remembered_filter(Origin::Existing, rest),
+            REMOVED if rest.is_empty() => Some(StoredResponse::Removed),
+            FILTER_NEW => filter_response(Origin::New, rest),
+            FILTER_EXISTING => filter_response(Origin::Existing, rest),
             COMPACTION_BEGUN => {
                 let closed = u32::from_le_bytes(rest.try_into().ok()?);
-                Some(Remembered::CompactionBegun(closed))
+                Some(StoredResponse::CompactionBegun(closed))
             }
             _ => None,
         }
     }
 }
 
-fn remembered_filter(origin: Origin, bytes: &[u8]) -> Option<Remembered> {
+fn filter_response(origin: Origin, bytes: &[u8]) -> Option<StoredResponse> {
     let (head, meta) = bytes.split_at_checked(FILTER_HEAD_BYTES)?;
     let mut numbers = head.chunks_exact(8).map(|chunk| {
         let chunk = <[u8; 8]>::try_from(chunk).ok()?;
         Some(u64::from_le_bytes(chunk))
     });
     let mut number = || numbers.next().flatten();
-    let sizes = Sizes {
+    let sizes = FilterSizes {
         memory_bytes: number()?,
         disk_bytes: number()?,
     };
     let (at_ms, ttl_seconds) = (number()?, number()?);
-    Some(Remembered::Filter(Box::new(RememberedFilter {
+    Some(StoredResponse::Filter(Box::new(StoredFilterInfo {
         origin,
         chain: Chain::decode(meta).ok()?,
         // A time to live of nothing is refused, so 0 is none.
@@ -228,14 +235,14 @@ mod tests {
     use crate::cuckoo::hash::HashKey;
     use proptest::prelude::*;
 
-    fn filter(origin: Origin, expiry: Option<Expiry>) -> Remembered {
+    fn filter(origin: Origin, expiry: Option<Expiry>) -> StoredResponse {
         let params =
             FilterParams::resolve(&FilterRequest::default(), &Defaults::default()).unwrap();
-        Remembered::Filter(Box::new(RememberedFilter {
+        StoredResponse::Filter(Box::new(StoredFilterInfo {
             origin,
             chain: Chain::new(params, HashKey([9; 16]), 7).unwrap(),
             expiry,
-            sizes: Sizes {
+            sizes: FilterSizes {
                 memory_bytes: 4096,
                 disk_bytes: 99,
             },
@@ -251,21 +258,21 @@ mod tests {
         fn results_come_back_and_take_no_more_than_announced(
             added in proptest::collection::vec(result(), 0..300), deleted: Vec<bool>,
         ) {
-            let most = Remembered::most_bytes(added.len());
-            let added = Remembered::Added(added);
+            let most = StoredResponse::most_bytes(added.len());
+            let added = StoredResponse::Added(added);
             prop_assert!(added.encode().len() <= most);
-            prop_assert_eq!(Remembered::decode(&added.encode(), 300), Some(added));
+            prop_assert_eq!(StoredResponse::decode(&added.encode(), 300), Some(added));
             let most = deleted.len();
-            let deleted = Remembered::Deleted(deleted);
+            let deleted = StoredResponse::Deleted(deleted);
             if most > 0 {
-                prop_assert_eq!(Remembered::decode(&deleted.encode(), most - 1), None);
+                prop_assert_eq!(StoredResponse::decode(&deleted.encode(), most - 1), None);
             }
-            prop_assert_eq!(Remembered::decode(&deleted.encode(), most), Some(deleted));
+            prop_assert_eq!(StoredResponse::decode(&deleted.encode(), most), Some(deleted));
         }
 
         #[test]
         fn hostile_bytes_never_panic(bytes: Vec<u8>) {
-            let _ = Remembered::decode(&bytes, 1000);
+            let _ = StoredResponse::decode(&bytes, 1000);
         }
     }
 
@@ -276,12 +283,12 @@ mod tests {
             ttl_seconds: 1,
         });
         for answer in [
-            Remembered::Removed,
-            Remembered::CompactionBegun(3),
+            StoredResponse::Removed,
+            StoredResponse::CompactionBegun(3),
             filter(Origin::New, None),
             filter(Origin::Existing, expiry),
         ] {
-            assert_eq!(Remembered::decode(&answer.encode(), 0), Some(answer));
+            assert_eq!(StoredResponse::decode(&answer.encode(), 0), Some(answer));
         }
     }
 
@@ -289,27 +296,27 @@ mod tests {
     #[test]
     fn an_answer_of_more_results_than_items_is_none() {
         let most = [1, 1, 0, 0xff, 0xff, 0xff, 0x0f];
-        assert_eq!(Remembered::decode(&most, 250_000), None);
-        let many = Remembered::Added(vec![AddResult::Added; 70_000]);
-        assert_eq!(Remembered::decode(&many.encode(), 69_999), None);
-        assert_eq!(Remembered::decode(&many.encode(), 70_000), Some(many));
+        assert_eq!(StoredResponse::decode(&most, 250_000), None);
+        let many = StoredResponse::Added(vec![AddResult::Added; 70_000]);
+        assert_eq!(StoredResponse::decode(&many.encode(), 69_999), None);
+        assert_eq!(StoredResponse::decode(&many.encode(), 70_000), Some(many));
     }
 
     #[test]
     fn the_bytes_are_pinned() {
-        let many = Remembered::Added(vec![AddResult::Added; 70_000]);
+        let many = StoredResponse::Added(vec![AddResult::Added; 70_000]);
         assert_eq!(many.encode(), [1, 1, 0, 0x70, 0x11, 1, 0]);
         let full = AddResult::Full(FullReason::MaxFilterBytes);
-        let few = Remembered::Added(vec![AddResult::Exists, full]);
+        let few = StoredResponse::Added(vec![AddResult::Exists, full]);
         assert_eq!(few.encode(), [1, 0, 1, 4]);
         assert_eq!(
-            Remembered::Deleted(vec![true, false]).encode(),
+            StoredResponse::Deleted(vec![true, false]).encode(),
             [2, 0, 1, 0]
         );
-        assert_eq!(Remembered::Removed.encode(), [3]);
-        let begun = Remembered::CompactionBegun(258).encode();
+        assert_eq!(StoredResponse::Removed.encode(), [3]);
+        let begun = StoredResponse::CompactionBegun(258).encode();
         assert_eq!(begun, [6, 2, 1, 0, 0]);
-        assert_eq!(begun.len(), Remembered::COMPACTION_BYTES);
+        assert_eq!(begun.len(), StoredResponse::COMPACTION_BYTES);
         let made = filter(Origin::New, None).encode();
         assert_eq!(
             made[..17],

@@ -7,56 +7,70 @@ use crate::chain::params::FilterParams;
 use crate::chain::plan::compact::{Compacted, Slice};
 use crate::chain::plan::{AddMode, AddResult};
 use crate::cuckoo::hash::{HashKey, ItemHash};
-use crate::engine::answer::FilterName;
-use crate::engine::idempotency::response::{Remembered, RememberedFilter};
+use crate::engine::answer::FilterSizes;
+use crate::engine::idempotency::response::{StoredFilterInfo, StoredResponse};
+use crate::engine::name::FilterName;
 use crate::page::FilterId;
 use crate::store::Expiry;
 use std::sync::Arc;
 
-/// What a lane is asked to do.
+/// What a lane is asked to do: with the filter that the request names, but for
+/// the first two.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
     /// Make a filter, and add items to it in the same commit.
     Create(Create),
     /// Name a filter whose pages are there already.
     Adopt(Adopt),
-    /// Take a filter away.
-    Remove(FilterId),
-    /// Take a filter away if it has ended by then.
+    /// Take the filter away.
+    Remove,
+    /// Take the filter away if it has ended by then.
     Expire {
-        /// The filter.
-        id: FilterId,
         /// Milliseconds since 1970.
         now_ms: u64,
     },
-    /// Have a filter end then, or never.
+    /// Have the filter end then, or never.
     SetExpiry {
-        /// The filter.
-        id: FilterId,
         /// When it is to end.
         expiry: Option<Expiry>,
         /// Its sizes, for the answer.
-        sizes: Sizes,
+        sizes: FilterSizes,
     },
-    /// Describe a filter as it is, so that the answer can be kept.
+    /// Describe the filter as it is, so that the answer can be kept.
     Describe {
-        /// The filter.
-        id: FilterId,
         /// Its sizes, for the answer.
-        sizes: Sizes,
+        sizes: FilterSizes,
     },
-    /// Take a step of a filter's compaction.
-    Compact {
-        /// The filter.
-        id: FilterId,
-        /// The step.
-        step: CompactStep,
-    },
-    /// Work on the items of one filter.
-    Items(ItemsCommand),
+    /// Take a step of the filter's compaction.
+    Compact(CompactStep),
+    /// Work on items of the filter.
+    Items(ItemOp, Arc<[ItemHash]>),
 }
 
 impl Command {
+    /// Items that it works on.
+    pub(crate) fn items(&self) -> usize {
+        match self {
+            Command::Items(_, items) => items.len(),
+            Command::Create(create) => create.items.len(),
+            Command::Remove
+            | Command::Adopt(_)
+            | Command::Expire { .. }
+            | Command::SetExpiry { .. }
+            | Command::Describe { .. }
+            | Command::Compact(_) => 0,
+        }
+    }
+
+    /// Whether it is planned over the filter's pages, and committed together
+    /// with others. All others have a commit of their own.
+    pub(crate) fn is_planned(&self) -> bool {
+        matches!(
+            self,
+            Command::Items(..) | Command::Compact(CompactStep::Move(_))
+        )
+    }
+
     /// Whether it is refused while the disk is almost full. What removes whole
     /// filters or sub-filters is not: it makes room.
     pub(crate) fn needs_room(&self) -> bool {
@@ -65,20 +79,12 @@ impl Command {
             | Command::Adopt(_)
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
-            | Command::Compact {
-                step: CompactStep::Begin { .. } | CompactStep::Move(_),
-                ..
-            } => true,
-            Command::Remove(_)
+            | Command::Compact(CompactStep::Begin { .. } | CompactStep::Move(_))
+            | Command::Items(ItemOp::Add(_) | ItemOp::Delete, _) => true,
+            Command::Remove
             | Command::Expire { .. }
-            | Command::Compact {
-                step: CompactStep::End,
-                ..
-            } => false,
-            Command::Items(items) => match items.verb {
-                Verb::Add(_) | Verb::Delete => true,
-                Verb::Exists | Verb::Count => false,
-            },
+            | Command::Compact(CompactStep::End)
+            | Command::Items(ItemOp::Exists | ItemOp::Count, _) => false,
         }
     }
 
@@ -87,37 +93,38 @@ impl Command {
         match self {
             Command::Create(_) => "create",
             Command::Adopt(_) => "adopt",
-            Command::Remove(_) => "remove",
+            Command::Remove => "remove",
             Command::Expire { .. } => "expire",
             Command::SetExpiry { .. } => "set_expiry",
             Command::Describe { .. } => "describe",
-            Command::Compact { step, .. } => match step {
-                CompactStep::Begin { .. } => "begin_compaction",
-                CompactStep::Move(_) => "compact",
-                CompactStep::End => "end_compaction",
-            },
-            Command::Items(items) => match items.verb {
-                Verb::Add(_) => "add",
-                Verb::Delete => "delete",
-                Verb::Exists => "exists",
-                Verb::Count => "count",
-            },
+            Command::Compact(CompactStep::Begin { .. }) => "begin_compaction",
+            Command::Compact(CompactStep::Move(_)) => "compact",
+            Command::Compact(CompactStep::End) => "end_compaction",
+            Command::Items(ItemOp::Add(_), _) => "add",
+            Command::Items(ItemOp::Delete, _) => "delete",
+            Command::Items(ItemOp::Exists, _) => "exists",
+            Command::Items(ItemOp::Count, _) => "count",
         }
     }
 }
 
-/// Bytes of a filter, found out by whoever asks for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    /// Of its pages in memory.
-    pub(crate) memory_bytes: u64,
-    /// Of its page images in the store, an estimate.
-    pub(crate) disk_bytes: u64,
+/// What to do with items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ItemOp {
+    /// Add each.
+    Add(AddMode),
+    /// Delete one copy of each.
+    Delete,
+    /// Ask whether each is there. Only for readers that commits kept
+    /// overtaking; all others ask the pages themselves.
+    Exists,
+    /// Ask how often each is there; as for `Exists`.
+    Count,
 }
 
-/// What the caller of a creation wants to be told.
+/// What a creation is answered with, should the answer be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ReplyWith {
     /// What became of the items.
     Results,
     /// What the filter is.
@@ -144,8 +151,8 @@ pub(crate) struct Create {
     pub(crate) items: Arc<[ItemHash]>,
     /// How they are added.
     pub(crate) mode: AddMode,
-    /// What the answer is about, should it be kept.
-    pub(crate) wanted: Wanted,
+    /// What it is answered with.
+    pub(crate) reply_with: ReplyWith,
 }
 
 /// See [`Command::Adopt`].
@@ -188,36 +195,11 @@ pub(crate) enum CompactStep {
     End,
 }
 
-/// See [`Command::Items`].
-#[derive(Clone, Debug)]
-pub(crate) struct ItemsCommand {
-    /// The filter.
-    pub(crate) filter: FilterId,
-    /// What to do with the items.
-    pub(crate) verb: Verb,
-    /// The items.
-    pub(crate) items: Arc<[ItemHash]>,
-}
-
-/// What to do with items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    /// Add each.
-    Add(AddMode),
-    /// Delete one copy of each.
-    Delete,
-    /// Ask whether each is there. Only for readers that commits kept
-    /// overtaking; all others ask the pages themselves.
-    Exists,
-    /// Ask how often each is there; as for `Exists`.
-    Count,
-}
-
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The filter is there, with its first items.
-    Created(Vec<AddResult>, Box<RememberedFilter>),
+    Created(Vec<AddResult>, Box<StoredFilterInfo>),
     /// A filter of that name was there before.
     NameTaken,
     /// The filter has its name.
@@ -227,7 +209,7 @@ pub(crate) enum Outcome {
     /// The filter has not ended; nothing was done.
     NotDue,
     /// The filter, which was there, as it is now.
-    Described(Box<RememberedFilter>),
+    Described(Box<StoredFilterInfo>),
     /// So many sub-filters are closed.
     CompactionBegun(u32),
     /// What came of a slice.
@@ -272,17 +254,17 @@ impl Outcome {
     }
 
     /// What is kept of it for a retry; `None` if nothing was done.
-    pub(crate) fn remembered(&self, wanted: Wanted) -> Option<Remembered> {
+    pub(crate) fn response(&self, reply_with: ReplyWith) -> Option<StoredResponse> {
         Some(match self {
-            Outcome::Created(results, filter) => match wanted {
-                Wanted::Results => Remembered::Added(results.clone()),
-                Wanted::Description => Remembered::Filter(filter.clone()),
+            Outcome::Created(results, filter) => match reply_with {
+                ReplyWith::Results => StoredResponse::Added(results.clone()),
+                ReplyWith::Description => StoredResponse::Filter(filter.clone()),
             },
-            Outcome::Described(filter) => Remembered::Filter(filter.clone()),
-            Outcome::Removed => Remembered::Removed,
-            Outcome::Added(results) => Remembered::Added(results.clone()),
-            Outcome::Deleted(results) => Remembered::Deleted(results.clone()),
-            Outcome::CompactionBegun(closed) => Remembered::CompactionBegun(*closed),
+            Outcome::Described(filter) => StoredResponse::Filter(filter.clone()),
+            Outcome::Removed => StoredResponse::Removed,
+            Outcome::Added(results) => StoredResponse::Added(results.clone()),
+            Outcome::Deleted(results) => StoredResponse::Deleted(results.clone()),
+            Outcome::CompactionBegun(closed) => StoredResponse::CompactionBegun(*closed),
             Outcome::Adopted
             | Outcome::Compacted(_)
             | Outcome::CompactionEnded(_)

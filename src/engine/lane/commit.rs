@@ -6,17 +6,15 @@
 //! frames of pages that are new) is taken before it. Only then are words
 //! stored, dirty pages noted and views replaced.
 
-use crate::chain::meta::Chain;
-use crate::chain::plan::{ChangedPage, Overlay, PageChanges, PlanStats};
-use crate::engine::answer::{EngineError, FilterName};
-use crate::engine::filters::{FilterView, OpenFilter};
-use crate::engine::idempotency::note::Keep;
-use crate::engine::pages::{
-    Checkpointer, FrameIndex, Loader, PageCache, PageImage, PageTable, Version,
-};
+use super::changes::{Changes, redo_record};
+use crate::chain::plan::PlanStats;
+use crate::engine::error::EngineError;
+use crate::engine::filters::OpenFilter;
+use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::name::FilterName;
+use crate::engine::pages::{Checkpointer, FrameIndex, Loader, PageCache, PageImage, Version};
 use crate::metrics::Metrics;
-use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
-use crate::store::redo::RedoBuilder;
+use crate::page::{FilterId, Sequence};
 use crate::store::{Commit, FilterChange, PageStore, SideRecordChange, StoreError};
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,16 +35,16 @@ pub(crate) struct Committer {
     pub(crate) loader: Arc<Loader>,
     /// Where commits go.
     pub(crate) store: Arc<PageStore>,
-    /// Where facts are counted.
+    /// What commits are counted in.
     pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Committer {
     /// One write, then publication. On an error nothing is published.
-    pub(crate) fn commit(
+    pub(super) fn commit(
         &self,
         changes: &[Changes],
-        describe: impl FnOnce(&[Changes]) -> Vec<FilterChange>,
+        filter_changes: Vec<FilterChange>,
         side_records: Vec<SideRecordChange>,
     ) -> Result<(), CommitFailure> {
         // Frames for pages that nobody can know yet are taken before the
@@ -56,7 +54,7 @@ impl Committer {
         let commit = Commit {
             sequence: self.checkpointer.begin_commit(self.lane),
             redo: redo_record(changes),
-            filters: describe(changes),
+            filters: filter_changes,
             side_records,
         };
         let redo_bytes = commit.redo.len() as u64;
@@ -64,10 +62,10 @@ impl Committer {
             self.metrics.commit_failures.inc();
             let error = Arc::new(error);
             tracing::error!(%error, sequence = commit.sequence.0, "a commit failed; its outcome is unknown");
-            return Err(CommitFailure {
-                sequence: Some(commit.sequence),
-                error: EngineError::OutcomeUnknown(error),
-                undo: Box::new(Undo::of(&commit)),
+            return Err(CommitFailure::Unknown {
+                sequence: commit.sequence,
+                cause: error,
+                undo: Undo::of(&commit),
             });
         }
         self.checkpointer
@@ -110,7 +108,7 @@ impl Committer {
     /// Settles a commit of unknown outcome: its number is written again
     /// without a record, and the filters as they are. Returns the doubt if
     /// the store refuses that too.
-    pub(crate) fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
+    pub(super) fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
         // A filter that is there may have the name of one that is taken back.
         let removed = doubt.created.iter().map(|(id, name)| FilterChange::Remove {
             id: *id,
@@ -142,14 +140,14 @@ impl Committer {
     }
 
     /// Counts what a commit did.
-    pub(crate) fn record(&self, facts: &[PlanStats], items: usize, changes: &[Changes]) {
-        for facts in facts {
-            for &path in &facts.kick_paths {
+    pub(super) fn record(&self, stats: &[PlanStats], items: usize, changes: &[Changes]) {
+        for stats in stats {
+            for &path in &stats.kick_paths {
                 self.metrics.kick_outs.inc_by(u64::from(path));
                 self.metrics.kick_path_length.observe(f64::from(path));
             }
-            self.metrics.expansions.inc_by(u64::from(facts.expansions));
-            let ended = u64::from(facts.promise_ended);
+            self.metrics.expansions.inc_by(u64::from(stats.expansions));
+            let ended = u64::from(stats.promise_ended);
             self.metrics.promises_ended.inc_by(ended);
         }
         self.metrics.commit_items.observe(items as f64);
@@ -158,28 +156,48 @@ impl Committer {
     }
 }
 
-/// A commit whose outcome nobody knows.
-pub(crate) struct InDoubt {
+/// How a commit ended.
+#[must_use]
+pub(super) enum CommitOutcome {
+    /// It is in the store, or there was nothing to write.
+    Committed,
+    /// Nothing was written.
+    Refused,
+    /// Whether it is in the store is unknown until it is settled.
+    InDoubt(InDoubt),
+}
+
+impl CommitOutcome {
+    /// What has to be settled.
+    pub(super) fn in_doubt(self) -> Option<InDoubt> {
+        match self {
+            CommitOutcome::Committed | CommitOutcome::Refused => None,
+            CommitOutcome::InDoubt(doubt) => Some(doubt),
+        }
+    }
+}
+
+/// A commit whose outcome is unknown.
+pub(super) struct InDoubt {
     sequence: Sequence,
     /// What the store said.
-    pub(crate) cause: Arc<StoreError>,
+    pub(super) cause: Arc<StoreError>,
     /// Filters it touched that are there.
     touched: Vec<Arc<OpenFilter>>,
     /// A filter that it would have created.
-    pub(crate) created: Option<(FilterId, FilterName)>,
+    pub(super) created: Option<(FilterId, FilterName)>,
     /// What else has to be taken back.
-    undo: Box<Undo>,
+    undo: Undo,
     /// What keeps requests from being sent again until it is.
-    _kept: Vec<Keep>,
+    _recorders: Vec<SideRecorder>,
 }
 
 /// What takes back a commit, last first, beside the filters themselves: they
 /// are restored from what they are in memory.
-#[derive(Default)]
-struct Undo {
+pub(super) struct Undo {
     /// The ends that it may have moved.
     filters: Vec<FilterChange>,
-    /// What it may have noted.
+    /// What it may have recorded.
     side_records: Vec<SideRecordChange>,
 }
 
@@ -206,117 +224,6 @@ impl Undo {
             side_records: side_records.collect(),
         }
     }
-}
-
-/// One filter as it was planned to be.
-pub(crate) struct PlannedFilter {
-    pub(crate) filter: Arc<OpenFilter>,
-    pub(crate) view: Arc<FilterView>,
-    pub(crate) chain: Chain,
-    pub(crate) overlay: Overlay,
-    pub(crate) dropped: Vec<Ordinal>,
-    /// Sub-filters from this position on have no pages yet.
-    pub(crate) fresh_from: u32,
-}
-
-impl PlannedFilter {
-    /// The filter as it is published.
-    pub(crate) fn of(filter: &Arc<OpenFilter>) -> PlannedFilter {
-        let view = filter.view.load_full();
-        PlannedFilter {
-            filter: Arc::clone(filter),
-            chain: view.chain.clone(),
-            fresh_from: view.tables.len() as u32,
-            view,
-            overlay: Overlay::new(),
-            dropped: Vec::new(),
-        }
-    }
-
-    /// Whether there is anything to commit.
-    pub(crate) fn is_changed(&self) -> bool {
-        !self.overlay.is_empty() || self.chain != self.view.chain
-    }
-}
-
-/// What a commit changes in one filter.
-pub(crate) struct Changes {
-    pub(crate) filter: Arc<OpenFilter>,
-    /// The filter afterwards.
-    pub(crate) view: Arc<FilterView>,
-    /// Sub-filters from this position on are new.
-    pub(crate) fresh_from: u32,
-    /// What changes in its pages.
-    pub(crate) pages: PageChanges,
-    pub(crate) dropped: Vec<Ordinal>,
-}
-
-impl Changes {
-    fn table(&self, page: &ChangedPage) -> Option<&Arc<PageTable>> {
-        self.view.tables.get(page.address.sub as usize)
-    }
-
-    /// Those of the pages that it changes, and of the filter.
-    fn versions<'a>(&'a self, cache: &'a PageCache) -> impl Iterator<Item = &'a Version> {
-        let of_page = |page: &'a ChangedPage| {
-            let table = self.table(page)?;
-            cache.versions().of(table, page.address.page)
-        };
-        let of_pages = self.pages.pages.iter().filter_map(of_page);
-        of_pages.chain([&self.filter.version])
-    }
-
-    fn pages_with_ordinals(&self) -> impl Iterator<Item = (&ChangedPage, Ordinal)> {
-        self.pages.pages.iter().filter_map(|page| {
-            let sub = self
-                .view
-                .chain
-                .sub_filters()
-                .get(page.address.sub as usize)?;
-            Some((page, sub.ordinal))
-        })
-    }
-
-    /// What was planned.
-    pub(crate) fn of(state: PlannedFilter) -> Changes {
-        Changes {
-            pages: state.overlay.changes(),
-            view: Arc::new(state.view.advanced(state.filter.id, state.chain)),
-            filter: state.filter,
-            fresh_from: state.fresh_from,
-            dropped: state.dropped,
-        }
-    }
-}
-
-/// The redo record of a commit: every written slot and counter, absolute.
-fn redo_record(changes: &[Changes]) -> Vec<u8> {
-    let mut record = RedoBuilder::new();
-    for it in changes {
-        let width = it.view.chain.params().slot_width();
-        let (bits, mask) = (width.bits(), u64::from(width.fingerprints()));
-        record.filter(it.filter.id, width.bytes());
-        for (page, ordinal) in it.pages_with_ordinals() {
-            record.page(ordinal, PageIndex(page.address.page));
-            for word in it.pages.words_of(page) {
-                for lane in (0..width.slots_per_word()).filter(|lane| word.slots & 1 << lane != 0) {
-                    let slot = u32::from(word.at.word * width.slots_per_word() + lane);
-                    record.slot(slot, word.value >> (bits * lane) & mask);
-                }
-            }
-        }
-        if it.pages.counters.is_empty() {
-            continue;
-        }
-        record.counters(it.filter.id);
-        for (page, ordinal) in it.pages_with_ordinals() {
-            record.page(ordinal, PageIndex(page.address.page));
-            for counter in it.pages.counters_of(page) {
-                record.counter(counter.key.0, counter.copies);
-            }
-        }
-    }
-    record.finish()
 }
 
 /// The frame of every page that a commit changes. Pages that were there are
@@ -369,47 +276,61 @@ impl Drop for Frames<'_> {
 }
 
 /// Why a commit did not happen, or perhaps did.
-pub(crate) struct CommitFailure {
-    /// Its number, if it was handed to the store.
-    pub(crate) sequence: Option<Sequence>,
-    pub(crate) error: EngineError,
-    /// What has to be taken back, beside the filters themselves.
-    undo: Box<Undo>,
+pub(super) enum CommitFailure {
+    /// Nothing was written.
+    Refused(EngineError),
+    /// The store was asked and failed.
+    Unknown {
+        /// The number of the commit.
+        sequence: Sequence,
+        /// What the store said.
+        cause: Arc<StoreError>,
+        /// What has to be taken back, beside the filters themselves.
+        undo: Undo,
+    },
 }
 
 impl CommitFailure {
-    /// A page that was planned over is not there: nothing was written.
+    /// A page that was planned over is not there.
     fn lost_page() -> Self {
         StoreError::PageNotResident.into()
     }
 
-    /// The doubt that is left, if the store was asked at all.
-    pub(crate) fn in_doubt(
+    /// What callers are told.
+    pub(super) fn error(&self) -> EngineError {
+        match self {
+            CommitFailure::Refused(error) => error.clone(),
+            CommitFailure::Unknown { cause, .. } => EngineError::OutcomeUnknown(Arc::clone(cause)),
+        }
+    }
+
+    /// What a commit has come to that would touch and create these filters.
+    pub(super) fn outcome(
         self,
         touched: Vec<Arc<OpenFilter>>,
         created: Option<(FilterId, FilterName)>,
-        kept: Vec<Keep>,
-    ) -> Option<InDoubt> {
-        let EngineError::OutcomeUnknown(cause) = self.error else {
-            return None;
-        };
-        Some(InDoubt {
-            sequence: self.sequence?,
-            cause,
-            touched,
-            created,
-            undo: self.undo,
-            _kept: kept,
-        })
+        recorders: Vec<SideRecorder>,
+    ) -> CommitOutcome {
+        match self {
+            CommitFailure::Refused(_) => CommitOutcome::Refused,
+            CommitFailure::Unknown {
+                sequence,
+                cause,
+                undo,
+            } => CommitOutcome::InDoubt(InDoubt {
+                sequence,
+                cause,
+                touched,
+                created,
+                undo,
+                _recorders: recorders,
+            }),
+        }
     }
 }
 
 impl From<StoreError> for CommitFailure {
     fn from(error: StoreError) -> Self {
-        CommitFailure {
-            sequence: None,
-            error: error.into(),
-            undo: Box::default(),
-        }
+        CommitFailure::Refused(error.into())
     }
 }

@@ -1,28 +1,25 @@
 //! Streams of items of any length.
 //!
-//! An import goes into its filter in many commits, and each notes how far the
+//! An import goes into its filter in many commits, and each records how far the
 //! stream came by then. So a stream that broke off is taken up where the last
 //! commit left it, and no line counts twice. Nothing of the stream is held but
 //! the lines of the next commit.
 //!
-//! What is noted ends a week after the last commit, and is bounded in number.
+//! What is recorded ends a week after the last commit, and is bounded in number.
 
-use crate::engine::Engine;
-use crate::engine::answer::{AddMode, AddResult, EngineError, FilterName};
+use crate::engine::answer::{AddMode, AddResult};
 use crate::engine::batch::ItemBatch;
-use crate::engine::idempotency::note::Keep;
+use crate::engine::blocking::run_blocking;
+use crate::engine::error::EngineError;
+use crate::engine::idempotency::imports::{ImportRun, ImportStep};
 use crate::engine::idempotency::progress::{BadLine, ImportProgress};
-use crate::engine::lane::command::{Outcome, Verb};
-use crate::engine::reader::off_thread;
-use crate::engine::shared::Shared;
+use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::lane::command::{ItemOp, Outcome};
+use crate::engine::name::FilterName;
+use crate::engine::state::{Engine, EngineState};
 use crate::page::FilterId;
-use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
-use foldhash::fast::FixedState;
-use parking_lot::Mutex;
-use prometheus::IntGauge;
-use std::collections::HashSet;
+use crate::store::{SideRecord, SideRecordKey, StoreError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long progress is kept after the last commit of an import.
@@ -85,148 +82,14 @@ pub struct ImportLines {
     pub is_last: bool,
 }
 
-/// The imports that run, and those of which something is noted.
-pub(crate) struct Imports {
-    running: Mutex<HashSet<SideRecordKey, FixedState>>,
-    /// Imports of which something is noted, those that begin included.
-    kept: AtomicU64,
-    max: u64,
-    gauge: IntGauge,
-    /// Held while a note that has ended is removed.
-    removing: Mutex<()>,
-}
-
-impl Imports {
-    /// Room for `max` imports, of which the store knows some.
-    pub(crate) fn new(max: u64, kept: u64, gauge: IntGauge) -> Imports {
-        Imports {
-            running: Mutex::default(),
-            kept: AtomicU64::new(kept),
-            max,
-            gauge,
-            removing: Mutex::default(),
-        }
-    }
-
-    fn begin(self: &Arc<Self>, key: SideRecordKey) -> Result<Run, EngineError> {
-        let mut running = self.running.lock();
-        if !running.insert(key.clone()) {
-            return Err(EngineError::ImportRunning);
-        }
-        self.gauge.inc();
-        Ok(Run {
-            imports: Arc::clone(self),
-            key,
-            takes_room: AtomicBool::new(false),
-        })
-    }
-
-    fn is_running(&self, key: &SideRecordKey) -> bool {
-        self.running.lock().contains(key)
-    }
-
-    fn take_room(&self) -> Result<(), EngineError> {
-        let add = |kept: u64| (kept < self.max).then_some(kept + 1);
-        self.kept
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, add)
-            .map(|_| ())
-            .map_err(|_| EngineError::ImportsFull)
-    }
-
-    /// Removes what is noted under a key if it has ended. Says whether it did.
-    pub(crate) fn forget_ended(
-        &self,
-        store: &PageStore,
-        key: &SideRecordKey,
-        now_ms: u64,
-    ) -> Result<bool, StoreError> {
-        // An import that runs has looked here first, and what it notes then
-        // has not ended.
-        let _one_at_a_time = self.removing.lock();
-        let note = store
-            .side_record(key)?
-            .filter(|note| note.ends_at_ms <= now_ms);
-        let Some(note) = note else {
-            return Ok(false);
-        };
-        store.forget_side_record(key, &note)?;
-        self.kept.fetch_sub(1, Ordering::AcqRel);
-        Ok(true)
-    }
-
-    fn noted(
-        &self,
-        store: &PageStore,
-        key: &SideRecordKey,
-        now_ms: u64,
-    ) -> Result<Option<SideRecord>, StoreError> {
-        match store.side_record(key)? {
-            Some(note) if note.ends_at_ms <= now_ms => {
-                self.forget_ended(store, key, now_ms)?;
-                Ok(None)
-            }
-            found => Ok(found),
-        }
-    }
-}
-
-/// The right to run an import, as long as this lives: with its request, and
-/// with each commit until its outcome is known.
-struct Run {
-    imports: Arc<Imports>,
-    key: SideRecordKey,
-    /// Whether it holds room for a note that is not committed yet.
-    takes_room: AtomicBool,
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if self.takes_room.load(Ordering::Acquire) {
-            self.imports.kept.fetch_sub(1, Ordering::AcqRel);
-        }
-        self.imports.running.lock().remove(&self.key);
-        self.imports.gauge.dec();
-    }
-}
-
-/// One commit of an import.
-pub(crate) struct Step {
-    run: Arc<Run>,
-    before: Option<SideRecord>,
-    /// The progress with it, but for what becomes of its items.
-    progress: ImportProgress,
-    ends_at_ms: u64,
-}
-
-impl Step {
-    /// What the commit notes.
-    pub(crate) fn note(&self, results: &[AddResult]) -> SideRecordChange {
-        let mut progress = self.progress.clone();
-        progress.note_results(results);
-        SideRecordChange {
-            key: self.run.key.clone(),
-            before: self.before.clone(),
-            after: Some(SideRecord {
-                ends_at_ms: self.ends_at_ms,
-                payload: progress.encode(),
-            }),
-        }
-    }
-
-    /// Says that it is committed.
-    pub(crate) fn kept(&self) {
-        self.run.takes_room.store(false, Ordering::Release);
-    }
-}
-
 /// An import that runs.
 pub struct Import {
-    shared: Arc<Shared>,
-    run: Arc<Run>,
+    state: Arc<EngineState>,
+    run: Arc<ImportRun>,
     name: FilterName,
     filter: FilterId,
     mode: AddMode,
-    noted: Option<SideRecord>,
+    recorded: Option<SideRecord>,
     progress: ImportProgress,
     /// Adapts to the pages that a commit may touch.
     items_at_once: usize,
@@ -245,28 +108,27 @@ impl Engine {
         id: &ImportId,
         mode: AddMode,
     ) -> Result<Import, EngineError> {
-        let shared = &self.shared;
-        let (filter, key) = shared.import_key(name, id).await?;
-        let run = Arc::new(shared.imports.begin(key)?);
-        let noted = shared.noted_import(&run.key).await?;
-        let progress = match &noted {
-            Some(note) => progress_of(note)?,
+        let state = &self.state;
+        let (filter, key) = state.import_key(name, id).await?;
+        let run = Arc::new(state.imports.begin(key)?);
+        let recorded = state.recorded_import(run.key()).await?;
+        let progress = match &recorded {
+            Some(record) => progress_of(record)?,
             None => {
-                shared.imports.take_room()?;
-                run.takes_room.store(true, Ordering::Release);
+                run.take_room()?;
                 ImportProgress {
-                    started_at_ms: shared.clock.now_ms(),
+                    started_at_ms: state.clock.now_ms(),
                     ..ImportProgress::default()
                 }
             }
         };
         Ok(Import {
-            shared: Arc::clone(shared),
+            state: Arc::clone(state),
             run,
             name: name.clone(),
             filter,
             mode,
-            noted,
+            recorded,
             progress,
             items_at_once: MAX_ITEMS_AT_ONCE,
         })
@@ -282,11 +144,11 @@ impl Engine {
         name: &FilterName,
         id: &ImportId,
     ) -> Result<(ImportProgress, ImportState), EngineError> {
-        let (_, key) = self.shared.import_key(name, id).await?;
+        let (_, key) = self.state.import_key(name, id).await?;
         // Before the note: of an import that ends in between its last one.
-        let is_running = self.shared.imports.is_running(&key);
-        let noted = self.shared.noted_import(&key).await?;
-        let progress = progress_of(&noted.ok_or(EngineError::ImportNotFound)?)?;
+        let is_running = self.state.imports.is_running(&key);
+        let recorded = self.state.recorded_import(&key).await?;
+        let progress = progress_of(&recorded.ok_or(EngineError::ImportNotFound)?)?;
         let state = match (is_running, progress.is_complete) {
             (true, _) => ImportState::Running,
             (false, true) => ImportState::Complete,
@@ -296,7 +158,7 @@ impl Engine {
     }
 }
 
-impl Shared {
+impl EngineState {
     async fn import_key(
         &self,
         name: &FilterName,
@@ -308,15 +170,18 @@ impl Shared {
         Ok((filter, SideRecordKey::Import { filter, import }))
     }
 
-    async fn noted_import(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, EngineError> {
-        let (imports, store) = (Arc::clone(&self.imports), Arc::clone(&self.store));
-        let (key, now_ms) = (key.clone(), self.clock.now_ms());
-        Ok(off_thread(move || imports.noted(&store, &key, now_ms)).await??)
+    async fn recorded_import(
+        &self,
+        key: &SideRecordKey,
+    ) -> Result<Option<SideRecord>, EngineError> {
+        let (imports, key) = (Arc::clone(&self.imports), key.clone());
+        let now_ms = self.clock.now_ms();
+        Ok(run_blocking(move || imports.recorded(&key, now_ms)).await??)
     }
 }
 
-fn progress_of(note: &SideRecord) -> Result<ImportProgress, StoreError> {
-    ImportProgress::decode(&note.payload).ok_or_else(|| StoreError::Corrupt {
+fn progress_of(record: &SideRecord) -> Result<ImportProgress, StoreError> {
+    ImportProgress::decode(&record.payload).ok_or_else(|| StoreError::Corrupt {
         what: "the progress of an import".to_owned(),
         reason: "it makes no sense".to_owned(),
     })
@@ -329,7 +194,7 @@ impl Import {
     }
 
     /// Commits lines that follow those committed. In several commits if their
-    /// items touch more pages than one may; each notes how far it goes.
+    /// items touch more pages than one may; each records how far it goes.
     ///
     /// # Errors
     /// What the last commit failed with; those before it stand, and
@@ -383,11 +248,11 @@ impl Import {
         items: &ItemBatch,
         mut progress: ImportProgress,
     ) -> Result<(), EngineError> {
-        let now_ms = self.shared.clock.now_ms();
+        let now_ms = self.state.clock.now_ms();
         progress.updated_at_ms = now_ms;
-        let step = Arc::new(Step {
+        let step = Arc::new(ImportStep {
             run: Arc::clone(&self.run),
-            before: self.noted.clone(),
+            before: self.recorded.clone(),
             progress,
             ends_at_ms: now_ms.saturating_add(PROGRESS_KEPT_FOR.as_millis() as u64),
         });
@@ -395,15 +260,15 @@ impl Import {
         let results = loop {
             match self.add(items, &step).await {
                 // Others are served first; the client waits for us anyway.
-                Err(EngineError::Overloaded { .. }) if attempts < ATTEMPTS => {
+                Err(EngineError::Overloaded(_)) if attempts < ATTEMPTS => {
                     attempts += 1;
                     tokio::time::sleep(PAUSE).await;
                 }
                 outcome => break outcome?,
             }
         };
-        self.shared.count_added(&results);
-        self.noted = step.note(&results).after;
+        self.state.count_added(&results);
+        self.recorded = step.side_record(&results).after;
         self.progress = step.progress.clone();
         self.progress.note_results(&results);
         Ok(())
@@ -412,18 +277,19 @@ impl Import {
     async fn add(
         &self,
         items: &ItemBatch,
-        step: &Arc<Step>,
+        step: &Arc<ImportStep>,
     ) -> Result<Vec<AddResult>, EngineError> {
-        let keep = Keep::Progress(Arc::clone(step));
+        let recorder = SideRecorder::Progress(Arc::clone(step));
+        let (op, state) = (ItemOp::Add(self.mode), &self.state);
         loop {
-            let filter = self.shared.find(&self.name).await?;
+            let filter = state.find(&self.name).await?;
             if filter.id != self.filter {
                 let name = self.name.clone();
                 return Err(EngineError::NotFound { name });
             }
-            let work = self
-                .shared
-                .work(filter, Verb::Add(self.mode), items, Some(&keep));
+            let work = state
+                .lanes
+                .submit_items(&filter, op, items, Some(&recorder));
             if let Outcome::Added(results) = work.await? {
                 return Ok(results);
             }

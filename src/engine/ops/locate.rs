@@ -5,36 +5,42 @@
 //! overtaking it, it gives up instead of going through the lane.
 
 use crate::chain::locate::{Located, locate};
-use crate::engine::answer::{EngineError, FilterName};
+use crate::engine::blocking::run_blocking;
+use crate::engine::error::{EngineError, Overload};
+use crate::engine::name::FilterName;
 use crate::engine::pages::Images;
-use crate::engine::reader::{PublishedWords, ROUNDS, all_pages, off_thread};
-use crate::engine::shared::Shared;
+use crate::engine::reader::{PublishedWords, ROUNDS, all_pages};
+use crate::engine::state::Engine;
 use std::sync::Arc;
 
 /// How often it starts over because the filter was replaced.
 const RESTARTS: usize = 8;
 
-impl Shared {
-    pub(crate) async fn locate(
-        &self,
-        name: &FilterName,
-        item: &[u8],
-    ) -> Result<Located, EngineError> {
+impl Engine {
+    /// In which slots an item lies, or would: of each sub-filter its candidate
+    /// buckets and what their slots hold. Reads up to two pages a sub-filter.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], a page can't be read, or
+    /// [`Overload::FilterChanges`] if the filter changes all the time.
+    pub async fn locate(&self, name: &FilterName, item: &[u8]) -> Result<Located, EngineError> {
+        let state = &self.state;
         for _ in 0..RESTARTS {
-            let filter = self.find(name).await?;
+            let filter = state.find(name).await?;
             let mut images = Images::default();
             for _ in 0..ROUNDS {
                 let view = filter.view.load_full();
                 let hash = view.chain.hash(item);
                 let located = {
-                    let mut words = PublishedWords::new(&self.cache, &view, &images);
+                    let mut words = PublishedWords::new(&state.cache, &view, &images);
                     let located =
                         words.settle_with(|chain, words| locate(chain, hash, words), |_| false);
-                    self.metrics
+                    state
+                        .metrics
                         .page_reads
                         .with_label_values(&["cache"])
                         .inc_by(words.cached_pages);
-                    self.metrics.read_retries.inc_by(words.retries);
+                    state.metrics.read_retries.inc_by(words.retries);
                     located
                 };
                 // Pages of a filter that is gone read as zeros.
@@ -42,16 +48,14 @@ impl Shared {
                     break;
                 }
                 if let Some(located) = located {
-                    self.count_items("locate", "answered", 1);
+                    state.count_items("locate", "answered", 1);
                     return Ok(located);
                 }
                 let pages = all_pages(&view.chain, std::iter::once(&hash));
-                let loader = Arc::clone(&self.loader);
-                images = off_thread(move || loader.read(&view.tables, &pages)).await??;
+                let loader = Arc::clone(&state.loader);
+                images = run_blocking(move || loader.read(&view.tables, &pages)).await??;
             }
         }
-        Err(EngineError::Overloaded {
-            what: "the filter changes faster than it can be looked into",
-        })
+        Err(Overload::FilterChanges.into())
     }
 }

@@ -8,26 +8,72 @@
 
 use crate::chain::read::GROUP;
 use crate::cuckoo::hash::{HashId, ItemHash};
-use crate::engine::answer::{EngineError, FilterName, LookupAnswer, LookupFilters, LookupMode};
+use crate::engine::answer::{LookupAnswer, LookupBounds, LookupFilters, LookupMode};
 use crate::engine::batch::ItemBatch;
+use crate::engine::blocking::run_blocking;
+use crate::engine::error::{EngineError, Overload};
 use crate::engine::filters::{OpenFilter, stored_name};
-use crate::engine::lane::command::{Outcome, Verb};
-use crate::engine::matches::Matches;
+use crate::engine::lane::submit::hash_items;
+use crate::engine::match_bits::MatchBitSet;
+use crate::engine::name::FilterName;
 use crate::engine::pages::Images;
 use crate::engine::reader::{
-    Exists, Groups, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages, off_thread,
+    Exists, Groups, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages,
 };
-use crate::engine::shared::{Shared, hashes};
-use crate::engine::tasks::expiry::list_those_not_over;
+use crate::engine::state::{Engine, EngineState};
+use crate::engine::ttl::list_live;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// How often a lookup starts over because a filter it asked was replaced.
 const RESTARTS: usize = 8;
 
-impl Shared {
+impl Engine {
+    /// Which of many filters contain each item. "No" is right, "yes" is right
+    /// but for the filters' error rates. Each item is hashed once for all
+    /// filters of one hash, and pages that are not resident are read for all
+    /// filters together.
+    ///
+    /// # Errors
+    /// [`EngineError::TooManyFilters`] and [`EngineError::TooManyProbes`] if it
+    /// asks too much, or a page can't be read. A filter that is not there is
+    /// no error.
+    pub async fn lookup(
+        &self,
+        filters: &LookupFilters,
+        items: &ItemBatch,
+        mode: LookupMode,
+        bounds: LookupBounds,
+    ) -> Result<LookupAnswer, EngineError> {
+        let names = self
+            .state
+            .names_to_look_up(filters, bounds.max_filters)
+            .await?;
+        if names.len().saturating_mul(items.len()) > bounds.max_probes {
+            return Err(EngineError::TooManyProbes {
+                items: items.len(),
+                filters: names.len(),
+                bound: bounds.max_probes,
+            });
+        }
+        let mut answer = self.state.lookup(names, items, mode).await?;
+        if matches!(filters, LookupFilters::Prefix(_)) {
+            // Those that went meanwhile were not named.
+            answer.missing.clear();
+        }
+        let found = (0..items.len())
+            .filter(|&item| answer.matches.next(item, 0).is_some())
+            .count();
+        self.state.count_items("lookup", "found", found);
+        self.state
+            .count_items("lookup", "absent", items.len() - found);
+        Ok(answer)
+    }
+}
+
+impl EngineState {
     /// The filters that a lookup is about.
-    pub(crate) async fn names_to_look_up(
+    async fn names_to_look_up(
         &self,
         filters: &LookupFilters,
         bound: usize,
@@ -37,8 +83,8 @@ impl Shared {
             LookupFilters::Prefix(prefix) => {
                 let (store, prefix) = (Arc::clone(&self.store), prefix.clone());
                 let (limit, now_ms) = (bound.saturating_add(1), self.clock.now_ms());
-                let listing = move || list_those_not_over(&store, &prefix, None, limit, now_ms);
-                let stored = off_thread(listing).await??;
+                let listing = move || list_live(&store, &prefix, None, limit, now_ms);
+                let stored = run_blocking(listing).await??;
                 stored.iter().map(stored_name).collect::<Result<_, _>>()?
             }
         };
@@ -49,7 +95,7 @@ impl Shared {
     }
 
     /// Asks all filters of these names about all items.
-    pub(crate) async fn lookup(
+    async fn lookup(
         &self,
         names: Vec<FilterName>,
         items: &ItemBatch,
@@ -77,15 +123,13 @@ impl Shared {
                 matches,
             });
         }
-        Err(EngineError::Overloaded {
-            what: "filters are replaced faster than they can be looked up in",
-        })
+        Err(Overload::FiltersReplaced.into())
     }
 }
 
-/// One question: is this item in this filter?
+/// One question: whether this item is in this filter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Probe {
+struct Pair {
     filter: u32,
     item: u32,
 }
@@ -101,16 +145,16 @@ enum Hashes {
 
 /// One pass over all filters and items.
 struct Sweep<'a> {
-    shared: &'a Shared,
+    state: &'a EngineState,
     filters: &'a [Arc<OpenFilter>],
     items: &'a ItemBatch,
     mode: LookupMode,
     /// How each filter hashes the items.
     hashes: Vec<Hashes>,
     /// The filters that are known to contain each item.
-    matches: Matches,
+    matches: MatchBitSet,
     /// Questions that wait for pages, and at most how many pages these are.
-    cold: Vec<Probe>,
+    cold: Vec<Pair>,
     cold_pages: usize,
     /// A filter was replaced meanwhile.
     is_stale: bool,
@@ -118,7 +162,7 @@ struct Sweep<'a> {
 
 impl<'a> Sweep<'a> {
     async fn new(
-        shared: &'a Shared,
+        state: &'a EngineState,
         filters: &'a [Arc<OpenFilter>],
         items: &'a ItemBatch,
         mode: LookupMode,
@@ -132,7 +176,7 @@ impl<'a> Sweep<'a> {
                 _ if id.is_keyed() => Hashes::Own(id),
                 Some((known, hashes)) if *known == id => Hashes::Known(Arc::clone(hashes)),
                 _ => {
-                    let hashes = hashes(&view.chain, items).await;
+                    let hashes = hash_items(&view.chain, items).await;
                     unkeyed = Some((id, Arc::clone(&hashes)));
                     Hashes::Known(hashes)
                 }
@@ -140,12 +184,12 @@ impl<'a> Sweep<'a> {
             by_filter.push(of_items);
         }
         Sweep {
-            shared,
+            state,
             filters,
             items,
             mode,
             hashes: by_filter,
-            matches: Matches::none(items.len(), filters.len()),
+            matches: MatchBitSet::none(items.len(), filters.len()),
             cold: Vec::new(),
             cold_pages: 0,
             is_stale: false,
@@ -184,40 +228,39 @@ impl<'a> Sweep<'a> {
         };
         let view = open.view.load_full();
         let images = Images::default();
-        let mut groups = Groups::new(&self.shared.cache, open, &view);
-        let mut words = PublishedWords::new(&self.shared.cache, &view, &images);
-        let (mut probes, mut hashes) = (Vec::new(), Vec::new());
+        let mut groups = Groups::new(&self.state.cache, open, &view);
+        let mut words = PublishedWords::new(&self.state.cache, &view, &images);
+        let (mut pairs, mut hashes) = (Vec::new(), Vec::new());
         let mut next = items.start;
         while next < items.end && self.cold_pages < PAGES_PER_LOAD {
             let end = (next + GROUP).min(items.end);
-            probes.clear();
+            pairs.clear();
             hashes.clear();
             for item in next..end {
-                let probe = Probe {
+                let pair = Pair {
                     filter: filter as u32,
                     item: item as u32,
                 };
-                if let Some(hash) = self.hash_of(probe).filter(|_| !self.is_settled(probe)) {
-                    probes.push(probe);
+                if let Some(hash) = self.hash_of(pair).filter(|_| !self.is_settled(pair)) {
+                    pairs.push(pair);
                     hashes.push(hash);
                 }
             }
             next = end;
             let mut found = [false; GROUP];
             let unanswered = groups.settle(Exists, &hashes, &mut found);
-            for (&probe, _) in probes.iter().zip(found).filter(|(_, found)| *found) {
-                self.note(probe);
+            for (&pair, _) in pairs.iter().zip(found).filter(|(_, found)| *found) {
+                self.note(pair);
             }
             for position in unanswered {
-                let (Some(&probe), Some(&hash)) = (probes.get(position), hashes.get(position))
-                else {
+                let (Some(&pair), Some(&hash)) = (pairs.get(position), hashes.get(position)) else {
                     continue;
                 };
                 match words.settle(Exists, hash) {
-                    Some(true) => self.note(probe),
+                    Some(true) => self.note(pair),
                     Some(false) => {}
                     None => {
-                        self.cold.push(probe);
+                        self.cold.push(pair);
                         self.cold_pages += 2 * view.tables.len();
                     }
                 }
@@ -234,7 +277,7 @@ impl<'a> Sweep<'a> {
         self.cold_pages = 0;
         open.sort_unstable();
         for _ in 1..ROUNDS {
-            open.retain(|&probe| !self.is_settled(probe));
+            open.retain(|&pair| !self.is_settled(pair));
             if open.is_empty() {
                 return Ok(());
             }
@@ -245,24 +288,24 @@ impl<'a> Sweep<'a> {
 
     /// One round through the store. Returns the questions that commits have
     /// overtaken.
-    async fn read_and_ask(&mut self, open: Vec<Probe>) -> Result<Vec<Probe>, EngineError> {
+    async fn read_and_ask(&mut self, open: Vec<Pair>) -> Result<Vec<Pair>, EngineError> {
         let by_filter = || open.chunk_by(|a, b| a.filter == b.filter);
         let mut wanted = Vec::new();
-        for probes in by_filter() {
-            let Some(filter) = self.filter_of(probes) else {
+        for pairs in by_filter() {
+            let Some(filter) = self.filter_of(pairs) else {
                 continue;
             };
             // The view comes first, as for a question to one filter.
             let view = filter.view.load_full();
-            let hashes: Vec<ItemHash> = probes
+            let hashes: Vec<ItemHash> = pairs
                 .iter()
-                .filter_map(|&probe| self.hash_of(probe))
+                .filter_map(|&pair| self.hash_of(pair))
                 .collect();
             let pages = all_pages(&view.chain, hashes.iter());
             wanted.push((view, pages));
         }
-        let loader = Arc::clone(&self.shared.loader);
-        let (wanted, images) = off_thread(move || {
+        let loader = Arc::clone(&self.state.loader);
+        let (wanted, images) = run_blocking(move || {
             let of_each = wanted.iter().map(|(view, pages)| (&*view.tables, &**pages));
             let images = loader.read_of_many(of_each);
             (wanted, images)
@@ -270,16 +313,16 @@ impl<'a> Sweep<'a> {
         .await?;
         let images = images?;
         let mut overtaken = Vec::new();
-        for (probes, (view, _)) in by_filter().zip(&wanted) {
-            let mut words = PublishedWords::new(&self.shared.cache, view, &images);
-            for &probe in probes {
-                let Some(hash) = self.hash_of(probe) else {
+        for (pairs, (view, _)) in by_filter().zip(&wanted) {
+            let mut words = PublishedWords::new(&self.state.cache, view, &images);
+            for &pair in pairs {
+                let Some(hash) = self.hash_of(pair) else {
                     continue;
                 };
                 match words.settle(Exists, hash) {
-                    Some(true) => self.note(probe),
+                    Some(true) => self.note(pair),
                     Some(false) => {}
-                    None => overtaken.push(probe),
+                    None => overtaken.push(pair),
                 }
             }
             self.count(words.cached_pages, words.retries);
@@ -288,34 +331,33 @@ impl<'a> Sweep<'a> {
     }
 
     /// Has the lanes answer what commits keep overtaking.
-    async fn ask_lanes(&mut self, open: &[Probe]) -> Result<(), EngineError> {
-        for probes in open.chunk_by(|a, b| a.filter == b.filter) {
-            let Some(filter) = self.filter_of(probes).map(Arc::clone) else {
+    async fn ask_lanes(&mut self, open: &[Pair]) -> Result<(), EngineError> {
+        for pairs in open.chunk_by(|a, b| a.filter == b.filter) {
+            let Some(filter) = self.filter_of(pairs) else {
                 continue;
             };
-            let mut batch = ItemBatch::new();
-            for probe in probes {
-                batch.push(self.items.get(probe.item as usize).unwrap_or_default());
-            }
-            let outcome = self.shared.work(filter, Verb::Exists, &batch, None).await?;
-            let Outcome::Found(found) = outcome else {
+            let positions: Vec<usize> = pairs.iter().map(|it| it.item as usize).collect();
+            let asked = self
+                .state
+                .ask_lane::<Exists>(filter, self.items, &positions);
+            let Some(found) = asked.await? else {
                 self.is_stale = true;
                 return Ok(());
             };
-            for (&probe, _) in probes.iter().zip(found).filter(|(_, found)| *found) {
-                self.note(probe);
+            for (&pair, _) in pairs.iter().zip(found).filter(|(_, found)| *found) {
+                self.note(pair);
             }
         }
         Ok(())
     }
 
-    fn filter_of(&self, probes: &[Probe]) -> Option<&'a Arc<OpenFilter>> {
-        self.filters.get(probes.first()?.filter as usize)
+    fn filter_of(&self, pairs: &[Pair]) -> Option<&'a Arc<OpenFilter>> {
+        self.filters.get(pairs.first()?.filter as usize)
     }
 
-    fn hash_of(&self, probe: Probe) -> Option<ItemHash> {
-        let item = probe.item as usize;
-        match self.hashes.get(probe.filter as usize)? {
+    fn hash_of(&self, pair: Pair) -> Option<ItemHash> {
+        let item = pair.item as usize;
+        match self.hashes.get(pair.filter as usize)? {
             Hashes::Known(hashes) => hashes.get(item).copied(),
             Hashes::Own(id) => Some(id.hash(self.items.get(item)?)),
         }
@@ -323,18 +365,17 @@ impl<'a> Sweep<'a> {
 
     /// Whether the answer is known to make no difference: only the first
     /// match is wanted, and there is an earlier one.
-    fn is_settled(&self, probe: Probe) -> bool {
-        let first = || self.matches.next(probe.item as usize, 0);
-        self.mode == LookupMode::First && first().is_some_and(|first| first < probe.filter as usize)
+    fn is_settled(&self, pair: Pair) -> bool {
+        let first = || self.matches.next(pair.item as usize, 0);
+        self.mode == LookupMode::First && first().is_some_and(|first| first < pair.filter as usize)
     }
 
-    fn note(&mut self, probe: Probe) {
-        self.matches
-            .note(probe.item as usize, probe.filter as usize);
+    fn note(&mut self, pair: Pair) {
+        self.matches.note(pair.item as usize, pair.filter as usize);
     }
 
     fn count(&self, cached_pages: u64, retries: u64) {
-        let metrics = &self.shared.metrics;
+        let metrics = &self.state.metrics;
         let reads = metrics.page_reads.with_label_values(&["cache"]);
         reads.inc_by(cached_pages);
         metrics.read_retries.inc_by(retries);

@@ -1,13 +1,23 @@
-//! What callers may ask of the engine.
+//! What callers may ask of the engine, each file a few methods of it.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `changes` | create, add, delete, remove, set the time to live |
-//! | `imports` | streams of items of any length |
+//! | `items` | add and delete items |
+//! | `ask` | whether, and how often, items are there |
 //! | `lookup` | one question to many filters |
 //! | `locate` | in which slots an item lies |
+//! | `create` | make a filter, or say what it would be |
+//! | `filters` | describe, list and remove filters, set their time to live |
+//! | `compaction` | compact a filter, and say how far that is |
+//! | `imports` | streams of items of any length |
+//! | `dumps` | dump a filter, take one in, and give it its name |
 
-pub(crate) mod changes;
-pub(crate) mod imports;
-pub(crate) mod locate;
-pub(crate) mod lookup;
+mod ask;
+mod compaction;
+mod create;
+pub(super) mod dumps;
+mod filters;
+pub(super) mod imports;
+mod items;
+mod locate;
+mod lookup;

@@ -4,7 +4,7 @@
 //! the sub-filters to be emptied, slices that move their entries into the
 //! others, and one that drops what is empty and opens what is left. A slice is
 //! as small a command as many others, so nothing waits for more than one of
-//! them. Whoever drives a compaction remembers only where it is; that a
+//! them. What drives a compaction remembers only where it is; that a
 //! filter is being compacted is part of its description, so one that a restart
 //! interrupted is taken up again.
 //!
@@ -14,23 +14,21 @@ use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::plan::compact::{Compacted, Slice, SliceEnd};
 use crate::cuckoo::candidates::BucketIndex;
-use crate::engine::Engine;
-use crate::engine::answer::{EngineError, FilterName};
+use crate::engine::blocking::run_blocking;
+use crate::engine::compactions::{BegunCompaction, CompactionState, RunningCompaction};
+use crate::engine::error::EngineError;
 use crate::engine::filters::{OpenFilter, decode, stored_name};
-use crate::engine::idempotency::note::Keep;
+use crate::engine::idempotency::recorder::SideRecorder;
 use crate::engine::lane::command::{Command, CompactStep, Outcome};
-use crate::engine::reader::off_thread;
-use crate::engine::shared::Shared;
-use crate::metrics::Metrics;
-use crate::page::{FilterId, Ordinal};
-use crossbeam_channel::{Receiver, Sender, TryRecvError};
-use parking_lot::Mutex;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use crate::engine::state::EngineState;
+use crate::page::Ordinal;
+use crossbeam_channel::{Receiver, TryRecvError};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// How full the sub-filters that are left may get, as a share of the load that
-/// kick-outs reach: when somebody asks for it, and when nobody does. The latter
+/// kick-outs reach: when it is asked for, and when it is not. The latter
 /// leaves room, so that the filter does not grow again at once.
 const ASKED_SHARE: f64 = 0.97;
 const UNASKED_SHARE: f64 = 0.85;
@@ -54,202 +52,16 @@ const ENTRIES_PER_SEARCH: u32 = 8;
 const MAX_FAILURES: u32 = 20;
 const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 
-/// Compactions that run at the same time, in turns.
-const MAX_RUNNING: usize = 64;
-
-/// Ended compactions that are still told of.
-const ENDED_KEPT: usize = 1024;
-
 /// Filters of the store looked at together.
 const FILTERS_AT_ONCE: usize = 1000;
 
-/// A compaction, as it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compaction {
-    /// How far it is.
-    pub state: CompactionState,
-    /// Whether somebody asked for it.
-    pub asked_for: bool,
-    /// Sub-filters that were to be emptied.
-    pub closed: u64,
-    /// Entries moved into other sub-filters since it began, or was taken up
-    /// again after a restart.
-    pub moved: u64,
-    /// Sub-filters that are gone.
-    pub dropped: u64,
-    /// Milliseconds since 1970 when it began, or was taken up again.
-    pub started_at_ms: u64,
-    /// Milliseconds since 1970 when it ended.
-    pub ended_at_ms: Option<u64>,
-}
-
-/// How far a compaction is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompactionState {
-    /// Entries are being moved.
-    Running,
-    /// What could be emptied is gone.
-    Done,
-    /// Adds needed the room that was being emptied.
-    Overtaken,
-    /// An entry found no room in the other sub-filters.
-    NoRoom,
-    /// The store refused again and again, or the cache is too small.
-    Failed,
-}
-
-impl CompactionState {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            CompactionState::Running => "running",
-            CompactionState::Done => "done",
-            CompactionState::Overtaken => "overtaken",
-            CompactionState::NoRoom => "no_room",
-            CompactionState::Failed => "failed",
-        }
-    }
-}
-
-/// The compactions that run, and those that ended lately.
-pub(crate) struct Compactions {
-    known: Mutex<Known>,
-    /// To the thread that drives them.
-    jobs: Sender<Job>,
-    metrics: Arc<Metrics>,
-}
-
-#[derive(Default)]
-struct Known {
-    by_filter: HashMap<FilterId, Compaction>,
-    running: usize,
-    /// Filters whose compaction ended, the earliest first.
-    ended: VecDeque<FilterId>,
-}
-
-impl Compactions {
-    /// None yet. The jobs are for [`run`].
-    pub(crate) fn new(metrics: Arc<Metrics>) -> (Compactions, Receiver<Job>) {
-        // As many as may run; each is sent once.
-        let (sender, jobs) = crossbeam_channel::bounded(MAX_RUNNING);
-        let compactions = Compactions {
-            known: Mutex::default(),
-            jobs: sender,
-            metrics,
-        };
-        (compactions, jobs)
-    }
-
-    fn of(&self, filter: FilterId) -> Option<Compaction> {
-        self.known.lock().by_filter.get(&filter).copied()
-    }
-
-    /// Notes that a filter's compaction begins.
-    fn begin(
-        self: &Arc<Self>,
-        filter: &Arc<OpenFilter>,
-        asked_for: bool,
-        started_at_ms: u64,
-    ) -> Result<Running, EngineError> {
-        let mut known = self.known.lock();
-        let before = known.by_filter.get(&filter.id);
-        if before.is_some_and(|it| it.state == CompactionState::Running) {
-            return Err(EngineError::CompactionRunning);
-        }
-        if known.running >= MAX_RUNNING {
-            return Err(EngineError::Overloaded {
-                what: "too many filters are being compacted",
-            });
-        }
-        let before = before.copied();
-        known.running += 1;
-        self.metrics.compactions_running.inc();
-        known.ended.retain(|&id| id != filter.id);
-        let compaction = Compaction {
-            state: CompactionState::Running,
-            asked_for,
-            closed: 0,
-            moved: 0,
-            dropped: 0,
-            started_at_ms,
-            ended_at_ms: None,
-        };
-        known.by_filter.insert(filter.id, compaction);
-        Ok(Running {
-            compactions: Arc::clone(self),
-            filter: Arc::clone(filter),
-            before,
-        })
-    }
-
-    /// Whether another one may run.
-    fn have_room(&self) -> bool {
-        self.known.lock().running < MAX_RUNNING
-    }
-}
-
-/// A compaction that counts as running as long as this lives, unless it is
-/// said to have ended before.
-struct Running {
-    compactions: Arc<Compactions>,
-    filter: Arc<OpenFilter>,
-    /// The one before, which is told of if this one does not begin.
-    before: Option<Compaction>,
-}
-
-impl Running {
-    fn update(&self, change: impl FnOnce(&mut Compaction)) {
-        let mut known = self.compactions.known.lock();
-        if let Some(compaction) = known.by_filter.get_mut(&self.filter.id) {
-            change(compaction);
-        }
-    }
-
-    fn end(&self, state: CompactionState, dropped: usize, at_ms: u64) {
-        self.update(|it| {
-            it.state = state;
-            it.dropped = dropped as u64;
-            it.ended_at_ms = Some(at_ms);
-        });
-        let metrics = &self.compactions.metrics;
-        metrics.compactions.with_label_values(&[state.name()]).inc();
-        metrics.sub_filters_dropped.inc_by(dropped as u64);
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let id = self.filter.id;
-        self.compactions.metrics.compactions_running.dec();
-        let mut known = self.compactions.known.lock();
-        known.running -= 1;
-        let state = known.by_filter.get(&id).map(|it| it.state);
-        if state == Some(CompactionState::Running) {
-            // It came to no end, so there is nothing to tell.
-            match self.before {
-                Some(before) => known.by_filter.insert(id, before),
-                None => known.by_filter.remove(&id),
-            };
-        }
-        if !known.by_filter.contains_key(&id) {
-            return;
-        }
-        known.ended.push_back(id);
-        if known.ended.len() > ENDED_KEPT
-            && let Some(earliest) = known.ended.pop_front()
-        {
-            known.by_filter.remove(&earliest);
-        }
-    }
-}
-
 /// A compaction that has begun in its lane, and where it is.
-pub(crate) struct Job {
-    running: Running,
+struct Job {
+    running: RunningCompaction,
     /// Sub-filters that were closed when it began.
     closed: u32,
     /// Nothing once all closed sub-filters are through.
-    place: Option<Place>,
+    cursor: Option<Cursor>,
     max_entries: u32,
     /// How it ended, once it only has to be ended.
     ended: Option<CompactionState>,
@@ -263,18 +75,18 @@ pub(crate) struct Job {
 
 /// The bucket that comes next, and its sub-filter.
 #[derive(Clone, Copy)]
-struct Place {
+struct Cursor {
     ordinal: Ordinal,
     from: BucketIndex,
 }
 
-impl Place {
+impl Cursor {
     /// The newest sub-filter before one, or of all, that is to be emptied.
-    fn of_newest(chain: &Chain, before: Option<Ordinal>) -> Option<Place> {
+    fn of_newest(chain: &Chain, before: Option<Ordinal>) -> Option<Cursor> {
         let closed = chain.sub_filters().get(chain.open()..)?;
         let is_before = |ordinal| before.is_none_or(|before| ordinal < before);
         let newest = closed.iter().rev().find(|sub| is_before(sub.ordinal))?;
-        Some(Place {
+        Some(Cursor {
             ordinal: newest.ordinal,
             from: BucketIndex(0),
         })
@@ -292,9 +104,9 @@ enum Turn {
 }
 
 impl Job {
-    fn new(running: Running, closed: u32) -> Job {
+    fn new(BegunCompaction { running, closed }: BegunCompaction) -> Job {
         Job {
-            place: Place::of_newest(&running.filter.view.load().chain, None),
+            cursor: Cursor::of_newest(&running.filter.view.load().chain, None),
             running,
             closed,
             max_entries: SLICE_ENTRIES,
@@ -306,10 +118,14 @@ impl Job {
     }
 
     /// Works on it for a while.
-    async fn turn(&mut self, shared: &Shared, stop: &Receiver<()>) -> Result<Turn, EngineError> {
+    async fn turn(
+        &mut self,
+        state: &EngineState,
+        stop: &Receiver<()>,
+    ) -> Result<Turn, EngineError> {
         let began = Instant::now();
-        while began.elapsed() < TURN && !is_over(stop) {
-            let Some(place) = self.place else {
+        while began.elapsed() < TURN && !is_stopped(stop) {
+            let Some(cursor) = self.cursor else {
                 let is_closed = self.running.filter.view.load().chain.is_compacting();
                 return Ok(Turn::Ended(match is_closed || self.closed == 0 {
                     true => CompactionState::Done,
@@ -317,13 +133,13 @@ impl Job {
                 }));
             };
             let slice = Slice {
-                ordinal: place.ordinal,
-                from: place.from,
-                max_pages: SLICE_PAGES.min(shared.max_pages as u32 / 4).max(1),
+                ordinal: cursor.ordinal,
+                from: cursor.from,
+                max_pages: SLICE_PAGES.min(state.lanes.max_pages as u32 / 4).max(1),
                 max_entries: self.max_entries,
                 max_searches: self.max_entries.div_ceil(ENTRIES_PER_SEARCH),
             };
-            let compacted = match shared.compact_slice(&self.running.filter, slice).await {
+            let compacted = match state.compact_slice(&self.running.filter, slice).await {
                 Ok(Some(compacted)) => compacted,
                 Ok(None) => return Ok(Turn::Gone),
                 Err(EngineError::TooManyPages { .. }) if self.max_entries > 1 => {
@@ -337,12 +153,12 @@ impl Job {
             self.max_entries = (2 * self.max_entries).min(SLICE_ENTRIES);
             let moved = u64::from(compacted.moved);
             self.running.update(|it| it.moved += moved);
-            shared.metrics.compaction_entries.inc_by(moved);
+            state.metrics.compaction_entries.inc_by(moved);
             match compacted.end {
-                SliceEnd::At(from) => self.place = Some(Place { from, ..place }),
+                SliceEnd::At(from) => self.cursor = Some(Cursor { from, ..cursor }),
                 SliceEnd::Through => {
                     let view = self.running.filter.view.load();
-                    self.place = Place::of_newest(&view.chain, Some(place.ordinal));
+                    self.cursor = Cursor::of_newest(&view.chain, Some(cursor.ordinal));
                 }
                 SliceEnd::NoRoom => return Ok(Turn::Ended(CompactionState::NoRoom)),
                 SliceEnd::Reopened => return Ok(Turn::Ended(CompactionState::Overtaken)),
@@ -352,21 +168,20 @@ impl Job {
     }
 
     /// Drops what is empty and lets adds have the rest.
-    async fn end(&self, shared: &Shared, state: CompactionState) -> Result<(), EngineError> {
-        let (filter, step) = (Arc::clone(&self.running.filter), CompactStep::End);
-        let id = filter.id;
-        let command = Command::Compact { id, step };
-        let outcome = shared.submit(command, Some(filter), None, None).await?;
+    async fn end(&self, state: &EngineState, end: CompactionState) -> Result<(), EngineError> {
+        let filter = Arc::clone(&self.running.filter);
+        let command = Command::Compact(CompactStep::End);
+        let outcome = state.lanes.submit_to(filter, command, None).await?;
         if let Outcome::CompactionEnded(dropped) = outcome {
-            self.running.end(state, dropped, shared.clock.now_ms());
+            self.running.end(end, dropped, state.clock.now_ms());
         }
         Ok(())
     }
 
     /// A turn, and what follows from it: the job again if there is more to do.
-    async fn go_on(mut self, shared: &Shared, stop: &Receiver<()>) -> Option<Job> {
+    async fn go_on(mut self, state: &EngineState, stop: &Receiver<()>) -> Option<Job> {
         if self.ended.is_none() {
-            match self.turn(shared, stop).await {
+            match self.turn(state, stop).await {
                 Ok(Turn::More) => return Some(self),
                 Ok(Turn::Gone) | Err(EngineError::Stopping) => return None,
                 Ok(Turn::Ended(state)) => self.ended = Some(state),
@@ -381,7 +196,7 @@ impl Job {
                 }
             }
         }
-        match self.end(shared, self.ended?).await {
+        match self.end(state, self.ended?).await {
             Ok(()) | Err(EngineError::Stopping) => None,
             Err(error) => Some(self.wait(&error)),
         }
@@ -403,12 +218,12 @@ impl Job {
 fn is_passing(error: &EngineError) -> bool {
     matches!(
         error,
-        EngineError::DiskShort(_) | EngineError::Overloaded { .. } | EngineError::OutcomeUnknown(_)
+        EngineError::DiskShort(_) | EngineError::Overloaded(_) | EngineError::OutcomeUnknown(_)
     )
 }
 
 /// Whether nothing can be sent any more.
-fn is_over(stop: &Receiver<()>) -> bool {
+fn is_stopped(stop: &Receiver<()>) -> bool {
     stop.try_recv() == Err(TryRecvError::Disconnected)
 }
 
@@ -417,8 +232,8 @@ fn is_over(stop: &Receiver<()>) -> bool {
 /// nobody asked about: those of which more than `threshold_percent` was
 /// deleted, if that is not 0, and those that are closed halfway.
 pub(crate) fn run(
-    shared: &Weak<Shared>,
-    jobs: &Receiver<Job>,
+    state: &Weak<EngineState>,
+    begun: &Receiver<BegunCompaction>,
     stop: &Receiver<()>,
     threshold_percent: u8,
 ) {
@@ -431,8 +246,8 @@ pub(crate) fn run(
     };
     let mut turns: VecDeque<Job> = VecDeque::new();
     let (mut looked_at, mut interrupted) = (Instant::now(), Some(String::new()));
-    while !is_over(stop) {
-        turns.extend(jobs.try_iter());
+    while !is_stopped(stop) {
+        turns.extend(begun.try_iter().map(Job::new));
         let now = Instant::now();
         let ready = turns.iter().position(|job| job.not_before <= now);
         if ready.is_none() && interrupted.is_none() {
@@ -442,23 +257,23 @@ pub(crate) fn run(
             };
             crossbeam_channel::select! {
                 recv(stop) -> _ => return,
-                recv(jobs) -> job => turns.extend(job),
+                recv(begun) -> begun => turns.extend(begun.map(Job::new)),
                 default(pause) => {}
             }
         }
-        let Some(shared) = shared.upgrade() else {
+        let Some(state) = state.upgrade() else {
             return;
         };
         runtime.block_on(async {
             if let Some(job) = ready.and_then(|ready| turns.remove(ready)) {
-                turns.extend(job.go_on(&shared, stop).await);
+                turns.extend(job.go_on(&state, stop).await);
             }
             if let Some(after) = interrupted.take() {
-                interrupted = shared.resume_compactions(after).await;
+                interrupted = state.resume_compactions(after).await;
             }
             if looked_at.elapsed() >= LOOK_EVERY {
                 looked_at = Instant::now();
-                shared.look_for_compactions(threshold_percent).await;
+                state.look_for_compactions(threshold_percent).await;
             }
         });
     }
@@ -475,7 +290,7 @@ fn is_due(chain: &Chain, threshold_percent: u8) -> bool {
             && chain.would_do(UNASKED_SHARE) < chain.sub_filters().len()
 }
 
-impl Shared {
+impl EngineState {
     /// Has the lane work on a slice, bringing in the pages that it needs.
     /// `None`: the filter is not there any more.
     async fn compact_slice(
@@ -496,32 +311,24 @@ impl Shared {
                 page,
             }));
         }
-        loop {
-            if needed.len() > self.max_pages {
-                return Err(EngineError::TooManyPages {
-                    needed: needed.len(),
-                    bound: self.max_pages,
-                });
-            }
-            let pins = Some(self.pin(filter, &needed).await?);
-            let (id, step) = (filter.id, CompactStep::Move(slice));
-            let command = Command::Compact { id, step };
-            let outcome = self.submit(command, Some(Arc::clone(filter)), pins, None);
-            match outcome.await? {
-                Outcome::Compacted(compacted) => return Ok(Some(compacted)),
-                Outcome::NeedsPages(missing) => needed.extend(missing),
-                _ => return Ok(None),
-            }
+        let command = Command::Compact(CompactStep::Move(slice));
+        let outcome = self.lanes.submit_with_pages(filter, command, needed, None);
+        match outcome.await? {
+            Outcome::Compacted(compacted) => Ok(Some(compacted)),
+            _ => Ok(None),
         }
     }
 
     /// Begins a compaction, and has it driven. `None`: the filter is not there
     /// any more.
-    async fn begin_compaction(
+    ///
+    /// # Errors
+    /// [`EngineError::CompactionRunning`]; what the commit failed with.
+    pub(crate) async fn begin_compaction(
         &self,
         filter: Arc<OpenFilter>,
         asked_for: bool,
-        keep: Option<Keep>,
+        recorder: Option<&SideRecorder>,
     ) -> Result<Option<u32>, EngineError> {
         let now_ms = self.clock.now_ms();
         let running = self.compactions.begin(&filter, asked_for, now_ms)?;
@@ -529,17 +336,14 @@ impl Shared {
             true => ASKED_SHARE,
             false => UNASKED_SHARE,
         };
-        let (id, step) = (filter.id, CompactStep::Begin { share });
-        let command = Command::Compact { id, step };
-        let outcome = self.submit(command, Some(filter), None, keep).await?;
+        let command = Command::Compact(CompactStep::Begin { share });
+        let outcome = self.lanes.submit_to(filter, command, recorder).await?;
         let Outcome::CompactionBegun(closed) = outcome else {
             return Ok(None);
         };
         running.update(|it| it.closed = closed.into());
-        // There is room for as many as may run. Nobody takes them once the
-        // engine stops, and then it is taken up again.
-        let job = Job::new(running, closed);
-        let _ = self.compactions.jobs.try_send(job);
+        let begun = BegunCompaction { running, closed };
+        self.compactions.hand_over(begun);
         Ok(Some(closed))
     }
 
@@ -551,10 +355,10 @@ impl Shared {
             let from = Some(from.as_str()).filter(|from| !from.is_empty());
             store.list_filters("", from, FILTERS_AT_ONCE)
         };
-        let filters = match off_thread(list).await {
+        let filters = match run_blocking(list).await {
             Ok(Ok(filters)) => filters,
             _ => {
-                // The store says why, to whoever needs a filter.
+                // The store says why to the next caller that needs a filter.
                 tracing::warn!(
                     "compactions that were interrupted wait for their filters to be used"
                 );
@@ -592,34 +396,6 @@ impl Shared {
             // It is looked at again.
             Err(error) => tracing::debug!(%error, "a compaction could not begin"),
         }
-    }
-}
-
-impl Engine {
-    pub(crate) async fn compact_filter(
-        &self,
-        name: &FilterName,
-        keep: Option<Keep>,
-    ) -> Result<u32, EngineError> {
-        loop {
-            let filter = self.shared.find(name).await?;
-            let begun = self.shared.begin_compaction(filter, true, keep.clone());
-            if let Some(closed) = begun.await? {
-                return Ok(closed);
-            }
-        }
-    }
-
-    /// The compaction of a filter that runs, or that ended last since the
-    /// engine was opened.
-    ///
-    /// # Errors
-    /// [`EngineError::NotFound`]; [`EngineError::CompactionNotFound`] if there
-    /// was none.
-    pub async fn compaction(&self, name: &FilterName) -> Result<Compaction, EngineError> {
-        let filter = self.shared.find(name).await?;
-        let found = self.shared.compactions.of(filter.id);
-        found.ok_or(EngineError::CompactionNotFound)
     }
 }
 

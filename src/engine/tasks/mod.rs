@@ -3,9 +3,11 @@
 //! | file | owns |
 //! |---|---|
 //! | `compaction` | emptying the newest sub-filters of filters that shrank |
+//! | `disk` | looking at the store's disk |
 //! | `expiry` | removing what has ended |
 //! | `survey` | the metrics about filters |
 
-pub(crate) mod compaction;
-pub(crate) mod expiry;
-pub(crate) mod survey;
+pub(super) mod compaction;
+pub(super) mod disk;
+pub(super) mod expiry;
+pub(super) mod survey;

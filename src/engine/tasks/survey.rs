@@ -8,12 +8,14 @@
 
 use crate::chain::meta::Chain;
 use crate::engine::filters::decode;
-use crate::engine::shared::Shared;
-use crate::engine::tasks::expiry::list_those_not_over;
+use crate::engine::state::EngineState;
+use crate::engine::threads::repeat;
+use crate::engine::ttl::list_live;
 use crate::metrics::Metrics;
 use crate::store::StoreError;
-use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
+use crossbeam_channel::{Receiver, TryRecvError};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 
@@ -125,30 +127,26 @@ impl Survey {
     }
 }
 
-/// Surveys until the engine stops: until nothing can be sent into `stop` any
-/// more.
-pub(crate) fn run(shared: &Weak<Shared>, stop: &Receiver<()>, named: usize) {
+/// Surveys until the engine stops.
+pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>, named: usize) {
     let named = named.min(MAX_NAMED_FILTERS);
-    let (mut pause, mut shown) = (Duration::ZERO, BTreeSet::new());
-    while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-        let Some(shared) = shared.upgrade() else {
-            return;
-        };
+    let mut shown = BTreeSet::new();
+    repeat(state, stop, Duration::ZERO, |state| {
         let started = Instant::now();
-        match survey(&shared, stop, named) {
-            Ok(Some(survey)) => survey.publish(&shared.metrics, &mut shown),
-            Ok(None) => return,
+        match survey(state, stop, named) {
+            Ok(Some(survey)) => survey.publish(&state.metrics, &mut shown),
+            Ok(None) => return ControlFlow::Break(()),
             Err(error) => {
                 tracing::warn!(%error, "the filters could not be surveyed; it is tried again");
             }
         }
-        pause = PAUSE.max(started.elapsed() * REST);
-    }
+        ControlFlow::Continue(PAUSE.max(started.elapsed() * REST))
+    });
 }
 
 /// Looks at all filters; `None` if the engine stops meanwhile.
 fn survey(
-    shared: &Shared,
+    state: &EngineState,
     stop: &Receiver<()>,
     named: usize,
 ) -> Result<Option<Survey>, StoreError> {
@@ -158,9 +156,8 @@ fn survey(
         if stop.try_recv() != Err(TryRecvError::Empty) {
             return Ok(None);
         }
-        let now_ms = shared.clock.now_ms();
-        let filters =
-            list_those_not_over(&shared.store, "", after.as_deref(), FILTERS_AT_ONCE, now_ms)?;
+        let now_ms = state.clock.now_ms();
+        let filters = list_live(&state.store, "", after.as_deref(), FILTERS_AT_ONCE, now_ms)?;
         for filter in &filters {
             survey.note(&filter.name, &decode(filter)?, named);
         }

@@ -100,8 +100,8 @@ pub(crate) async fn compact_filter(
 ) -> Result<Response, HttpError> {
     let (parts, _) = request.into_parts();
     Query::none(&parts.uri)?;
-    let retry = Keyed::of(&parts)?.map(|keyed| keyed.with_body(b""));
-    let answered = app.engine()?.once(retry).compact(&name).await?;
+    let key = Keyed::of(&parts)?.map(|keyed| keyed.with_body(b""));
+    let answered = app.engine()?.compact(&name, key).await?;
     let begun = CompactionBegunBody {
         closed_sub_filters: answered.answer,
         status_url: format!("/filters/{name}/compaction"),

@@ -142,9 +142,9 @@ pub(crate) async fn put_filter(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let only_new = wants_only_new(request.headers());
-    let (mut wanted, retry) = fields(&app, request).await?;
+    let (mut wanted, key) = fields(&app, request).await?;
     wanted.must_be_new = only_new;
-    let answered = engine.once(retry).create_filter(&name, &wanted).await?;
+    let answered = engine.create_filter(&name, &wanted, key).await?;
     let response = match &answered.answer {
         Created::New(info) => {
             let path = format!("/filters/{name}");
@@ -308,8 +308,8 @@ pub(crate) async fn patch_filter(
     request: Request,
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
-    let (ttl_seconds, retry) = changed_ttl(&app, request).await?;
-    let answered = engine.once(retry).set_ttl(&name, ttl_seconds).await?;
+    let (ttl_seconds, key) = changed_ttl(&app, request).await?;
+    let answered = engine.set_ttl(&name, ttl_seconds, key).await?;
     let response = json(&FilterBody::from(&answered.answer))?;
     Ok(marked(&answered, response))
 }
@@ -334,8 +334,8 @@ pub(crate) async fn delete_filter(
 ) -> Result<Response, HttpError> {
     let (parts, _) = request.into_parts();
     Query::none(&parts.uri)?;
-    let retry = Keyed::of(&parts)?.map(|keyed| keyed.with_body(b""));
-    let answered = app.engine()?.once(retry).delete_filter(&name).await?;
+    let key = Keyed::of(&parts)?.map(|keyed| keyed.with_body(b""));
+    let answered = app.engine()?.delete_filter(&name, key).await?;
     let response = StatusCode::NO_CONTENT.into_response();
     Ok(marked(&answered, response))
 }

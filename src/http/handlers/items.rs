@@ -111,10 +111,9 @@ pub(crate) async fn add_items(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let (batch, retry) = keyed_batch(&app, BatchKind::Add, request).await?;
+    let (batch, key) = keyed_batch(&app, BatchKind::Add, request).await?;
     let answered = engine
-        .once(retry)
-        .add(&name, &batch.items, &batch.options)
+        .add(&name, &batch.items, &batch.options, key)
         .await
         .map_err(|error| HttpError::creating(error, |field| batch.options_in.place_of(field)))?;
     let added = &answered.answer;
@@ -184,8 +183,8 @@ pub(crate) async fn delete_items(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let (batch, retry) = keyed_batch(&app, BatchKind::Other, request).await?;
-    let answered = engine.once(retry).delete(&name, &batch.items).await?;
+    let (batch, key) = keyed_batch(&app, BatchKind::Other, request).await?;
+    let answered = engine.delete(&name, &batch.items, key).await?;
     let response = flags(format, &answered.answer, &batch.blanks, batch.answer);
     Ok(marked(&answered, response))
 }

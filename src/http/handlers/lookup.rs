@@ -189,7 +189,7 @@ impl HttpBody for Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Matches;
+    use crate::engine::MatchBitSet;
 
     fn written(answer: LookupAnswer) -> (usize, serde_json::Value) {
         let mut found = Found::of(answer, None);
@@ -207,7 +207,7 @@ mod tests {
     fn an_answer_is_the_same_in_one_piece_and_in_many() {
         let names: Vec<String> = (0..100).map(|n| format!("{n:a<200}")).collect();
         let matches = |items: usize| {
-            let mut matches = Matches::none(items, names.len());
+            let mut matches = MatchBitSet::none(items, names.len());
             for item in 0..items {
                 (0..item % 101).for_each(|filter| matches.note(item, filter));
             }

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::Request;
 use std::time::UNIX_EPOCH;
 
-fn retry(uri: &str, headers: &[(&str, &str)], body: &str) -> Option<Retry> {
+fn retry(uri: &str, headers: &[(&str, &str)], body: &str) -> Option<IdempotencyKey> {
     let mut request = Request::post(uri);
     for (name, value) in headers {
         request = request.header(*name, *value);

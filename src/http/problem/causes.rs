@@ -40,9 +40,9 @@ pub(super) fn engine(error: &EngineError) -> Cause {
         EngineError::TooManyFilters { .. } | EngineError::TooManyProbes { .. } => {
             own(Code::LookupTooLarge)
         }
-        EngineError::Overloaded { what } => said(
+        EngineError::Overloaded(bound) => said(
             Code::Overloaded,
-            format!("the server is overloaded ({what}); try again in a moment"),
+            format!("the server is overloaded ({bound}); try again in a moment"),
         ),
         EngineError::CompactionRunning => said(
             Code::CompactionRunning,

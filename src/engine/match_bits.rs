@@ -6,17 +6,17 @@ const WORD_BITS: usize = u64::BITS as usize;
 
 /// A table of items and filters, both by position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matches {
+pub struct MatchBitSet {
     items: usize,
     filters: usize,
     /// The bit of an item and a filter is `item * filters + filter`.
     bits: Vec<u64>,
 }
 
-impl Matches {
+impl MatchBitSet {
     /// No item is in any filter.
-    pub fn none(items: usize, filters: usize) -> Matches {
-        Matches {
+    pub fn none(items: usize, filters: usize) -> MatchBitSet {
+        MatchBitSet {
             items,
             filters,
             bits: vec![0; items.saturating_mul(filters).div_ceil(WORD_BITS)],
@@ -99,7 +99,7 @@ mod tests {
             items in 0usize..40, filters in 0usize..150,
             noted in proptest::collection::vec((0usize..45, 0usize..160), 0..300),
         ) {
-            let mut table = Matches::none(items, filters);
+            let mut table = MatchBitSet::none(items, filters);
             let mut model = vec![BTreeSet::new(); items];
             for (item, filter) in noted {
                 table.note(item, filter);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_largest_lookup_takes_an_eighth_of_a_byte_a_question() {
-        assert_eq!(Matches::none(1000, 1000).bytes(), 125_000);
-        assert_eq!(Matches::none(1_000_000, 1).bytes(), 125_000);
+        assert_eq!(MatchBitSet::none(1000, 1000).bytes(), 125_000);
+        assert_eq!(MatchBitSet::none(1_000_000, 1).bytes(), 125_000);
     }
 }

@@ -14,46 +14,46 @@ const ALL_ENTRIES: usize = 1 << 19;
 const LEAST_ENTRIES: usize = 1 << 14;
 
 /// Entries of the log that no dump holds.
-pub(in crate::engine) struct LogRoom {
+pub(in crate::engine) struct MemoryBudget {
     free: Mutex<usize>,
 }
 
-impl LogRoom {
-    /// Nobody holds any.
-    pub(in crate::engine) fn new() -> Arc<LogRoom> {
-        Arc::new(LogRoom {
+impl MemoryBudget {
+    /// None is held.
+    pub(in crate::engine) fn new() -> Arc<MemoryBudget> {
+        Arc::new(MemoryBudget {
             free: Mutex::new(ALL_ENTRIES),
         })
     }
 
     /// Half of what is left.
-    pub(in crate::engine) fn take(self: &Arc<Self>) -> LogShare {
+    pub(in crate::engine) fn take(self: &Arc<Self>) -> MemoryShare {
         let mut free = self.free.lock();
         let taken = *free / 2;
         *free -= taken;
-        LogShare {
-            room: Arc::clone(self),
+        MemoryShare {
+            budget: Arc::clone(self),
             taken,
         }
     }
 }
 
 /// What one dump may hold. Given back when it is dropped.
-pub(in crate::engine) struct LogShare {
-    room: Arc<LogRoom>,
+pub(in crate::engine) struct MemoryShare {
+    budget: Arc<MemoryBudget>,
     taken: usize,
 }
 
-impl LogShare {
+impl MemoryShare {
     /// Entries of the log.
     pub(in crate::engine) fn entries(&self) -> usize {
         self.taken.max(LEAST_ENTRIES)
     }
 }
 
-impl Drop for LogShare {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
-        *self.room.free.lock() += self.taken;
+        *self.budget.free.lock() += self.taken;
     }
 }
 
@@ -63,13 +63,13 @@ mod tests {
 
     #[test]
     fn many_dumps_hold_little_more_than_one_may() {
-        let room = LogRoom::new();
-        let shares: Vec<LogShare> = (0..16).map(|_| room.take()).collect();
+        let budget = MemoryBudget::new();
+        let shares: Vec<MemoryShare> = (0..16).map(|_| budget.take()).collect();
         assert_eq!(shares[0].entries(), ALL_ENTRIES / 2);
         assert_eq!(shares[15].entries(), LEAST_ENTRIES);
-        let all: usize = shares.iter().map(LogShare::entries).sum();
+        let all: usize = shares.iter().map(MemoryShare::entries).sum();
         assert!(all <= ALL_ENTRIES + 16 * LEAST_ENTRIES, "{all}");
         drop(shares);
-        assert_eq!(room.take().entries(), ALL_ENTRIES / 2);
+        assert_eq!(budget.take().entries(), ALL_ENTRIES / 2);
     }
 }

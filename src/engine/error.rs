@@ -1,0 +1,157 @@
+//! Why the engine did not do what it was asked.
+
+use super::name::FilterName;
+use crate::chain::params::{FilterParams, ParamsError};
+use crate::store::StoreError;
+use crate::store::disk::DiskShort;
+use std::sync::Arc;
+
+/// What is at its bound. Each passes by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Overload {
+    /// The lane has to settle a commit of unknown outcome first.
+    #[error("an earlier commit failed and the store does not accept writes yet")]
+    CommitInDoubt,
+    /// Checkpoints fail while log or dirty pages are at their bound.
+    #[error("pages can't be written to the store, and memory for more is used up")]
+    Checkpoints,
+    /// The items in front of a lane.
+    #[error("too many items wait to be written")]
+    QueuedItems,
+    /// The commands in front of a lane.
+    #[error("too many commands wait to be written")]
+    QueuedCommands,
+    /// The open filters.
+    #[error("too many filters are in use at the same time")]
+    OpenFilters,
+    /// The compactions that run.
+    #[error("too many filters are being compacted")]
+    Compactions,
+    /// The storage engine stopped taking changes.
+    #[error("the storage engine refuses changes after an error")]
+    StorageRefuses,
+    /// Commits overtake a look into a filter's slots again and again.
+    #[error("the filter changes faster than it can be looked into")]
+    FilterChanges,
+    /// Filters are replaced while a lookup asks them, again and again.
+    #[error("filters are replaced faster than they can be looked up in")]
+    FiltersReplaced,
+}
+
+/// Why the engine did not do what it was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EngineError {
+    /// There is no filter of this name.
+    #[error("there is no filter {name}")]
+    NotFound {
+        /// The name.
+        name: FilterName,
+    },
+    /// The parameters break limits.
+    #[error("the parameters are refused")]
+    InvalidParams(Vec<ParamsError>),
+    /// A batch touches more pages than a request may hold in memory.
+    #[error(
+        "the batch touches {needed} pages, a request may touch {bound}: send fewer items at once"
+    )]
+    TooManyPages {
+        /// Pages it touches.
+        needed: usize,
+        /// Pages it may touch.
+        bound: usize,
+    },
+    /// There are as many filters as there may be.
+    #[error(
+        "there are {bound} filters, and there may be no more (--max-filters); delete filters that nobody asks"
+    )]
+    TooManyFiltersInAll {
+        /// How many there may be.
+        bound: u64,
+    },
+    /// All filters together would take more bytes than they may.
+    #[error(
+        "the filter needs {needed} bytes, all filters together take {used} and may take {bound}: ask for less, delete filters, or start the server with a larger --max-total-bytes"
+    )]
+    OverQuota {
+        /// Bytes that it needs.
+        needed: u64,
+        /// Bytes that are taken.
+        used: u64,
+        /// Bytes that may be.
+        bound: u64,
+    },
+    /// The disk is too full for changes.
+    #[error(transparent)]
+    DiskShort(#[from] DiskShort),
+    /// A lookup asks more filters than it may.
+    #[error(
+        "the lookup asks more than {bound} filters: name fewer, or a longer prefix, or start the server with a larger --max-lookup-filters"
+    )]
+    TooManyFilters {
+        /// Filters it may ask.
+        bound: usize,
+    },
+    /// A lookup asks more filters about more items than it may.
+    #[error(
+        "the lookup asks {filters} filters about {items} items, the product of both may be up to {bound}: send fewer items at once, or start the server with a larger --max-lookup-probes"
+    )]
+    TooManyProbes {
+        /// Items it asks about.
+        items: usize,
+        /// Filters it asks.
+        filters: usize,
+        /// Items times filters it may ask.
+        bound: usize,
+    },
+    /// Something is at its bound; try again later.
+    #[error("overloaded: {0}")]
+    Overloaded(#[from] Overload),
+    /// A request with this key is on its way; its answer will be kept.
+    #[error("a request with this key is still being worked on: send it again in a moment")]
+    RetryInFlight,
+    /// The key was used for another request.
+    #[error("the key was used for another request: use a new one for each")]
+    RetryConflict,
+    /// No more answers can be kept.
+    #[error("as many answers are kept for retries as may be")]
+    RetriesFull,
+    /// The filter is being compacted already.
+    #[error("the filter is being compacted already: ask for its compaction to see how far it is")]
+    CompactionRunning,
+    /// The filter was not compacted.
+    #[error("the filter was not compacted since the server was started")]
+    CompactionNotFound,
+    /// This import is being worked on for somebody else.
+    #[error("a request for this import is being worked on")]
+    ImportRunning,
+    /// Nothing is known of this import.
+    #[error("nothing of this import is committed, or it was more than a week ago")]
+    ImportNotFound,
+    /// No more imports can be begun.
+    #[error("the progress of as many imports is kept as may be")]
+    ImportsFull,
+    /// The server is stopping.
+    #[error("the server is stopping")]
+    Stopping,
+    /// A commit failed; whether it took place shows after the next one.
+    #[error("the outcome of the commit is unknown")]
+    OutcomeUnknown(#[source] Arc<StoreError>),
+    /// The store could not be read; nothing was changed.
+    #[error("the store could not be read")]
+    Store(#[source] Arc<StoreError>),
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        EngineError::Store(Arc::new(error))
+    }
+}
+
+/// Refuses a filter whose pages could not be numbered.
+pub(super) fn too_many_pages_to_number(params: &FilterParams) -> EngineError {
+    EngineError::InvalidParams(vec![ParamsError {
+        field: "capacity",
+        given: params.capacity().to_string(),
+        allowed: "what fits on 4294967296 pages".to_owned(),
+    }])
+}

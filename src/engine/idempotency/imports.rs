@@ -1,0 +1,174 @@
+//! The imports that run, and what their commits record.
+
+use super::progress::ImportProgress;
+use crate::engine::answer::AddResult;
+use crate::engine::error::EngineError;
+use crate::metrics::Metrics;
+use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
+use foldhash::fast::FixedState;
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The imports that run, and those of which something is recorded.
+pub(crate) struct Imports {
+    store: Arc<PageStore>,
+    metrics: Arc<Metrics>,
+    running: Mutex<HashSet<SideRecordKey, FixedState>>,
+    /// Imports of which something is recorded, those that begin included.
+    kept: AtomicU64,
+    max: u64,
+    /// Held while a record that has ended is removed.
+    removing: Mutex<()>,
+}
+
+impl Imports {
+    /// Room for `max` imports, of which the store knows some.
+    pub(crate) fn new(
+        store: Arc<PageStore>,
+        metrics: Arc<Metrics>,
+        max: u64,
+        kept: u64,
+    ) -> Imports {
+        Imports {
+            store,
+            metrics,
+            running: Mutex::default(),
+            kept: AtomicU64::new(kept),
+            max,
+            removing: Mutex::default(),
+        }
+    }
+
+    /// Begins a request for an import.
+    ///
+    /// # Errors
+    /// [`EngineError::ImportRunning`].
+    pub(crate) fn begin(self: &Arc<Self>, key: SideRecordKey) -> Result<ImportRun, EngineError> {
+        let mut running = self.running.lock();
+        if !running.insert(key.clone()) {
+            return Err(EngineError::ImportRunning);
+        }
+        self.metrics.imports_running.inc();
+        Ok(ImportRun {
+            imports: Arc::clone(self),
+            key,
+            takes_room: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether a request for it is being worked on.
+    pub(crate) fn is_running(&self, key: &SideRecordKey) -> bool {
+        self.running.lock().contains(key)
+    }
+
+    /// Removes what is recorded under a key if it has ended. Says whether it did.
+    pub(crate) fn forget_ended(
+        &self,
+        key: &SideRecordKey,
+        now_ms: u64,
+    ) -> Result<bool, StoreError> {
+        // An import that runs has looked here first, and what it records then
+        // has not ended.
+        let _one_at_a_time = self.removing.lock();
+        let record = self
+            .store
+            .side_record(key)?
+            .filter(|record| record.ends_at_ms <= now_ms);
+        let Some(record) = record else {
+            return Ok(false);
+        };
+        self.store.forget_side_record(key, &record)?;
+        self.kept.fetch_sub(1, Ordering::AcqRel);
+        Ok(true)
+    }
+
+    /// What is recorded under a key. What has ended is removed on the way. Blocks.
+    pub(crate) fn recorded(
+        &self,
+        key: &SideRecordKey,
+        now_ms: u64,
+    ) -> Result<Option<SideRecord>, StoreError> {
+        match self.store.side_record(key)? {
+            Some(record) if record.ends_at_ms <= now_ms => {
+                self.forget_ended(key, now_ms)?;
+                Ok(None)
+            }
+            found => Ok(found),
+        }
+    }
+}
+
+/// The right to run an import, as long as this lives: with its request, and
+/// with each commit until its outcome is known.
+pub(crate) struct ImportRun {
+    imports: Arc<Imports>,
+    key: SideRecordKey,
+    /// Whether it holds room for a record that is not committed yet.
+    takes_room: AtomicBool,
+}
+
+impl ImportRun {
+    /// Under which key its commits record.
+    pub(crate) fn key(&self) -> &SideRecordKey {
+        &self.key
+    }
+
+    /// Takes room for the record of a new import.
+    ///
+    /// # Errors
+    /// [`EngineError::ImportsFull`].
+    pub(crate) fn take_room(&self) -> Result<(), EngineError> {
+        let imports = &self.imports;
+        let add = |kept: u64| (kept < imports.max).then_some(kept + 1);
+        imports
+            .kept
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, add)
+            .map_err(|_| EngineError::ImportsFull)?;
+        self.takes_room.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl Drop for ImportRun {
+    fn drop(&mut self) {
+        if self.takes_room.load(Ordering::Acquire) {
+            self.imports.kept.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.imports.running.lock().remove(&self.key);
+        self.imports.metrics.imports_running.dec();
+    }
+}
+
+/// One commit of an import.
+pub(crate) struct ImportStep {
+    pub(crate) run: Arc<ImportRun>,
+    /// What was recorded before.
+    pub(crate) before: Option<SideRecord>,
+    /// The progress with it, but for what becomes of its items.
+    pub(crate) progress: ImportProgress,
+    /// Until when it is kept.
+    pub(crate) ends_at_ms: u64,
+}
+
+impl ImportStep {
+    /// What the commit records.
+    pub(crate) fn side_record(&self, results: &[AddResult]) -> SideRecordChange {
+        let mut progress = self.progress.clone();
+        progress.note_results(results);
+        SideRecordChange {
+            key: self.run.key.clone(),
+            before: self.before.clone(),
+            after: Some(SideRecord {
+                ends_at_ms: self.ends_at_ms,
+                payload: progress.encode(),
+            }),
+        }
+    }
+
+    /// Says that it is committed.
+    pub(crate) fn committed(&self) {
+        self.run.takes_room.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,294 @@
+//! Commands that have a commit of their own: filters come, go, end at another
+//! time, are described, and begin and end a compaction.
+
+use super::apply::apply_items;
+use super::changes::{Changes, PlannedFilter};
+use super::command::{Adopt, Command, CompactStep, Create, ItemOp, Outcome, Replaced};
+use super::commit::CommitOutcome;
+use super::context::{Batch, Lane};
+use super::request::Request;
+use super::words::NoPages;
+use crate::chain::meta::Chain;
+use crate::chain::plan::{Overlay, PlanInput, Planner};
+use crate::cuckoo::kick::KickSearch;
+use crate::engine::answer::FilterSizes;
+use crate::engine::filters::OpenFilter;
+use crate::engine::idempotency::response::{Origin, StoredFilterInfo};
+use crate::engine::pages::PageTable;
+use crate::engine::ttl::has_ended;
+use crate::store::{Expiry, FilterChange, Garbage};
+use std::sync::Arc;
+
+impl Lane {
+    /// Works on a command that is not planned together with others.
+    pub(super) fn work_alone(&self, request: Request, search: &mut KickSearch) -> CommitOutcome {
+        let filter = match request.command.clone() {
+            Command::Create(create) => return self.create(request, create, search),
+            Command::Adopt(adopt) => return self.adopt(request, adopt),
+            _ => self.current(&request),
+        };
+        let Some(filter) = filter else {
+            return refuse(request, Outcome::Stale);
+        };
+        match request.command {
+            Command::Remove => self.remove(request, &filter),
+            Command::Expire { now_ms } => match has_ended(filter.expiry(), now_ms) {
+                true => self.remove(request, &filter),
+                false => refuse(request, Outcome::NotDue),
+            },
+            Command::SetExpiry { expiry, sizes } => {
+                let described = describe(&filter, expiry, sizes);
+                let mut batch = Batch::of(request, described, &filter);
+                batch.filter_changes.push(FilterChange::Expire {
+                    id: filter.id,
+                    before: filter.expiry(),
+                    after: expiry,
+                });
+                self.commit(batch, |_, _| filter.set_expiry(expiry))
+            }
+            Command::Describe { sizes } => {
+                let described = describe(&filter, filter.expiry(), sizes);
+                self.commit(Batch::of(request, described, &filter), |_, _| {})
+            }
+            Command::Compact(CompactStep::Begin { share }) => {
+                self.begin_compaction(request, &filter, share)
+            }
+            Command::Compact(CompactStep::End) => self.end_compaction(request, &filter),
+            // They are dealt with elsewhere.
+            Command::Create(_)
+            | Command::Adopt(_)
+            | Command::Compact(CompactStep::Move(_))
+            | Command::Items(..) => CommitOutcome::Refused,
+        }
+    }
+
+    fn create(&self, request: Request, create: Create, search: &mut KickSearch) -> CommitOutcome {
+        // The store is asked because the filter may be there but not open.
+        let ended = match self.filters.open(&create.name, &self.committer.store) {
+            Ok(None) => None,
+            Ok(Some(found)) if has_ended(found.expiry(), create.created_at_ms) => Some(found),
+            Ok(Some(_)) => return refuse(request, Outcome::NameTaken),
+            Err(error) => {
+                request.answer(Err(error.into()));
+                return CommitOutcome::Refused;
+            }
+        };
+        let Some(empty) = Chain::new(create.params, create.hash_key, create.created_at_ms) else {
+            return refuse(request, Outcome::Stale);
+        };
+        let filter = Arc::new(OpenFilter::new(
+            create.id,
+            create.name.clone(),
+            empty.clone(),
+            create.expiry,
+        ));
+        // Nothing was written to its pages: all words are zero.
+        let pending = Overlay::new();
+        let input = PlanInput {
+            chain: empty,
+            pending: &pending,
+            fresh_from: 0,
+        };
+        let mut nothing = NoPages;
+        let mut planner = Planner::new(input, &mut nothing, search);
+        let outcome = apply_items(ItemOp::Add(create.mode), &create.items, &mut planner);
+        let (Some(plan), Some(Outcome::Added(results))) = (planner.finish(), outcome) else {
+            return refuse(request, Outcome::Stale);
+        };
+        let stats = plan.stats;
+        let made = Changes::of(PlannedFilter {
+            chain: plan.chain,
+            overlay: plan.overlay,
+            fresh_from: 0,
+            ..PlannedFilter::of(&filter)
+        });
+        let pages = made.pages.pages.len();
+        if pages > self.max_pages {
+            request.answer(Err(self.too_many_pages(pages)));
+            return CommitOutcome::Refused;
+        }
+        let described = StoredFilterInfo {
+            origin: Origin::New,
+            chain: made.view.chain.clone(),
+            expiry: create.expiry,
+            sizes: FilterSizes::default(),
+        };
+        let mut filter_changes: Vec<FilterChange> = ended.iter().flat_map(removal).collect();
+        filter_changes.push(FilterChange::Create {
+            id: create.id,
+            name: create.name.as_str().to_owned(),
+            meta: made.view.chain.encode(),
+        });
+        filter_changes.extend(first_expiry(&filter));
+        let batch = Batch {
+            answers: vec![(request, Outcome::Created(results, Box::new(described)))],
+            changes: vec![made],
+            filter_changes,
+            touched: ended.iter().cloned().collect(),
+            created: Some((create.id, create.name)),
+        };
+        self.commit(batch, |changes, reservation| {
+            self.committer.record(&[stats], create.items.len(), changes);
+            if let Some(ended) = ended {
+                self.forget(&ended);
+                self.committer.metrics.filters_expired.inc();
+            }
+            let bytes = filter.view.load().chain.slot_bytes();
+            self.quota.note(0, bytes, reservation);
+            self.filters.insert(filter);
+        })
+    }
+
+    /// Gives a staged filter its name, and with it the place of another.
+    fn adopt(&self, request: Request, adopt: Adopt) -> CommitOutcome {
+        let found = match self.filters.open(&adopt.name, &self.committer.store) {
+            Ok(found) => found,
+            Err(error) => {
+                request.answer(Err(error.into()));
+                return CommitOutcome::Refused;
+            }
+        };
+        let refused = match (&found, &adopt.replaces) {
+            (None, None) => None,
+            (Some(found), None) if has_ended(found.expiry(), adopt.now_ms) => None,
+            (Some(_), None) => Some(Outcome::NameTaken),
+            (Some(found), Some(replaced)) if is_as_wanted(found, replaced) => None,
+            (_, Some(_)) => Some(Outcome::Stale),
+        };
+        if let Some(refused) = refused {
+            return refuse(request, refused);
+        }
+        // What takes a place ends when the one before would have.
+        let expiry = match (&found, &adopt.replaces) {
+            (Some(found), Some(_)) => found.expiry(),
+            _ => None,
+        };
+        let filter = Arc::new(OpenFilter::new(
+            adopt.id,
+            adopt.name.clone(),
+            Chain::clone(&adopt.chain),
+            expiry,
+        ));
+        let mut filter_changes: Vec<FilterChange> = found.iter().flat_map(removal).collect();
+        filter_changes.push(FilterChange::Restore {
+            id: adopt.id,
+            name: adopt.name.as_str().to_owned(),
+            meta: adopt.chain.encode(),
+        });
+        filter_changes.extend(first_expiry(&filter));
+        let batch = Batch {
+            answers: vec![(request, Outcome::Adopted)],
+            filter_changes,
+            touched: found.iter().cloned().collect(),
+            created: Some((adopt.id, adopt.name)),
+            ..Batch::default()
+        };
+        self.commit(batch, |_, reservation| {
+            let replaced = found.as_ref();
+            let before = replaced.map_or(0, |it| it.view.load().chain.slot_bytes());
+            self.quota
+                .note(before, adopt.chain.slot_bytes(), reservation);
+            self.filters.replace(found.as_deref(), filter);
+            let garbage = found.map(|found| Garbage::Filter(found.id));
+            self.committer.checkpointer.reclaim_soon(garbage);
+        })
+    }
+
+    fn remove(&self, request: Request, filter: &Arc<OpenFilter>) -> CommitOutcome {
+        let mut batch = Batch::of(request, Outcome::Removed, filter);
+        batch.filter_changes.extend(removal(filter));
+        self.commit(batch, |_, _| self.forget(filter))
+    }
+
+    /// Forgets a filter whose removal is committed.
+    fn forget(&self, filter: &OpenFilter) {
+        let bytes = filter.view.load().chain.slot_bytes();
+        self.quota.note(bytes, 0, None);
+        self.filters.remove(filter);
+        let garbage = [Garbage::Filter(filter.id)];
+        self.committer.checkpointer.reclaim_soon(garbage);
+    }
+
+    fn begin_compaction(
+        &self,
+        request: Request,
+        filter: &Arc<OpenFilter>,
+        share: f64,
+    ) -> CommitOutcome {
+        let mut planned = PlannedFilter::of(filter);
+        let chain = &mut planned.chain;
+        let closed = match chain.is_compacting() {
+            // A restart interrupted it.
+            true => chain.sub_filters().len() - chain.open(),
+            false => chain.begin_compaction(share),
+        };
+        let answers = vec![(request, Outcome::CompactionBegun(closed as u32))];
+        self.commit_planned(answers, std::iter::once(planned), |changes| {
+            self.committer.record(&[], 0, changes);
+        })
+    }
+
+    fn end_compaction(&self, request: Request, filter: &Arc<OpenFilter>) -> CommitOutcome {
+        let mut planned = PlannedFilter::of(filter);
+        let dropped = planned.chain.end_compaction();
+        planned.dropped = dropped.clone();
+        let left = planned.chain.sub_filters().len();
+        let gone: Vec<Arc<PageTable>> = planned.view.tables.iter().skip(left).cloned().collect();
+        let answers = vec![(request, Outcome::CompactionEnded(dropped.len()))];
+        self.commit_planned(answers, std::iter::once(planned), |changes| {
+            self.committer.record(&[], 0, changes);
+            for table in gone {
+                table.mark_dropped();
+            }
+            let garbage = dropped
+                .into_iter()
+                .map(|ordinal| Garbage::SubFilter(filter.id, ordinal));
+            self.committer.checkpointer.reclaim_soon(garbage);
+        })
+    }
+}
+
+/// Answers a request for which nothing is to be committed.
+fn refuse(request: Request, outcome: Outcome) -> CommitOutcome {
+    request.answer(Ok(outcome));
+    CommitOutcome::Refused
+}
+
+/// What takes a filter away.
+fn removal(filter: &Arc<OpenFilter>) -> impl Iterator<Item = FilterChange> + use<> {
+    let expiry = filter.expiry().map(|expiry| FilterChange::Expire {
+        id: filter.id,
+        before: Some(expiry),
+        after: None,
+    });
+    let removed = FilterChange::Remove {
+        id: filter.id,
+        name: filter.name.as_str().to_owned(),
+    };
+    expiry.into_iter().chain([removed])
+}
+
+/// What has a new filter end, if it does.
+fn first_expiry(filter: &OpenFilter) -> Option<FilterChange> {
+    filter.expiry().map(|expiry| FilterChange::Expire {
+        id: filter.id,
+        before: None,
+        after: Some(expiry),
+    })
+}
+
+/// A filter as it is published, but for its end.
+fn describe(filter: &OpenFilter, expiry: Option<Expiry>, sizes: FilterSizes) -> Outcome {
+    Outcome::Described(Box::new(StoredFilterInfo {
+        origin: Origin::Existing,
+        chain: filter.view.load().chain.clone(),
+        expiry,
+        sizes,
+    }))
+}
+
+/// Whether a filter is the one that is to be replaced.
+fn is_as_wanted(found: &OpenFilter, replaced: &Replaced) -> bool {
+    let is_unchanged = |meta: &Arc<[u8]>| found.view.load().chain.encode() == **meta;
+    found.id == replaced.id && replaced.meta.as_ref().is_none_or(is_unchanged)
+}

@@ -1,0 +1,272 @@
+//! How commands get into lanes: with the pages that they need, as far as the
+//! bounds allow.
+
+use super::command::{Command, ItemOp, Outcome};
+use super::request::{Reply, Request};
+use crate::chain::address::PageAddress;
+use crate::chain::meta::Chain;
+use crate::chain::read::candidate_pages;
+use crate::cuckoo::hash::ItemHash;
+use crate::engine::batch::ItemBatch;
+use crate::engine::blocking::run_blocking;
+use crate::engine::disk::Disk;
+use crate::engine::error::{EngineError, Overload};
+use crate::engine::filters::{FilterView, OpenFilter, lane_of};
+use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::name::FilterName;
+use crate::engine::pages::{Loader, PageCache, Pins};
+use crate::engine::quota::Reservation;
+use crate::metrics::Metrics;
+use crossbeam_channel::{Sender, TrySendError};
+use parking_lot::RwLock;
+use prometheus::IntGauge;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Items worked on before the thread is given back to other requests.
+const ITEMS_PER_TURN: usize = 8192;
+
+/// The way into one lane.
+pub(crate) struct LaneQueue {
+    pub(crate) commands: Sender<Request>,
+    /// Items that wait.
+    pub(crate) queued_items: Arc<AtomicUsize>,
+    /// Commands that wait, for the metrics.
+    pub(crate) queue_depth: IntGauge,
+}
+
+/// Puts commands into the lanes of their filters, and waits for what comes of
+/// them.
+pub(crate) struct Submitter {
+    /// Empty once the engine stops.
+    pub(crate) queues: RwLock<Vec<LaneQueue>>,
+    pub(crate) lanes: usize,
+    /// Items that may wait in front of one lane.
+    pub(crate) max_queued_items: usize,
+    /// Pages that one command may touch.
+    pub(crate) max_pages: usize,
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) cache: Arc<PageCache>,
+    pub(crate) loader: Arc<Loader>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Submitter {
+    /// Has a lane work on items.
+    pub(crate) async fn submit_items(
+        &self,
+        filter: &Arc<OpenFilter>,
+        op: ItemOp,
+        items: &ItemBatch,
+        recorder: Option<&SideRecorder>,
+    ) -> Result<Outcome, EngineError> {
+        let view = filter.view.load_full();
+        let items = hash_items(&view.chain, items).await;
+        let mut needed = BTreeSet::new();
+        if !self.all_resident(&view, &items).await {
+            self.need_candidates(&view.chain, &items, &mut needed)?;
+        }
+        drop(view);
+        let command = Command::Items(op, items);
+        self.submit_with_pages(filter, command, needed, recorder)
+            .await
+    }
+
+    /// Submits a command with some pages pinned, and again with those that the
+    /// lane misses, until it has all that it needs.
+    pub(crate) async fn submit_with_pages(
+        &self,
+        filter: &Arc<OpenFilter>,
+        command: Command,
+        mut needed: BTreeSet<PageAddress>,
+        recorder: Option<&SideRecorder>,
+    ) -> Result<Outcome, EngineError> {
+        loop {
+            let pins = match needed.is_empty() {
+                true => None,
+                // Seldom, and far larger than all else that this future holds.
+                false => Some(Box::pin(self.pin(filter, &needed)).await?),
+            };
+            let (again, to) = (command.clone(), Some(Arc::clone(filter)));
+            let request = Request::new(again, to, pins, recorder.cloned(), None);
+            let missing = match self.submit(request).await? {
+                Outcome::NeedsPages(missing) => missing,
+                outcome => return Ok(outcome),
+            };
+            // What was needed before stays needed: the plan starts over.
+            needed.extend(missing);
+            if let Command::Items(_, items) = &command {
+                self.need_candidates(&filter.view.load().chain, items, &mut needed)?;
+            }
+        }
+    }
+
+    /// Submits a command that needs no pages.
+    pub(crate) async fn submit_to(
+        &self,
+        filter: Arc<OpenFilter>,
+        command: Command,
+        recorder: Option<&SideRecorder>,
+    ) -> Result<Outcome, EngineError> {
+        let request = Request::new(command, Some(filter), None, recorder.cloned(), None);
+        self.submit(request).await
+    }
+
+    /// Submits a command for a filter that is not there yet and was promised its
+    /// room.
+    pub(crate) async fn submit_new(
+        &self,
+        command: Command,
+        recorder: Option<&SideRecorder>,
+        reservation: Option<Reservation>,
+    ) -> Result<Outcome, EngineError> {
+        let request = Request::new(command, None, None, recorder.cloned(), reservation);
+        self.submit(request).await
+    }
+
+    /// As [`submit_to`](Self::submit_to), from a thread that may block.
+    pub(crate) fn submit_blocking(
+        &self,
+        filter: Arc<OpenFilter>,
+        command: Command,
+    ) -> Result<Outcome, EngineError> {
+        let (request, outcome) = Request::new(command, Some(filter), None, None, None);
+        let kind = request.command.kind();
+        let outcome = match self.enqueue(request) {
+            Ok(()) => outcome
+                .blocking_recv()
+                .unwrap_or(Err(EngineError::Stopping)),
+            Err(error) => Err(error),
+        };
+        self.count(kind, &outcome);
+        outcome
+    }
+
+    /// Puts a request into the queue of its lane and waits for the outcome.
+    async fn submit(&self, (request, outcome): (Request, Reply)) -> Result<Outcome, EngineError> {
+        let kind = request.command.kind();
+        let outcome = match self.enqueue(request) {
+            Ok(()) => outcome.await.unwrap_or(Err(EngineError::Stopping)),
+            Err(error) => Err(error),
+        };
+        self.count(kind, &outcome);
+        outcome
+    }
+
+    fn enqueue(&self, request: Request) -> Result<(), EngineError> {
+        if request.command.needs_room() {
+            self.disk.check()?;
+        }
+        let name: &FilterName = match (&request.filter, &request.command) {
+            (Some(filter), _) => &filter.name,
+            (None, Command::Create(create)) => &create.name,
+            (None, Command::Adopt(adopt)) => &adopt.name,
+            (None, _) => return Err(EngineError::Stopping),
+        };
+        let queues = self.queues.read();
+        let queue = queues
+            .get(lane_of(name, self.lanes))
+            .ok_or(EngineError::Stopping)?;
+        let items = request.command.items();
+        let waiting = queue.queued_items.fetch_add(items, Ordering::Relaxed);
+        let sent = match waiting > 0 && waiting + items > self.max_queued_items {
+            true => Err(Overload::QueuedItems.into()),
+            false => {
+                queue.queue_depth.inc();
+                queue.commands.try_send(request).map_err(|error| {
+                    queue.queue_depth.dec();
+                    match error {
+                        TrySendError::Full(_) => Overload::QueuedCommands.into(),
+                        TrySendError::Disconnected(_) => EngineError::Stopping,
+                    }
+                })
+            }
+        };
+        if sent.is_err() {
+            queue.queued_items.fetch_sub(items, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    fn count(&self, kind: &str, outcome: &Result<Outcome, EngineError>) {
+        let label = match outcome {
+            Ok(outcome) => outcome.label(),
+            Err(EngineError::OutcomeUnknown(_)) => "failed",
+            Err(_) => "refused",
+        };
+        let commands = &self.metrics.commands;
+        commands.with_label_values(&[kind, label]).inc();
+    }
+
+    async fn all_resident(&self, view: &FilterView, items: &[ItemHash]) -> bool {
+        let is_resident = |page: PageAddress| {
+            let table = view.tables.get(page.sub as usize);
+            table.is_some_and(|table| self.cache.is_resident(table, page.page))
+        };
+        for turn in items.chunks(ITEMS_PER_TURN) {
+            let resident = |&hash: &ItemHash| candidate_pages(&view.chain, hash).all(is_resident);
+            if !turn.iter().all(resident) {
+                return false;
+            }
+            tokio::task::yield_now().await;
+        }
+        true
+    }
+
+    /// Adds the pages that the items may lie on, but not many more than a
+    /// command may touch.
+    fn need_candidates(
+        &self,
+        chain: &Chain,
+        items: &[ItemHash],
+        needed: &mut BTreeSet<PageAddress>,
+    ) -> Result<(), EngineError> {
+        for &hash in items {
+            for page in candidate_pages(chain, hash) {
+                needed.insert(page);
+                self.check_pages(needed.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_pages(&self, needed: usize) -> Result<(), EngineError> {
+        match needed > self.max_pages {
+            true => Err(EngineError::TooManyPages {
+                needed,
+                bound: self.max_pages,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    async fn pin(
+        &self,
+        filter: &Arc<OpenFilter>,
+        pages: &BTreeSet<PageAddress>,
+    ) -> Result<Pins, EngineError> {
+        self.check_pages(pages.len())?;
+        let permit = self
+            .loader
+            .permit(pages.len())
+            .await
+            .ok_or(EngineError::Stopping)?;
+        let (loader, view) = (Arc::clone(&self.loader), filter.view.load_full());
+        let pages: Vec<PageAddress> = pages.iter().copied().collect();
+        Ok(run_blocking(move || loader.pin(&view.tables, &pages, permit)).await??)
+    }
+}
+
+/// Hashes the items of a request, giving the thread back between turns.
+pub(crate) async fn hash_items(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> {
+    let mut hashes = Vec::with_capacity(items.len());
+    let (hasher, mut items) = (chain.hash_id().hasher(), items.iter());
+    while items.len() > 0 {
+        if !hashes.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        hasher.hash_all(items.by_ref().take(ITEMS_PER_TURN), &mut hashes);
+    }
+    hashes.into()
+}

@@ -1,0 +1,136 @@
+//! The words that a lane plans over.
+
+use crate::chain::address::{PageAddress, WordAddress};
+use crate::chain::counters::CounterKey;
+use crate::chain::pages::{PageWords, PlanPages};
+use crate::engine::filters::FilterView;
+use crate::engine::pages::{DrainPins, Frame, PageCache};
+use std::collections::BTreeSet;
+
+/// Words as the lane sees them: it alone changes them, so they need no check.
+pub(super) struct LaneWords<'a> {
+    cache: &'a PageCache,
+    view: &'a FilterView,
+    pins: &'a mut DrainPins,
+    /// Pages that the drain may hold after this command.
+    allowed: usize,
+    /// Pages that are not resident.
+    pub(super) missing: BTreeSet<PageAddress>,
+    /// Whether the command touches more pages than it may.
+    pub(super) over: bool,
+    /// The page that was asked for last: the next word is likely to lie on it,
+    /// too.
+    here: Option<(PageAddress, Frame<'a>)>,
+}
+
+impl<'a> LaneWords<'a> {
+    /// The words of a view's pages, of which so many may be held.
+    pub(super) fn new(
+        cache: &'a PageCache,
+        view: &'a FilterView,
+        pins: &'a mut DrainPins,
+        allowed: usize,
+    ) -> LaneWords<'a> {
+        LaneWords {
+            cache,
+            view,
+            pins,
+            allowed,
+            missing: BTreeSet::new(),
+            over: false,
+            here: None,
+        }
+    }
+
+    /// The frame of a page, which stays resident until the drain ends.
+    #[inline]
+    fn frame(&mut self, page: PageAddress) -> Option<Frame<'a>> {
+        match self.here {
+            Some((here, frame)) if here == page => Some(frame),
+            _ => {
+                let frame = self.find(page)?;
+                self.here = Some((page, frame));
+                Some(frame)
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, page: PageAddress) -> Option<Frame<'a>> {
+        let table = self.view.tables.get(page.sub as usize)?;
+        if let Some(index) = self.pins.pinned(table, page.page) {
+            return self.cache.frame(index);
+        }
+        if self.over || self.pins.held() + self.missing.len() >= self.allowed {
+            self.over = true;
+            return None;
+        }
+        match self.pins.pin(table, page.page) {
+            Some(index) => self.cache.frame(index),
+            None => {
+                self.missing.insert(page);
+                None
+            }
+        }
+    }
+}
+
+impl PageWords for LaneWords<'_> {
+    #[inline]
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        Some(self.frame(at.on())?.load(at.word))
+    }
+
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        Some(self.frame(page)?.counter(key))
+    }
+
+    #[inline]
+    fn prefetch(&self, at: WordAddress) {
+        if let Some(table) = self.view.tables.get(at.sub as usize) {
+            self.cache.prefetch(table, at.page, at.word);
+        }
+    }
+}
+
+impl PlanPages for LaneWords<'_> {
+    #[inline]
+    fn occupied(&mut self, page: PageAddress) -> Option<u32> {
+        Some(self.frame(page)?.occupied())
+    }
+
+    fn counters(&mut self, page: PageAddress) -> Option<usize> {
+        Some(self.frame(page)?.counters())
+    }
+
+    fn expect(&mut self, words: &[WordAddress]) {
+        let tables = &self.view.tables;
+        let words = words
+            .iter()
+            .filter_map(|at| Some((&**tables.get(at.sub as usize)?, at.page, at.word)));
+        self.pins.expect(words, self.allowed);
+    }
+}
+
+/// For a filter that has no pages yet.
+pub(super) struct NoPages;
+
+impl PageWords for NoPages {
+    fn word(&mut self, _: WordAddress) -> Option<u64> {
+        None
+    }
+
+    fn counter(&mut self, _: PageAddress, _: CounterKey) -> Option<u64> {
+        None
+    }
+}
+
+impl PlanPages for NoPages {
+    fn occupied(&mut self, _: PageAddress) -> Option<u32> {
+        None
+    }
+
+    fn counters(&mut self, _: PageAddress) -> Option<usize> {
+        None
+    }
+}

@@ -1,0 +1,321 @@
+//! Opening an engine and stopping it: what it is made of, and its threads.
+
+use super::clock::Clock;
+use super::compactions::{BegunCompaction, Compactions};
+use super::disk::{Disk, Health};
+use super::dump::budget::MemoryBudget;
+use super::filters::Filters;
+use super::idempotency::guard::IdempotentWrites;
+use super::idempotency::imports::Imports;
+use super::lane::commit::Committer;
+use super::lane::context::Lane;
+use super::lane::submit::{LaneQueue, Submitter};
+use super::pages::{Bounds, Checkpointer, Loader, PageCache};
+use super::quota::Quota;
+use super::recovery::Recovery;
+use super::state::{Engine, EngineState, ID_BLOCK};
+use super::tasks::{compaction, disk, expiry, survey};
+use super::threads::{BackgroundTask, Threads, spawn};
+use crate::chain::params::Defaults;
+use crate::metrics::Metrics;
+use crate::store::disk::DiskReserve;
+use crate::store::{PageStore, StoreError};
+use crossbeam_channel::Receiver;
+use parking_lot::{Mutex, RwLock};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
+
+/// Most lanes.
+pub const MAX_LANES: usize = 256;
+
+/// Pages that a search for room may look at, and some more for the item's own.
+const PAGES_PER_SEARCH: usize = crate::cuckoo::layout::MAX_PAGES_PER_SEARCH + 176;
+
+/// How the engine is sized. Every bound is a number of bytes, items or filters.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// What new filters get, and may have.
+    pub defaults: Defaults,
+    /// Writer threads, 1 to 256; a filter always has the same one. A small
+    /// cache gets fewer: each needs about 28 MiB of it.
+    pub lanes: usize,
+    /// Bytes of resident pages, at least 1 MiB.
+    pub cache_bytes: u64,
+    /// Bytes of pages that wait for a checkpoint, at most a quarter of the
+    /// cache; commits wait at the bound.
+    pub max_dirty_bytes: u64,
+    /// Bytes of redo records that wait for a checkpoint; commits wait at the
+    /// bound.
+    pub max_log_bytes: u64,
+    /// Bytes of page images written at once by a checkpoint.
+    pub checkpoint_slice_bytes: u64,
+    /// Percent of a filter's items after whose deletion it is compacted though
+    /// nobody asks for it, 0 to 100; 0: never.
+    pub compaction_threshold_percent: u8,
+    /// Filters open at the same time.
+    pub max_open_filters: usize,
+    /// Commands that may wait in front of one lane.
+    pub max_queued_commands: usize,
+    /// Bytes of answers kept for retries, at most; more requests with a key
+    /// are refused.
+    pub max_retry_bytes: u64,
+    /// Imports whose progress is kept; further ones are refused.
+    pub max_imports: u64,
+    /// Bytes of the store's disk that changes leave alone.
+    pub disk_reserve: DiskReserve,
+    /// Items that may wait in front of one lane; one command may exceed it if
+    /// nothing else waits.
+    pub max_queued_items: usize,
+}
+
+impl Engine {
+    /// Replays the redo log and starts the lanes. Blocks until ready to serve.
+    ///
+    /// # Errors
+    /// The store can't be read, or holds corrupt bytes that are needed now.
+    pub fn open(
+        store: Arc<PageStore>,
+        options: &EngineOptions,
+        metrics: Arc<Metrics>,
+    ) -> Result<Engine, StoreError> {
+        let cache = Arc::new(PageCache::new(
+            options.cache_bytes,
+            metrics.cache_bytes.clone(),
+            metrics.cache_evictions.clone(),
+        ));
+        let frames = cache.capacity() as usize;
+        // Fewer lanes rather than lanes that can't plan one search for room.
+        let lane_count = options
+            .lanes
+            .clamp(1, MAX_LANES)
+            .min(frames / (6 * PAGES_PER_SEARCH))
+            .max(1);
+        let page_bytes = u64::from(crate::chain::params::PAGE_BYTES);
+        let bounds = Bounds {
+            max_dirty_pages: (options.max_dirty_bytes / page_bytes).clamp(1, frames as u64 / 4),
+            max_log_bytes: options.max_log_bytes.max(1),
+            slice_pages: usize::try_from(options.checkpoint_slice_bytes / page_bytes)
+                .unwrap_or(usize::MAX)
+                .clamp(1, frames / 4),
+        };
+        let disk = Arc::new(Disk::new(
+            Arc::clone(&store),
+            options.disk_reserve,
+            Arc::clone(&metrics),
+        ));
+        let checkpointer = Arc::new(Checkpointer::new(
+            lane_count,
+            bounds,
+            Arc::clone(&cache),
+            Arc::clone(&store),
+            Arc::clone(&disk),
+            Arc::clone(&metrics),
+        ));
+        let loader = Arc::new(Loader::new(
+            Arc::clone(&store),
+            Arc::clone(&cache),
+            Arc::clone(&checkpointer),
+            frames / 4,
+        ));
+        let filters = Arc::new(Filters::new(
+            options.max_open_filters,
+            metrics.open_filters.clone(),
+        ));
+
+        let recovered = Recovery {
+            store: &store,
+            filters: &filters,
+            cache: &cache,
+            checkpointer: &checkpointer,
+            loader: &loader,
+            lanes: lane_count,
+            pages_at_once: usize::min(frames / 4, 128),
+        }
+        .run()?;
+        if recovered.records > 0 {
+            tracing::info!(
+                records = recovered.records,
+                slots = recovered.slots,
+                "replayed the redo log"
+            );
+        }
+        checkpointer.reclaim_soon(store.garbage()?);
+        let kept = store.side_record_totals()?;
+        let imports = Imports::new(
+            Arc::clone(&store),
+            Arc::clone(&metrics),
+            options.max_imports,
+            kept.imports,
+        );
+        let idempotent_writes = IdempotentWrites::new(
+            Arc::clone(&store),
+            options.clock.clone(),
+            Arc::clone(&metrics),
+            options.max_retry_bytes,
+            kept.retry_bytes,
+        );
+        let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
+        let (compactions, begun) = Compactions::new(Arc::clone(&metrics));
+        let quota = Arc::new(Quota::new(
+            options.defaults.max_total_bytes,
+            options.defaults.max_filters,
+            &store,
+        )?);
+        let submitter = Submitter {
+            queues: RwLock::new(Vec::new()),
+            lanes: lane_count,
+            max_queued_items: options.max_queued_items,
+            // A drain may take half of this and one command more.
+            max_pages: frames / (6 * lane_count),
+            disk: Arc::clone(&disk),
+            cache: Arc::clone(&cache),
+            loader: Arc::clone(&loader),
+            metrics: Arc::clone(&metrics),
+        };
+        let items = |outcome| metrics.items.with_label_values(&["exists", outcome]);
+        let state = Arc::new(EngineState {
+            clock: options.clock.clone(),
+            defaults: options.defaults.clone(),
+            cached_reads: metrics.page_reads.with_label_values(&["cache"]),
+            items_found: items("found"),
+            items_absent: items("absent"),
+            quota,
+            disk,
+            store,
+            cache,
+            checkpointer,
+            loader,
+            filters,
+            idempotent_writes: Arc::new(idempotent_writes),
+            imports: Arc::new(imports),
+            compactions: Arc::new(compactions),
+            dump_memory: MemoryBudget::new(),
+            ids: Mutex::new(first_id..first_id + ID_BLOCK),
+            lanes: submitter,
+            threads: Threads::default(),
+            metrics,
+        });
+        let engine = Engine { state };
+        engine.start_lanes(options.max_queued_commands)?;
+        let checkpointer = Arc::clone(&engine.state.checkpointer);
+        let thread = spawn("checkpoint", move || checkpointer.run())?;
+        *engine.state.threads.checkpointer.lock() = Some(thread);
+        engine.start_tasks(begun, options.compaction_threshold_percent)?;
+        Ok(engine)
+    }
+
+    fn start_lanes(&self, max_queued_commands: usize) -> Result<(), StoreError> {
+        let state = &self.state;
+        for index in 0..state.lanes.lanes {
+            let (sender, commands) = crossbeam_channel::bounded(max_queued_commands.max(1));
+            let depth = &state.metrics.lane_queue_depth;
+            let queue = LaneQueue {
+                commands: sender,
+                queued_items: Arc::new(AtomicUsize::new(0)),
+                queue_depth: depth.with_label_values(&[&index.to_string()]),
+            };
+            let lane = Lane {
+                commands,
+                queued_items: Arc::clone(&queue.queued_items),
+                queue_depth: queue.queue_depth.clone(),
+                max_pages: state.lanes.max_pages,
+                filters: Arc::clone(&state.filters),
+                quota: Arc::clone(&state.quota),
+                disk: Arc::clone(&state.disk),
+                committer: Committer {
+                    lane: index,
+                    cache: Arc::clone(&state.cache),
+                    checkpointer: Arc::clone(&state.checkpointer),
+                    loader: Arc::clone(&state.loader),
+                    store: Arc::clone(&state.store),
+                    metrics: Arc::clone(&state.metrics),
+                },
+            };
+            let thread = spawn(&format!("lane-{index}"), move || lane.run())?;
+            state.lanes.queues.write().push(queue);
+            state.threads.lanes.lock().push(thread);
+        }
+        Ok(())
+    }
+
+    fn start_tasks(
+        &self,
+        begun: Receiver<BegunCompaction>,
+        threshold_percent: u8,
+    ) -> Result<(), StoreError> {
+        self.start_task("expiry", expiry::run)?;
+        self.start_task("disk", disk::run)?;
+        self.start_task("compaction", move |state, stop| {
+            compaction::run(state, &begun, stop, threshold_percent);
+        })
+    }
+
+    fn start_task(
+        &self,
+        name: &str,
+        run: impl FnOnce(&Weak<EngineState>, &Receiver<()>) + Send + 'static,
+    ) -> Result<(), StoreError> {
+        // The task does not keep the engine open.
+        let state = Arc::downgrade(&self.state);
+        let task = BackgroundTask::start(name, move |stop| run(&state, stop))?;
+        self.state.threads.tasks.lock().push(task);
+        Ok(())
+    }
+
+    /// From now on keeps the metrics about filters: how many there are, how
+    /// many are wrong too often or nearly full, and series of their own of so
+    /// many of the largest, at most [`MAX_NAMED_FILTERS`](super::MAX_NAMED_FILTERS).
+    /// To be called once.
+    ///
+    /// # Errors
+    /// The thread can't be started.
+    pub fn survey_filters(&self, named: usize) -> Result<(), StoreError> {
+        self.start_task("survey", move |state, stop| survey::run(state, stop, named))
+    }
+
+    /// Whether there is room for changes, and whether the store takes them, as
+    /// of a moment ago.
+    pub fn health(&self) -> Health {
+        self.state.disk.health()
+    }
+
+    /// Filters open.
+    pub fn open_filters(&self) -> usize {
+        self.state.filters.len()
+    }
+
+    /// Stops taking commands, finishes those taken and checkpoints everything;
+    /// on a disk that is too full for that the next start replays the log.
+    /// Blocks. A second call does nothing.
+    ///
+    /// # Errors
+    /// The store refused; what was acknowledged is in its log.
+    pub fn shutdown(&self) -> Result<(), StoreError> {
+        self.halt();
+        self.state.disk.look();
+        if self.state.disk.has_background_room() {
+            self.state.checkpointer.checkpoint_all()?;
+        }
+        self.state.store.sync()
+    }
+
+    /// Stops as [`shutdown`](Self::shutdown) does but writes no checkpoint: the
+    /// next start has to replay the log.
+    pub fn halt(&self) {
+        let threads = &self.state.threads;
+        for task in std::mem::take(&mut *threads.tasks.lock()) {
+            task.end();
+        }
+        self.state.lanes.queues.write().clear();
+        for thread in std::mem::take(&mut *threads.lanes.lock()) {
+            // A lane that panicked has said so.
+            let _ = thread.join();
+        }
+        self.state.checkpointer.stop();
+        if let Some(thread) = threads.checkpointer.lock().take() {
+            let _ = thread.join();
+        }
+    }
+}

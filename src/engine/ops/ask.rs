@@ -1,0 +1,152 @@
+//! Whether, and how often, items are in a filter: asked beside its lane, and
+//! through it only for items that commits keep overtaking.
+
+use crate::engine::batch::ItemBatch;
+use crate::engine::error::EngineError;
+use crate::engine::filters::OpenFilter;
+use crate::engine::lane::command::{ItemOp, Outcome};
+use crate::engine::name::FilterName;
+use crate::engine::reader::{self, Count, Exists, Question};
+use crate::engine::state::{Engine, EngineState};
+use std::sync::Arc;
+
+impl Engine {
+    /// Whether each item is there. "No" is right, "yes" is right but for the
+    /// filter's error rate.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], or a page can't be read.
+    pub async fn exists(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+    ) -> Result<Vec<bool>, EngineError> {
+        let results = self.state.ask(name, items, Exists).await?;
+        let found = results.iter().filter(|&&found| found).count();
+        self.state.items_found.inc_by(found as u64);
+        let absent = results.len() - found;
+        self.state.items_absent.inc_by(absent as u64);
+        Ok(results)
+    }
+
+    /// How often each item is there: at least its true count.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], or a page can't be read.
+    pub async fn count(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+    ) -> Result<Vec<u64>, EngineError> {
+        let results = self.state.ask(name, items, Count).await?;
+        self.state.count_items("count", "answered", results.len());
+        Ok(results)
+    }
+}
+
+/// A question that a lane can answer, too.
+pub(super) trait LaneQuestion: Question {
+    /// What the lane is asked to do.
+    const OP: ItemOp;
+
+    /// Its answers, one an item; `None` if the filter was replaced.
+    fn answers(outcome: Outcome) -> Option<Vec<Self::Answer>>;
+}
+
+impl LaneQuestion for Exists {
+    const OP: ItemOp = ItemOp::Exists;
+
+    fn answers(outcome: Outcome) -> Option<Vec<bool>> {
+        match outcome {
+            Outcome::Found(found) => Some(found),
+            _ => None,
+        }
+    }
+}
+
+impl LaneQuestion for Count {
+    const OP: ItemOp = ItemOp::Count;
+
+    fn answers(outcome: Outcome) -> Option<Vec<u64>> {
+        match outcome {
+            Outcome::Counted(counts) => Some(counts),
+            _ => None,
+        }
+    }
+}
+
+impl EngineState {
+    async fn ask<Q: LaneQuestion>(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+        question: Q,
+    ) -> Result<Vec<Q::Answer>, EngineError> {
+        loop {
+            let filter = self.find(name).await?;
+            let at_once = reader::ask_at_once(question, &filter, items, &self.cache);
+            let mut asked = match at_once {
+                Some(asked) => asked,
+                // Seldom, and far larger than all else that this future holds.
+                None => {
+                    let asking = reader::ask(question, &filter, items, &self.cache, &self.loader);
+                    Box::pin(asking).await?
+                }
+            };
+            self.cached_reads.inc_by(asked.cached_pages);
+            self.metrics.read_retries.inc_by(asked.retries);
+            // Pages of a filter that is gone read as zeros.
+            if filter.is_removed() {
+                continue;
+            }
+            if asked.open.is_empty() {
+                return Ok(asked.answers);
+            }
+            let answers = Box::pin(self.ask_lane::<Q>(&filter, items, &asked.open));
+            let Some(answers) = answers.await? else {
+                continue;
+            };
+            for (&index, answer) in asked.open.iter().zip(answers) {
+                if let Some(slot) = asked.answers.get_mut(index) {
+                    *slot = answer;
+                }
+            }
+            return Ok(asked.answers);
+        }
+    }
+
+    /// Has the lane answer a question about the items at some positions, as
+    /// many at once as may be: a question may ask for more pages than a command
+    /// may touch. `None` if the filter was replaced.
+    pub(super) async fn ask_lane<Q: LaneQuestion>(
+        &self,
+        filter: &Arc<OpenFilter>,
+        items: &ItemBatch,
+        positions: &[usize],
+    ) -> Result<Option<Vec<Q::Answer>>, EngineError> {
+        let mut answers = Vec::with_capacity(positions.len());
+        let mut at_once = positions.len();
+        let mut left = positions;
+        while !left.is_empty() {
+            let (some, rest) = left.split_at(at_once.min(left.len()));
+            let mut batch = ItemBatch::new();
+            for item in some.iter().filter_map(|&index| items.get(index)) {
+                batch.push(item);
+            }
+            let asked = self.lanes.submit_items(filter, Q::OP, &batch, None).await;
+            let outcome = match asked {
+                Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
+                    at_once /= 2;
+                    continue;
+                }
+                asked => asked?,
+            };
+            match Q::answers(outcome) {
+                Some(some) => answers.extend(some),
+                None => return Ok(None),
+            }
+            left = rest;
+        }
+        Ok(Some(answers))
+    }
+}

@@ -1,0 +1,186 @@
+//! Making a filter, or saying what it would be.
+
+use crate::chain::forecast::forecast;
+use crate::chain::meta::Chain;
+use crate::chain::params::{Difference, FilterParams};
+use crate::cuckoo::hash::HashKey;
+use crate::engine::answer::{AddMode, Created, FilterInfo, FilterPreview, NewFilter};
+use crate::engine::batch::ItemBatch;
+use crate::engine::error::{EngineError, too_many_pages_to_number};
+use crate::engine::idempotency::guard::{Answered, Begun, IdempotencyKey};
+use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::idempotency::response::{Origin, StoredResponse};
+use crate::engine::lane::command::{Command, Create, Outcome, ReplyWith};
+use crate::engine::lane::submit::hash_items;
+use crate::engine::name::FilterName;
+use crate::engine::ops::filters::describe;
+use crate::engine::state::{Engine, EngineState};
+use crate::engine::ttl;
+use crate::store::StoreError;
+use std::sync::Arc;
+
+/// What a filter is to be, checked.
+pub(super) struct ResolvedFilter {
+    params: FilterParams,
+    ttl_seconds: Option<u64>,
+}
+
+impl Engine {
+    /// Creates a filter, or says that it is there already and whether it has
+    /// what was asked for. One that has ended is not there. That a filter
+    /// differs is an answer that is not kept for a key.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidParams`] names every field that is refused; those
+    /// of a key, see [`Engine::add`].
+    pub async fn create_filter(
+        &self,
+        name: &FilterName,
+        wanted: &NewFilter,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Answered<Created>, EngineError> {
+        let state = &self.state;
+        let most_bytes = StoredResponse::FILTER_BYTES;
+        let begun = state
+            .idempotent_writes
+            .begin(key, most_bytes, |it| match it {
+                StoredResponse::Filter(filter) => {
+                    let info = filter.info(name);
+                    Some(match filter.origin {
+                        Origin::New => Created::New(info),
+                        Origin::Existing => Created::Existing(info),
+                    })
+                }
+                _ => None,
+            });
+        let recorder = match begun.await? {
+            Begun::Replayed(answered) => return Ok(answered),
+            Begun::New(guard) => guard.map(SideRecorder::Response),
+        };
+        let recorder = recorder.as_ref();
+        let new = state.resolve_new(wanted)?;
+        loop {
+            let Some(filter) = state.open(name).await? else {
+                let (nothing, mode) = (ItemBatch::new(), AddMode::Always);
+                let reply_with = ReplyWith::Description;
+                let created = state.create(name, &new, &nothing, mode, reply_with, recorder);
+                // Another creation may have been quicker; then it is looked up
+                // again.
+                if let Outcome::Created(_, filter) = created.await? {
+                    return Ok(Answered::now(Created::New(filter.info(name))));
+                }
+                continue;
+            };
+            let sizes = state.sizes(&filter).await?;
+            let mut info = describe(&filter, sizes);
+            let differences = differences(&info, wanted);
+            if !differences.is_empty() {
+                return Ok(Answered::now(Created::Differs(info, differences)));
+            }
+            if recorder.is_some() && !wanted.must_be_new {
+                // The answer is kept, so it has to come from the lane.
+                let command = Command::Describe { sizes };
+                let described = state.lanes.submit_to(filter, command, recorder);
+                let Outcome::Described(filter) = described.await? else {
+                    continue;
+                };
+                info = filter.info(name);
+            }
+            return Ok(Answered::now(Created::Existing(info)));
+        }
+    }
+
+    /// What a filter would be if it were created now; creates nothing.
+    ///
+    /// # Errors
+    /// Those of a creation: [`EngineError::InvalidParams`],
+    /// [`EngineError::OverQuota`].
+    pub fn preview_filter(&self, wanted: &NewFilter) -> Result<FilterPreview, EngineError> {
+        let new = self.state.resolve_new(wanted)?;
+        self.state
+            .quota
+            .check_new(new.params.first_sub_filter_bytes())?;
+        match forecast(&new.params) {
+            Some(forecast) => Ok(FilterPreview {
+                params: new.params,
+                ttl_seconds: new.ttl_seconds,
+                forecast,
+            }),
+            None => Err(too_many_pages_to_number(&new.params)),
+        }
+    }
+}
+
+impl EngineState {
+    /// Checks what a filter is to be, whether it is there or not.
+    pub(super) fn resolve_new(&self, wanted: &NewFilter) -> Result<ResolvedFilter, EngineError> {
+        let params = FilterParams::resolve(&wanted.params, &self.defaults)
+            .map_err(EngineError::InvalidParams)?;
+        if params.layout_at(0).is_none() {
+            return Err(too_many_pages_to_number(&params));
+        }
+        ttl::expiry(wanted.ttl_seconds, 0)?;
+        Ok(ResolvedFilter {
+            params,
+            ttl_seconds: wanted.ttl_seconds,
+        })
+    }
+
+    /// Has a lane make a filter with its first items.
+    pub(super) async fn create(
+        &self,
+        name: &FilterName,
+        new: &ResolvedFilter,
+        items: &ItemBatch,
+        mode: AddMode,
+        reply_with: ReplyWith,
+        recorder: Option<&SideRecorder>,
+    ) -> Result<Outcome, EngineError> {
+        let created_at_ms = self.clock.now_ms();
+        let expiry = ttl::expiry(new.ttl_seconds, created_at_ms)?;
+        let reservation = self.quota.take_new(new.params.first_sub_filter_bytes())?;
+        self.make_room().await?;
+        let hash_key = random_key()?;
+        let items = match Chain::new(new.params.clone(), hash_key, 0) {
+            Some(empty) => hash_items(&empty, items).await,
+            None => Arc::from([]),
+        };
+        let command = Command::Create(Create {
+            id: self.next_id().await?,
+            name: name.clone(),
+            params: new.params.clone(),
+            hash_key,
+            created_at_ms,
+            expiry,
+            items,
+            mode,
+            reply_with,
+        });
+        self.lanes.submit_new(command, recorder, reservation).await
+    }
+}
+
+/// A new filter's key, from the operating system.
+fn random_key() -> Result<HashKey, EngineError> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(|error| StoreError::Random {
+        source: error.into(),
+    })?;
+    Ok(HashKey(key))
+}
+
+/// Where what is asked for and what is there part.
+fn differences(info: &FilterInfo, wanted: &NewFilter) -> Vec<Difference> {
+    let mut differences = info.params.differences(&wanted.params);
+    let existing = info.expiry.map(|expiry| expiry.ttl_seconds);
+    if let Some(requested) = wanted.ttl_seconds
+        && existing != Some(requested)
+    {
+        differences.push(Difference {
+            field: "ttl_seconds",
+            requested: requested.to_string(),
+            existing: existing.map_or("none".to_owned(), |seconds| seconds.to_string()),
+        });
+    }
+    differences
+}

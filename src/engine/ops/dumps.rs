@@ -1,0 +1,201 @@
+//! Dumping a filter, taking one in, and giving it its name.
+
+use crate::engine::answer::FilterInfo;
+use crate::engine::blocking::run_blocking;
+use crate::engine::dump::format::Digest;
+use crate::engine::dump::sink::DumpSink;
+use crate::engine::dump::stage::{Intake, StagedFilter};
+use crate::engine::dump::write;
+use crate::engine::error::EngineError;
+use crate::engine::filters::decode;
+use crate::engine::lane::command::{Adopt, Command, Outcome, Replaced};
+use crate::engine::name::FilterName;
+use crate::engine::ops::filters::describe;
+use crate::engine::pages::Checkpointer;
+use crate::engine::state::Engine;
+use crate::engine::ttl::has_ended;
+use crate::store::StoredFilter;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of the redo log that a dump reads as they are; a longer log is cut
+/// before, if that takes no longer than so.
+const LONG_LOG_BYTES: u64 = 4 << 20;
+const LOG_PATIENCE: Duration = Duration::from_secs(2);
+
+fn shorten_log(checkpointer: &Checkpointer) {
+    checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
+}
+
+/// Which filter may be replaced by one that was taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace {
+    /// None: there must be none of the name.
+    Nothing,
+    /// One of the name, if there is one.
+    Anything,
+    /// One of the name, which must be there.
+    Something,
+    /// One of the name that has this digest, at the moment of the replacing.
+    If(Digest),
+}
+
+/// What became of a filter that was to get its name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Adopted {
+    /// It is new.
+    New(FilterInfo),
+    /// It took the place of another.
+    Replaced(FilterInfo),
+    /// There is a filter of that name; nothing was changed.
+    Exists,
+    /// There is none to replace, or it is not the one that was meant; nothing
+    /// was changed.
+    Changed,
+}
+
+impl Engine {
+    /// Dumps a filter as it is at one moment; commits go on meanwhile. Reads
+    /// it twice, once for its digest. Blocks.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], or the store can't be read.
+    pub fn dump(&self, name: &FilterName, sink: &mut dyn DumpSink) -> Result<(), EngineError> {
+        let now_ms = self.state.clock.now_ms();
+        shorten_log(&self.state.checkpointer);
+        let share = self.state.dump_memory.take();
+        let view = self.state.store.snapshot();
+        let filter = view.filter_by_name(name.as_str())?;
+        match filter.filter(|filter| !has_ended(filter.expiry, now_ms)) {
+            Some(filter) => Ok(write::write(&view, &filter, &share, sink)?),
+            None => Err(EngineError::NotFound { name: name.clone() }),
+        }
+    }
+
+    /// The digest of a filter's dump, as it is at one moment.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], or the store can't be read.
+    pub async fn digest(&self, name: &FilterName) -> Result<Digest, EngineError> {
+        match self.measured(name).await? {
+            Some((_, digest)) => Ok(digest),
+            None => Err(EngineError::NotFound { name: name.clone() }),
+        }
+    }
+
+    async fn measured(
+        &self,
+        name: &FilterName,
+    ) -> Result<Option<(StoredFilter, Digest)>, EngineError> {
+        let (store, name) = (Arc::clone(&self.state.store), name.clone());
+        let now_ms = self.state.clock.now_ms();
+        let (checkpointer, share) = (
+            Arc::clone(&self.state.checkpointer),
+            self.state.dump_memory.take(),
+        );
+        run_blocking(move || {
+            shorten_log(&checkpointer);
+            let view = store.snapshot();
+            let filter = view.filter_by_name(name.as_str())?;
+            let Some(filter) = filter.filter(|filter| !has_ended(filter.expiry, now_ms)) else {
+                return Ok(None);
+            };
+            let chain = decode(&filter)?;
+            let found = write::measure(&view, filter.id, &chain, &share, None)?;
+            Ok(found.map(|(digest, _)| (filter, digest)))
+        })
+        .await?
+    }
+
+    /// A place for a filter that is to be taken in.
+    ///
+    /// # Errors
+    /// [`EngineError::DiskShort`], or the store refused a number for it.
+    pub async fn intake(&self) -> Result<Intake, EngineError> {
+        self.state.disk.check()?;
+        Ok(Intake {
+            id: self.state.next_id().await?,
+            store: Arc::clone(&self.state.store),
+            disk: Arc::clone(&self.state.disk),
+            checkpointer: Arc::clone(&self.state.checkpointer),
+            max_filter_bytes: self.state.defaults.max_filter_bytes,
+            max_expansions: self.state.defaults.max_expansions,
+            now_ms: self.state.clock.now_ms(),
+        })
+    }
+
+    /// Gives a filter that was taken in its name, in one commit.
+    ///
+    /// # Errors
+    /// [`EngineError::OutcomeUnknown`] if the commit failed; everything else
+    /// changed nothing.
+    pub async fn adopt(
+        &self,
+        name: &FilterName,
+        mut staged: StagedFilter,
+        replace: Replace,
+    ) -> Result<Adopted, EngineError> {
+        let chain = Arc::new(staged.chain.clone());
+        loop {
+            let found = self.state.open(name).await?;
+            let replaces = match (&found, replace) {
+                (None, Replace::Nothing | Replace::Anything) => None,
+                (None, Replace::Something | Replace::If(_)) => return Ok(Adopted::Changed),
+                (Some(_), Replace::Nothing) => return Ok(Adopted::Exists),
+                (Some(found), Replace::Anything | Replace::Something) => Some(Replaced {
+                    id: found.id,
+                    meta: None,
+                }),
+                (Some(_), Replace::If(wanted)) => match self.measured(name).await? {
+                    Some((filter, digest)) if digest == wanted => Some(Replaced {
+                        id: filter.id,
+                        meta: Some(filter.meta.into()),
+                    }),
+                    _ => return Ok(Adopted::Changed),
+                },
+            };
+            // What replaces a filter takes its bytes over.
+            let freed = found.as_ref().map(|it| it.view.load().chain.slot_bytes());
+            let reservation = match freed {
+                None => self.state.quota.take_new(chain.slot_bytes())?,
+                Some(freed) => {
+                    let more = chain.slot_bytes().saturating_sub(freed);
+                    self.state.quota.take_bytes(more)?
+                }
+            };
+            self.state.make_room().await?;
+            let replacing = replaces.is_some();
+            let command = Command::Adopt(Adopt {
+                id: staged.pages.id,
+                name: name.clone(),
+                chain: Arc::clone(&chain),
+                replaces,
+                now_ms: self.state.clock.now_ms(),
+            });
+            // Should the caller be gone before the outcome comes, the lane has the
+            // pages, or the next start reclaims them.
+            staged.pages.is_handed_over = true;
+            let outcome = self
+                .state
+                .lanes
+                .submit_new(command, None, reservation)
+                .await;
+            let is_refused = match &outcome {
+                Ok(outcome) => *outcome != Outcome::Adopted,
+                Err(error) => !matches!(error, EngineError::OutcomeUnknown(_)),
+            };
+            if is_refused {
+                staged.pages.is_handed_over = false;
+            }
+            if outcome? == Outcome::Adopted {
+                let filter = self.state.find(name).await?;
+                let sizes = self.state.sizes(&filter).await?;
+                let info = describe(&filter, sizes);
+                return Ok(match replacing {
+                    true => Adopted::Replaced(info),
+                    false => Adopted::New(info),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Describing, listing and removing filters, and setting when they end.
+
+use crate::chain::params::PAGE_BYTES;
+use crate::engine::answer::{Ends, FilterInfo, FilterSizes, FilterSummary};
+use crate::engine::blocking::run_blocking;
+use crate::engine::clock::moment;
+use crate::engine::error::EngineError;
+use crate::engine::filters::{OpenFilter, decode, stored_name};
+use crate::engine::idempotency::guard::{Answered, Begun, IdempotencyKey};
+use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::idempotency::response::StoredResponse;
+use crate::engine::lane::command::{Command, Outcome};
+use crate::engine::name::FilterName;
+use crate::engine::state::{Engine, EngineState};
+use crate::engine::ttl::{self, list_live};
+use std::sync::Arc;
+
+impl Engine {
+    /// Everything there is to know about a filter.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], or the store can't be read.
+    pub async fn filter_info(&self, name: &FilterName) -> Result<FilterInfo, EngineError> {
+        let filter = self.state.find(name).await?;
+        let sizes = self.state.sizes(&filter).await?;
+        Ok(describe(&filter, sizes))
+    }
+
+    /// Whether there is a filter of that name.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn has_filter(&self, name: &FilterName) -> Result<bool, EngineError> {
+        Ok(self.state.open(name).await?.is_some())
+    }
+
+    /// Up to `limit` filters whose names start with `prefix` and are greater
+    /// than `after`, by name.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn list_filters(
+        &self,
+        prefix: &str,
+        after: Option<&FilterName>,
+        limit: usize,
+    ) -> Result<Vec<FilterSummary>, EngineError> {
+        let (store, now_ms) = (Arc::clone(&self.state.store), self.state.clock.now_ms());
+        let (prefix, after) = (prefix.to_owned(), after.cloned());
+        let listed = run_blocking(move || {
+            let after = after.as_ref().map(FilterName::as_str);
+            list_live(&store, &prefix, after, limit, now_ms)
+        })
+        .await??;
+        listed
+            .iter()
+            .map(|stored| {
+                let chain = decode(stored)?;
+                Ok(FilterSummary {
+                    name: stored_name(stored)?,
+                    items: chain.items(),
+                    slot_bytes: chain.slot_bytes(),
+                    sub_filters: chain.sub_filters().len(),
+                    load: chain.load(),
+                    expected_false_positive_rate: chain.false_positive_rate(),
+                    keeps_promise: chain.keeps_promise(),
+                    created_at: moment(chain.created_at_ms()),
+                    expiry: stored.expiry.map(Ends::from),
+                    params: chain.params().clone(),
+                })
+            })
+            .collect()
+    }
+
+    /// Has a filter end so many seconds from now, or never.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::InvalidParams`] for a time
+    /// out of range; [`EngineError::OutcomeUnknown`] if the commit failed;
+    /// those of a key, see [`Engine::add`].
+    pub async fn set_ttl(
+        &self,
+        name: &FilterName,
+        ttl_seconds: Option<u64>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Answered<FilterInfo>, EngineError> {
+        let state = &self.state;
+        let most_bytes = StoredResponse::FILTER_BYTES;
+        let begun = state
+            .idempotent_writes
+            .begin(key, most_bytes, |it| match it {
+                StoredResponse::Filter(filter) => Some(filter.info(name)),
+                _ => None,
+            });
+        let recorder = match begun.await? {
+            Begun::Replayed(answered) => return Ok(answered),
+            Begun::New(guard) => guard.map(SideRecorder::Response),
+        };
+        loop {
+            let filter = state.find(name).await?;
+            let expiry = ttl::expiry(ttl_seconds, state.clock.now_ms())?;
+            let sizes = state.sizes(&filter).await?;
+            let command = Command::SetExpiry { expiry, sizes };
+            let changed = state.lanes.submit_to(filter, command, recorder.as_ref());
+            if let Outcome::Described(filter) = changed.await? {
+                return Ok(Answered::now(filter.info(name)));
+            }
+        }
+    }
+
+    /// Deletes a filter with everything in it. The cost does not depend on its
+    /// size; the pages are reclaimed in the background.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; those of a key, see [`Engine::add`].
+    pub async fn delete_filter(
+        &self,
+        name: &FilterName,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Answered<()>, EngineError> {
+        let state = &self.state;
+        let begun = state.idempotent_writes.begin(key, 1, |it| match it {
+            StoredResponse::Removed => Some(()),
+            _ => None,
+        });
+        let recorder = match begun.await? {
+            Begun::Replayed(answered) => return Ok(answered),
+            Begun::New(guard) => guard.map(SideRecorder::Response),
+        };
+        loop {
+            let filter = state.find(name).await?;
+            let removed = state
+                .lanes
+                .submit_to(filter, Command::Remove, recorder.as_ref());
+            if removed.await? != Outcome::Stale {
+                return Ok(Answered::now(()));
+            }
+        }
+    }
+}
+
+impl EngineState {
+    /// Bytes of a filter as it is now.
+    pub(super) async fn sizes(&self, filter: &OpenFilter) -> Result<FilterSizes, EngineError> {
+        let (store, id) = (Arc::clone(&self.store), filter.id);
+        let disk_bytes = run_blocking(move || store.approximate_page_bytes(id)).await??;
+        let view = filter.view.load_full();
+        let resident: u64 = view
+            .tables
+            .iter()
+            .map(|table| u64::from(table.resident()))
+            .sum();
+        Ok(FilterSizes {
+            memory_bytes: resident * u64::from(PAGE_BYTES),
+            disk_bytes,
+        })
+    }
+}
+
+/// Everything there is to know about a filter as it is now.
+pub(super) fn describe(filter: &OpenFilter, sizes: FilterSizes) -> FilterInfo {
+    let chain = &filter.view.load_full().chain;
+    FilterInfo::of(&filter.name, chain, filter.expiry(), sizes)
+}

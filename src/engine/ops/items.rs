@@ -1,0 +1,132 @@
+//! Adding and deleting items.
+
+use crate::engine::answer::{AddOptions, AddResult};
+use crate::engine::batch::ItemBatch;
+use crate::engine::error::EngineError;
+use crate::engine::idempotency::guard::{Answered, Begun, IdempotencyKey};
+use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::idempotency::response::StoredResponse;
+use crate::engine::lane::command::{ItemOp, Outcome, ReplyWith};
+use crate::engine::name::FilterName;
+use crate::engine::state::{Engine, EngineState};
+
+impl Engine {
+    /// Adds items; all of them or, if an error is returned, none. One result
+    /// an item, in order.
+    ///
+    /// With a key it is done once, however often it is asked for: then it is
+    /// answered as it was the first time, for
+    /// [`ANSWER_KEPT_FOR`](crate::engine::ANSWER_KEPT_FOR). Answers to what
+    /// failed are not kept.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] without [`AddOptions::create`];
+    /// [`EngineError::OutcomeUnknown`] if the commit failed. With a key also
+    /// [`EngineError::RetryInFlight`] while the first is on its way,
+    /// [`EngineError::RetryConflict`] if that was another request,
+    /// [`EngineError::RetriesFull`] if no more answers can be kept.
+    pub async fn add(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+        options: &AddOptions,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Answered<Vec<AddResult>>, EngineError> {
+        let state = &self.state;
+        let most_bytes = StoredResponse::most_bytes(items.len());
+        let begun = state
+            .idempotent_writes
+            .begin(key, most_bytes, |it| match it {
+                StoredResponse::Added(results) => Some(results),
+                _ => None,
+            });
+        let recorder = match begun.await? {
+            Begun::Replayed(answered) => return Ok(answered),
+            Begun::New(guard) => guard.map(SideRecorder::Response),
+        };
+        let new = options
+            .create
+            .as_ref()
+            .map(|wanted| state.resolve_new(wanted))
+            .transpose()?;
+        loop {
+            let outcome = match (state.open(name).await?, &new) {
+                (Some(filter), _) => {
+                    let op = ItemOp::Add(options.mode);
+                    let recorder = recorder.as_ref();
+                    let added = state.lanes.submit_items(&filter, op, items, recorder);
+                    added.await?
+                }
+                (None, Some(new)) => {
+                    let (mode, reply_with) = (options.mode, ReplyWith::Results);
+                    let created =
+                        state.create(name, new, items, mode, reply_with, recorder.as_ref());
+                    // Seldom, and larger than all else that this future holds.
+                    Box::pin(created).await?
+                }
+                (None, None) => return Err(EngineError::NotFound { name: name.clone() }),
+            };
+            if let Outcome::Added(results) | Outcome::Created(results, _) = outcome {
+                state.count_added(&results);
+                return Ok(Answered::now(results));
+            }
+        }
+    }
+
+    /// Deletes one copy of each item; all or, if an error is returned, none.
+    /// `false`: the item was not found.
+    ///
+    /// Deleting what was never added may take another item's fingerprint,
+    /// which is a false negative from then on.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::OutcomeUnknown`] if the
+    /// commit failed; those of a key, see [`Engine::add`].
+    pub async fn delete(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Answered<Vec<bool>>, EngineError> {
+        let state = &self.state;
+        let most_bytes = StoredResponse::most_bytes(items.len());
+        let begun = state
+            .idempotent_writes
+            .begin(key, most_bytes, |it| match it {
+                StoredResponse::Deleted(results) => Some(results),
+                _ => None,
+            });
+        let recorder = match begun.await? {
+            Begun::Replayed(answered) => return Ok(answered),
+            Begun::New(guard) => guard.map(SideRecorder::Response),
+        };
+        loop {
+            let filter = state.find(name).await?;
+            let (op, recorder) = (ItemOp::Delete, recorder.as_ref());
+            let deleted = state.lanes.submit_items(&filter, op, items, recorder);
+            if let Outcome::Deleted(results) = deleted.await? {
+                let found = results.iter().filter(|&&found| found).count();
+                state.count_items("delete", "deleted", found);
+                state.count_items("delete", "absent", results.len() - found);
+                return Ok(Answered::now(results));
+            }
+        }
+    }
+}
+
+impl EngineState {
+    /// Counts what became of added items.
+    pub(super) fn count_added(&self, results: &[AddResult]) {
+        let (mut added, mut exists, mut full) = (0, 0, 0);
+        for result in results {
+            match result {
+                AddResult::Added => added += 1,
+                AddResult::Exists => exists += 1,
+                AddResult::Full(_) => full += 1,
+            }
+        }
+        self.count_items("add", "added", added);
+        self.count_items("add", "exists", exists);
+        self.count_items("add", "full", full);
+    }
+}

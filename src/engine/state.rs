@@ -1,0 +1,159 @@
+//! What all handles to an engine share: plain state, and the way into the lanes.
+
+use super::blocking::run_blocking;
+use super::clock::Clock;
+use super::compactions::Compactions;
+use super::disk::Disk;
+use super::dump::budget::MemoryBudget;
+use super::error::{EngineError, Overload};
+use super::filters::{Filters, OpenFilter};
+use super::idempotency::guard::IdempotentWrites;
+use super::idempotency::imports::Imports;
+use super::lane::submit::Submitter;
+use super::name::FilterName;
+use super::pages::{Checkpointer, Loader, PageCache};
+use super::quota::Quota;
+use super::threads::Threads;
+use crate::chain::params::Defaults;
+use crate::metrics::Metrics;
+use crate::page::FilterId;
+use crate::store::PageStore;
+use parking_lot::Mutex;
+use prometheus::IntCounter;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Filter numbers that are reserved in the store at once.
+pub(super) const ID_BLOCK: u64 = 1024;
+
+/// The filters of one server. Cheap to clone; all clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) state: Arc<EngineState>,
+}
+
+/// What all handles to an engine share.
+pub(super) struct EngineState {
+    pub(super) clock: Clock,
+    pub(super) defaults: Defaults,
+    pub(super) quota: Arc<Quota>,
+    pub(super) disk: Arc<Disk>,
+    pub(super) store: Arc<PageStore>,
+    pub(super) cache: Arc<PageCache>,
+    pub(super) checkpointer: Arc<Checkpointer>,
+    pub(super) loader: Arc<Loader>,
+    pub(super) filters: Arc<Filters>,
+    pub(super) idempotent_writes: Arc<IdempotentWrites>,
+    pub(super) imports: Arc<Imports>,
+    pub(super) compactions: Arc<Compactions>,
+    /// What dumps hold of the redo log.
+    pub(super) dump_memory: Arc<MemoryBudget>,
+    /// Filter numbers that are reserved and not used yet.
+    pub(super) ids: Mutex<Range<u64>>,
+    pub(super) lanes: Submitter,
+    pub(super) threads: Threads,
+    pub(super) metrics: Arc<Metrics>,
+    /// Of [`metrics`](Self::metrics), what every question counts: looking a
+    /// series up costs more than counting in it.
+    pub(super) cached_reads: IntCounter,
+    pub(super) items_found: IntCounter,
+    pub(super) items_absent: IntCounter,
+}
+
+impl Drop for EngineState {
+    fn drop(&mut self) {
+        // The lanes end with their queues, the checkpointer has none.
+        self.checkpointer.stop();
+    }
+}
+
+impl EngineState {
+    /// The filter of that name.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], or the store can't be read.
+    pub(super) async fn find(&self, name: &FilterName) -> Result<Arc<OpenFilter>, EngineError> {
+        self.open(name)
+            .await?
+            .ok_or_else(|| EngineError::NotFound { name: name.clone() })
+    }
+
+    /// The filter of that name, if there is one that has not ended.
+    pub(super) async fn open(
+        &self,
+        name: &FilterName,
+    ) -> Result<Option<Arc<OpenFilter>>, EngineError> {
+        let found = match self.filters.get(name) {
+            Some(filter) => Some(filter),
+            // Seldom, and far larger than all else that this future holds.
+            None => Box::pin(self.open_stored(name)).await?,
+        };
+        Ok(found.filter(|filter| !filter.has_ended(&self.clock)))
+    }
+
+    async fn open_stored(&self, name: &FilterName) -> Result<Option<Arc<OpenFilter>>, EngineError> {
+        self.make_room().await?;
+        let (filters, store, name) = (
+            Arc::clone(&self.filters),
+            Arc::clone(&self.store),
+            name.clone(),
+        );
+        Ok(run_blocking(move || filters.open(&name, &store)).await??)
+    }
+
+    /// Makes sure that one more filter may be open.
+    pub(super) async fn make_room(&self) -> Result<(), EngineError> {
+        if self.filters.has_room() {
+            return Ok(());
+        }
+        let (filters, checkpointer) = (Arc::clone(&self.filters), Arc::clone(&self.checkpointer));
+        let has_room = run_blocking(move || {
+            // Filters with dirty pages stay open until a checkpoint wrote them.
+            for _ in 0..40 {
+                if filters.close_unused() {
+                    return true;
+                }
+                let wait = Duration::from_millis(50);
+                if checkpointer.wait_for_frames(wait).is_err() {
+                    return false;
+                }
+            }
+            false
+        });
+        match has_room.await? {
+            true => Ok(()),
+            false => Err(Overload::OpenFilters.into()),
+        }
+    }
+
+    /// A number for a new filter, never used before.
+    pub(super) async fn next_id(&self) -> Result<FilterId, EngineError> {
+        loop {
+            if let Some(id) = self.ids.lock().next() {
+                return Ok(FilterId(id));
+            }
+            self.disk.check()?;
+            let store = Arc::clone(&self.store);
+            let first = run_blocking(move || store.reserve_filter_ids(ID_BLOCK))
+                .await??
+                .0;
+            let mut ids = self.ids.lock();
+            // Another creation may have been quicker; its block serves both,
+            // and the numbers of this one are never used.
+            if ids.is_empty() {
+                *ids = first..first + ID_BLOCK;
+            }
+        }
+    }
+
+    /// Counts what became of items.
+    pub(super) fn count_items(&self, operation: &str, outcome: &str, items: usize) {
+        if items > 0 {
+            self.metrics
+                .items
+                .with_label_values(&[operation, outcome])
+                .inc_by(items as u64);
+        }
+    }
+}
