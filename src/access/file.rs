@@ -124,7 +124,7 @@ pub(super) fn parse(text: &[u8], path: &Path) -> Result<Vec<KeyEntry>, AccessErr
 }
 
 /// Makes a key and writes it down; makes the file if there is none. The key is
-/// in no file: whoever gets it must keep it.
+/// in no file: its user must keep it.
 ///
 /// # Errors
 /// The name is taken, or the file can't be read or written.
@@ -178,7 +178,7 @@ pub fn remove(path: &Path, name: &KeyName) -> Result<(), AccessError> {
     })
 }
 
-/// Reads, changes and replaces the file while nobody else does.
+/// Reads, changes and replaces the file under a lock.
 fn change(
     path: &Path,
     change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<(), AccessError>,
@@ -224,7 +224,7 @@ fn replace(target: &Path, keys: Vec<KeyEntry>, directory: &File) -> io::Result<(
     let mut beside = target.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    // One who was killed may have left it; nobody else is at it now.
+    // A process that was killed may have left it; the lock says that none uses it.
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -305,7 +305,7 @@ mod tests {
             let mode = fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        // Unless somebody decided otherwise.
+        // Unless its mode was changed.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         add(&path, &name("c"), Scope::Read, None, now()).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();

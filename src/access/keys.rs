@@ -1,5 +1,5 @@
 //! The keys that a running server knows, exchanged as a whole when their file
-//! changes, and how often each may ask. Whoever asks never waits.
+//! changes, and how often each may ask. Requests never wait for a reload.
 
 use super::file;
 use super::token::TokenDigest;
@@ -139,7 +139,7 @@ impl ApiKeys {
         self.keys.load().len()
     }
 
-    /// Whether there is none, so that nobody may do anything.
+    /// Whether there is none, so that every request is refused.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

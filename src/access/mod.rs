@@ -1,16 +1,15 @@
 //! API keys: what they are, what each allows, and the file that lists them.
 //!
-//! A key is 256 random bits. The file keeps its SHA-256 alone, so whoever reads
-//! the file can't call the server; a key that is lost is replaced, never found.
-//! Each key has a name, which is what logs and people call it, a scope, and
-//! maybe a prefix: then it is for filters whose own keys start with that.
+//! A key is 256 random bits. The file keeps its SHA-256 alone, so it
+//! gives no access to the server; a key that is lost is replaced, never found.
+//! Each key has a name for lists and logs, a scope, and maybe a prefix: then it
+//! is for filters whose own keys start with that.
 //!
 //! - [`token`] is the key itself and its digest.
 //! - [`file`](mod@file) reads, checks and writes the file.
 //! - [`keys`] is what a running server holds, and can hold anew.
 //!
-//! Who is asked for a key, and for which scope, is no business of this room:
-//! that is the HTTP surface's.
+//! Which routes need a key, and which scope, is decided in `http`.
 
 pub mod file;
 #[cfg(any(test, fuzzing))]

@@ -11,8 +11,7 @@ use subtle::ConstantTimeEq as _;
 /// What every key starts with.
 const MARK: &str = "cuckood_";
 
-/// A key. It is shown to whoever made it and to nobody else, so it has no
-/// `Debug`.
+/// A key. It is shown once, when it is made, so it has no `Debug`.
 pub struct Token(String);
 
 impl Token {
