@@ -17,11 +17,8 @@
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
 //! | [`access`] | API keys: their file, their scopes, which of them a caller has | knows a route |
 //! | [`watch`] | notices that files have changed | knows what is in them |
-//! | [`remote`] | how a server elsewhere is reached: address, API key, TLS | knows the API |
-//! | [`from_redis`] | fetching a filter of RedisBloom from a running Redis | knows what its bytes mean |
-//! | [`load`] | the client of imports: files into a filter of a server elsewhere | touches anything else here |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
-//! | [`client`] | what the program asks of a server elsewhere: is it alive, make a backup | knows what is behind the API |
+//! | [`client`] | clients of a server elsewhere: health, backups, loading files, filters from Redis | knows what is behind the API |
 //! | `fuzz_targets` | one target for every reader of bytes that are not trusted | is part of the program |
 //! | [`config`] | flags and environment variables, read once by `main` | |
 //! | [`commands`] | what each subcommand does: the only room that wires the others together | is imported by another |
@@ -92,15 +89,12 @@ pub mod commands;
 pub mod config;
 pub mod cuckoo;
 pub mod engine;
-pub mod from_redis;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz_targets;
 mod hints;
 pub mod http;
-pub mod load;
 pub mod metrics;
 pub mod page;
-pub mod remote;
 pub mod store;
 pub mod watch;

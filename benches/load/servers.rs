@@ -1,7 +1,7 @@
 //! The servers that are driven, each a process of its own.
 
 use crate::wire::{Form, post};
-use cuckood::remote::choose_cryptography;
+use cuckood::client::remote::choose_cryptography;
 use reqwest::blocking::Client;
 use std::error::Error;
 use std::io::{BufRead as _, BufReader};

@@ -2,17 +2,17 @@
 //! server.
 
 use super::failure::Failure;
-use crate::client;
-use crate::from_redis::{self, RedisImport};
-use crate::load::{LoadOptions, load};
-use crate::remote::{Credentials, Remote};
+use crate::client::from_redis::{self, RedisImport};
+use crate::client::load::{LoadOptions, load};
+use crate::client::operations;
+use crate::client::remote::{Credentials, Remote};
 use std::net::SocketAddr;
 
 pub(super) fn run_healthcheck(listen: SocketAddr, has_tls: bool) -> Result<(), Failure> {
     let scheme = if has_tls { "https" } else { "http" };
-    let url = format!("{scheme}://{}", client::own_address(listen));
+    let url = format!("{scheme}://{}", operations::own_address(listen));
     let server = Remote::on_this_machine(&url)?;
-    Ok(on_one_thread(client::is_alive(&server))??)
+    Ok(on_one_thread(operations::is_alive(&server))??)
 }
 
 pub(super) fn run_backup(server: &str, credentials: &Credentials) -> Result<(), Failure> {
@@ -21,7 +21,7 @@ pub(super) fn run_backup(server: &str, credentials: &Credentials) -> Result<(), 
         false => format!("http://{server}"),
     };
     let server = Remote::new(&url, credentials)?;
-    let backup = on_one_thread(client::back_up(&server))??;
+    let backup = on_one_thread(operations::back_up(&server))??;
     println!("backup {} is complete: {} bytes", backup.id, backup.bytes);
     Ok(())
 }

@@ -16,10 +16,10 @@ mod keys;
 mod logging;
 mod serve;
 
+use crate::client::from_redis::RedisImport;
+use crate::client::load::LoadOptions;
 use crate::config::Command;
-use crate::from_redis::RedisImport;
 use crate::http::openapi_document;
-use crate::load::LoadOptions;
 use std::error::Error;
 use std::io::Write as _;
 use std::time::Duration;

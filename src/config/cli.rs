@@ -2,7 +2,7 @@
 
 use super::serve::ServeConfig;
 use crate::access::{KeyName, Prefix, Scope};
-use crate::remote::{Credentials, Secret};
+use crate::client::remote::{Credentials, Secret};
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;

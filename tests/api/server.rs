@@ -4,12 +4,12 @@ use crate::{listening, words};
 use cuckood::access::keys::ApiKeys;
 use cuckood::backup::{BackupOptions, Backups};
 use cuckood::chain::params::Defaults;
+use cuckood::client::remote::choose_cryptography;
 use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
 use cuckood::http::{
     Access, App, Endpoint, HostPolicy, Limits, ListenerRole, ServerOptions, Tls, serve,
 };
 use cuckood::metrics::Metrics;
-use cuckood::remote::choose_cryptography;
 use cuckood::store::memory::MemoryStore;
 use cuckood::store::{KeyValueStore, PageStore};
 use reqwest::{Client, Method, RequestBuilder, Response};

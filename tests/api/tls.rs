@@ -2,8 +2,8 @@
 
 use crate::pki::Authority;
 use crate::server::{Server, Setup};
+use cuckood::client::remote::{Credentials, Remote, RemoteError};
 use cuckood::http::{ClientCertPolicy, Tls, TlsFiles};
-use cuckood::remote::{Credentials, Remote, RemoteError};
 use reqwest::{Method, StatusCode};
 use std::fs;
 use std::sync::Arc;

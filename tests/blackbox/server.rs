@@ -1,7 +1,7 @@
 //! The real binary as a process, and a client that talks to it.
 
 use crate::words;
-use cuckood::remote::choose_cryptography;
+use cuckood::client::remote::choose_cryptography;
 use reqwest::StatusCode;
 use reqwest::blocking::{Client, RequestBuilder, Response};
 use std::fs::File;

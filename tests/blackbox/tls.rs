@@ -4,7 +4,7 @@
 use crate::keys::add_key;
 use crate::pki::Authority;
 use crate::server::{Server, cuckood, free_port, refused_start, serve_command};
-use cuckood::remote::{Credentials, Remote, Secret};
+use cuckood::client::remote::{Credentials, Remote, Secret};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
 use std::fs;

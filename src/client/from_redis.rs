@@ -5,7 +5,7 @@
 //! Redis does not hold still during the walk: what is written to the filter
 //! meanwhile may be torn, which the server notices by the counts and refuses.
 
-use crate::remote::{Credentials, Remote, RemoteError};
+use super::remote::{Credentials, Remote, RemoteError};
 use indicatif::{ProgressBar, ProgressStyle};
 use redis::{Connection, RedisError};
 use reqwest::header::CONTENT_TYPE;

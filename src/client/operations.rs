@@ -2,7 +2,7 @@
 //! backup of it. For health checks and scheduled jobs in images that hold
 //! nothing but this program. Knows the API, nothing of what is behind it.
 
-use crate::remote::{Remote, RemoteError};
+use super::remote::{Remote, RemoteError};
 use reqwest::Method;
 use reqwest::header::CONTENT_LENGTH;
 use serde::Deserialize;
@@ -163,7 +163,7 @@ async fn ask(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::Credentials;
+    use crate::client::remote::Credentials;
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
     use std::thread;

@@ -1,95 +1,31 @@
 //! Sends files into a filter: the client of imports.
 //!
-//! `source` cuts a file into chunks of whole lines, `upload` sends them and
-//! keeps each until the server says that its lines are committed. So when the
-//! connection breaks, or the server, nothing has to be read again and no line
-//! counts twice.
+//! A chunk is kept until the server says that its lines are committed. So when
+//! the connection breaks, or the server, nothing has to be read again and no
+//! line counts twice.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `source` | cutting a file into chunks of whole lines |
+//! | `upload` | sending them, again if need be, until all are committed |
+//! | `options`, `error` | what is asked, and why it failed |
 
+mod error;
+mod options;
 mod source;
 mod upload;
 
-use crate::remote::{Credentials, Remote, RemoteError};
+pub use error::LoadError;
+pub use options::LoadOptions;
+
+use super::remote::Remote;
 use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal as _, Read};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 use upload::{Import, Upload};
-
-/// What to load, and where.
-#[derive(Clone, Debug)]
-pub struct LoadOptions {
-    /// Where the server is, such as `http://127.0.0.1:8080`.
-    pub url: String,
-    /// API key and certificates.
-    pub credentials: Credentials,
-    /// Key of the filter.
-    pub filter: String,
-    /// Files of one item a line, gzipped or not; `-` is the standard input.
-    pub files: Vec<PathBuf>,
-    /// Name of the import; `None`: one for each file, from its path, size and
-    /// time of change.
-    pub import_id: Option<String>,
-    /// Whether items that are found already are left.
-    pub only_if_absent: bool,
-    /// Whether lines are JSON strings or integers.
-    pub ndjson: bool,
-    /// How long the server may be away, or not get on, before this gives up.
-    pub patience: Duration,
-}
-
-/// Why not everything was loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The address is none, or the credentials can't be used.
-    #[error(transparent)]
-    Remote(#[from] RemoteError),
-    /// One name can't be that of several streams.
-    #[error("--import-id names one import, but {files} files are given: load them one by one")]
-    OneIdForSeveral {
-        /// Number of files.
-        files: usize,
-    },
-    /// A file can't be read.
-    #[error("{file} can't be read: {reason}")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// What the system said.
-        reason: io::Error,
-    },
-    /// The server refused.
-    #[error("{file}: the server refused it ({status}): {detail}")]
-    Refused {
-        /// The file.
-        file: String,
-        /// The HTTP status.
-        status: u16,
-        /// What the server said.
-        detail: String,
-    },
-    /// The server was away for too long.
-    #[error(
-        "{file}: gave up after {seconds} s without progress ({reason}); {committed} lines are committed, and the same command goes on behind them"
-    )]
-    GaveUp {
-        /// The file.
-        file: String,
-        /// How long nothing went on.
-        seconds: u64,
-        /// What happened last.
-        reason: String,
-        /// Lines that are in.
-        committed: u64,
-    },
-    /// Some lines were not added.
-    #[error("{left_out} lines were left out, as listed above; all others are in")]
-    LeftOut {
-        /// Number of lines.
-        left_out: u64,
-    },
-}
 
 /// Loads every file, one after the other. Prints a line for each, and the bad
 /// lines by number; shows a progress bar on a terminal.

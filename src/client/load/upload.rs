@@ -1,8 +1,9 @@
 //! Sends the chunks of one file, again if need be, until all are committed.
 
+use super::error::LoadError;
+use super::options::LoadOptions;
 use super::source::Chunk;
-use super::{LoadError, LoadOptions};
-use crate::remote::{self, Remote, RemoteError};
+use crate::client::remote::{self, Remote, RemoteError};
 use indicatif::ProgressBar;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Body, Method, RequestBuilder, StatusCode};

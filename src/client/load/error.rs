@@ -1,0 +1,56 @@
+//! Why not everything was loaded.
+
+use crate::client::remote::RemoteError;
+use std::io;
+
+/// Why not everything was loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The address is none, or the credentials can't be used.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// One name can't be that of several streams.
+    #[error("--import-id names one import, but {files} files are given: load them one by one")]
+    OneIdForSeveral {
+        /// Number of files.
+        files: usize,
+    },
+    /// A file can't be read.
+    #[error("{file} can't be read: {reason}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// The server refused.
+    #[error("{file}: the server refused it ({status}): {detail}")]
+    Refused {
+        /// The file.
+        file: String,
+        /// The HTTP status.
+        status: u16,
+        /// What the server said.
+        detail: String,
+    },
+    /// The server was away for too long.
+    #[error(
+        "{file}: gave up after {seconds} s without progress ({reason}); {committed} lines are committed, and the same command goes on behind them"
+    )]
+    GaveUp {
+        /// The file.
+        file: String,
+        /// How long nothing went on.
+        seconds: u64,
+        /// What happened last.
+        reason: String,
+        /// Lines that are in.
+        committed: u64,
+    },
+    /// Some lines were not added.
+    #[error("{left_out} lines were left out, as listed above; all others are in")]
+    LeftOut {
+        /// Number of lines.
+        left_out: u64,
+    },
+}

@@ -1,0 +1,14 @@
+//! Clients of a server that runs elsewhere: what the command line asks of one.
+//! They know the API, nothing of what is behind it.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `remote` | how a server is reached: address, API key, TLS |
+//! | `operations` | whether it is alive, and a backup of it |
+//! | `load` | files into a filter: the client of imports |
+//! | `from_redis` | a filter of RedisBloom, from a running Redis into a server |
+
+pub mod from_redis;
+pub mod load;
+pub mod operations;
+pub mod remote;
