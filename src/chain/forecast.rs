@@ -1,7 +1,7 @@
-//! What a filter will be, before it is made: how large, how full, how often
-//! wrong, now and after it has grown.
+//! Size, load and false-positive rate of a filter before it is made: at its
+//! capacity, and after it has grown.
 //!
-//! No formula of its own: it makes empty chains, says how many of their slots
+//! No formula of its own: it makes empty chains, sets how many of their slots
 //! are in use, and asks them.
 
 use super::meta::{Chain, FullReason};
@@ -58,7 +58,7 @@ pub fn forecast(params: &FilterParams) -> Option<Forecast> {
         let full: Vec<u64> = chain
             .sub_filters()
             .iter()
-            .map(|sub| (sub.layout.slots() as f64 * sub.layout.target_load()) as u64)
+            .map(|sub| sub.reachable() as u64)
             .collect();
         stages.push(Stage {
             sub_filters,

@@ -1,4 +1,4 @@
-//! Where an item lies: for people who want to look into a filter.
+//! Where an item lies, slot by slot.
 //!
 //! Reads what [`read`] reads, and tells of each candidate bucket
 //! which slots are in use. Of other items it tells no more than that.

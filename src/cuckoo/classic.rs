@@ -81,8 +81,8 @@ impl Classic {
         BucketIndex((bucket.0 ^ offset) & self.bucket_mask)
     }
 
-    /// The bucket here of whoever has that bucket in a sub-filter at least as
-    /// large.
+    /// The bucket here of an item whose bucket is known in a sub-filter at least
+    /// as large.
     #[inline]
     pub fn under(&self, bucket: BucketIndex) -> BucketIndex {
         BucketIndex(bucket.0 & self.bucket_mask)

@@ -216,28 +216,22 @@ impl KickSearch {
 
     /// The empty slot that the search ended at, if it found one.
     pub fn empty_slot(&self) -> Option<Slot> {
+        self.end().map(|(_, slot)| slot)
+    }
+
+    /// The node that the search ended at, and its empty slot.
+    fn end(&self) -> Option<(Node, Slot)> {
         let found = self.found?;
-        let node = self.nodes.get(found.node)?;
-        Some(Slot {
-            bucket: node.bucket,
-            slot: found.slot,
-        })
+        let node = *self.nodes.get(found.node)?;
+        let (bucket, slot) = (node.bucket, found.slot);
+        Some((node, Slot { bucket, slot }))
     }
 
     /// The kick-outs of the path, the one into the empty slot first. After the
     /// last, the slot it left is free for the new fingerprint; without any,
     /// the empty slot itself is.
     pub fn moves(&self) -> impl Iterator<Item = Move> + '_ {
-        let mut next = self.found.and_then(|found| {
-            let node = *self.nodes.get(found.node)?;
-            Some((
-                node,
-                Slot {
-                    bucket: node.bucket,
-                    slot: found.slot,
-                },
-            ))
-        });
+        let mut next = self.end();
         std::iter::from_fn(move || {
             let (node, to) = next?;
             let (parent, slot) = node.parent?;

@@ -12,9 +12,8 @@ use super::classic::Classic;
 use super::hash::ItemHash;
 use super::paged::{self, OfWidth, Paged};
 
-/// What a question needs of a layout. Whoever asks about many items does so for
-/// one layout at a time, so that its rules are looked up once and not for each
-/// item.
+/// What a probe needs of a layout. Loops over many items are generic over it, so
+/// that the layout is matched once and not for each item.
 pub trait Geometry: Copy {
     /// As [`Layout::candidates`].
     fn candidates(&self, hash: ItemHash) -> Candidates;

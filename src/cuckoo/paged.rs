@@ -154,8 +154,8 @@ impl Paged {
         self.bucket(page as u32, within)
     }
 
-    /// The bucket here of whoever has that bucket in `larger`, a sub-filter at
-    /// least as large: without the branch's bits that this one has not.
+    /// The bucket here of an item whose bucket is known in `larger`, a sub-filter
+    /// at least as large: without the branch's bits that this one has not.
     #[inline]
     pub fn under(&self, bucket: BucketIndex, larger: &Paged) -> BucketIndex {
         let page = (bucket.0 >> self.page_shift()) >> larger.growth.saturating_sub(self.growth);

@@ -1,6 +1,7 @@
-//! How full a chain is, how often it is wrong, and what it still takes.
+//! Load, false-positive rate and remaining room of a chain.
 
 use super::chain::Chain;
+use super::sub_filter::SubFilter;
 
 impl Chain {
     /// Share of all slots in use, 0 to 1.
@@ -44,10 +45,7 @@ impl Chain {
     pub fn adds_before_expansion(&self) -> u64 {
         self.sub_filters
             .iter()
-            .map(|sub| {
-                let reachable = sub.layout.slots() as f64 * sub.layout.target_load();
-                (reachable as u64).saturating_sub(sub.occupied)
-            })
+            .map(|sub| (sub.reachable() as u64).saturating_sub(sub.occupied))
             .sum()
     }
 
@@ -56,11 +54,7 @@ impl Chain {
     pub fn final_fill(&self) -> Option<f64> {
         self.next_layout().err()?;
         let occupied: u64 = self.sub_filters.iter().map(|sub| sub.occupied).sum();
-        let reachable: f64 = self
-            .sub_filters
-            .iter()
-            .map(|sub| sub.layout.slots() as f64 * sub.layout.target_load())
-            .sum();
+        let reachable: f64 = self.sub_filters.iter().map(SubFilter::reachable).sum();
         Some((occupied as f64 / reachable).min(1.0))
     }
 

@@ -49,10 +49,14 @@ impl SubFilter {
         self.occupied < self.usable
     }
 
-    /// Slots that kick-outs are expected to fill, as far as they may be used.
+    /// Slots that kick-outs are expected to fill.
+    pub(in crate::chain) fn reachable(&self) -> f64 {
+        self.layout.slots() as f64 * self.layout.target_load()
+    }
+
+    /// [`reachable`](Self::reachable) slots, as far as they may be used.
     pub(super) fn reach(&self) -> u64 {
-        let reachable = self.layout.slots() as f64 * self.layout.target_load();
-        (reachable as u64).min(self.usable)
+        (self.reachable() as u64).min(self.usable)
     }
 
     /// Whether kick-outs are expected to find room for one more.

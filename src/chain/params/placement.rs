@@ -28,14 +28,14 @@ impl LayoutKind {
 /// How the fingerprints are placed, by layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// See [`Classic`].
+    /// See [`classic`](crate::cuckoo::classic).
     Classic {
         /// Slots per bucket.
         bucket_size: u8,
         /// Longest kick-out path.
         max_iterations: u16,
     },
-    /// See [`Paged`].
+    /// See [`paged`](crate::cuckoo::paged).
     Paged {
         /// Bits of a slot.
         width: SlotWidth,

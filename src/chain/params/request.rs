@@ -14,7 +14,8 @@ pub struct FilterRequest {
     /// Layout, when the user insists.
     pub layout: Option<LayoutKind>,
     /// `paged`: probability that an item which was never added is found,
-    /// 2e-8 to 0.5, kept up to [`PROMISED_SUB_FILTERS`].
+    /// 2e-8 to 0.5, kept up to [`PROMISED_SUB_FILTERS`](super::PROMISED_SUB_FILTERS)
+    /// sub-filters.
     pub error_rate: Option<f64>,
     /// `paged`: bits of a slot, 8, 16 or 32, instead of an error rate.
     pub fingerprint_bits: Option<u64>,
@@ -72,7 +73,7 @@ impl Default for Defaults {
     }
 }
 
-/// One field that was refused. The words are for the person who sent it.
+/// One field that was refused, in words for the sender of the request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {given}, allowed is {allowed}")]
 pub struct ParamsError {

@@ -27,7 +27,7 @@ pub struct ChangedCounter {
 /// A page that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedPage {
-    /// Which.
+    /// The page.
     pub address: PageAddress,
     /// Its words, as a range of [`PageChanges::words`].
     pub words: Range<usize>,

@@ -2,8 +2,8 @@
 //!
 //! A batch meets most of its pages once or twice, so a page has a short list
 //! of the words that change. One of which many words change has a table of
-//! them instead, or small filters would be slow to fill. Whoever works on a
-//! page finds it once and names it by its number then.
+//! them instead, or small filters would be slow to fill. A page is found once
+//! and then named by its number.
 
 use super::changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 use crate::chain::address::PageAddress;
@@ -52,7 +52,7 @@ impl PageKey {
         PageKey::of_packed(pack_page(page))
     }
 
-    /// Whatever the hash, nothing that is stored or said depends on it.
+    /// Nothing that is stored or answered depends on this hash.
     #[inline]
     fn of_packed(key: u64) -> PageKey {
         let product = u128::from(key) * 0x9e37_79b9_7f4a_7c15;

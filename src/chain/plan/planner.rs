@@ -149,6 +149,10 @@ impl<'a, D: Draft> Planner<'a, D> {
 
     /// Plans an add. `None`: a page was not at hand; the plan can't be
     /// finished, but going on finds out which other pages are needed.
+    ///
+    /// Looks at up to two pages a sub-filter, and where no slot is empty at no
+    /// more than
+    /// [`MAX_PAGES_PER_SEARCH`](crate::cuckoo::layout::MAX_PAGES_PER_SEARCH).
     pub fn add(&mut self, hash: ItemHash, mode: AddMode) -> Option<AddResult> {
         if mode == AddMode::OnlyIfAbsent && self.exists(hash)? {
             return Some(AddResult::Exists);

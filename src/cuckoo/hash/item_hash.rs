@@ -33,8 +33,8 @@ impl From<u64> for ItemHash {
 }
 
 /// What a keyed hash depends on beside the item: 128 secret bits of the
-/// filter, drawn from the operating system when it is created. Whoever does
-/// not know it can't craft items that meet in one bucket.
+/// filter, drawn from the operating system when it is created. Without
+/// it, items that meet in one bucket can't be crafted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey(pub [u8; 16]);
 

@@ -1,7 +1,7 @@
 //! MurmurHash64A, the hash of the layout `classic`.
 
 /// MurmurHash64A by Austin Appleby (public domain): 64 bits, input taken as
-/// little-endian words. Not keyed: whoever knows it can craft collisions.
+/// little-endian words. Not keyed: collisions can be crafted.
 pub fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
     const M: u64 = 0xc6a4_a793_5bd1_e995;
     const R: u32 = 47;
