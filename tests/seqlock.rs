@@ -14,8 +14,7 @@
 //! It does not fail with a relaxed store in `Entry::clear`: the fence of the
 //! `set` that follows is what readers of the last page meet. Loom takes
 //! sequentially consistent accesses for acquire and release ones, which are
-//! weaker, and knows no speculation: it never runs a load before a fence that
-//! stands in front of it.
+//! weaker; and none of its loads returns what is stored later in the same run.
 
 #![expect(
     clippy::unwrap_used,

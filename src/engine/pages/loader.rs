@@ -1,10 +1,10 @@
 //! Bringing pages in from the store.
 //!
-//! One flight per page: whoever needs a page that is neither resident nor in
-//! flight puts a flight up before it reads, and only the owner of the flight
-//! installs the image. So an image that was read long ago can't replace a
-//! newer page: while its flight is up nobody else can have installed, changed
-//! and checkpointed the page.
+//! A page has one flight at a time: a thread that needs a page which is neither
+//! resident nor in flight puts a flight up before it reads, and only the owner
+//! of the flight installs the image. So an image that was read long ago can't
+//! replace a newer page: while its flight is up no other thread can have
+//! installed, changed and checkpointed the page.
 //!
 //! All pages of a call are read in one sorted batch.
 
@@ -305,7 +305,7 @@ impl Loader {
     }
 }
 
-/// A page that somebody needs, and the table that knows where it is.
+/// A page that is needed, and the table that knows where it is.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     address: PageAddress,

@@ -6,26 +6,39 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `cache` | frames, the tables that say which page lies in which, pins and eviction |
-//! | `image` | what the stored bytes of a page hold |
-//! | `loader` | bringing pages in from the store |
-//! | `checkpoint` | dirty pages, the redo log behind them, and writing them back |
+//! | `seqlock` | how words are read whole without a lock, and why that is right |
+//! | `versions` | the versions of pages, which commits change |
+//! | `frame`, `frames` | memory: words, what is known of the page in a frame, what all takes |
+//! | `table` | which page of a sub-filter lies in which frame |
+//! | `eviction` | which page leaves when another needs its frame |
+//! | `cache` | pages in memory: reading, installing, counters |
+//! | `pins` | what commands and drains keep in memory |
+//! | `image` | the stored bytes of a page |
+//! | `loader` | bringing pages in from the store, each once at a time |
+//! | `dirty` | pages of a lane that wait for a checkpoint, and the records that they need |
+//! | `log` | how much the redo log holds |
+//! | `bounds` | when images are written, and when commits wait |
+//! | `checkpoint` | publishing commits, waiting for room; `slices`: writing pages back, cutting the log; `thread`: when |
 
 mod atomics;
+mod bounds;
 mod cache;
 mod checkpoint;
+mod dirty;
 mod eviction;
 mod frame;
 mod frames;
 pub(crate) mod image;
 mod loader;
+mod log;
 mod pins;
 mod seqlock;
 mod table;
 mod versions;
 
+pub(crate) use bounds::Bounds;
 pub(crate) use cache::{PageCache, ResidentPage};
-pub(crate) use checkpoint::{Bounds, Checkpointer, CutLog};
+pub(crate) use checkpoint::{Checkpointer, CutLog};
 pub(crate) use frame::{Frame, FrameIndex, Words};
 pub(crate) use image::PageImage;
 pub(crate) use loader::{Images, Loader};

@@ -120,7 +120,7 @@ impl Entry {
         self.0.load(Ordering::Acquire)
     }
 
-    /// The place, or 0, for those who read no words under it.
+    /// The place, or 0, where no words are read under it.
     #[inline]
     pub(crate) fn peek(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
