@@ -41,7 +41,7 @@ pub struct Progress {
     pub bytes: AtomicU64,
     /// The archive is written and being read again.
     pub verifying: AtomicBool,
-    /// Set by whoever wants it to end.
+    /// Set to end it.
     pub cancelled: AtomicBool,
 }
 

@@ -118,7 +118,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_moved {
-            // Whoever finds it knows by its name that it is nothing.
+            // Its name says that it is not complete.
             let _ = fs::remove_dir_all(&self.directory);
         }
     }

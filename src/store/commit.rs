@@ -23,11 +23,11 @@ pub struct Commit {
 /// A change to one side record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideRecordChange {
-    /// Which.
+    /// Its key.
     pub key: SideRecordKey,
-    /// What was noted under the key before, exactly.
+    /// What stood under the key before it, exactly.
     pub before: Option<SideRecord>,
-    /// What is noted now; `None`: nothing any more.
+    /// What stands under the key after it; `None`: nothing.
     pub after: Option<SideRecord>,
 }
 

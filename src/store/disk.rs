@@ -10,7 +10,7 @@ const USUAL_RESERVE_BYTES: u64 = 1 << 30;
 const USUAL_RESERVE_PARTS: u64 = 20;
 
 /// Changes that were refused are taken again when this part of the reserve is
-/// free beyond it: whoever writes at the very limit is not let in and turned
+/// free beyond it: a writer at the very limit is not let in and turned
 /// away by turns.
 const MARGIN_PARTS: u64 = 32;
 

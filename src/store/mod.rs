@@ -20,7 +20,7 @@
 //! | `rocks.rs` and `rocks/`, `memory.rs` | the two stores of bytes |
 //! | `disk.rs` | how full a disk is, and how much of it is left alone |
 //! | `error.rs` | what can go wrong |
-//! | `contract.rs` | the tests that a store passes, over either store of bytes |
+//! | `contract/` | the tests that a store passes, over either store of bytes |
 //!
 //! What each key and value looks like on disk is in `docs/format.md`.
 //!

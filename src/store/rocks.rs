@@ -93,7 +93,7 @@ impl RocksStore {
 
     /// Opens the store for reading alone: not one byte in the directory is
     /// changed, not even those that opening it for writing would tidy up, and
-    /// every change is refused. Meanwhile nobody can open it for writing.
+    /// every change is refused. Meanwhile it can't be opened for writing.
     ///
     /// # Errors
     /// As [`open`](Self::open), and [`StoreError::Unusable`] for an older

@@ -17,7 +17,7 @@ pub enum SideRecordKey {
     },
 }
 
-/// What is noted.
+/// A side record, as it is kept under its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideRecord {
     /// Milliseconds since 1970 from which on it means nothing.
@@ -26,7 +26,7 @@ pub struct SideRecord {
     pub payload: Vec<u8>,
 }
 
-/// How much is noted.
+/// Side records as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideRecordTotals {
     /// Bytes of the side records about requests; see [`SideRecord::stored_bytes`].
@@ -70,12 +70,12 @@ pub enum Due {
     SideRecord {
         /// Milliseconds since 1970.
         at_ms: u64,
-        /// Which.
+        /// Its key.
         key: SideRecordKey,
     },
 }
 
-/// Pages that nobody can reach any more.
+/// Pages that can't be reached any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Garbage {
     /// All pages of a removed filter.
@@ -93,6 +93,6 @@ pub struct StoredFilter {
     pub name: String,
     /// Its description, opaque here.
     pub meta: Vec<u8>,
-    /// When it ends, if ever. Until somebody removes it, it is there.
+    /// When it ends, if ever. It is there until it is removed.
     pub expiry: Option<Expiry>,
 }

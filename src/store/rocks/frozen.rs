@@ -3,7 +3,7 @@
 //!
 //! Table files are linked, not copied, which takes no time and no room. Only
 //! the write-ahead log is copied, up to what was written when its turn came;
-//! no write buffer is flushed for it, so nobody waits. Whatever was written
+//! no write buffer is flushed for it, so no write waits. Whatever was written
 //! before is in the copy, and a prefix of what is written meanwhile.
 
 use super::errors::failed;

@@ -16,14 +16,14 @@ use std::path::Path;
 /// The file by which RocksDB knows a directory that it has used.
 const CURRENT_FILE: &str = "CURRENT";
 
-/// The file that whoever has the directory open holds locked.
+/// The file that is locked while the directory is open.
 const LOCK_FILE: &str = "LOCK";
 
 /// Opens the database for reading alone: nothing in the directory is changed,
 /// and as long as the file lives that is returned with it, no server opens it.
 ///
 /// # Errors
-/// There is no data, or somebody has it open; also an older version, which
+/// There is no data, or it is open elsewhere; also an older version, which
 /// only writing takes over.
 pub(super) fn open_to_read(
     path: &Path,
@@ -86,7 +86,7 @@ pub(super) fn open_database(
 
 /// Makes the directory if it is missing, so that a power cut does not take it
 /// back with everything that was acknowledged: RocksDB forces the names in it,
-/// nobody else forces its own.
+/// but not its own name.
 fn make_directory(path: &Path) -> io::Result<()> {
     let is_there = |directory: &&Path| directory.as_os_str().is_empty() || directory.exists();
     let missing: Vec<&Path> = path.ancestors().take_while(|it| !is_there(it)).collect();
