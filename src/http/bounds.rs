@@ -17,5 +17,10 @@ pub(crate) const MAX_QUERY_ITEM_BYTES: usize = 4 << 10;
 /// Longest `Idempotency-Key`, in bytes.
 pub(crate) const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
 
+/// What a name may be, of a filter or of an import, in words.
+pub(crate) fn name_in_words(longest: usize) -> String {
+    format!("1 to {longest} characters of A-Z a-z 0-9 . _ : ~ -")
+}
+
 /// Most filters that one page of the list holds.
 pub(crate) const MAX_LISTED: usize = 1000;

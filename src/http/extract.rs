@@ -11,9 +11,9 @@ use super::idempotency::Keyed;
 use super::media::{self, media_type};
 use super::parse::{self, Batch, BatchKind};
 use super::problem::HttpError;
-use super::query::{Query, excerpt};
+use super::query::Query;
 use crate::engine::{FilterName, IdempotencyKey, ItemBatch, NewFilter};
-use axum::body::{Body, Bytes, HttpBody as _};
+use axum::body::{Bytes, HttpBody as _};
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::Uri;
 use axum::http::request::Parts;
@@ -107,69 +107,67 @@ pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<ItemBatch, Htt
     Ok(ItemBatch::of(item))
 }
 
-/// Reads the items of a request, JSON or lines. A block and no `async fn`, so
-/// that the future has the request once.
+/// Reads the items of a request, JSON or lines, and of a change what makes it
+/// the same as one sent before; takes the memory for the answer to a change. A
+/// block and no `async fn`, so that the future has the request once.
 ///
 /// # Errors
-/// Everything that can be wrong with a body.
+/// Everything that can be wrong with a body, a key that is none, or there is no
+/// memory for the answer.
 pub(crate) fn batch(
     app: &App,
     kind: BatchKind,
     request: Request,
 ) -> impl Future<Output = Result<Batch, HttpError>> + Send {
     let (parts, body) = request.into_parts();
-    async move { Ok(read_batch(app, kind, &parts, body, None).await?.0) }
-}
-
-/// Reads the items of a change, and what makes it the same as one sent before.
-/// Takes the memory for its answer.
-///
-/// # Errors
-/// Everything that can be wrong with a body, a key that is none, or there is no
-/// memory for the answer.
-pub(crate) async fn keyed_batch(
-    app: &App,
-    kind: BatchKind,
-    request: Request,
-) -> Result<(Batch, Option<IdempotencyKey>), HttpError> {
-    let (parts, body) = request.into_parts();
-    let keyed = Keyed::of(&parts)?;
-    let (mut batch, key) = read_batch(app, kind, &parts, body, keyed).await?;
-    let items = batch.items.len() + batch.blanks.len();
-    batch.answer = answers::reserve(&app.admission, most_bytes(items))?;
-    Ok((batch, key))
-}
-
-async fn read_batch(
-    app: &App,
-    kind: BatchKind,
-    parts: &Parts,
-    body: Body,
-    keyed: Option<Keyed>,
-) -> Result<(Batch, Option<IdempotencyKey>), HttpError> {
-    let max_items = app.admission.limits.max_batch_items;
-    match media_type(&parts.headers).as_deref() {
-        Some(media::JSON) => {
-            Query::none(&parts.uri)?;
-            let body = body::read(&app.admission, body).await?;
-            let work = move |bytes: &Bytes| parse::json_batch(bytes, kind, max_items);
-            holding(app, parsed(body, with_key(keyed, work)).await?)
-        }
-        Some(media::TEXT) if kind != BatchKind::Lookup => {
-            let (encoding, options) = parse::line_options(kind, &parts.uri)?;
-            let body = body::read(&app.admission, body).await?;
-            let work = move |bytes: &Bytes| parse::text_batch(bytes, encoding, options, max_items);
-            holding(app, parsed(body, with_key(keyed, work)).await?)
-        }
-        given => Err(HttpError::UnsupportedMediaType {
-            given: excerpt(given.unwrap_or("not stated")),
-            allowed: match kind {
-                BatchKind::Lookup => "application/json",
-                BatchKind::Add | BatchKind::Other => {
-                    "application/json, or text/plain with one item a line"
+    async move {
+        let keyed = match kind.is_change() {
+            true => Keyed::of(&parts)?,
+            false => None,
+        };
+        let options_of_lines = match media_type(&parts.headers).as_deref() {
+            Some(media::JSON) => {
+                Query::none(&parts.uri)?;
+                None
+            }
+            Some(media::TEXT) if kind != BatchKind::Lookup => {
+                Some(parse::line_options(kind, &parts.uri)?)
+            }
+            given => {
+                let allowed = match kind {
+                    BatchKind::Lookup => "application/json",
+                    BatchKind::Add | BatchKind::Delete | BatchKind::Question => {
+                        "application/json, or text/plain with one item a line"
+                    }
+                };
+                return Err(HttpError::media_type(given, allowed));
+            }
+        };
+        let max_items = app.admission.limits.max_batch_items;
+        let body = body::read(&app.admission, body).await?;
+        let parse = move |bytes: &Bytes| {
+            let mut batch = match options_of_lines {
+                None => parse::json_batch(bytes, kind, max_items)?,
+                Some((encoding, options)) => {
+                    parse::text_batch(bytes, encoding, options, max_items)?
                 }
-            },
-        }),
+            };
+            batch.key = keyed.map(|keyed| keyed.with_body(bytes));
+            Ok(batch)
+        };
+        let (mut batch, memory) = parsed(body, parse).await?;
+        // The items hold as much memory as their body until they are answered,
+        // and what is known of each beside its bytes.
+        batch.memory = memory;
+        let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
+        if beside > FREE_BYTES {
+            app.admission.hold_more(&mut batch.memory, beside)?;
+        }
+        if kind.is_change() {
+            let items = batch.items.len() + batch.blanks.len();
+            batch.answer = answers::reserve(&app.admission, most_bytes(items))?;
+        }
+        Ok(batch)
     }
 }
 
@@ -186,9 +184,9 @@ pub(crate) async fn fields(
     Query::none(&parts.uri)?;
     let media_type = media_type(&parts.headers);
     let is_json = media_type.as_deref() == Some(media::JSON);
-    let unsupported = || HttpError::UnsupportedMediaType {
-        given: excerpt(media_type.as_deref().unwrap_or("not stated")),
-        allowed: "application/json, or an empty body for the server's defaults",
+    let unsupported = || {
+        let allowed = "application/json, or an empty body for the server's defaults";
+        HttpError::media_type(media_type.as_deref(), allowed)
     };
     // A body of unknown length may turn out to be empty.
     if !is_json && body.size_hint().lower() > 0 {
@@ -198,8 +196,11 @@ pub(crate) async fn fields(
     if !is_json && !body.bytes.is_empty() {
         return Err(unsupported());
     }
-    let work = |bytes: &Bytes| parse::new_filter(bytes, "");
-    Ok(parsed(body, with_key(keyed, work)).await?.0)
+    let parse = move |bytes: &Bytes| {
+        let filter = parse::new_filter(bytes, "")?;
+        Ok((filter, keyed.map(|keyed| keyed.with_body(bytes))))
+    };
+    Ok(parsed(body, parse).await?.0)
 }
 
 /// Reads what a filter is to be changed to.
@@ -216,40 +217,15 @@ pub(crate) async fn changed_ttl(
     match media_type(&parts.headers).as_deref() {
         Some(media::JSON) => {}
         given => {
-            return Err(HttpError::UnsupportedMediaType {
-                given: excerpt(given.unwrap_or("not stated")),
-                allowed: "application/json",
-            });
+            return Err(HttpError::media_type(given, media::JSON));
         }
     }
     let body = body::read(&app.admission, body).await?;
-    Ok(
-        parsed(body, with_key(keyed, |bytes| parse::changed_ttl(bytes)))
-            .await?
-            .0,
-    )
-}
-
-/// Has a body hashed where it is parsed.
-fn with_key<T>(
-    keyed: Option<Keyed>,
-    parse: impl FnOnce(&Bytes) -> Result<T, HttpError>,
-) -> impl FnOnce(&Bytes) -> Result<(T, Option<IdempotencyKey>), HttpError> {
-    move |bytes| Ok((parse(bytes)?, keyed.map(|keyed| keyed.with_body(bytes))))
-}
-
-/// Has the items hold their memory until they are answered: as much as their
-/// body, and what is known of each beside its bytes.
-fn holding(
-    app: &App,
-    ((mut batch, key), memory): ((Batch, Option<IdempotencyKey>), Option<Reservation>),
-) -> Result<(Batch, Option<IdempotencyKey>), HttpError> {
-    batch.memory = memory;
-    let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
-    if beside > FREE_BYTES {
-        app.admission.hold_more(&mut batch.memory, beside)?;
-    }
-    Ok((batch, key))
+    let parse = move |bytes: &Bytes| {
+        let ttl_seconds = parse::changed_ttl(bytes)?;
+        Ok((ttl_seconds, keyed.map(|keyed| keyed.with_body(bytes))))
+    };
+    Ok(parsed(body, parse).await?.0)
 }
 
 /// What a body says, and its memory.

@@ -21,7 +21,7 @@ const MAX_ITEMS: usize = 1000;
 
 /// A batch in JSON, of each kind.
 pub(crate) fn items(bytes: &[u8]) {
-    for kind in [BatchKind::Add, BatchKind::Lookup, BatchKind::Other] {
+    for kind in [BatchKind::Add, BatchKind::Lookup, BatchKind::Question] {
         match parse::json_batch(bytes, kind, MAX_ITEMS) {
             Ok(batch) => same_in_base64(&batch.items),
             Err(error) => short(&error),
@@ -35,7 +35,7 @@ fn same_in_base64(items: &ItemBatch) {
     assert!(items.iter().all(|item| item.len() <= MAX_ITEM_BYTES));
     let texts: Vec<String> = items.iter().map(|item| STANDARD.encode(item)).collect();
     let body = json!({"items": texts, "encoding": "base64"}).to_string();
-    match parse::json_batch(body.as_bytes(), BatchKind::Other, MAX_ITEMS) {
+    match parse::json_batch(body.as_bytes(), BatchKind::Question, MAX_ITEMS) {
         Ok(again) => assert!(again.items.iter().eq(items.iter())),
         Err(error) => panic!("{error}"),
     }
@@ -194,7 +194,7 @@ pub(crate) fn query(bytes: &[u8]) {
         }
         Err(error) => short(&error),
     }
-    for kind in [BatchKind::Add, BatchKind::Other] {
+    for kind in [BatchKind::Add, BatchKind::Question] {
         match parse::line_options(kind, &uri) {
             Ok((_, options)) => assert!(kind == BatchKind::Add || options.create.is_none()),
             Err(error) => short(&error),

@@ -2,7 +2,7 @@
 //! percent-encoding, unknown and repeated parameters are refused, so a typo
 //! never passes silently. `+` is a space, as every form encoder writes it.
 
-use super::problem::HttpError;
+use super::problem::{HttpError, excerpt};
 use axum::http::Uri;
 use std::borrow::Cow;
 
@@ -91,18 +91,6 @@ impl<'a> Query<'a> {
             Some("true") => Ok(true),
             Some(other) => Err(HttpError::parameter(name, excerpt(other), "true or false")),
         }
-    }
-}
-
-/// The start of what a client wrote, short enough for an answer.
-pub(crate) fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 60;
-    if text.is_empty() {
-        return "empty".to_owned();
-    }
-    match text.char_indices().nth(LONGEST) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
     }
 }
 

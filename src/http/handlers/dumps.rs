@@ -15,7 +15,7 @@ use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, QUOTA, STREAM}
 use crate::http::openapi::parameters::FilterKey;
 use crate::http::openapi::schemas::Binary;
 use crate::http::problem::{Code, HttpError};
-use crate::http::query::{Query, excerpt};
+use crate::http::query::Query;
 use crate::http::stream::{self, Pieces};
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
@@ -199,10 +199,10 @@ pub(crate) async fn put_dump(
         Some(DUMP) => Kind::Dump,
         Some(SCANDUMP) => Kind::Scandump,
         given => {
-            return Err(HttpError::UnsupportedMediaType {
-                given: excerpt(given.unwrap_or("not stated")),
-                allowed: "application/octet-stream for a dump, application/vnd.redisbloom.scandump for the chunks of RedisBloom's CF.SCANDUMP",
-            });
+            return Err(HttpError::media_type(
+                given,
+                "application/octet-stream for a dump, application/vnd.redisbloom.scandump for the chunks of RedisBloom's CF.SCANDUMP",
+            ));
         }
     };
     // What can be refused now need not be read. It is looked at again.

@@ -1,10 +1,10 @@
 //! Filters themselves: create, list, describe, delete.
 
 use super::filter_body::{FilterBody, ending_example, filter_example};
-use crate::engine::{Created, FilterName, FilterSummary};
+use crate::engine::{Created, FilterName, FilterSummary, MAX_NAME_LENGTH};
 use crate::http::App;
 use crate::http::answer::{json, json_at};
-use crate::http::bounds::MAX_LISTED;
+use crate::http::bounds::{MAX_LISTED, name_in_words};
 use crate::http::extract::{Key, changed_ttl, fields};
 use crate::http::idempotency::{Keyed, marked};
 use crate::http::middleware::principal::Principal;
@@ -12,8 +12,8 @@ use crate::http::openapi::facts::{BODY, CHANGE, ENGINE, KEYED, MISSING, QUOTA, R
 use crate::http::openapi::parameters::{FilterKey, ListPage};
 use crate::http::openapi::schemas;
 use crate::http::parse::{FilterChanges, FilterFields};
-use crate::http::problem::{Code, HttpError};
-use crate::http::query::{Query, excerpt};
+use crate::http::problem::{Code, HttpError, excerpt};
+use crate::http::query::Query;
 use crate::http::time::rfc3339;
 use axum::extract::{Request, State};
 use axum::http::header::IF_NONE_MATCH;
@@ -201,7 +201,11 @@ pub(crate) async fn list_filters(
     let limit = match query.text("limit")? {
         None => MAX_LISTED,
         Some(text) => listed(text).ok_or_else(|| {
-            HttpError::parameter("limit", excerpt(text), "an integer from 1 to 1000")
+            HttpError::parameter(
+                "limit",
+                excerpt(text),
+                format!("an integer from 1 to {MAX_LISTED}"),
+            )
         })?,
     };
 
@@ -228,13 +232,8 @@ pub(crate) async fn list_filters(
 }
 
 fn name_parameter(name: &'static str, text: &str) -> Result<FilterName, HttpError> {
-    FilterName::parse(text).map_err(|_| {
-        HttpError::parameter(
-            name,
-            excerpt(text),
-            "1 to 255 characters of A-Z a-z 0-9 . _ : ~ -",
-        )
-    })
+    FilterName::parse(text)
+        .map_err(|_| HttpError::parameter(name, excerpt(text), name_in_words(MAX_NAME_LENGTH)))
 }
 
 /// Any number of digits is a number, however large.

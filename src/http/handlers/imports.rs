@@ -12,14 +12,15 @@ use crate::engine::{
 use crate::http::App;
 use crate::http::admission::body;
 use crate::http::answer::json;
+use crate::http::bounds::name_in_words;
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{self, media_type};
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, STREAM};
 use crate::http::openapi::parameters::{self, FilterKey, ImportInPath};
 use crate::http::parse::{LineFeed, LineFormat};
-use crate::http::problem::{Code, HttpError};
-use crate::http::query::{Query, excerpt};
+use crate::http::problem::{Code, HttpError, excerpt};
+use crate::http::query::Query;
 use crate::http::time::rfc3339_ms;
 use crate::http::words;
 use axum::body::{Body, Bytes};
@@ -160,8 +161,7 @@ impl Options {
 }
 
 fn bad_id(given: &str) -> HttpError {
-    let allowed = format!("1 to {MAX_IMPORT_ID_LENGTH} characters of A-Z a-z 0-9 . _ : ~ -");
-    HttpError::parameter("import_id", given, allowed)
+    HttpError::parameter("import_id", given, name_in_words(MAX_IMPORT_ID_LENGTH))
 }
 
 /// Import a stream of items
@@ -203,10 +203,10 @@ pub(crate) async fn import_items(
         Some(media::TEXT) => LineFormat::Text,
         Some(media::NDJSON) => LineFormat::Json,
         given => {
-            return Err(HttpError::UnsupportedMediaType {
-                given: excerpt(given.unwrap_or("not stated")),
-                allowed: "text/plain with one item a line, or application/x-ndjson with one JSON string or integer a line",
-            });
+            return Err(HttpError::media_type(
+                given,
+                "text/plain with one item a line, or application/x-ndjson with one JSON string or integer a line",
+            ));
         }
     };
     let options = Options::of(&parts.uri)?;

@@ -3,7 +3,7 @@
 use crate::engine::{self, AddResult};
 use crate::http::App;
 use crate::http::answer::{self, Format, Word, flags, results, written};
-use crate::http::extract::{ItemToCount, ItemToFind, Key, batch, keyed_batch};
+use crate::http::extract::{ItemToCount, ItemToFind, Key, batch};
 use crate::http::idempotency::marked;
 use crate::http::openapi::facts::{
     BATCH, BODY, CHANGE, ENGINE, KEYED, MISSING, QUESTION, QUOTA, RETRIED,
@@ -111,9 +111,9 @@ pub(crate) async fn add_items(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let (batch, key) = keyed_batch(&app, BatchKind::Add, request).await?;
+    let mut batch = batch(&app, BatchKind::Add, request).await?;
     let answered = engine
-        .add(&name, &batch.items, &batch.options, key)
+        .add(&name, &batch.items, &batch.options, batch.key.take())
         .await
         .map_err(|error| HttpError::creating(error, |field| batch.options_in.place_of(field)))?;
     let added = &answered.answer;
@@ -183,8 +183,8 @@ pub(crate) async fn delete_items(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let (batch, key) = keyed_batch(&app, BatchKind::Other, request).await?;
-    let answered = engine.delete(&name, &batch.items, key).await?;
+    let mut batch = batch(&app, BatchKind::Delete, request).await?;
+    let answered = engine.delete(&name, &batch.items, batch.key.take()).await?;
     let response = flags(format, &answered.answer, &batch.blanks, batch.answer);
     Ok(marked(&answered, response))
 }
@@ -235,7 +235,7 @@ pub(crate) async fn post_exists(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let batch = batch(&app, BatchKind::Other, request).await?;
+    let batch = batch(&app, BatchKind::Question, request).await?;
     let found = engine.exists(&name, &batch.items).await?;
     Ok(flags(format, &found, &batch.blanks, None))
 }
@@ -288,7 +288,7 @@ pub(crate) async fn post_count(
 ) -> Result<Response, HttpError> {
     let engine = app.engine()?;
     let format = Format::wanted(request.headers());
-    let batch = batch(&app, BatchKind::Other, request).await?;
+    let batch = batch(&app, BatchKind::Question, request).await?;
     let counts = engine.count(&name, &batch.items).await?;
     Ok(results(
         format,

@@ -3,7 +3,9 @@
 
 use super::schemas::{name, one_of, prefix, text, text_of};
 use crate::engine::{MAX_IMPORT_ID_LENGTH, MAX_NAME_LENGTH};
-use crate::http::bounds::{MAX_IDEMPOTENCY_KEY_BYTES, MAX_QUERY_ITEM_BYTES};
+use crate::http::bounds::{
+    MAX_IDEMPOTENCY_KEY_BYTES, MAX_LISTED, MAX_QUERY_ITEM_BYTES, name_in_words,
+};
 use serde_json::json;
 use utoipa::IntoParams;
 use utoipa::openapi::header::HeaderBuilder;
@@ -36,7 +38,7 @@ macro_rules! parameters {
 parameters! {
     /// The filter of the path.
     FilterKey: [
-        in_path("key", "Key of the filter: 1 to 255 characters of `A-Z a-z 0-9 . _ : ~ -`.")
+        in_path("key", &format!("Key of the filter: {}.", name_in_words(MAX_NAME_LENGTH)))
             .schema(Some(name(MAX_NAME_LENGTH)))
             .example(Some(json!("coupons"))),
     ];
@@ -59,7 +61,7 @@ parameters! {
             .schema(Some(prefix()))
             .example(Some(json!("shop:"))),
         // Any number of digits is a number, however large.
-        in_query("limit", "Most filters of the page; more than 1000 is taken as 1000, 0 as 1.")
+        in_query("limit", &format!("Most filters of the page; more than {MAX_LISTED} is taken as {MAX_LISTED}, 0 as 1."))
             .schema(Some(ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0))))
             .example(Some(json!(100))),
         in_query("cursor", "`next_cursor` of the page before.")
@@ -71,7 +73,10 @@ parameters! {
     ImportId: [
         in_query(
             "import_id",
-            "Name of the import within the filter: 1 to 100 characters of `A-Z a-z 0-9 . _ : ~ -`. It is known for a week after its last commit.",
+            &format!(
+                "Name of the import within the filter: {}. It is known for a week after its last commit.",
+                name_in_words(MAX_IMPORT_ID_LENGTH),
+            ),
         )
         .required(Required::True)
         .schema(Some(name(MAX_IMPORT_ID_LENGTH)))

@@ -13,8 +13,9 @@ use utoipa::{PartialSchema, ToSchema};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchKind {
     Add,
+    Delete,
     Lookup,
-    Other,
+    Question,
 }
 
 /// A field of a batch.
@@ -32,11 +33,19 @@ pub(super) enum BatchField {
 use BatchField::{Create, Filters, First, Items, OnlyIfAbsent, Prefix};
 
 impl BatchKind {
+    /// Whether it changes the filter.
+    pub(crate) fn is_change(self) -> bool {
+        match self {
+            BatchKind::Add | BatchKind::Delete => true,
+            BatchKind::Lookup | BatchKind::Question => false,
+        }
+    }
+
     fn fields(self) -> &'static [BatchField] {
         match self {
             BatchKind::Add => &[Items, BatchField::Encoding, OnlyIfAbsent, Create],
             BatchKind::Lookup => &[Items, BatchField::Encoding, Filters, Prefix, First],
-            BatchKind::Other => &[Items, BatchField::Encoding],
+            BatchKind::Delete | BatchKind::Question => &[Items, BatchField::Encoding],
         }
     }
 
@@ -189,7 +198,7 @@ pub(crate) struct ItemsBody;
 
 impl PartialSchema for ItemsBody {
     fn schema() -> RefOr<Schema> {
-        BatchKind::Other.schema("Items to ask for or to delete.")
+        BatchKind::Question.schema("Items to ask for or to delete.")
     }
 }
 

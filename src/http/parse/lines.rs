@@ -4,8 +4,8 @@ use super::filter_fields::{FILTER_FIELDS, filter_field_names};
 use super::{Batch, BatchKind, Encoding, OptionsIn, decode_base64, too_long};
 use crate::engine::{AddMode, AddOptions, ItemBatch, NewFilter};
 use crate::http::bounds::MAX_ITEM_BYTES;
-use crate::http::problem::HttpError;
-use crate::http::query::{Query, excerpt};
+use crate::http::problem::{HttpError, excerpt};
+use crate::http::query::Query;
 use axum::body::Bytes;
 use axum::http::Uri;
 use std::ops::Range;
@@ -117,7 +117,7 @@ pub(crate) fn line_options(
     };
     let allowed: Vec<&'static str> = match kind {
         BatchKind::Add => add().collect(),
-        BatchKind::Lookup | BatchKind::Other => vec!["encoding"],
+        BatchKind::Delete | BatchKind::Lookup | BatchKind::Question => vec!["encoding"],
     };
     let query = Query::parse(uri, &allowed)?;
     let encoding = match query.text("encoding")? {
@@ -225,6 +225,6 @@ mod tests {
             );
         }
         let create = Uri::from_static("/?create=true");
-        assert!(line_options(BatchKind::Other, &create).is_err());
+        assert!(line_options(BatchKind::Question, &create).is_err());
     }
 }

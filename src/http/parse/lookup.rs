@@ -1,12 +1,11 @@
 //! Which filters a lookup asks, in JSON.
 
 use super::{given, json_error, string};
-use crate::engine::{FilterName, LookupFilters, LookupMode};
+use crate::engine::{FilterName, LookupFilters, LookupMode, MAX_NAME_LENGTH};
+use crate::http::bounds::name_in_words;
 use crate::http::problem::HttpError;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
-
-const KEYS: &str = "1 to 255 characters of A-Z a-z 0-9 . _ : ~ -";
 
 /// The filters of a list, in its order.
 ///
@@ -23,7 +22,7 @@ pub(super) fn named(value: &RawValue) -> Result<LookupFilters, HttpError> {
         };
         let name = string(value)
             .and_then(|text| FilterName::parse(&text).ok())
-            .ok_or_else(|| refuse(given(value), KEYS))?;
+            .ok_or_else(|| refuse(given(value), &name_in_words(MAX_NAME_LENGTH)))?;
         if !seen.insert(name.clone()) {
             return Err(refuse("given twice".to_owned(), "each key once"));
         }
@@ -41,7 +40,10 @@ pub(super) fn prefix(value: &RawValue) -> Result<LookupFilters, HttpError> {
         .filter(|text| text.is_empty() || FilterName::parse(text).is_ok())
         .map(LookupFilters::Prefix)
         .ok_or_else(|| {
-            let allowed = "the start of a key: up to 255 characters of A-Z a-z 0-9 . _ : ~ -";
+            let allowed = format!(
+                "empty, or the start of a key: {}",
+                name_in_words(MAX_NAME_LENGTH)
+            );
             HttpError::field("/prefix".to_owned(), given(value), allowed)
         })
 }

@@ -29,9 +29,8 @@ pub(crate) use lines::{line_options, text_batch};
 
 use super::admission::budget::Reservation;
 use super::bounds::MAX_ITEM_BYTES;
-use super::problem::{HttpError, Place};
-use super::query::excerpt;
-use crate::engine::{AddOptions, ItemBatch, LookupFilters, LookupMode};
+use super::problem::{HttpError, Place, excerpt};
+use crate::engine::{AddOptions, IdempotencyKey, ItemBatch, LookupFilters, LookupMode};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -58,6 +57,8 @@ pub(crate) struct Batch {
     pub(crate) options: AddOptions,
     pub(crate) options_in: OptionsIn,
     pub(crate) lookup: LookupOptions,
+    /// What makes a change the same as one sent before.
+    pub(crate) key: Option<IdempotencyKey>,
     /// Held until the items are answered.
     pub(crate) memory: Option<Reservation>,
     /// What the answer to a change may take.

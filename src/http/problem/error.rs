@@ -2,7 +2,7 @@
 
 use super::causes;
 use super::codes::Code;
-use super::fields::{FieldError, Place, refusals};
+use super::fields::{FieldError, Place, excerpt, refusals};
 use crate::access::Scope;
 use crate::backup::BackupError;
 use crate::chain::params::Difference;
@@ -208,6 +208,14 @@ impl HttpError {
             given: given.into(),
             allowed: allowed.into(),
         }])
+    }
+
+    /// A body of another media type than is taken here.
+    pub(crate) fn media_type(given: Option<&str>, allowed: &'static str) -> Self {
+        HttpError::UnsupportedMediaType {
+            given: given.map_or_else(|| "not stated".to_owned(), excerpt),
+            allowed,
+        }
     }
 
     /// An error of the engine about a filter whose fields stand where `place_of`

@@ -34,3 +34,15 @@ pub(super) fn refusals(errors: &[FieldError]) -> String {
     let sentences: Vec<String> = errors.iter().map(FieldError::sentence).collect();
     sentences.join("; ")
 }
+
+/// The start of what a client wrote, short enough for an answer.
+pub(crate) fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 60;
+    if text.is_empty() {
+        return "empty".to_owned();
+    }
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+    }
+}

@@ -6,7 +6,7 @@
 //! | `codes` | the kinds of problems: status, stable name, title |
 //! | `error` | everything a request can fail with, and the kind of each |
 //! | `causes` | what the errors of the engine and of backups are to a client |
-//! | `fields` | refused fields |
+//! | `fields` | refused fields: where, what was given, what is allowed |
 //! | `render` | the body and the headers of the answer |
 //! | `samples` | an error of each kind, for the OpenAPI document |
 
@@ -19,6 +19,6 @@ mod samples;
 
 pub(crate) use codes::Code;
 pub(crate) use error::HttpError;
-pub(crate) use fields::{FieldError, Place};
+pub(crate) use fields::{FieldError, Place, excerpt};
 pub(crate) use render::{Problem, ProblemField};
 pub(crate) use samples::sample;

@@ -48,7 +48,7 @@ fn base64_is_decoded_wherever_the_field_stands() {
 
 #[test]
 fn refusals_point_to_the_field() {
-    use BatchKind::{Add, Other};
+    use BatchKind::{Add, Question};
     for (json, kind, status, place) in [
         (r#"{"items": ["a", 1.5]}"#, Add, 422, "/items/1"),
         (r#"{"items": ["a", "b", null]}"#, Add, 422, "/items/2"),
@@ -70,7 +70,7 @@ fn refusals_point_to_the_field() {
         ),
         (
             r#"{"items": [], "only_if_absent": true}"#,
-            Other,
+            Question,
             422,
             "/only_if_absent",
         ),
