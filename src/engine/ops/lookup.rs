@@ -381,3 +381,6 @@ impl<'a> Sweep<'a> {
         metrics.read_retries.inc_by(retries);
     }
 }
+
+#[cfg(test)]
+mod tests;
