@@ -10,7 +10,7 @@ pub enum Clock {
     /// The system.
     #[default]
     System,
-    /// Milliseconds since 1970 that somebody else sets: for tests.
+    /// Milliseconds since 1970 that are set from outside: for tests.
     Set(Arc<AtomicU64>),
 }
 

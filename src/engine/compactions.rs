@@ -20,7 +20,7 @@ const ENDED_KEPT: usize = 1024;
 pub struct Compaction {
     /// How far it is.
     pub state: CompactionState,
-    /// Whether somebody asked for it.
+    /// Whether a caller asked for it.
     pub asked_for: bool,
     /// Sub-filters that were to be emptied.
     pub closed: u64,

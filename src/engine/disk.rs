@@ -128,7 +128,7 @@ impl Disk {
         self.seen.load().short.is_some()
     }
 
-    /// Whether the store takes small writes that nobody waits for.
+    /// Whether the store takes small writes that no caller waits for.
     pub(super) fn takes_writes(&self) -> bool {
         !matches!(self.seen.load().condition.writes, Writes::Refused { .. })
     }

@@ -121,7 +121,7 @@ pub enum EngineError {
     /// The filter was not compacted.
     #[error("the filter was not compacted since the server was started")]
     CompactionNotFound,
-    /// This import is being worked on for somebody else.
+    /// Another request for this import is being worked on.
     #[error("a request for this import is being worked on")]
     ImportRunning,
     /// Nothing is known of this import.

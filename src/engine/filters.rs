@@ -2,7 +2,7 @@
 //!
 //! A filter is open from the first request that names it until room is needed.
 //! Its lane alone changes it: by publishing a new [`FilterView`] after the
-//! commit. Everybody else takes the view as it is, without a lock.
+//! commit. All others take the view as it is, without a lock.
 
 use super::clock::Clock;
 use super::name::FilterName;
@@ -133,8 +133,8 @@ pub(super) struct Filters {
 
 struct Shard {
     open: RwLock<HashMap<FilterName, Arc<OpenFilter>, FixedState>>,
-    /// Counts creations, removals and closings, so that whoever reads a
-    /// description from the store knows whether it is still true.
+    /// Counts creations, removals and closings: it says whether a description
+    /// that was read from the store is still true.
     epoch: AtomicU64,
 }
 
@@ -220,8 +220,8 @@ impl Filters {
     }
 
     /// Makes a filter known that was just given its name, in the place of
-    /// another that is forgotten with it, so that nobody finds neither. Called
-    /// by its lane.
+    /// another that is forgotten with it: at any moment one of them is found.
+    /// Called by its lane.
     pub(super) fn replace(&self, replaced: Option<&OpenFilter>, filter: Arc<OpenFilter>) {
         let shard = self.shard(&filter.name);
         let mut open = shard.open.write();
@@ -237,13 +237,13 @@ impl Filters {
         }
     }
 
-    /// Forgets a filter whose creation was taken back, should somebody have
-    /// opened it meanwhile. Called by its lane.
+    /// Forgets a filter whose creation was taken back, should it have been
+    /// opened meanwhile. Called by its lane.
     pub(super) fn forget(&self, id: FilterId, name: &FilterName) {
         let opened = self.get(name).filter(|open| open.id == id);
         match opened {
             Some(open) => self.remove(&open),
-            // Somebody may be about to open it.
+            // It may be about to be opened.
             None => {
                 self.shard(name).epoch.fetch_add(1, Ordering::AcqRel);
             }
@@ -277,7 +277,7 @@ impl Filters {
         self.count.load(Ordering::Relaxed) < self.limit
     }
 
-    /// Closes filters that nobody uses, an eighth of the bound at most, those
+    /// Closes filters that are not in use, an eighth of the bound at most, those
     /// not asked for lately first. Says whether there is room then.
     pub(super) fn close_unused(&self) -> bool {
         let mut to_close = (self.limit / 8).max(1);
@@ -289,10 +289,10 @@ impl Filters {
                     if to_close == 0 || filter.used.swap(false, Ordering::Relaxed) {
                         return true;
                     }
-                    // Whoever works with the filter holds another reference,
-                    // and can't get one while the shard is locked.
+                    // All work with the filter holds another reference, and
+                    // gets none while the shard is locked.
                     let unused = Arc::strong_count(filter) == 1;
-                    // What the last one who let go of it did comes before.
+                    // What was done under the last reference comes before.
                     fence(Ordering::Acquire);
                     let closable = unused && filter.view.load().is_clean();
                     to_close -= usize::from(closable);
@@ -300,7 +300,7 @@ impl Filters {
                 });
                 let closed = before - open.len();
                 if closed > 0 {
-                    // Whoever read a description before may hold an old one:
+                    // A description that was read before may be an old one:
                     // the filter may have changed since, while it was open.
                     shard.epoch.fetch_add(1, Ordering::AcqRel);
                 }

@@ -1,4 +1,4 @@
-//! Many filters by name: who may change what when, and who sees it.
+//! Many filters by name: what may change when, and what readers see of it.
 //!
 //! Questions are answered from the pages as they are published, on the caller's
 //! own thread; changes go through the lane of the filter, which commits many at

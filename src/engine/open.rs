@@ -52,7 +52,7 @@ pub struct EngineOptions {
     /// Bytes of page images written at once by a checkpoint.
     pub checkpoint_slice_bytes: u64,
     /// Percent of a filter's items after whose deletion it is compacted though
-    /// nobody asks for it, 0 to 100; 0: never.
+    /// it was not asked for, 0 to 100; 0: never.
     pub compaction_threshold_percent: u8,
     /// Filters open at the same time.
     pub max_open_filters: usize,

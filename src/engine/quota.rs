@@ -159,7 +159,7 @@ impl Quota {
         }
         let mut reservation = reservation;
         let mut used = self.used.lock();
-        // At once: nobody finds it counted twice, or not at all.
+        // At once, so that it is never seen counted twice, or not at all.
         if let Some(reservation) = &mut reservation {
             used.give_back(std::mem::take(&mut reservation.promised));
         }

@@ -3,7 +3,7 @@
 //! Values in the log are absolute, so it does not matter how much of it the
 //! stored images contain already, nor whether a replay was interrupted and
 //! starts over. Records of filters and sub-filters that are no more are passed
-//! over. Nothing else is loaded: what nobody asks for stays in the store.
+//! over. Nothing else is loaded: what is not asked for stays in the store.
 
 use super::filters::{Filters, OpenFilter, decode, lane_of, stored_name};
 use super::name::FilterName;

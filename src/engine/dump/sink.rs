@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 /// Takes a dump. What takes a part may block, and ends the dump by breaking.
 pub trait DumpSink {
-    /// Whether somebody still wants it. Asked page by page while the digest is
+    /// Whether it is still wanted. Asked page by page while the digest is
     /// found out, when there is nothing to take yet.
     fn is_wanted(&self) -> bool {
         true

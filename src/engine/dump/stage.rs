@@ -131,7 +131,7 @@ pub struct StagedFilter {
 pub(in crate::engine) struct StagedPages {
     pub(in crate::engine) id: FilterId,
     checkpointer: Arc<Checkpointer>,
-    /// Somebody else sees to the pages from now on.
+    /// The lane, or the next start, sees to the pages from now on.
     pub(in crate::engine) is_handed_over: bool,
 }
 

@@ -47,7 +47,7 @@ impl Committer {
         filter_changes: Vec<FilterChange>,
         side_records: Vec<SideRecordChange>,
     ) -> Result<(), CommitFailure> {
-        // Frames for pages that nobody can know yet are taken before the
+        // Frames for pages that are not published yet are taken before the
         // commit: after it nothing may fail.
         let frames = Frames::take(self, changes)?;
         let started = Instant::now();

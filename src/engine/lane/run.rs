@@ -2,7 +2,7 @@
 //!
 //! A lane is a thread. It drains the commands that wait, plans them one after
 //! another over an overlay, commits everything at once, publishes, and answers
-//! every caller: one forced write serves all who waited for it. A command that
+//! every caller: one forced write serves all that waited for it. A command that
 //! needs a page which is not resident is handed back to its caller with the
 //! pages named, so one cold filter does not hold up the others.
 //!

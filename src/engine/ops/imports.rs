@@ -97,7 +97,7 @@ pub struct Import {
 
 impl Engine {
     /// Begins an import, or takes it up where its last commit left it. While
-    /// the result lives nobody else can.
+    /// the result lives no other request can.
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; [`EngineError::ImportRunning`];

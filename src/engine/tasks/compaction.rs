@@ -228,8 +228,8 @@ fn is_stopped(stop: &Receiver<()>) -> bool {
 }
 
 /// Drives compactions until the engine stops: until nothing can be sent into
-/// `stop` any more. Every now and then it looks for filters to compact that
-/// nobody asked about: those of which more than `threshold_percent` was
+/// `stop` any more. Every now and then it looks for filters to compact that no
+/// caller named: those of which more than `threshold_percent` was
 /// deleted, if that is not 0, and those that are closed halfway.
 pub(crate) fn run(
     state: &Weak<EngineState>,
@@ -279,7 +279,7 @@ pub(crate) fn run(
     }
 }
 
-/// Whether a filter is to be compacted though nobody asked for it.
+/// Whether a filter is to be compacted though no caller asked for it.
 fn is_due(chain: &Chain, threshold_percent: u8) -> bool {
     let (deleted, items) = (chain.deletions_since_compaction(), chain.items());
     let was_there = items.saturating_add(deleted);

@@ -1,0 +1,92 @@
+use super::*;
+use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+use crate::cuckoo::hash::HashKey;
+use proptest::prelude::*;
+
+fn filter(origin: Origin, expiry: Option<Expiry>) -> StoredResponse {
+    let params = FilterParams::resolve(&FilterRequest::default(), &Defaults::default()).unwrap();
+    StoredResponse::Filter(Box::new(StoredFilterInfo {
+        origin,
+        chain: Chain::new(params, HashKey([9; 16]), 7).unwrap(),
+        expiry,
+        sizes: FilterSizes {
+            memory_bytes: 4096,
+            disk_bytes: 99,
+        },
+    }))
+}
+
+fn result() -> impl Strategy<Value = AddResult> {
+    (0..5u8).prop_map(|code| result_of(code).unwrap())
+}
+
+proptest! {
+    #[test]
+    fn results_come_back_and_take_no_more_than_announced(
+        added in proptest::collection::vec(result(), 0..300), deleted: Vec<bool>,
+    ) {
+        let most = StoredResponse::most_bytes(added.len());
+        let added = StoredResponse::Added(added);
+        prop_assert!(added.encode().len() <= most);
+        prop_assert_eq!(StoredResponse::decode(&added.encode(), 300), Some(added));
+        let most = deleted.len();
+        let deleted = StoredResponse::Deleted(deleted);
+        if most > 0 {
+            prop_assert_eq!(StoredResponse::decode(&deleted.encode(), most - 1), None);
+        }
+        prop_assert_eq!(StoredResponse::decode(&deleted.encode(), most), Some(deleted));
+    }
+
+    #[test]
+    fn hostile_bytes_never_panic(bytes: Vec<u8>) {
+        let _ = StoredResponse::decode(&bytes, 1000);
+    }
+}
+
+#[test]
+fn filters_and_removals_come_back() {
+    let expiry = Some(Expiry {
+        at_ms: 1_000,
+        ttl_seconds: 1,
+    });
+    for answer in [
+        StoredResponse::Removed,
+        StoredResponse::CompactionBegun(3),
+        filter(Origin::New, None),
+        filter(Origin::Existing, expiry),
+    ] {
+        assert_eq!(StoredResponse::decode(&answer.encode(), 0), Some(answer));
+    }
+}
+
+/// Seven bytes of a damaged disk once took 256 MiB.
+#[test]
+fn an_answer_of_more_results_than_items_is_none() {
+    let most = [1, 1, 0, 0xff, 0xff, 0xff, 0x0f];
+    assert_eq!(StoredResponse::decode(&most, 250_000), None);
+    let many = StoredResponse::Added(vec![AddResult::Added; 70_000]);
+    assert_eq!(StoredResponse::decode(&many.encode(), 69_999), None);
+    assert_eq!(StoredResponse::decode(&many.encode(), 70_000), Some(many));
+}
+
+#[test]
+fn the_bytes_are_pinned() {
+    let many = StoredResponse::Added(vec![AddResult::Added; 70_000]);
+    assert_eq!(many.encode(), [1, 1, 0, 0x70, 0x11, 1, 0]);
+    let full = AddResult::Full(FullReason::MaxFilterBytes);
+    let few = StoredResponse::Added(vec![AddResult::Exists, full]);
+    assert_eq!(few.encode(), [1, 0, 1, 4]);
+    assert_eq!(
+        StoredResponse::Deleted(vec![true, false]).encode(),
+        [2, 0, 1, 0]
+    );
+    assert_eq!(StoredResponse::Removed.encode(), [3]);
+    let begun = StoredResponse::CompactionBegun(258).encode();
+    assert_eq!(begun, [6, 2, 1, 0, 0]);
+    assert_eq!(begun.len(), StoredResponse::COMPACTION_BYTES);
+    let made = filter(Origin::New, None).encode();
+    assert_eq!(
+        made[..17],
+        [4, 0, 16, 0, 0, 0, 0, 0, 0, 99, 0, 0, 0, 0, 0, 0, 0]
+    );
+}
