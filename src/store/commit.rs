@@ -11,7 +11,7 @@ use crate::page::{FilterId, Ordinal, Sequence};
 pub struct Commit {
     /// Number of the commit; a record already stored under it is replaced.
     pub sequence: Sequence,
-    /// Redo record as [`redo`] encodes it. Empty: the record stored under the
+    /// Redo record as [`redo`](super::redo) encodes it. Empty: the record stored under the
     /// sequence, if any, is removed.
     pub redo: Vec<u8>,
     /// Changes to filters, applied in order.
