@@ -141,9 +141,9 @@ const POWERS_OF_FOUR: [f64; 10] = [
 const PATH_LENGTHS: [f64; 11] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 100.0, 500.0];
 
 families! {
-    /// Fingerprints moved to their alternate bucket to make room.
+    /// Fingerprints moved to their alternate bucket to free a slot.
     kick_outs: IntCounter = "cuckood_kick_outs_total", [], [];
-    /// Sub-filters appended to a chain that had no room left.
+    /// Sub-filters added to a chain because it had no room.
     expansions: IntCounter = "cuckood_expansions_total", [], [];
     /// Filters that grew beyond the sub-filters for which their false-positive rate is promised.
     promises_ended: IntCounter = "cuckood_error_rate_promises_ended_total", [], [];
@@ -153,7 +153,7 @@ families! {
     items: IntCounterVec = "cuckood_items_total", ["operation", "outcome"], [];
     /// Commands applied by lanes, by kind and outcome.
     commands: IntCounterVec = "cuckood_commands_total", ["kind", "outcome"], [];
-    /// Kick-outs per path that made room.
+    /// Kick-outs per path that freed a slot.
     kick_path_length: Histogram = "cuckood_kick_path_length", [], PATH_LENGTHS;
     /// Distinct pages changed per commit.
     commit_pages_dirtied: Histogram = "cuckood_commit_pages_dirtied", [], POWERS_OF_FOUR;
@@ -165,7 +165,7 @@ families! {
     commit_failures: IntCounter = "cuckood_commit_failures_total", [], [];
     /// Commands requeued because a kick-out needed a page that was not resident.
     commands_requeued: IntCounter = "cuckood_commands_requeued_total", [], [];
-    /// Commands that wait, by lane.
+    /// Waiting commands, by lane.
     lane_queue_depth: IntGaugeVec = "cuckood_lane_queue_depth", ["lane"], [];
     /// Filters open.
     open_filters: IntGauge = "cuckood_open_filters", [], [];
@@ -187,7 +187,7 @@ families! {
     filter_promise: GaugeVec = "cuckood_filter_promised_error_ratio", ["filter"], [];
     /// Used share of the usable slots of the largest filters, for those that may not grow any more; 0 for the others.
     filter_final_fill: GaugeVec = "cuckood_filter_final_fill_ratio", ["filter"], [];
-    /// Filters removed because their time to live was over.
+    /// Filters removed because their time to live has passed.
     filters_expired: IntCounter = "cuckood_filters_expired_total", [], [];
     /// Compactions in progress.
     compactions_running: IntGauge = "cuckood_compactions_running", [], [];
@@ -195,7 +195,7 @@ families! {
     compactions: IntCounterVec = "cuckood_compactions_total", ["outcome"], [];
     /// Entries that compactions moved into older sub-filters.
     compaction_entries: IntCounter = "cuckood_compaction_entries_total", [], [];
-    /// Sub-filters dropped because compactions had emptied them.
+    /// Sub-filters removed because compactions emptied them.
     sub_filters_dropped: IntCounter = "cuckood_compaction_dropped_sub_filters_total", [], [];
     /// Requests with an Idempotency-Key, by outcome (`new`, `replayed`, `in_flight`, `conflict`, `full`).
     retries: IntCounterVec = "cuckood_idempotency_requests_total", ["outcome"], [];
@@ -205,9 +205,9 @@ families! {
     imports_running: IntGauge = "cuckood_imports_running", [], [];
     /// Bytes of resident pages.
     cache_bytes: IntGauge = "cuckood_cache_bytes", [], [];
-    /// Pages dropped from the cache to make room.
+    /// Pages evicted from the cache.
     cache_evictions: IntCounter = "cuckood_cache_evictions_total", [], [];
-    /// Reads repeated because a commit changed their pages meanwhile.
+    /// Reads repeated because a commit changed their pages at the same time.
     read_retries: IntCounter = "cuckood_read_retries_total", [], [];
     /// Filters per lookup.
     lookup_filters: Histogram = "cuckood_lookup_filters", [], POWERS_OF_FOUR;
@@ -247,7 +247,7 @@ families! {
     http_response_body_bytes: IntCounter = "cuckood_http_response_body_bytes_total", [], [];
     /// API keys in the keys file.
     api_keys: IntGauge = "cuckood_api_keys", [], [];
-    /// Files that changed and were read again (`keys`, `certificates`), by outcome (`ok`, `failed`).
+    /// Reloads of files that changed (`keys`, `certificates`), by outcome (`ok`, `failed`).
     reloads: IntCounterVec = "cuckood_reloads_total", ["what", "outcome"], [];
     /// 1 while changed files can't be used, and their last good content stays in use (`keys`, `certificates`).
     reload_failing: IntGaugeVec = "cuckood_reload_failing", ["what"], [];
@@ -368,7 +368,7 @@ mod tests {
     fn help_texts_are_the_doc_comments() {
         let text = String::from_utf8(Metrics::new().unwrap().encode().unwrap()).unwrap();
         assert!(text.contains(
-            "# HELP cuckood_kick_outs_total Fingerprints moved to their alternate bucket to make room.\n"
+            "# HELP cuckood_kick_outs_total Fingerprints moved to their alternate bucket to free a slot.\n"
         ));
     }
 }

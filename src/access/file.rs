@@ -365,7 +365,7 @@ mod tests {
         for (text, word) in [
             (String::new(), "EOF"),
             (good.get(..40).unwrap().to_owned(), "EOF"),
-            ("[]".to_owned(), "makes no sense"),
+            ("[]".to_owned(), "is invalid"),
             (r#"{"version": 2, "kees": []}"#.to_owned(), "newer"),
             (r#"{"version": 0, "keys": []}"#.to_owned(), "version is 0"),
             (r#"{"version": 1, "keys": [], "x": 1}"#.to_owned(), "x"),

@@ -194,7 +194,7 @@ pub enum AccessError {
         source: std::io::Error,
     },
     /// What is in the file is not what should be.
-    #[error("the keys file {path} makes no sense: {reason}")]
+    #[error("the keys file {path} is invalid: {reason}")]
     Malformed {
         /// Which.
         path: PathBuf,
@@ -212,7 +212,7 @@ pub enum AccessError {
         found: u32,
     },
     /// There is a key of that name.
-    #[error("there is a key named {name} in {path}: choose another name, or remove that key first")]
+    #[error("a key named {name} exists in {path}: choose another name, or remove that key first")]
     NameTaken {
         /// The name.
         name: KeyName,
@@ -220,7 +220,7 @@ pub enum AccessError {
         path: PathBuf,
     },
     /// There is no key of that name.
-    #[error("there is no key named {name} in {path}; cuckood keys list shows what there is")]
+    #[error("there is no key named {name} in {path}; cuckood keys list lists all keys")]
     NameUnknown {
         /// The name.
         name: KeyName,
@@ -229,7 +229,7 @@ pub enum AccessError {
     },
     /// There are as many keys as there may be.
     #[error(
-        "there are {} keys in {path}, and there may be no more: remove some",
+        "there are {} keys in {path}, the largest number allowed: remove some",
         file::MAX_KEYS
     )]
     TooMany {
@@ -237,12 +237,12 @@ pub enum AccessError {
         path: PathBuf,
     },
     /// The system gives no random bits.
-    #[error("the system gives no random bits: {0}")]
+    #[error("the operating system provides no random bits: {0}")]
     NoRandomness(getrandom::Error),
     /// That is no scope.
-    #[error("{given} is no scope; allowed is read, write or admin")]
+    #[error("{given} is not a scope; allowed is read, write or admin")]
     BadScope {
-        /// What was given.
+        /// The given value.
         given: String,
     },
     /// That can't be the name of a key.

@@ -53,7 +53,7 @@ pub enum BackupState {
 pub struct BackupInfo {
     /// Its name.
     pub id: BackupId,
-    /// How far it is.
+    /// Its progress.
     pub state: BackupState,
     /// Bytes of the archive, once it is complete.
     pub bytes: u64,

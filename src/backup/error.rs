@@ -11,20 +11,20 @@ use std::sync::Arc;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackupError {
     /// One is under way; there is one at a time.
-    #[error("backup {id} is being made: ask for its status, and come back when it is complete")]
+    #[error("the backup {id} is running: query its status, and try again when it is complete")]
     Running {
         /// Its name.
         id: BackupId,
     },
     /// There is no such backup.
-    #[error("there is no backup {id}; GET /admin/backups lists what there is")]
+    #[error("the backup {id} does not exist; GET /admin/backups lists all backups")]
     NotFound {
         /// Its name.
         id: BackupId,
     },
     /// The disk is too full.
     #[error(
-        "{needed} bytes are needed in {directory}, {free} are free: make room there, or choose another directory"
+        "{needed} bytes are needed in {directory}, {free} are free: free space there, or choose another directory"
     )]
     NoRoom {
         /// Where.
@@ -57,7 +57,7 @@ pub enum BackupError {
         supported: u64,
     },
     /// Restoring never overwrites.
-    #[error("{path} is not empty: choose another --data-dir, or move what is there out of the way")]
+    #[error("{path} is not empty: choose another --data-dir, or move its content away")]
     NotEmpty {
         /// The directory.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum BackupError {
     /// What was given as --data-dir has no name to restore under.
     #[error("{path} has no name: choose another --data-dir")]
     NoName {
-        /// What was given.
+        /// The given value.
         path: PathBuf,
     },
     /// The disk refused.

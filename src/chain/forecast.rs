@@ -17,7 +17,7 @@ pub struct Forecast {
     pub pages: u64,
     /// Share of its slots in use once its capacity is in it, 0 to 1.
     pub load_at_capacity: f64,
-    /// Probability that an item which was never added is found then.
+    /// Expected false-positive rate at capacity.
     pub rate_at_capacity: f64,
     /// The filter with one sub-filter, with two, and so on, up to as many as an
     /// error rate is promised for or as it may have.
@@ -26,16 +26,16 @@ pub struct Forecast {
     pub stopped_by: Option<FullReason>,
 }
 
-/// A filter that has grown to so many sub-filters, all of them full.
+/// The filter with this number of sub-filters, all of them full.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     /// Sub-filters.
     pub sub_filters: u32,
-    /// Items that are expected to fit.
+    /// Expected number of items that fit.
     pub items: u64,
     /// Bytes that its slots take.
     pub bytes: u64,
-    /// Probability that an item which was never added is found.
+    /// Expected false-positive rate: the probability that a never-added item is found.
     pub false_positive_rate: f64,
 }
 

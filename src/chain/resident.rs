@@ -152,7 +152,7 @@ impl ResidentFilter {
         found.unwrap_or_default()
     }
 
-    /// In which slots an item lies.
+    /// The slots in which an item lies.
     pub fn locate(&self, item: ItemHash) -> Option<Located> {
         locate(&self.chain, item, &mut &self.pages)
     }

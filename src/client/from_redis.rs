@@ -32,7 +32,7 @@ pub struct RedisImport {
     pub url: String,
     /// API key and certificates for that server.
     pub credentials: Credentials,
-    /// Key of the filter here.
+    /// Key of the filter to create.
     pub filter: String,
     /// Whether it takes the place of a filter that is there.
     pub replace: bool,
@@ -53,7 +53,9 @@ pub enum RedisImportError {
         source: RedisError,
     },
     /// The filter is empty.
-    #[error("{key} is empty, and RedisBloom can't dump an empty filter: create one here instead")]
+    #[error(
+        "{key} is empty, and RedisBloom cannot dump an empty filter: create an empty filter instead"
+    )]
     Empty {
         /// Its key.
         key: String,

@@ -56,9 +56,9 @@ pub struct Credentials {
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The address is none.
-    #[error("{url} is no address of a server: {reason}; write it like http://127.0.0.1:8080")]
+    #[error("{url} is not the address of a server: {reason}; write it like http://127.0.0.1:8080")]
     BadUrl {
-        /// What was given.
+        /// The given value.
         url: String,
         /// What is wrong with it.
         reason: String,
@@ -89,7 +89,7 @@ pub enum RemoteError {
         reason: String,
     },
     /// What answers does not speak HTTP.
-    #[error("{server} does not answer as a cuckood does")]
+    #[error("{server} does not answer like a cuckood server")]
     NotUnderstood {
         /// Address of the server.
         server: String,

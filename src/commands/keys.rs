@@ -34,7 +34,7 @@ pub(super) fn run(path: &Path, command: KeysCommand) -> Result<(), Failure> {
         }
         KeysCommand::Remove { name } => {
             file::remove(path, &name)?;
-            println!("{} has no key named {name} any more", path.display());
+            println!("removed the key {name} from {}", path.display());
         }
     }
     Ok(())

@@ -40,7 +40,7 @@ impl AccessConfig {
 
     pub(super) fn check(&self, errors: &mut ConfigErrors) {
         if self.allow_anonymous && self.keys_file.is_some() {
-            errors.add("--allow-anonymous contradicts --keys-file: leave one of them out");
+            errors.add("--allow-anonymous contradicts --keys-file: set only one of them");
         }
         for host in self.allowed_hosts.iter().filter(|host| !is_host(host)) {
             errors.add(format!(

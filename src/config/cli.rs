@@ -52,7 +52,7 @@ pub enum Command {
         #[arg(long)]
         unless_present: bool,
     },
-    /// Load files of any length, one item a line, into a filter of a running server.
+    /// Load files of any length, one item per line, into a filter of a running server.
     ///
     /// Shows a progress bar on a terminal. When the connection breaks or the server restarts, the command continues after the last committed line; so does the same command when it is run again, as long as the file has not changed.
     Load {
@@ -101,7 +101,7 @@ pub enum Command {
         /// API key and certificates for that server.
         #[command(flatten)]
         credentials: CredentialArgs,
-        /// Key of the filter here.
+        /// Key of the filter to create.
         #[arg(long)]
         filter: String,
         /// Replace a filter that exists.
@@ -179,7 +179,7 @@ pub enum KeysCommand {
     Add {
         /// Name of the key in lists and logs: 1 to 64 characters of A-Z a-z 0-9 . _ -
         name: KeyName,
-        /// What the key allows: read (queries), write (also changes) or admin (also deleting filters, and backups).
+        /// What the key allows: read (questions), write (also changes) or admin (also deleting filters, and backups).
         #[arg(long)]
         scope: Scope,
         /// Only for filters whose keys start with this [default: all filters].

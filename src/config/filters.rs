@@ -61,7 +61,7 @@ pub struct FilterConfig {
 /// See [`LayoutKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DefaultLayout {
-    /// One page a query, and a false-positive rate that holds while the filter grows.
+    /// One page per question, and a false-positive rate that holds while the filter grows.
     Paged,
     /// Bit-compatible with RedisBloom and Apache Kvrocks.
     Classic,

@@ -36,7 +36,7 @@ impl LogConfig {
     pub(super) fn check(&self, errors: &mut ConfigErrors) {
         if self.metrics_filter_names > MAX_NAMED_FILTERS {
             errors.add(format!(
-                "--metrics-filter-names is more than {MAX_NAMED_FILTERS}, make it smaller: each is several series"
+                "--metrics-filter-names is more than {MAX_NAMED_FILTERS}: decrease it, because each filter has several series"
             ));
         }
     }

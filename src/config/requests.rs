@@ -82,13 +82,13 @@ impl RequestConfig {
         errors.refuse_below("--max-body-bytes", self.max_body_bytes.0, MIN_BODY_BYTES);
         if self.max_buffered_bytes < self.max_body_bytes {
             errors.add(format!(
-                "--max-buffered-bytes is {}, less than --max-body-bytes {}: a body of that size could never be read; make it larger",
+                "--max-buffered-bytes is {}, less than --max-body-bytes {}: a body of that size can never be read; increase it",
                 self.max_buffered_bytes, self.max_body_bytes
             ));
         }
         if self.max_queued_items < self.max_batch_items {
             errors.add(format!(
-                "--max-queued-items is {}, less than --max-batch-items {}: such a batch could never be queued; make it larger",
+                "--max-queued-items is {}, less than --max-batch-items {}: such a batch can never be queued; increase it",
                 self.max_queued_items, self.max_batch_items
             ));
         }

@@ -65,13 +65,13 @@ impl Resources {
         } = self;
         errors.refuse_zeros(&[("--lanes", lanes)]);
         if lanes > MAX_LANES {
-            errors.add(format!("--lanes is more than {MAX_LANES}, make it smaller"));
+            errors.add(format!("--lanes is more than {MAX_LANES}: decrease it"));
         }
         errors.refuse_below("--cache-bytes", cache_bytes, MIN_CACHE_BYTES);
         errors.refuse_below("--max-dirty-bytes", max_dirty_bytes, MIN_DIRTY_BYTES);
         if max_dirty_bytes > cache_bytes / 4 {
             errors.add(format!(
-                "--max-dirty-bytes is {max_dirty_bytes}, more than a quarter of --cache-bytes {cache_bytes}: make it smaller, or the cache larger"
+                "--max-dirty-bytes is {max_dirty_bytes}, more than a quarter of --cache-bytes {cache_bytes}: decrease it, or increase --cache-bytes"
             ));
         }
     }

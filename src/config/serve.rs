@@ -91,7 +91,7 @@ impl ServeConfig {
         );
         if open < asked {
             errors.add(format!(
-                "--max-open-filters is {open}, less than --max-lookup-filters {asked}: such a lookup could never be answered; make it larger"
+                "--max-open-filters is {open}, less than --max-lookup-filters {asked}: such a lookup can never be answered; increase it"
             ));
         }
         if !errors.0.is_empty() {
@@ -136,7 +136,7 @@ impl ServeConfig {
                 listen.filter(|it| !self.access.is_open() && !it.ip().is_loopback())
             {
                 errors.add(format!(
-                    "{flag} {listen} can be reached from other machines, and there are no API keys: make one with cuckood keys add and say --keys-file, listen on 127.0.0.1, or say --allow-anonymous"
+                    "{flag} {listen} can be reached from other machines, and there are no API keys: create one with cuckood keys add and set --keys-file, listen on 127.0.0.1, or set --allow-anonymous"
                 ));
             }
         }

@@ -28,7 +28,7 @@ impl SlotWidth {
             .find(|width| u64::from(width.bits()) == bits)
     }
 
-    /// Bits of a slot.
+    /// Bits per slot.
     #[inline]
     pub const fn bits(self) -> u16 {
         match self {

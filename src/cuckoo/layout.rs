@@ -174,7 +174,7 @@ impl Layout {
         }
     }
 
-    /// Bits of a slot.
+    /// Bits per slot.
     #[inline]
     pub fn slot_width(&self) -> SlotWidth {
         match self {

@@ -171,7 +171,7 @@ impl Paged {
         }
     }
 
-    /// Bits of a slot.
+    /// Bits per slot.
     #[inline]
     pub fn width(&self) -> SlotWidth {
         self.width

@@ -11,7 +11,7 @@ pub use crate::chain::plan::{AddMode, AddResult};
 use crate::store::Expiry;
 use std::time::SystemTime;
 
-/// Everything there is to know about a filter.
+/// The description of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterInfo {
     /// Its name.
@@ -32,8 +32,8 @@ pub struct FilterInfo {
     pub memory_bytes: u64,
     /// Bytes of its page images in the store, an estimate.
     pub disk_bytes: u64,
-    /// Probability that an item which was never added is found, from the
-    /// load as it is.
+    /// Expected false-positive rate at the current load: the probability that a
+    /// never-added item is found.
     pub expected_false_positive_rate: f64,
     /// The same with as many sub-filters as an error rate is promised for, all
     /// of them full: [`PROMISED_SUB_FILTERS`](crate::chain::params::PROMISED_SUB_FILTERS),
@@ -42,7 +42,7 @@ pub struct FilterInfo {
     /// Whether it has no more sub-filters than that, or no error rate was
     /// promised.
     pub keeps_promise: bool,
-    /// Adds left before the next expansion, an estimate.
+    /// Estimated number of adds before the next expansion.
     pub adds_before_expansion: u64,
     /// When it was created.
     pub created_at: SystemTime,
@@ -134,11 +134,11 @@ pub struct SubFilterInfo {
     pub counted: u64,
     /// Share of its slots in use, 0 to 1.
     pub load: f64,
-    /// Probability that it finds an item which was never added.
+    /// Expected false-positive rate of this sub-filter.
     pub expected_false_positive_rate: f64,
 }
 
-/// What a filter would be.
+/// The preview of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterPreview {
     /// Its parameters, defaults filled in.
@@ -164,7 +164,7 @@ pub struct FilterSummary {
     pub sub_filters: usize,
     /// Share of its slots in use, 0 to 1.
     pub load: f64,
-    /// Probability that an item which was never added is found.
+    /// Expected false-positive rate: the probability that a never-added item is found.
     pub expected_false_positive_rate: f64,
     /// Whether it has no more sub-filters than its error rate is promised for,
     /// or none was promised.
@@ -201,7 +201,7 @@ impl From<FilterRequest> for NewFilter {
 /// Answer of a creation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Created {
-    /// It is new.
+    /// The filter was created.
     New(FilterInfo),
     /// It was there and has what was asked for.
     Existing(FilterInfo),

@@ -15,19 +15,19 @@ const MAX_RUNNING: usize = 64;
 /// Ended compactions that are still told of.
 const ENDED_KEPT: usize = 1024;
 
-/// A compaction, as it stands.
+/// The state of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compaction {
-    /// How far it is.
+    /// Its progress.
     pub state: CompactionState,
     /// Whether a caller asked for it.
     pub asked_for: bool,
-    /// Sub-filters that were to be emptied.
+    /// Number of sub-filters to empty.
     pub closed: u64,
     /// Entries moved into other sub-filters since it began, or was taken up
     /// again after a restart.
     pub moved: u64,
-    /// Sub-filters that are gone.
+    /// Number of sub-filters that were removed.
     pub dropped: u64,
     /// Milliseconds since 1970 when it began, or was taken up again.
     pub started_at_ms: u64,

@@ -42,7 +42,7 @@ pub enum Overload {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
     /// There is no filter of this name.
-    #[error("there is no filter {name}")]
+    #[error("the filter {name} does not exist")]
     NotFound {
         /// The name.
         name: FilterName,
@@ -51,9 +51,7 @@ pub enum EngineError {
     #[error("the parameters are refused")]
     InvalidParams(Vec<ParamsError>),
     /// A batch touches more pages than a request may hold in memory.
-    #[error(
-        "the batch touches {needed} pages, a request may touch {bound}: send fewer items at once"
-    )]
+    #[error("the batch touches {needed} pages, {bound} are allowed: send fewer items at once")]
     TooManyPages {
         /// Pages it touches.
         needed: usize,
@@ -62,7 +60,7 @@ pub enum EngineError {
     },
     /// There are as many filters as there may be.
     #[error(
-        "there are {bound} filters, and there may be no more (--max-filters); delete filters that nobody asks"
+        "there are {bound} filters, the bound of the server (--max-filters); delete unused filters"
     )]
     TooManyFiltersInAll {
         /// How many there may be.
@@ -70,7 +68,7 @@ pub enum EngineError {
     },
     /// All filters together would take more bytes than they may.
     #[error(
-        "the filter needs {needed} bytes, all filters together take {used} and may take {bound}: ask for less, delete filters, or start the server with a larger --max-total-bytes"
+        "the filter needs {needed} bytes, all filters together take {used} of {bound} allowed: create a smaller filter, delete filters, or start the server with a larger --max-total-bytes"
     )]
     OverQuota {
         /// Bytes that it needs.
@@ -85,7 +83,7 @@ pub enum EngineError {
     DiskShort(#[from] DiskShort),
     /// A lookup asks more filters than it may.
     #[error(
-        "the lookup asks more than {bound} filters: name fewer, or a longer prefix, or start the server with a larger --max-lookup-filters"
+        "the lookup asks more than {bound} filters: name fewer filters, use a longer prefix, or start the server with a larger --max-lookup-filters"
     )]
     TooManyFilters {
         /// Filters it may ask.
@@ -93,7 +91,7 @@ pub enum EngineError {
     },
     /// A lookup asks more filters about more items than it may.
     #[error(
-        "the lookup asks {filters} filters about {items} items, the product of both may be up to {bound}: send fewer items at once, or start the server with a larger --max-lookup-probes"
+        "the lookup asks {filters} filters about {items} items, the product may be up to {bound}: send fewer items at once, or start the server with a larger --max-lookup-probes"
     )]
     TooManyProbes {
         /// Items it asks about.
@@ -107,28 +105,28 @@ pub enum EngineError {
     #[error("overloaded: {0}")]
     Overloaded(#[from] Overload),
     /// A request with this key is on its way; its answer will be kept.
-    #[error("a request with this key is still being worked on: send it again in a moment")]
+    #[error("a request with this key is in progress: send it again in a moment")]
     RetryInFlight,
     /// The key was used for another request.
     #[error("the key was used for another request: use a new one for each")]
     RetryConflict,
     /// No more answers can be kept.
-    #[error("as many answers are kept for retries as may be")]
+    #[error("the stored answers for retries have reached their bound")]
     RetriesFull,
     /// The filter is being compacted already.
-    #[error("the filter is being compacted already: ask for its compaction to see how far it is")]
+    #[error("a compaction of the filter is running")]
     CompactionRunning,
     /// The filter was not compacted.
-    #[error("the filter was not compacted since the server was started")]
+    #[error("the filter was not compacted since the server started")]
     CompactionNotFound,
     /// Another request for this import is being worked on.
-    #[error("a request for this import is being worked on")]
+    #[error("a request of this import is running")]
     ImportRunning,
     /// Nothing is known of this import.
-    #[error("nothing of this import is committed, or it was more than a week ago")]
+    #[error("the import has committed nothing, or its last commit is more than a week old")]
     ImportNotFound,
     /// No more imports can be begun.
-    #[error("the progress of as many imports is kept as may be")]
+    #[error("the stored progress of imports has reached its bound")]
     ImportsFull,
     /// The server is stopping.
     #[error("the server is stopping")]

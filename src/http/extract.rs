@@ -137,7 +137,7 @@ pub(crate) fn batch(
                 let allowed = match kind {
                     BatchKind::Lookup => "application/json",
                     BatchKind::Add | BatchKind::Delete | BatchKind::Question => {
-                        "application/json, or text/plain with one item a line"
+                        "application/json, or text/plain with one item per line"
                     }
                 };
                 return Err(HttpError::media_type(given, allowed));

@@ -31,13 +31,13 @@ macro_rules! words {
 }
 
 words! {
-    /// `writing`: the archive is being written; `verifying`: it is being read again; `complete`; `failed`: nothing is left of it.
+    /// `writing`: the archive is being written; `verifying`: it is being read again; `complete`; `failed`: nothing of it is stored.
     #[schema(example = "writing")]
     BackupState for backup::BackupState { Writing, Verifying, Complete, Failed }
 }
 
 words! {
-    /// `running`: a request is being worked on; `interrupted`: it waits to be taken up again; `complete`: the end of the stream came.
+    /// `running`: a request is in flight; `interrupted`: it can be resumed; `complete`: the stream ended.
     #[schema(example = "complete")]
     ImportState for engine::ImportState { Running, Interrupted, Complete }
 }
@@ -49,32 +49,32 @@ words! {
 }
 
 words! {
-    /// `running`; `done`: what could be emptied is gone; `overtaken`: adds needed the room that was being emptied; `no_room`: an entry found no room in the older sub-filters; `failed`: the storage refused again and again, or the page cache is too small.
+    /// `running`; `done`: the emptied sub-filters are removed; `overtaken`: adds needed the sub-filters that were being emptied; `no_room`: an entry did not fit into the older sub-filters; `failed`: the storage failed repeatedly, or the page cache is too small.
     #[schema(example = "running")]
     CompactionState for engine::CompactionState { Running, Done, Overtaken, NoRoom, Failed }
 }
 
 words! {
-    /// The limit that was met; only when a result is `full`.
+    /// The limit that was reached; only when a result is `full`.
     #[schema(example = "expansion_off")]
     FullReason for engine::FullReason { ExpansionOff, MaxExpansions, MaxFilterBytes }
 }
 
 words! {
-    /// `match`: the item's fingerprint, its own or one of another item that can't be told apart; `other`: another fingerprint; `empty`: none.
+    /// `match`: the item's fingerprint, or an equal one of another item; `other`: another fingerprint; `empty`: none.
     SlotUse for locate::SlotUse { Empty, Match, Other }
 }
 
 impl FullReason {
     /// The schema of the limit that items met, if any did.
     pub(crate) fn met() -> RefOr<Schema> {
-        nullable::<FullReason>("The limit that they met; null when there were none.")
+        nullable::<FullReason>("The limit that was reached; null when there were none.")
     }
 
     /// The schema of the limit that ends a filter's growth, if any does.
     pub(crate) fn stopping() -> RefOr<Schema> {
         nullable::<FullReason>(
-            "The limit that ends its growth at the last stage; null: it grows on.",
+            "The limit that ends its growth at the last stage; null: it can grow further.",
         )
     }
 }

@@ -89,7 +89,7 @@ impl DiskReserve {
 /// The data's disk is too full for changes. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{free_bytes} bytes are free on the disk of the data, and changes leave {reserve_bytes} alone (--disk-reserve): make room there, delete filters, or enlarge the disk; nothing was changed, and changes are taken again by themselves when {resume} are free",
+    "{free_bytes} bytes are free on the disk of the data, and changes must leave {reserve_bytes} free (--disk-reserve): free space there, delete filters, or enlarge the disk; nothing was changed, and changes resume by themselves when {resume} bytes are free",
     resume = resume_bytes(.reserve_bytes)
 )]
 pub struct DiskShort {
@@ -132,7 +132,10 @@ mod tests {
             reserve_bytes: 1000,
         };
         assert_eq!(reserve.check(&disk(999, 5000)), Err(short));
-        assert!(short.to_string().contains("when 1031 are free"), "{short}");
+        assert!(
+            short.to_string().contains("when 1031 bytes are free"),
+            "{short}"
+        );
         assert_eq!(DiskReserve::Bytes(0).check(&disk(0, 5000)), Ok(()));
     }
 

@@ -48,7 +48,7 @@ pub enum StoreError {
         reason: String,
     },
     /// This kind of store can't do it.
-    #[error("this store keeps nothing on a disk and can't be {what}")]
+    #[error("this store is in memory only and cannot be {what}")]
     Unsupported {
         /// What was wanted, as a participle.
         what: &'static str,

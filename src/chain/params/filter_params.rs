@@ -41,7 +41,7 @@ impl FilterParams {
         }
     }
 
-    /// Bits of a slot.
+    /// Bits per slot.
     pub fn slot_width(&self) -> SlotWidth {
         match self.placement {
             Placement::Classic { .. } => SlotWidth::Bits8,
@@ -70,7 +70,7 @@ impl FilterParams {
         self.expansion
     }
 
-    /// Most sub-filters beyond the first.
+    /// Largest number of sub-filters beyond the first.
     pub fn max_expansions(&self) -> u16 {
         self.max_expansions
     }

@@ -37,7 +37,7 @@ pub enum Placement {
     },
     /// See [`paged`](crate::cuckoo::paged).
     Paged {
-        /// Bits of a slot.
+        /// Bits per slot.
         width: SlotWidth,
         /// The promise, unless the width was asked for.
         error_rate: Option<ErrorRate>,

@@ -79,7 +79,7 @@ impl Default for Defaults {
 pub struct ParamsError {
     /// Name of the field as users write it.
     pub field: &'static str,
-    /// What was given.
+    /// The given value.
     pub given: String,
     /// What is allowed, and what to do.
     pub allowed: String,

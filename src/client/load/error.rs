@@ -35,7 +35,7 @@ pub enum LoadError {
     },
     /// The server was away for too long.
     #[error(
-        "{file}: gave up after {seconds} s without progress ({reason}); {committed} lines are committed, and the same command goes on behind them"
+        "{file}: stopped after {seconds} s without progress ({reason}); {committed} lines are committed, and the same command resumes after them"
     )]
     GaveUp {
         /// The file.
@@ -48,7 +48,7 @@ pub enum LoadError {
         committed: u64,
     },
     /// Some lines were not added.
-    #[error("{left_out} lines were left out, as listed above; all others are in")]
+    #[error("{left_out} lines were skipped, as listed above; all others are committed")]
     LeftOut {
         /// Number of lines.
         left_out: u64,

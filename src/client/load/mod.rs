@@ -68,7 +68,7 @@ pub async fn load(options: &LoadOptions) -> Result<(), LoadError> {
 /// Says what came of a file; returns how many lines are not in.
 fn report(file: &str, import: &Import) -> u64 {
     for bad in &import.first_bad_lines {
-        eprintln!("{file}: line {} is left out: {}", bad.line, bad.reason);
+        eprintln!("{file}: line {} is skipped: {}", bad.line, bad.reason);
     }
     let more = import.bad_lines - import.first_bad_lines.len() as u64;
     if more > 0 {
@@ -76,7 +76,7 @@ fn report(file: &str, import: &Import) -> u64 {
     }
     if let Some(reason) = &import.full_reason {
         let full = import.full;
-        eprintln!("{file}: {full} items are left out: the filter is full ({reason})");
+        eprintln!("{file}: {full} items are skipped: the filter is full ({reason})");
     }
     println!(
         "{file}: {} lines: {} added, {} already there, {} full, {} blank, {} bad",

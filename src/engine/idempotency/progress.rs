@@ -29,7 +29,7 @@ impl BadLine {
     }
 }
 
-/// How far an import came. Everything counts from its first line on, over all
+/// The progress of an import. Everything counts from its first line on, over all
 /// the requests that it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportProgress {
@@ -43,7 +43,7 @@ pub struct ImportProgress {
     pub full: u64,
     /// The limit that the last of those met.
     pub full_reason: Option<FullReason>,
-    /// Lines without anything on them.
+    /// Blank lines.
     pub blank_lines: u64,
     /// Lines that are no items.
     pub bad_lines: u64,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) enum SideRecorder {
     /// The answer to a request with a key.
     Response(Arc<IdempotencyGuard>),
-    /// How far an import came.
+    /// The progress of an import.
     Progress(Arc<ImportStep>),
 }
 

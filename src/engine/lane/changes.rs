@@ -49,7 +49,7 @@ pub(super) struct Changes {
     pub(super) fresh_from: u32,
     /// What changes in its pages.
     pub(super) pages: PageChanges,
-    /// Sub-filters that are gone.
+    /// Number of sub-filters that were removed.
     pub(super) dropped: Vec<Ordinal>,
 }
 

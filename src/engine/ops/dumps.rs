@@ -43,9 +43,9 @@ pub enum Replace {
 /// What became of a filter that was to get its name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Adopted {
-    /// It is new.
+    /// The filter was created.
     New(FilterInfo),
-    /// It took the place of another.
+    /// The filter replaced another one.
     Replaced(FilterInfo),
     /// There is a filter of that name; nothing was changed.
     Exists,

@@ -16,7 +16,7 @@ use crate::engine::ttl::{self, list_live};
 use std::sync::Arc;
 
 impl Engine {
-    /// Everything there is to know about a filter.
+    /// The description of a filter.
     ///
     /// # Errors
     /// [`EngineError::NotFound`], or the store can't be read.

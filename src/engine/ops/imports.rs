@@ -134,7 +134,7 @@ impl Engine {
         })
     }
 
-    /// How far an import came.
+    /// The progress of an import.
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; [`EngineError::ImportNotFound`] if nothing

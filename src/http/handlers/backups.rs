@@ -25,18 +25,18 @@ use utoipa::ToSchema;
 /// A backup.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BackupBody {
-    /// Its name: the second in which it was begun (UTC).
+    /// Its id: the second in which it was started (UTC).
     #[schema(example = "20261121T114517Z")]
     id: String,
     #[schema(inline)]
     state: BackupState,
-    /// When it was begun (RFC 3339). Everything acknowledged before is in it.
+    /// When it was started (RFC 3339). It contains everything acknowledged before.
     #[schema(example = "2026-11-21T11:45:17Z", format = DateTime)]
     begun_at: String,
     /// Bytes of the archive when it is complete.
     #[schema(example = 104_857_600)]
     bytes: u64,
-    /// Bytes written, or, while it is verified, read again.
+    /// Bytes written, or read again while it is verified.
     #[schema(example = 52_428_800)]
     done_bytes: u64,
     /// Why it failed; null unless it did.
@@ -47,9 +47,9 @@ pub(crate) struct BackupBody {
 /// All backups.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BackupListBody {
-    /// Newest first: the one under way, those that are complete, and the last one if it failed.
+    /// Newest first: the running one, the complete ones, and the last one if it failed.
     backups: Vec<BackupBody>,
-    /// Complete backups that are kept; older ones are dropped when a new one is complete.
+    /// Number of complete backups to keep; older ones are deleted when a new one is complete.
     #[schema(example = 7)]
     keep: usize,
 }
@@ -81,10 +81,10 @@ fn example(state: BackupState, done_bytes: u64) -> BackupBody {
 
 /// Begin a backup
 ///
-/// Of everything acknowledged so far, into the directory that the server was
-/// started with (`--backup-dir`). Others are served meanwhile. The answer comes
-/// when the state is pinned; the archive is written, verified and counted in
-/// the background. One at a time.
+/// Starts a backup of everything acknowledged so far, into the server's
+/// `--backup-dir`. Other requests are served meanwhile. The answer arrives when
+/// the state is pinned; the archive is written and verified in the background.
+/// One backup runs at a time.
 #[utoipa::path(
     post,
     path = "/admin/backups",
@@ -94,7 +94,7 @@ fn example(state: BackupState, done_bytes: u64) -> BackupBody {
     extensions(("x-fails" = json!([BACKUPS, [Code::BackupRunning, Code::NoRoom, Code::DiskReserve, Code::IdempotencyKeyNotTaken]]))),
     responses((
         status = 202,
-        description = "It is under way.",
+        description = "The backup is running.",
         body = BackupBody,
         headers(("Location" = String, description = "Path of its status.")),
         example = json!(example(BackupState::Writing, 0))
@@ -151,10 +151,10 @@ pub(crate) async fn list_backups(
     tag = "operations",
     security(("api_key" = ["admin"])),
     extensions(("x-fails" = json!([BACKUPS, [Code::BackupNotFound]]))),
-    params(("id" = String, Path, description = "Name of the backup.", example = "20261121T114517Z")),
+    params(("id" = String, Path, description = "Id of the backup.", example = "20261121T114517Z")),
     responses((
         status = 200,
-        description = "How far it is.",
+        description = "Its progress.",
         body = BackupBody,
         example = json!(example(BackupState::Writing, 52_428_800))
     ))
@@ -172,8 +172,8 @@ pub(crate) async fn get_backup_status(
 
 /// Download a backup
 ///
-/// The archive, a tar file: `cuckood restore` makes a data directory of it,
-/// and so does `tar`, whose `SHA256SUMS` `sha256sum -c` takes.
+/// The archive, a tar file. `cuckood restore` restores it into a data
+/// directory. `tar` extracts it, and `sha256sum -c SHA256SUMS` verifies it.
 #[utoipa::path(
     get,
     path = "/admin/backups/{id}",
@@ -181,7 +181,7 @@ pub(crate) async fn get_backup_status(
     tag = "operations",
     security(("api_key" = ["admin"])),
     extensions(("x-fails" = json!([BACKUPS, [Code::BackupNotFound, Code::BackupRunning, Code::Overloaded]]))),
-    params(("id" = String, Path, description = "Name of the backup.", example = "20261121T114517Z")),
+    params(("id" = String, Path, description = "Id of the backup.", example = "20261121T114517Z")),
     responses((
         status = 200,
         description = "The archive.",

@@ -18,38 +18,38 @@ use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// A compaction that has begun.
+/// A compaction that was started.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CompactionBegunBody {
-    /// Sub-filters that are to be emptied, the newest ones; 0 if the others have no room for what is in them.
+    /// Number of sub-filters to empty, the newest ones; 0 if the others have no room for their entries.
     #[schema(example = 2)]
     closed_sub_filters: u32,
-    /// Where to ask how far it is.
+    /// Path of the compaction's status.
     #[schema(example = "/filters/coupons/compaction")]
     status_url: String,
 }
 
-/// A compaction, as it stands.
+/// The state of a compaction.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CompactionBody {
     #[schema(inline)]
     state: CompactionState,
-    /// Whether somebody asked for it; otherwise so much had been deleted that the server began it (`--compaction-threshold`).
+    /// Whether a request started it; otherwise the server started it after many deletes (`--compaction-threshold`).
     #[schema(example = true)]
     asked_for: bool,
-    /// Sub-filters that were to be emptied.
+    /// Number of sub-filters to empty.
     #[schema(example = 2)]
     closed_sub_filters: u64,
     /// Entries moved into older sub-filters.
     #[schema(example = 18_211)]
     moved: u64,
-    /// Sub-filters that are gone.
+    /// Number of sub-filters that were removed.
     #[schema(example = 0)]
     dropped_sub_filters: u64,
-    /// When it began, or was taken up after a restart (RFC 3339).
+    /// When it started, or resumed after a restart (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
     started_at: String,
-    /// When it ended (RFC 3339); null: it has not.
+    /// When it ended (RFC 3339); null: it is running.
     #[schema(example = json!(null), format = DateTime)]
     ended_at: Option<String>,
 }
@@ -70,13 +70,13 @@ impl From<&Compaction> for CompactionBody {
 
 /// Compact a filter
 ///
-/// After many deletes the newest sub-filters may hold little. What they hold is
-/// moved into the older ones, as far as those have room for all of it, and the
-/// emptied ones are dropped: a question looks at fewer pages then, and the
-/// filter takes fewer bytes. It is done in the background, in slices that let
-/// other requests through; answers are right all along. A server does it by
-/// itself once more than a tenth of a filter was deleted
-/// (`--compaction-threshold`).
+/// After many deletes the newest sub-filters may contain few entries. A
+/// compaction moves these entries into the older sub-filters, if they have room
+/// for all of them, and removes the emptied ones. Questions then read fewer
+/// pages, and the filter takes fewer bytes. The compaction runs in the
+/// background, in slices between other requests; answers stay correct. The
+/// server starts a compaction by itself once more than a tenth of a filter was
+/// deleted (`--compaction-threshold`).
 #[utoipa::path(
     post,
     path = "/filters/{key}/compact",
@@ -87,7 +87,7 @@ impl From<&Compaction> for CompactionBody {
     params(FilterKey),
     responses((
         status = 202,
-        description = "It has begun.",
+        description = "The compaction has started.",
         body = CompactionBegunBody,
         headers(("Location" = String, description = "Path of its status.")),
         example = json!(CompactionBegunBody { closed_sub_filters: 2, status_url: "/filters/coupons/compaction".to_owned() })
@@ -112,7 +112,7 @@ pub(crate) async fn compact_filter(
 
 /// Follow a compaction
 ///
-/// The one that runs, or the last one since the server was started.
+/// The running compaction, or the last one since the server started.
 #[utoipa::path(
     get,
     path = "/filters/{key}/compaction",
@@ -123,7 +123,7 @@ pub(crate) async fn compact_filter(
     params(FilterKey),
     responses((
         status = 200,
-        description = "How far it is.",
+        description = "Its progress.",
         body = CompactionBody,
         example = json!(CompactionBody {
             state: CompactionState::Running,

@@ -29,9 +29,9 @@ use tokio::sync::oneshot;
 
 /// Dump a filter
 ///
-/// As it is at one moment, while others write to it. Equal filters have equal
-/// dumps; the `ETag` is the SHA-256 by which they are known, and stands in the
-/// dump, too.
+/// The state of one moment, while other requests write to the filter. Equal
+/// filters have equal dumps. The `ETag` is the SHA-256 of the dump, which the
+/// dump also contains.
 #[utoipa::path(
     get,
     path = "/filters/{key}/dump",
@@ -41,11 +41,11 @@ use tokio::sync::oneshot;
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING]))),
     params(
         FilterKey,
-        ("If-None-Match" = Option<String>, Header, description = "`ETag` of a dump that is at hand: 304 without a body if the filter is still the same.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
+        ("If-None-Match" = Option<String>, Header, description = "`ETag` of an earlier dump: 304 without a body if the filter has not changed.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
     ),
     responses(
         (status = 200, description = "The dump; `docs/format.md` describes it.", body = inline(Binary), content_type = DUMP, headers(("ETag" = String, description = "SHA-256 of the filter.")), example = "(bytes)"),
-        (status = 304, description = "The filter is the one whose `ETag` was sent."),
+        (status = 304, description = "The filter still has the `ETag` that was sent."),
     )
 )]
 pub(crate) async fn get_dump(
@@ -150,12 +150,11 @@ impl DumpSink for Sink<'_> {
 
 /// Restore a filter
 ///
-/// From a dump. It is read to its end and checked before anybody sees it;
-/// then the key leads to it, in one moment. With `replace=true` it takes the
-/// place of a filter that is there, which goes on to serve until then; what is
-/// written to that one meanwhile goes with it, unless `If-Match` says that
-/// nothing may have been. A dump that is cut off or altered leaves nothing
-/// behind.
+/// Restores a dump. The server reads and checks the whole dump before the
+/// filter becomes visible under its key, atomically. With `replace=true` it
+/// replaces an existing filter, which serves until then; changes that are made
+/// to that filter meanwhile are lost, unless `If-Match` excludes them. A dump
+/// that is cut off or altered leaves nothing behind.
 #[utoipa::path(
     put,
     path = "/filters/{key}/dump",
@@ -165,8 +164,8 @@ impl DumpSink for Sink<'_> {
     extensions(("x-fails" = json!([ENGINE, KEYED, STREAM, CHANGE, [Code::NoRoom, Code::FilterTaken, Code::FilterChanged, Code::CorruptDump, Code::NewerDump, Code::FilterTooLarge], QUOTA]))),
     params(
         FilterKey,
-        ("replace" = Option<bool>, Query, description = "Take the place of a filter that is there. It keeps its time to end.", example = true),
-        ("If-Match" = Option<String>, Header, description = "With `replace=true`: `ETag` of a dump of the filter that is to be replaced; 412 if it is another by now. `*` stands for any.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
+        ("replace" = Option<bool>, Query, description = "Replace an existing filter. Its expiry is kept.", example = true),
+        ("If-Match" = Option<String>, Header, description = "With `replace=true`: `ETag` of a dump of the filter to replace; 412 if the filter has changed since. `*` matches any.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
     ),
     request_body(
         description = "A dump, of any length; or a filter of RedisBloom: for each pair that `CF.SCANDUMP` returned, in order, the iterator as 8 bytes, the length of the chunk as 4 bytes, both little-endian, and the chunk.",
@@ -176,8 +175,8 @@ impl DumpSink for Sink<'_> {
         ),
     ),
     responses(
-        (status = 200, description = "It took the place of another.", body = FilterBody, example = json!(super::filter_body::filter_example())),
-        (status = 201, description = "It is new.", body = FilterBody, headers(("Location" = String, description = "Path of the filter.")), example = json!(super::filter_body::filter_example())),
+        (status = 200, description = "The filter replaced another one.", body = FilterBody, example = json!(super::filter_body::filter_example())),
+        (status = 201, description = "The filter was created.", body = FilterBody, headers(("Location" = String, description = "Path of the filter.")), example = json!(super::filter_body::filter_example())),
     )
 )]
 pub(crate) async fn put_dump(

@@ -7,7 +7,7 @@ use crate::http::time::rfc3339;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Everything there is to know about a filter.
+/// The description of a filter.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FilterBody {
     /// Its name.
@@ -19,10 +19,10 @@ pub(crate) struct FilterBody {
     /// Items that fit before the first expansion.
     #[schema(example = 100_000)]
     capacity: u64,
-    /// Bits of a slot.
+    /// Bits per slot.
     #[schema(example = 16)]
     fingerprint_bits: u16,
-    /// The promised share of absent items that are found; null where none was asked for.
+    /// The promised false-positive rate: the share of never-added items that are found; null without a promise.
     #[schema(example = 0.001)]
     error_rate: Option<f64>,
     /// Sub-filters up to which it is promised: 8, or 1 for a filter that never grows.
@@ -40,7 +40,7 @@ pub(crate) struct FilterBody {
     /// How much larger each further sub-filter is; 0 = never grows.
     #[schema(example = 2)]
     expansion: u32,
-    /// Most sub-filters beyond the first.
+    /// Largest number of sub-filters beyond the first.
     #[schema(example = 32)]
     max_expansions: u16,
     /// Items in it: adds less deletes.
@@ -66,33 +66,33 @@ pub(crate) struct FilterBody {
     /// Bytes of its pages on disk, an estimate.
     #[schema(example = 163_840)]
     disk_bytes: u64,
-    /// Probability that an item which was never added is found, from the load as it is.
+    /// Expected false-positive rate at the current load: the probability that a never-added item is found.
     #[schema(example = 0.000_06)]
     expected_false_positive_rate: f64,
-    /// The same once all of promised_sub_filters are there and full.
+    /// The same with promised_sub_filters sub-filters, all of them full.
     #[schema(example = 0.000_93)]
     expected_false_positive_rate_full: f64,
-    /// Adds left before the next expansion, an estimate.
+    /// Estimated number of adds before the next expansion.
     #[schema(example = 51_171)]
     adds_before_expansion: u64,
     /// When it was created (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
     created_at: String,
-    /// Seconds that were asked for when it got its end; null: it stays.
+    /// Seconds of the requested time to live; null: it does not expire.
     #[schema(example = json!(null))]
     ttl_seconds: Option<u64>,
-    /// From when on it is gone (RFC 3339); null: it stays.
+    /// When it expires (RFC 3339); null: it does not expire.
     #[schema(example = json!(null), format = DateTime)]
     expires_at: Option<String>,
 }
 
-/// One link of a filter's chain.
+/// One sub-filter of a filter's chain.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SubFilterBody {
     /// How fingerprints are placed.
     #[schema(schema_with = schemas::layout)]
     layout: &'static str,
-    /// Bits of a slot.
+    /// Bits per slot.
     #[schema(example = 16)]
     fingerprint_bits: u16,
     /// Buckets.
@@ -107,13 +107,13 @@ pub(crate) struct SubFilterBody {
     /// Items in it.
     #[schema(example = 50_000)]
     items: u64,
-    /// Those of them that are further copies of hot items: counted beside the pages, without a slot.
+    /// Number of them that are further copies of hot items, counted beside the pages, without a slot.
     #[schema(example = 0)]
     counted: u64,
     /// Share of its slots in use, 0 to 1.
     #[schema(example = 0.47)]
     load: f64,
-    /// Probability that it finds an item which was never added.
+    /// Expected false-positive rate of this sub-filter.
     #[schema(example = 0.000_06)]
     expected_false_positive_rate: f64,
 }

@@ -57,19 +57,19 @@ pub(crate) struct FilterLineBody {
     /// Bytes that its slots take when every page is written.
     #[schema(example = 212_992)]
     bytes: u64,
-    /// The promised share of absent items that are found; null where none was asked for.
+    /// The promised false-positive rate: the share of never-added items that are found; null without a promise.
     #[schema(example = 0.001)]
     error_rate: Option<f64>,
     /// Whether the promise still holds.
     #[schema(example = true)]
     error_rate_holds: bool,
-    /// Probability that an item which was never added is found, from the load as it is.
+    /// Expected false-positive rate at the current load: the probability that a never-added item is found.
     #[schema(example = 0.000_06)]
     expected_false_positive_rate: f64,
     /// When it was created (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
     created_at: String,
-    /// From when on it is gone (RFC 3339); null: it stays.
+    /// When it expires (RFC 3339); null: it does not expire.
     #[schema(example = json!(null), format = DateTime)]
     expires_at: Option<String>,
 }
@@ -116,8 +116,8 @@ fn list_example() -> serde_json::Value {
 
 /// Create a filter
 ///
-/// Idempotent: a filter that exists and agrees with the fields sent is left
-/// alone. An empty body creates a filter with the server's defaults.
+/// Idempotent: an existing filter that agrees with the fields is not changed.
+/// An empty body creates a filter with the server's defaults.
 #[utoipa::path(
     put,
     path = "/filters/{key}",
@@ -129,10 +129,10 @@ fn list_example() -> serde_json::Value {
         FilterKey,
         ("If-None-Match" = Option<String>, Header, description = "`*`: fail with 412 if the filter exists.", nullable = false, example = "*"),
     ),
-    request_body(content = FilterFields, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001})),
+    request_body(content = FilterFields, description = "Parameters of the filter; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001})),
     responses(
-        (status = 200, description = "It exists and agrees with the fields sent; nothing was changed.", body = FilterBody, example = json!(filter_example())),
-        (status = 201, description = "It is new.", body = FilterBody, headers(("Location" = String, description = "Path of the filter.")), example = json!(filter_example())),
+        (status = 200, description = "The filter exists and agrees with the fields; nothing was changed.", body = FilterBody, example = json!(filter_example())),
+        (status = 201, description = "The filter was created.", body = FilterBody, headers(("Location" = String, description = "Path of the filter.")), example = json!(filter_example())),
     )
 )]
 pub(crate) async fn put_filter(
@@ -172,8 +172,8 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
 
 /// List filters
 ///
-/// In byte order of the keys, a page at a time. To an API key with a prefix the
-/// others are not there.
+/// In byte order of the keys, one page at a time. An API key with a prefix sees
+/// only its filters.
 #[utoipa::path(
     get,
     path = "/filters",
@@ -253,7 +253,7 @@ fn listed(text: &str) -> Option<usize> {
     security(("api_key" = ["read"])),
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING]))),
     params(FilterKey),
-    responses((status = 200, description = "Parameters, size and load as they are now.", body = FilterBody, example = json!(filter_example())))
+    responses((status = 200, description = "Parameters, size and load of the filter now.", body = FilterBody, example = json!(filter_example())))
 )]
 pub(crate) async fn get_filter(
     State(app): State<Arc<App>>,
@@ -276,7 +276,7 @@ pub(crate) async fn get_filter(
     security(("api_key" = ["read"])),
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING]))),
     params(FilterKey),
-    responses((status = 200, description = "There is such a filter."))
+    responses((status = 200, description = "The filter exists."))
 )]
 pub(crate) async fn head_filter(
     app: State<Arc<App>>,
@@ -286,10 +286,10 @@ pub(crate) async fn head_filter(
     get_filter(app, key, uri).await
 }
 
-/// Change when a filter ends
+/// Change the expiry of a filter
 ///
-/// Counted from now, however long it was to live before. A filter that has
-/// ended can't be brought back.
+/// The time counts from now, whatever the expiry was before. An expired filter
+/// cannot be restored.
 #[utoipa::path(
     patch,
     path = "/filters/{key}",
@@ -298,8 +298,8 @@ pub(crate) async fn head_filter(
     security(("api_key" = ["write"])),
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, CHANGE, RETRIED]))),
     params(FilterKey),
-    request_body(content = FilterChanges, description = "What is to change.", content_type = "application/json", example = json!({"ttl_seconds": 86_400})),
-    responses((status = 200, description = "It ends as it was told to.", body = FilterBody, example = json!(ending_example())))
+    request_body(content = FilterChanges, description = "The fields to change.", content_type = "application/json", example = json!({"ttl_seconds": 86_400})),
+    responses((status = 200, description = "The filter with its new expiry.", body = FilterBody, example = json!(ending_example())))
 )]
 pub(crate) async fn patch_filter(
     State(app): State<Arc<App>>,
@@ -315,7 +315,7 @@ pub(crate) async fn patch_filter(
 
 /// Delete a filter
 ///
-/// With everything in it; the key is free at once.
+/// Deletes the filter with all its items; the key can be used again at once.
 #[utoipa::path(
     delete,
     path = "/filters/{key}",
@@ -324,7 +324,7 @@ pub(crate) async fn patch_filter(
     security(("api_key" = ["admin"])),
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, CHANGE, RETRIED]))),
     params(FilterKey),
-    responses((status = 204, description = "It is gone."))
+    responses((status = 204, description = "The filter was deleted."))
 )]
 pub(crate) async fn delete_filter(
     State(app): State<Arc<App>>,

@@ -32,7 +32,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// How far an import came.
+/// The progress of an import.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ImportBody {
     /// Its name.
@@ -40,30 +40,30 @@ pub(crate) struct ImportBody {
     import_id: String,
     #[schema(inline)]
     state: words::ImportState,
-    /// Lines that are done with. Take the import up again with `from_line` one greater.
+    /// Committed lines. Resume the import with `from_line` one greater.
     #[schema(example = 100_000)]
     committed_lines: u64,
     /// Items added.
     #[schema(example = 99_997)]
     added: u64,
-    /// Items that were found already and left; only with `only_if_absent`.
+    /// Items that were found and skipped; only with `only_if_absent`.
     #[schema(example = 0)]
     exists: u64,
     /// Items for which there was no room.
     #[schema(example = 0)]
     full: u64,
-    /// The limit that they met; null when there were none.
+    /// The limit that was reached; null when there were none.
     #[schema(schema_with = words::FullReason::met)]
     full_reason: Option<words::FullReason>,
-    /// Lines without anything on them.
+    /// Blank lines.
     #[schema(example = 1)]
     blank_lines: u64,
-    /// Lines that are no items; they were left out.
+    /// Invalid lines; they were skipped.
     #[schema(example = 2)]
     bad_lines: u64,
     /// The first 20 of them.
     first_bad_lines: Vec<BadLineBody>,
-    /// When its first request came (RFC 3339).
+    /// When its first request arrived (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
     started_at: String,
     /// When its last commit was made (RFC 3339).
@@ -71,7 +71,7 @@ pub(crate) struct ImportBody {
     updated_at: String,
 }
 
-/// A line that is no item.
+/// An invalid line.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BadLineBody {
     /// Its number, from 1.
@@ -166,11 +166,11 @@ fn bad_id(given: &str) -> HttpError {
 
 /// Import a stream of items
 ///
-/// One item a line, any number of lines, committed as they come. Lines that
-/// are no items are left out and reported. The import has a name: when the
-/// connection breaks, `GET /filters/{key}/imports/{id}` says how many lines
-/// are committed, and the same request with `from_line` one greater goes on.
-/// Lines that are committed already are passed over, so that sending the whole
+/// One item per line, any number of lines, committed while they are read.
+/// Invalid lines are skipped and reported. The import has a name: when the
+/// connection breaks, `GET /filters/{key}/imports/{id}` reports how many lines
+/// are committed, and the same request with `from_line` set to the next line
+/// resumes. Lines that are already committed are skipped, so sending the whole
 /// stream again under the same name adds nothing twice.
 #[utoipa::path(
     post,
@@ -183,13 +183,13 @@ fn bad_id(given: &str) -> HttpError {
         FilterKey,
         parameters::ImportId,
         ("from_line" = Option<u64>, Query, description = "Number of the first line of the body within the import, from 1; at most one more than `committed_lines`.", example = 1, minimum = 1),
-        ("only_if_absent" = Option<bool>, Query, description = "Leave an item that is found already (or that seems to be, at the filter's false-positive rate).", example = false),
+        ("only_if_absent" = Option<bool>, Query, description = "Skip an item that the filter already contains (or seems to contain, at its false-positive rate).", example = false),
     ),
     request_body(
         description = "The lines. `text/plain`: each is an item. `application/x-ndjson`: each is a JSON string or an integer. Also gzipped.",
         content((String = "text/plain", example = "SPRING-24\nAUTUMN-24\n17\n"), (String = "application/x-ndjson", example = "\"SPRING-24\"\n\"AUTUMN-24\"\n17\n")),
     ),
-    responses((status = 200, description = "The end of the stream came, and all of it is committed. Counts are those of the whole import.", body = ImportBody, example = json!(example())))
+    responses((status = 200, description = "The stream ended, and all of it is committed. Counts are those of the whole import.", body = ImportBody, example = json!(example())))
 )]
 pub(crate) async fn import_items(
     State(app): State<Arc<App>>,
@@ -205,7 +205,7 @@ pub(crate) async fn import_items(
         given => {
             return Err(HttpError::media_type(
                 given,
-                "text/plain with one item a line, or application/x-ndjson with one JSON string or integer a line",
+                "text/plain with one item per line, or application/x-ndjson with one JSON string or integer per line",
             ));
         }
     };
@@ -268,7 +268,7 @@ impl FromRequestParts<Arc<App>> for ImportPath {
     }
 }
 
-/// Ask how far an import came
+/// Query the progress of an import
 #[utoipa::path(
     get,
     path = "/filters/{key}/imports/{id}",

@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, Schema};
 
-/// What became of added items.
+/// Results of adding items.
 #[derive(ToSchema)]
 #[expect(
     dead_code,
@@ -34,7 +34,7 @@ pub(crate) struct AddedBody {
     results: Vec<String>,
     #[schema(inline, nullable = false, required = false)]
     full_reason: Option<FullReason>,
-    /// What to do about it.
+    /// A remedy.
     #[schema(
         required = false,
         example = "the filter was created with expansion 0 and does not grow; create a larger one and add the items there"
@@ -69,12 +69,12 @@ pub(crate) struct CountsBody {
 /// Whether an item is in the filter.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ExistsBody {
-    /// False is certain; true is right but for the filter's false-positive rate.
+    /// False is certain; true can be a false positive.
     #[schema(example = true)]
     exists: bool,
 }
 
-/// How often an item is in the filter.
+/// The number of copies of an item.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CountBody {
     /// Never too low; too high at the filter's false-positive rate.
@@ -84,8 +84,8 @@ pub(crate) struct CountBody {
 
 /// Add items
 ///
-/// Adding an item twice makes two copies, unless `only_if_absent` is set. With
-/// an `Idempotency-Key` a request that is sent again adds nothing.
+/// Adding an item twice stores two copies, unless `only_if_absent` is set. With
+/// an `Idempotency-Key` a repeated request adds nothing.
 #[utoipa::path(
     post,
     path = "/filters/{key}/items",
@@ -95,7 +95,7 @@ pub(crate) struct CountBody {
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, QUOTA, RETRIED]))),
     params(FilterKey),
     request_body(
-        description = "The items. As `text/plain` one a line, with the other fields in the query (`only_if_absent=true`, `create=true`, `capacity=1000`, …).",
+        description = "The items; as `text/plain` one per line, with the other fields in the query string (`only_if_absent=true`, `create=true`, `capacity=1000`, …).",
         content((AddBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24", 17]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n17\n")),
     ),
     responses((
@@ -146,7 +146,7 @@ fn added_list() -> Schema {
     ArrayBuilder::new()
         .items(RefOr::T(Schema::from(schemas::or_null(words))))
         .description(Some(
-            "`added`; `exists`: found already and left (with `only_if_absent`); `full`: no room. Null for a blank line.",
+            "`added`; `exists`: skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank line.",
         ))
         .examples([json!(["added", "exists"])])
         .into()
@@ -155,9 +155,9 @@ fn added_list() -> Schema {
 /// Delete items
 ///
 /// Removes one copy of each item that is found. **Delete only what was added**:
-/// deleting an item that was never added may remove another item's
-/// fingerprint, which is then missed. So send an `Idempotency-Key` if you may
-/// send a request again.
+/// deleting an item that was never added can remove another item's fingerprint,
+/// and that item is then no longer found. Send an `Idempotency-Key` if you may
+/// repeat the request.
 #[utoipa::path(
     post,
     path = "/filters/{key}/items/delete",
@@ -167,7 +167,7 @@ fn added_list() -> Schema {
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, RETRIED]))),
     params(FilterKey),
     request_body(
-        description = "The items. As `text/plain` one a line.",
+        description = "The items; as `text/plain` one per line.",
         content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
     ),
     responses((
@@ -198,7 +198,7 @@ pub(crate) async fn delete_items(
     security(("api_key" = ["read"])),
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION]))),
     params(FilterKey, OneItem),
-    responses((status = 200, description = "Absent is certain, present is not.", body = ExistsBody, example = json!({"exists": true})))
+    responses((status = 200, description = "`false` is certain; `true` can be a false positive.", body = ExistsBody, example = json!({"exists": true})))
 )]
 pub(crate) async fn get_exists(
     State(app): State<Arc<App>>,
@@ -219,12 +219,12 @@ pub(crate) async fn get_exists(
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH]))),
     params(FilterKey),
     request_body(
-        description = "The items. As `text/plain` one a line.",
+        description = "The items; as `text/plain` one per line.",
         content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
     ),
     responses((
         status = 200,
-        description = "Whether each item may be in the filter.",
+        description = "Whether the filter may contain each item.",
         content((FlagsBody = "application/json", example = json!({"results": [true, false]})), (String = "text/plain", example = "true\nfalse\n")),
     ))
 )]
@@ -249,7 +249,7 @@ pub(crate) async fn post_exists(
     security(("api_key" = ["read"])),
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION]))),
     params(FilterKey, OneItem),
-    responses((status = 200, description = "Copies of the item, never too few.", body = CountBody, example = json!({"count": 2})))
+    responses((status = 200, description = "Copies of the item; never too low.", body = CountBody, example = json!({"count": 2})))
 )]
 pub(crate) async fn get_count(
     State(app): State<Arc<App>>,
@@ -272,12 +272,12 @@ pub(crate) async fn get_count(
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH]))),
     params(FilterKey),
     request_body(
-        description = "The items. As `text/plain` one a line.",
+        description = "The items; as `text/plain` one per line.",
         content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
     ),
     responses((
         status = 200,
-        description = "Copies of each item, never too few.",
+        description = "Copies of each item; never too low.",
         content((CountsBody = "application/json", example = json!({"results": [2, 0]})), (String = "text/plain", example = "2\n0\n")),
     ))
 )]

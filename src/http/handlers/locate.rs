@@ -14,10 +14,10 @@ use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// In which slots an item lies.
+/// The slots in which an item lies.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LocatedBody {
-    /// Copies of the item, never too few: what `/count` answers.
+    /// Copies of the item, never too low, as in `/count`.
     #[schema(example = 1)]
     count: u64,
     /// Sub-filters of the filter.
@@ -39,11 +39,11 @@ pub(crate) struct LocationBody {
     /// Copies that are counted beside the pages, without a slot.
     #[schema(example = 0)]
     counted: u64,
-    /// The one or two buckets that the item may lie in.
+    /// The one or two buckets in which the item may lie.
     buckets: Vec<BucketBody>,
 }
 
-/// A bucket, and what its slots hold.
+/// A bucket and its slots.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BucketBody {
     /// Position of the bucket in the sub-filter.
@@ -125,9 +125,8 @@ fn example() -> serde_json::Value {
 
 /// Locate an item
 ///
-/// In which slots the item's fingerprint lies, and in which it might: for those
-/// who want to see how a filter works. Of other items it says only that a slot
-/// is taken.
+/// The slots in which the item's fingerprint lies, and those in which it might,
+/// for inspecting a filter. Of other items it shows only that a slot is used.
 #[utoipa::path(
     get,
     path = "/filters/{key}/locate",

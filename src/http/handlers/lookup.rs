@@ -36,18 +36,18 @@ pub(crate) struct FoundBody {
     /// For each item the keys of the filters that contain it, in the order in which they were asked.
     #[schema(example = json!([["campaign-3", "campaign-17"], []]))]
     results: Vec<Vec<String>>,
-    /// Keys that were named and lead to no filter.
+    /// Requested keys without a filter.
     #[schema(example = json!([]))]
     missing_filters: Vec<String>,
 }
 
 /// Look items up in many filters
 ///
-/// Answers for each item which filters contain it. A filter that does not
-/// contain it is certain; one that does is right but for its false-positive
-/// rate. A filter that does not exist is no error: it is listed. An API key with
-/// a prefix asks the filters of that prefix alone: others are left out, also of
-/// `missing_filters`.
+/// Answers for each item which filters contain it. A filter in the answer can
+/// be a false positive, at the filter's false-positive rate; a filter that is
+/// not in the answer is certain. A filter that does not exist is not an error:
+/// `missing_filters` lists it. An API key with a prefix asks only the filters
+/// of that prefix; others are left out, also of `missing_filters`.
 #[utoipa::path(
     post,
     path = "/lookup",
@@ -57,7 +57,7 @@ pub(crate) struct FoundBody {
     extensions(("x-fails" = json!([ENGINE, BODY, [Code::BatchTooLarge, Code::LookupTooLarge]])), ("x-narrowed" = json!(true))),
     request_body(
         content = LookupBody,
-        description = "The items, and the filters by name or by the start of their names. Up to 1,000 filters, and items times filters up to 1,000,000, unless the server was started with other limits.",
+        description = "The items, and the filters by key or by a prefix of their keys. Up to 1,000 filters, and items times filters up to 1,000,000, unless the server has other limits.",
         content_type = "application/json",
         example = json!({"items": ["user-42"], "prefix": "campaign-"})
     ),

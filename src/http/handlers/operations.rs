@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The process is alive
 ///
-/// Says so whatever else is going on; touches no storage.
+/// Answers whatever the state of the server; does not touch the storage.
 #[utoipa::path(
     get,
     path = "/livez",
@@ -25,14 +25,14 @@ pub(crate) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// The server takes requests
+/// The server is ready
 ///
-/// Says no while the log is replayed after a start, and while the server stops.
-/// While questions are answered and changes are not, it says yes: then a line
-/// for each reason follows the first, and begins with its name. `disk_reserve`:
-/// the disk is almost full, and changes are answered 507; `storage_refuses`:
-/// the storage engine takes no changes after an error; `storage_stalled`:
-/// changes wait until it has caught up.
+/// 503 while the log is replayed after a start, and while the server stops.
+/// While the server answers questions and refuses changes, it answers 200, and
+/// a line for each reason follows the first line. Each begins with a name:
+/// `disk_reserve`: the disk is almost full, and changes are answered 507;
+/// `storage_refuses`: the storage engine refuses changes after an error;
+/// `storage_stalled`: changes wait until the storage engine has caught up.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -42,7 +42,7 @@ pub(crate) async fn livez() -> &'static str {
     extensions(("x-fails" = json!([[Code::Starting, Code::Draining]]))),
     responses((
         status = 200,
-        description = "Ready: `ok`, and a line for each reason for which changes are not taken.",
+        description = "Ready: `ok`, and a line for each reason for which changes are refused.",
         body = String,
         content_type = "text/plain",
         examples(
@@ -100,7 +100,7 @@ fn almost_full() -> Health {
         description = "Every family, in the text format of Prometheus.",
         body = String,
         content_type = "text/plain",
-        example = "# HELP cuckood_expansions_total Sub-filters appended to a chain that had no room left.\n# TYPE cuckood_expansions_total counter\ncuckood_expansions_total 0\n"
+        example = "# HELP cuckood_expansions_total Sub-filters added to a chain because it had no room.\n# TYPE cuckood_expansions_total counter\ncuckood_expansions_total 0\n"
     ))
 )]
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, HttpError> {

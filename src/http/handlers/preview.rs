@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What a filter would be.
+/// The preview of a filter.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PreviewBody {
     /// How fingerprints are placed.
@@ -25,13 +25,13 @@ pub(crate) struct PreviewBody {
     /// Items that fit before the first expansion.
     #[schema(example = 100_000)]
     capacity: u64,
-    /// Bits of a slot.
+    /// Bits per slot.
     #[schema(example = 16)]
     fingerprint_bits: u16,
-    /// The promised share of absent items that are found; null where none was asked for.
+    /// The promised false-positive rate: the share of never-added items that are found; null without a promise.
     #[schema(example = 0.001)]
     error_rate: Option<f64>,
-    /// Sub-filters up to which it is promised.
+    /// Number of sub-filters up to which it is promised.
     #[schema(example = 8)]
     promised_sub_filters: u32,
     /// Slots per bucket.
@@ -43,10 +43,10 @@ pub(crate) struct PreviewBody {
     /// How much larger each further sub-filter is; 0 = never grows.
     #[schema(example = 2)]
     expansion: u32,
-    /// Most sub-filters beyond the first.
+    /// Largest number of sub-filters beyond the first.
     #[schema(example = 32)]
     max_expansions: u16,
-    /// Seconds after which it would be gone; null: it stays.
+    /// Seconds until it would expire; null: it would not expire.
     #[schema(example = json!(null))]
     ttl_seconds: Option<u64>,
     /// Buckets of the first sub-filter.
@@ -58,13 +58,13 @@ pub(crate) struct PreviewBody {
     /// Bytes that its slots take when every page is written.
     #[schema(example = 212_992)]
     slot_bytes: u64,
-    /// Bits of slots per item once its capacity is in it.
+    /// Bits of slots per item at capacity.
     #[schema(example = 17.04)]
     bits_per_item_at_capacity: f64,
-    /// Share of its slots in use then, 0 to 1.
+    /// Share of its slots in use at capacity, 0 to 1.
     #[schema(example = 0.94)]
     load_at_capacity: f64,
-    /// Probability that an item which was never added is found then.
+    /// Expected false-positive rate at capacity.
     #[schema(example = 0.000_114)]
     expected_false_positive_rate: f64,
     /// The filter with one sub-filter, with two, and so on, each full: up to as many as promised_sub_filters.
@@ -73,19 +73,19 @@ pub(crate) struct PreviewBody {
     stopped_by: Option<FullReason>,
 }
 
-/// A filter that has grown to so many sub-filters, all of them full.
+/// The filter with this number of sub-filters, all of them full.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct StageBody {
     /// Sub-filters.
     #[schema(example = 1)]
     sub_filters: u32,
-    /// Items that are expected to fit.
+    /// Expected number of items that fit.
     #[schema(example = 101_171)]
     items: u64,
     /// Bytes that its slots take.
     #[schema(example = 212_992)]
     bytes: u64,
-    /// Probability that an item which was never added is found.
+    /// Expected false-positive rate: the probability that a never-added item is found.
     #[schema(example = 0.000_116)]
     expected_false_positive_rate: f64,
 }
@@ -166,9 +166,9 @@ fn example() -> serde_json::Value {
 
 /// Preview a filter
 ///
-/// What a filter of these fields would be, how large and how often wrong, now
-/// and after it has grown. Nothing is created. An empty body is a filter with
-/// the server's defaults.
+/// The size and the false-positive rate of a filter with these fields, now and
+/// after it has grown. Nothing is created. An empty body is a filter with the
+/// server's defaults.
 #[utoipa::path(
     post,
     path = "/preview",
@@ -176,7 +176,7 @@ fn example() -> serde_json::Value {
     tag = "filters",
     security(("api_key" = ["read"])),
     extensions(("x-fails" = json!([ENGINE, BODY, QUOTA])), ("x-narrowed" = json!(true)), ("x-body-is-optional" = json!(true))),
-    request_body(content = FilterFields, description = "What the filter is to be; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001, "max_expansions": 1})),
+    request_body(content = FilterFields, description = "Parameters of the filter; empty for the server's defaults.", content_type = "application/json", example = json!({"capacity": 100_000, "error_rate": 0.001, "max_expansions": 1})),
     responses((status = 200, description = "The filter could be created.", body = PreviewBody, example = json!(example())))
 )]
 pub(crate) async fn preview_filter(

@@ -25,14 +25,12 @@ use utoipa::openapi::{
 
 const DESCRIPTION: &str = "Named cuckoo filters over HTTP, kept in RocksDB: *have we seen this?*
 
-A filter that says *absent* is right. A filter that says *exists* is right but for its false-positive rate.
+When a filter answers that an item is absent, it is. When it answers that an item exists, the answer can be a **false positive**: the item was never added. The **false-positive rate** is the share of never-added items for which the answer is `true`.
 
-**Deleting what was never added may remove another item's fingerprint**, after which that item is missed. \
-So let your database decide: ask the filter first; if it may exist, act in the database; delete from the \
-filter after that is committed.
+**Deleting an item that was never added can remove another item's fingerprint**, and that item is then no longer found. Therefore let your database decide: ask the filter first; if the item may exist, act in the database; delete from the filter after that is committed.
 
 Items are JSON strings (their UTF-8 bytes) or integers from -2^63 to 2^64-1 (their decimal digits), up to \
-64 KiB. Callers send an API key, unless the server was started without keys. Errors are \
+64 KiB. Callers send an API key, unless the server has no keys. Errors are \
 `application/problem+json` (RFC 9457) with a stable `code`. Every response carries \
 `x-request-id`.";
 
@@ -85,9 +83,9 @@ pub(super) fn preamble() -> OpenApi {
                 .build(),
         )
         .tags(Some([
-            tag("filters", "Filters themselves."),
-            tag("items", "What is in a filter."),
-            tag("operations", "For those who run the server."),
+            tag("filters", "Filters."),
+            tag("items", "Items of a filter."),
+            tag("operations", "Operations of the server."),
         ]))
         .components(Some(
             ComponentsBuilder::new()
@@ -104,9 +102,7 @@ fn api_key() -> SecurityScheme {
     let scheme = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some(
-            "An API key: `Authorization: Bearer cuckood_…`. Its scope is `read`, `write` or `admin`, of which \
-             each allows what those before it do. A key with a prefix is for filters whose keys start with it. \
-             A server that was started without keys asks for none.",
+            "An API key: `Authorization: Bearer cuckood_…`. Its scope is `read`, `write` or `admin`; each scope includes the ones before it. A key with a prefix is restricted to filters whose keys start with it. A server without keys requires none.",
         ))
         .build();
     SecurityScheme::Http(scheme)

@@ -57,14 +57,14 @@ parameters! {
 
     /// Which page of the list of filters.
     ListPage: [
-        in_query("prefix", "Only filters whose keys start with it.")
+        in_query("prefix", "Only filters whose keys start with this.")
             .schema(Some(prefix()))
             .example(Some(json!("shop:"))),
         // Any number of digits is a number, however large.
         in_query("limit", &format!("Most filters of the page; more than {MAX_LISTED} is taken as {MAX_LISTED}, 0 as 1."))
             .schema(Some(ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0))))
             .example(Some(json!(100))),
-        in_query("cursor", "`next_cursor` of the page before.")
+        in_query("cursor", "`next_cursor` of the previous page.")
             .schema(Some(name(MAX_NAME_LENGTH)))
             .example(Some(json!("coupons"))),
     ];
@@ -74,7 +74,7 @@ parameters! {
         in_query(
             "import_id",
             &format!(
-                "Name of the import within the filter: {}. It is known for a week after its last commit.",
+                "Name of the import within the filter: {}. It is kept for a week after its last commit.",
                 name_in_words(MAX_IMPORT_ID_LENGTH),
             ),
         )
@@ -111,8 +111,7 @@ pub(super) fn add_idempotency_key(operation: &mut Operation) {
     let key = parameter(
         ParameterIn::Header,
         "Idempotency-Key",
-        "1 to 255 visible ASCII characters, new for each request that is not a retry. For 24 hours \
-         a retry with the same one, of the same API key, is answered as the first request was, and changes nothing.",
+        "1 to 255 visible ASCII characters, new for each request that is not a retry. For 24 hours a retry with the same value, from the same API key, gets the answer of the first request and changes nothing.",
     )
     .required(Required::False)
     .schema(Some(
@@ -129,7 +128,7 @@ pub(super) fn add_idempotency_key(operation: &mut Operation) {
             let replayed = HeaderBuilder::new()
                 .schema(Some(Schema::from(one_of(["true"]))))
                 .description(Some(
-                    "The answer is that to an earlier request with this key.",
+                    "The answer is the stored answer to an earlier request with this key.",
                 ))
                 .build();
             response

@@ -77,11 +77,11 @@ fn problem_response(codes: &[Code]) -> Response {
     let header = match codes.first().map(|code| code.status()) {
         Some(StatusCode::UNAUTHORIZED) => Some((
             "WWW-Authenticate",
-            "How to say who calls: `Bearer` and an API key.",
+            "The authentication scheme: `Bearer` with an API key.",
         )),
         Some(StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => Some((
             "Retry-After",
-            "Seconds after which trying again makes sense.",
+            "Seconds to wait before the request is sent again.",
         )),
         _ => None,
     };

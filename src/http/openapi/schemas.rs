@@ -73,7 +73,7 @@ pub(crate) fn or_null(mut words: Object) -> Object {
 pub(crate) fn layout() -> Schema {
     one_of(LayoutKind::ALL.map(LayoutKind::name))
         .description(Some(
-            "How fingerprints are placed. `paged` reads about one page a question and keeps its error rate while it grows; `classic` is bit-compatible with RedisBloom and Apache Kvrocks.",
+            "How fingerprints are placed. `paged` reads about one page per question and keeps its false-positive rate while it grows; `classic` is bit-compatible with RedisBloom and Apache Kvrocks.",
         ))
         .examples([json!("paged")])
         .into()

@@ -91,13 +91,13 @@ impl BatchField {
             Items => item_list().into(),
             BatchField::Encoding => one_of(Encoding::ALL.map(Encoding::name))
                 .description(Some(
-                    "How strings are to be read; with `base64` integers are refused.",
+                    "How strings are decoded; with `base64` integers are refused.",
                 ))
                 .default(Some(json!("utf-8")))
                 .examples([json!("utf-8")])
                 .into(),
             OnlyIfAbsent => switch(
-                "Leave an item that is found already (or that seems to be, at the filter's false-positive rate).",
+                "Skip an item that the filter already contains (or seems to contain, at its false-positive rate).",
             ),
             // What the filter is created with if it is missing.
             Create => Ref::from_schema_name(FilterFields::name()).into(),
@@ -144,7 +144,7 @@ fn item_list() -> Array {
             AnyOfBuilder::new().item(string).item(integer).build(),
         )))
         .description(Some(
-            "Up to 250,000 items, unless the server was started with another limit.",
+            "Up to 250,000 items, unless the server has another limit.",
         ))
         .max_items(None)
         .examples([json!(["SPRING-24", 17])])
@@ -204,12 +204,12 @@ impl PartialSchema for ItemsBody {
 
 impl ToSchema for ItemsBody {}
 
-/// Items, and the filters to look for them in.
+/// Items, and the filters to ask.
 pub(crate) struct LookupBody;
 
 impl PartialSchema for LookupBody {
     fn schema() -> RefOr<Schema> {
-        BatchKind::Lookup.schema("Items, and the filters to look for them in.")
+        BatchKind::Lookup.schema("Items, and the filters to ask.")
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) static FILTER_FIELDS: [FilterField; 9] = [
     FilterField {
         name: "error_rate",
         takes: Takes::Rate,
-        about: "`paged`: the share of absent items that may be found, promised for the whole filter while it grows to 8 sub-filters (255 times the capacity). Decides how wide a slot is.",
+        about: "`paged`: the highest false-positive rate (the share of never-added items that are found), promised for the whole filter while it grows to 8 sub-filters (255 times the capacity). It determines the width of a slot.",
     },
     FilterField {
         name: "fingerprint_bits",
@@ -64,7 +64,7 @@ pub(super) static FILTER_FIELDS: [FilterField; 9] = [
             integers: [8, 16, 32],
             field: |filter| &mut filter.params.fingerprint_bits,
         },
-        about: "`paged`: bits of a slot, instead of an error rate.",
+        about: "`paged`: bits per slot, instead of `error_rate`.",
     },
     FilterField {
         name: "layout",
@@ -79,7 +79,7 @@ pub(super) static FILTER_FIELDS: [FilterField; 9] = [
             like: 2,
             field: |filter| &mut filter.params.bucket_size,
         },
-        about: "`classic`: slots per bucket. More slots fill better and match more often by mistake.",
+        about: "`classic`: slots per bucket. More slots fill better and cause more false positives.",
     },
     FilterField {
         name: "max_iterations",
@@ -89,7 +89,7 @@ pub(super) static FILTER_FIELDS: [FilterField; 9] = [
             like: 20,
             field: |filter| &mut filter.params.max_iterations,
         },
-        about: "`classic`: longest path of kick-outs that makes room for one item.",
+        about: "`classic`: longest path of kick-outs for one item.",
     },
     FilterField {
         name: "expansion",
@@ -109,7 +109,7 @@ pub(super) static FILTER_FIELDS: [FilterField; 9] = [
             like: 32,
             field: |filter| &mut filter.params.max_expansions,
         },
-        about: "Most sub-filters beyond the first.",
+        about: "Largest number of sub-filters beyond the first.",
     },
     TTL_SECONDS,
 ];
@@ -123,7 +123,7 @@ pub(super) const TTL_SECONDS: FilterField = FilterField {
         like: 86_400,
         field: |filter| &mut filter.ttl_seconds,
     },
-    about: "Seconds after which the filter is gone, 1 to 3162240000; left out = it stays.",
+    about: "Seconds until the filter expires, 1 to 3162240000; left out = it does not expire.",
 };
 
 /// Their names.
@@ -261,7 +261,7 @@ impl PartialSchema for FilterFields {
         fields
             .fold(closed_object(), |body, field| body.property(field.name, field.schema()))
             .description(Some(
-                "What a filter is to be. Every field may be left out: then it is as the server's defaults say.",
+                "Parameters of a filter. Every field is optional; the server's defaults fill in missing fields.",
             ))
             .into()
     }
@@ -275,13 +275,13 @@ pub(crate) struct FilterChanges;
 impl PartialSchema for FilterChanges {
     fn schema() -> RefOr<Schema> {
         let seconds = TTL_SECONDS.schema().description(Some(
-            "Seconds from now after which the filter is gone, 1 to 3162240000; null = it stays.",
+            "Seconds from now until the filter expires, 1 to 3162240000; null = it does not expire.",
         ));
         let or_null = SchemaType::from_iter([Type::Integer, Type::Null]);
         closed_object()
             .property(TTL_SECONDS.name, seconds.schema_type(or_null))
             .required(TTL_SECONDS.name)
-            .description(Some("What is to change about a filter."))
+            .description(Some("Fields of a filter to change."))
             .into()
     }
 }

@@ -46,65 +46,52 @@ pub(super) fn engine(error: &EngineError) -> Cause {
         ),
         EngineError::CompactionRunning => said(
             Code::CompactionRunning,
-            "the filter is being compacted already; GET /filters/{key}/compaction tells how far it is",
+            "a compaction of the filter is running; GET /filters/{key}/compaction reports its progress",
         ),
         EngineError::CompactionNotFound => said(
             Code::CompactionNotFound,
-            "the filter was not compacted since the server was started; POST /filters/{key}/compact \
-             begins it",
+            "the filter was not compacted since the server started; POST /filters/{key}/compact starts a compaction",
         ),
         EngineError::ImportNotFound => said(
             Code::ImportNotFound,
-            "nothing of this import is committed, or its last commit is more than a week old; \
-             begin with its first line",
+            "the import has committed nothing, or its last commit is more than a week old; start with its first line",
         ),
         EngineError::ImportRunning => said(
             Code::ImportRunning,
-            "another request for this import is being worked on; wait until it ends, or give \
-             this stream another import_id",
+            "another request of this import is running; wait until it ends, or use another import_id for this stream",
         ),
         EngineError::ImportsFull => said(
             Code::ImportsFull,
-            "the server keeps the progress of as many imports as it may (--max-imports), for a \
-             week each; try again later, or import more under fewer names",
+            "the stored progress of imports has reached its bound (--max-imports); it is kept for a week. Try again later, or import more lines under fewer names",
         ),
         EngineError::RetryInFlight => said(
             Code::IdempotencyInFlight,
-            "a request with this Idempotency-Key is being worked on, or its outcome is not known yet; \
-             send it again in a moment",
+            "a request with this Idempotency-Key is in progress, or its outcome is not known yet; send it again in a moment",
         ),
         EngineError::RetryConflict => said(
             Code::IdempotencyKeyReused,
-            "this Idempotency-Key was used for another request to the same path within 24 hours; \
-             send what was sent then, or use a new key",
+            "this Idempotency-Key was used for another request to the same path within 24 hours; send the same request as then, or use a new key",
         ),
         EngineError::RetriesFull => said(
             Code::IdempotencyFull,
-            "the server keeps as many answers for retries as it may (--max-idempotency-bytes), \
-             and none of them is 24 hours old; nothing was changed. Try again later, or send \
-             what may be done twice without a key",
+            "the stored answers for retries have reached their bound (--max-idempotency-bytes), and none is 24 hours old; nothing was changed. Try again later, or send requests that may be applied twice without a key",
         ),
         EngineError::Stopping => own(Code::Draining),
         EngineError::OutcomeUnknown(error) if is_disk_full(error) => said(
             Code::DiskFull,
-            "the disk filled up while the change was written, so it may or may not be there; \
-             make room on the disk of the data, then with an Idempotency-Key send it again, \
-             without one ask first",
+            "the disk filled up during the commit, so the change may be committed or not; free space on the disk of the data. Then send the request again if it has an Idempotency-Key; otherwise ask for the items first",
         ),
         EngineError::OutcomeUnknown(_) => said(
             Code::OutcomeUnknown,
-            "the storage failed while the change was written, so it may or may not be there; \
-             with an Idempotency-Key send it again in a moment, without one ask first",
+            "the storage failed during the commit, so the change may be committed or not; send the request again in a moment if it has an Idempotency-Key; otherwise ask for the items first",
         ),
         EngineError::Store(error) if is_disk_full(error) => said(
             Code::DiskFull,
-            "the disk is full; nothing was changed: make room on the disk of the data, and \
-             send it again",
+            "the disk is full; nothing was changed. Free space on the disk of the data and send the request again",
         ),
         EngineError::Store(_) => said(
             Code::StorageFailed,
-            "the storage could not be read; nothing was changed, and the request id leads to the \
-             server's log",
+            "the storage could not be read; nothing was changed. The request id identifies the error in the server's log",
         ),
     }
 }
@@ -114,7 +101,7 @@ pub(super) fn restore(error: &RestoreError) -> Cause {
     match error {
         RestoreError::Dump(DumpError::Corrupt(_)) => said(
             Code::CorruptDump,
-            format!("{error}; nothing of it was kept, send it again or make a new one"),
+            format!("{error}; nothing was stored. Send the dump again, or create a new one"),
         ),
         RestoreError::Dump(DumpError::Newer { .. }) => own(Code::NewerDump),
         RestoreError::Dump(DumpError::Read(_)) => own(Code::UnreadableBody),
@@ -122,27 +109,26 @@ pub(super) fn restore(error: &RestoreError) -> Cause {
         RestoreError::DiskShort(_) => own(Code::DiskReserve),
         RestoreError::Store(error) if is_disk_full(error) => said(
             Code::NoRoom,
-            "the disk filled up while it was taken in; nothing of it was kept: make room on the \
-             disk of the data, and send it again",
+            "the disk filled up during the restore; nothing was stored. Free space on the disk of the data and send the dump again",
         ),
         RestoreError::Store(_) => said(
             Code::StorageFailed,
-            "the storage refused it; nothing was changed, and the request id leads to the server's \
-             log",
+            "the storage refused the filter; nothing was changed. The request id identifies the error in the server's log",
         ),
     }
 }
 
 /// An error of a backup.
 pub(super) fn backup(error: &BackupError) -> Cause {
-    const REFUSED: &str = "the disk refused; the request id leads to the server's log";
+    const REFUSED: &str =
+        "the disk failed; the request id identifies the error in the server's log";
     match error {
         BackupError::Running { .. } => own(Code::BackupRunning),
         BackupError::NotFound { .. } => own(Code::BackupNotFound),
         BackupError::NoRoom { needed, free, .. } => said(
             Code::NoRoom,
             format!(
-                "{needed} bytes are needed in the directory of backups, {free} are free: make room there, or keep fewer backups (--backup-keep)"
+                "{needed} bytes are needed in the directory of backups, {free} are free: free space there, or keep fewer backups (--backup-keep)"
             ),
         ),
         BackupError::DiskShort(_) => own(Code::DiskReserve),
@@ -153,8 +139,7 @@ pub(super) fn backup(error: &BackupError) -> Cause {
         BackupError::Store(error) => match &**error {
             StoreError::NoSpace { .. } => said(
                 Code::NoRoom,
-                "the disk of the data filled up while a copy was frozen; nothing of it was kept: \
-                 make room there",
+                "the disk of the data filled up during the snapshot; nothing was stored. Free space there",
             ),
             StoreError::Unsupported { .. } => own(Code::BackupsOff),
             _ => said(Code::StorageFailed, REFUSED),

@@ -23,68 +23,72 @@ pub(crate) enum HttpError {
         parameter: String,
         reason: &'static str,
     },
-    #[error("the body broke off or its encoding is damaged")]
+    #[error("the body ended early, or its encoding is damaged")]
     UnreadableBody,
     #[error("the request was refused with status {0}")]
     Framework(StatusCode),
     #[error(
-        "the request has no API key, or more than one; send one header, Authorization: Bearer and the key. Whoever runs the server makes keys (cuckood keys add)"
+        "the request has no API key, or more than one; send one header Authorization: Bearer with the key. The operator of the server creates keys (cuckood keys add)"
     )]
     ApiKeyMissing,
     #[error(
-        "the API key is not known here; it may have been removed, or be meant for another server. Whoever runs the server makes keys (cuckood keys add)"
+        "the server does not know the API key; it was removed, or belongs to another server. The operator of the server creates keys (cuckood keys add)"
     )]
     ApiKeyUnknown,
-    #[error("the scope of the API key is {has}, this needs {needs}; use a key that has it")]
+    #[error(
+        "the scope of the API key is {has}, the request needs {needs}; use a key with that scope"
+    )]
     ScopeInsufficient { has: Scope, needs: Scope },
     #[error(
-        "the API key is for filters whose keys start with {prefix}; use another key, or choose such a filter"
+        "the API key is restricted to filters whose keys start with {prefix}; use another API key, or such a filter"
     )]
     FilterForbidden { prefix: String },
     #[error(
-        "the API key is for filters whose keys start with {prefix}, and this concerns the server as a whole; use a key without a prefix"
+        "the API key is restricted to filters whose keys start with {prefix}, and the request concerns the whole server; use an API key without a prefix"
     )]
     ServerForbidden { prefix: String },
     #[error(
-        "the server was called by a name that is not its own: it answers to localhost, 127.0.0.1 and [::1], and to those that it was told. Call it by one of these, or start it with --allowed-host and the name"
+        "the server does not answer to this host name: it answers to localhost, 127.0.0.1 and [::1], and to the names in --allowed-host. Use one of these, or start the server with --allowed-host and the name"
     )]
     ForeignHost,
     #[error(
-        "callers of this server show a certificate (--tls-client-ca), and so do those who ask for what is under /admin: show one that an authority of that file signed"
+        "the server requires a client certificate (--tls-client-ca), also for /admin: present a certificate that an authority of that file signed"
     )]
     CertificateMissing,
     #[error(
-        "the request comes from a web page of another origin; such pages may not reach this server"
+        "the request comes from a web page of another origin; the server refuses such requests"
     )]
     ForeignOrigin,
-    #[error("there is nothing under this path; /openapi.json and /docs list what there is")]
+    #[error("the path does not exist; /openapi.json and /docs list all paths")]
     UnknownRoute,
-    #[error("this path does not take this method; the header Allow lists those that it takes")]
+    #[error(
+        "the path does not allow this method; the header Allow lists the methods that it allows"
+    )]
     MethodNotAllowed,
     #[error(
-        "no piece of the body came for {idle_seconds} s, or all of it took longer than {total_seconds} s; send faster, or in smaller batches"
+        "no part of the body arrived for {idle_seconds} s, or the whole body took longer than {total_seconds} s; send faster, or send smaller batches"
     )]
     BodyTimeout {
         idle_seconds: u64,
         total_seconds: u64,
     },
     #[error(
-        "no piece of the stream came for {idle_seconds} s; what came before is committed: ask how many lines, and go on behind them"
+        "no part of the stream arrived for {idle_seconds} s; the lines before are committed: query how many, and resume after them"
     )]
     StreamStalled { idle_seconds: u64 },
-    #[error("the head of the request was not complete in time; send it at once")]
+    #[error("the head of the request was not complete in time; send it without pauses")]
     HeadTimeout,
     #[error(
-        "path, query and headers have more than {} bytes or {} lines; items belong into the body of a POST",
+        "path, query string and headers have more than {} bytes or {} lines; send items in the body of a POST",
         MAX_HEAD_BYTES,
         MAX_HEADERS
     )]
     HeadTooLarge,
-    #[error("the head of the request is not HTTP/1.1: a line of it can't be read")]
+    #[error("the head of the request is not HTTP/1.1: a line is invalid")]
     UnreadableHead,
-    #[error("the filter exists and differs in {}; leave these fields out, send what it has, or choose another key", names(.differences))]
+    #[error("the filter exists and differs in {}; leave these fields out, send the filter's values, or choose another key", names(.differences))]
     FilterDiffers { differences: Vec<Difference> },
-    #[error("the filter exists, and If-None-Match: * asked for a new one")]
+    #[error("the filter exists, and If-None-Match: * demands a new one")]
     FilterExists,
     #[error(
         "the body is larger than {limit} bytes (decompressed); send smaller batches, or start the server with a larger --max-body-bytes"
@@ -95,7 +99,7 @@ pub(crate) enum HttpError {
     )]
     BatchTooLarge { limit: usize },
     #[error(
-        "the item has {given} bytes, in a query {limit} are allowed; use {post} with the item in the body"
+        "the item has {given} bytes, in a query string {limit} are allowed; use {post} with the item in the body"
     )]
     ItemTooLongForQuery {
         given: usize,
@@ -107,7 +111,7 @@ pub(crate) enum HttpError {
         given: String,
         allowed: &'static str,
     },
-    #[error("the content encoding is not taken; allowed is gzip, or none")]
+    #[error("the content encoding is not supported; allowed is gzip, or none")]
     UnsupportedContentEncoding,
     #[error(transparent)]
     InvalidKey(#[from] InvalidName),
@@ -117,51 +121,53 @@ pub(crate) enum HttpError {
         "the Idempotency-Key is given more than once, is empty, has more than 255 characters or one that is not visible ASCII; send one key, such as a UUID, new for each request that is not a retry"
     )]
     InvalidIdempotencyKey,
-    #[error("an Idempotency-Key does nothing here; leave it out: {instead}")]
+    #[error("the request takes no Idempotency-Key; leave it out: {instead}")]
     IdempotencyKeyNotTaken { instead: &'static str },
-    #[error("the server made a mistake; the request id leads to its log")]
+    #[error("an internal error occurred; the request id identifies it in the server's log")]
     Panicked,
-    #[error("the server could not put the answer together; the request id leads to its log")]
+    #[error(
+        "the server could not create the answer; the request id identifies the error in the server's log"
+    )]
     Unanswerable { cause: String },
-    #[error("the server is replaying its log and serves in a moment")]
+    #[error("the server is replaying its log; try again in a moment")]
     Starting,
-    #[error("the server is stopping; ask again when it is back")]
+    #[error("the server is stopping; try again after its restart")]
     Draining,
     #[error(
-        "the server holds as many request bodies as it may (--max-buffered-bytes); try again in a moment"
+        "the request bodies in memory have reached their bound (--max-buffered-bytes); try again in a moment"
     )]
     TooManyBodies,
     #[error(
-        "the server holds as many answers that their clients have not read as it may (a quarter of --max-buffered-bytes, besides those); try again in a moment, or send fewer items at once"
+        "the answers that clients have not read have reached their bound (a quarter of --max-buffered-bytes); try again in a moment, or send fewer items at once"
     )]
     TooManyAnswers,
-    #[error(
-        "there is a filter of this key; say replace=true to put this one in its place, or choose another key"
-    )]
+    #[error("a filter with this key exists; set replace=true to replace it, or choose another key")]
     FilterTaken,
     #[error(
-        "the filter is not there, or has another ETag than If-Match says; dump it again, and decide anew"
+        "the filter does not exist, or its ETag differs from If-Match; dump it again and compare"
     )]
     FilterChanged,
     #[error(transparent)]
     Restore(Arc<RestoreError>),
     #[error(
-        "the server works on {limit} requests already (--max-in-flight); try again in a moment"
+        "{limit} requests are in flight, the bound of the server (--max-in-flight); try again in a moment"
     )]
     TooManyInFlight { limit: usize },
     #[error(
-        "the API key asks more often than it may (--rate-limit); ask again in {seconds} s, or put more items into one request"
+        "the API key exceeds its rate (--rate-limit); try again in {seconds} s, or send more items in one request"
     )]
     RateLimited { seconds: u64 },
     #[error(
-        "the API key has {limit} {what} under way, half of what there may be of all keys together; wait for some of them"
+        "the API key has {limit} {what} in flight, half of the bound of the server; wait for some of them"
     )]
     KeyTakesTooMuch { limit: usize, what: &'static str },
-    #[error("the server has {limit} streams of this kind under way; try again in a moment")]
+    #[error(
+        "{limit} streams of this kind are in flight, the bound of the server; try again in a moment"
+    )]
     TooManyStreams { limit: usize },
-    #[error("the server was started without a directory for backups; start it with --backup-dir")]
+    #[error("the server has no directory for backups; start it with --backup-dir")]
     BackupsOff,
-    #[error("there is no backup of this name; GET /admin/backups lists what there is")]
+    #[error("the backup does not exist; GET /admin/backups lists all backups")]
     BackupNotFound,
     #[error(transparent)]
     Backup(#[from] BackupError),

@@ -70,28 +70,28 @@ impl HttpError {
     }
 }
 
-/// An error as the client sees it (RFC 9457).
+/// Problem details of an error (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// A URN that names the kind of problem.
     #[schema(example = "urn:cuckood:problem:filter_not_found")]
     r#type: String,
     /// The kind of problem in a few words.
-    #[schema(example = "There is no such filter")]
+    #[schema(example = "The filter does not exist")]
     title: String,
     /// The HTTP status.
     #[schema(example = 404)]
     status: u16,
     /// What was wrong, what is allowed, what to do.
-    #[schema(example = "there is no filter coupons")]
+    #[schema(example = "the filter coupons does not exist")]
     detail: String,
     /// Stable name of the kind of problem, for programs.
     #[schema(example = "filter_not_found")]
     code: String,
-    /// Leads to the server's log; the same as the header `x-request-id`.
+    /// Identifies the request in the server's log; the same as the header `x-request-id`.
     #[schema(example = "f3b0c44298fc1c14")]
     request_id: String,
-    /// The refused or differing fields, where there are any.
+    /// The refused or differing fields, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<ProblemField>,
@@ -108,12 +108,12 @@ pub(crate) struct ProblemField {
     parameter: Option<String>,
     /// The whole sentence.
     detail: String,
-    /// What was given.
+    /// The given value.
     given: String,
     /// What is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     allowed: Option<String>,
-    /// What the existing filter has.
+    /// The value of the existing filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     existing: Option<String>,
 }

@@ -82,7 +82,7 @@ fn samples() -> Vec<HttpError> {
         },
         HttpError::UnsupportedMediaType {
             given: "text/html".to_owned(),
-            allowed: "application/json, or text/plain with one item a line",
+            allowed: "application/json, or text/plain with one item per line",
         },
         HttpError::UnsupportedContentEncoding,
         match FilterName::parse("a/b") {
@@ -102,7 +102,7 @@ fn samples() -> Vec<HttpError> {
         HttpError::Engine(EngineError::ImportsFull),
         HttpError::InvalidIdempotencyKey,
         HttpError::IdempotencyKeyNotTaken {
-            instead: "give the import an import_id",
+            instead: "use an import_id",
         },
         HttpError::Engine(EngineError::RetryConflict),
         HttpError::Engine(EngineError::RetryInFlight),
