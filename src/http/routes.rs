@@ -7,10 +7,11 @@ use super::handlers::{
 use super::listen::role::ListenerRole;
 use super::listen::role::Transport;
 use super::media::JSON;
-use super::middleware::auth::{AuthLayer, RouteRequirements};
+use super::middleware::auth::AuthLayer;
 use super::middleware::coding::{CodingLayer, Compressed, Unpacked};
 use super::middleware::errors::ErrorLayer;
 use super::middleware::layer::MiddlewareLayer;
+use super::middleware::requirement::RouteRequirements;
 use super::{console, openapi};
 use axum::Router;
 use axum::extract::Request;
@@ -25,7 +26,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-/// Everything that is for those who look after the server.
+/// Everything that is for operators.
 const ADMIN: &str = "/admin/{*rest}";
 
 /// Every route that the API has, with its description.
@@ -111,7 +112,7 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
     let pages = match role {
         ListenerRole::All | ListenerRole::Filters => docs().merge(console::routes()),
         ListenerRole::Operations | ListenerRole::Scrapers => {
-            // Who scrapes has no key, and this listener is for who scrapes.
+            // Scrapers have no key, and this listener is for them.
             requirements.open("/metrics");
             match role {
                 ListenerRole::Scrapers => {
@@ -135,7 +136,7 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
         errors.clone(),
         CodingLayer::<Compressed>::new(),
         MiddlewareLayer::new(auth),
-        // Inside of it: what a stranger sends is not worth unpacking.
+        // Inside of it: what is refused is not worth unpacking.
         CodingLayer::<Unpacked>::new(),
     ));
     let pages = pages.layer((errors.clone(), CodingLayer::<Compressed>::new()));

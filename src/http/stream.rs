@@ -32,7 +32,7 @@ impl Pieces {
     /// Cuts the connection off, which a client notices.
     pub(super) fn break_off(&self, error: &dyn std::error::Error) {
         tracing::error!(%error, "an answer broke off");
-        // If the client is gone, too, nobody needs to know.
+        // The client may be gone, too.
         let _ = self
             .sender
             .blocking_send(Err(io::Error::other("the answer broke off")));

@@ -2,7 +2,7 @@
 //!
 //! An answer is there as a whole before its first byte is sent, and stays until
 //! the client has taken it. Large ones have a bound of their own, so that
-//! clients who read nothing leave room for those who ask. A change takes what
+//! clients that read nothing leave room for others. A change takes what
 //! its answer may need before it is made, since what was done must be answered;
 //! a question is refused after the fact.
 //!

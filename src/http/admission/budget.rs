@@ -39,7 +39,7 @@ impl MemoryBudget {
     pub(crate) async fn reserve(&self, bytes: usize) -> Option<Reservation> {
         let permits = u32::try_from(bytes.div_ceil(PERMIT_BYTES)).ok()?;
         let free = Arc::clone(&self.free);
-        // Nobody closes it.
+        // It is never closed.
         free.acquire_many_owned(permits).await.ok().map(Reservation)
     }
 

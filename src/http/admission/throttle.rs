@@ -79,7 +79,7 @@ impl ThrottledWork {
         }
         self.turn = None;
         let turns = Arc::clone(&self.throttle.turns);
-        // Nobody closes it.
+        // It is never closed.
         self.turn = self.runtime.block_on(turns.acquire_owned()).ok();
         self.since = Instant::now();
     }

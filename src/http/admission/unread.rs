@@ -6,7 +6,7 @@
 //! is read and thrown away, within bounds. If its end came the connection goes
 //! on, otherwise the answer says that it ends. A client that waits for `100
 //! (Continue)` sends nothing until it is told to: a refusal does not tell it to,
-//! and ends the connection, since nobody knows whether the body follows.
+//! and ends the connection, since the body may follow or not.
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
@@ -38,7 +38,7 @@ pub(crate) enum Rest {
 pub(crate) struct UnreadBody(Option<SharedBody>);
 
 impl UnreadBody {
-    /// Shares the body of a request with those who are to read it.
+    /// Shares the body of a request with the handler that is to read it.
     pub(crate) fn of(request: &mut Request) -> UnreadBody {
         if request.body().is_end_stream() {
             return UnreadBody(None);

@@ -11,7 +11,7 @@ pub enum ListenerRole {
     /// Metrics, which need no key here, probes, and what is under `/admin`.
     Operations,
     /// What `Operations` has but for what is under `/admin`: for callers there
-    /// who show no certificate though one is asked for.
+    /// that show no certificate though one is asked for.
     Scrapers,
 }
 

@@ -111,7 +111,7 @@ pub(crate) struct Timeouts {
 }
 
 /// Whether bytes came that are not handed on yet: with TLS a part of a record
-/// is nothing to read, and yet somebody has begun to say something.
+/// is nothing to read, and yet the client has begun to say something.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadProbe(Arc<AtomicBool>);
 

@@ -26,7 +26,7 @@ pub struct TlsFiles {
     pub client_authorities: Option<PathBuf>,
 }
 
-/// What becomes of callers who show no certificate where there are authorities
+/// What becomes of callers that show no certificate where there are authorities
 /// for these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertPolicy {

@@ -1,5 +1,4 @@
-//! Compressed bodies, for those who take them and those who send them. Requests
-//! that speak of no encoding don't pass these layers at all.
+//! Compressed bodies, both ways. Requests that speak of no encoding don't pass these layers at all.
 
 use super::layer::InnerService;
 use crate::http::media::{DUMP, TAR};
@@ -40,7 +39,7 @@ pub(crate) trait Coding: Send + Sync + 'static {
     fn coded<S: InnerService>(inner: S) -> Boxed;
 }
 
-/// Answers are compressed for those who take them so.
+/// Answers are compressed where the client takes them so.
 pub(crate) struct Compressed;
 
 impl Coding for Compressed {

@@ -6,6 +6,7 @@
 //! | `origin` | keeps web pages of other origins away; the error layer asks it |
 //! | `coding` | compresses answers and decompresses bodies |
 //! | `auth` | finds the API key of a request and refuses what it does not allow |
+//! | `requirement` | what each operation asks of its caller, as its description says |
 //! | `principal` | the caller, as `auth` finds it |
 //! | `layer` | makes a layer of one function |
 
@@ -15,3 +16,4 @@ pub(super) mod errors;
 pub(super) mod layer;
 pub(super) mod origin;
 pub(super) mod principal;
+pub(super) mod requirement;

@@ -13,7 +13,7 @@ pub(super) mod parameters;
 mod problems;
 pub(super) mod schemas;
 
-use super::middleware::auth::{RouteRequirement, SCHEME};
+use super::middleware::requirement::{RouteRequirement, SCHEME};
 use super::problem::{Problem, ProblemField};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};

@@ -4,7 +4,7 @@
 use super::facts::{CALLER, EVERY, declared_failures};
 use super::schemas::text;
 use crate::http::media::PROBLEM_JSON;
-use crate::http::middleware::auth::{ResourceScope, RouteRequirement};
+use crate::http::middleware::requirement::{ResourceScope, RouteRequirement};
 use crate::http::problem::{Code, sample};
 use axum::http::StatusCode;
 use serde_json::json;

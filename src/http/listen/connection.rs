@@ -1,0 +1,157 @@
+//! One connection: TLS, then HTTP, then what is said to a head that is no
+//! request.
+
+use super::timed::{AnswerBody, Phase, ProbedStream, ReadProbe, TimedStream, Timeouts};
+use super::tls::Tls;
+use crate::http::App;
+use crate::http::bounds::MAX_HEAD_BYTES;
+use crate::http::middleware::errors::refuse_head;
+use crate::http::problem::HttpError;
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use prometheus::IntGauge;
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::timeout;
+use tower::Service as _;
+
+/// Bytes that the HTTP library reads ahead of a connection's requests, and of an
+/// answer that is made while it is sent those that wait for the client.
+const CONNECTION_BUFFER_BYTES: usize = 128 << 10;
+
+/// Time for a client to take the answer to a head that never ended or can't be
+/// read, and bytes of it that are read on meanwhile: closing on what is unread
+/// would take the answer away from it.
+const LATE_ANSWER: Duration = Duration::from_secs(1);
+const LATE_BYTES: u64 = 1 << 20;
+
+/// A connection that was accepted.
+pub(super) struct Connection {
+    pub(super) app: Arc<App>,
+    pub(super) router: Router,
+    /// For a client without the certificate that is asked for.
+    pub(super) scrapers: Router,
+    pub(super) timeouts: Timeouts,
+    pub(super) draining: watch::Receiver<bool>,
+    pub(super) _permit: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Serves one connection to its end.
+    pub(super) async fn run(mut self, stream: TcpStream, tls: Option<Arc<Tls>>) {
+        let metrics = Arc::clone(&self.app.metrics);
+        metrics.http_connections.inc();
+        let _open = OpenConnection(metrics.http_connections.clone());
+        // Answers are small and written at once: waiting to fill a segment
+        // would only add to the latency. Without it the answer comes as well.
+        let _ = stream.set_nodelay(true);
+        let probe = ReadProbe::default();
+        let Some(tls) = tls else {
+            return self.speak_http(stream, probe).await;
+        };
+        // All of it counts as the head: nothing may be asked before it.
+        let handshake = tls.accept(ProbedStream::new(stream, probe.clone()));
+        match timeout(self.timeouts.head, handshake).await {
+            Ok(Ok(stream)) => {
+                probe.take();
+                if tls.lacks_certificate(&stream) {
+                    self.router = self.scrapers.clone();
+                }
+                self.speak_http(stream, probe).await;
+            }
+            failed => {
+                metrics.tls_handshake_failures.inc();
+                let reason = match failed {
+                    Ok(Err(error)) => error.to_string(),
+                    _ => "it took too long".to_owned(),
+                };
+                tracing::debug!(reason, "a TLS handshake failed");
+            }
+        }
+    }
+
+    async fn speak_http<S>(mut self, stream: S, probe: ReadProbe)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let metrics = &self.app.metrics;
+        let phase = Phase::default();
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            let answering = phase.begin_answer();
+            // It is always ready.
+            let answer = self.router.clone().call(request.map(axum::body::Body::new));
+            let written = metrics.http_response_body_bytes.clone();
+            async move {
+                let answer = answer.await?;
+                Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, written, answering)))
+            }
+        });
+        let timed = TimedStream::new(stream, self.timeouts, phase.clone(), probe);
+        let mut connection = http1::Builder::new()
+            // The clocks of the stream can tell a slow head from an idle
+            // connection.
+            .header_read_timeout(None)
+            .max_header_size(MAX_HEAD_BYTES)
+            .max_buf_size(CONNECTION_BUFFER_BYTES)
+            .serve_connection(TokioIo::new(timed), service);
+        let ended = tokio::select! {
+            ended = &mut connection => ended,
+            () = told(&mut self.draining) => {
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
+                (&mut connection).await
+            }
+        };
+        let refusal = match phase.refused() {
+            // The longest path is refused as a head that is too large.
+            Some(414 | 431) => Some(HttpError::HeadTooLarge),
+            Some(_) => Some(HttpError::UnreadableHead),
+            None if phase.in_head() && is_timeout(&ended) => Some(HttpError::HeadTimeout),
+            None => None,
+        };
+        if let Some(refusal) = refusal {
+            let stream = connection.into_parts().io.into_inner().into_inner();
+            let answer = refuse_head(&self.app, &refusal);
+            // A client that reads nothing must not hold its place by that.
+            let _ = timeout(LATE_ANSWER, answer_late(stream, &answer)).await;
+        }
+    }
+}
+
+/// Counts a connection as open while it lives.
+struct OpenConnection(IntGauge);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Waits until the word is said.
+pub(super) async fn told(word: &mut watch::Receiver<bool>) {
+    // An error means that the sender is gone, and with it the server.
+    let _ = word.wait_for(|&said| said).await;
+}
+
+fn is_timeout(ended: &Result<(), hyper::Error>) -> bool {
+    let Err(error) = ended else { return false };
+    std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+}
+
+/// Answers a request whose head never ended or can't be read, as far as the
+/// client still listens.
+async fn answer_late(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) {
+    // The client may be gone: then the answer is of no use.
+    let _ = stream.write_all(answer).await;
+    let _ = stream.shutdown().await;
+    let _ = tokio::io::copy(&mut stream.take(LATE_BYTES), &mut tokio::io::sink()).await;
+}
