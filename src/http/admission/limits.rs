@@ -2,9 +2,8 @@
 //! of them.
 
 use super::budget::{MemoryBudget, Reservation};
-use super::concurrency::{ConcurrencyLimit, Kind, Slot};
+use super::concurrency::{ConcurrencyLimit, Kind};
 use super::throttle::Throttle;
-use crate::access::keys::ConcurrencyShares;
 use crate::engine::LookupBounds;
 use crate::http::problem::HttpError;
 use prometheus::IntCounter;
@@ -72,9 +71,11 @@ pub(crate) struct Admission {
     /// What imports may take of `bodies`: they last as long as their clients
     /// like, and must leave room for others.
     imports: MemoryBudget,
-    requests: ConcurrencyLimit,
-    dumps: ConcurrencyLimit,
-    restores: ConcurrencyLimit,
+    pub(crate) requests: ConcurrencyLimit,
+    /// Answers that are made while they are sent.
+    pub(crate) dumps: ConcurrencyLimit,
+    /// Filters that are restored while they come.
+    pub(crate) restores: ConcurrencyLimit,
     pub(crate) throttle: Arc<Throttle>,
 }
 
@@ -94,35 +95,6 @@ impl Admission {
             requests,
             limits,
         }
-    }
-
-    /// A slot for a request; waits for it for a moment.
-    ///
-    /// # Errors
-    /// All are taken, or all that the key may have.
-    pub(crate) async fn request(
-        &self,
-        shares: Option<&ConcurrencyShares>,
-    ) -> Result<Slot, HttpError> {
-        let share = shares.map(|shares| &shares.requests);
-        self.requests.take(share).await
-    }
-
-    /// A slot for an answer that is made while it is sent.
-    ///
-    /// # Errors
-    /// All are taken, or all that the key may have.
-    pub(crate) fn dump(&self, shares: Option<&ConcurrencyShares>) -> Result<Slot, HttpError> {
-        self.dumps.try_take(shares.map(|shares| &shares.dumps))
-    }
-
-    /// A slot for a filter that is restored while it comes.
-    ///
-    /// # Errors
-    /// All are taken, or all that the key may have.
-    pub(crate) fn restore(&self, shares: Option<&ConcurrencyShares>) -> Result<Slot, HttpError> {
-        let share = shares.map(|shares| &shares.restores);
-        self.restores.try_take(share)
     }
 
     /// Memory for an import.

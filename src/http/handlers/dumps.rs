@@ -57,7 +57,8 @@ pub(crate) async fn get_dump(
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let engine = app.engine()?.clone();
-    let slot = app.admission.dump(caller.shares())?;
+    let share = caller.shares().map(|shares| &shares.dumps);
+    let slot = app.admission.dumps.try_take(share)?;
     let known = tags(&headers, &IF_NONE_MATCH);
     let (begin, begun) = oneshot::channel();
     let work = ThrottledWork::new(&app.admission.throttle, Handle::current());
@@ -206,7 +207,8 @@ pub(crate) async fn put_dump(
     };
     // What can be refused now need not be read. It is looked at again.
     refuse_early(&engine, &name, replace).await?;
-    let slot = app.admission.restore(caller.shares())?;
+    let share = caller.shares().map(|shares| &shares.restores);
+    let slot = app.admission.restores.try_take(share)?;
     let intake = engine.intake().await?;
     let staged = body::read_streamed(&app.admission, body, move |source| {
         let _slot = slot;

@@ -56,7 +56,7 @@ impl Middleware for AuthLayer {
                 Err(refused) => Err(refused),
             };
             let mut response = answered.into_response();
-            if principal.has_key() {
+            if principal.name().is_some() {
                 // For the log of failures.
                 response.extensions_mut().insert(principal);
             }
@@ -88,8 +88,8 @@ impl AuthLayer {
         if path == METRICS {
             return Ok(None);
         }
-        let slot = self.app.admission.request(principal.shares()).await?;
-        Ok(Some(slot))
+        let share = principal.shares().map(|shares| &shares.requests);
+        self.app.admission.requests.take(share).await.map(Some)
     }
 }
 

@@ -27,10 +27,6 @@ impl Principal {
         }
     }
 
-    pub(crate) fn has_key(&self) -> bool {
-        self.key.is_some()
-    }
-
     /// The name of its key, which is no secret.
     pub(crate) fn name(&self) -> Option<&str> {
         Some(self.key.as_ref()?.name.as_str())
