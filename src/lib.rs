@@ -1,11 +1,12 @@
 //! cuckood serves named cuckoo filters over HTTP/JSON and keeps them in
 //! RocksDB: "have we seen this?", with deletes and counts.
 //!
-//! # The house
+//! # Map
 //!
-//! Each room does one thing; data flows one way, and effects are at the edges.
+//! Each module does one thing; data flows one way, and effects are at the edges.
+//! Every `mod.rs` has a map of its own.
 //!
-//! | room | owns | never |
+//! | module | owns | never |
 //! |---|---|---|
 //! | [`cuckoo`] | the mathematics: hashes, buckets as machine words, layouts, the search for kick-outs | does I/O, knows time or chance |
 //! | [`chain`] | one filter: its sub-filters and the rules of add, exists, count, delete and growth, over pages it is handed | does I/O, knows time or chance |
@@ -21,11 +22,80 @@
 //! | [`client`] | clients of a server elsewhere: health, backups, loading files, filters from Redis | knows what is behind the API |
 //! | `fuzz_targets` | one target for every reader of bytes that are not trusted | is part of the program |
 //! | [`config`] | flags and environment variables, read once by `main` | |
-//! | [`commands`] | what each subcommand does: the only room that wires the others together | is imported by another |
+//! | [`commands`] | what each subcommand does: the only module that wires the others together | is imported by another |
 //!
 //! Imports point one way, `http -> engine -> chain -> cuckoo`,
-//! `engine -> store`, `http -> backup -> store` and `http -> access -> engine`; `chain` and `store` share only [`page`]. A test
-//! (`tests/layering`) enforces it.
+//! `engine -> store`, `http -> backup -> store` and `http -> access -> engine`;
+//! `chain` and `store` share only [`page`]. No file imports one that imports it.
+//! `tests/layering` enforces both. `docs/code-tour.md` follows one add and one
+//! question function by function.
+//!
+//! # Where to change what
+//!
+//! | to add | begin in | and then |
+//! |---|---|---|
+//! | a route | a handler in `http/handlers/`, with its `#[utoipa::path]` | its line in `http/routes.rs`; `make openapi` |
+//! | a field of a filter's description | `FilterInfo` in `engine/answer.rs`, filled in the same file | the answer in `http/handlers/filter_body.rs`; `make openapi` |
+//! | a parameter of a filter | `chain/params/` | `http/parse/filter_fields.rs`, the stored bytes in `chain/meta/`, `docs/format.md` |
+//! | a limit of requests | `http/admission/limits.rs`, held where it is taken | its flag in `config/requests.rs`, `docs/limits.md` |
+//! | a bound of the engine | `EngineOptions` in `engine/open.rs` | its flag in the section of `config/` that it belongs to, `docs/limits.md` |
+//! | a flag | the section of `config/` that it belongs to, checked there | `config/serve.rs` hands it on; `docs/limits.md` |
+//! | a kind of problem | `http/problem/codes.rs`, one line of the table | the error in `http/problem/error.rs` |
+//! | a failure of the engine | `engine/error.rs` | what it is to a client, in `http/problem/causes.rs` |
+//! | a metric | `metrics.rs` | counted where it happens; dashboard and `docs/operations.md` |
+//! | a stored value | `store/format.rs` and `store/values.rs` | `docs/format.md` |
+//! | a background task | `engine/tasks/` | started in `engine/open.rs` |
+//! | a rule of adding | `chain/plan/planner.rs` | its property against the model in `chain/plan/tests.rs` |
+//!
+//! # Glossary
+//!
+//! | word | what it is here |
+//! |---|---|
+//! | filter | a set that answers "have we seen this item?", known by a name; a [`chain::meta::Chain`] on pages |
+//! | name, key | what a caller calls a filter: [`engine::FilterName`]; the path says key |
+//! | item | bytes that are added, asked for, counted or deleted; never stored |
+//! | item hash | 64 or 128 bits of an item: all that a filter knows of it |
+//! | fingerprint | the bits of an item's hash that lie in a slot |
+//! | slot | room for one fingerprint, 8 to 32 bits; zero is empty |
+//! | bucket | the slots in which a fingerprint may lie; an item has two candidate buckets |
+//! | class | all items with the same fingerprint and the same two buckets; a filter cannot tell them apart |
+//! | false positive | an item that was never added and is found; the false-positive rate says how often |
+//! | layout | from an item's hash to fingerprint and buckets: `classic` is RedisBloom's, `paged` keeps both buckets mostly on one page |
+//! | kick-out | a fingerprint that moves to its other bucket, so that another has room |
+//! | crossing | in `paged`, the fingerprints whose second bucket lies on another page |
+//! | sub-filter | a table of buckets; a filter that grows is a chain of them |
+//! | expansion | appending a sub-filter to a chain |
+//! | capacity | items that the first sub-filter is made for |
+//! | load | share of the slots in use, 0 to 1 |
+//! | compaction | moving fingerprints into fewer sub-filters, after deletes |
+//! | side counter | copies of a class beyond those in slots, beside the page |
+//! | page | up to 4 KiB of buckets: what is cached, read and written as one |
+//! | frame | memory for one page in the cache |
+//! | resident | said of a page that lies in a frame |
+//! | pin | what keeps a page resident |
+//! | dirty | said of a page that differs from its stored image |
+//! | page image | a page as the store keeps it |
+//! | view | a filter as of its last commit: its chain and its page tables |
+//! | version | a count of a page's publications: readers compare it before and after reading |
+//! | lane | the one thread that changes a filter; a filter always has the same one |
+//! | command | what a lane is asked to do |
+//! | drain | the commands that one commit serves |
+//! | plan | what a command would change, computed over an overlay |
+//! | overlay | changes that are planned and not published |
+//! | commit | one atomic write of everything that a drain changed |
+//! | publication | making a commit visible to readers |
+//! | in doubt | said of a commit that failed: whether it took place is unknown until it is settled |
+//! | redo record | the slots that a commit wrote, as absolute values |
+//! | log | the redo records that no checkpoint has made needless |
+//! | checkpoint | writing images of dirty pages, so that the log can be cut |
+//! | recovery | replaying the log after a start |
+//! | side record | what a commit keeps beside filters: an answer for retries, the progress of an import |
+//! | garbage | pages of filters and sub-filters that are gone, to be reclaimed |
+//! | dump | one filter as a stream of bytes |
+//! | backup | the whole store as an archive |
+//! | lookup | one question to many filters |
+//! | problem | an error as HTTP tells it (RFC 9457) |
+//! | principal | the API key that a request came with |
 //!
 //! # How data flows
 //!
@@ -51,9 +121,9 @@
 //!                                                                  later: page images, cut the log
 //! ```
 //!
-//! Good places to start reading: [`chain::plan`] for what an add does,
-//! [`cuckoo::kick`] for how room is made, [`engine`] for who does what when,
-//! and [`store`] for what is promised about bytes.
+//! Good places to start reading: [`chain`] for what an add does, step by step,
+//! [`cuckoo::kick`] for the search for kick-outs, [`engine`] for what happens
+//! when, and [`store`] for what is promised about bytes.
 //!
 //! # Invariants
 //!
