@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// In which Linux counts processor time, on every machine that we know of.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A process that is ended with whoever started it.
+/// A process that ends with the process that started it.
 pub(crate) struct Server {
     child: Child,
     /// Where it listens.

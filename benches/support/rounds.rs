@@ -57,7 +57,7 @@ pub(crate) fn processor_seconds() -> f64 {
     seconds(ClockId::ThreadCPUTime)
 }
 
-/// Since some moment, whoever has the processor.
+/// Since an arbitrary moment, on or off the processor.
 pub(crate) fn wall_seconds() -> f64 {
     seconds(ClockId::Monotonic)
 }

@@ -265,7 +265,7 @@ impl Engine {
     }
 
     /// From now on keeps the metrics about filters: how many there are, how
-    /// many are wrong too often or nearly full, and series of their own of so
+    /// many exceed their rate or are nearly full, and series of their own of so
     /// many of the largest, at most [`MAX_NAMED_FILTERS`](super::MAX_NAMED_FILTERS).
     /// To be called once.
     ///

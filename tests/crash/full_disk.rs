@@ -337,7 +337,7 @@ fn a_disk_that_fills_up_under_load_costs_507_and_nothing_else() {
     }
 }
 
-/// Has the clients end whatever happens to whoever waits for them.
+/// Ends the clients, whatever happens to the thread that waits for them.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

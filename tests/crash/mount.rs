@@ -54,7 +54,7 @@ impl Mounted {
         self.directory.path()
     }
 
-    /// Cuts the power. Whoever used the disk must have ended.
+    /// Cuts the power. Processes that used the disk must have ended.
     pub(crate) fn cut(&self, cut: Cut, random: &mut Random) -> Lost {
         // What the kernel still had to pass on comes before this question.
         std::fs::metadata(self.path()).unwrap();

@@ -110,7 +110,7 @@ class Image(unittest.TestCase):
     def setUp(self):
         # A volume starts as a copy of the directory that it is mounted on.
         self.volume = Path(self.desk.name) / self.id()
-        # Inside, what belongs to whoever runs this belongs to nobody.
+        # Inside, files of the user who runs this have no owner.
         shutil.copytree(self.root / "data", self.volume)
         self.backups = Path(self.desk.name) / f"{self.id()} backups"
         shutil.copytree(self.root / "backups", self.backups)

@@ -254,7 +254,7 @@ async fn a_restore_that_a_crash_cut_off_is_cleaned_up_by_the_next_start() {
     let _again = engine(Arc::new(crashed.clone()), &options(1024));
     all_reclaimed(&crashed).await;
     assert_eq!(stored_bytes(&crashed, 0..2000), 0);
-    // And one that nobody adopts by whoever drops it.
+    // And one that is not adopted, when it is dropped.
     drop(staged);
     all_reclaimed(&store).await;
     assert_eq!(stored_bytes(&store, 0..2000), 0);

@@ -37,7 +37,7 @@ pub(crate) enum Failing {
 
 struct State {
     closed: Option<Point>,
-    /// Somebody stands at the gate; whoever comes later passes.
+    /// A caller waits at the gate; later callers pass.
     held: bool,
     failing: Failing,
     checkpoints_fail: bool,
@@ -76,7 +76,7 @@ impl GatedStore {
         state.held = false;
     }
 
-    /// Lets go whoever is held up.
+    /// Releases the caller that is held.
     pub(crate) fn open(&self) {
         let mut state = self.shared.0.lock().unwrap();
         state.closed = None;

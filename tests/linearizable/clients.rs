@@ -51,7 +51,7 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
     server.create_filter(CROWDED, &json!({"capacity": 500, "fingerprint_bits": 32}));
     server.create_filter(QUIET, &json!({"capacity": 4_000, "bucket_size": 4}));
     for filter in FILTERS {
-        strangers(&server, filter);
+        assert_items_differ(&server, filter);
     }
 
     let (started, stop) = (Instant::now(), AtomicBool::new(false));
@@ -122,7 +122,7 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
 }
 
 /// Sees that no two of our items look alike: then they don't touch each other.
-fn strangers(server: &Server, filter: &str) {
+fn assert_items_differ(server: &Server, filter: &str) {
     let path = |rest: &str| format!("/filters/{filter}/{rest}");
     let names = names(0..ITEMS);
     server.post_lines(&path("items"), &names).unwrap();

@@ -104,7 +104,7 @@ struct Sink<'a> {
 impl Sink<'_> {
     fn fail(&mut self, error: EngineError) {
         match self.begin.take() {
-            // Whoever asked may be gone.
+            // The client may be gone.
             Some(begin) => drop(begin.send(Err(error.into()))),
             None => self.pieces.break_off(&error),
         }

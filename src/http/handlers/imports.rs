@@ -237,7 +237,7 @@ pub(crate) async fn import_items(
 }
 
 async fn commit(app: &App, import: &mut Import, feed: &mut LineFeed) -> Result<(), HttpError> {
-    // A stream may take hours; whoever sends it can go on after the restart.
+    // A stream may take hours; its client can resume after the restart.
     if app.is_draining() {
         return Err(HttpError::Draining);
     }
