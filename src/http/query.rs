@@ -26,7 +26,7 @@ impl<'a> Query<'a> {
                 let mut allowed = allowed.iter().copied();
                 allowed.find(|known| known.as_bytes() == name)
             };
-            // Hardly anybody encodes a name.
+            // Names are hardly ever encoded.
             let known = find(name.as_bytes()).or_else(|| find(&decode(name)?));
             let Some(known) = known else {
                 return Err(HttpError::parameter(

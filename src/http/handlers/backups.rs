@@ -1,4 +1,4 @@
-//! Backups: for those who run the server.
+//! Backups: begin one, follow it, download it.
 
 use crate::backup::{BackupId, BackupInfo, Backups};
 use crate::http::App;

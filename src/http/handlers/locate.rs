@@ -1,4 +1,4 @@
-//! Where an item lies in a filter: for those who want to look into it.
+//! Where an item lies in a filter.
 
 use crate::chain::locate::{Located, LocatedBucket, Location};
 use crate::http::App;

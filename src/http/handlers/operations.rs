@@ -63,7 +63,7 @@ fn said(health: &Health) -> String {
     if let Some(short) = health.disk_short {
         said.push_str(&format!("disk_reserve: {short}\n"));
     }
-    // What the engine says names files, which are nobody else's business.
+    // What the engine says names files, which belong into the log alone.
     said.push_str(match health.writes {
         Writes::Taken => "",
         Writes::Stalled => "storage_stalled: changes wait until the storage engine has caught up\n",
@@ -121,7 +121,7 @@ pub(crate) async fn unknown_route() -> HttpError {
     HttpError::UnknownRoute
 }
 
-/// Answers who shows no certificate where one is asked for.
+/// Answers a client without the certificate that is asked for.
 pub(crate) async fn certificate_missing() -> HttpError {
     HttpError::CertificateMissing
 }

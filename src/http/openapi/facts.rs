@@ -1,5 +1,6 @@
 //! What a handler declares of its route beside what the document has fields for:
-//! extensions of its description, which are taken out before anybody sees them.
+//! extensions of its description, which are taken out before the document is
+//! handed out.
 
 use crate::http::problem::Code;
 use serde_json::Value;

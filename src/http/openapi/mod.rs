@@ -97,7 +97,7 @@ pub(super) fn preamble() -> OpenApi {
         .build()
 }
 
-/// How callers say who they are.
+/// How callers authenticate.
 fn api_key() -> SecurityScheme {
     let scheme = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
