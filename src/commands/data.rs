@@ -44,10 +44,7 @@ pub(super) fn run_restore(backup: &Path, data_dir: &Path) -> Result<(), Failure>
 /// The same, unless the directory contains data already.
 pub(super) fn run_restore_unless_present(backup: &Path, data_dir: &Path) -> Result<(), Failure> {
     if holds_data(data_dir) {
-        println!(
-            "{} already has data and was not changed",
-            data_dir.display()
-        );
+        println!("kept {} unchanged: it already has data", data_dir.display());
         return Ok(());
     }
     run_restore(backup, data_dir)

@@ -109,7 +109,7 @@ fn a_broken_file_keeps_the_keys_that_were_there_and_raises_an_alarm() {
         assert!(Instant::now() < deadline, "it is not noticed");
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert!(server.log().contains("makes no sense"), "{}", server.log());
+    assert!(server.log().contains("is invalid"), "{}", server.log());
     fs::write(&file, &whole).unwrap();
     let two = add_key(&file, "two", &["--scope=read"]);
     comes_to(&server, &two, StatusCode::OK);
@@ -175,7 +175,7 @@ fn a_server_that_nobody_could_use_does_not_start() {
     assert!(keys(&file, &["remove", "one"]).0);
     refused("cuckood keys add");
     fs::write(&file, "{}").unwrap();
-    refused("makes no sense");
+    refused("is invalid");
 }
 
 #[test]
