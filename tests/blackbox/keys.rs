@@ -143,7 +143,7 @@ fn mistakes_with_keys_are_told() {
     for (words, said) in [
         (
             &["add", "one", "--scope=read"][..],
-            "there is a key named one",
+            "a key named one exists",
         ),
         (&["add", "two", "--scope=root"], "read, write or admin"),
         (&["add", "a b", "--scope=read"], "name of a key"),
