@@ -107,8 +107,8 @@ fn what_is_left_out_is_named_and_the_exit_code_says_so() {
         "{out}"
     );
     for line in [
-        "line 3 is left out: not_an_item",
-        "line 5 is left out: not_json",
+        "line 3 is skipped: not_an_item",
+        "line 5 is skipped: not_json",
         "2 lines",
     ] {
         assert!(err.contains(line), "{line}: {err}");
