@@ -137,7 +137,7 @@ fn what_is_left_out_is_named_and_the_exit_code_says_so() {
         .unwrap();
     let (_, err) = said(&output);
     assert!(
-        err.contains("gave up after 1 s") && err.contains("0 lines are committed"),
+        err.contains("stopped after 1 s") && err.contains("0 lines are committed"),
         "{err}"
     );
 }
