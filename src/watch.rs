@@ -8,6 +8,7 @@
 
 use crate::metrics::Metrics;
 use std::os::unix::fs::MetadataExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +63,6 @@ impl FileWatcher {
         loop {
             ticks.tick().await;
             let read = read.clone();
-            let after_a_panic = self.after_a_panic();
             // Files may be on a disk that is slow.
             let looked = tokio::task::spawn_blocking(move || {
                 self.look(read);
@@ -70,24 +70,9 @@ impl FileWatcher {
             });
             match looked.await {
                 Ok(watch) => self = watch,
-                Err(ended) if ended.is_panic() => {
-                    self = after_a_panic;
-                    self.fail(PANICKED.to_owned());
-                }
                 // The server stops.
                 Err(_) => return,
             }
-        }
-    }
-
-    /// The same files, without a known state, so that they are read again.
-    fn after_a_panic(&self) -> FileWatcher {
-        FileWatcher {
-            what: self.what,
-            files: self.files.clone(),
-            stamps: Vec::new(),
-            metrics: Arc::clone(&self.metrics),
-            failure: self.failure.clone(),
         }
     }
 
@@ -97,14 +82,15 @@ impl FileWatcher {
             return;
         }
         self.stamps = stamps;
-        match read() {
-            Ok(()) => {
+        match catch_unwind(AssertUnwindSafe(read)) {
+            Ok(Ok(())) => {
                 tracing::info!(what = self.what, "files changed and were read again");
                 self.count("ok");
                 self.set_failing(0);
                 self.failure = None;
             }
-            Err(error) => self.fail(error.to_string()),
+            Ok(Err(error)) => self.fail(error.to_string()),
+            Err(_) => self.fail(PANICKED.to_owned()),
         }
     }
 
