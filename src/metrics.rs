@@ -47,46 +47,25 @@ trait Family: Collector + Clone + Sized + 'static {
     fn declare(declaration: &Declaration) -> prometheus::Result<Self>;
 }
 
-impl Family for IntCounter {
-    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
-        IntCounter::with_opts(declaration.opts())
-    }
+/// Says of each kind how it is made from its declaration.
+macro_rules! kinds {
+    ($($kind:ident: |$it:ident| $made:expr;)*) => {$(
+        impl Family for $kind {
+            fn declare($it: &Declaration) -> prometheus::Result<Self> {
+                $made
+            }
+        }
+    )*};
 }
 
-impl Family for IntCounterVec {
-    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
-        IntCounterVec::new(declaration.opts(), declaration.labels)
-    }
-}
-
-impl Family for IntGauge {
-    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
-        IntGauge::with_opts(declaration.opts())
-    }
-}
-
-impl Family for GaugeVec {
-    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
-        GaugeVec::new(declaration.opts(), declaration.labels)
-    }
-}
-
-impl Family for IntGaugeVec {
-    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
-        IntGaugeVec::new(declaration.opts(), declaration.labels)
-    }
-}
-
-impl Family for Histogram {
-    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
-        Histogram::with_opts(declaration.histogram_opts())
-    }
-}
-
-impl Family for HistogramVec {
-    fn declare(declaration: &Declaration) -> prometheus::Result<Self> {
-        HistogramVec::new(declaration.histogram_opts(), declaration.labels)
-    }
+kinds! {
+    IntCounter: |it| IntCounter::with_opts(it.opts());
+    IntCounterVec: |it| IntCounterVec::new(it.opts(), it.labels);
+    IntGauge: |it| IntGauge::with_opts(it.opts());
+    IntGaugeVec: |it| IntGaugeVec::new(it.opts(), it.labels);
+    GaugeVec: |it| GaugeVec::new(it.opts(), it.labels);
+    Histogram: |it| Histogram::with_opts(it.histogram_opts());
+    HistogramVec: |it| HistogramVec::new(it.histogram_opts(), it.labels);
 }
 
 /// Declares the struct and its constructor from one list, so that a field's
