@@ -2,8 +2,9 @@
 //! `docs/format.md` describes it. It is replaced as a whole, in one moment, so
 //! a server that reads it meanwhile sees the old one or the new one.
 
+use super::error::AccessError;
+use super::grant::{KeyName, Prefix, Scope};
 use super::token::{Token, TokenDigest};
-use super::{AccessError, KeyName, Prefix, Scope};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -105,6 +106,7 @@ pub(super) fn parse(text: &[u8], path: &Path) -> Result<Vec<KeyEntry>, AccessErr
     if keys.len() > MAX_KEYS {
         return Err(AccessError::TooMany {
             path: path.to_owned(),
+            most: MAX_KEYS,
         });
     }
     let (mut names, mut digests) = (HashSet::new(), HashSet::new());
@@ -146,6 +148,7 @@ pub fn add(
         if keys.len() >= MAX_KEYS {
             return Err(AccessError::TooMany {
                 path: path.to_owned(),
+                most: MAX_KEYS,
             });
         }
         keys.push(KeyEntry {
@@ -263,7 +266,7 @@ mod tests {
 
     fn names(path: &Path) -> Vec<String> {
         let keys = read(path).unwrap();
-        keys.into_iter().map(|key| key.name.into()).collect()
+        keys.iter().map(|key| key.name.to_string()).collect()
     }
 
     #[test]

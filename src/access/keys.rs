@@ -1,9 +1,10 @@
 //! The keys that a running server knows, exchanged as a whole when their file
 //! changes, and how often each may ask. Requests never wait for a reload.
 
+use super::error::AccessError;
 use super::file;
+use super::grant::{KeyName, Prefix, Scope};
 use super::token::TokenDigest;
-use super::{AccessError, KeyName, Prefix, Scope};
 use arc_swap::ArcSwap;
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};

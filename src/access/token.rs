@@ -1,7 +1,7 @@
 //! The key itself: 256 random bits in base64url behind a word that tells
 //! people, and programs that search for leaked secrets, what it is.
 
-use super::AccessError;
+use super::error::AccessError;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};

@@ -23,7 +23,9 @@ pub(super) fn run(path: &Path, command: KeysCommand) -> Result<(), Failure> {
         KeysCommand::List => {
             println!("{:<24} {:<6} {:<24} CREATED", "NAME", "SCOPE", "PREFIX");
             for key in file::read(path)? {
-                let prefix = key.prefix.map_or_else(|| "-".to_owned(), String::from);
+                let prefix = key
+                    .prefix
+                    .map_or_else(|| "-".to_owned(), |it| it.to_string());
                 let created_at = key.created_at.unwrap_or_else(|| "-".to_owned());
                 println!(
                     "{:<24} {:<6} {prefix:<24} {created_at}",

@@ -1,0 +1,202 @@
+//! What a key is called, what it allows, and for which filters.
+
+use crate::engine::FilterName;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a key allows; each allows what those before it do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Questions.
+    Read,
+    /// And changes.
+    Write,
+    /// And what can't be taken back, and what concerns the server as a whole.
+    Admin,
+}
+
+impl Scope {
+    /// All of them, the least first.
+    pub const ALL: [Scope; 3] = [Scope::Read, Scope::Write, Scope::Admin];
+
+    /// How it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Read => "read",
+            Scope::Write => "write",
+            Scope::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Scope {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<Scope, GrantError> {
+        let known = Scope::ALL.into_iter().find(|scope| scope.name() == text);
+        known.ok_or_else(|| GrantError::BadScope {
+            given: text.to_owned(),
+        })
+    }
+}
+
+/// Longest name of a key, in bytes.
+const MAX_NAME_LENGTH: usize = 64;
+
+/// What a key is called: 1 to 64 characters of `A-Z a-z 0-9 . _ -`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct KeyName(String);
+
+impl KeyName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for KeyName {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<KeyName, GrantError> {
+        let fits = (1..=MAX_NAME_LENGTH).contains(&text.len())
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        match fits {
+            true => Ok(KeyName(text.to_owned())),
+            false => Err(GrantError::BadName),
+        }
+    }
+}
+
+impl TryFrom<String> for KeyName {
+    type Error = GrantError;
+
+    fn try_from(text: String) -> Result<KeyName, GrantError> {
+        text.parse()
+    }
+}
+
+/// How the keys of the filters start that an API key is for; never empty.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Prefix(String);
+
+impl Prefix {
+    /// Whether a filter of this key is among them.
+    pub fn covers(&self, key: &str) -> bool {
+        key.starts_with(&self.0)
+    }
+
+    /// The prefix of those filters that start with `asked` and are among them;
+    /// `None`: there can be none.
+    pub fn narrow(&self, asked: &str) -> Option<String> {
+        if asked.starts_with(&self.0) {
+            return Some(asked.to_owned());
+        }
+        self.0.starts_with(asked).then(|| self.0.clone())
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<Prefix, GrantError> {
+        // What starts a filter's key is one itself, but for the empty one.
+        FilterName::parse(text).map_err(|_| GrantError::BadPrefix)?;
+        Ok(Prefix(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Prefix {
+    type Error = GrantError;
+
+    fn try_from(text: String) -> Result<Prefix, GrantError> {
+        text.parse()
+    }
+}
+
+/// Why a text is no scope, name or prefix.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// That is no scope.
+    #[error("{given} is not a scope; allowed is read, write or admin")]
+    BadScope {
+        /// The given value.
+        given: String,
+    },
+    /// That can't be the name of a key.
+    #[error("the name of a key is 1 to 64 characters of A-Z a-z 0-9 . _ -")]
+    BadName,
+    /// No filter's key starts with that.
+    #[error(
+        "a prefix is the start of a filter's key: 1 to 255 characters of A-Z a-z 0-9 . _ : ~ -"
+    )]
+    BadPrefix,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scope_allows_what_those_before_it_do() {
+        assert!(Scope::Read < Scope::Write && Scope::Write < Scope::Admin);
+        for scope in Scope::ALL {
+            assert_eq!(scope.name().parse::<Scope>().unwrap(), scope);
+        }
+        assert!("root".parse::<Scope>().is_err());
+    }
+
+    #[test]
+    fn names_are_short_and_plain() {
+        let longest = "n".repeat(MAX_NAME_LENGTH);
+        for name in ["a", "shop.web-1_b", &longest] {
+            assert_eq!(name.parse::<KeyName>().unwrap().as_str(), name);
+        }
+        for name in ["", "a b", "a:b", "ä", &format!("{longest}n")] {
+            assert!(name.parse::<KeyName>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_narrows_what_is_asked_for() {
+        let prefix: Prefix = "shop:".parse().unwrap();
+        assert!(prefix.covers("shop:") && prefix.covers("shop:a"));
+        assert!(!prefix.covers("shop") && !prefix.covers("a:shop:"));
+        for (asked, narrowed) in [
+            ("", Some("shop:")),
+            ("sh", Some("shop:")),
+            ("shop:", Some("shop:")),
+            ("shop:a", Some("shop:a")),
+            ("shoq", None),
+            ("a", None),
+        ] {
+            assert_eq!(prefix.narrow(asked).as_deref(), narrowed, "{asked}");
+        }
+        for text in ["", "a/b", "a b"] {
+            assert!(text.parse::<Prefix>().is_err(), "{text}");
+        }
+    }
+}
