@@ -96,56 +96,40 @@ pub(super) fn write(
     frozen: &dyn FrozenStore,
     progress: &Progress,
 ) -> Result<(), BackupError> {
-    let writing = |error: io::Error| given_up(progress, "writing a backup", error);
-    let seconds = id
-        .time()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
+    write_all(out, id, frozen, progress)
+        .map_err(|error| given_up(progress, "writing a backup", error))
+}
+
+fn write_all(
+    out: impl Write,
+    id: &BackupId,
+    frozen: &dyn FrozenStore,
+    progress: &Progress,
+) -> io::Result<()> {
+    let seconds = id.seconds();
     let mut archive = Builder::new(BufWriter::with_capacity(BUFFER_BYTES, out));
     let mut sums = String::new();
+    let mut append_summed = |name: &str, bytes: u64, content: &mut dyn Read| {
+        let mut content = Summed::of(content, progress);
+        append(&mut archive, name, bytes, seconds, &mut content)?;
+        if content.bytes != bytes {
+            let found = content.bytes;
+            return Err(io::Error::other(format!(
+                "{name} has {found} bytes and had {bytes}"
+            )));
+        }
+        content.note_sum(&mut sums, name);
+        Ok(())
+    };
     let about = About::of(id, frozen.files());
-    append(
-        &mut archive,
-        ABOUT,
-        about.len() as u64,
-        seconds,
-        about.as_bytes(),
-    )
-    .map_err(writing)?;
-    note_sum(
-        &mut sums,
-        Sha256::digest(about.as_bytes()).as_slice(),
-        ABOUT,
-    );
+    append_summed(ABOUT, about.len() as u64, &mut about.as_bytes())?;
     for file in frozen.files() {
         let name = format!("{DATA}{}", file.name);
-        let mut source = Summed {
-            inner: frozen.open(file).map_err(writing)?,
-            sum: Sha256::new(),
-            bytes: 0,
-            progress,
-        };
-        append(&mut archive, &name, file.bytes, seconds, &mut source).map_err(writing)?;
-        if source.bytes != file.bytes {
-            return Err(writing(io::Error::other(format!(
-                "{} has {} bytes and had {}",
-                file.name, source.bytes, file.bytes
-            ))));
-        }
-        note_sum(&mut sums, source.sum.finalize().as_slice(), &name);
+        append_summed(&name, file.bytes, &mut frozen.open(file)?)?;
     }
-    append(
-        &mut archive,
-        SUMS,
-        sums.len() as u64,
-        seconds,
-        sums.as_bytes(),
-    )
-    .map_err(writing)?;
-    archive
-        .into_inner()
-        .and_then(|mut out| out.flush())
-        .map_err(writing)
+    let bytes = sums.len() as u64;
+    append(&mut archive, SUMS, bytes, seconds, sums.as_bytes())?;
+    archive.into_inner()?.flush()
 }
 
 fn append(
@@ -163,10 +147,6 @@ fn append(
     header.set_entry_type(EntryType::Regular);
     header.set_cksum();
     archive.append(&header, content.take(bytes))
-}
-
-fn note_sum(sums: &mut String, sum: &[u8], name: &str) {
-    sums.push_str(&format!("{}  {name}\n", hex::encode(sum)));
 }
 
 /// Reads an archive to its end and sees that all of it is there.
@@ -190,13 +170,18 @@ pub(super) fn read(
     each: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
 ) -> Result<(), BackupError> {
     let broken = |error: io::Error| given_up(progress, "reading a backup", error);
+    // What the tar reader complains about is damage.
+    let damage = |error: io::Error| match progress.cancelled.load(Ordering::Acquire) {
+        true => BackupError::Stopping,
+        false => BackupError::damaged(error.to_string()),
+    };
     let mut archive = tar::Archive::new(BufReader::with_capacity(BUFFER_BYTES, archive));
     let mut sums = String::new();
     let mut about: Option<About> = None;
     let (mut files, mut bytes) = (0usize, 0u64);
     let mut is_whole = false;
     for entry in archive.entries().map_err(broken)? {
-        let mut entry = entry.map_err(|error| damage(progress, &error))?;
+        let mut entry = entry.map_err(damage)?;
         if is_whole {
             return Err(BackupError::damaged(format!("something follows {SUMS}")));
         }
@@ -209,56 +194,47 @@ pub(super) fn read(
         if !is_plain {
             return Err(BackupError::damaged(format!("{name:?} is no plain file")));
         }
-        let Some(told) = &about else {
-            if name != ABOUT || size > MAX_ABOUT_BYTES {
-                return Err(BackupError::damaged(format!("{ABOUT} does not come first")));
+        let mut content = Summed::of(&mut entry, progress);
+        let mut text = Vec::new();
+        match &about {
+            None => {
+                if name != ABOUT || size > MAX_ABOUT_BYTES {
+                    return Err(BackupError::damaged(format!("{ABOUT} does not come first")));
+                }
+                content.read_to_end(&mut text).map_err(damage)?;
+                about = Some(read_about(&text)?);
             }
-            let mut text = Vec::new();
-            entry
-                .read_to_end(&mut text)
-                .map_err(|error| damage(progress, &error))?;
-            about = Some(read_about(&text)?);
-            note_sum(&mut sums, Sha256::digest(&text).as_slice(), ABOUT);
-            continue;
-        };
-        if name == SUMS {
-            if size > MAX_SUMS_BYTES {
-                return Err(BackupError::damaged(format!("{SUMS} is too long")));
+            Some(told) if name == SUMS => {
+                if size > MAX_SUMS_BYTES {
+                    return Err(BackupError::damaged(format!("{SUMS} is too long")));
+                }
+                content.read_to_end(&mut text).map_err(damage)?;
+                check_sums(&text, &sums)?;
+                if (files, bytes) != (told.files, told.bytes) {
+                    return Err(BackupError::damaged(
+                        "there are not as many files as it says",
+                    ));
+                }
+                is_whole = true;
             }
-            let mut listed = Vec::new();
-            entry
-                .read_to_end(&mut listed)
-                .map_err(|error| damage(progress, &error))?;
-            check_sums(&listed, &sums)?;
-            if (files, bytes) != (told.files, told.bytes) {
-                return Err(BackupError::damaged(
-                    "there are not as many files as it says",
-                ));
+            Some(_) => {
+                let Some(file) = name.strip_prefix(DATA).filter(|name| is_file_name(name)) else {
+                    return Err(BackupError::damaged(format!(
+                        "{name:?} does not belong there"
+                    )));
+                };
+                files += 1;
+                if files > MAX_FILES {
+                    return Err(BackupError::damaged("it has too many files"));
+                }
+                each(file, &mut content).map_err(broken)?;
+                if content.bytes != size {
+                    return Err(BackupError::damaged(format!("{name} ends early")));
+                }
+                bytes = bytes.saturating_add(size);
             }
-            is_whole = true;
-            continue;
         }
-        let Some(file) = name.strip_prefix(DATA).filter(|name| is_file_name(name)) else {
-            return Err(BackupError::damaged(format!(
-                "{name:?} does not belong there"
-            )));
-        };
-        files += 1;
-        if files > MAX_FILES {
-            return Err(BackupError::damaged("it has too many files"));
-        }
-        let mut source = Summed {
-            inner: &mut entry,
-            sum: Sha256::new(),
-            bytes: 0,
-            progress,
-        };
-        each(file, &mut source).map_err(broken)?;
-        if source.bytes != size {
-            return Err(BackupError::damaged(format!("{name} ends early")));
-        }
-        bytes = bytes.saturating_add(size);
-        note_sum(&mut sums, source.sum.finalize().as_slice(), &name);
+        content.note_sum(&mut sums, &name);
     }
     match is_whole {
         true => Ok(()),
@@ -315,6 +291,22 @@ struct Summed<'a, R> {
     progress: &'a Progress,
 }
 
+impl<R: Read> Summed<'_, R> {
+    fn of(inner: R, progress: &Progress) -> Summed<'_, R> {
+        Summed {
+            inner,
+            sum: Sha256::new(),
+            bytes: 0,
+            progress,
+        }
+    }
+
+    /// Adds the line of this file to the list of sums.
+    fn note_sum(self, sums: &mut String, name: &str) {
+        sums.push_str(&format!("{}  {name}\n", hex::encode(self.sum.finalize())));
+    }
+}
+
 impl<R: Read> Read for Summed<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.progress.cancelled.load(Ordering::Acquire) {
@@ -335,14 +327,6 @@ fn given_up(progress: &Progress, doing: &'static str, error: io::Error) -> Backu
         (true, _) => BackupError::Stopping,
         (false, io::ErrorKind::UnexpectedEof) => BackupError::damaged("it ends early"),
         (false, _) => BackupError::io(doing, error),
-    }
-}
-
-/// What the tar reader complains about is damage.
-fn damage(progress: &Progress, error: &io::Error) -> BackupError {
-    match progress.cancelled.load(Ordering::Acquire) {
-        true => BackupError::Stopping,
-        false => BackupError::damaged(error.to_string()),
     }
 }
 

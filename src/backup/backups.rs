@@ -1,7 +1,7 @@
 //! The backups of one server: one is made at a time, on a thread of its own.
 
 use super::archive::{self, Progress};
-use super::catalog::Catalog;
+use super::catalog::{Catalog, check_room, disk_of};
 use super::error::BackupError;
 use super::id::BackupId;
 use crate::metrics::Metrics;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 /// Room on the disk that a backup leaves alone: the system's and other
 /// programs' files must still fit.
@@ -127,7 +127,7 @@ impl Backups {
         let catalog = Catalog::open(&options.directory)?;
         let newest = Arc::new(AtomicU64::new(0));
         if let Some((id, _)) = catalog.list()?.last() {
-            newest.store(seconds_of(id), Ordering::Release);
+            newest.store(id.seconds(), Ordering::Release);
         }
         let shown = Arc::clone(&newest);
         // Only a server that can make backups has it: 0 is a fact then, and
@@ -213,17 +213,18 @@ impl Backups {
     /// # Errors
     /// The directory can't be read.
     pub fn list(&self) -> Result<Vec<BackupInfo>, BackupError> {
-        let (running, failed) = {
-            let current = self.shared.current.lock();
-            (
-                current.running.as_ref().map(Running::info),
-                current.failed.clone(),
-            )
-        };
+        let current = self.shared.current.lock();
+        let running = current.running.as_ref().map(Running::info);
+        let failed = current.failed.clone();
+        drop(current);
         let complete = self.shared.catalog.list()?;
-        let complete = complete
-            .into_iter()
-            .map(|(id, bytes)| complete_info(id, bytes));
+        let complete = complete.into_iter().map(|(id, bytes)| BackupInfo {
+            id,
+            state: BackupState::Complete,
+            bytes,
+            done_bytes: bytes,
+            failure: None,
+        });
         let mut all: Vec<BackupInfo> = running.into_iter().chain(failed).chain(complete).collect();
         all.sort_by(|a, b| b.id.cmp(&a.id));
         // One whose archive has its name already is under way all the same
@@ -283,12 +284,13 @@ impl Shared {
     /// # Errors
     /// [`BackupError::NoRoom`].
     fn check_room(&self, bytes: u64, data_disk: Option<DiskSpace>) -> Result<(), BackupError> {
-        let disk = self.catalog.disk()?;
+        let directory = &self.catalog.directory;
+        let disk = disk_of(directory)?;
         let kept_free = match data_disk.is_some_and(|data| data.device == disk.device) {
             true => self.disk_reserve.of(&disk).max(RESERVED_BYTES),
             false => RESERVED_BYTES,
         };
-        self.catalog.check_room(&disk, bytes, kept_free)
+        check_room(directory, &disk, bytes, kept_free)
     }
 
     fn run(&self, running: &Running, frozen: Box<dyn FrozenStore>) {
@@ -302,8 +304,7 @@ impl Shared {
         current.running = None;
         match outcome {
             Ok(()) => {
-                self.newest
-                    .store(seconds_of(&running.id), Ordering::Release);
+                self.newest.store(running.id.seconds(), Ordering::Release);
                 tracing::info!(id = %running.id, bytes = running.bytes, "backup complete");
             }
             Err(error) => {
@@ -324,7 +325,7 @@ impl Shared {
     ) -> Result<(), BackupError> {
         let partial = self.catalog.begin(&running.id)?;
         let progress = &running.progress;
-        archive::write(partial.file(), &running.id, &*frozen, progress)?;
+        archive::write(&partial.file, &running.id, &*frozen, progress)?;
         drop(frozen);
         progress.bytes.store(0, Ordering::Release);
         progress.verifying.store(true, Ordering::Release);
@@ -332,20 +333,4 @@ impl Shared {
         partial.finish()?;
         self.catalog.keep_newest(self.keep)
     }
-}
-
-fn complete_info(id: BackupId, bytes: u64) -> BackupInfo {
-    BackupInfo {
-        id,
-        state: BackupState::Complete,
-        bytes,
-        done_bytes: bytes,
-        failure: None,
-    }
-}
-
-/// When a backup was begun, in seconds since 1970.
-fn seconds_of(id: &BackupId) -> u64 {
-    let since = id.time().duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_secs()
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 const PARTIAL: &str = ".tar.partial";
 
 pub(super) struct Catalog {
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
 }
 
 impl Catalog {
@@ -42,12 +42,7 @@ impl Catalog {
     pub(super) fn new_id(&self, now: SystemTime) -> Result<BackupId, BackupError> {
         let newest = self.list()?.pop().map(|(id, _)| id.time());
         // Two in a second, or a clock that was put back: the order stays.
-        let time = match newest {
-            Some(newest) if newest + Duration::from_secs(1) > now => {
-                newest + Duration::from_secs(1)
-            }
-            _ => now,
-        };
+        let time = newest.map_or(now, |newest| now.max(newest + Duration::from_secs(1)));
         BackupId::of(time).ok_or(BackupError::NoClock)
     }
 
@@ -87,33 +82,6 @@ impl Catalog {
         }
     }
 
-    /// The disk that archives lie on.
-    pub(super) fn disk(&self) -> Result<DiskSpace, BackupError> {
-        DiskSpace::of(&self.directory)
-            .map_err(|error| BackupError::io("asking how full the disk is", error))
-    }
-
-    /// Whether the disk has room for so many bytes and keeps others free.
-    ///
-    /// # Errors
-    /// [`BackupError::NoRoom`].
-    pub(super) fn check_room(
-        &self,
-        disk: &DiskSpace,
-        bytes: u64,
-        kept_free: u64,
-    ) -> Result<(), BackupError> {
-        let needed = bytes.saturating_add(kept_free);
-        match disk.free_bytes < needed {
-            true => Err(BackupError::NoRoom {
-                directory: self.directory.clone(),
-                needed,
-                free: disk.free_bytes,
-            }),
-            false => Ok(()),
-        }
-    }
-
     /// Makes the file of an archive that is not complete yet.
     pub(super) fn begin(&self, id: &BackupId) -> Result<Partial, BackupError> {
         let path = self
@@ -149,19 +117,42 @@ impl Catalog {
     }
 }
 
+/// The disk that a directory lies on.
+pub(super) fn disk_of(directory: &Path) -> Result<DiskSpace, BackupError> {
+    DiskSpace::of(directory).map_err(|error| BackupError::io("asking how full the disk is", error))
+}
+
+/// Whether the disk of a directory has room for so many bytes and keeps others
+/// free.
+///
+/// # Errors
+/// [`BackupError::NoRoom`].
+pub(super) fn check_room(
+    directory: &Path,
+    disk: &DiskSpace,
+    bytes: u64,
+    kept_free: u64,
+) -> Result<(), BackupError> {
+    let needed = bytes.saturating_add(kept_free);
+    match disk.free_bytes < needed {
+        true => Err(BackupError::NoRoom {
+            directory: directory.to_owned(),
+            needed,
+            free: disk.free_bytes,
+        }),
+        false => Ok(()),
+    }
+}
+
 /// An archive that is being written; removed unless it is finished.
 pub(super) struct Partial {
-    file: File,
+    pub(super) file: File,
     path: PathBuf,
     complete: PathBuf,
     is_complete: bool,
 }
 
 impl Partial {
-    pub(super) fn file(&self) -> &File {
-        &self.file
-    }
-
     pub(super) fn reopen(&self) -> Result<File, BackupError> {
         File::open(&self.path).map_err(|error| BackupError::io("reading a backup again", error))
     }
@@ -189,10 +180,8 @@ impl Drop for Partial {
 
 /// Makes a new name in a directory survive a power cut.
 pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        _ => File::open(".")?.sync_all(),
-    }
+    let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

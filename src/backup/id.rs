@@ -36,6 +36,12 @@ impl BackupId {
         time_of(&self.0).unwrap_or(UNIX_EPOCH)
     }
 
+    /// The same, in seconds since 1970.
+    pub(super) fn seconds(&self) -> u64 {
+        let since = self.time().duration_since(UNIX_EPOCH);
+        since.unwrap_or_default().as_secs()
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -3,9 +3,8 @@
 
 use super::archive::{self, Progress};
 use super::backups::RESERVED_BYTES;
-use super::catalog::sync_parent;
+use super::catalog::{check_room, disk_of, sync_parent};
 use super::error::BackupError;
-use crate::store::disk::DiskSpace;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -23,15 +22,17 @@ pub fn restore(
     progress: &Progress,
     check: impl FnOnce(&Path) -> Result<(), BackupError>,
 ) -> Result<(), BackupError> {
-    let archive =
-        File::open(backup).map_err(|error| BackupError::io("opening the backup", error))?;
+    let opening = |error: io::Error| BackupError::io("opening the backup", error);
+    let archive = File::open(backup).map_err(opening)?;
+    let bytes = archive.metadata().map_err(opening)?.len();
     if !is_missing_or_empty(data_dir)? {
         return Err(BackupError::NotEmpty {
             path: data_dir.to_owned(),
         });
     }
     let staging = Staging::beside(data_dir)?;
-    check_room(&archive, &staging.directory)?;
+    let disk = disk_of(&staging.directory)?;
+    check_room(&staging.directory, &disk, bytes, RESERVED_BYTES)?;
     archive::read(archive, progress, &mut |name, content| {
         let mut file = OpenOptions::new()
             .write(true)
@@ -49,24 +50,6 @@ fn is_missing_or_empty(directory: &Path) -> Result<bool, BackupError> {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(BackupError::io("looking at --data-dir", error)),
-    }
-}
-
-fn check_room(archive: &File, directory: &Path) -> Result<(), BackupError> {
-    let asking = |error: io::Error| BackupError::io("asking how full the disk is", error);
-    let needed = archive
-        .metadata()
-        .map_err(asking)?
-        .len()
-        .saturating_add(RESERVED_BYTES);
-    let free = DiskSpace::of(directory).map_err(asking)?.free_bytes;
-    match free < needed {
-        true => Err(BackupError::NoRoom {
-            directory: directory.to_owned(),
-            needed,
-            free,
-        }),
-        false => Ok(()),
     }
 }
 

@@ -80,11 +80,12 @@ fn a_disk_that_is_too_full_is_named() {
     let catalog = Catalog::open(directory.path()).unwrap();
     let disk = DiskSpace {
         free_bytes: 100,
-        ..catalog.disk().unwrap()
+        ..disk_of(directory.path()).unwrap()
     };
-    assert!(catalog.check_room(&disk, 60, 40).is_ok());
+    let check = |bytes, kept_free| check_room(&catalog.directory, &disk, bytes, kept_free);
+    assert!(check(60, 40).is_ok());
     for (bytes, kept_free) in [(61, 40), (60, 41), (u64::MAX, u64::MAX)] {
-        let error = catalog.check_room(&disk, bytes, kept_free).unwrap_err();
+        let error = check(bytes, kept_free).unwrap_err();
         assert!(matches!(error, BackupError::NoRoom { .. }), "{error}");
     }
 }
