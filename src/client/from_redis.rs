@@ -6,12 +6,14 @@
 //! meanwhile may be torn, which the server notices by the counts and refuses.
 
 use super::remote::{Credentials, Remote, RemoteError};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use redis::{Connection, RedisError};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Body, Method, Url};
+use serde::Deserialize;
 use std::collections::HashMap;
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::wrappers::ReceiverStream;
@@ -22,19 +24,34 @@ const SCANDUMP: &str = "application/vnd.redisbloom.scandump";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What to fetch, and where to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct RedisImport {
-    /// Redis, such as `redis://127.0.0.1:6379`.
+    /// Address of Redis.
+    #[arg(long = "url", default_value = "redis://127.0.0.1:6379")]
     pub redis: String,
-    /// Key of the filter there.
+
+    /// Key of the filter in Redis.
+    #[arg(long)]
     pub key: String,
-    /// Where the server is, such as `http://127.0.0.1:8080`.
+
+    /// Address of the server.
+    #[arg(
+        long = "server",
+        env = "CUCKOOD_URL",
+        default_value = "http://127.0.0.1:8080"
+    )]
     pub url: String,
+
     /// API key and certificates for that server.
+    #[command(flatten)]
     pub credentials: Credentials,
+
     /// Key of the filter to create.
+    #[arg(long)]
     pub filter: String,
-    /// Whether it takes the place of a filter that is there.
+
+    /// Replace a filter that exists.
+    #[arg(long)]
     pub replace: bool,
 }
 
@@ -94,16 +111,19 @@ pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
         walked?;
     }
     let answer = answer?;
-    let status = answer.status;
-    let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    let word = |field: &str| body.get(field).cloned().unwrap_or_default();
-    match status.is_success() {
-        true => Ok(word("items").as_u64().unwrap_or_default()),
+    match answer.status.is_success() {
+        true => Ok(serde_json::from_slice(&answer.body).map_or(0, |it: Imported| it.items)),
         false => Err(RedisImportError::Refused {
-            status: status.as_u16(),
-            detail: word("detail").as_str().unwrap_or("no word").to_owned(),
+            status: answer.status.as_u16(),
+            detail: answer.problem().detail,
         }),
     }
+}
+
+/// What the server says of a filter that it took in.
+#[derive(Deserialize)]
+struct Imported {
+    items: u64,
 }
 
 /// Where the chunks of the filter go: the body of the request.
@@ -166,21 +186,17 @@ impl RedisImport {
         Ok(connection)
     }
 
-    /// A bar as long as the filter is large.
+    /// A bar as long as the filter is large. It shows itself on a terminal only.
     fn bar(&self, connection: &mut Connection) -> Result<ProgressBar, RedisImportError> {
         let info: HashMap<String, u64> = redis::cmd("CF.INFO")
             .arg(&self.key)
             .query(connection)
             .map_err(|source| self.failed("CF.INFO", source))?;
-        if !io::stderr().is_terminal() {
-            return Ok(ProgressBar::hidden());
-        }
         let bar = ProgressBar::new(info.get("Size").copied().unwrap_or_default());
-        let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {eta}");
-        Ok(match style {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        })
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {eta}") {
+            bar.set_style(style);
+        }
+        Ok(bar)
     }
 
     fn failed(&self, doing: &'static str, source: RedisError) -> RedisImportError {

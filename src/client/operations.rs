@@ -125,11 +125,6 @@ struct Backup {
     failure: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Problem {
-    detail: String,
-}
-
 fn backup_in(server: &Remote, body: &[u8]) -> Result<Backup, ClientError> {
     serde_json::from_slice(body).map_err(|_| server.not_understood().into())
 }
@@ -152,10 +147,7 @@ async fn ask(
         false => Err(ClientError::Refused {
             server: server.name(),
             status: answer.status.as_u16(),
-            detail: serde_json::from_slice(&answer.body).map_or_else(
-                |_| "it does not say why".to_owned(),
-                |it: Problem| it.detail,
-            ),
+            detail: answer.problem().detail,
         }),
     }
 }

@@ -3,10 +3,12 @@
 //!
 //! Knows HTTP, nothing of what a cuckood means by it.
 
+use clap::Args;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::tls::{Certificate, Identity};
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, StatusCode, Url};
+use serde::Deserialize;
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -36,20 +38,28 @@ impl From<&str> for Secret {
 }
 
 /// What the client shows to the server, and which certificates of servers it
-/// accepts.
-#[derive(Clone, Debug, Default)]
+/// accepts. TLS is spoken where the server's URL begins with https.
+#[derive(Clone, Debug, Default, Args)]
 pub struct Credentials {
-    /// The API key.
+    /// API key [default: none]. Prefer the variable or a file: other users of this machine can read command lines.
+    #[arg(long, env = "CUCKOOD_API_KEY", hide_env_values = true)]
     pub api_key: Option<Secret>,
-    /// A file that holds it.
+
+    /// File with the API key in its first line, in place of --api-key [default: none].
+    #[arg(long, env = "CUCKOOD_API_KEY_FILE")]
     pub api_key_file: Option<PathBuf>,
-    /// Authorities, in PEM, one of which must have signed the server's
-    /// certificate; `None`: those that the system trusts.
-    pub authorities: Option<PathBuf>,
-    /// The client's own certificate, in PEM.
-    pub certificate: Option<PathBuf>,
-    /// Its key.
-    pub key: Option<PathBuf>,
+
+    /// Certificate authorities, in PEM; one of them must have signed the server's certificate [default: those that this system trusts].
+    #[arg(long, env = "CUCKOOD_CA_FILE")]
+    pub ca_file: Option<PathBuf>,
+
+    /// Certificate of this client, in PEM, for a server with --tls-client-ca; needs --client-key [default: none].
+    #[arg(long, env = "CUCKOOD_CLIENT_CERT")]
+    pub client_cert: Option<PathBuf>,
+
+    /// Private key of --client-cert, in PEM.
+    #[arg(long, env = "CUCKOOD_CLIENT_KEY")]
+    pub client_key: Option<PathBuf>,
 }
 
 /// Why there is no answer.
@@ -105,6 +115,32 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
+impl Answer {
+    /// Why it refuses, as far as it says.
+    pub fn problem(&self) -> Problem {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// The body of a refusal (RFC 9457).
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+pub struct Problem {
+    /// What programs tell the cause by.
+    pub code: String,
+    /// What people read.
+    pub detail: String,
+}
+
+impl Default for Problem {
+    fn default() -> Problem {
+        Problem {
+            code: String::new(),
+            detail: "it does not say why".to_owned(),
+        }
+    }
+}
+
 /// A server elsewhere.
 #[derive(Clone)]
 pub struct Remote {
@@ -120,7 +156,7 @@ impl Remote {
     pub fn new(url: &str, credentials: &Credentials) -> Result<Remote, RemoteError> {
         let base = address(url)?;
         let mut client = client().default_headers(authorization(credentials)?);
-        client = match (&credentials.authorities, base.scheme()) {
+        client = match (&credentials.ca_file, base.scheme()) {
             (Some(path), _) => client.tls_certs_only(certificates(path)?),
             (None, "https") => client,
             // Nothing is verified, so a system without authorities is no error.
@@ -316,7 +352,7 @@ fn certificates(path: &Path) -> Result<Vec<Certificate>, RemoteError> {
 
 /// The client's certificate with its key.
 fn identity(credentials: &Credentials) -> Result<Option<Identity>, RemoteError> {
-    let (certificate, key) = match (&credentials.certificate, &credentials.key) {
+    let (certificate, key) = match (&credentials.client_cert, &credentials.client_key) {
         (None, None) => return Ok(None),
         (Some(certificate), Some(key)) => (certificate, key),
         _ => {

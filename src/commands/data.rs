@@ -26,8 +26,17 @@ pub(super) fn run_check(data_dir: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the directory from a backup and checks it.
-pub(super) fn run_restore(backup: &Path, data_dir: &Path) -> Result<(), Failure> {
+/// Makes the directory from a backup and checks it; with `unless_present` a
+/// directory that contains data already is left as it is.
+pub(super) fn run_restore(
+    backup: &Path,
+    data_dir: &Path,
+    unless_present: bool,
+) -> Result<(), Failure> {
+    if unless_present && holds_data(data_dir) {
+        println!("kept {} unchanged: it already has data", data_dir.display());
+        return Ok(());
+    }
     let mut found = None;
     restore::restore(backup, data_dir, &Progress::default(), |restored| {
         let rocks = RocksStore::open(restored, RocksOptions::default())?;
@@ -39,15 +48,6 @@ pub(super) fn run_restore(backup: &Path, data_dir: &Path) -> Result<(), Failure>
         println!("restored {}: {found}", data_dir.display());
     }
     Ok(())
-}
-
-/// The same, unless the directory contains data already.
-pub(super) fn run_restore_unless_present(backup: &Path, data_dir: &Path) -> Result<(), Failure> {
-    if holds_data(data_dir) {
-        println!("kept {} unchanged: it already has data", data_dir.display());
-        return Ok(());
-    }
-    run_restore(backup, data_dir)
 }
 
 /// Whether RocksDB has made files there.

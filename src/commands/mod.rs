@@ -16,19 +16,16 @@ mod keys;
 mod logging;
 mod serve;
 
-use crate::client::from_redis::RedisImport;
-use crate::client::load::LoadOptions;
 use crate::config::Command;
 use crate::http::openapi_document;
-use std::error::Error;
+use failure::Failure;
 use std::io::Write as _;
-use std::time::Duration;
 
 /// Does what the command line says.
 ///
 /// # Errors
 /// The error's text says what is wrong, and what to do.
-pub fn run(command: Command) -> Result<(), Box<dyn Error + Send + Sync>> {
+pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(config) => serve::run(&config),
         Command::Openapi => print_openapi(),
@@ -36,49 +33,14 @@ pub fn run(command: Command) -> Result<(), Box<dyn Error + Send + Sync>> {
         Command::Backup {
             server,
             credentials,
-        } => clients::run_backup(&server, &credentials.into()),
+        } => clients::run_backup(&server, &credentials),
         Command::Restore {
             backup,
             data_dir,
             unless_present,
-        } => match unless_present {
-            true => data::run_restore_unless_present(&backup, &data_dir),
-            false => data::run_restore(&backup, &data_dir),
-        },
-        Command::Load {
-            url,
-            credentials,
-            filter,
-            import_id,
-            only_if_absent,
-            ndjson,
-            patience_seconds,
-            files,
-        } => clients::run_load(&LoadOptions {
-            url,
-            credentials: credentials.into(),
-            filter,
-            files,
-            import_id,
-            only_if_absent,
-            ndjson,
-            patience: Duration::from_secs(patience_seconds),
-        }),
-        Command::ImportRedis {
-            redis,
-            key,
-            url,
-            credentials,
-            filter,
-            replace,
-        } => clients::run_import_redis(&RedisImport {
-            redis,
-            key,
-            url,
-            credentials: credentials.into(),
-            filter,
-            replace,
-        }),
+        } => data::run_restore(&backup, &data_dir, unless_present),
+        Command::Load(options) => clients::run_load(&options),
+        Command::ImportRedis(options) => clients::run_import_redis(&options),
         Command::Keys { keys_file, command } => keys::run(&keys_file, command),
         Command::Healthcheck {
             listen,
@@ -88,7 +50,7 @@ pub fn run(command: Command) -> Result<(), Box<dyn Error + Send + Sync>> {
     }
 }
 
-fn print_openapi() -> Result<(), Box<dyn Error + Send + Sync>> {
+fn print_openapi() -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(openapi_document().as_bytes())?;
     Ok(out.flush()?)

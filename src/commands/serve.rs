@@ -16,7 +16,7 @@ use crate::store::rocks::{RocksOptions, RocksStore};
 use crate::watch::FileWatcher;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -43,12 +43,12 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
         .map(|endpoint| endpoint.listener.local_addr().map(|it| it.to_string()))
         .collect::<Result<_, _>>()?;
     let address = addresses.join(", ");
+    let keys = config.access.keys_file.as_deref();
     let access = Access {
         hosts: settings.hosts,
-        keys: match &config.access.keys_file {
-            Some(path) => Some(known_keys(path, config.access.rate_limit, &metrics)?),
-            None => None,
-        },
+        keys: keys
+            .map(|path| known_keys(path, config.access.rate_limit, &metrics))
+            .transpose()?,
     };
     let app = App::new(Arc::clone(&metrics), settings.limits, access);
 
@@ -61,17 +61,17 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     };
     let server = tokio::spawn(serve(endpoints, Arc::clone(&app), settings.server, stop));
 
-    let storage = Storage {
-        data_dir: config.storage.data_dir.clone(),
-        store: RocksOptions {
-            wal_sync: config.storage.wal_sync,
-            block_cache_bytes: usize::try_from(settings.block_cache_bytes).unwrap_or(usize::MAX),
-            ..RocksOptions::default()
-        },
-        engine: settings.engine,
-        backups: settings.backups,
+    let data_dir = config.storage.data_dir.clone();
+    let rocks = RocksOptions {
+        wal_sync: config.storage.wal_sync,
+        block_cache_bytes: usize::try_from(settings.block_cache_bytes).unwrap_or(usize::MAX),
+        ..RocksOptions::default()
     };
-    let (engine, backups) = tokio::task::spawn_blocking(move || storage.open(metrics)).await??;
+    let opening = tokio::task::spawn_blocking(move || {
+        let rocks = RocksStore::open(data_dir, rocks)?;
+        open(rocks, &settings.engine, settings.backups, metrics)
+    });
+    let (engine, backups) = opening.await??;
     if let Some(backups) = &backups {
         app.offer_backups(backups.clone());
     }
@@ -97,28 +97,21 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     Ok(())
 }
 
-/// What is to be opened on disk.
-struct Storage {
-    data_dir: PathBuf,
-    store: RocksOptions,
-    engine: EngineOptions,
+/// Opens the engine, which replays its log, and the backups.
+fn open(
+    rocks: RocksStore,
+    options: &EngineOptions,
     backups: Option<BackupOptions>,
-}
-
-impl Storage {
-    /// Opens the store and replays its log.
-    fn open(self, metrics: Arc<Metrics>) -> Result<(Engine, Option<Backups>), Failure> {
-        let rocks = Arc::new(RocksStore::open(self.data_dir, self.store)?);
-        let reads = metrics.page_reads.with_label_values(&["store"]);
-        let store = Arc::new(PageStore::open(rocks)?.counting_in(reads));
-        let backups = self
-            .backups
-            .map(|options| Backups::open(Arc::clone(&store), &options, Arc::clone(&metrics)))
-            .transpose()?;
-        let gauges = Arc::clone(&store);
-        metrics.register_gauges(Box::new(move || gauges.gauges()))?;
-        Ok((Engine::open(store, &self.engine, metrics)?, backups))
-    }
+    metrics: Arc<Metrics>,
+) -> Result<(Engine, Option<Backups>), Failure> {
+    let reads = metrics.page_reads.with_label_values(&["store"]);
+    let store = Arc::new(PageStore::open(Arc::new(rocks))?.counting_in(reads));
+    let backups = backups
+        .map(|options| Backups::open(Arc::clone(&store), &options, Arc::clone(&metrics)))
+        .transpose()?;
+    let gauges = Arc::clone(&store);
+    metrics.register_gauges(Box::new(move || gauges.gauges()))?;
+    Ok((Engine::open(store, options, metrics)?, backups))
 }
 
 /// The listeners, one or two.
@@ -127,13 +120,10 @@ async fn endpoints(
     files: Option<TlsFiles>,
     metrics: &Arc<Metrics>,
 ) -> Result<Vec<Endpoint>, Failure> {
-    let (tls, operations_tls) = match files {
-        Some(files) => {
-            let [callers, operations] = certificates(files, metrics)?;
-            (Some(callers), Some(operations))
-        }
-        None => (None, None),
-    };
+    let tls = files
+        .map(|files| certificates(files, metrics))
+        .transpose()?;
+    let (tls, operations_tls) = tls.unzip();
     let mut endpoints = vec![Endpoint {
         listener: bind("--listen", config.listen.listen).await?,
         role: match config.listen.admin_listen {
@@ -160,7 +150,7 @@ async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, String> {
 
 /// TLS for callers and for operations, from the same files, read again when they
 /// change. Probes and scrapers need no certificate.
-fn certificates(files: TlsFiles, metrics: &Arc<Metrics>) -> Result<[Arc<Tls>; 2], TlsError> {
+fn certificates(files: TlsFiles, metrics: &Arc<Metrics>) -> Result<(Arc<Tls>, Arc<Tls>), TlsError> {
     let watch = FileWatcher::new("certificates", files.paths(), Arc::clone(metrics));
     let callers = Arc::new(Tls::open(files.clone())?);
     let operations = Arc::new(Tls::open_for(files, ClientCertPolicy::OptionalForScrapers)?);
@@ -170,7 +160,7 @@ fn certificates(files: TlsFiles, metrics: &Arc<Metrics>) -> Result<[Arc<Tls>; 2]
         both.1.reload()?;
         Ok::<_, TlsError>(())
     }));
-    Ok([callers, operations])
+    Ok((callers, operations))
 }
 
 /// The keys of a file, read again when it changes.

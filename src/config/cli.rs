@@ -1,9 +1,11 @@
-//! The command line: subcommands, and the flags of all of them but `serve`.
+//! The command line: the subcommands, and the flags of the small ones.
 
 use super::serve::ServeConfig;
 use crate::access::{KeyName, Prefix, Scope};
-use crate::client::remote::{Credentials, Secret};
-use clap::{Args, Parser, Subcommand};
+use crate::client::from_redis::RedisImport;
+use crate::client::load::LoadOptions;
+use crate::client::remote::Credentials;
+use clap::{Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -38,7 +40,7 @@ pub enum Command {
         server: String,
         /// API key and certificates.
         #[command(flatten)]
-        credentials: CredentialArgs,
+        credentials: Credentials,
     },
     /// Make a data directory from a backup. Nothing is overwritten, and a damaged backup is refused.
     Restore {
@@ -55,59 +57,11 @@ pub enum Command {
     /// Load files of any length, one item per line, into a filter of a running server.
     ///
     /// Shows a progress bar on a terminal. When the connection breaks or the server restarts, the command continues after the last committed line; so does the same command when it is run again, as long as the file has not changed.
-    Load {
-        /// Address of the server.
-        #[arg(long, env = "CUCKOOD_URL", default_value = "http://127.0.0.1:8080")]
-        url: String,
-        /// API key and certificates.
-        #[command(flatten)]
-        credentials: CredentialArgs,
-        /// Key of the filter; it must exist.
-        #[arg(long)]
-        filter: String,
-        /// Name of the import, for one file only [default: one for each file, from its path, size and time of change].
-        #[arg(long)]
-        import_id: Option<String>,
-        /// Do not add items that the filter already contains.
-        #[arg(long)]
-        only_if_absent: bool,
-        /// Lines are JSON strings or integers.
-        #[arg(long)]
-        ndjson: bool,
-        /// Seconds without progress, from 0, after which the command gives up.
-        #[arg(long, default_value_t = 60)]
-        patience_seconds: u64,
-        /// Files, gzipped or not; - is standard input.
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
-    },
+    Load(LoadOptions),
     /// Fetch a cuckoo filter of RedisBloom from a running Redis into a running server, bit for bit.
     ///
     /// The filter in Redis must not be written to meanwhile. Shows a progress bar on a terminal.
-    ImportRedis {
-        /// Address of Redis.
-        #[arg(long = "url", default_value = "redis://127.0.0.1:6379")]
-        redis: String,
-        /// Key of the filter in Redis.
-        #[arg(long)]
-        key: String,
-        /// Address of the server.
-        #[arg(
-            long = "server",
-            env = "CUCKOOD_URL",
-            default_value = "http://127.0.0.1:8080"
-        )]
-        url: String,
-        /// API key and certificates for that server.
-        #[command(flatten)]
-        credentials: CredentialArgs,
-        /// Key of the filter to create.
-        #[arg(long)]
-        filter: String,
-        /// Replace a filter that exists.
-        #[arg(long)]
-        replace: bool,
-    },
+    ImportRedis(RedisImport),
     /// Create, list and remove API keys. A running server reads the file again when it changes.
     Keys {
         /// File of the keys.
@@ -136,42 +90,6 @@ pub enum Command {
     },
 }
 
-/// API key and certificates for a server elsewhere. TLS is spoken where its URL begins with https.
-#[derive(Debug, Args)]
-pub struct CredentialArgs {
-    /// API key [default: none]. Prefer the variable or a file: other users of this machine can read command lines.
-    #[arg(long, env = "CUCKOOD_API_KEY", hide_env_values = true, value_parser = secret)]
-    pub api_key: Option<Secret>,
-
-    /// File with the API key in its first line, in place of --api-key [default: none].
-    #[arg(long, env = "CUCKOOD_API_KEY_FILE")]
-    pub api_key_file: Option<PathBuf>,
-
-    /// Certificate authorities, in PEM; one of them must have signed the server's certificate [default: those that this system trusts].
-    #[arg(long, env = "CUCKOOD_CA_FILE")]
-    pub ca_file: Option<PathBuf>,
-
-    /// Certificate of this client, in PEM, for a server with --tls-client-ca; needs --client-key [default: none].
-    #[arg(long, env = "CUCKOOD_CLIENT_CERT")]
-    pub client_cert: Option<PathBuf>,
-
-    /// Private key of --client-cert, in PEM.
-    #[arg(long, env = "CUCKOOD_CLIENT_KEY")]
-    pub client_key: Option<PathBuf>,
-}
-
-impl From<CredentialArgs> for Credentials {
-    fn from(given: CredentialArgs) -> Credentials {
-        Credentials {
-            api_key: given.api_key,
-            api_key_file: given.api_key_file,
-            authorities: given.ca_file,
-            certificate: given.client_cert,
-            key: given.client_key,
-        }
-    }
-}
-
 /// Operations on API keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
@@ -193,8 +111,4 @@ pub enum KeysCommand {
         /// Name of the key.
         name: KeyName,
     },
-}
-
-fn secret(text: &str) -> Result<Secret, String> {
-    Ok(Secret::from(text))
 }

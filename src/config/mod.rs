@@ -3,9 +3,9 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `cli` | the subcommands, and the flags of all of them but `serve` |
+//! | `cli` | the subcommands, and the flags of those that have few; [`client`](crate::client) has those of `load` and `import-redis` |
 //! | `serve` | the settings of `serve`, checked together, and what each room gets |
-//! | `listen`, `access`, `storage`, `backups`, `resources`, `filters`, `requests`, `connections`, `logs` | the flags of `serve`, a section of `--help` each, with their checks |
+//! | `access`, `storage`, `resources`, `filters`, `limits`, `logs` | the flags of `serve`, one or two sections of `--help` each, with their checks |
 //! | `errors` | what is wrong with the settings |
 //! | `size` | sizes as flags spell them |
 //! | `machine` | memory and cores, from which defaults follow |
@@ -14,15 +14,12 @@
 //! flag, variable and default stand in the attribute below it.
 
 mod access;
-mod backups;
 mod cli;
-mod connections;
 mod errors;
 mod filters;
-mod listen;
+mod limits;
 mod logs;
 mod machine;
-mod requests;
 mod resources;
 mod serve;
 mod size;
@@ -30,7 +27,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use cli::{Cli, Command, CredentialArgs, KeysCommand};
+pub use cli::{Cli, Command, KeysCommand};
 pub use errors::ConfigErrors;
 pub use logs::{LogConfig, LogFormat};
 pub use machine::Machine;

@@ -57,14 +57,9 @@ impl ResourceConfig {
 
 impl Resources {
     pub(super) fn check(&self, errors: &mut ConfigErrors) {
-        let &Resources {
-            cache_bytes,
-            max_dirty_bytes,
-            lanes,
-            ..
-        } = self;
-        errors.refuse_zeros(&[("--lanes", lanes)]);
-        if lanes > MAX_LANES {
+        let (cache_bytes, max_dirty_bytes) = (self.cache_bytes, self.max_dirty_bytes);
+        errors.refuse_zeros(&[("--lanes", self.lanes)]);
+        if self.lanes > MAX_LANES {
             errors.add(format!("--lanes is more than {MAX_LANES}: decrease it"));
         }
         errors.refuse_below("--cache-bytes", cache_bytes, MIN_CACHE_BYTES);

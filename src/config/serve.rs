@@ -1,16 +1,13 @@
 //! The settings of a server, checked together.
 
-use super::access::AccessConfig;
-use super::backups::BackupConfig;
-use super::connections::ConnectionConfig;
+use super::access::{AccessConfig, ListenConfig};
 use super::errors::ConfigErrors;
 use super::filters::FilterConfig;
-use super::listen::ListenConfig;
+use super::limits::{ConnectionConfig, RequestConfig};
 use super::logs::LogConfig;
 use super::machine::Machine;
-use super::requests::RequestConfig;
 use super::resources::ResourceConfig;
-use super::storage::StorageConfig;
+use super::storage::{BackupConfig, StorageConfig};
 use crate::backup::BackupOptions;
 use crate::engine::{Clock, EngineOptions};
 use crate::http::{HostPolicy, Limits, ServerOptions, TlsFiles};
@@ -76,8 +73,7 @@ impl ServeConfig {
     pub fn settings(&self, machine: &Machine) -> Result<Settings, ConfigErrors> {
         let resources = self.resources.on(machine);
         let mut errors = ConfigErrors::default();
-        self.check_listen(&mut errors);
-        self.access.check(&mut errors);
+        self.access.check(&self.listen, &mut errors);
         self.storage.check(&mut errors);
         self.backups.check(&self.storage.data_dir, &mut errors);
         resources.check(&mut errors);
@@ -122,23 +118,5 @@ impl ServeConfig {
             tls: self.listen.tls(),
             block_cache_bytes: resources.block_cache_bytes,
         })
-    }
-
-    /// An address that other machines can reach needs `--keys-file` or
-    /// `--allow-anonymous`.
-    fn check_listen(&self, errors: &mut ConfigErrors) {
-        let listens = [
-            ("--listen", Some(self.listen.listen)),
-            ("--admin-listen", self.listen.admin_listen),
-        ];
-        for (flag, listen) in listens {
-            if let Some(listen) =
-                listen.filter(|it| !self.access.is_open() && !it.ip().is_loopback())
-            {
-                errors.add(format!(
-                    "{flag} {listen} can be reached from other machines, and there are no API keys: create one with cuckood keys add and set --keys-file, listen on 127.0.0.1, or set --allow-anonymous"
-                ));
-            }
-        }
     }
 }

@@ -55,7 +55,7 @@ impl Authority {
     /// One who believes this authority.
     pub(crate) fn believer(&self) -> Credentials {
         Credentials {
-            authorities: Some(self.path("ca.pem")),
+            ca_file: Some(self.path("ca.pem")),
             ..Credentials::default()
         }
     }
@@ -64,9 +64,9 @@ impl Authority {
     pub(crate) fn client(&self, believes: &Path) -> Credentials {
         self.sign("client");
         Credentials {
-            authorities: Some(believes.to_owned()),
-            certificate: Some(self.path("client.pem")),
-            key: Some(self.path("client.key")),
+            ca_file: Some(believes.to_owned()),
+            client_cert: Some(self.path("client.pem")),
+            client_key: Some(self.path("client.key")),
             ..Credentials::default()
         }
     }

@@ -22,7 +22,7 @@ use super::remote::Remote;
 use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, Metadata};
-use std::io::{self, IsTerminal as _, Read};
+use std::io::{self, Read};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use upload::{Import, Upload};
@@ -97,17 +97,13 @@ fn shown(file: &Path) -> String {
     }
 }
 
-/// A file to read, the bar that shows how far that is, and the import's name.
+/// A file to read, the bar that shows on a terminal how far that is, and the
+/// import's name.
 fn open(
     file: &Path,
     options: &LoadOptions,
 ) -> io::Result<(Box<dyn Read + Send>, ProgressBar, String)> {
     let given = options.import_id.clone();
-    // Elsewhere than on a terminal a bar is only noise.
-    let bar = |bar: ProgressBar| match io::stderr().is_terminal() {
-        true => bar,
-        false => ProgressBar::hidden(),
-    };
     if file == Path::new("-") {
         // Another run reads another stream, so its name is its own.
         let import_id = given.unwrap_or_else(|| {
@@ -115,12 +111,12 @@ fn open(
             let nanos = now.map_or(0, |since| since.as_nanos());
             format!("load-{:x}-{:x}", nanos, std::process::id())
         });
-        let bar = bar(ProgressBar::new_spinner());
+        let bar = ProgressBar::new_spinner();
         return Ok((Box::new(io::stdin()), bar, import_id));
     }
     let reader = File::open(file)?;
     let metadata = reader.metadata()?;
-    let bar = bar(ProgressBar::new(metadata.len()));
+    let bar = ProgressBar::new(metadata.len());
     let template = "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {msg} eta {eta}";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);

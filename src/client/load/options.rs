@@ -1,27 +1,41 @@
 //! What is asked of `load`.
 
 use crate::client::remote::Credentials;
+use clap::Args;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// What to load, and where.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct LoadOptions {
-    /// Where the server is, such as `http://127.0.0.1:8080`.
+    /// Address of the server.
+    #[arg(long, env = "CUCKOOD_URL", default_value = "http://127.0.0.1:8080")]
     pub url: String,
+
     /// API key and certificates.
+    #[command(flatten)]
     pub credentials: Credentials,
-    /// Key of the filter.
+
+    /// Key of the filter; it must exist.
+    #[arg(long)]
     pub filter: String,
-    /// Files of one item a line, gzipped or not; `-` is the standard input.
-    pub files: Vec<PathBuf>,
-    /// Name of the import; `None`: one for each file, from its path, size and
-    /// time of change.
+
+    /// Name of the import, for one file only [default: one for each file, from its path, size and time of change].
+    #[arg(long)]
     pub import_id: Option<String>,
-    /// Whether items that are found already are left.
+
+    /// Do not add items that the filter already contains.
+    #[arg(long)]
     pub only_if_absent: bool,
-    /// Whether lines are JSON strings or integers.
+
+    /// Lines are JSON strings or integers.
+    #[arg(long)]
     pub ndjson: bool,
-    /// How long the server may be away, or not get on, before this gives up.
-    pub patience: Duration,
+
+    /// Seconds without progress, from 0, after which the command gives up.
+    #[arg(long, default_value_t = 60)]
+    pub patience_seconds: u64,
+
+    /// Files, gzipped or not; - is standard input.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
 }

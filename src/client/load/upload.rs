@@ -3,7 +3,7 @@
 use super::error::LoadError;
 use super::options::LoadOptions;
 use super::source::Chunk;
-use crate::client::remote::{self, Remote, RemoteError};
+use crate::client::remote::{Answer, Remote, RemoteError};
 use indicatif::ProgressBar;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Body, Method, RequestBuilder, StatusCode};
@@ -54,15 +54,6 @@ pub(super) struct BadLine {
     pub(super) reason: String,
 }
 
-/// What the server says when it refuses.
-#[derive(Debug, Default, Deserialize)]
-struct Problem {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    detail: String,
-}
-
 /// One file on its way.
 pub(super) struct Upload<'a> {
     pub(super) remote: &'a Remote,
@@ -111,6 +102,16 @@ enum Ended {
     Broken(String),
 }
 
+/// What an answer means, if it is no refusal.
+enum Meaning {
+    /// How far the import is.
+    Import(Import),
+    /// The server knows nothing of it.
+    Unknown,
+    /// Not now; why.
+    Later(String),
+}
+
 impl Upload<'_> {
     /// Sends everything; returns what the server made of it.
     pub(super) async fn run(
@@ -133,10 +134,11 @@ impl Upload<'_> {
                 Ended::Broken(reason) => reason,
             };
             let since = *broken_since.get_or_insert_with(Instant::now);
-            if since.elapsed() >= self.options.patience {
+            let patience = Duration::from_secs(self.options.patience_seconds);
+            if since.elapsed() >= patience {
                 return Err(LoadError::GaveUp {
                     file: self.file.to_owned(),
-                    seconds: self.options.patience.as_secs(),
+                    seconds: patience.as_secs(),
                     reason,
                     committed: kept.committed,
                 });
@@ -154,8 +156,8 @@ impl Upload<'_> {
         lines: &mut Receiver<io::Result<Chunk>>,
         kept: &mut Kept,
     ) -> Result<Ended, LoadError> {
-        if let Some(broken) = self.ask(kept).await? {
-            return Ok(broken);
+        if let Some(reason) = self.ask(kept).await? {
+            return Ok(Ended::Broken(reason));
         }
         let mut again = kept.chunks.clone();
         let mut next = again.pop_front();
@@ -183,7 +185,7 @@ impl Upload<'_> {
             let may_read = next.is_none() && kept.bytes < MAX_KEPT_BYTES;
             let (mut hung_up, mut is_quiet) = (false, false);
             tokio::select! {
-                answer = &mut answer => return self.answered(answer, kept, is_read).await,
+                answer = &mut answer => return self.answered(answer, kept, is_read),
                 chunk = lines.recv(), if may_read && !is_read => {
                     next = self.read(chunk, kept, &mut is_read)?;
                 }
@@ -209,7 +211,7 @@ impl Upload<'_> {
                 sender = None;
             }
             if hung_up {
-                return self.answered(answer.await, kept, is_read).await;
+                return self.answered(answer.await, kept, is_read);
             }
         }
     }
@@ -236,11 +238,7 @@ impl Upload<'_> {
         Ok(Some(chunk))
     }
 
-    async fn import(
-        &self,
-        first_line: u64,
-        body: Receiver<Piece>,
-    ) -> Result<remote::Answer, RemoteError> {
+    async fn import(&self, first_line: u64, body: Receiver<Piece>) -> Result<Answer, RemoteError> {
         let media_type = match self.options.ndjson {
             true => "application/x-ndjson",
             false => "text/plain",
@@ -261,63 +259,61 @@ impl Upload<'_> {
         self.remote.request(method, &[&filter, parts].concat())
     }
 
-    /// Asks how far the import is and lets go of what is committed.
-    async fn ask(&self, kept: &mut Kept) -> Result<Option<Ended>, LoadError> {
+    /// Asks how far the import is and lets go of what is committed; returns why
+    /// there is no answer, if there is none.
+    async fn ask(&self, kept: &mut Kept) -> Result<Option<String>, LoadError> {
         let request = self.request(Method::GET, &["imports", self.import_id]);
-        let answer = match self.remote.send(request.timeout(ASK_TIMEOUT)).await {
-            Ok(answer) => answer,
-            Err(error) => return Ok(Some(broken(&error))),
-        };
-        match self.understood(&answer)? {
-            Answer::Import(import) => {
+        let answer = self.remote.send(request.timeout(ASK_TIMEOUT)).await;
+        match self.understood(answer)? {
+            Meaning::Import(import) => {
                 kept.let_go(import.committed_lines);
                 self.bar.set_message(format!("{} lines", kept.committed));
                 Ok(None)
             }
-            Answer::Unknown => Ok(None),
-            Answer::Later(reason) => Ok(Some(Ended::Broken(reason))),
+            Meaning::Unknown => Ok(None),
+            Meaning::Later(reason) => Ok(Some(reason)),
         }
     }
 
     /// What the answer to the import itself means.
-    async fn answered(
+    fn answered(
         &self,
-        answer: Result<remote::Answer, RemoteError>,
+        answer: Result<Answer, RemoteError>,
         kept: &mut Kept,
         is_read: bool,
     ) -> Result<Ended, LoadError> {
-        match answer {
-            Err(error) => Ok(broken(&error)),
-            Ok(answer) => Ok(match self.understood(&answer)? {
-                Answer::Import(import) => {
-                    kept.let_go(import.committed_lines);
-                    match is_read && kept.chunks.is_empty() {
-                        true => Ended::Done(import),
-                        false => Ended::Paused,
-                    }
+        Ok(match self.understood(answer)? {
+            Meaning::Import(import) => {
+                kept.let_go(import.committed_lines);
+                match is_read && kept.chunks.is_empty() {
+                    true => Ended::Done(import),
+                    false => Ended::Paused,
                 }
-                Answer::Unknown => Ended::Broken("the import is unknown".to_owned()),
-                Answer::Later(reason) => Ended::Broken(reason),
-            }),
-        }
+            }
+            Meaning::Unknown => Ended::Broken("the import is unknown".to_owned()),
+            Meaning::Later(reason) => Ended::Broken(reason),
+        })
     }
 
-    /// What an answer means.
-    fn understood(&self, answer: &remote::Answer) -> Result<Answer, LoadError> {
-        let remote::Answer { status, body } = answer;
-        if *status == StatusCode::OK {
-            return Ok(match serde_json::from_slice(body) {
-                Ok(import) => Answer::Import(import),
-                Err(_) => Answer::Later("an answer makes no sense".to_owned()),
+    fn understood(&self, answer: Result<Answer, RemoteError>) -> Result<Meaning, LoadError> {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Meaning::Later(error.to_string())),
+        };
+        let status = answer.status;
+        if status == StatusCode::OK {
+            return Ok(match serde_json::from_slice(&answer.body) {
+                Ok(import) => Meaning::Import(import),
+                Err(_) => Meaning::Later("an answer makes no sense".to_owned()),
             });
         }
-        let problem: Problem = serde_json::from_slice(body).unwrap_or_default();
+        let problem = answer.problem();
         let passes = status.is_server_error()
-            || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(status)
+            || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
             || problem.code == "import_running";
         match problem.code.as_str() {
-            "import_not_found" => Ok(Answer::Unknown),
-            _ if passes => Ok(Answer::Later(format!("{status} {}", problem.detail))),
+            "import_not_found" => Ok(Meaning::Unknown),
+            _ if passes => Ok(Meaning::Later(format!("{status} {}", problem.detail))),
             _ => Err(LoadError::Refused {
                 file: self.file.to_owned(),
                 status: status.as_u16(),
@@ -327,24 +323,10 @@ impl Upload<'_> {
     }
 }
 
-/// What the server says.
-enum Answer {
-    /// How far the import is.
-    Import(Import),
-    /// It knows nothing of it.
-    Unknown,
-    /// Not now; why.
-    Later(String),
-}
-
 /// What a request's body is made of.
 type Piece = io::Result<Vec<u8>>;
 
 /// Waits until the connection takes more; `None` once it is gone.
 async fn place(sender: Option<&Sender<Piece>>) -> Option<mpsc::Permit<'_, Piece>> {
     sender?.reserve().await.ok()
-}
-
-fn broken(error: &RemoteError) -> Ended {
-    Ended::Broken(error.to_string())
 }
