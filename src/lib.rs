@@ -46,6 +46,16 @@
 //! | a stored value | `store/format.rs` and `store/values.rs` | `docs/format.md` |
 //! | a background task | `engine/tasks/` | started in `engine/open.rs` |
 //! | a rule of adding | `chain/plan/planner.rs` | its property against the model in `chain/plan/tests.rs` |
+//! | a share for each API key | `http/admission/concurrency.rs` | the limit in `http/admission/limits.rs` |
+//!
+//! | to find | look in |
+//! |---|---|
+//! | what a lane does with a command | `engine/lane/run.rs`, then `engine/lane/drain.rs` |
+//! | what a commit writes, and what becomes of one that failed | `engine/lane/commit.rs` |
+//! | what a plan is counted in | `engine/lane/commit.rs`, `Committer::record` |
+//! | how a reader notices that pages changed | `engine/reader.rs`, `engine/pages/seqlock.rs` |
+//! | checksums of what is stored | `store/format.rs` |
+//! | which status an error has | `http/problem/causes.rs`, then `http/problem/codes.rs` |
 //!
 //! # Glossary
 //!
