@@ -109,7 +109,7 @@ fn write_all(
     let seconds = id.seconds();
     let mut archive = Builder::new(BufWriter::with_capacity(BUFFER_BYTES, out));
     let mut sums = String::new();
-    let mut append_summed = |name: &str, bytes: u64, content: &mut dyn Read| {
+    let mut append_summed = |name: &str, bytes: u64, content: &mut dyn Read, progress| {
         let mut content = Summed::of(content, progress);
         append(&mut archive, name, bytes, seconds, &mut content)?;
         if content.bytes != bytes {
@@ -122,10 +122,12 @@ fn write_all(
         Ok(())
     };
     let about = About::of(id, frozen.files());
-    append_summed(ABOUT, about.len() as u64, &mut about.as_bytes())?;
+    // Progress counts the store's files alone.
+    let uncounted = Progress::default();
+    append_summed(ABOUT, about.len() as u64, &mut about.as_bytes(), &uncounted)?;
     for file in frozen.files() {
         let name = format!("{DATA}{}", file.name);
-        append_summed(&name, file.bytes, &mut frozen.open(file)?)?;
+        append_summed(&name, file.bytes, &mut frozen.open(file)?, progress)?;
     }
     let bytes = sums.len() as u64;
     append(&mut archive, SUMS, bytes, seconds, sums.as_bytes())?;
@@ -173,7 +175,7 @@ pub(super) fn read(
     // What the tar reader complains about is damage.
     let damage = |error: io::Error| match progress.cancelled.load(Ordering::Acquire) {
         true => BackupError::Stopping,
-        false => BackupError::damaged(error.to_string()),
+        false => damaged(error.to_string()),
     };
     let mut archive = tar::Archive::new(BufReader::with_capacity(BUFFER_BYTES, archive));
     let mut sums = String::new();
@@ -183,7 +185,7 @@ pub(super) fn read(
     for entry in archive.entries().map_err(broken)? {
         let mut entry = entry.map_err(damage)?;
         if is_whole {
-            return Err(BackupError::damaged(format!("something follows {SUMS}")));
+            return Err(damaged(format!("something follows {SUMS}")));
         }
         let header = entry.header();
         let size = entry.size();
@@ -192,44 +194,40 @@ pub(super) fn read(
             .unwrap_or_default()
             .to_owned();
         if !is_plain {
-            return Err(BackupError::damaged(format!("{name:?} is no plain file")));
+            return Err(damaged(format!("{name:?} is no plain file")));
         }
         let mut content = Summed::of(&mut entry, progress);
         let mut text = Vec::new();
         match &about {
             None => {
                 if name != ABOUT || size > MAX_ABOUT_BYTES {
-                    return Err(BackupError::damaged(format!("{ABOUT} does not come first")));
+                    return Err(damaged(format!("{ABOUT} does not come first")));
                 }
                 content.read_to_end(&mut text).map_err(damage)?;
                 about = Some(read_about(&text)?);
             }
             Some(told) if name == SUMS => {
                 if size > MAX_SUMS_BYTES {
-                    return Err(BackupError::damaged(format!("{SUMS} is too long")));
+                    return Err(damaged(format!("{SUMS} is too long")));
                 }
                 content.read_to_end(&mut text).map_err(damage)?;
                 check_sums(&text, &sums)?;
                 if (files, bytes) != (told.files, told.bytes) {
-                    return Err(BackupError::damaged(
-                        "there are not as many files as it says",
-                    ));
+                    return Err(damaged("there are not as many files as it says"));
                 }
                 is_whole = true;
             }
             Some(_) => {
                 let Some(file) = name.strip_prefix(DATA).filter(|name| is_file_name(name)) else {
-                    return Err(BackupError::damaged(format!(
-                        "{name:?} does not belong there"
-                    )));
+                    return Err(damaged(format!("{name:?} does not belong there")));
                 };
                 files += 1;
                 if files > MAX_FILES {
-                    return Err(BackupError::damaged("it has too many files"));
+                    return Err(damaged("it has too many files"));
                 }
                 each(file, &mut content).map_err(broken)?;
                 if content.bytes != size {
-                    return Err(BackupError::damaged(format!("{name} ends early")));
+                    return Err(damaged(format!("{name} ends early")));
                 }
                 bytes = bytes.saturating_add(size);
             }
@@ -238,9 +236,7 @@ pub(super) fn read(
     }
     match is_whole {
         true => Ok(()),
-        false => Err(BackupError::damaged(format!(
-            "it ends without {SUMS}: it was cut off"
-        ))),
+        false => Err(damaged(format!("it ends without {SUMS}: it was cut off"))),
     }
 }
 
@@ -249,11 +245,11 @@ fn read_about(text: &[u8]) -> Result<About, BackupError> {
     struct Version {
         format: u64,
     }
-    let nonsense = |_| BackupError::damaged(format!("{ABOUT} makes no sense"));
+    let nonsense = |_| damaged(format!("{ABOUT} makes no sense"));
     let version: Version = serde_json::from_slice(text).map_err(nonsense)?;
     match version.format {
         ARCHIVE_VERSION => serde_json::from_slice(text).map_err(nonsense),
-        0 => Err(BackupError::damaged(format!("{ABOUT} makes no sense"))),
+        0 => Err(damaged(format!("{ABOUT} makes no sense"))),
         found => Err(BackupError::Newer {
             found,
             supported: ARCHIVE_VERSION,
@@ -272,7 +268,7 @@ fn check_sums(listed: &[u8], found: &str) -> Result<(), BackupError> {
         .zip(listed.lines().chain(std::iter::repeat("")))
         .find(|(found, listed)| found != listed);
     let what = other.and_then(|(found, _)| found.get(66..)).unwrap_or(SUMS);
-    Err(BackupError::damaged(format!(
+    Err(damaged(format!(
         "the SHA-256 of {what} is not the one in {SUMS}"
     )))
 }
@@ -322,10 +318,14 @@ impl<R: Read> Read for Summed<'_, R> {
     }
 }
 
+fn damaged(what: impl Into<String>) -> BackupError {
+    BackupError::Damaged { what: what.into() }
+}
+
 fn given_up(progress: &Progress, doing: &'static str, error: io::Error) -> BackupError {
     match (progress.cancelled.load(Ordering::Acquire), error.kind()) {
         (true, _) => BackupError::Stopping,
-        (false, io::ErrorKind::UnexpectedEof) => BackupError::damaged("it ends early"),
+        (false, io::ErrorKind::UnexpectedEof) => damaged("it ends early"),
         (false, _) => BackupError::io(doing, error),
     }
 }

@@ -125,10 +125,8 @@ impl Backups {
         metrics: Arc<Metrics>,
     ) -> Result<Backups, BackupError> {
         let catalog = Catalog::open(&options.directory)?;
-        let newest = Arc::new(AtomicU64::new(0));
-        if let Some((id, _)) = catalog.list()?.last() {
-            newest.store(id.seconds(), Ordering::Release);
-        }
+        let newest = catalog.list()?.last().map_or(0, |(id, _)| id.seconds());
+        let newest = Arc::new(AtomicU64::new(newest));
         let shown = Arc::clone(&newest);
         // Only a server that can make backups has it: 0 is a fact then, and
         // something to be alarmed by.
@@ -188,23 +186,18 @@ impl Backups {
             progress: Arc::default(),
         };
         let info = running.info();
-        current.running = Some(running.clone());
-        current.failed = None;
         if let Some(ended) = current.thread.take() {
             // It has put `running` back as the last thing it did.
             let _ = ended.join();
         }
-        let worker = Arc::clone(shared);
-        let spawned = std::thread::Builder::new()
+        let (worker, written) = (Arc::clone(shared), running.clone());
+        let thread = std::thread::Builder::new()
             .name("backup".to_owned())
-            .spawn(move || worker.run(&running, frozen));
-        match spawned {
-            Ok(thread) => current.thread = Some(thread),
-            Err(error) => {
-                current.running = None;
-                return Err(BackupError::io("starting a thread", error));
-            }
-        }
+            .spawn(move || worker.run(&written, frozen))
+            .map_err(|error| BackupError::io("starting a thread", error))?;
+        current.running = Some(running);
+        current.failed = None;
+        current.thread = Some(thread);
         Ok(info)
     }
 
@@ -249,17 +242,15 @@ impl Backups {
     /// [`BackupError::NotFound`], or [`BackupError::Running`] while it is not
     /// complete.
     pub fn archive(&self, id: &BackupId) -> Result<(File, u64), BackupError> {
-        match self.shared.catalog.archive(id)? {
-            Some(archive) => Ok(archive),
-            None => match self.info(id)?.state {
-                BackupState::Writing | BackupState::Verifying => {
-                    Err(BackupError::Running { id: id.clone() })
-                }
-                BackupState::Complete | BackupState::Failed => {
-                    Err(BackupError::NotFound { id: id.clone() })
-                }
-            },
+        if let Some(archive) = self.shared.catalog.archive(id)? {
+            return Ok(archive);
         }
+        let state = self.info(id)?.state;
+        let id = id.clone();
+        Err(match state {
+            BackupState::Writing | BackupState::Verifying => BackupError::Running { id },
+            BackupState::Complete | BackupState::Failed => BackupError::NotFound { id },
+        })
     }
 
     /// Abandons the backup under way and takes no further one. Blocks until
@@ -295,17 +286,13 @@ impl Shared {
 
     fn run(&self, running: &Running, frozen: Box<dyn FrozenStore>) {
         let outcome = self.write_and_verify(running, frozen);
-        let label = match &outcome {
-            Ok(()) => "complete",
-            Err(_) => "failed",
-        };
-        self.metrics.backups.with_label_values(&[label]).inc();
         let mut current = self.current.lock();
         current.running = None;
-        match outcome {
+        let label = match outcome {
             Ok(()) => {
                 self.newest.store(running.id.seconds(), Ordering::Release);
                 tracing::info!(id = %running.id, bytes = running.bytes, "backup complete");
+                "complete"
             }
             Err(error) => {
                 tracing::error!(id = %running.id, %error, "backup failed");
@@ -314,8 +301,10 @@ impl Shared {
                     failure: Some(error.to_string()),
                     ..running.info()
                 });
+                "failed"
             }
-        }
+        };
+        self.metrics.backups.with_label_values(&[label]).inc();
     }
 
     fn write_and_verify(

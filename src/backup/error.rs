@@ -99,10 +99,6 @@ impl BackupError {
             source: Arc::new(error),
         }
     }
-
-    pub(super) fn damaged(what: impl Into<String>) -> BackupError {
-        BackupError::Damaged { what: what.into() }
-    }
 }
 
 impl From<StoreError> for BackupError {
