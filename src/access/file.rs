@@ -68,14 +68,13 @@ struct Version {
 /// # Errors
 /// It can't be read, is of a newer program, or makes no sense.
 pub fn read(path: &Path) -> Result<Vec<KeyEntry>, AccessError> {
-    let unreadable = |source| AccessError::Unreadable {
-        path: path.to_owned(),
-        source,
-    };
     let mut text = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    let mut file = file.take(MAX_FILE_BYTES + 1);
-    file.read_to_end(&mut text).map_err(unreadable)?;
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text))
+        .map_err(|source| AccessError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
     parse(&text, path)
 }
 

@@ -8,7 +8,7 @@
 use super::remote::{Credentials, Remote, RemoteError};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use redis::{Connection, RedisError};
+use redis::{Connection, RedisError, RedisResult};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Body, Method, Url};
 use serde::Deserialize;
@@ -99,7 +99,15 @@ pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
     let remote = Remote::new(&options.url, &options.credentials)?;
     let (chunks, body) = channel(2);
     let walk = options.clone();
-    let walk = tokio::task::spawn_blocking(move || walk.walk(&chunks));
+    let walk = tokio::task::spawn_blocking(move || {
+        let walked = walk.walk(&chunks);
+        if walked.is_err() {
+            // Breaks the body off, so that the server takes nothing in. It may
+            // have refused it already.
+            let _ = chunks.blocking_send(Err(io::Error::other("the walk broke off")));
+        }
+        walked
+    });
     let request = remote
         .request(Method::PUT, &["filters", &options.filter, "dump"])
         .query(&options.replace.then_some([("replace", true)]))
@@ -130,19 +138,11 @@ struct Imported {
 type Chunks = Sender<io::Result<Vec<u8>>>;
 
 impl RedisImport {
-    /// Sends every chunk. A walk that fails breaks the body off, so
-    /// that the server takes nothing in.
+    /// Sends every chunk.
     fn walk(&self, chunks: &Chunks) -> Result<(), RedisImportError> {
-        let walked = self.walk_through(chunks);
-        if walked.is_err() {
-            // The server may have refused it already.
-            let _ = chunks.blocking_send(Err(io::Error::other("the walk broke off")));
-        }
-        walked
-    }
-
-    fn walk_through(&self, chunks: &Chunks) -> Result<(), RedisImportError> {
-        let mut connection = self.connect()?;
+        let mut connection = self
+            .connect()
+            .map_err(|source| self.failed("connecting", source))?;
         let bar = self.bar(&mut connection)?;
         let mut iterator = 0i64;
         loop {
@@ -174,15 +174,10 @@ impl RedisImport {
         }
     }
 
-    fn connect(&self) -> Result<Connection, RedisImportError> {
-        let connecting = |source| self.failed("connecting", source);
-        let client = redis::Client::open(self.redis.as_str()).map_err(connecting)?;
-        let connection = client
-            .get_connection_with_timeout(PATIENCE)
-            .map_err(connecting)?;
-        connection
-            .set_read_timeout(Some(PATIENCE))
-            .map_err(connecting)?;
+    fn connect(&self) -> RedisResult<Connection> {
+        let client = redis::Client::open(self.redis.as_str())?;
+        let connection = client.get_connection_with_timeout(PATIENCE)?;
+        connection.set_read_timeout(Some(PATIENCE))?;
         Ok(connection)
     }
 

@@ -90,19 +90,10 @@ pub async fn back_up(server: &Remote) -> Result<CompleteBackup, ClientError> {
             Ok(answer) => {
                 unanswered = 0;
                 let backup = backup_in(server, &answer)?;
+                let (bytes, reason) = (backup.bytes, backup.failure.unwrap_or_default());
                 match backup.state.as_str() {
-                    "complete" => {
-                        return Ok(CompleteBackup {
-                            id,
-                            bytes: backup.bytes,
-                        });
-                    }
-                    "failed" => {
-                        return Err(ClientError::BackupFailed {
-                            id,
-                            reason: backup.failure.unwrap_or_default(),
-                        });
-                    }
+                    "complete" => return Ok(CompleteBackup { id, bytes }),
+                    "failed" => return Err(ClientError::BackupFailed { id, reason }),
                     _ => {}
                 }
             }

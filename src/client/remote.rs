@@ -200,11 +200,7 @@ impl Remote {
 
     /// The server's address, for messages.
     pub fn name(&self) -> String {
-        let host = self.base.host_str().unwrap_or_default();
-        match self.base.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        }
+        self.base.authority().to_owned()
     }
 
     /// A request for a path below the server's address, whose parts are encoded.
@@ -217,17 +213,14 @@ impl Remote {
     /// # Errors
     /// There is no answer, at least not within the request's own timeout.
     pub async fn send(&self, request: RequestBuilder) -> Result<Answer, RemoteError> {
+        let broken = |error: reqwest::Error| self.unreachable(&error);
         let sent = request.send().await;
         let mut response = sent.map_err(|error| match is_no_http(&error) {
             true => self.not_understood(),
-            false => self.unreachable(&error),
+            false => broken(error),
         })?;
         let mut body = Vec::new();
-        while let Some(piece) = response
-            .chunk()
-            .await
-            .map_err(|error| self.unreachable(&error))?
-        {
+        while let Some(piece) = response.chunk().await.map_err(broken)? {
             body.extend_from_slice(&piece);
             if body.len() > MAX_ANSWER_BYTES {
                 return Err(self.not_understood());

@@ -41,15 +41,12 @@ pub(super) struct Resources {
 
 impl ResourceConfig {
     pub(super) fn on(&self, machine: &Machine) -> Resources {
-        let share = machine.memory_bytes / 4;
-        let cache_bytes = self.cache_bytes.map_or(share, ByteSize::bytes);
-        let share = cache_bytes / 4;
+        let or = |given: Option<ByteSize>, share| given.map_or(share, |size| size.0);
+        let cache_bytes = or(self.cache_bytes, machine.memory_bytes / 4);
         Resources {
             cache_bytes,
-            max_dirty_bytes: self.max_dirty_bytes.map_or(share, ByteSize::bytes),
-            block_cache_bytes: self
-                .block_cache_bytes
-                .map_or(machine.memory_bytes / 16, ByteSize::bytes),
+            max_dirty_bytes: or(self.max_dirty_bytes, cache_bytes / 4),
+            block_cache_bytes: or(self.block_cache_bytes, machine.memory_bytes / 16),
             lanes: self.lanes.unwrap_or(machine.cores.min(MAX_LANES)),
         }
     }

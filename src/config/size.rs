@@ -10,10 +10,6 @@ pub struct ByteSize(pub u64);
 const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
 impl ByteSize {
-    pub(super) fn bytes(self) -> u64 {
-        self.0
-    }
-
     pub(super) fn in_memory(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }

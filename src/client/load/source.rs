@@ -25,6 +25,14 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
+    fn from(first_line: u64) -> Chunk {
+        Chunk {
+            first_line,
+            lines: 0,
+            bytes: Vec::new(),
+        }
+    }
+
     /// Number of the last line.
     pub(super) fn last_line(&self) -> u64 {
         self.first_line + self.lines - 1
@@ -55,11 +63,7 @@ fn read(reader: impl Read, each: impl FnMut(Chunk) -> bool) -> io::Result<()> {
 }
 
 fn cut(mut reader: impl BufRead, mut each: impl FnMut(Chunk) -> bool) -> io::Result<()> {
-    let mut chunk = Chunk {
-        first_line: 1,
-        lines: 0,
-        bytes: Vec::new(),
-    };
+    let mut chunk = Chunk::from(1);
     loop {
         let start = chunk.bytes.len();
         let mut line = (&mut reader).take(MOST_LINE_BYTES as u64);
@@ -75,11 +79,7 @@ fn cut(mut reader: impl BufRead, mut each: impl FnMut(Chunk) -> bool) -> io::Res
         }
         let is_end = chunk.bytes.len() == start;
         if chunk.lines > 0 && (is_end || chunk.bytes.len() >= CHUNK_BYTES) {
-            let next = Chunk {
-                first_line: chunk.last_line() + 1,
-                lines: 0,
-                bytes: Vec::new(),
-            };
+            let next = Chunk::from(chunk.last_line() + 1);
             if !each(std::mem::replace(&mut chunk, next)) {
                 return Ok(());
             }

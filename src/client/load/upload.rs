@@ -74,11 +74,6 @@ struct Kept {
 }
 
 impl Kept {
-    fn push(&mut self, chunk: Arc<Chunk>) {
-        self.bytes += chunk.bytes.len();
-        self.chunks.push_back(chunk);
-    }
-
     /// Lets go of what is committed.
     fn let_go(&mut self, lines: u64) {
         self.committed = self.committed.max(lines);
@@ -234,7 +229,8 @@ impl Upload<'_> {
         if chunk.last_line() <= kept.committed {
             return Ok(None);
         }
-        kept.push(Arc::clone(&chunk));
+        kept.bytes += chunk.bytes.len();
+        kept.chunks.push_back(Arc::clone(&chunk));
         Ok(Some(chunk))
     }
 
