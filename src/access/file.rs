@@ -195,11 +195,8 @@ fn change(
         Err(error) if error.kind() == io::ErrorKind::NotFound => (path.to_owned(), true),
         Err(error) => return Err(unwritable(error)),
     };
-    let directory = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let directory = File::open(directory).map_err(unwritable)?;
+    let directory = target.parent().filter(|it| !it.as_os_str().is_empty());
+    let directory = File::open(directory.unwrap_or(Path::new("."))).map_err(unwritable)?;
     // Held until it is closed.
     directory.lock().map_err(unwritable)?;
     let mut keys = match is_new && !target.exists() {

@@ -77,17 +77,9 @@ pub enum RedisImportError {
         /// Its key.
         key: String,
     },
-    /// There is no answer.
+    /// The server does not answer, or refuses.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The server refused.
-    #[error("the server refused it ({status}): {detail}")]
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// What it said.
-        detail: String,
-    },
 }
 
 /// Fetches the filter and hands it over; returns how many items it has. Shows a
@@ -113,19 +105,12 @@ pub async fn import(options: &RedisImport) -> Result<u64, RedisImportError> {
         .query(&options.replace.then_some([("replace", true)]))
         .header(CONTENT_TYPE, SCANDUMP)
         .body(Body::wrap_stream(ReceiverStream::new(body)));
-    let answer = remote.send(request).await;
+    let answer = remote.ask(request).await;
     // What Redis said comes before what the server made of it.
     if let Ok(walked) = walk.await {
         walked?;
     }
-    let answer = answer?;
-    match answer.status.is_success() {
-        true => Ok(serde_json::from_slice(&answer.body).map_or(0, |it: Imported| it.items)),
-        false => Err(RedisImportError::Refused {
-            status: answer.status.as_u16(),
-            detail: answer.problem().detail,
-        }),
-    }
+    Ok(serde_json::from_slice(&answer?).map_or(0, |it: Imported| it.items))
 }
 
 /// What the server says of a filter that it took in.

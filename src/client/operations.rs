@@ -24,19 +24,9 @@ const MAX_UNANSWERED: u32 = 30;
 /// Why there is no good answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// There is no answer.
+    /// There is no answer, or it is no.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The answer is no.
-    #[error("{server} answers {status}: {detail}")]
-    Refused {
-        /// Address of the server.
-        server: String,
-        /// HTTP status.
-        status: u16,
-        /// The server's own words.
-        detail: String,
-    },
     /// The backup came to nothing.
     #[error("backup {id} failed: {reason}")]
     BackupFailed {
@@ -97,12 +87,10 @@ pub async fn back_up(server: &Remote) -> Result<CompleteBackup, ClientError> {
                     _ => {}
                 }
             }
-            Err(ClientError::Remote(RemoteError::Unreachable { .. }))
-                if unanswered < MAX_UNANSWERED =>
-            {
+            Err(RemoteError::Unreachable { .. }) if unanswered < MAX_UNANSWERED => {
                 unanswered += 1;
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
         sleep(PAUSE).await;
     }
@@ -120,27 +108,18 @@ fn backup_in(server: &Remote, body: &[u8]) -> Result<Backup, ClientError> {
     serde_json::from_slice(body).map_err(|_| server.not_understood().into())
 }
 
-/// Sends one request and returns the body of a good answer.
 async fn ask(
     server: &Remote,
     method: Method,
     path: &[&str],
     timeout: Duration,
-) -> Result<Vec<u8>, ClientError> {
+) -> Result<Vec<u8>, RemoteError> {
     let mut request = server.request(method.clone(), path).timeout(timeout);
     if method == Method::POST {
         // What is between may want a length, which an empty body lacks.
         request = request.header(CONTENT_LENGTH, 0);
     }
-    let answer = server.send(request).await?;
-    match answer.status.is_success() {
-        true => Ok(answer.body),
-        false => Err(ClientError::Refused {
-            server: server.name(),
-            status: answer.status.as_u16(),
-            detail: answer.problem().detail,
-        }),
-    }
+    server.ask(request).await
 }
 
 #[cfg(test)]

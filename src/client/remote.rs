@@ -98,6 +98,16 @@ pub enum RemoteError {
         /// What happened.
         reason: String,
     },
+    /// The answer is no.
+    #[error("{server} answers {status}: {detail}")]
+    Refused {
+        /// Address of the server.
+        server: String,
+        /// HTTP status.
+        status: u16,
+        /// The server's own words.
+        detail: String,
+    },
     /// What answers does not speak HTTP.
     #[error("{server} does not answer like a cuckood server")]
     NotUnderstood {
@@ -230,6 +240,22 @@ impl Remote {
             status: response.status(),
             body,
         })
+    }
+
+    /// Sends a request and returns the body of a good answer.
+    ///
+    /// # Errors
+    /// There is no answer, or it is no.
+    pub async fn ask(&self, request: RequestBuilder) -> Result<Vec<u8>, RemoteError> {
+        let answer = self.send(request).await?;
+        match answer.status.is_success() {
+            true => Ok(answer.body),
+            false => Err(RemoteError::Refused {
+                server: self.name(),
+                status: answer.status.as_u16(),
+                detail: answer.problem().detail,
+            }),
+        }
     }
 
     /// The error for an answer that is not a cuckood's.

@@ -77,12 +77,9 @@ impl AccessConfig {
     }
 
     pub(super) fn check(&self, listen: &ListenConfig, errors: &mut ConfigErrors) {
-        let addresses = [
-            ("--listen", Some(listen.listen)),
-            ("--admin-listen", listen.admin_listen),
-        ];
-        for (flag, address) in addresses {
-            if let Some(address) = address.filter(|it| !self.is_open() && !it.ip().is_loopback()) {
+        let admin = listen.admin_listen.map(|it| ("--admin-listen", it));
+        for (flag, address) in [("--listen", listen.listen)].into_iter().chain(admin) {
+            if !self.is_open() && !address.ip().is_loopback() {
                 errors.add(format!(
                     "{flag} {address} can be reached from other machines, and there are no API keys: create one with cuckood keys add and set --keys-file, listen on 127.0.0.1, or set --allow-anonymous"
                 ));
