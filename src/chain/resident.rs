@@ -11,7 +11,8 @@ use super::meta::Chain;
 use super::pages::{Draft, HeldPages, PageWords, PlanPages};
 use super::plan::compact::{Slice, SliceEnd};
 use super::plan::{
-    AddMode, AddResult, OverlaidPages, Overlay, PageChanges, Plan, PlanInput, PlanStats, Planner,
+    AddMode, AddResult, ChangedPage, OverlaidPages, Overlay, PageChanges, Plan, PlanInput,
+    PlanStats, Planner,
 };
 use super::read;
 use crate::cuckoo::candidates::BucketIndex;
@@ -20,6 +21,7 @@ use crate::cuckoo::kick::KickSearch;
 use crate::hints;
 use crate::page::Ordinal;
 use std::collections::BTreeMap;
+use std::mem;
 
 /// A filter in memory.
 pub struct ResidentFilter {
@@ -47,7 +49,7 @@ impl ResidentFilter {
             pages: Pages::default(),
             search: KickSearch::new(),
         };
-        filter.pages.grow_to(&filter.chain);
+        filter.pages.note_grown(&filter.chain);
         filter
     }
 
@@ -60,37 +62,36 @@ impl ResidentFilter {
     /// dropped; see [`add`](Self::add) for one with. The pages are the same
     /// afterwards.
     pub fn add_at_once(&mut self, items: &[ItemHash], mode: AddMode) -> Vec<AddResult> {
-        let chain = self.chain.clone();
-        let mut planner = Planner::on(&mut self.pages, chain, &mut self.search);
+        let (chain, pages) = (self.chain.clone(), mem::take(&mut self.pages));
+        let mut planner = Planner::on(pages, chain, &mut self.search);
         let mut results = Vec::with_capacity(items.len());
         for group in items.chunks(read::GROUP) {
             planner.expect(group);
             results.extend(group.iter().filter_map(|&hash| planner.add(hash, mode)));
         }
-        self.chain = planner.into_chain();
+        (self.chain, self.pages) = planner.into_parts();
         results
     }
 
     /// Adds items.
     pub fn add(&mut self, items: &[ItemHash], mode: AddMode) -> Added {
-        let (results, stats, pages_written) = self.change(|planner| {
-            let results = items.iter().map(|&hash| planner.add(hash, mode));
-            results.collect::<Option<Vec<_>>>()
-        });
+        let (results, plan) = self.planned(|planner| add_all(planner, items, mode));
+        let stats = plan.as_ref().map(|plan| plan.stats.clone());
         Added {
-            results,
-            stats,
-            pages_written,
+            pages_written: self.apply(plan),
+            results: results.unwrap_or_default(),
+            stats: stats.unwrap_or_default(),
         }
     }
 
     /// Deletes one copy of each item; says of each whether there was one.
     pub fn delete(&mut self, items: &[ItemHash]) -> Vec<bool> {
-        let (results, ..) = self.change(|planner| {
+        let (results, plan) = self.planned(|planner| {
             let results = items.iter().map(|&hash| planner.delete(hash));
             results.collect::<Option<Vec<_>>>()
         });
-        results
+        self.apply(plan);
+        results.unwrap_or_default()
     }
 
     /// Moves what the newest sub-filters hold into older ones, as far as those
@@ -112,7 +113,8 @@ impl ResidentFilter {
                     max_entries: 512,
                     max_searches: 64,
                 };
-                let (compacted, ..) = self.change(|planner| planner.compact(&slice).map(Some));
+                let (compacted, plan) = self.planned(|planner| planner.compact(&slice));
+                self.apply(plan);
                 let Some(compacted) = compacted else {
                     break 'filter;
                 };
@@ -130,8 +132,8 @@ impl ResidentFilter {
     }
 
     /// Whether an item is found.
-    pub fn exists(&self, item: ItemHash) -> bool {
-        let found = read::exists(&self.chain, item, &mut &self.pages);
+    pub fn exists(&mut self, item: ItemHash) -> bool {
+        let found = read::exists(&self.chain, item, &mut self.pages);
         found.unwrap_or_default()
     }
 
@@ -147,63 +149,35 @@ impl ResidentFilter {
     }
 
     /// How often an item is found.
-    pub fn count(&self, item: ItemHash) -> u64 {
-        let found = read::count(&self.chain, item, &mut &self.pages);
+    pub fn count(&mut self, item: ItemHash) -> u64 {
+        let found = read::count(&self.chain, item, &mut self.pages);
         found.unwrap_or_default()
     }
 
     /// The slots in which an item lies.
-    pub fn locate(&self, item: ItemHash) -> Option<Located> {
-        locate(&self.chain, item, &mut &self.pages)
+    pub fn locate(&mut self, item: ItemHash) -> Option<Located> {
+        locate(&self.chain, item, &mut self.pages)
     }
 
     /// The word at an address.
     pub fn word(&self, at: WordAddress) -> u64 {
-        (&self.pages).word(at).unwrap_or_default()
+        self.pages.at(at).copied().unwrap_or_default()
     }
 
     /// The counters of a page.
     pub fn counters(&self, page: PageAddress) -> Option<&Counters> {
-        self.pages
-            .subs
-            .get(page.sub as usize)?
-            .counters
-            .get(&page.page)
+        self.pages.sub(page)?.counters.get(&page.page)
     }
 
     /// Plans adds, over an overlay, and changes nothing.
     pub fn plan(&mut self, items: &[ItemHash], mode: AddMode) -> Option<Plan> {
-        let (_, plan) = self.planned(|planner| {
-            let results = items.iter().map(|&hash| planner.add(hash, mode));
-            results.collect::<Option<Vec<_>>>()
-        });
-        plan
+        self.planned(|planner| add_all(planner, items, mode)).1
     }
 
-    /// Plans and applies. All pages are at hand, so every plan is complete.
-    fn change<T: Default>(
-        &mut self,
-        work: impl FnOnce(&mut Planner<'_, OverlaidPages<'_, &Pages>>) -> Option<T>,
-    ) -> (T, PlanStats, usize) {
-        let (result, plan) = self.planned(work);
-        let Some(Plan {
-            chain,
-            overlay,
-            stats,
-        }) = plan
-        else {
-            return Default::default();
-        };
-        self.chain = chain;
-        self.pages.grow_to(&self.chain);
-        let changes = overlay.changes();
-        self.pages.apply(&changes);
-        (result.unwrap_or_default(), stats, changes.pages.len())
-    }
-
+    /// Plans over an overlay. All pages are at hand, so every plan is complete.
     fn planned<T>(
         &mut self,
-        work: impl FnOnce(&mut Planner<'_, OverlaidPages<'_, &Pages>>) -> Option<T>,
+        work: impl FnOnce(&mut OverlaidPlanner<'_>) -> Option<T>,
     ) -> (Option<T>, Option<Plan>) {
         let pending = Overlay::new();
         let input = PlanInput {
@@ -211,11 +185,34 @@ impl ResidentFilter {
             pending: &pending,
             fresh_from: self.chain.sub_filters().len() as u32,
         };
-        let mut pages = &self.pages;
-        let mut planner = Planner::new(input, &mut pages, &mut self.search);
+        let mut planner = Planner::new(input, &mut self.pages, &mut self.search);
         let result = work(&mut planner);
         (result, planner.finish())
     }
+
+    /// Takes over what was planned. Returns how many pages were written to.
+    fn apply(&mut self, plan: Option<Plan>) -> usize {
+        let Some(plan) = plan else {
+            return 0;
+        };
+        self.chain = plan.chain;
+        self.pages.note_grown(&self.chain);
+        let changes = plan.overlay.changes();
+        for page in &changes.pages {
+            self.pages.apply(&changes, page);
+        }
+        changes.pages.len()
+    }
+}
+
+type OverlaidPlanner<'a> = Planner<'a, OverlaidPages<'a, Pages>>;
+
+fn add_all(
+    planner: &mut OverlaidPlanner<'_>,
+    items: &[ItemHash],
+    mode: AddMode,
+) -> Option<Vec<AddResult>> {
+    items.iter().map(|&hash| planner.add(hash, mode)).collect()
 }
 
 /// The pages of all sub-filters.
@@ -233,47 +230,38 @@ struct SubPages {
 }
 
 impl SubPages {
+    /// Where a word is in `words`.
     #[inline]
-    fn at(&self, at: WordAddress) -> Option<&u64> {
-        self.words
-            .get(at.page as usize * self.words_per_page + usize::from(at.word))
+    fn index(&self, at: WordAddress) -> usize {
+        at.page as usize * self.words_per_page + usize::from(at.word)
     }
 }
 
 impl Pages {
-    fn grow_to(&mut self, chain: &Chain) {
-        for sub in chain.sub_filters().iter().skip(self.subs.len()) {
-            let words_per_page = (sub.layout.page_bytes() as usize).div_ceil(8);
-            let pages = sub.layout.pages() as usize;
-            self.subs.push(SubPages {
-                words_per_page,
-                words: vec![0; pages * words_per_page],
-                occupied: vec![0; pages],
-                counters: BTreeMap::new(),
-            });
-        }
+    #[inline]
+    fn sub(&self, page: PageAddress) -> Option<&SubPages> {
+        self.subs.get(page.sub as usize)
     }
 
-    fn apply(&mut self, changes: &PageChanges) {
-        for page in &changes.pages {
-            let Some(sub) = self.subs.get_mut(page.address.sub as usize) else {
-                continue;
-            };
-            let number = page.address.page as usize;
-            for word in changes.words_of(page) {
-                let at = number * sub.words_per_page + usize::from(word.at.word);
-                if let Some(cell) = sub.words.get_mut(at) {
-                    *cell = word.value;
-                }
-            }
-            if let Some(occupied) = sub.occupied.get_mut(number) {
-                *occupied = occupied.saturating_add_signed(page.occupied);
-            }
-            for counter in changes.counters_of(page) {
-                let counters = sub.counters.entry(page.address.page).or_default();
-                counters.set(counter.key, counter.copies);
-            }
+    #[inline]
+    fn at(&self, at: WordAddress) -> Option<&u64> {
+        let sub = self.subs.get(at.sub as usize)?;
+        sub.words.get(sub.index(at))
+    }
+
+    fn apply(&mut self, changes: &PageChanges, page: &ChangedPage) -> Option<()> {
+        let sub = self.subs.get_mut(page.address.sub as usize)?;
+        for word in changes.words_of(page) {
+            let index = sub.index(word.at);
+            *sub.words.get_mut(index)? = word.value;
         }
+        let occupied = sub.occupied.get_mut(page.address.page as usize)?;
+        *occupied = occupied.saturating_add_signed(page.occupied);
+        for counter in changes.counters_of(page) {
+            let counters = sub.counters.entry(page.address.page).or_default();
+            counters.set(counter.key, counter.copies);
+        }
+        Some(())
     }
 }
 
@@ -282,7 +270,7 @@ impl<'a> HeldPages for &'a Pages {
 
     #[inline]
     fn hold(&mut self, page: PageAddress) -> Option<&'a [u64]> {
-        let sub = self.subs.get(page.sub as usize)?;
+        let sub = self.sub(page)?;
         let first = page.page as usize * sub.words_per_page;
         sub.words.get(first..first + sub.words_per_page)
     }
@@ -300,75 +288,46 @@ impl<'a> HeldPages for &'a Pages {
     }
 }
 
-impl PageWords for &Pages {
+impl PageWords for Pages {
     #[inline]
     fn word(&mut self, at: WordAddress) -> Option<u64> {
-        self.subs.get(at.sub as usize)?.at(at).copied()
+        self.at(at).copied()
     }
 
     fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
-        let sub = self.subs.get(page.sub as usize)?;
-        let counters = sub.counters.get(&page.page);
+        let counters = self.sub(page)?.counters.get(&page.page);
         Some(counters.map_or(0, |counters| counters.get(key)))
     }
 
     #[inline]
     fn prefetch(&self, at: WordAddress) {
-        if let Some(word) = self.subs.get(at.sub as usize).and_then(|sub| sub.at(at)) {
+        if let Some(word) = self.at(at) {
             hints::prefetch(word);
         }
     }
 }
 
-impl PlanPages for &Pages {
+impl PlanPages for Pages {
     #[inline]
     fn occupied(&mut self, page: PageAddress) -> Option<u32> {
-        let sub = self.subs.get(page.sub as usize)?;
-        sub.occupied.get(page.page as usize).copied()
+        self.sub(page)?.occupied.get(page.page as usize).copied()
     }
 
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
-        let sub = self.subs.get(page.sub as usize)?;
-        Some(sub.counters.get(&page.page).map_or(0, Counters::len))
+        let counters = self.sub(page)?.counters.get(&page.page);
+        Some(counters.map_or(0, Counters::len))
     }
 }
 
-impl PageWords for &mut Pages {
-    #[inline]
-    fn word(&mut self, at: WordAddress) -> Option<u64> {
-        (&**self).word(at)
-    }
-
-    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
-        (&**self).counter(page, key)
-    }
-
-    #[inline]
-    fn prefetch(&self, at: WordAddress) {
-        (&**self).prefetch(at);
-    }
-}
-
-impl PlanPages for &mut Pages {
-    #[inline]
-    fn occupied(&mut self, page: PageAddress) -> Option<u32> {
-        (&**self).occupied(page)
-    }
-
-    fn counters(&mut self, page: PageAddress) -> Option<usize> {
-        (&**self).counters(page)
-    }
-}
-
-impl Draft for &mut Pages {
+impl Draft for Pages {
     #[inline]
     fn set_slot(&mut self, at: WordAddress, value: u64, _: u16, more: i32) {
         let Some(sub) = self.subs.get_mut(at.sub as usize) else {
             return;
         };
-        let word = at.page as usize * sub.words_per_page + usize::from(at.word);
-        if let Some(cell) = sub.words.get_mut(word) {
-            *cell = value;
+        let index = sub.index(at);
+        if let Some(word) = sub.words.get_mut(index) {
+            *word = value;
         }
         if let Some(occupied) = sub.occupied.get_mut(at.page as usize) {
             *occupied = occupied.saturating_add_signed(more);
@@ -383,6 +342,15 @@ impl Draft for &mut Pages {
     }
 
     fn note_grown(&mut self, chain: &Chain) {
-        self.grow_to(chain);
+        for sub in chain.sub_filters().iter().skip(self.subs.len()) {
+            let words_per_page = (sub.layout.page_bytes() as usize).div_ceil(8);
+            let pages = sub.layout.pages() as usize;
+            self.subs.push(SubPages {
+                words_per_page,
+                words: vec![0; pages * words_per_page],
+                occupied: vec![0; pages],
+                counters: BTreeMap::new(),
+            });
+        }
     }
 }

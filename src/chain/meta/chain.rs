@@ -141,23 +141,16 @@ impl Chain {
         Ok(layout)
     }
 
-    /// Keeps count of a slot of a sub-filter that was filled.
-    pub(in crate::chain) fn note_filled(&mut self, position: usize) {
-        if let Some(sub) = self.sub_filters.get_mut(position) {
-            sub.occupied += 1;
-        }
-    }
-
-    /// Keeps count of a slot of a sub-filter that was cleared.
-    pub(in crate::chain) fn note_cleared(&mut self, position: usize) {
-        if let Some(sub) = self.sub_filters.get_mut(position) {
-            sub.occupied -= 1;
+    /// Keeps count of slots in a sub-filter: so many more are in use.
+    pub(in crate::chain) fn note_occupied(&mut self, position: u32, more: i32) {
+        if let Some(sub) = self.sub_filters.get_mut(position as usize) {
+            sub.occupied = sub.occupied.strict_add_signed(i64::from(more));
         }
     }
 
     /// Keeps count of a side counter in a sub-filter that was `before`.
-    pub(in crate::chain) fn note_counted(&mut self, position: usize, before: u64, after: u64) {
-        if let Some(sub) = self.sub_filters.get_mut(position) {
+    pub(in crate::chain) fn note_counted(&mut self, position: u32, before: u64, after: u64) {
+        if let Some(sub) = self.sub_filters.get_mut(position as usize) {
             sub.counted = sub.counted - before + after;
         }
     }

@@ -18,7 +18,7 @@ fn a_grown_chain_reads_back_as_written() {
     for _ in 0..5 {
         grown.grow().unwrap();
     }
-    grown.note_filled(3);
+    grown.note_occupied(3, 1);
     assert_eq!(Chain::decode(&grown.encode()), Ok(grown));
 }
 
@@ -134,7 +134,7 @@ fn a_portable_chain_tells_nothing_of_its_server() {
     let mut it = chain(FilterRequest::default());
     it.grow().unwrap();
     it.grow().unwrap();
-    it.note_filled(0);
+    it.note_occupied(0, 1);
     it.end_compaction();
     it.grow().unwrap();
     assert_eq!(it.begin_compaction(1.0), 1);
@@ -163,7 +163,7 @@ fn a_dropped_sub_filter_comes_back_under_a_new_ordinal() {
     let mut it = chain(FilterRequest::default());
     it.grow().unwrap();
     it.grow().unwrap();
-    it.note_filled(1);
+    it.note_occupied(1, 1);
     assert_eq!(it.end_compaction(), [Ordinal(2)]);
     it.grow().unwrap();
     assert_eq!(it.sub_filters()[2].ordinal, Ordinal(3));

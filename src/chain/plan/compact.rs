@@ -11,7 +11,7 @@
 //! beside a class with its last slot. A slice depends on nothing but the state
 //! and itself, and one that is planned again finds the rest.
 
-use super::planner::{Locate, Planner};
+use super::planner::Planner;
 use crate::chain::address::{PageAddress, SlotAddress};
 use crate::chain::counters;
 use crate::chain::pages::Draft;
@@ -66,7 +66,8 @@ struct Entry {
     fingerprint: Fingerprint,
 }
 
-impl Locate for Entry {
+impl Entry {
+    /// Its fingerprint and candidate buckets in an older sub-filter, or its own.
     fn candidates(self, layout: &Layout) -> Candidates {
         layout.candidates_under(&self.layout, self.bucket, self.fingerprint)
     }
@@ -99,15 +100,14 @@ impl<D: Draft> Planner<'_, D> {
             {
                 return self.finished().and(ended(moved, SliceEnd::At(bucket)));
             }
-            let occupied = self.slots.occupied(address);
-            if self.known(occupied).is_none_or(|slots| slots == 0) {
+            let occupied = self.draft.occupied(address);
+            self.complete &= occupied.is_some();
+            if occupied.is_none_or(|slots| slots == 0) {
                 bucket = layout.next_page(bucket);
                 continue;
             }
-            let entries = self
-                .slots
-                .read_bucket(position, &layout, bucket, &mut slots);
-            for (slot, &fingerprint) in (0..=u8::MAX).zip(self.known(entries)?) {
+            let entries = self.read_bucket(position, &layout, bucket, &mut slots);
+            for (slot, &fingerprint) in (0..=u8::MAX).zip(self.settled(entries)??) {
                 if fingerprint == 0 {
                     continue;
                 }
@@ -147,14 +147,14 @@ impl<D: Draft> Planner<'_, D> {
     fn move_down(&mut self, position: usize, slot: Slot, entry: Entry) -> Option<()> {
         let sub = *self.chain.sub_filters().get(position)?;
         let here = entry.candidates(&sub.layout);
-        let [first, second] = self.slots.probe(position, &sub.layout, &here);
+        let [first, second] = self.probe(position, &sub.layout, &here);
         let (page, key) = counters::address(&sub.layout, position, &here);
         let copies = match first.matches + second.matches {
-            1 => self.slots.counter(page, key),
+            1 => self.missing.note(self.draft.counter(page, key)),
             _ => Some(0),
         };
-        let placed = self.count_or_place(entry);
-        if self.slots.missing {
+        let placed = self.count_or_place(|layout| entry.candidates(layout));
+        if self.missing.0 {
             return None;
         }
         let target = placed.or_else(|| self.make_room(entry))?;
@@ -169,7 +169,7 @@ impl<D: Draft> Planner<'_, D> {
             self.set_counter(page, key, copies, 0);
         }
         let left = SlotAddress::of(position, &sub.layout, slot);
-        self.clear(position, &sub.layout, left);
+        self.write(&sub.layout, left, 0);
         Some(())
     }
 
@@ -182,8 +182,9 @@ impl<D: Draft> Planner<'_, D> {
             if !sub.is_within_reach() {
                 continue;
             }
-            if let Some(position) = self.kick_out(position, entry) {
-                return Some(position);
+            let made = self.kick_out(position, |layout| entry.candidates(layout));
+            if made.is_some() {
+                return made;
             }
         }
         None
@@ -191,9 +192,9 @@ impl<D: Draft> Planner<'_, D> {
 
     /// Clears a slot that an entry was to move into.
     fn take_back(&mut self, target: usize, layout: &Layout, entry: &Candidates) {
-        let [first, second] = self.slots.probe(target, layout, entry);
+        let [first, second] = self.probe(target, layout, entry);
         if let Some(taken) = first.matching.or(second.matching) {
-            self.clear(target, layout, taken);
+            self.write(layout, taken, 0);
         }
     }
 }

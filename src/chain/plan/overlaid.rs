@@ -1,6 +1,6 @@
 //! Pages as they are planned to be, over the pages as they are.
 
-use super::overlay::{Growth, Overlay, PageKey, PageNumber};
+use super::overlay::{Growth, Overlay, PageNumber};
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
@@ -22,7 +22,6 @@ pub struct OverlaidPages<'a, P> {
 #[derive(Clone, Copy)]
 struct LastPage {
     page: PageAddress,
-    key: PageKey,
     planned: Option<PageNumber>,
     pending: Option<PageNumber>,
 }
@@ -45,15 +44,11 @@ impl<'a, P> OverlaidPages<'a, P> {
     fn page(&mut self, page: PageAddress) -> LastPage {
         match self.last {
             Some(last) if last.page == page => last,
-            _ => {
-                let key = PageKey::of(page);
-                *self.last.insert(LastPage {
-                    page,
-                    key,
-                    planned: self.overlay.page(key),
-                    pending: self.pending.page(key),
-                })
-            }
+            _ => *self.last.insert(LastPage {
+                page,
+                planned: self.overlay.page(page),
+                pending: self.pending.page(page),
+            }),
         }
     }
 
@@ -64,7 +59,7 @@ impl<'a, P> OverlaidPages<'a, P> {
         if let Some(number) = known.planned {
             return number;
         }
-        let number = self.overlay.add_page(known.key);
+        let number = self.overlay.add_page(page);
         self.last = Some(LastPage {
             planned: Some(number),
             ..known
@@ -152,7 +147,7 @@ impl<P: PlanPages> PlanPages for OverlaidPages<'_, P> {
 impl<P: PlanPages> Draft for OverlaidPages<'_, P> {
     fn set_slot(&mut self, at: WordAddress, value: u64, lane: u16, more: i32) {
         let page = self.page_to_change(at.on());
-        self.overlay.set_slot(page, at.word, value, lane);
+        self.overlay.set(page, at.word, value, 1 << lane);
         let grown = Growth {
             occupied: more,
             counters: 0,

@@ -30,7 +30,7 @@ pub struct Overlay {
     words: Vec<Word>,
     /// Where in `words` each word of a page is.
     tables: Vec<[u32; PAGE_WORDS]>,
-    counters: HashMap<(u64, CounterKey), u64, FixedState>,
+    counters: HashMap<(PageAddress, CounterKey), u64, FixedState>,
     /// The newest sub-filter with a page.
     newest: Option<u32>,
 }
@@ -38,30 +38,6 @@ pub struct Overlay {
 /// Number of a page that is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageNumber(u32);
-
-/// A page as overlays look for it.
-#[derive(Clone, Copy)]
-pub(super) struct PageKey {
-    key: u64,
-    hash: u64,
-}
-
-impl PageKey {
-    #[inline]
-    pub(super) fn of(page: PageAddress) -> PageKey {
-        PageKey::of_packed(pack_page(page))
-    }
-
-    /// Nothing that is stored or answered depends on this hash.
-    #[inline]
-    fn of_packed(key: u64) -> PageKey {
-        let product = u128::from(key) * 0x9e37_79b9_7f4a_7c15;
-        PageKey {
-            key,
-            hash: product as u64 ^ (product >> 64) as u64,
-        }
-    }
-}
 
 /// By how much a page has more than before.
 #[derive(Clone, Copy, Default)]
@@ -71,7 +47,7 @@ pub(super) struct Growth {
 }
 
 struct Page {
-    key: u64,
+    address: PageAddress,
     growth: Growth,
     /// Words that change.
     words: u32,
@@ -106,7 +82,7 @@ impl Overlay {
     pub(super) fn reserve(&mut self, words: usize) {
         let pages = &self.pages;
         self.numbers
-            .reserve(words, |&number| hash_of(pages, number));
+            .reserve(words, |&number| hash_of_page(pages, number));
         self.pages.reserve(words);
         self.words.reserve(words);
     }
@@ -124,10 +100,9 @@ impl Overlay {
         }
         self.reserve(later.pages.len());
         for page in &later.pages {
-            let key = PageKey::of_packed(page.key);
-            let number = match self.page(key) {
+            let number = match self.page(page.address) {
                 Some(number) => number,
-                None => self.add_page(key),
+                None => self.add_page(page.address),
             };
             self.grow(number, page.growth);
             for word in later.words_of(page) {
@@ -141,8 +116,8 @@ impl Overlay {
     pub fn pages_from(&self, sub: u32) -> usize {
         match self.newest {
             Some(newest) if newest >= sub => {
-                let subs = self.pages.iter().map(|page| unpack_page(page.key).sub);
-                subs.filter(|&it| it >= sub).count()
+                let pages = self.pages.iter();
+                pages.filter(|page| page.address.sub >= sub).count()
             }
             _ => 0,
         }
@@ -150,20 +125,17 @@ impl Overlay {
 
     /// The changes in order.
     pub fn changes(&self) -> PageChanges {
-        let mut in_order: Vec<(u64, &Page)> =
-            self.pages.iter().map(|page| (page.key, page)).collect();
-        in_order.sort_unstable_by_key(|&(key, _)| key);
-        let mut counters: Vec<((u64, CounterKey), u64)> = self
-            .counters
-            .iter()
-            .map(|(&key, &copies)| (key, copies))
-            .collect();
-        counters.sort_unstable_by_key(|&(key, _)| key);
+        let pages = self.pages.iter().map(|page| (packed(page.address), page));
+        let mut in_order: Vec<(u64, &Page)> = pages.collect();
+        in_order.sort_unstable_by_key(|&(packed, _)| packed);
+        let counters = self.counters.iter().map(|(&at, &copies)| (at, copies));
+        let mut counters: Vec<((PageAddress, CounterKey), u64)> = counters.collect();
+        counters.sort_unstable_by_key(|&(at, _)| at);
 
         let mut words: Vec<ChangedWord> = Vec::with_capacity(self.words.len());
         let mut counter = 0;
-        let pages = in_order.into_iter().map(|(key, page)| {
-            let address = unpack_page(key);
+        let pages = in_order.into_iter().map(|(_, page)| {
+            let address = page.address;
             let (first_word, first_counter) = (words.len(), counter);
             // A loop: most pages have one word, and `extend` counts first.
             for it in self.words_of(page) {
@@ -174,7 +146,7 @@ impl Overlay {
                 });
             }
             let rest = counters.get(counter..).unwrap_or_default();
-            counter += rest.iter().take_while(|it| it.0.0 == key).count();
+            counter += rest.iter().take_while(|it| it.0.0 == address).count();
             ChangedPage {
                 address,
                 words: first_word..words.len(),
@@ -195,32 +167,32 @@ impl Overlay {
 
     /// A page, if it is written to.
     #[inline]
-    pub(super) fn page(&self, page: PageKey) -> Option<PageNumber> {
+    pub(super) fn page(&self, page: PageAddress) -> Option<PageNumber> {
         let is_it = |&number: &u32| {
             let planned = self.pages.get(number as usize);
-            planned.is_some_and(|planned| planned.key == page.key)
+            planned.is_some_and(|planned| planned.address == page)
         };
         if self.pages.is_empty() {
             return None;
         }
-        let number = self.numbers.find(page.hash, is_it);
+        let number = self.numbers.find(hash_of(page), is_it);
         number.copied().map(PageNumber)
     }
 
     /// Adds a page that is about to be written to and was not before.
-    pub(super) fn add_page(&mut self, page: PageKey) -> PageNumber {
+    pub(super) fn add_page(&mut self, address: PageAddress) -> PageNumber {
         // A plan is far from having so many pages.
         let number = self.pages.len() as u32;
         self.pages.push(Page {
-            key: page.key,
+            address,
             growth: Growth::default(),
             words: 0,
             first: NONE,
         });
         let pages = &self.pages;
         self.numbers
-            .insert_unique(page.hash, number, |&number| hash_of(pages, number));
-        self.newest = self.newest.max(Some(unpack_page(page.key).sub));
+            .insert_unique(hash_of(address), number, |&it| hash_of_page(pages, it));
+        self.newest = self.newest.max(Some(address.sub));
         PageNumber(number)
     }
 
@@ -242,17 +214,12 @@ impl Overlay {
 
     /// A counter, if it changes.
     pub(super) fn counter(&self, page: PageAddress, key: CounterKey) -> Option<u64> {
-        self.counters.get(&(pack_page(page), key)).copied()
-    }
-
-    /// Sets a word of which one slot was written.
-    pub(super) fn set_slot(&mut self, page: PageNumber, word: u16, value: u64, lane: u16) {
-        self.set(page, word, value, 1 << lane);
+        self.counters.get(&(page, key)).copied()
     }
 
     /// Sets a counter.
     pub(super) fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64) {
-        self.counters.insert((pack_page(page), key), copies);
+        self.counters.insert((page, key), copies);
     }
 
     /// Notes that a page has more, or fewer.
@@ -290,7 +257,8 @@ impl Overlay {
         Found::Behind(before)
     }
 
-    fn set(&mut self, number: PageNumber, word: u16, value: u64, slots: u8) {
+    /// Sets a word of which some slots were written, bit `n` for slot `n`.
+    pub(super) fn set(&mut self, number: PageNumber, word: u16, value: u64, slots: u8) {
         let found = self.find(number, word);
         let new = self.words.len() as u32;
         let Some(page) = self.pages.get_mut(number.0 as usize) else {
@@ -365,24 +333,22 @@ impl Overlay {
     }
 }
 
-fn hash_of(pages: &[Page], number: u32) -> u64 {
+fn hash_of_page(pages: &[Page], number: u32) -> u64 {
     let page = pages.get(number as usize);
-    page.map_or(0, |page| PageKey::of_packed(page.key).hash)
+    page.map_or(0, |page| hash_of(page.address))
 }
 
-/// Sub-filter and page in one number: at most 2^16 + 1 positions and 2^32
-/// pages, in the order in which they are sorted.
+/// Nothing that is stored or answered depends on this hash.
 #[inline]
-fn pack_page(page: PageAddress) -> u64 {
+fn hash_of(page: PageAddress) -> u64 {
+    let product = u128::from(packed(page)) * 0x9e37_79b9_7f4a_7c15;
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Sub-filter and page in one number, which is compared faster than the two.
+#[inline]
+fn packed(page: PageAddress) -> u64 {
     u64::from(page.sub) << 32 | u64::from(page.page)
-}
-
-#[inline]
-fn unpack_page(key: u64) -> PageAddress {
-    PageAddress {
-        sub: (key >> 32) as u32,
-        page: key as u32,
-    }
 }
 
 #[cfg(test)]

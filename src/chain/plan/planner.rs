@@ -2,15 +2,14 @@
 
 use super::overlaid::OverlaidPages;
 use super::overlay::Overlay;
-use super::slots::Slots;
-use crate::chain::address::{PageAddress, SlotAddress, WordAddress};
-use crate::chain::counters::{self, CounterKey, MAX_COUNTERS};
+use crate::chain::address::{SlotAddress, WordAddress};
+use crate::chain::counters::{self, MAX_COUNTERS};
 use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::read;
 use crate::cuckoo::candidates::Candidates;
 use crate::cuckoo::hash::ItemHash;
-use crate::cuckoo::kick::KickSearch;
+use crate::cuckoo::kick::{KickSearch, Move};
 use crate::cuckoo::layout::Layout;
 
 /// What to do with an item that is found already.
@@ -68,13 +67,27 @@ pub struct Plan {
 /// A command's items, planned one after another.
 pub struct Planner<'a, D> {
     pub(super) chain: Chain,
-    pub(super) slots: Slots<D>,
+    pub(super) draft: D,
     search: &'a mut KickSearch,
     /// Searches for kick-outs, whatever they found.
     pub(super) searches: u32,
     stats: PlanStats,
+    pub(super) missing: Missing,
     /// Whether every page was at hand so far.
     pub(super) complete: bool,
+}
+
+/// Whether a page was not at hand since that was last taken.
+#[derive(Default)]
+pub(super) struct Missing(pub(super) bool);
+
+impl Missing {
+    /// Notes what was not at hand.
+    #[inline]
+    pub(super) fn note<T>(&mut self, known: Option<T>) -> Option<T> {
+        self.0 |= known.is_none();
+        known
+    }
 }
 
 impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
@@ -86,14 +99,14 @@ impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
 
     /// Makes room for the changes of so many items.
     pub fn reserve(&mut self, items: usize) {
-        self.slots.draft.overlay.reserve(items);
+        self.draft.overlay.reserve(items);
     }
 
     /// The plan, or `None` if a page was not at hand.
     pub fn finish(self) -> Option<Plan> {
         self.complete.then_some(Plan {
             chain: self.chain,
-            overlay: self.slots.draft.overlay,
+            overlay: self.draft.overlay,
             stats: self.stats,
         })
     }
@@ -104,20 +117,18 @@ impl<'a, D: Draft> Planner<'a, D> {
     pub fn on(draft: D, chain: Chain, search: &'a mut KickSearch) -> Self {
         Planner {
             chain,
-            slots: Slots {
-                draft,
-                missing: false,
-            },
+            draft,
             search,
             searches: 0,
             stats: PlanStats::default(),
+            missing: Missing::default(),
             complete: true,
         }
     }
 
-    /// The chain as it is by now.
-    pub fn into_chain(self) -> Chain {
-        self.chain
+    /// The chain and the draft as they are by now.
+    pub fn into_parts(self) -> (Chain, D) {
+        (self.chain, self.draft)
     }
 
     /// Says that a group of items, up to [`GROUP`](read::GROUP), comes next:
@@ -142,9 +153,7 @@ impl<'a, D: Draft> Planner<'a, D> {
                 .map(|bucket| read::first_word(&sub.layout, position, bucket));
         }
         let named = 2 * items.len().min(read::GROUP);
-        self.slots
-            .draft
-            .expect(words.get(..named).unwrap_or_default());
+        self.draft.expect(words.get(..named).unwrap_or_default());
     }
 
     /// Plans an add. `None`: a page was not at hand; the plan can't be
@@ -157,11 +166,13 @@ impl<'a, D: Draft> Planner<'a, D> {
         if mode == AddMode::OnlyIfAbsent && self.exists(hash)? {
             return Some(AddResult::Exists);
         }
-        let placed = self.count_or_place(hash);
+        let candidates = |layout: &Layout| layout.candidates(hash);
+        let placed = self.count_or_place(candidates);
         if self.settled(placed)?.is_some() {
             return Some(AddResult::Added);
         }
-        let kicked = self.kick_out(self.newest()?, hash);
+        let newest = self.chain.open().checked_sub(1)?;
+        let kicked = self.kick_out(newest, candidates);
         if self.settled(kicked)?.is_some() {
             return Some(AddResult::Added);
         }
@@ -180,47 +191,38 @@ impl<'a, D: Draft> Planner<'a, D> {
 
     /// Whether the item is found, what was planned before included.
     pub fn exists(&mut self, hash: ItemHash) -> Option<bool> {
-        let found = read::exists(&self.chain, hash, &mut self.slots.draft);
-        self.known(found)
+        let found = read::exists(&self.chain, hash, &mut self.draft);
+        self.complete &= found.is_some();
+        found
     }
 
     /// How often the item is found, what was planned before included.
     pub fn count(&mut self, hash: ItemHash) -> Option<u64> {
-        let found = read::count(&self.chain, hash, &mut self.slots.draft);
-        self.known(found)
+        let found = read::count(&self.chain, hash, &mut self.draft);
+        self.complete &= found.is_some();
+        found
     }
 
     /// Turns "found nothing" into "not known" if a word was missing on the
     /// way: what would have been there decides the order of trying.
     pub(super) fn settled<T>(&mut self, found: Option<T>) -> Option<Option<T>> {
-        if std::mem::take(&mut self.slots.missing) {
-            self.complete = false;
-            return None;
-        }
-        Some(found)
-    }
-
-    /// Notes that the plan can't be finished if something is not known.
-    pub(super) fn known<T>(&mut self, answer: Option<T>) -> Option<T> {
-        self.slots.missing = false;
-        self.complete &= answer.is_some();
-        answer
-    }
-
-    /// Position of the newest sub-filter that takes adds.
-    fn newest(&self) -> Option<usize> {
-        self.chain.open().checked_sub(1)
+        let known = !std::mem::take(&mut self.missing.0);
+        self.complete &= known;
+        known.then_some(found)
     }
 
     /// Counts one more copy of a class that has its share of slots, or takes
-    /// a free slot among the candidates, newest sub-filter first. Returns the
-    /// position of the sub-filter.
-    pub(super) fn count_or_place(&mut self, entry: impl Locate) -> Option<usize> {
-        let newest = self.newest()?;
+    /// a free slot among the candidates that it has in each sub-filter, newest
+    /// first. Returns the position of the sub-filter.
+    pub(super) fn count_or_place(
+        &mut self,
+        candidates: impl Fn(&Layout) -> Candidates,
+    ) -> Option<usize> {
+        let newest = self.chain.open().checked_sub(1)?;
         for position in (0..=newest).rev() {
             let sub = *self.chain.sub_filters().get(position)?;
-            let candidates = entry.candidates(&sub.layout);
-            let probes = self.slots.probe(position, &sub.layout, &candidates);
+            let candidates = candidates(&sub.layout);
+            let probes = self.probe(position, &sub.layout, &candidates);
             let [first, second] = &probes;
             if position == newest
                 && first.matches + second.matches >= sub.layout.class_limit(&candidates)
@@ -232,15 +234,13 @@ impl<'a, D: Draft> Planner<'a, D> {
             if !sub.has_room() {
                 continue;
             }
-            let second_first =
-                self.slots
-                    .second_is_emptier(position, &sub.layout, &candidates, &probes);
+            let second_first = self.second_is_emptier(position, &sub.layout, &candidates, &probes);
             let free = match second_first {
                 true => second.free.or(first.free),
                 false => first.free.or(second.free),
             };
             if let Some(free) = free {
-                self.fill(position, &sub.layout, free, &candidates);
+                self.write(&sub.layout, free, candidates.fingerprint.0);
                 return Some(position);
             }
         }
@@ -257,52 +257,29 @@ impl<'a, D: Draft> Planner<'a, D> {
     ) -> Option<()> {
         let sub = self.chain.sub_filters().get(position)?;
         let (page, key) = counters::address(&sub.layout, position, class);
-        let copies = self.slots.counter(page, key)?;
-        if copies == 0 && self.slots.counters(page)? >= MAX_COUNTERS {
+        let copies = self.missing.note(self.draft.counter(page, key))?;
+        if copies == 0 && self.missing.note(self.draft.counters(page))? >= MAX_COUNTERS {
             return None;
         }
         self.set_counter(page, key, copies, copies + more);
         Some(())
     }
 
-    /// Puts an item's fingerprint into a free slot.
-    fn fill(&mut self, position: usize, layout: &Layout, free: SlotAddress, item: &Candidates) {
-        self.slots.write(layout, free, item.fingerprint.0);
-        self.chain.note_filled(position);
-    }
-
-    /// Clears a slot.
-    pub(super) fn clear(&mut self, position: usize, layout: &Layout, slot: SlotAddress) {
-        self.slots.write(layout, slot, 0);
-        self.chain.note_cleared(position);
-    }
-
-    /// Sets a side counter that was `before`.
-    pub(super) fn set_counter(
-        &mut self,
-        page: PageAddress,
-        key: CounterKey,
-        before: u64,
-        after: u64,
-    ) {
-        self.slots.set_counter(page, key, before, after);
-        self.chain.note_counted(page.sub as usize, before, after);
-    }
-
     /// Makes room in a sub-filter along a shortest path of kick-outs. Returns
     /// its position.
-    pub(super) fn kick_out(&mut self, position: usize, entry: impl Locate) -> Option<usize> {
+    pub(super) fn kick_out(
+        &mut self,
+        position: usize,
+        candidates: impl Fn(&Layout) -> Candidates,
+    ) -> Option<usize> {
         let sub = *self.chain.sub_filters().get(position)?;
         if !sub.has_room() {
             return None;
         }
-        let (layout, candidates) = (sub.layout, entry.candidates(&sub.layout));
-        let probes = self.slots.probe(position, &layout, &candidates);
+        let (layout, candidates) = (sub.layout, candidates(&sub.layout));
+        let probes = self.probe(position, &layout, &candidates);
         let mut roots = [candidates.first, candidates.second];
-        if self
-            .slots
-            .second_is_emptier(position, &layout, &candidates, &probes)
-        {
+        if self.second_is_emptier(position, &layout, &candidates, &probes) {
             roots.reverse();
         }
         let longest = self.chain.params().max_iterations().unwrap_or(u16::MAX);
@@ -311,33 +288,29 @@ impl<'a, D: Draft> Planner<'a, D> {
             .start(roots.into_iter(), layout.search_bounds(), longest);
         let mut slots = [0u32; u8::MAX as usize];
         while let Some(bucket) = self.search.next_bucket() {
-            match self
-                .slots
-                .read_bucket(position, &layout, bucket, &mut slots)
-            {
+            match self.read_bucket(position, &layout, bucket, &mut slots) {
                 Some(slots) => {
                     self.search.look(&layout, slots);
                     for bucket in self.search.added() {
                         let word = read::first_word(&layout, position, bucket);
-                        self.slots.draft.prefetch(word);
+                        self.draft.prefetch(word);
                     }
                 }
                 None => self.search.pass(),
             }
         }
         let mut free = SlotAddress::of(position, &layout, self.search.empty_slot()?);
-        if self.slots.missing {
+        if self.missing.0 {
             return None;
         }
-        let mut kick_outs = 0u16;
-        for step in self.search.moves() {
+        let moves: Vec<Move> = self.search.moves().collect();
+        for step in &moves {
             let from = SlotAddress::of(position, &layout, step.from);
-            self.slots.relocate(&layout, from, free);
+            self.relocate(&layout, from, free);
             free = from;
-            kick_outs += 1;
         }
-        self.fill(position, &layout, free, &candidates);
-        self.stats.kick_paths.push(kick_outs);
+        self.write(&layout, free, candidates.fingerprint.0);
+        self.stats.kick_paths.push(moves.len() as u16);
         Some(position)
     }
 
@@ -347,11 +320,11 @@ impl<'a, D: Draft> Planner<'a, D> {
         if let Err(reason) = self.chain.grow() {
             return AddResult::Full(reason);
         }
-        self.slots.draft.note_grown(&self.chain);
+        self.draft.note_grown(&self.chain);
         self.stats.expansions += 1;
         self.stats.promise_ended |= kept && !self.chain.keeps_promise();
         // All slots of the new sub-filter are free.
-        match self.count_or_place(hash) {
+        match self.count_or_place(|layout| layout.candidates(hash)) {
             Some(_) => AddResult::Added,
             None => AddResult::Full(FullReason::MaxFilterBytes),
         }
@@ -362,33 +335,19 @@ impl<'a, D: Draft> Planner<'a, D> {
         for position in (0..self.chain.sub_filters().len()).rev() {
             let layout = self.chain.sub_filters().get(position)?.layout;
             let candidates = layout.candidates(hash);
-            let [first, second] = self.slots.probe(position, &layout, &candidates);
+            let [first, second] = self.probe(position, &layout, &candidates);
             let Some(matching) = first.matching.or(second.matching) else {
                 continue;
             };
             let (page, key) = counters::address(&layout, position, &candidates);
-            match self.slots.counter(page, key) {
+            match self.missing.note(self.draft.counter(page, key)) {
                 None => continue,
-                Some(0) => self.clear(position, &layout, matching),
+                Some(0) => self.write(&layout, matching, 0),
                 Some(copies) => self.set_counter(page, key, copies, copies - 1),
             }
             self.chain.note_deletion();
             return Some(());
         }
         None
-    }
-}
-
-/// What has candidate buckets in every sub-filter: an item, or an entry of a
-/// newer one.
-pub(super) trait Locate: Copy {
-    /// Its fingerprint and candidate buckets in a sub-filter.
-    fn candidates(self, layout: &Layout) -> Candidates;
-}
-
-impl Locate for ItemHash {
-    #[inline]
-    fn candidates(self, layout: &Layout) -> Candidates {
-        layout.candidates(self)
     }
 }

@@ -1,18 +1,13 @@
-//! Slots, read and written through a draft.
+//! How a planner probes, reads and writes the slots and counters of its draft.
 
-use crate::chain::address::{PageAddress, SlotAddress, WordAddress};
+use super::planner::Planner;
+use crate::chain::address::{PageAddress, SlotAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::pages::Draft;
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::candidates::{BucketIndex, Candidates};
 use crate::cuckoo::layout::{Geometry, Layout};
 use crate::cuckoo::paged::OfWidth;
-
-/// A draft, and whether a page of it was not at hand since that was last taken.
-pub(super) struct Slots<D> {
-    pub(super) draft: D,
-    pub(super) missing: bool,
-}
 
 /// What a candidate bucket holds, seen from one item.
 #[derive(Clone, Copy, Default)]
@@ -27,39 +22,7 @@ pub(super) struct BucketProbe {
     pub(super) matching: Option<SlotAddress>,
 }
 
-impl<D: Draft> Slots<D> {
-    /// Notes what was not at hand.
-    #[inline]
-    fn noted<T>(&mut self, known: Option<T>) -> Option<T> {
-        self.missing |= known.is_none();
-        known
-    }
-
-    #[inline]
-    fn word(&mut self, at: WordAddress) -> Option<u64> {
-        let value = self.draft.word(at);
-        self.noted(value)
-    }
-
-    /// Copies of a class beside its slots.
-    pub(super) fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
-        let copies = self.draft.counter(page, key);
-        self.noted(copies)
-    }
-
-    /// How many classes are counted beside a page.
-    pub(super) fn counters(&mut self, page: PageAddress) -> Option<usize> {
-        let classes = self.draft.counters(page);
-        self.noted(classes)
-    }
-
-    /// Slots of a page in use.
-    #[inline]
-    pub(super) fn occupied(&mut self, page: PageAddress) -> Option<u32> {
-        let slots = self.draft.occupied(page);
-        self.noted(slots)
-    }
-
+impl<D: Draft> Planner<'_, D> {
     /// Looks into both candidate buckets; into one, if they are the same.
     #[inline]
     pub(super) fn probe(
@@ -69,66 +32,46 @@ impl<D: Draft> Slots<D> {
         candidates: &Candidates,
     ) -> [BucketProbe; 2] {
         match layout {
-            Layout::Classic(classic) => self.probe_both(position, classic, candidates),
+            Layout::Classic(classic) => self.probe_as(position, classic, candidates),
             Layout::Paged(paged) => match paged.width() {
-                SlotWidth::Bits8 => self.probe_both(position, &OfWidth::<8>(*paged), candidates),
-                SlotWidth::Bits16 => self.probe_both(position, &OfWidth::<16>(*paged), candidates),
-                SlotWidth::Bits32 => self.probe_both(position, &OfWidth::<32>(*paged), candidates),
+                SlotWidth::Bits8 => self.probe_as(position, &OfWidth::<8>(*paged), candidates),
+                SlotWidth::Bits16 => self.probe_as(position, &OfWidth::<16>(*paged), candidates),
+                SlotWidth::Bits32 => self.probe_as(position, &OfWidth::<32>(*paged), candidates),
             },
         }
     }
 
+    /// [`probe`](Self::probe) of a sub-filter whose geometry is known.
     #[inline]
-    fn probe_both<G: Geometry>(
+    fn probe_as<G: Geometry>(
         &mut self,
         position: usize,
         layout: &G,
         candidates: &Candidates,
     ) -> [BucketProbe; 2] {
-        let Candidates {
-            fingerprint,
-            first,
-            second,
-        } = *candidates;
-        let in_first = self.probe_bucket(position, layout, first, fingerprint.0);
-        let in_second = match second == first {
-            true => BucketProbe::default(),
-            false => self.probe_bucket(position, layout, second, fingerprint.0),
-        };
-        [in_first, in_second]
-    }
-
-    #[inline]
-    fn probe_bucket<G: Geometry>(
-        &mut self,
-        position: usize,
-        layout: &G,
-        bucket: BucketIndex,
-        fingerprint: u32,
-    ) -> BucketProbe {
-        let (at, width) = (layout.address(bucket), layout.slot_width());
-        let page = PageAddress::new(position, at.page);
-        let (mut matches, mut empty) = (0, 0);
-        let (mut free, mut matching) = (None, None);
-        for piece in layout.pieces(at.first_slot) {
-            let Some(value) = self.word(page.word(piece.word)) else {
-                continue;
-            };
-            let slot = |lane| piece.word * width.slots_per_word() + lane;
-            let matching_lanes = bucket::find(width, value, piece, fingerprint);
-            let free_lanes = bucket::find(width, value, piece, 0);
-            matches += matching_lanes.count();
-            empty += free_lanes.count();
-            matching = matching.or(matching_lanes.first().map(slot));
-            free = free.or(free_lanes.first().map(slot));
+        let (width, fingerprint) = (layout.slot_width(), candidates.fingerprint.0);
+        let mut probes = [BucketProbe::default(); 2];
+        for (probe, bucket) in probes.iter_mut().zip(candidates.buckets()) {
+            let at = layout.address(bucket);
+            let page = PageAddress::new(position, at.page);
+            let (mut matching, mut free) = (None, None);
+            for piece in layout.pieces(at.first_slot) {
+                let word = self.draft.word(page.word(piece.word));
+                let Some(word) = self.missing.note(word) else {
+                    continue;
+                };
+                let slot = |lane| piece.word * width.slots_per_word() + lane;
+                let matching_lanes = bucket::find(width, word, piece, fingerprint);
+                let free_lanes = bucket::find(width, word, piece, 0);
+                probe.matches += matching_lanes.count();
+                probe.empty += free_lanes.count();
+                matching = matching.or(matching_lanes.first().map(slot));
+                free = free.or(free_lanes.first().map(slot));
+            }
+            let address = |slot| SlotAddress { page, slot };
+            (probe.matching, probe.free) = (matching.map(address), free.map(address));
         }
-        let address = |slot| SlotAddress { page, slot };
-        BucketProbe {
-            matches,
-            empty,
-            free: free.map(address),
-            matching: matching.map(address),
-        }
+        probes
     }
 
     /// Whether to try the second candidate before the first. The layout
@@ -148,7 +91,8 @@ impl<D: Draft> Slots<D> {
             }
             Layout::Paged(_) => {
                 let [first, second] = [candidates.first, candidates.second].map(|bucket| {
-                    self.occupied(PageAddress::new(position, layout.address(bucket).page))
+                    let page = PageAddress::new(position, layout.address(bucket).page);
+                    self.missing.note(self.draft.occupied(page))
                 });
                 first
                     .zip(second)
@@ -169,10 +113,11 @@ impl<D: Draft> Slots<D> {
         let page = PageAddress::new(position, at.page);
         let mut filled = 0;
         for piece in bucket::pieces(width, at.first_slot, layout.bucket_size()) {
-            let value = self.word(page.word(piece.word))?;
+            let word = self.draft.word(page.word(piece.word));
+            let word = self.missing.note(word)?;
             let lanes = bucket::lanes_of(width, piece);
             for (lane, slot) in lanes.zip(slots.iter_mut().skip(filled)) {
-                *slot = bucket::get(width, value, lane);
+                *slot = bucket::get(width, word, lane);
                 filled += 1;
             }
         }
@@ -185,21 +130,23 @@ impl<D: Draft> Slots<D> {
         let width = layout.slot_width();
         let (word, lane) = width.word_and_lane(slot.slot);
         let at = slot.page.word(word);
-        let Some(value) = self.word(at).filter(|_| !self.missing) else {
+        let word = self.missing.note(self.draft.word(at));
+        let Some(word) = word.filter(|_| !self.missing.0) else {
             return;
         };
-        let before = bucket::get(width, value, lane);
+        let before = bucket::get(width, word, lane);
         let more = i32::from(fingerprint != 0) - i32::from(before != 0);
-        let value = bucket::set(width, value, lane, fingerprint);
-        self.draft.set_slot(at, value, lane, more);
+        let word = bucket::set(width, word, lane, fingerprint);
+        self.draft.set_slot(at, word, lane, more);
+        self.chain.note_occupied(at.sub, more);
     }
 
     /// Moves a fingerprint from one slot to another.
     pub(super) fn relocate(&mut self, layout: &Layout, from: SlotAddress, to: SlotAddress) {
         let width = layout.slot_width();
         let (word, lane) = width.word_and_lane(from.slot);
-        let value = self.word(from.page.word(word));
-        let fingerprint = value.map(|value| bucket::get(width, value, lane));
+        let word = self.missing.note(self.draft.word(from.page.word(word)));
+        let fingerprint = word.map(|word| bucket::get(width, word, lane));
         self.write(layout, to, fingerprint.unwrap_or(0));
         self.write(layout, from, 0);
     }
@@ -213,9 +160,11 @@ impl<D: Draft> Slots<D> {
         before: u64,
         after: u64,
     ) {
-        if !self.missing {
-            let more = i32::from(after != 0) - i32::from(before != 0);
-            self.draft.set_counter(page, key, after, more);
+        if self.missing.0 {
+            return;
         }
+        let more = i32::from(after != 0) - i32::from(before != 0);
+        self.draft.set_counter(page, key, after, more);
+        self.chain.note_counted(page.sub, before, after);
     }
 }

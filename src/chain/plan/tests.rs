@@ -2,7 +2,7 @@ use super::fixture::{filter, kinds};
 use super::*;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, Counters, MAX_COUNTERS};
-use crate::chain::meta::{Chain, FullReason};
+use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
 use crate::chain::resident::ResidentFilter;
 use crate::cuckoo::hash::{HashKey, ItemHash};
@@ -140,6 +140,27 @@ fn a_page_with_too_many_counters_gives_slots_instead() {
     }
     it.add(1);
     assert_eq!(it.chain.sub_filters()[0].counted, 1);
+}
+
+#[test]
+fn a_filter_with_as_many_items_as_can_be_counted_gives_slots_instead() {
+    for request in kinds(1_000) {
+        let mut it = filter(request.clone());
+        for _ in 0..20 {
+            it.add(1);
+        }
+        let (slots, counted) = (it.occupied(), it.chain.sub_filters()[0].counted);
+        assert!(counted > 0, "{request:?}");
+        // As if another page had the counters of so many.
+        let others = MAX_ITEMS - it.chain.items();
+        it.chain.note_counted(0, 0, others);
+        for _ in 0..20 {
+            it.add(1);
+        }
+        assert_eq!(it.chain.sub_filters()[0].counted, counted + others);
+        let of_chain = it.chain.sub_filters().iter().map(|sub| sub.occupied);
+        assert_eq!(of_chain.sum::<u64>(), slots + 20, "{request:?}");
+    }
 }
 
 #[test]

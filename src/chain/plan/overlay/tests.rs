@@ -7,17 +7,16 @@ use std::collections::BTreeMap;
 type Model = BTreeMap<(u32, u32), (i32, BTreeMap<u16, (u64, u8)>)>;
 
 fn write(overlay: &mut Overlay, at: WordAddress, value: u64, lane: u16) {
-    let key = PageKey::of(at.on());
-    let number = match overlay.page(key) {
+    let number = match overlay.page(at.on()) {
         Some(number) => number,
-        None => overlay.add_page(key),
+        None => overlay.add_page(at.on()),
     };
     let grown = Growth {
         occupied: 1,
         counters: 0,
     };
     overlay.grow(number, grown);
-    overlay.set_slot(number, at.word, value, lane);
+    overlay.set(number, at.word, value, 1 << lane);
 }
 
 proptest! {
@@ -59,7 +58,7 @@ proptest! {
             prop_assert_eq!(overlay.pages_from(sub), expected);
             for (page, word) in (0..6).flat_map(|page| (0..60).map(move |word| (page, word))) {
                 let planned = model.get(&(sub, page));
-                let number = overlay.page(PageKey::of(PageAddress { sub, page }));
+                let number = overlay.page(PageAddress { sub, page });
                 prop_assert_eq!(number.is_some(), planned.is_some());
                 let value = planned.and_then(|it| it.1.get(&word)).map(|it| it.0);
                 prop_assert_eq!(number.and_then(|it| overlay.word(it, word)), value);
