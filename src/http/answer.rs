@@ -43,13 +43,6 @@ impl Format {
         }
         Format::Json
     }
-
-    fn media_type(self) -> HeaderValue {
-        match self {
-            Format::Json => HeaderValue::from_static(media::JSON),
-            Format::Lines => HeaderValue::from_static("text/plain; charset=utf-8"),
-        }
-    }
 }
 
 /// What is said about one item.
@@ -65,29 +58,22 @@ pub(crate) enum Word {
 /// change reserved for it.
 pub(crate) fn results(
     format: Format,
-    words: impl ExactSizeIterator<Item = Word>,
+    mut words: impl ExactSizeIterator<Item = Word>,
     blanks: &[usize],
     full_reason: Option<FullReason>,
     reserved: Option<Reservation>,
 ) -> Response {
-    let mut body = opened(format, words.len() + blanks.len());
-    let before_words = body.len();
-    let mut blanks = blanks.iter().copied().peekable();
-    let mut words = words.peekable();
-    let mut position = 0;
-    loop {
-        let word = match blanks.next_if_eq(&position) {
-            Some(_) => None,
-            None => match words.next() {
-                Some(word) => Some(word),
-                None => break,
-            },
-        };
-        write_word(&mut body, format, word);
-        position += 1;
-    }
-    close(&mut body, before_words, format, full_reason);
-    of_media_type(format, body, reserved)
+    let count = words.len() + blanks.len();
+    put_together(format, count, full_reason, reserved, |body| {
+        let mut blanks = blanks.iter().copied().peekable();
+        for position in 0..count {
+            let word = match blanks.next_if_eq(&position) {
+                Some(_) => None,
+                None => words.next(),
+            };
+            write_word(body, format, word);
+        }
+    })
 }
 
 /// The answer to a batch of questions of yes or no, as [`results`] says it.
@@ -101,37 +87,38 @@ pub(crate) fn flags(
         let words = flags.iter().copied().map(Word::Flag);
         return results(format, words, blanks, None, reserved);
     }
-    let mut body = opened(format, flags.len());
-    let before_words = body.len();
-    write_flags(&mut body, format, flags);
-    close(&mut body, before_words, format, None);
-    of_media_type(format, body, reserved)
+    put_together(format, flags.len(), None, reserved, |body| {
+        write_flags(body, format, flags);
+    })
 }
 
-/// What stands before the words, with room for so many of them.
-fn opened(format: Format, words: usize) -> Vec<u8> {
-    let mut body = Vec::with_capacity(64 + MOST_OF_A_FLAG * words);
-    if format == Format::Json {
-        body.extend_from_slice(br#"{"results":["#);
-    }
-    body
-}
-
-/// Writes what stands behind the words.
-fn close(body: &mut Vec<u8>, before_words: usize, format: Format, full_reason: Option<FullReason>) {
+/// So many words, and what stands around them.
+fn put_together(
+    format: Format,
+    count: usize,
+    full_reason: Option<FullReason>,
+    reserved: Option<Reservation>,
+    write_words: impl FnOnce(&mut Vec<u8>),
+) -> Response {
+    let mut body = Vec::with_capacity(64 + MOST_OF_A_FLAG * count);
     if format == Format::Lines {
-        return;
+        write_words(&mut body);
+        return of_media_type(format, body, reserved);
     }
+    body.extend_from_slice(br#"{"results":["#);
+    let before_words = body.len();
+    write_words(&mut body);
     // The comma behind the last word.
     body.truncate(body.len().saturating_sub(1).max(before_words));
     body.push(b']');
     if let Some(reason) = full_reason {
         body.extend_from_slice(br#","full_reason":"#);
-        let _ = serde_json::to_writer(&mut *body, &words::FullReason::from(reason));
+        let _ = serde_json::to_writer(&mut body, &words::FullReason::from(reason));
         // It is of plain words of our own: nothing to escape.
         let _ = write!(body, r#","full_detail":"{}""#, advice(reason));
     }
     body.extend_from_slice(b"}\n");
+    of_media_type(format, body, reserved)
 }
 
 /// Most bytes that the results of a change of so many items take, blank lines
@@ -159,9 +146,13 @@ fn of_media_type(format: Format, mut body: Vec<u8>, reserved: Option<Reservation
 }
 
 fn answer(format: Format, body: Body) -> Response {
+    let media_type = match format {
+        Format::Json => media::JSON,
+        Format::Lines => "text/plain; charset=utf-8",
+    };
     let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, format.media_type());
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
 
@@ -237,8 +228,13 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Response, HttpError> {
     Ok(of_media_type(Format::Json, body, None))
 }
 
-/// A JSON answer that is written already.
-pub(crate) fn written(json: &'static [u8]) -> Response {
+/// Whether an item is there. There are two such answers: the question that is
+/// asked most spends nothing on writing them.
+pub(crate) fn exists(found: bool) -> Response {
+    let json: &'static [u8] = match found {
+        true => b"{\"exists\":true}\n",
+        false => b"{\"exists\":false}\n",
+    };
     answer(Format::Json, Body::from(Bytes::from_static(json)))
 }
 

@@ -3,8 +3,7 @@
 
 use super::App;
 use super::admission::answers::{self, FREE_BYTES};
-use super::admission::body::{self, Buffered};
-use super::admission::budget::Reservation;
+use super::admission::body;
 use super::answer::most_bytes;
 use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::idempotency::Keyed;
@@ -38,28 +37,6 @@ impl FromRequestParts<Arc<App>> for Key {
             .await
             .map_err(|_| HttpError::MalformedPath)?;
         Ok(Key(FilterName::of(key)?))
-    }
-}
-
-/// The one item in the query that is asked for.
-pub(crate) struct ItemToFind(pub(crate) ItemBatch);
-
-impl FromRequestParts<Arc<App>> for ItemToFind {
-    type Rejection = HttpError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, HttpError> {
-        query_item(&parts.uri, "POST /filters/{key}/exists").map(ItemToFind)
-    }
-}
-
-/// The one item in the query that is to be counted.
-pub(crate) struct ItemToCount(pub(crate) ItemBatch);
-
-impl FromRequestParts<Arc<App>> for ItemToCount {
-    type Rejection = HttpError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, HttpError> {
-        query_item(&parts.uri, "POST /filters/{key}/count").map(ItemToCount)
     }
 }
 
@@ -144,7 +121,7 @@ pub(crate) fn batch(
             }
         };
         let max_items = app.admission.limits.max_batch_items;
-        let body = body::read(&app.admission, body).await?;
+        let (bytes, memory) = body::read(&app.admission, body).await?;
         let parse = move |bytes: &Bytes| {
             let mut batch = match options_of_lines {
                 None => parse::json_batch(bytes, kind, max_items)?,
@@ -155,7 +132,7 @@ pub(crate) fn batch(
             batch.key = keyed.map(|keyed| keyed.with_body(bytes));
             Ok(batch)
         };
-        let (mut batch, memory) = parsed(body, parse).await?;
+        let mut batch = parsed(bytes, parse).await?;
         // The items hold as much memory as their body until they are answered,
         // and what is known of each beside its bytes.
         batch.memory = memory;
@@ -179,28 +156,7 @@ pub(crate) async fn fields(
     app: &App,
     request: Request,
 ) -> Result<(NewFilter, Option<IdempotencyKey>), HttpError> {
-    let (parts, body) = request.into_parts();
-    let keyed = Keyed::of(&parts)?;
-    Query::none(&parts.uri)?;
-    let media_type = media_type(&parts.headers);
-    let is_json = media_type.as_deref() == Some(media::JSON);
-    let unsupported = || {
-        let allowed = "application/json, or an empty body for the server's defaults";
-        HttpError::media_type(media_type.as_deref(), allowed)
-    };
-    // A body of unknown length may turn out to be empty.
-    if !is_json && body.size_hint().lower() > 0 {
-        return Err(unsupported());
-    }
-    let body = body::read(&app.admission, body).await?;
-    if !is_json && !body.bytes.is_empty() {
-        return Err(unsupported());
-    }
-    let parse = move |bytes: &Bytes| {
-        let filter = parse::new_filter(bytes, "")?;
-        Ok((filter, keyed.map(|keyed| keyed.with_body(bytes))))
-    };
-    Ok(parsed(body, parse).await?.0)
+    json_body(app, request, true, |json| parse::new_filter(json, "")).await
 }
 
 /// Reads what a filter is to be changed to.
@@ -211,37 +167,52 @@ pub(crate) async fn changed_ttl(
     app: &App,
     request: Request,
 ) -> Result<(Option<u64>, Option<IdempotencyKey>), HttpError> {
+    json_body(app, request, false, parse::changed_ttl).await
+}
+
+/// Reads a body in JSON, which may be left out if it is optional.
+async fn json_body<T: Send + 'static>(
+    app: &App,
+    request: Request,
+    is_optional: bool,
+    parse: fn(&[u8]) -> Result<T, HttpError>,
+) -> Result<(T, Option<IdempotencyKey>), HttpError> {
     let (parts, body) = request.into_parts();
     let keyed = Keyed::of(&parts)?;
     Query::none(&parts.uri)?;
-    match media_type(&parts.headers).as_deref() {
-        Some(media::JSON) => {}
-        given => {
-            return Err(HttpError::media_type(given, media::JSON));
-        }
-    }
-    let body = body::read(&app.admission, body).await?;
-    let parse = move |bytes: &Bytes| {
-        let ttl_seconds = parse::changed_ttl(bytes)?;
-        Ok((ttl_seconds, keyed.map(|keyed| keyed.with_body(bytes))))
+    let media_type = media_type(&parts.headers);
+    let is_json = media_type.as_deref() == Some(media::JSON);
+    let unsupported = || {
+        let allowed = match is_optional {
+            true => "application/json, or an empty body for the server's defaults",
+            false => media::JSON,
+        };
+        HttpError::media_type(media_type.as_deref(), allowed)
     };
-    Ok(parsed(body, parse).await?.0)
+    // A body of unknown length may turn out to be empty.
+    let may_be_empty = is_optional && body.size_hint().lower() == 0;
+    if !is_json && !may_be_empty {
+        return Err(unsupported());
+    }
+    let (bytes, _memory) = body::read(&app.admission, body).await?;
+    if !is_json && !bytes.is_empty() {
+        return Err(unsupported());
+    }
+    let parse = move |json: &Bytes| Ok((parse(json)?, keyed.map(|keyed| keyed.with_body(json))));
+    parsed(bytes, parse).await
 }
 
-/// What a body says, and its memory.
+/// What a body says.
 async fn parsed<T: Send + 'static>(
-    body: Buffered,
+    body: Bytes,
     parse: impl FnOnce(&Bytes) -> Result<T, HttpError> + Send + 'static,
-) -> Result<(T, Option<Reservation>), HttpError> {
-    let Buffered { bytes, memory } = body;
-    let parsed = if bytes.len() <= PARSE_IN_PLACE_BYTES {
-        parse(&bytes)?
-    } else {
-        tokio::task::spawn_blocking(move || parse(&bytes))
-            .await
-            .map_err(|_| HttpError::Panicked)??
-    };
-    Ok((parsed, memory))
+) -> Result<T, HttpError> {
+    if body.len() <= PARSE_IN_PLACE_BYTES {
+        return parse(&body);
+    }
+    tokio::task::spawn_blocking(move || parse(&body))
+        .await
+        .map_err(|_| HttpError::Panicked)?
 }
 
 #[cfg(test)]

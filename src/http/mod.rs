@@ -13,6 +13,7 @@
 //! | `extract`, `query`, `parse` | from a request's bytes to items and fields |
 //! | `idempotency` | which request is the same as one sent before |
 //! | `answer`, `stream` | answers that are written at once, and while they are sent |
+//! | `mapped_body` | bodies whose pieces go through a function while they are sent |
 //! | `problem` | every error, with its status and its stable code |
 //! | `openapi` | the description of the API |
 //! | `console` | the page for people, whose files are in the program |
@@ -30,6 +31,7 @@ mod handlers;
 mod headers;
 mod idempotency;
 mod listen;
+mod mapped_body;
 mod media;
 mod middleware;
 mod openapi;

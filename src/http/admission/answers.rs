@@ -11,14 +11,12 @@
 
 use super::budget::Reservation;
 use super::limits::Admission;
+use crate::http::mapped_body::MappedBody;
 use crate::http::problem::HttpError;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::http::Method;
 use axum::response::Response;
-use hyper::body::{Frame, SizeHint};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 /// Answers up to this size count with their connection.
 pub(crate) const FREE_BYTES: usize = 64 << 10;
@@ -78,13 +76,12 @@ pub(crate) async fn charge(
         return Ok(response);
     };
     let memory = Arc::new(memory);
-    Ok(response.map(|body| Body::new(Charged { body, memory })))
-}
-
-/// A body whose bytes, wherever they wait to be sent, hold their memory.
-struct Charged {
-    body: Body,
-    memory: Arc<Reservation>,
+    // Wherever its bytes wait to be sent, they hold their memory.
+    let charged = move |bytes| {
+        let memory = Arc::clone(&memory);
+        Bytes::from_owner(ChargedBytes { bytes, memory })
+    };
+    Ok(response.map(|body| Body::new(MappedBody::new(body, charged))))
 }
 
 /// Bytes that hold their memory.
@@ -97,37 +94,6 @@ struct ChargedBytes {
 impl AsRef<[u8]> for ChargedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
-    }
-}
-
-impl HttpBody for Charged {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let this = self.get_mut();
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
-        Poll::Ready(frame.map(|frame| {
-            frame.map(|frame| {
-                frame.map_data(|bytes| {
-                    Bytes::from_owner(ChargedBytes {
-                        bytes,
-                        memory: Arc::clone(&this.memory),
-                    })
-                })
-            })
-        }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

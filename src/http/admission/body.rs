@@ -2,9 +2,9 @@
 //! server, and within time.
 
 use super::budget::Reservation;
-use super::deadline::after;
 use super::limits::Admission;
 use crate::http::problem::HttpError;
+use crate::http::time::after;
 use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use std::io::{self, Read};
@@ -14,38 +14,51 @@ use tokio::time::{Instant, timeout_at};
 /// Pieces of a streamed body that wait for the thread that works on it.
 const QUEUED_PIECES: usize = 4;
 
-/// A request body in memory.
-pub(crate) struct Buffered {
-    pub(crate) bytes: Bytes,
-    pub(crate) memory: Option<Reservation>,
-}
-
-/// Reads a body to its end.
+/// Reads a body to its end, and reserves memory for it.
 ///
 /// # Errors
 /// It is too large, too slow, broken, or the server holds too many bodies.
-pub(crate) async fn read(admission: &Admission, mut body: Body) -> Result<Buffered, HttpError> {
+pub(crate) async fn read(
+    admission: &Admission,
+    mut body: Body,
+) -> Result<(Bytes, Option<Reservation>), HttpError> {
     let limit = admission.limits.max_body_bytes;
     let deadline = after(admission.limits.body_timeout);
-    let mut pieces = Pieces::default();
-    let mut memory = None;
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > limit {
         return Err(HttpError::BodyTooLarge { limit });
     }
+    let mut memory = None;
+    let mut size = 0_usize;
+    // Most bodies are one piece and are never copied.
+    let mut first = Bytes::new();
+    let mut joined = Vec::new();
     while let Some(piece) = next_piece(admission, &mut body, deadline).await? {
-        let size = pieces.size().saturating_add(piece.len());
+        let is_first = size == 0;
+        size = size.saturating_add(piece.len());
         if size > limit {
             return Err(HttpError::BodyTooLarge { limit });
         }
         let held = admission.bodies.try_extend(&mut memory, size);
         held.ok_or(HttpError::TooManyBodies)?;
-        pieces.push(piece, declared);
+        if is_first {
+            first = piece;
+            continue;
+        }
+        if joined.is_empty() {
+            // What is announced need not come: room for twice what came, which
+            // is no more than the vector would take by itself.
+            joined.reserve(declared.clamp(size, 2 * size));
+            joined.extend_from_slice(&std::mem::take(&mut first));
+        }
+        joined.extend_from_slice(&piece);
     }
-    Ok(Buffered {
-        bytes: pieces.join(),
-        memory,
-    })
+    if joined.is_empty() {
+        return Ok((first, memory));
+    }
+    // Its items may lie in it until they are answered.
+    joined.shrink_to_fit();
+    Ok((Bytes::from(joined), memory))
 }
 
 /// Reads a body of any length piece by piece; `None` is its end.
@@ -150,45 +163,5 @@ impl Read for Arriving {
             buffer.copy_from_slice(&front);
         }
         Ok(length)
-    }
-}
-
-/// The pieces of a body; most bodies are one piece and are never copied.
-#[derive(Default)]
-struct Pieces {
-    first: Option<Bytes>,
-    joined: Vec<u8>,
-}
-
-impl Pieces {
-    fn size(&self) -> usize {
-        self.first.as_ref().map_or(0, Bytes::len) + self.joined.len()
-    }
-
-    fn push(&mut self, data: Bytes, declared: usize) {
-        if self.size() == 0 {
-            self.first = Some(data);
-            return;
-        }
-        if let Some(first) = self.first.take() {
-            // What is announced need not come: room for twice what came, which
-            // is no more than the vector would take by itself.
-            let came = first.len() + data.len();
-            self.joined.reserve(declared.clamp(came, 2 * came));
-            self.joined.extend_from_slice(&first);
-        }
-        self.joined.extend_from_slice(&data);
-    }
-
-    fn join(self) -> Bytes {
-        match self.first {
-            Some(first) => first,
-            None => {
-                // Its items may lie in it until they are answered.
-                let mut joined = self.joined;
-                joined.shrink_to_fit();
-                Bytes::from(joined)
-            }
-        }
     }
 }

@@ -7,7 +7,6 @@
 //! | `budget` | bytes of memory, reserved and given back |
 //! | `concurrency` | how much goes on at the same time, in all and for one API key |
 //! | `throttle` | work of seconds beside requests of microseconds |
-//! | `deadline` | moments until which something may take |
 //! | `body` | reads request bodies within their bytes and their time |
 //! | `answers` | counts large answers until their clients have read them |
 //! | `unread` | deals with what a refusal leaves of a body |
@@ -20,7 +19,6 @@ pub(super) mod answers;
 pub(super) mod body;
 pub(super) mod budget;
 pub(super) mod concurrency;
-pub(super) mod deadline;
 pub(super) mod limits;
 pub(super) mod throttle;
 pub(super) mod unread;

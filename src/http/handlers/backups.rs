@@ -14,7 +14,7 @@ use crate::http::stream;
 use crate::http::words::BackupState;
 use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::io::Read as _;
@@ -215,19 +215,16 @@ pub(crate) async fn get_backup(
             }
         }
     });
-    let headers: [(HeaderName, HeaderValue); 2] = [
-        (CONTENT_TYPE, HeaderValue::from_static(TAR)),
-        (CONTENT_LENGTH, HeaderValue::from(bytes)),
+    // A file name consists of digits and letters.
+    let headers = [
+        (CONTENT_TYPE, TAR.to_owned()),
+        (CONTENT_LENGTH, bytes.to_string()),
+        (
+            CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{file_name}\""),
+        ),
     ];
-    let mut response = (headers, body).into_response();
-    // A name consists of digits and two letters.
-    let disposition = format!("attachment; filename=\"{file_name}\"");
-    if let Ok(disposition) = HeaderValue::from_str(&disposition) {
-        response
-            .headers_mut()
-            .insert(CONTENT_DISPOSITION, disposition);
-    }
-    Ok(response)
+    Ok((headers, body).into_response())
 }
 
 /// A name that no backup can have leads to none.

@@ -2,7 +2,6 @@
 
 use super::filter_body::FilterBody;
 use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
-use crate::engine::{RestoreError, StagedFilter};
 use crate::http::App;
 use crate::http::admission::body;
 use crate::http::admission::throttle::ThrottledWork;
@@ -19,7 +18,7 @@ use crate::http::query::Query;
 use crate::http::stream::{self, Pieces};
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -75,13 +74,13 @@ pub(crate) async fn get_dump(
         }
     });
     let begun = begun.await.map_err(|_| HttpError::Panicked)??;
-    let tag = entity_tag(begun.digest)?;
+    let tag = format!("\"{}\"", begun.digest);
     if begun.is_known {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
     }
-    let headers: [(HeaderName, HeaderValue); 3] = [
-        (CONTENT_TYPE, HeaderValue::from_static(DUMP)),
-        (CONTENT_LENGTH, HeaderValue::from(begun.bytes)),
+    let headers = [
+        (CONTENT_TYPE, DUMP.to_owned()),
+        (CONTENT_LENGTH, begun.bytes.to_string()),
         (ETAG, tag),
     ];
     Ok((headers, body).into_response())
@@ -195,9 +194,9 @@ pub(crate) async fn put_dump(
         "a dump that is restored twice is the same filter; use If-Match or leave replace out to do it once",
     )?;
     let replace = wanted(query.switch("replace")?, &tags(headers, &IF_MATCH))?;
-    let kind = match media_type(headers).as_deref() {
-        Some(DUMP) => Kind::Dump,
-        Some(SCANDUMP) => Kind::Scandump,
+    let take_in: fn(Intake, &mut dyn Read) -> _ = match media_type(headers).as_deref() {
+        Some(DUMP) => |intake, source| intake.dump(source),
+        Some(SCANDUMP) => |intake, source| intake.redisbloom(source),
         given => {
             return Err(HttpError::media_type(
                 given,
@@ -212,7 +211,7 @@ pub(crate) async fn put_dump(
     let intake = engine.intake().await?;
     let staged = body::read_streamed(&app.admission, body, move |source| {
         let _slot = slot;
-        take_in(intake, kind, source)
+        take_in(intake, source)
     })
     .await?;
     match engine.adopt(&name, staged, replace).await? {
@@ -223,24 +222,6 @@ pub(crate) async fn put_dump(
         Adopted::Replaced(info) => json(&FilterBody::from(&info)),
         Adopted::Exists => Err(HttpError::FilterTaken),
         Adopted::Changed => Err(HttpError::FilterChanged),
-    }
-}
-
-/// What a stream is.
-#[derive(Clone, Copy)]
-enum Kind {
-    Dump,
-    Scandump,
-}
-
-fn take_in(
-    intake: Intake,
-    kind: Kind,
-    source: &mut dyn Read,
-) -> Result<StagedFilter, RestoreError> {
-    match kind {
-        Kind::Dump => intake.dump(source),
-        Kind::Scandump => intake.redisbloom(source),
     }
 }
 
@@ -313,10 +294,4 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Tags {
     }
     let digest = |tag: &str| Digest::parse(tag.strip_prefix('"')?.strip_suffix('"')?);
     Tags::These(tags.into_iter().filter_map(digest).collect())
-}
-
-fn entity_tag(digest: Digest) -> Result<HeaderValue, HttpError> {
-    HeaderValue::from_str(&format!("\"{digest}\"")).map_err(|error| HttpError::Unanswerable {
-        cause: error.to_string(),
-    })
 }

@@ -2,8 +2,8 @@
 
 use crate::engine::{self, AddResult};
 use crate::http::App;
-use crate::http::answer::{self, Format, Word, flags, results, written};
-use crate::http::extract::{ItemToCount, ItemToFind, Key, batch};
+use crate::http::answer::{self, Format, Word, flags, results};
+use crate::http::extract::{Key, batch, query_item};
 use crate::http::idempotency::marked;
 use crate::http::openapi::facts::{
     BATCH, BODY, CHANGE, ENGINE, KEYED, MISSING, QUESTION, QUOTA, RETRIED,
@@ -14,6 +14,7 @@ use crate::http::parse::{AddBody, BatchKind, ItemsBody};
 use crate::http::problem::HttpError;
 use crate::http::words::FullReason;
 use axum::extract::{Request, State};
+use axum::http::Uri;
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::json;
@@ -24,10 +25,7 @@ use utoipa::openapi::schema::{ArrayBuilder, Schema};
 
 /// Results of adding items.
 #[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "describes the answer, which is written in one pass"
-)]
+#[expect(dead_code, reason = "describes an answer that is written in one pass")]
 pub(crate) struct AddedBody {
     /// One word per item, in their order; null for a blank line.
     #[schema(schema_with = added_list)]
@@ -44,10 +42,7 @@ pub(crate) struct AddedBody {
 
 /// One boolean per item.
 #[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "describes the answer, which is written in one pass"
-)]
+#[expect(dead_code, reason = "describes an answer that is written in one pass")]
 pub(crate) struct FlagsBody {
     /// In the order of the items; null for a blank line.
     #[schema(example = json!([true, false]))]
@@ -56,10 +51,7 @@ pub(crate) struct FlagsBody {
 
 /// One number per item.
 #[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "describes the answer, which is written in one pass"
-)]
+#[expect(dead_code, reason = "describes an answer that is written in one pass")]
 pub(crate) struct CountsBody {
     /// In the order of the items; null for a blank line.
     #[schema(example = json!([2, 0]))]
@@ -203,10 +195,11 @@ pub(crate) async fn delete_items(
 pub(crate) async fn get_exists(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    ItemToFind(asked): ItemToFind,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
+    let asked = query_item(&uri, "POST /filters/{key}/exists")?;
     let found = app.engine()?.exists(&name, &asked).await?;
-    Ok(exists(only(&found)?))
+    Ok(answer::exists(only(&found)?))
 }
 
 /// Ask for many items
@@ -254,8 +247,9 @@ pub(crate) async fn post_exists(
 pub(crate) async fn get_count(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    ItemToCount(asked): ItemToCount,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
+    let asked = query_item(&uri, "POST /filters/{key}/count")?;
     let counts = app.engine()?.count(&name, &asked).await?;
     answer::json(&CountBody {
         count: only(&counts)?,
@@ -299,15 +293,6 @@ pub(crate) async fn post_count(
     ))
 }
 
-/// An [`ExistsBody`], of which there are two: the question that is asked most
-/// spends nothing on writing them.
-fn exists(found: bool) -> Response {
-    written(match found {
-        true => b"{\"exists\":true}\n",
-        false => b"{\"exists\":false}\n",
-    })
-}
-
 /// The answer to the one item that was asked for.
 fn only<T: Copy>(answers: &[T]) -> Result<T, HttpError> {
     answers
@@ -327,7 +312,7 @@ mod tests {
     async fn the_written_answers_are_what_would_be_written() {
         for found in [true, false] {
             let said = answer::json(&ExistsBody { exists: found }).unwrap();
-            let written = exists(found);
+            let written = answer::exists(found);
             assert_eq!(written.headers(), said.headers());
             let said = said.into_body().collect().await.unwrap().to_bytes();
             let written = written.into_body().collect().await.unwrap().to_bytes();

@@ -3,12 +3,13 @@
 use crate::chain::locate::{Located, LocatedBucket, Location};
 use crate::http::App;
 use crate::http::answer::json;
-use crate::http::extract::{ItemToFind, Key};
+use crate::http::extract::{Key, query_item};
 use crate::http::openapi::facts::{ENGINE, KEYED, MISSING, QUESTION};
 use crate::http::openapi::parameters::{FilterKey, OneItem};
 use crate::http::problem::HttpError;
 use crate::http::words::SlotUse;
 use axum::extract::State;
+use axum::http::Uri;
 use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
@@ -140,8 +141,9 @@ fn example() -> serde_json::Value {
 pub(crate) async fn get_location(
     State(app): State<Arc<App>>,
     Key(name): Key,
-    ItemToFind(asked): ItemToFind,
+    uri: Uri,
 ) -> Result<Response, HttpError> {
+    let asked = query_item(&uri, "POST /filters/{key}/exists")?;
     let item = asked.get(0).unwrap_or_default();
     let located = app.engine()?.locate(&name, item).await?;
     json(&LocatedBody::from(&located))

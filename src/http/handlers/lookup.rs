@@ -10,17 +10,14 @@ use crate::http::middleware::principal::Principal;
 use crate::http::openapi::facts::{BODY, ENGINE};
 use crate::http::parse::{BatchKind, LookupBody};
 use crate::http::problem::{Code, HttpError};
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use http_body_util::BodyExt as _;
-use hyper::body::Frame;
+use futures_util::stream;
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use utoipa::ToSchema;
 
 /// Bytes of the answer that are put together at once.
@@ -28,10 +25,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// Which filters contain each item.
 #[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "describes the answer, which is written while it is sent"
-)]
+#[expect(dead_code, reason = "describes an answer written while it is sent")]
 pub(crate) struct FoundBody {
     /// For each item the keys of the filters that contain it, in the order in which they were asked.
     #[schema(example = json!([["campaign-3", "campaign-17"], []]))]
@@ -84,7 +78,8 @@ pub(crate) async fn look_up(
     let filters = permitted(&principal, filters);
     let answer = engine.lookup(&filters, &batch.items, mode, bounds).await?;
     let memory = answers::reserve(&app.admission, answer.bytes())?;
-    let body = Body::new(Found::of(answer, memory).map_err(|never| match never {}));
+    let pieces = Found::of(answer, memory).map(Ok::<_, Infallible>);
+    let body = Body::from_stream(stream::iter(pieces));
     let media_type = HeaderValue::from_static(JSON);
     Ok(([(CONTENT_TYPE, media_type)], body).into_response())
 }
@@ -170,19 +165,11 @@ fn write_key(piece: &mut Vec<u8>, is_first: bool, name: &FilterName) {
     piece.push(b'"');
 }
 
-impl HttpBody for Found {
-    type Data = Bytes;
-    type Error = Infallible;
+impl Iterator for Found {
+    type Item = Vec<u8>;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.is_finished {
-            return Poll::Ready(None);
-        }
-        let piece = Bytes::from(self.next_piece());
-        Poll::Ready(Some(Ok(Frame::data(piece))))
+    fn next(&mut self) -> Option<Vec<u8>> {
+        (!self.is_finished).then(|| self.next_piece())
     }
 }
 
@@ -192,10 +179,8 @@ mod tests {
     use crate::engine::MatchBitSet;
 
     fn written(answer: LookupAnswer) -> (usize, serde_json::Value) {
-        let mut found = Found::of(answer, None);
         let (mut pieces, mut text) = (0, Vec::new());
-        while !found.is_finished {
-            let piece = found.next_piece();
+        for piece in Found::of(answer, None) {
             assert!(piece.len() < PIECE_BYTES + 300);
             text.extend(piece);
             pieces += 1;

@@ -1,13 +1,15 @@
 //! One connection: TLS, then HTTP, then what is said to a head that is no
 //! request.
 
-use super::timed::{AnswerBody, Phase, ProbedStream, ReadProbe, TimedStream, Timeouts};
+use super::timed::{Phase, ReadProbe, TimedStream, Timeouts};
 use super::tls::Tls;
 use crate::http::App;
 use crate::http::bounds::MAX_HEAD_BYTES;
+use crate::http::mapped_body::MappedBody;
 use crate::http::middleware::errors::refuse_head;
 use crate::http::problem::HttpError;
 use axum::Router;
+use axum::body::{Body, Bytes};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
+use tokio_util::io::InspectReader;
 use tower::Service as _;
 
 /// Bytes that the HTTP library reads ahead of a connection's requests, and of an
@@ -33,7 +36,8 @@ const CONNECTION_BUFFER_BYTES: usize = 128 << 10;
 const LATE_ANSWER: Duration = Duration::from_secs(1);
 const LATE_BYTES: u64 = 1 << 20;
 
-/// A connection that was accepted.
+/// What a connection is served with.
+#[derive(Clone)]
 pub(super) struct Connection {
     pub(super) app: Arc<App>,
     pub(super) router: Router,
@@ -41,12 +45,12 @@ pub(super) struct Connection {
     pub(super) scrapers: Router,
     pub(super) timeouts: Timeouts,
     pub(super) draining: watch::Receiver<bool>,
-    pub(super) _permit: OwnedSemaphorePermit,
+    pub(super) tls: Option<Arc<Tls>>,
 }
 
 impl Connection {
-    /// Serves one connection to its end.
-    pub(super) async fn run(mut self, stream: TcpStream, tls: Option<Arc<Tls>>) {
+    /// Serves one connection to its end, and holds its place until then.
+    pub(super) async fn run(mut self, stream: TcpStream, _place: OwnedSemaphorePermit) {
         let metrics = Arc::clone(&self.app.metrics);
         metrics.http_connections.inc();
         let _open = OpenConnection(metrics.http_connections.clone());
@@ -54,11 +58,13 @@ impl Connection {
         // would only add to the latency. Without it the answer comes as well.
         let _ = stream.set_nodelay(true);
         let probe = ReadProbe::default();
-        let Some(tls) = tls else {
+        let Some(tls) = self.tls.take() else {
             return self.speak_http(stream, probe).await;
         };
         // All of it counts as the head: nothing may be asked before it.
-        let handshake = tls.accept(ProbedStream::new(stream, probe.clone()));
+        let below_tls = probe.clone();
+        let stream = InspectReader::new(stream, move |bytes: &[u8]| below_tls.note(bytes));
+        let handshake = tls.accept(stream);
         match timeout(self.timeouts.head, handshake).await {
             Ok(Ok(stream)) => {
                 probe.take();
@@ -87,11 +93,20 @@ impl Connection {
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let answering = phase.begin_answer();
             // It is always ready.
-            let answer = self.router.clone().call(request.map(axum::body::Body::new));
+            let answer = self.router.clone().call(request.map(Body::new));
             let written = metrics.http_response_body_bytes.clone();
             async move {
                 let answer = answer.await?;
-                Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, written, answering)))
+                Ok::<_, Infallible>(answer.map(|body| {
+                    MappedBody::new(body, move |bytes: Bytes| {
+                        // The body holds it until the HTTP library has taken it or
+                        // given it up. What is not written by then is under the
+                        // clock of writes.
+                        let _answering = &answering;
+                        written.inc_by(bytes.len() as u64);
+                        bytes
+                    })
+                }))
             }
         });
         let timed = TimedStream::new(stream, self.timeouts, phase.clone(), probe);

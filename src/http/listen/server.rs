@@ -5,7 +5,6 @@ use super::role::{ListenerRole, Transport};
 use super::timed::Timeouts;
 use super::tls::Tls;
 use crate::http::App;
-use axum::Router;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -96,17 +95,19 @@ pub async fn serve(
                 ListenerRole::All | ListenerRole::Filters => options.max_connections,
                 ListenerRole::Operations | ListenerRole::Scrapers => MAX_OPERATIONS_CONNECTIONS,
             })),
-            router: crate::http::router(Arc::clone(&app), endpoint.role, transport),
-            scrapers: crate::http::router(Arc::clone(&app), ListenerRole::Scrapers, transport),
-            app: Arc::clone(&app),
-            timeouts: Timeouts {
-                head: options.header_timeout,
-                idle: options.idle_timeout,
-                write: options.write_timeout,
-            },
-            draining: draining.clone(),
             closing: closing.clone(),
-            tls: endpoint.tls,
+            connection: Connection {
+                router: crate::http::router(Arc::clone(&app), endpoint.role, transport),
+                scrapers: crate::http::router(Arc::clone(&app), ListenerRole::Scrapers, transport),
+                app: Arc::clone(&app),
+                timeouts: Timeouts {
+                    head: options.header_timeout,
+                    idle: options.idle_timeout,
+                    write: options.write_timeout,
+                },
+                draining: draining.clone(),
+                tls: endpoint.tls,
+            },
         };
         accepting.spawn(listener.run(endpoint.listener));
     }
@@ -131,14 +132,9 @@ pub async fn serve(
 struct Listener {
     /// Connections that may still be opened.
     free: Arc<Semaphore>,
-    app: Arc<App>,
-    router: Router,
-    /// For clients without the certificate that is asked for.
-    scrapers: Router,
-    timeouts: Timeouts,
-    draining: watch::Receiver<bool>,
     closing: watch::Receiver<bool>,
-    tls: Option<Arc<Tls>>,
+    /// What each of its connections is served with.
+    connection: Connection,
 }
 
 impl Listener {
@@ -152,15 +148,7 @@ impl Listener {
             };
             match accepted {
                 Ok((stream, permit)) => {
-                    let connection = Connection {
-                        app: Arc::clone(&self.app),
-                        router: self.router.clone(),
-                        scrapers: self.scrapers.clone(),
-                        timeouts: self.timeouts,
-                        draining: self.draining.clone(),
-                        _permit: permit,
-                    };
-                    tokio::spawn(connection.run(stream, self.tls.clone()));
+                    tokio::spawn(self.connection.clone().run(stream, permit));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");

@@ -4,10 +4,7 @@
 //! answers by itself, before there is a request, is held back, so that it can
 //! be said in our words.
 
-use crate::http::admission::deadline::after;
-use axum::body::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
-use prometheus::IntCounter;
+use crate::http::time::after;
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
@@ -116,67 +113,16 @@ pub(crate) struct Timeouts {
 pub(crate) struct ReadProbe(Arc<AtomicBool>);
 
 impl ReadProbe {
+    /// Notes what came.
+    pub(crate) fn note(&self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
     /// Forgets what came; says whether there was anything.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::AcqRel)
-    }
-}
-
-/// A stream below TLS that notes when bytes come.
-pub(crate) struct ProbedStream<S> {
-    stream: S,
-    probe: ReadProbe,
-}
-
-impl<S> ProbedStream<S> {
-    pub(crate) fn new(stream: S, probe: ReadProbe) -> ProbedStream<S> {
-        ProbedStream { stream, probe }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for ProbedStream<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let before = buffer.filled().len();
-        let read = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer));
-        if buffer.filled().len() > before {
-            this.probe.0.store(true, Ordering::Release);
-        }
-        Poll::Ready(read)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for ProbedStream<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 }
 
@@ -364,51 +310,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         }
         let shut = Pin::new(&mut this.stream).poll_shutdown(cx);
         this.poll_written(cx, shut)
-    }
-}
-
-/// The body of an answer: counts its bytes and keeps the connection in the
-/// phase of answering until the HTTP library has taken it or given it up. What
-/// is not written by then is under the clock of writes.
-pub(crate) struct AnswerBody {
-    body: axum::body::Body,
-    written: IntCounter,
-    _answering: Answering,
-}
-
-impl AnswerBody {
-    pub(crate) fn new(body: axum::body::Body, written: IntCounter, answering: Answering) -> Self {
-        AnswerBody {
-            body,
-            written,
-            _answering: answering,
-        }
-    }
-}
-
-impl Body for AnswerBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let this = self.get_mut();
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame {
-            let length = frame.data_ref().map_or(0, Bytes::len);
-            this.written.inc_by(length as u64);
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

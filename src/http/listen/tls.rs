@@ -1,11 +1,10 @@
 //! TLS: certificates from PEM files, exchanged while the server runs.
 
-use super::timed::ProbedStream;
 use arc_swap::ArcSwap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
@@ -128,18 +127,17 @@ impl Tls {
 
     /// Whether a caller on this connection is kept from what only those with a
     /// certificate get.
-    pub(crate) fn lacks_certificate(&self, stream: &TlsStream<ProbedStream<TcpStream>>) -> bool {
+    pub(crate) fn lacks_certificate<S>(&self, stream: &TlsStream<S>) -> bool {
         self.files.client_authorities.is_some() && stream.get_ref().1.peer_certificates().is_none()
     }
 
     /// Speaks TLS from now on. Takes as long as the caller takes.
-    pub(crate) async fn accept(
-        &self,
-        stream: ProbedStream<TcpStream>,
-    ) -> io::Result<TlsStream<ProbedStream<TcpStream>>> {
-        TlsAcceptor::from(self.config.load_full())
-            .accept(stream)
-            .await
+    pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let acceptor = TlsAcceptor::from(self.config.load_full());
+        acceptor.accept(stream).await
     }
 }
 
@@ -203,10 +201,9 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         path: path.to_owned(),
         source,
     };
-    let found: Result<Vec<_>, pem::Error> = CertificateDer::pem_file_iter(path)
-        .map_err(unreadable)?
-        .collect();
-    let found = found.map_err(unreadable)?;
+    let found: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(unreadable)?;
     match found.is_empty() {
         true => Err(TlsError::Empty {
             path: path.to_owned(),

@@ -214,41 +214,18 @@ impl Failed<'_> {
         } = *self;
         let status = error.code().status().as_u16();
         let code = error.code().name();
+        macro_rules! line {
+            ($level:ident, $($what:tt)*) => {
+                tracing::$level!(request_id, method, route, caller, status, code, seconds, $($what)*)
+            };
+        }
         if status < 500 {
-            tracing::info!(
-                request_id,
-                method,
-                route,
-                caller,
-                status,
-                code,
-                seconds,
-                "request refused"
-            );
-        } else if error.code().status() == StatusCode::SERVICE_UNAVAILABLE {
-            tracing::warn!(
-                request_id,
-                method,
-                route,
-                caller,
-                status,
-                code,
-                seconds,
-                "request turned away"
-            );
+            line!(info, "request refused");
+        } else if status == StatusCode::SERVICE_UNAVAILABLE.as_u16() {
+            line!(warn, "request turned away");
         } else {
             let cause = causes(error);
-            tracing::error!(
-                request_id,
-                method,
-                route,
-                caller,
-                status,
-                code,
-                seconds,
-                cause,
-                "request failed"
-            );
+            line!(error, cause, "request failed");
         }
     }
 }

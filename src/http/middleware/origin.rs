@@ -128,7 +128,7 @@ fn is_local(authority: &Authority) -> bool {
 }
 
 /// Where TLS is spoken, a page that came without it is another's, whatever its
-/// name: anybody on its way could have written it.
+/// name: it could have been written by any host on its way.
 fn is_same(origin: &Uri, transport: Transport, host: &Authority) -> bool {
     let (Some(scheme), Some(authority)) = (origin.scheme_str(), origin.authority()) else {
         return false;
