@@ -134,12 +134,12 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
     // more, and each request a copy of it.
     let routes = routes.route_layer((
         errors.clone(),
-        CodingLayer::<Compressed>::new(),
+        CodingLayer(Compressed),
         MiddlewareLayer::new(auth),
         // Inside of it: what is refused is not worth unpacking.
-        CodingLayer::<Unpacked>::new(),
+        CodingLayer(Unpacked),
     ));
-    let pages = pages.layer((errors.clone(), CodingLayer::<Compressed>::new()));
+    let pages = pages.layer((errors.clone(), CodingLayer(Compressed)));
     bounded(routes.merge(pages), errors).with_state(app)
 }
 

@@ -1,7 +1,7 @@
 //! One connection: TLS, then HTTP, then what is said to a head that is no
 //! request.
 
-use super::timed::{Phase, ReadProbe, TimedStream, Timeouts};
+use super::timed::{Answering, Phase, ReadProbe, TimedStream, Timeouts};
 use super::tls::Tls;
 use crate::http::App;
 use crate::http::bounds::MAX_HEAD_BYTES;
@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use prometheus::IntGauge;
+use prometheus::{IntCounter, IntGauge};
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
@@ -97,16 +97,7 @@ impl Connection {
             let written = metrics.http_response_body_bytes.clone();
             async move {
                 let answer = answer.await?;
-                Ok::<_, Infallible>(answer.map(|body| {
-                    MappedBody::new(body, move |bytes: Bytes| {
-                        // The body holds it until the HTTP library has taken it or
-                        // given it up. What is not written by then is under the
-                        // clock of writes.
-                        let _answering = &answering;
-                        written.inc_by(bytes.len() as u64);
-                        bytes
-                    })
-                }))
+                Ok::<_, Infallible>(answer.map(|body| counted(body, written, answering)))
             }
         });
         let timed = TimedStream::new(stream, self.timeouts, phase.clone(), probe);
@@ -138,6 +129,22 @@ impl Connection {
             let _ = timeout(LATE_ANSWER, answer_late(stream, &answer)).await;
         }
     }
+}
+
+/// The body of an answer: counts its bytes and keeps the connection in the
+/// phase of answering until the HTTP library has taken it or given it up. What
+/// is not written by then is under the clock of writes.
+fn counted(
+    body: Body,
+    written: IntCounter,
+    answering: Answering,
+) -> MappedBody<impl FnMut(Bytes) -> Bytes + Unpin> {
+    MappedBody::new(body, move |bytes: Bytes| {
+        // The body holds it, and drops it at its end.
+        let _ = &answering;
+        written.inc_by(bytes.len() as u64);
+        bytes
+    })
 }
 
 /// Counts a connection as open while it lives.

@@ -119,13 +119,10 @@ pub async fn serve(
     // Their listeners are closed when they end.
     while accepting.join_next().await.is_some() {}
     drain.send_replace(true);
-    if timeout(options.drain_timeout, drain.closed())
-        .await
-        .is_err()
-    {
-        return drain.receiver_count();
+    match timeout(options.drain_timeout, drain.closed()).await {
+        Ok(()) => 0,
+        Err(_) => drain.receiver_count(),
     }
-    0
 }
 
 /// Takes in the connections of one listener.

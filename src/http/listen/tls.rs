@@ -9,7 +9,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
@@ -158,19 +159,7 @@ fn configure(files: &TlsFiles, policy: ClientCertPolicy) -> Result<ServerConfig,
         .map_err(unusable)?;
     let builder = match &files.client_authorities {
         None => builder.with_no_client_auth(),
-        Some(path) => {
-            let verifier = client_verifier(path, provider)?;
-            let verifier = match policy {
-                ClientCertPolicy::Required => verifier,
-                ClientCertPolicy::OptionalForScrapers => verifier.allow_unauthenticated(),
-            };
-            builder.with_client_cert_verifier(verifier.build().map_err(
-                |error: VerifierBuilderError| TlsError::Authorities {
-                    path: path.clone(),
-                    reason: error.to_string(),
-                },
-            )?)
-        }
+        Some(path) => builder.with_client_cert_verifier(client_verifier(path, policy, provider)?),
     };
     let mut config = builder.with_single_cert(chain, key).map_err(unusable)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -179,21 +168,26 @@ fn configure(files: &TlsFiles, policy: ClientCertPolicy) -> Result<ServerConfig,
 
 fn client_verifier(
     path: &Path,
+    policy: ClientCertPolicy,
     provider: Arc<CryptoProvider>,
-) -> Result<rustls::server::ClientCertVerifierBuilder, TlsError> {
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let unusable = |reason: String| TlsError::Authorities {
+        path: path.to_owned(),
+        reason,
+    };
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
-        roots
-            .add(certificate)
-            .map_err(|error| TlsError::Authorities {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            })?;
+        let added = roots.add(certificate);
+        added.map_err(|error| unusable(error.to_string()))?;
     }
-    Ok(WebPkiClientVerifier::builder_with_provider(
-        Arc::new(roots),
-        provider,
-    ))
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let verifier = match policy {
+        ClientCertPolicy::Required => verifier,
+        ClientCertPolicy::OptionalForScrapers => verifier.allow_unauthenticated(),
+    };
+    verifier
+        .build()
+        .map_err(|error| unusable(error.to_string()))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

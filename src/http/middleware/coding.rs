@@ -9,7 +9,6 @@ use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use axum::response::Response;
 use futures_util::future::Either;
 use std::convert::Infallible;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::util::BoxCloneSyncService;
@@ -20,44 +19,45 @@ use tower_http::decompression::{DecompressionBody, RequestDecompressionLayer};
 
 type Boxed = BoxCloneSyncService<Request, Response, Infallible>;
 
-/// Compresses answers, but for dumps and backups: they are long, compress
-/// badly, and have a length to go by.
-fn compression() -> CompressionLayer<impl Predicate + Send + Sync + 'static> {
-    CompressionLayer::new().compress_when(
-        DefaultPredicate::new()
-            .and(NotForContentType::const_new(TAR))
-            .and(NotForContentType::const_new(DUMP)),
-    )
-}
-
 /// What is done to bodies for requests with a header.
-pub(crate) trait Coding: Send + Sync + 'static {
+pub(crate) trait Coding: Clone + Send + Sync + 'static {
     /// The header.
-    const HEADER: HeaderName;
+    fn header(&self) -> HeaderName;
 
     /// The service with its bodies coded.
-    fn coded<S: InnerService>(inner: S) -> Boxed;
+    fn coded<S: InnerService>(&self, inner: S) -> Boxed;
 }
 
-/// Answers are compressed where the client takes them so.
+/// Answers are compressed where the client takes them so, but for dumps and
+/// backups: they are long, compress badly, and have a length to go by.
+#[derive(Clone)]
 pub(crate) struct Compressed;
 
 impl Coding for Compressed {
-    const HEADER: HeaderName = ACCEPT_ENCODING;
+    fn header(&self) -> HeaderName {
+        ACCEPT_ENCODING
+    }
 
-    fn coded<S: InnerService>(inner: S) -> Boxed {
-        let compressed = compression().layer(inner);
+    fn coded<S: InnerService>(&self, inner: S) -> Boxed {
+        let worthwhile = DefaultPredicate::new()
+            .and(NotForContentType::const_new(TAR))
+            .and(NotForContentType::const_new(DUMP));
+        let layer = CompressionLayer::new().compress_when(worthwhile);
+        let compressed = layer.layer(inner);
         Boxed::new(compressed.map_response(|response| response.map(Body::new)))
     }
 }
 
 /// Bodies that come compressed are unpacked while they are read.
+#[derive(Clone)]
 pub(crate) struct Unpacked;
 
 impl Coding for Unpacked {
-    const HEADER: HeaderName = CONTENT_ENCODING;
+    fn header(&self) -> HeaderName {
+        CONTENT_ENCODING
+    }
 
-    fn coded<S: InnerService>(inner: S) -> Boxed {
+    fn coded<S: InnerService>(&self, inner: S) -> Boxed {
         type Unpacking = axum::http::Request<DecompressionBody<Body>>;
         let inner = inner.map_request(|request: Unpacking| request.map(Body::new));
         let unpacked = RequestDecompressionLayer::new().layer(inner);
@@ -66,48 +66,28 @@ impl Coding for Unpacked {
 }
 
 /// The layer of a coding.
-pub(crate) struct CodingLayer<C>(PhantomData<C>);
-
-impl<C> CodingLayer<C> {
-    pub(crate) fn new() -> CodingLayer<C> {
-        CodingLayer(PhantomData)
-    }
-}
-
-impl<C> Clone for CodingLayer<C> {
-    fn clone(&self) -> Self {
-        CodingLayer::new()
-    }
-}
+#[derive(Clone)]
+pub(crate) struct CodingLayer<C>(pub(crate) C);
 
 impl<C: Coding, S: InnerService> Layer<S> for CodingLayer<C> {
     type Service = Coded<C, S>;
 
     fn layer(&self, plain: S) -> Coded<C, S> {
         Coded {
-            coded: Arc::new(C::coded(plain.clone())),
+            coded: Arc::new(self.0.coded(plain.clone())),
             plain,
-            coding: PhantomData,
+            coding: self.0.clone(),
         }
     }
 }
 
 /// A service, as it is and with its bodies coded.
+#[derive(Clone)]
 pub(crate) struct Coded<C, S> {
     plain: S,
     /// Shared, since it is copied for every request and seldom asked.
     coded: Arc<Boxed>,
-    coding: PhantomData<C>,
-}
-
-impl<C, S: Clone> Clone for Coded<C, S> {
-    fn clone(&self) -> Self {
-        Coded {
-            plain: self.plain.clone(),
-            coded: Arc::clone(&self.coded),
-            coding: PhantomData,
-        }
-    }
+    coding: C,
 }
 
 impl<C: Coding, S: InnerService> Service<Request> for Coded<C, S> {
@@ -121,7 +101,7 @@ impl<C: Coding, S: InnerService> Service<Request> for Coded<C, S> {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        match request.headers().contains_key(C::HEADER) {
+        match request.headers().contains_key(self.coding.header()) {
             true => Either::Right(Boxed::clone(&self.coded).call(request)),
             false => Either::Left(self.plain.call(request)),
         }

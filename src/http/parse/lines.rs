@@ -109,16 +109,11 @@ pub(crate) fn line_options(
     kind: BatchKind,
     uri: &Uri,
 ) -> Result<(Encoding, AddOptions), HttpError> {
-    let names = filter_field_names();
-    let add = || {
-        ["encoding", "only_if_absent", "create"]
-            .into_iter()
-            .chain(names)
-    };
-    let allowed: Vec<&'static str> = match kind {
-        BatchKind::Add => add().collect(),
-        BatchKind::Delete | BatchKind::Lookup | BatchKind::Question => vec!["encoding"],
-    };
+    let mut allowed = vec!["encoding"];
+    if kind == BatchKind::Add {
+        allowed.extend(["only_if_absent", "create"]);
+        allowed.extend(filter_field_names());
+    }
     let query = Query::parse(uri, &allowed)?;
     let encoding = match query.text("encoding")? {
         None => Encoding::default(),
