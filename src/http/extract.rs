@@ -48,13 +48,10 @@ impl FromRequestParts<Arc<App>> for Key {
 pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<ItemBatch, HttpError> {
     let query = Query::parse(uri, &["item", "item_base64url"])?;
     let decoded;
-    let item = match (query.bytes("item"), query.bytes("item_base64url")) {
-        (Some(item), None) => {
-            // Bytes that are no text are a mistake in a query; they have a
-            // parameter of their own.
-            query.text("item")?;
-            item
-        }
+    // Bytes that are no text are a mistake in `item`; they have a parameter of
+    // their own.
+    let item = match (query.text("item")?, query.bytes("item_base64url")) {
+        (Some(text), None) => text.as_bytes(),
         (None, Some(text)) => {
             decoded = parse::base64url_item(text)?;
             decoded.as_slice()
