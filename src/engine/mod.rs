@@ -23,7 +23,7 @@
 //! | `filters` | the open filters, each as of its last commit |
 //! | `quota`, `disk`, `compactions` | what bounds changes: bytes and filters, the disk, compactions |
 //! | `answer`, `batch`, `match_bits`, `name`, `error` | what is taken and answered |
-//! | `clock`, `ttl`, `threads`, `blocking`, `abort` | time and threads |
+//! | `clock`, `ttl`, `threads` | time and threads |
 //!
 //! # Bounds
 //! The cache has F frames. At most F/4 pages are dirty when a commit begins,
@@ -32,10 +32,8 @@
 //! becomes so by a checkpoint or the end of a drain, neither of which waits
 //! for a frame: nothing can deadlock.
 
-mod abort;
 mod answer;
 mod batch;
-mod blocking;
 pub mod check;
 mod clock;
 mod compactions;

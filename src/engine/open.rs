@@ -7,8 +7,7 @@ use super::dump::budget::MemoryBudget;
 use super::filters::Filters;
 use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
-use super::lane::commit::Committer;
-use super::lane::context::Lane;
+use super::lane::commit::Lane;
 use super::lane::submit::{LaneQueue, Submitter};
 use super::pages::{Bounds, Checkpointer, Loader, PageCache};
 use super::quota::Quota;
@@ -217,6 +216,7 @@ impl Engine {
                 queue_depth: depth.with_label_values(&[&index.to_string()]),
             };
             let lane = Lane {
+                number: index,
                 commands,
                 queued_items: Arc::clone(&queue.queued_items),
                 queue_depth: queue.queue_depth.clone(),
@@ -224,14 +224,11 @@ impl Engine {
                 filters: Arc::clone(&state.filters),
                 quota: Arc::clone(&state.quota),
                 disk: Arc::clone(&state.disk),
-                committer: Committer {
-                    lane: index,
-                    cache: Arc::clone(&state.cache),
-                    checkpointer: Arc::clone(&state.checkpointer),
-                    loader: Arc::clone(&state.loader),
-                    store: Arc::clone(&state.store),
-                    metrics: Arc::clone(&state.metrics),
-                },
+                cache: Arc::clone(&state.cache),
+                checkpointer: Arc::clone(&state.checkpointer),
+                loader: Arc::clone(&state.loader),
+                store: Arc::clone(&state.store),
+                metrics: Arc::clone(&state.metrics),
             };
             let thread = spawn(&format!("lane-{index}"), move || lane.run())?;
             state.lanes.queues.write().push(queue);

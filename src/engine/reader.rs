@@ -9,12 +9,12 @@
 //! items. What a group can't answer is asked one by one.
 
 use super::batch::ItemBatch;
-use super::blocking::run_blocking;
 use super::error::EngineError;
 use super::filters::{FilterView, OpenFilter};
 use super::pages::{
     Images, Loader, PageCache, PageTable, ResidentPage, Version, Versions, Words, WordsRead,
 };
+use super::threads::run_blocking;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;

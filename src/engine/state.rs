@@ -1,6 +1,5 @@
 //! What all handles to an engine share: plain state, and the way into the lanes.
 
-use super::blocking::run_blocking;
 use super::clock::Clock;
 use super::compactions::Compactions;
 use super::disk::Disk;
@@ -13,7 +12,7 @@ use super::lane::submit::Submitter;
 use super::name::FilterName;
 use super::pages::{Checkpointer, Loader, PageCache};
 use super::quota::Quota;
-use super::threads::Threads;
+use super::threads::{Threads, run_blocking};
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::page::FilterId;

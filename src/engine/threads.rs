@@ -1,5 +1,6 @@
-//! The engine's own threads.
+//! The engine's own threads, and work that blocks.
 
+use super::error::EngineError;
 use crate::store::StoreError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use parking_lot::Mutex;
@@ -76,4 +77,29 @@ pub(super) fn spawn(
         .name(name.to_owned())
         .spawn(work)
         .map_err(|source| StoreError::Thread { source })
+}
+
+/// Runs blocking work where it may block.
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, EngineError> {
+    // The task ends early only if the runtime is being shut down, or by a
+    // panic, which is reported where it happened.
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| EngineError::Stopping)
+}
+
+/// Ends the process if its thread panics.
+///
+/// A lane that stops in the middle would leave its filters without a writer
+/// and the log uncut, quietly. Better to start again: recovery is made for it.
+pub(super) struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
 }

@@ -9,10 +9,11 @@
 //! Answers are kept for a day and are bounded in bytes; nothing is dropped
 //! early to make room.
 
+use super::imports::ImportStep;
 use super::response::StoredResponse;
-use crate::engine::blocking::run_blocking;
 use crate::engine::clock::Clock;
 use crate::engine::error::EngineError;
+use crate::engine::threads::run_blocking;
 use crate::metrics::Metrics;
 use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
 use foldhash::fast::FixedState;
@@ -44,16 +45,6 @@ pub struct Answered<T> {
     pub replayed: bool,
 }
 
-impl<T> Answered<T> {
-    /// A first answer.
-    pub(crate) fn now(answer: T) -> Self {
-        Answered {
-            answer,
-            replayed: false,
-        }
-    }
-}
-
 /// The writes with a key that are on their way, and the bytes of the answers
 /// that are kept.
 pub(crate) struct IdempotentWrites {
@@ -69,12 +60,12 @@ pub(crate) struct IdempotentWrites {
     removing: Mutex<()>,
 }
 
-/// How a write begins.
-pub(crate) enum Begun<T> {
-    /// It was made before.
-    Replayed(Answered<T>),
-    /// It was not. Without a key nothing is kept.
-    New(Option<Arc<IdempotencyGuard>>),
+/// How a write with a key begins.
+enum Begun {
+    /// It was made before, and answered so.
+    Replayed(StoredResponse),
+    /// It was not.
+    New(Arc<IdempotencyGuard>),
 }
 
 impl IdempotentWrites {
@@ -98,26 +89,50 @@ impl IdempotentWrites {
         }
     }
 
-    /// Finds out whether a write was made before. `answer_bytes` is what its
-    /// answer may take, `answer_of` knows the answers that are of its kind.
+    /// Makes a write, or with a key answers as it was answered before.
+    /// `answer_bytes` is what its answer may take, `answer_of` knows the answers
+    /// that are of its kind.
     ///
     /// # Errors
-    /// [`EngineError::RetryInFlight`] while the first is on its way,
-    /// [`EngineError::RetryConflict`] if that was another request,
-    /// [`EngineError::RetriesFull`] if no more answers can be kept.
-    pub(crate) async fn begin<T>(
+    /// Those of the write. With a key also [`EngineError::RetryInFlight`] while
+    /// the first is on its way, [`EngineError::RetryConflict`] if that was
+    /// another request, [`EngineError::RetriesFull`] if no more answers can be
+    /// kept.
+    pub(crate) async fn once<T, W: Future<Output = Result<T, EngineError>>>(
         self: &Arc<Self>,
         key: Option<IdempotencyKey>,
         answer_bytes: usize,
         answer_of: impl FnOnce(StoredResponse) -> Option<T>,
-    ) -> Result<Begun<T>, EngineError> {
-        let Some(key) = key else {
-            return Ok(Begun::New(None));
+        write: impl FnOnce(Option<SideRecorder>) -> W,
+    ) -> Result<Answered<T>, EngineError> {
+        let recorder = match key {
+            None => None,
+            Some(key) => match Box::pin(self.begin(key, answer_bytes)).await? {
+                Begun::New(guard) => Some(SideRecorder::Response(guard)),
+                Begun::Replayed(answer) => {
+                    return Ok(Answered {
+                        answer: answer_of(answer).ok_or_else(no_sense)?,
+                        replayed: true,
+                    });
+                }
+            },
         };
+        Ok(Answered {
+            answer: write(recorder).await?,
+            replayed: false,
+        })
+    }
+
+    /// Finds out whether a write was made before.
+    async fn begin(
+        self: &Arc<Self>,
+        key: IdempotencyKey,
+        answer_bytes: usize,
+    ) -> Result<Begun, EngineError> {
         let in_flight = self.take_off(key)?;
         let now_ms = self.clock.now_ms();
         let (writes, record_key) = (Arc::clone(self), SideRecordKey::Retry(key.key));
-        let kept = Box::pin(run_blocking(move || writes.kept(&record_key, now_ms)));
+        let kept = run_blocking(move || writes.kept(&record_key, now_ms));
         if let Some(record) = kept.await?? {
             let (fingerprint, answer) = record.payload.split_first_chunk().ok_or_else(no_sense)?;
             if *fingerprint != key.fingerprint {
@@ -127,19 +142,16 @@ impl IdempotentWrites {
             // The same request has the same items: no more results than these.
             let answer = StoredResponse::decode(answer, answer_bytes).ok_or_else(no_sense)?;
             self.count("replayed");
-            return Ok(Begun::Replayed(Answered {
-                answer: answer_of(answer).ok_or_else(no_sense)?,
-                replayed: true,
-            }));
+            return Ok(Begun::Replayed(answer));
         }
         let reserved = SideRecord::stored_bytes(key.fingerprint.len() + answer_bytes);
         self.reserve(reserved)?;
         self.count("new");
-        Ok(Begun::New(Some(Arc::new(IdempotencyGuard {
+        Ok(Begun::New(Arc::new(IdempotencyGuard {
             in_flight,
             ends_at_ms: now_ms.saturating_add(ANSWER_KEPT_FOR.as_millis() as u64),
             reserved,
-        }))))
+        })))
     }
 
     /// Notes that a request is on its way.
@@ -277,6 +289,26 @@ impl IdempotencyGuard {
 impl Drop for IdempotencyGuard {
     fn drop(&mut self) {
         self.in_flight.writes.give_back(self.reserved);
+    }
+}
+
+/// What a commit records beside its changes for one of its requests, and what
+/// keeps the request from being sent again until it does. Cheap to clone.
+#[derive(Clone)]
+pub(crate) enum SideRecorder {
+    /// The answer to a request with a key.
+    Response(Arc<IdempotencyGuard>),
+    /// The progress of an import.
+    Progress(Arc<ImportStep>),
+}
+
+impl SideRecorder {
+    /// Says that the record is committed.
+    pub(crate) fn committed(&self, record: &SideRecordChange) {
+        match self {
+            SideRecorder::Response(guard) => guard.committed(record),
+            SideRecorder::Progress(step) => step.committed(),
+        }
     }
 }
 

@@ -3,14 +3,12 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `guard` | writes with a key: those on their way, and the bytes of the answers that are kept |
+//! | `guard` | writes with a key: those on their way, and the bytes of the answers that are kept; what a commit records for a request |
 //! | `response` | an answer as it is stored |
 //! | `imports` | the imports that run, and the steps that they commit |
 //! | `progress` | how far an import came, as it is stored |
-//! | `recorder` | what one commit records for one of its requests |
 
 pub(super) mod guard;
 pub(super) mod imports;
 pub(super) mod progress;
-pub(super) mod recorder;
 pub(super) mod response;

@@ -1,4 +1,5 @@
-//! From a plan to a durable, published commit.
+//! What a lane works with; and the way from a plan to a durable, published
+//! commit, and to the answers.
 //!
 //! One write to the store holds everything that a drain changed: the redo
 //! record with every slot that was written, and the description of every
@@ -6,27 +7,48 @@
 //! frames of pages that are new) is taken before it. Only then are words
 //! stored, dirty pages noted and views replaced.
 
-use super::changes::{Changes, redo_record};
+use super::changes::{Changes, PlannedFilter, redo_record};
+use super::command::Outcome;
+use super::submit::Request;
 use crate::chain::plan::PlanStats;
+use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
-use crate::engine::filters::OpenFilter;
-use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::filters::{Filters, OpenFilter};
+use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::name::FilterName;
 use crate::engine::pages::{Checkpointer, FrameIndex, Loader, PageCache, PageImage, Version};
+use crate::engine::quota::{Quota, Reservation};
 use crate::metrics::Metrics;
-use crate::page::{FilterId, Sequence};
+use crate::page::FilterId;
 use crate::store::{Commit, FilterChange, PageStore, SideRecordChange, StoreError};
+use crossbeam_channel::Receiver;
+use prometheus::IntGauge;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// How many pages before it is published a page is asked for. A commit waits
 /// for the disk between planning and publishing, and others work meanwhile.
 const FRAMES_AHEAD: usize = 8;
 
-/// Writes and publishes the commits of one lane.
-pub(crate) struct Committer {
-    /// Number of the lane.
-    pub(crate) lane: usize,
+/// What a lane works with.
+pub(crate) struct Lane {
+    /// Its number.
+    pub(crate) number: usize,
+    /// The commands that wait.
+    pub(crate) commands: Receiver<Request>,
+    /// Items that wait.
+    pub(crate) queued_items: Arc<AtomicUsize>,
+    /// Commands that wait, for the metrics.
+    pub(crate) queue_depth: IntGauge,
+    /// Pages that one command may touch.
+    pub(crate) max_pages: usize,
+    /// The open filters.
+    pub(crate) filters: Arc<Filters>,
+    /// What all filters together take.
+    pub(crate) quota: Arc<Quota>,
+    /// Whether there is room for changes.
+    pub(crate) disk: Arc<Disk>,
     /// The resident pages.
     pub(crate) cache: Arc<PageCache>,
     /// Dirty pages and the log.
@@ -39,37 +61,164 @@ pub(crate) struct Committer {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-impl Committer {
-    /// One write, then publication. On an error nothing is published.
+/// One commit: what it changes, and the requests that it answers.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) answers: Vec<(Request, Outcome)>,
+    /// What changes in pages, and the views that go with them.
+    pub(super) changes: Vec<Changes>,
+    /// What changes in the records of filters.
+    pub(super) filter_changes: Vec<FilterChange>,
+    /// Filters that are restored from what they are in memory, should the
+    /// outcome be unknown.
+    pub(super) touched: Vec<Arc<OpenFilter>>,
+    /// A filter that the commit would create, which is taken back then.
+    pub(super) created: Option<(FilterId, FilterName)>,
+}
+
+impl Batch {
+    /// The commit of one request about one filter that is there.
+    pub(super) fn of(request: Request, outcome: Outcome, filter: &Arc<OpenFilter>) -> Batch {
+        Batch {
+            answers: vec![(request, outcome)],
+            touched: vec![Arc::clone(filter)],
+            ..Batch::default()
+        }
+    }
+}
+
+/// A commit whose outcome is unknown until it is settled.
+#[must_use]
+pub(super) struct InDoubt {
+    /// What the store said.
+    pub(super) cause: Arc<StoreError>,
+    /// What settles it.
+    undo: Commit,
+    /// A filter that it would have created.
+    created: Option<(FilterId, FilterName)>,
+    /// Filters it touched that are there: none is closed until then.
+    _touched: Vec<Arc<OpenFilter>>,
+    /// What keeps requests from being sent again until then.
+    _recorders: Vec<SideRecorder>,
+}
+
+impl Lane {
+    /// Notes that a request has left the queue.
+    pub(super) fn taken(&self, request: Request) -> Request {
+        self.queue_depth.dec();
+        self.queued_items
+            .fetch_sub(request.command.items(), Ordering::Relaxed);
+        request
+    }
+
+    /// Commits what was planned over filters that are there.
+    pub(super) fn commit_planned(
+        &self,
+        answers: Vec<(Request, Outcome)>,
+        planned: impl Iterator<Item = PlannedFilter>,
+        publish: impl FnOnce(&[Changes]),
+    ) -> Option<InDoubt> {
+        let changed = planned.filter(PlannedFilter::is_changed);
+        let changes: Vec<Changes> = changed.map(Changes::of).collect();
+        let published = |it: &Changes| it.filter.view.load().chain.slot_bytes();
+        let bytes_before: u64 = changes.iter().map(published).sum();
+        let update = |it: &Changes| FilterChange::Update {
+            id: it.filter.id,
+            meta: it.view.chain.encode(),
+            dropped: it.dropped.clone(),
+        };
+        let batch = Batch {
+            answers,
+            filter_changes: changes.iter().map(update).collect(),
+            touched: changes.iter().map(|it| Arc::clone(&it.filter)).collect(),
+            changes,
+            created: None,
+        };
+        self.commit(batch, |changes, _| {
+            let bytes = changes.iter().map(published).sum();
+            self.quota.note(bytes_before, bytes, None);
+            publish(changes);
+        })
+    }
+
+    /// Commits, publishes and answers. `publish` makes known what pages and
+    /// their views do not tell; it is given the room that the first request
+    /// was promised. Returns what has to be settled first of all, if the outcome
+    /// is unknown.
     pub(super) fn commit(
         &self,
+        batch: Batch,
+        publish: impl FnOnce(&[Changes], Option<Reservation>),
+    ) -> Option<InDoubt> {
+        let with_record = |(request, outcome): (Request, Outcome)| {
+            let record = request.side_record(&outcome);
+            (request, outcome, record)
+        };
+        let mut answers: Vec<_> = batch.answers.into_iter().map(with_record).collect();
+        let side_records: Vec<SideRecordChange> =
+            answers.iter().filter_map(|it| it.2.clone()).collect();
+        // An answer that says that nothing changed is kept all the same.
+        if !batch.filter_changes.is_empty() || !side_records.is_empty() {
+            let written = self.write(&batch.changes, batch.filter_changes, side_records);
+            if let Err(failure) = written {
+                let error = failure.error();
+                let answer = |(mut request, ..): (Request, _, _)| {
+                    let recorder = request.recorder.take();
+                    request.answer(Err(error.clone()));
+                    recorder
+                };
+                let recorders = answers.into_iter().filter_map(answer).collect();
+                let CommitFailure::Unknown { commit, cause } = failure else {
+                    return None;
+                };
+                return Some(InDoubt {
+                    cause,
+                    undo: undo(&commit, &batch.touched, batch.created.as_ref()),
+                    created: batch.created,
+                    _touched: batch.touched,
+                    _recorders: recorders,
+                });
+            }
+            let first = answers.first_mut();
+            let reservation = first.and_then(|it| it.0.reservation.take());
+            publish(&batch.changes, reservation);
+        }
+        for (request, outcome, record) in answers {
+            if let (Some(recorder), Some(record)) = (&request.recorder, &record) {
+                recorder.committed(record);
+            }
+            request.answer(Ok(outcome));
+        }
+        None
+    }
+
+    /// One write, then publication. On an error nothing is published.
+    fn write(
+        &self,
         changes: &[Changes],
-        filter_changes: Vec<FilterChange>,
+        filters: Vec<FilterChange>,
         side_records: Vec<SideRecordChange>,
     ) -> Result<(), CommitFailure> {
         // Frames for pages that are not published yet are taken before the
         // commit: after it nothing may fail.
-        let frames = Frames::take(self, changes)?;
+        let frames =
+            Frames::take(self, changes).map_err(|error| CommitFailure::Refused(Arc::new(error)))?;
         let started = Instant::now();
         let commit = Commit {
-            sequence: self.checkpointer.begin_commit(self.lane),
+            sequence: self.checkpointer.begin_commit(self.number),
             redo: redo_record(changes),
-            filters: filter_changes,
+            filters,
             side_records,
         };
         let redo_bytes = commit.redo.len() as u64;
         if let Err(error) = self.store.commit(&commit) {
             self.metrics.commit_failures.inc();
-            let error = Arc::new(error);
             tracing::error!(%error, sequence = commit.sequence.0, "a commit failed; its outcome is unknown");
-            return Err(CommitFailure::Unknown {
-                sequence: commit.sequence,
-                cause: error,
-                undo: Undo::of(&commit),
-            });
+            let cause = Arc::new(error);
+            return Err(CommitFailure::Unknown { commit, cause });
         }
         self.checkpointer
-            .publish(self.lane, commit.sequence, redo_bytes, |publication| {
+            .publish(self.number, commit.sequence, redo_bytes, |publication| {
                 let versions = || changes.iter().flat_map(|it| it.versions(&self.cache));
                 Version::change(versions, || {
                     for (it, frames) in changes.iter().zip(&frames.by_page) {
@@ -109,34 +258,16 @@ impl Committer {
     /// without a record, and the filters as they are. Returns the doubt if
     /// the store refuses that too.
     pub(super) fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
-        // A filter that is there may have the name of one that is taken back.
-        let removed = doubt.created.iter().map(|(id, name)| FilterChange::Remove {
-            id: *id,
-            name: name.as_str().to_owned(),
-        });
-        let restored = doubt.touched.iter().map(|filter| FilterChange::Restore {
-            id: filter.id,
-            name: filter.name.as_str().to_owned(),
-            meta: filter.view.load().chain.encode(),
-        });
-        let undo = doubt.undo.filters.iter().cloned();
-        let commit = Commit {
-            sequence: doubt.sequence,
-            redo: Vec::new(),
-            filters: removed.chain(restored).chain(undo).collect(),
-            side_records: doubt.undo.side_records.clone(),
-        };
-        match self.store.commit(&commit) {
-            Ok(()) => {
-                self.checkpointer
-                    .publish(self.lane, doubt.sequence, 0, |_| {});
-                None
-            }
-            Err(error) => {
-                tracing::error!(%error, sequence = doubt.sequence.0, "the store still refuses writes");
-                Some(doubt)
-            }
+        let sequence = doubt.undo.sequence;
+        if let Err(error) = self.store.commit(&doubt.undo) {
+            tracing::error!(%error, sequence = sequence.0, "the store still refuses writes");
+            return Some(doubt);
         }
+        self.checkpointer.publish(self.number, sequence, 0, |_| {});
+        if let Some((id, name)) = &doubt.created {
+            self.filters.forget(*id, name);
+        }
+        None
     }
 
     /// Counts what a commit did.
@@ -156,73 +287,65 @@ impl Committer {
     }
 }
 
-/// How a commit ended.
-#[must_use]
-pub(super) enum CommitOutcome {
-    /// It is in the store, or there was nothing to write.
-    Committed,
+/// Why a commit did not happen, or perhaps did.
+enum CommitFailure {
     /// Nothing was written.
-    Refused,
-    /// Whether it is in the store is unknown until it is settled.
-    InDoubt(InDoubt),
+    Refused(Arc<StoreError>),
+    /// The store was asked and failed.
+    Unknown {
+        commit: Commit,
+        cause: Arc<StoreError>,
+    },
 }
 
-impl CommitOutcome {
-    /// What has to be settled.
-    pub(super) fn in_doubt(self) -> Option<InDoubt> {
+impl CommitFailure {
+    /// What callers are told.
+    fn error(&self) -> EngineError {
         match self {
-            CommitOutcome::Committed | CommitOutcome::Refused => None,
-            CommitOutcome::InDoubt(doubt) => Some(doubt),
+            CommitFailure::Refused(error) => EngineError::Store(Arc::clone(error)),
+            CommitFailure::Unknown { cause, .. } => EngineError::OutcomeUnknown(Arc::clone(cause)),
         }
     }
 }
 
-/// A commit whose outcome is unknown.
-pub(super) struct InDoubt {
-    sequence: Sequence,
-    /// What the store said.
-    pub(super) cause: Arc<StoreError>,
-    /// Filters it touched that are there.
-    touched: Vec<Arc<OpenFilter>>,
-    /// A filter that it would have created.
-    pub(super) created: Option<(FilterId, FilterName)>,
-    /// What else has to be taken back.
-    undo: Undo,
-    /// What keeps requests from being sent again until it is.
-    _recorders: Vec<SideRecorder>,
-}
-
-/// What takes back a commit, last first, beside the filters themselves: they
-/// are restored from what they are in memory.
-pub(super) struct Undo {
-    /// The ends that it may have moved.
-    filters: Vec<FilterChange>,
-    /// What it may have recorded.
-    side_records: Vec<SideRecordChange>,
-}
-
-impl Undo {
-    fn of(commit: &Commit) -> Undo {
-        let ends = commit.filters.iter().rev().filter_map(|it| match *it {
-            FilterChange::Expire { id, before, after } => Some(FilterChange::Expire {
-                id,
-                before: after,
-                after: before,
-            }),
-            FilterChange::Create { .. }
-            | FilterChange::Update { .. }
-            | FilterChange::Remove { .. }
-            | FilterChange::Restore { .. } => None,
-        });
-        let side_records = commit.side_records.iter().rev().map(|it| SideRecordChange {
-            key: it.key.clone(),
-            before: it.after.clone(),
-            after: it.before.clone(),
-        });
-        Undo {
-            filters: ends.collect(),
-            side_records: side_records.collect(),
-        }
+/// What takes back a commit, last first: the filters that it touched are
+/// restored from what they are in memory, and one that it created is removed.
+fn undo(
+    commit: &Commit,
+    touched: &[Arc<OpenFilter>],
+    created: Option<&(FilterId, FilterName)>,
+) -> Commit {
+    // A filter that is there may have the name of one that is taken back.
+    let removed = created.map(|(id, name)| FilterChange::Remove {
+        id: *id,
+        name: name.as_str().to_owned(),
+    });
+    let restored = touched.iter().map(|filter| FilterChange::Restore {
+        id: filter.id,
+        name: filter.name.as_str().to_owned(),
+        meta: filter.view.load().chain.encode(),
+    });
+    let ends = commit.filters.iter().rev().filter_map(|it| match *it {
+        FilterChange::Expire { id, before, after } => Some(FilterChange::Expire {
+            id,
+            before: after,
+            after: before,
+        }),
+        FilterChange::Create { .. }
+        | FilterChange::Update { .. }
+        | FilterChange::Remove { .. }
+        | FilterChange::Restore { .. } => None,
+    });
+    let side_records = commit.side_records.iter().rev().map(|it| SideRecordChange {
+        key: it.key.clone(),
+        before: it.after.clone(),
+        after: it.before.clone(),
+    });
+    Commit {
+        sequence: commit.sequence,
+        redo: Vec::new(),
+        filters: removed.into_iter().chain(restored).chain(ends).collect(),
+        side_records: side_records.collect(),
     }
 }
 
@@ -237,27 +360,25 @@ struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    fn take(committer: &'a Committer, changes: &[Changes]) -> Result<Self, CommitFailure> {
+    fn take(lane: &'a Lane, changes: &[Changes]) -> Result<Self, StoreError> {
         let mut frames = Frames {
-            cache: &committer.cache,
+            cache: &lane.cache,
             by_page: Vec::with_capacity(changes.len()),
             new: Vec::new(),
         };
         for it in changes {
             let mut by_page = Vec::with_capacity(it.pages.pages.len());
             for page in &it.pages.pages {
-                let table = it.table(page).ok_or_else(CommitFailure::lost_page)?;
+                let table = it.table(page).ok_or(StoreError::PageNotResident)?;
                 let number = page.address.page;
                 let frame = if page.address.sub >= it.fresh_from {
-                    let frame =
-                        committer
-                            .loader
-                            .install_pinned(table, number, &PageImage::default())?;
+                    let nothing = PageImage::default();
+                    let frame = lane.loader.install_pinned(table, number, &nothing)?;
                     frames.new.push(frame);
                     frame
                 } else {
-                    let pinned = committer.cache.resident_frame(table, number);
-                    pinned.ok_or_else(CommitFailure::lost_page)?
+                    let pinned = lane.cache.resident_frame(table, number);
+                    pinned.ok_or(StoreError::PageNotResident)?
                 };
                 by_page.push(frame);
             }
@@ -272,65 +393,5 @@ impl Drop for Frames<'_> {
         for &frame in &self.new {
             self.cache.unpin(frame);
         }
-    }
-}
-
-/// Why a commit did not happen, or perhaps did.
-pub(super) enum CommitFailure {
-    /// Nothing was written.
-    Refused(EngineError),
-    /// The store was asked and failed.
-    Unknown {
-        /// The number of the commit.
-        sequence: Sequence,
-        /// What the store said.
-        cause: Arc<StoreError>,
-        /// What has to be taken back, beside the filters themselves.
-        undo: Undo,
-    },
-}
-
-impl CommitFailure {
-    /// A page that was planned over is not there.
-    fn lost_page() -> Self {
-        StoreError::PageNotResident.into()
-    }
-
-    /// What callers are told.
-    pub(super) fn error(&self) -> EngineError {
-        match self {
-            CommitFailure::Refused(error) => error.clone(),
-            CommitFailure::Unknown { cause, .. } => EngineError::OutcomeUnknown(Arc::clone(cause)),
-        }
-    }
-
-    /// What a commit has come to that would touch and create these filters.
-    pub(super) fn outcome(
-        self,
-        touched: Vec<Arc<OpenFilter>>,
-        created: Option<(FilterId, FilterName)>,
-        recorders: Vec<SideRecorder>,
-    ) -> CommitOutcome {
-        match self {
-            CommitFailure::Refused(_) => CommitOutcome::Refused,
-            CommitFailure::Unknown {
-                sequence,
-                cause,
-                undo,
-            } => CommitOutcome::InDoubt(InDoubt {
-                sequence,
-                cause,
-                touched,
-                created,
-                undo,
-                _recorders: recorders,
-            }),
-        }
-    }
-}
-
-impl From<StoreError> for CommitFailure {
-    fn from(error: StoreError) -> Self {
-        CommitFailure::Refused(error.into())
     }
 }

@@ -1,26 +1,25 @@
 //! Planning what waits over an overlay, for one commit.
 
-use super::apply::apply;
-use super::changes::{Changes, PlannedFilter};
-use super::command::Outcome;
-use super::commit::CommitOutcome;
-use super::context::{Batch, Lane};
-use super::request::Request;
+use super::changes::PlannedFilter;
+use super::command::{Command, CompactStep, ItemOp, Outcome};
+use super::commit::{InDoubt, Lane};
+use super::submit::Request;
 use super::words::LaneWords;
-use crate::chain::plan::{PlanInput, PlanStats, Planner};
+use crate::chain::pages::{Draft, PlanPages};
+use crate::chain::plan::{OverlaidPages, PlanInput, PlanStats, Planner};
+use crate::chain::read::GROUP;
+use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::engine::error::EngineError;
 use crate::engine::pages::DrainPins;
 use crate::page::FilterId;
-use crate::store::FilterChange;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Items after which a drain takes no further command.
 const DRAIN_ITEMS: usize = 65_536;
 
 /// The commands of one commit.
-pub(super) struct Drain {
+struct Drain {
     /// The pages it plans over.
     pins: DrainPins,
     /// Pages it changes that are not published yet.
@@ -41,14 +40,15 @@ impl Drain {
 
 impl Lane {
     /// Plans the first command and those that wait behind it, as far as the
-    /// bounds of a drain allow. Returns the request that did not fit.
+    /// bounds of a drain allow, and commits them at once. Returns what has to be
+    /// settled, and the request that did not fit.
     pub(super) fn drain(
         &self,
         first: Request,
         search: &mut KickSearch,
-    ) -> (Drain, Option<Request>) {
+    ) -> (Option<InDoubt>, Option<Request>) {
         let mut drain = Drain {
-            pins: DrainPins::begin(&self.committer.cache),
+            pins: DrainPins::begin(&self.cache),
             new_pages: 0,
             filters: BTreeMap::new(),
             answers: Vec::new(),
@@ -68,20 +68,23 @@ impl Lane {
             }
             self.plan(next, &mut drain, search);
         }
-        let read = drain.pins.len() as u64;
-        let source = self
-            .committer
-            .metrics
-            .page_reads
-            .with_label_values(&["cache"]);
-        source.inc_by(read);
-        (drain, held_back)
+        let reads = self.metrics.page_reads.with_label_values(&["cache"]);
+        reads.inc_by(drain.pins.len() as u64);
+        let (stats, items) = (drain.stats, drain.items);
+        let planned = drain.filters.into_values();
+        // The pages stay pinned until it is done.
+        let in_doubt = self.commit_planned(drain.answers, planned, |changes| {
+            self.record(&stats, items, changes);
+        });
+        drop(drain.pins);
+        (in_doubt, held_back)
     }
 
     /// Plans one command on top of the drain, or answers it at once if that
     /// can't be done now.
     fn plan(&self, request: Request, drain: &mut Drain, search: &mut KickSearch) {
-        let Some(filter) = self.current(&request) else {
+        let filter = request.filter.clone();
+        let Some(filter) = filter.filter(|it| self.filters.is_current(it)) else {
             return request.answer(Ok(Outcome::Stale));
         };
         let (pinned_before, held_before) = (drain.pins.len(), drain.pins.held());
@@ -90,8 +93,7 @@ impl Lane {
             .entry(filter.id)
             .or_insert_with(|| PlannedFilter::of(&filter));
         let allowed = held_before + self.max_pages;
-        let mut words =
-            LaneWords::new(&self.committer.cache, &state.view, &mut drain.pins, allowed);
+        let mut words = LaneWords::new(&self.cache, &state.view, &mut drain.pins, allowed);
         let input = PlanInput {
             chain: state.chain.clone(),
             pending: &state.overlay,
@@ -106,7 +108,7 @@ impl Lane {
             return request.answer(if over {
                 Err(self.too_many_pages(self.max_pages + 1))
             } else {
-                self.committer.metrics.commands_requeued.inc();
+                self.metrics.commands_requeued.inc();
                 Ok(Outcome::NeedsPages(missing.into_iter().collect()))
             });
         };
@@ -124,50 +126,70 @@ impl Lane {
         drain.answers.push((request, outcome));
     }
 
-    /// Commits what was planned, publishes it and answers. The pages stay
-    /// pinned until then.
-    pub(super) fn finish(&self, drain: Drain) -> CommitOutcome {
-        let (stats, items) = (drain.stats, drain.items);
-        let planned = drain.filters.into_values();
-        self.commit_planned(drain.answers, planned, |changes| {
-            self.committer.record(&stats, items, changes);
-        })
-    }
-
-    /// Commits what was planned over filters that are there.
-    pub(super) fn commit_planned(
-        &self,
-        answers: Vec<(Request, Outcome)>,
-        planned: impl Iterator<Item = PlannedFilter>,
-        publish: impl FnOnce(&[Changes]),
-    ) -> CommitOutcome {
-        let changed = planned.filter(PlannedFilter::is_changed);
-        let changes: Vec<Changes> = changed.map(Changes::of).collect();
-        let published = |it: &Changes| it.filter.view.load().chain.slot_bytes();
-        let bytes_before: u64 = changes.iter().map(published).sum();
-        let update = |it: &Changes| FilterChange::Update {
-            id: it.filter.id,
-            meta: it.view.chain.encode(),
-            dropped: it.dropped.clone(),
-        };
-        let batch = Batch {
-            answers,
-            filter_changes: changes.iter().map(update).collect(),
-            touched: changes.iter().map(|it| Arc::clone(&it.filter)).collect(),
-            changes,
-            created: None,
-        };
-        self.commit(batch, |changes, _| {
-            let bytes = changes.iter().map(published).sum();
-            self.quota.note(bytes_before, bytes, None);
-            publish(changes);
-        })
-    }
-
     pub(super) fn too_many_pages(&self, needed: usize) -> EngineError {
         EngineError::TooManyPages {
             needed,
             bound: self.max_pages,
         }
     }
+}
+
+/// Plans a command that is planned over a filter's pages. `None`: pages are
+/// missing.
+pub(super) fn apply<P: PlanPages>(
+    command: &Command,
+    planner: &mut Planner<'_, OverlaidPages<'_, P>>,
+) -> Option<Outcome> {
+    match command {
+        Command::Items(op, items) => apply_items(*op, items, planner),
+        Command::Compact(CompactStep::Move(slice)) => {
+            planner.compact(slice).map(Outcome::Compacted)
+        }
+        _ => None,
+    }
+}
+
+/// Works through items. `None`: pages are missing.
+pub(super) fn apply_items<P: PlanPages>(
+    op: ItemOp,
+    items: &[ItemHash],
+    planner: &mut Planner<'_, OverlaidPages<'_, P>>,
+) -> Option<Outcome> {
+    match op {
+        ItemOp::Add(mode) => {
+            all(items, planner, |planner, hash| planner.add(hash, mode)).map(Outcome::Added)
+        }
+        ItemOp::Delete => {
+            all(items, planner, |planner, hash| planner.delete(hash)).map(Outcome::Deleted)
+        }
+        ItemOp::Exists => {
+            all(items, planner, |planner, hash| planner.exists(hash)).map(Outcome::Found)
+        }
+        ItemOp::Count => {
+            all(items, planner, |planner, hash| planner.count(hash)).map(Outcome::Counted)
+        }
+    }
+}
+
+/// One result an item, or `None` if any is not known. Does not stop at the
+/// first missing page: the others are found out too.
+fn all<T, D: Draft>(
+    items: &[ItemHash],
+    planner: &mut Planner<'_, D>,
+    mut work: impl FnMut(&mut Planner<'_, D>, ItemHash) -> Option<T>,
+) -> Option<Vec<T>> {
+    let mut results = Some(Vec::with_capacity(items.len()));
+    for group in items.chunks(GROUP) {
+        // So that the waits for their memory overlap.
+        planner.expect(group);
+        for &item in group {
+            let result = work(planner, item);
+            if let (Some(known), Some(result)) = (&mut results, result) {
+                known.push(result);
+            } else {
+                results = None;
+            }
+        }
+    }
+    results
 }

@@ -1,17 +1,17 @@
 //! Commands that have a commit of their own: filters come, go, end at another
 //! time, are described, and begin and end a compaction.
 
-use super::apply::apply_items;
 use super::changes::{Changes, PlannedFilter};
 use super::command::{Adopt, Command, CompactStep, Create, ItemOp, Outcome, Replaced};
-use super::commit::CommitOutcome;
-use super::context::{Batch, Lane};
-use super::request::Request;
+use super::commit::{Batch, InDoubt, Lane};
+use super::drain::apply_items;
+use super::submit::Request;
 use super::words::NoPages;
 use crate::chain::meta::Chain;
 use crate::chain::plan::{Overlay, PlanInput, Planner};
 use crate::cuckoo::kick::KickSearch;
 use crate::engine::answer::FilterSizes;
+use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::response::{Origin, StoredFilterInfo};
 use crate::engine::pages::PageTable;
@@ -21,20 +21,20 @@ use std::sync::Arc;
 
 impl Lane {
     /// Works on a command that is not planned together with others.
-    pub(super) fn work_alone(&self, request: Request, search: &mut KickSearch) -> CommitOutcome {
+    pub(super) fn work_alone(&self, request: Request, search: &mut KickSearch) -> Option<InDoubt> {
         let filter = match request.command.clone() {
             Command::Create(create) => return self.create(request, create, search),
             Command::Adopt(adopt) => return self.adopt(request, adopt),
-            _ => self.current(&request),
+            _ => request.filter.clone(),
         };
-        let Some(filter) = filter else {
-            return refuse(request, Outcome::Stale);
+        let Some(filter) = filter.filter(|it| self.filters.is_current(it)) else {
+            return refuse(request, Ok(Outcome::Stale));
         };
         match request.command {
             Command::Remove => self.remove(request, &filter),
             Command::Expire { now_ms } => match has_ended(filter.expiry(), now_ms) {
                 true => self.remove(request, &filter),
-                false => refuse(request, Outcome::NotDue),
+                false => refuse(request, Ok(Outcome::NotDue)),
             },
             Command::SetExpiry { expiry, sizes } => {
                 let described = describe(&filter, expiry, sizes);
@@ -58,23 +58,20 @@ impl Lane {
             Command::Create(_)
             | Command::Adopt(_)
             | Command::Compact(CompactStep::Move(_))
-            | Command::Items(..) => CommitOutcome::Refused,
+            | Command::Items(..) => None,
         }
     }
 
-    fn create(&self, request: Request, create: Create, search: &mut KickSearch) -> CommitOutcome {
+    fn create(&self, request: Request, create: Create, search: &mut KickSearch) -> Option<InDoubt> {
         // The store is asked because the filter may be there but not open.
-        let ended = match self.filters.open(&create.name, &self.committer.store) {
+        let ended = match self.filters.open(&create.name, &self.store) {
             Ok(None) => None,
             Ok(Some(found)) if has_ended(found.expiry(), create.created_at_ms) => Some(found),
-            Ok(Some(_)) => return refuse(request, Outcome::NameTaken),
-            Err(error) => {
-                request.answer(Err(error.into()));
-                return CommitOutcome::Refused;
-            }
+            Ok(Some(_)) => return refuse(request, Ok(Outcome::NameTaken)),
+            Err(error) => return refuse(request, Err(error.into())),
         };
         let Some(empty) = Chain::new(create.params, create.hash_key, create.created_at_ms) else {
-            return refuse(request, Outcome::Stale);
+            return refuse(request, Ok(Outcome::Stale));
         };
         let filter = Arc::new(OpenFilter::new(
             create.id,
@@ -93,7 +90,7 @@ impl Lane {
         let mut planner = Planner::new(input, &mut nothing, search);
         let outcome = apply_items(ItemOp::Add(create.mode), &create.items, &mut planner);
         let (Some(plan), Some(Outcome::Added(results))) = (planner.finish(), outcome) else {
-            return refuse(request, Outcome::Stale);
+            return refuse(request, Ok(Outcome::Stale));
         };
         let stats = plan.stats;
         let made = Changes::of(PlannedFilter {
@@ -104,8 +101,7 @@ impl Lane {
         });
         let pages = made.pages.pages.len();
         if pages > self.max_pages {
-            request.answer(Err(self.too_many_pages(pages)));
-            return CommitOutcome::Refused;
+            return refuse(request, Err(self.too_many_pages(pages)));
         }
         let described = StoredFilterInfo {
             origin: Origin::New,
@@ -128,10 +124,10 @@ impl Lane {
             created: Some((create.id, create.name)),
         };
         self.commit(batch, |changes, reservation| {
-            self.committer.record(&[stats], create.items.len(), changes);
+            self.record(&[stats], create.items.len(), changes);
             if let Some(ended) = ended {
                 self.forget(&ended);
-                self.committer.metrics.filters_expired.inc();
+                self.metrics.filters_expired.inc();
             }
             let bytes = filter.view.load().chain.slot_bytes();
             self.quota.note(0, bytes, reservation);
@@ -140,13 +136,10 @@ impl Lane {
     }
 
     /// Gives a staged filter its name, and with it the place of another.
-    fn adopt(&self, request: Request, adopt: Adopt) -> CommitOutcome {
-        let found = match self.filters.open(&adopt.name, &self.committer.store) {
+    fn adopt(&self, request: Request, adopt: Adopt) -> Option<InDoubt> {
+        let found = match self.filters.open(&adopt.name, &self.store) {
             Ok(found) => found,
-            Err(error) => {
-                request.answer(Err(error.into()));
-                return CommitOutcome::Refused;
-            }
+            Err(error) => return refuse(request, Err(error.into())),
         };
         let refused = match (&found, &adopt.replaces) {
             (None, None) => None,
@@ -156,7 +149,7 @@ impl Lane {
             (_, Some(_)) => Some(Outcome::Stale),
         };
         if let Some(refused) = refused {
-            return refuse(request, refused);
+            return refuse(request, Ok(refused));
         }
         // What takes a place ends when the one before would have.
         let expiry = match (&found, &adopt.replaces) {
@@ -190,11 +183,11 @@ impl Lane {
                 .note(before, adopt.chain.slot_bytes(), reservation);
             self.filters.replace(found.as_deref(), filter);
             let garbage = found.map(|found| Garbage::Filter(found.id));
-            self.committer.checkpointer.reclaim_soon(garbage);
+            self.checkpointer.reclaim_soon(garbage);
         })
     }
 
-    fn remove(&self, request: Request, filter: &Arc<OpenFilter>) -> CommitOutcome {
+    fn remove(&self, request: Request, filter: &Arc<OpenFilter>) -> Option<InDoubt> {
         let mut batch = Batch::of(request, Outcome::Removed, filter);
         batch.filter_changes.extend(removal(filter));
         self.commit(batch, |_, _| self.forget(filter))
@@ -206,7 +199,7 @@ impl Lane {
         self.quota.note(bytes, 0, None);
         self.filters.remove(filter);
         let garbage = [Garbage::Filter(filter.id)];
-        self.committer.checkpointer.reclaim_soon(garbage);
+        self.checkpointer.reclaim_soon(garbage);
     }
 
     fn begin_compaction(
@@ -214,7 +207,7 @@ impl Lane {
         request: Request,
         filter: &Arc<OpenFilter>,
         share: f64,
-    ) -> CommitOutcome {
+    ) -> Option<InDoubt> {
         let mut planned = PlannedFilter::of(filter);
         let chain = &mut planned.chain;
         let closed = match chain.is_compacting() {
@@ -224,11 +217,11 @@ impl Lane {
         };
         let answers = vec![(request, Outcome::CompactionBegun(closed as u32))];
         self.commit_planned(answers, std::iter::once(planned), |changes| {
-            self.committer.record(&[], 0, changes);
+            self.record(&[], 0, changes);
         })
     }
 
-    fn end_compaction(&self, request: Request, filter: &Arc<OpenFilter>) -> CommitOutcome {
+    fn end_compaction(&self, request: Request, filter: &Arc<OpenFilter>) -> Option<InDoubt> {
         let mut planned = PlannedFilter::of(filter);
         let dropped = planned.chain.end_compaction();
         planned.dropped = dropped.clone();
@@ -236,22 +229,22 @@ impl Lane {
         let gone: Vec<Arc<PageTable>> = planned.view.tables.iter().skip(left).cloned().collect();
         let answers = vec![(request, Outcome::CompactionEnded(dropped.len()))];
         self.commit_planned(answers, std::iter::once(planned), |changes| {
-            self.committer.record(&[], 0, changes);
+            self.record(&[], 0, changes);
             for table in gone {
                 table.mark_dropped();
             }
             let garbage = dropped
                 .into_iter()
                 .map(|ordinal| Garbage::SubFilter(filter.id, ordinal));
-            self.committer.checkpointer.reclaim_soon(garbage);
+            self.checkpointer.reclaim_soon(garbage);
         })
     }
 }
 
 /// Answers a request for which nothing is to be committed.
-fn refuse(request: Request, outcome: Outcome) -> CommitOutcome {
-    request.answer(Ok(outcome));
-    CommitOutcome::Refused
+fn refuse(request: Request, answer: Result<Outcome, EngineError>) -> Option<InDoubt> {
+    request.answer(answer);
+    None
 }
 
 /// What takes a filter away.

@@ -10,12 +10,11 @@
 //! is unknown until its number has been written again, which the lane does
 //! before anything else: no record, and every filter it touched as it is.
 
-use super::commit::InDoubt;
-use super::context::Lane;
-use super::request::Request;
+use super::commit::{InDoubt, Lane};
+use super::submit::Request;
 use crate::cuckoo::kick::KickSearch;
-use crate::engine::abort::AbortOnPanic;
 use crate::engine::error::Overload;
+use crate::engine::threads::AbortOnPanic;
 use crossbeam_channel::RecvTimeoutError;
 use std::time::Duration;
 
@@ -47,38 +46,21 @@ impl Lane {
                 request.answer(Err(self.disk.refusal(&doubt.cause)));
                 continue;
             }
-            if let Err(reason) = self.committer.checkpointer.wait_for_room() {
+            if let Err(reason) = self.checkpointer.wait_for_room() {
                 tracing::warn!(%reason, "a command is refused because checkpoints fail");
                 let refusal = self.disk.check().err();
                 request.answer(Err(refusal.unwrap_or(Overload::Checkpoints.into())));
                 continue;
             }
-            let outcome = match request.command.is_planned() {
-                true => {
-                    let (drain, next) = self.drain(request, &mut search);
-                    held_back = next;
-                    self.finish(drain)
-                }
-                false => self.work_alone(request, &mut search),
-            };
-            in_doubt = outcome.in_doubt();
+            match request.command.is_planned() {
+                true => (in_doubt, held_back) = self.drain(request, &mut search),
+                false => in_doubt = self.work_alone(request, &mut search),
+            }
         }
         if let Some(doubt) = in_doubt
             && self.settle(doubt).is_some()
         {
             tracing::error!("stopped with a commit of unknown outcome");
         }
-    }
-
-    /// Settles a commit of unknown outcome, if the store lets it.
-    fn settle(&self, doubt: InDoubt) -> Option<InDoubt> {
-        let created = doubt.created.clone();
-        let doubt = self.committer.settle(doubt);
-        if doubt.is_none()
-            && let Some((id, name)) = created
-        {
-            self.filters.forget(id, &name);
-        }
-        doubt
     }
 }

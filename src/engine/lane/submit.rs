@@ -1,31 +1,96 @@
 //! How commands get into lanes: with the pages that they need, as far as the
-//! bounds allow.
+//! bounds allow; and what comes with them.
 
-use super::command::{Command, ItemOp, Outcome};
-use super::request::{Reply, Request};
+use super::command::{Command, CompactStep, ItemOp, Outcome, ReplyWith};
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::read::candidate_pages;
 use crate::cuckoo::hash::ItemHash;
 use crate::engine::batch::ItemBatch;
-use crate::engine::blocking::run_blocking;
 use crate::engine::disk::Disk;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::filters::{FilterView, OpenFilter, lane_of};
-use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::name::FilterName;
 use crate::engine::pages::{Loader, PageCache, Pins};
 use crate::engine::quota::Reservation;
+use crate::engine::threads::run_blocking;
 use crate::metrics::Metrics;
+use crate::store::SideRecordChange;
 use crossbeam_channel::{Sender, TrySendError};
 use parking_lot::RwLock;
 use prometheus::IntGauge;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::oneshot;
 
 /// Items worked on before the thread is given back to other requests.
 const ITEMS_PER_TURN: usize = 8192;
+
+/// Where a caller waits for what comes of its command.
+type Reply = oneshot::Receiver<Result<Outcome, EngineError>>;
+
+/// A command on its way through a lane.
+pub(crate) struct Request {
+    /// What to do.
+    pub(super) command: Command,
+    /// The filter that the caller means; none for one that is not there yet.
+    pub(super) filter: Option<Arc<OpenFilter>>,
+    /// Pages that it needs, held until it is done.
+    pins: Option<Pins>,
+    /// What its commit records beside its changes.
+    pub(super) recorder: Option<SideRecorder>,
+    /// Room that a new filter was promised.
+    pub(super) reservation: Option<Reservation>,
+    reply: oneshot::Sender<Result<Outcome, EngineError>>,
+}
+
+impl Request {
+    /// A command for a filter, and where its outcome comes.
+    fn new(
+        command: Command,
+        filter: Option<&Arc<OpenFilter>>,
+        recorder: Option<&SideRecorder>,
+    ) -> (Request, Reply) {
+        let (reply, outcome) = oneshot::channel();
+        let request = Request {
+            command,
+            filter: filter.cloned(),
+            pins: None,
+            recorder: recorder.cloned(),
+            reservation: None,
+            reply,
+        };
+        (request, outcome)
+    }
+
+    /// What its commit has to record of an outcome; nothing if nothing was done.
+    pub(super) fn side_record(&self, outcome: &Outcome) -> Option<SideRecordChange> {
+        match (self.recorder.as_ref()?, outcome) {
+            (SideRecorder::Response(guard), outcome) => {
+                let reply_with = match &self.command {
+                    Command::Create(create) => create.reply_with,
+                    _ => ReplyWith::Results,
+                };
+                Some(guard.side_record(&outcome.response(reply_with)?))
+            }
+            (SideRecorder::Progress(step), Outcome::Added(results)) => {
+                Some(step.side_record(results))
+            }
+            (SideRecorder::Progress(_), _) => None,
+        }
+    }
+
+    /// Answers.
+    pub(super) fn answer(self, outcome: Result<Outcome, EngineError>) {
+        // Before the answer is known: the caller may ask again at once.
+        drop(self.recorder);
+        drop(self.reservation);
+        // The caller may have gone away; the outcome stands all the same.
+        let _ = self.reply.send(outcome);
+    }
+}
 
 /// The way into one lane.
 pub(crate) struct LaneQueue {
@@ -61,36 +126,27 @@ impl Submitter {
         items: &ItemBatch,
         recorder: Option<&SideRecorder>,
     ) -> Result<Outcome, EngineError> {
-        let view = filter.view.load_full();
-        let items = hash_items(&view.chain, items).await;
-        let mut needed = BTreeSet::new();
-        if !self.all_resident(&view, &items).await {
-            self.need_candidates(&view.chain, &items, &mut needed)?;
-        }
-        drop(view);
-        let command = Command::Items(op, items);
-        self.submit_with_pages(filter, command, needed, recorder)
+        let items = hash_items(&filter.view.load_full().chain, items).await;
+        self.submit(filter, Command::Items(op, items), recorder)
             .await
     }
 
-    /// Submits a command with some pages pinned, and again with those that the
-    /// lane misses, until it has all that it needs.
-    pub(crate) async fn submit_with_pages(
+    /// Submits a command with the pages pinned that it is known to need, and
+    /// again with those that the lane misses, until it has all.
+    pub(crate) async fn submit(
         &self,
         filter: &Arc<OpenFilter>,
         command: Command,
-        mut needed: BTreeSet<PageAddress>,
         recorder: Option<&SideRecorder>,
     ) -> Result<Outcome, EngineError> {
+        let mut needed = self.pages_of(filter, &command).await?;
         loop {
-            let pins = match needed.is_empty() {
-                true => None,
+            let (mut request, outcome) = Request::new(command.clone(), Some(filter), recorder);
+            if !needed.is_empty() {
                 // Seldom, and far larger than all else that this future holds.
-                false => Some(Box::pin(self.pin(filter, &needed)).await?),
-            };
-            let (again, to) = (command.clone(), Some(Arc::clone(filter)));
-            let request = Request::new(again, to, pins, recorder.cloned(), None);
-            let missing = match self.submit(request).await? {
+                request.pins = Some(Box::pin(self.pin(filter, &needed)).await?);
+            }
+            let missing = match self.outcome(request, outcome).await? {
                 Outcome::NeedsPages(missing) => missing,
                 outcome => return Ok(outcome),
             };
@@ -102,17 +158,6 @@ impl Submitter {
         }
     }
 
-    /// Submits a command that needs no pages.
-    pub(crate) async fn submit_to(
-        &self,
-        filter: Arc<OpenFilter>,
-        command: Command,
-        recorder: Option<&SideRecorder>,
-    ) -> Result<Outcome, EngineError> {
-        let request = Request::new(command, Some(filter), None, recorder.cloned(), None);
-        self.submit(request).await
-    }
-
     /// Submits a command for a filter that is not there yet and was promised its
     /// room.
     pub(crate) async fn submit_new(
@@ -121,17 +166,18 @@ impl Submitter {
         recorder: Option<&SideRecorder>,
         reservation: Option<Reservation>,
     ) -> Result<Outcome, EngineError> {
-        let request = Request::new(command, None, None, recorder.cloned(), reservation);
-        self.submit(request).await
+        let (mut request, outcome) = Request::new(command, None, recorder);
+        request.reservation = reservation;
+        self.outcome(request, outcome).await
     }
 
-    /// As [`submit_to`](Self::submit_to), from a thread that may block.
+    /// Submits a command that needs no pages, from a thread that may block.
     pub(crate) fn submit_blocking(
         &self,
-        filter: Arc<OpenFilter>,
+        filter: &Arc<OpenFilter>,
         command: Command,
     ) -> Result<Outcome, EngineError> {
-        let (request, outcome) = Request::new(command, Some(filter), None, None, None);
+        let (request, outcome) = Request::new(command, Some(filter), None);
         let kind = request.command.kind();
         let outcome = match self.enqueue(request) {
             Ok(()) => outcome
@@ -144,7 +190,7 @@ impl Submitter {
     }
 
     /// Puts a request into the queue of its lane and waits for the outcome.
-    async fn submit(&self, (request, outcome): (Request, Reply)) -> Result<Outcome, EngineError> {
+    async fn outcome(&self, request: Request, outcome: Reply) -> Result<Outcome, EngineError> {
         let kind = request.command.kind();
         let outcome = match self.enqueue(request) {
             Ok(()) => outcome.await.unwrap_or(Err(EngineError::Stopping)),
@@ -197,6 +243,40 @@ impl Submitter {
         };
         let commands = &self.metrics.commands;
         commands.with_label_values(&[kind, label]).inc();
+    }
+
+    /// The pages that a command needs, as far as that can be known before it is
+    /// planned. None if the candidates of all items are resident.
+    async fn pages_of(
+        &self,
+        filter: &OpenFilter,
+        command: &Command,
+    ) -> Result<BTreeSet<PageAddress>, EngineError> {
+        let mut needed = BTreeSet::new();
+        match command {
+            Command::Items(_, items) => {
+                let view = filter.view.load_full();
+                if !self.all_resident(&view, items).await {
+                    self.need_candidates(&view.chain, items, &mut needed)?;
+                }
+            }
+            Command::Compact(CompactStep::Move(slice)) => {
+                let chain = &filter.view.load_full().chain;
+                if let Some(position) = chain.position_of(slice.ordinal)
+                    && let Some(sub) = chain.sub_filters().get(position)
+                    && sub.occupied > 0
+                {
+                    let first = sub.layout.address(slice.from).page;
+                    let pages = first..sub.layout.pages().min(first + slice.max_pages);
+                    needed.extend(pages.map(|page| PageAddress {
+                        sub: position as u32,
+                        page,
+                    }));
+                }
+            }
+            _ => {}
+        }
+        Ok(needed)
     }
 
     async fn all_resident(&self, view: &FilterView, items: &[ItemHash]) -> bool {

@@ -2,8 +2,7 @@
 
 use crate::engine::compactions::Compaction;
 use crate::engine::error::EngineError;
-use crate::engine::idempotency::guard::{Answered, Begun, IdempotencyKey};
-use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::StoredResponse;
 use crate::engine::name::FilterName;
 use crate::engine::state::Engine;
@@ -23,24 +22,25 @@ impl Engine {
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<u32>, EngineError> {
         let state = &self.state;
-        let most_bytes = StoredResponse::COMPACTION_BYTES;
-        let begun = state
-            .idempotent_writes
-            .begin(key, most_bytes, |it| match it {
-                StoredResponse::CompactionBegun(closed) => Some(closed),
-                _ => None,
-            });
-        let recorder = match begun.await? {
-            Begun::Replayed(answered) => return Ok(answered),
-            Begun::New(guard) => guard.map(SideRecorder::Response),
+        let kept = |response| match response {
+            StoredResponse::CompactionBegun(closed) => Some(closed),
+            _ => None,
         };
-        loop {
-            let filter = state.find(name).await?;
-            let begun = state.begin_compaction(filter, true, recorder.as_ref());
-            if let Some(closed) = begun.await? {
-                return Ok(Answered::now(closed));
+        let compact = |recorder: Option<SideRecorder>| async move {
+            loop {
+                let filter = state.find(name).await?;
+                if let Some(closed) = state
+                    .begin_compaction(filter, true, recorder.as_ref())
+                    .await?
+                {
+                    return Ok(closed);
+                }
             }
-        }
+        };
+        let writes = &state.idempotent_writes;
+        writes
+            .once(key, StoredResponse::COMPACTION_BYTES, kept, compact)
+            .await
     }
 
     /// The compaction of a filter that runs, or that ended last since the

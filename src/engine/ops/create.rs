@@ -7,8 +7,7 @@ use crate::cuckoo::hash::HashKey;
 use crate::engine::answer::{AddMode, Created, FilterInfo, FilterPreview, NewFilter};
 use crate::engine::batch::ItemBatch;
 use crate::engine::error::{EngineError, too_many_pages_to_number};
-use crate::engine::idempotency::guard::{Answered, Begun, IdempotencyKey};
-use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::{Origin, StoredResponse};
 use crate::engine::lane::command::{Command, Create, Outcome, ReplyWith};
 use crate::engine::lane::submit::hash_items;
@@ -40,54 +39,49 @@ impl Engine {
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Created>, EngineError> {
         let state = &self.state;
-        let most_bytes = StoredResponse::FILTER_BYTES;
-        let begun = state
-            .idempotent_writes
-            .begin(key, most_bytes, |it| match it {
-                StoredResponse::Filter(filter) => {
-                    let info = filter.info(name);
-                    Some(match filter.origin {
-                        Origin::New => Created::New(info),
-                        Origin::Existing => Created::Existing(info),
-                    })
-                }
-                _ => None,
-            });
-        let recorder = match begun.await? {
-            Begun::Replayed(answered) => return Ok(answered),
-            Begun::New(guard) => guard.map(SideRecorder::Response),
+        let kept = |response| match response {
+            StoredResponse::Filter(filter) => Some(match filter.origin {
+                Origin::New => Created::New(filter.info(name)),
+                Origin::Existing => Created::Existing(filter.info(name)),
+            }),
+            _ => None,
         };
-        let recorder = recorder.as_ref();
-        let new = state.resolve_new(wanted)?;
-        loop {
-            let Some(filter) = state.open(name).await? else {
-                let (nothing, mode) = (ItemBatch::new(), AddMode::Always);
-                let reply_with = ReplyWith::Description;
-                let created = state.create(name, &new, &nothing, mode, reply_with, recorder);
-                // Another creation may have been quicker; then it is looked up
-                // again.
-                if let Outcome::Created(_, filter) = created.await? {
-                    return Ok(Answered::now(Created::New(filter.info(name))));
-                }
-                continue;
-            };
-            let sizes = state.sizes(&filter).await?;
-            let mut info = describe(&filter, sizes);
-            let differences = differences(&info, wanted);
-            if !differences.is_empty() {
-                return Ok(Answered::now(Created::Differs(info, differences)));
-            }
-            if recorder.is_some() && !wanted.must_be_new {
-                // The answer is kept, so it has to come from the lane.
-                let command = Command::Describe { sizes };
-                let described = state.lanes.submit_to(filter, command, recorder);
-                let Outcome::Described(filter) = described.await? else {
+        let create = |recorder: Option<SideRecorder>| async move {
+            let new = state.resolve_new(wanted)?;
+            loop {
+                let Some(filter) = state.open(name).await? else {
+                    let (nothing, mode) = (ItemBatch::new(), AddMode::Always);
+                    let reply_with = ReplyWith::Description;
+                    let created =
+                        state.create(name, &new, &nothing, mode, reply_with, recorder.as_ref());
+                    // Another creation may have been quicker; then it is looked up
+                    // again.
+                    if let Outcome::Created(_, filter) = created.await? {
+                        return Ok(Created::New(filter.info(name)));
+                    }
                     continue;
                 };
-                info = filter.info(name);
+                let sizes = state.sizes(&filter).await?;
+                let info = describe(&filter, sizes);
+                let differences = differences(&info, wanted);
+                if !differences.is_empty() {
+                    return Ok(Created::Differs(info, differences));
+                }
+                if recorder.is_none() || wanted.must_be_new {
+                    return Ok(Created::Existing(info));
+                }
+                // The answer is kept, so it has to come from the lane.
+                let command = Command::Describe { sizes };
+                let described = state.lanes.submit(&filter, command, recorder.as_ref());
+                if let Outcome::Described(filter) = described.await? {
+                    return Ok(Created::Existing(filter.info(name)));
+                }
             }
-            return Ok(Answered::now(Created::Existing(info)));
-        }
+        };
+        let writes = &state.idempotent_writes;
+        writes
+            .once(key, StoredResponse::FILTER_BYTES, kept, create)
+            .await
     }
 
     /// What a filter would be if it were created now; creates nothing.

@@ -1,7 +1,6 @@
 //! Dumping a filter, taking one in, and giving it its name.
 
 use crate::engine::answer::FilterInfo;
-use crate::engine::blocking::run_blocking;
 use crate::engine::dump::format::Digest;
 use crate::engine::dump::sink::DumpSink;
 use crate::engine::dump::stage::{Intake, StagedFilter};
@@ -13,6 +12,7 @@ use crate::engine::name::FilterName;
 use crate::engine::ops::filters::describe;
 use crate::engine::pages::Checkpointer;
 use crate::engine::state::Engine;
+use crate::engine::threads::run_blocking;
 use crate::engine::ttl::has_ended;
 use crate::store::StoredFilter;
 use std::sync::Arc;

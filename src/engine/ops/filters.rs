@@ -2,16 +2,15 @@
 
 use crate::chain::params::PAGE_BYTES;
 use crate::engine::answer::{Ends, FilterInfo, FilterSizes, FilterSummary};
-use crate::engine::blocking::run_blocking;
 use crate::engine::clock::moment;
 use crate::engine::error::EngineError;
 use crate::engine::filters::{OpenFilter, decode, stored_name};
-use crate::engine::idempotency::guard::{Answered, Begun, IdempotencyKey};
-use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::StoredResponse;
 use crate::engine::lane::command::{Command, Outcome};
 use crate::engine::name::FilterName;
 use crate::engine::state::{Engine, EngineState};
+use crate::engine::threads::run_blocking;
 use crate::engine::ttl::{self, list_live};
 use std::sync::Arc;
 
@@ -85,27 +84,26 @@ impl Engine {
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<FilterInfo>, EngineError> {
         let state = &self.state;
-        let most_bytes = StoredResponse::FILTER_BYTES;
-        let begun = state
-            .idempotent_writes
-            .begin(key, most_bytes, |it| match it {
-                StoredResponse::Filter(filter) => Some(filter.info(name)),
-                _ => None,
-            });
-        let recorder = match begun.await? {
-            Begun::Replayed(answered) => return Ok(answered),
-            Begun::New(guard) => guard.map(SideRecorder::Response),
+        let kept = |response| match response {
+            StoredResponse::Filter(filter) => Some(filter.info(name)),
+            _ => None,
         };
-        loop {
-            let filter = state.find(name).await?;
-            let expiry = ttl::expiry(ttl_seconds, state.clock.now_ms())?;
-            let sizes = state.sizes(&filter).await?;
-            let command = Command::SetExpiry { expiry, sizes };
-            let changed = state.lanes.submit_to(filter, command, recorder.as_ref());
-            if let Outcome::Described(filter) = changed.await? {
-                return Ok(Answered::now(filter.info(name)));
+        let set = |recorder: Option<SideRecorder>| async move {
+            loop {
+                let filter = state.find(name).await?;
+                let expiry = ttl::expiry(ttl_seconds, state.clock.now_ms())?;
+                let sizes = state.sizes(&filter).await?;
+                let command = Command::SetExpiry { expiry, sizes };
+                let changed = state.lanes.submit(&filter, command, recorder.as_ref());
+                if let Outcome::Described(filter) = changed.await? {
+                    return Ok(filter.info(name));
+                }
             }
-        }
+        };
+        let writes = &state.idempotent_writes;
+        writes
+            .once(key, StoredResponse::FILTER_BYTES, kept, set)
+            .await
     }
 
     /// Deletes a filter with everything in it. The cost does not depend on its
@@ -119,23 +117,19 @@ impl Engine {
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<()>, EngineError> {
         let state = &self.state;
-        let begun = state.idempotent_writes.begin(key, 1, |it| match it {
-            StoredResponse::Removed => Some(()),
-            _ => None,
-        });
-        let recorder = match begun.await? {
-            Begun::Replayed(answered) => return Ok(answered),
-            Begun::New(guard) => guard.map(SideRecorder::Response),
-        };
-        loop {
-            let filter = state.find(name).await?;
-            let removed = state
-                .lanes
-                .submit_to(filter, Command::Remove, recorder.as_ref());
-            if removed.await? != Outcome::Stale {
-                return Ok(Answered::now(()));
+        let kept = |response| (response == StoredResponse::Removed).then_some(());
+        let remove = |recorder: Option<SideRecorder>| async move {
+            loop {
+                let filter = state.find(name).await?;
+                let removed = state
+                    .lanes
+                    .submit(&filter, Command::Remove, recorder.as_ref());
+                if removed.await? != Outcome::Stale {
+                    return Ok(());
+                }
             }
-        }
+        };
+        state.idempotent_writes.once(key, 1, kept, remove).await
     }
 }
 

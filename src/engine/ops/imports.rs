@@ -9,14 +9,14 @@
 
 use crate::engine::answer::{AddMode, AddResult};
 use crate::engine::batch::ItemBatch;
-use crate::engine::blocking::run_blocking;
 use crate::engine::error::EngineError;
+use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::idempotency::imports::{ImportRun, ImportStep};
 use crate::engine::idempotency::progress::{BadLine, ImportProgress};
-use crate::engine::idempotency::recorder::SideRecorder;
 use crate::engine::lane::command::{ItemOp, Outcome};
 use crate::engine::name::FilterName;
 use crate::engine::state::{Engine, EngineState};
+use crate::engine::threads::run_blocking;
 use crate::page::FilterId;
 use crate::store::{SideRecord, SideRecordKey, StoreError};
 use std::sync::Arc;
@@ -287,10 +287,10 @@ impl Import {
                 let name = self.name.clone();
                 return Err(EngineError::NotFound { name });
             }
-            let work = state
+            let added = state
                 .lanes
                 .submit_items(&filter, op, items, Some(&recorder));
-            if let Outcome::Added(results) = work.await? {
+            if let Outcome::Added(results) = added.await? {
                 return Ok(results);
             }
         }

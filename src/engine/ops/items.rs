@@ -3,8 +3,7 @@
 use crate::engine::answer::{AddOptions, AddResult};
 use crate::engine::batch::ItemBatch;
 use crate::engine::error::EngineError;
-use crate::engine::idempotency::guard::{Answered, Begun, IdempotencyKey};
-use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::StoredResponse;
 use crate::engine::lane::command::{ItemOp, Outcome, ReplyWith};
 use crate::engine::name::FilterName;
@@ -33,44 +32,40 @@ impl Engine {
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Vec<AddResult>>, EngineError> {
         let state = &self.state;
-        let most_bytes = StoredResponse::most_bytes(items.len());
-        let begun = state
-            .idempotent_writes
-            .begin(key, most_bytes, |it| match it {
-                StoredResponse::Added(results) => Some(results),
-                _ => None,
-            });
-        let recorder = match begun.await? {
-            Begun::Replayed(answered) => return Ok(answered),
-            Begun::New(guard) => guard.map(SideRecorder::Response),
+        let kept = |response| match response {
+            StoredResponse::Added(results) => Some(results),
+            _ => None,
         };
-        let new = options
-            .create
-            .as_ref()
-            .map(|wanted| state.resolve_new(wanted))
-            .transpose()?;
-        loop {
-            let outcome = match (state.open(name).await?, &new) {
-                (Some(filter), _) => {
-                    let op = ItemOp::Add(options.mode);
-                    let recorder = recorder.as_ref();
-                    let added = state.lanes.submit_items(&filter, op, items, recorder);
-                    added.await?
+        let add = |recorder: Option<SideRecorder>| async move {
+            let new = options.create.as_ref();
+            let new = new.map(|wanted| state.resolve_new(wanted)).transpose()?;
+            loop {
+                let outcome = match (state.open(name).await?, &new) {
+                    (Some(filter), _) => {
+                        let op = ItemOp::Add(options.mode);
+                        let added = state
+                            .lanes
+                            .submit_items(&filter, op, items, recorder.as_ref());
+                        added.await?
+                    }
+                    (None, Some(new)) => {
+                        let (mode, reply_with) = (options.mode, ReplyWith::Results);
+                        let created =
+                            state.create(name, new, items, mode, reply_with, recorder.as_ref());
+                        // Seldom, and larger than all else that this future holds.
+                        Box::pin(created).await?
+                    }
+                    (None, None) => return Err(EngineError::NotFound { name: name.clone() }),
+                };
+                if let Outcome::Added(results) | Outcome::Created(results, _) = outcome {
+                    state.count_added(&results);
+                    return Ok(results);
                 }
-                (None, Some(new)) => {
-                    let (mode, reply_with) = (options.mode, ReplyWith::Results);
-                    let created =
-                        state.create(name, new, items, mode, reply_with, recorder.as_ref());
-                    // Seldom, and larger than all else that this future holds.
-                    Box::pin(created).await?
-                }
-                (None, None) => return Err(EngineError::NotFound { name: name.clone() }),
-            };
-            if let Outcome::Added(results) | Outcome::Created(results, _) = outcome {
-                state.count_added(&results);
-                return Ok(Answered::now(results));
             }
-        }
+        };
+        let most_bytes = StoredResponse::most_bytes(items.len());
+        let writes = &state.idempotent_writes;
+        writes.once(key, most_bytes, kept, add).await
     }
 
     /// Deletes one copy of each item; all or, if an error is returned, none.
@@ -89,28 +84,28 @@ impl Engine {
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Vec<bool>>, EngineError> {
         let state = &self.state;
-        let most_bytes = StoredResponse::most_bytes(items.len());
-        let begun = state
-            .idempotent_writes
-            .begin(key, most_bytes, |it| match it {
-                StoredResponse::Deleted(results) => Some(results),
-                _ => None,
-            });
-        let recorder = match begun.await? {
-            Begun::Replayed(answered) => return Ok(answered),
-            Begun::New(guard) => guard.map(SideRecorder::Response),
+        let kept = |response| match response {
+            StoredResponse::Deleted(results) => Some(results),
+            _ => None,
         };
-        loop {
-            let filter = state.find(name).await?;
-            let (op, recorder) = (ItemOp::Delete, recorder.as_ref());
-            let deleted = state.lanes.submit_items(&filter, op, items, recorder);
-            if let Outcome::Deleted(results) = deleted.await? {
-                let found = results.iter().filter(|&&found| found).count();
-                state.count_items("delete", "deleted", found);
-                state.count_items("delete", "absent", results.len() - found);
-                return Ok(Answered::now(results));
+        let delete = |recorder: Option<SideRecorder>| async move {
+            loop {
+                let filter = state.find(name).await?;
+                let op = ItemOp::Delete;
+                let deleted = state
+                    .lanes
+                    .submit_items(&filter, op, items, recorder.as_ref());
+                if let Outcome::Deleted(results) = deleted.await? {
+                    let found = results.iter().filter(|&&found| found).count();
+                    state.count_items("delete", "deleted", found);
+                    state.count_items("delete", "absent", results.len() - found);
+                    return Ok(results);
+                }
             }
-        }
+        };
+        let most_bytes = StoredResponse::most_bytes(items.len());
+        let writes = &state.idempotent_writes;
+        writes.once(key, most_bytes, kept, delete).await
     }
 }
 

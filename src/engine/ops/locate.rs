@@ -5,12 +5,12 @@
 //! overtaking it, it gives up instead of going through the lane.
 
 use crate::chain::locate::{Located, locate};
-use crate::engine::blocking::run_blocking;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::name::FilterName;
 use crate::engine::pages::Images;
 use crate::engine::reader::{PublishedWords, ROUNDS, all_pages};
 use crate::engine::state::Engine;
+use crate::engine::threads::run_blocking;
 use std::sync::Arc;
 
 /// How often it starts over because the filter was replaced.

@@ -10,7 +10,6 @@ use crate::chain::read::GROUP;
 use crate::cuckoo::hash::{HashId, ItemHash};
 use crate::engine::answer::{LookupAnswer, LookupBounds, LookupFilters, LookupMode};
 use crate::engine::batch::ItemBatch;
-use crate::engine::blocking::run_blocking;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::filters::{OpenFilter, stored_name};
 use crate::engine::lane::submit::hash_items;
@@ -21,6 +20,7 @@ use crate::engine::reader::{
     Exists, Groups, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages,
 };
 use crate::engine::state::{Engine, EngineState};
+use crate::engine::threads::run_blocking;
 use crate::engine::ttl::list_live;
 use std::ops::Range;
 use std::sync::Arc;

@@ -10,20 +10,19 @@
 //!
 //! One thread drives all of them, in turns.
 
-use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
-use crate::chain::plan::compact::{Compacted, Slice, SliceEnd};
+use crate::chain::plan::compact::{Slice, SliceEnd};
 use crate::cuckoo::candidates::BucketIndex;
-use crate::engine::blocking::run_blocking;
 use crate::engine::compactions::{BegunCompaction, CompactionState, RunningCompaction};
 use crate::engine::error::EngineError;
 use crate::engine::filters::{OpenFilter, decode, stored_name};
-use crate::engine::idempotency::recorder::SideRecorder;
+use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::lane::command::{Command, CompactStep, Outcome};
 use crate::engine::state::EngineState;
+use crate::engine::threads::run_blocking;
 use crate::page::Ordinal;
 use crossbeam_channel::{Receiver, TryRecvError};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -139,9 +138,11 @@ impl Job {
                 max_entries: self.max_entries,
                 max_searches: self.max_entries.div_ceil(ENTRIES_PER_SEARCH),
             };
-            let compacted = match state.compact_slice(&self.running.filter, slice).await {
-                Ok(Some(compacted)) => compacted,
-                Ok(None) => return Ok(Turn::Gone),
+            let command = Command::Compact(CompactStep::Move(slice));
+            let moved = state.lanes.submit(&self.running.filter, command, None);
+            let compacted = match moved.await {
+                Ok(Outcome::Compacted(compacted)) => compacted,
+                Ok(_) => return Ok(Turn::Gone),
                 Err(EngineError::TooManyPages { .. }) if self.max_entries > 1 => {
                     self.max_entries /= 2;
                     continue;
@@ -169,9 +170,9 @@ impl Job {
 
     /// Drops what is empty and lets adds have the rest.
     async fn end(&self, state: &EngineState, end: CompactionState) -> Result<(), EngineError> {
-        let filter = Arc::clone(&self.running.filter);
         let command = Command::Compact(CompactStep::End);
-        let outcome = state.lanes.submit_to(filter, command, None).await?;
+        let ended = state.lanes.submit(&self.running.filter, command, None);
+        let outcome = ended.await?;
         if let Outcome::CompactionEnded(dropped) = outcome {
             self.running.end(end, dropped, state.clock.now_ms());
         }
@@ -291,34 +292,6 @@ fn is_due(chain: &Chain, threshold_percent: u8) -> bool {
 }
 
 impl EngineState {
-    /// Has the lane work on a slice, bringing in the pages that it needs.
-    /// `None`: the filter is not there any more.
-    async fn compact_slice(
-        &self,
-        filter: &Arc<OpenFilter>,
-        slice: Slice,
-    ) -> Result<Option<Compacted>, EngineError> {
-        let chain = &filter.view.load_full().chain;
-        let mut needed = BTreeSet::new();
-        if let Some(position) = chain.position_of(slice.ordinal)
-            && let Some(sub) = chain.sub_filters().get(position)
-            && sub.occupied > 0
-        {
-            let first = sub.layout.address(slice.from).page;
-            let pages = first..sub.layout.pages().min(first + slice.max_pages);
-            needed.extend(pages.map(|page| PageAddress {
-                sub: position as u32,
-                page,
-            }));
-        }
-        let command = Command::Compact(CompactStep::Move(slice));
-        let outcome = self.lanes.submit_with_pages(filter, command, needed, None);
-        match outcome.await? {
-            Outcome::Compacted(compacted) => Ok(Some(compacted)),
-            _ => Ok(None),
-        }
-    }
-
     /// Begins a compaction, and has it driven. `None`: the filter is not there
     /// any more.
     ///
@@ -337,7 +310,7 @@ impl EngineState {
             false => UNASKED_SHARE,
         };
         let command = Command::Compact(CompactStep::Begin { share });
-        let outcome = self.lanes.submit_to(filter, command, recorder).await?;
+        let outcome = self.lanes.submit(&filter, command, recorder).await?;
         let Outcome::CompactionBegun(closed) = outcome else {
             return Ok(None);
         };

@@ -84,7 +84,7 @@ fn remove_due(state: &EngineState, from_ms: u64, now_ms: u64) -> Result<usize, E
                 // Another filter of that name was made in its place, if not.
                 if let Some(filter) = open.filter(|filter| filter.id == id) {
                     let command = Command::Expire { now_ms };
-                    if state.lanes.submit_blocking(filter, command)? == Outcome::Removed {
+                    if state.lanes.submit_blocking(&filter, command)? == Outcome::Removed {
                         state.metrics.filters_expired.inc();
                     }
                 }

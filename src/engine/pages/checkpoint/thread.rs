@@ -2,7 +2,7 @@
 
 use super::Checkpointer;
 use super::slices::CutLog;
-use crate::engine::abort::AbortOnPanic;
+use crate::engine::threads::AbortOnPanic;
 use crate::store::{Garbage, StoreError};
 use std::time::Duration;
 
