@@ -117,6 +117,14 @@ impl OpenFilter {
         expiry.is_some() && ttl::has_ended(expiry, clock.now_ms())
     }
 
+    /// Notes that it is gone, and that its pages will not be asked for again.
+    fn mark_removed(&self) {
+        self.removed.store(true, Ordering::Release);
+        for table in &self.view.load().tables {
+            table.mark_dropped();
+        }
+    }
+
     /// Whether the filter was deleted since this was opened.
     pub(super) fn is_removed(&self) -> bool {
         self.removed.load(Ordering::Acquire)
@@ -195,22 +203,9 @@ impl Filters {
         }
     }
 
-    /// Makes a filter known that was just created. Called by its lane.
-    pub(super) fn insert(&self, filter: Arc<OpenFilter>) {
-        let shard = self.shard(&filter.name);
-        let mut open = shard.open.write();
-        shard.epoch.fetch_add(1, Ordering::AcqRel);
-        if open.insert(filter.name.clone(), filter).is_none() {
-            self.count_one_more();
-        }
-    }
-
     /// Forgets a filter that was just removed. Called by its lane.
     pub(super) fn remove(&self, filter: &OpenFilter) {
-        filter.removed.store(true, Ordering::Release);
-        for table in &filter.view.load().tables {
-            table.mark_dropped();
-        }
+        filter.mark_removed();
         let shard = self.shard(&filter.name);
         let mut open = shard.open.write();
         shard.epoch.fetch_add(1, Ordering::AcqRel);
@@ -219,18 +214,15 @@ impl Filters {
         }
     }
 
-    /// Makes a filter known that was just given its name, in the place of
-    /// another that is forgotten with it: at any moment one of them is found.
-    /// Called by its lane.
-    pub(super) fn replace(&self, replaced: Option<&OpenFilter>, filter: Arc<OpenFilter>) {
+    /// Makes a filter known that was just created, or given its name in the
+    /// place of another that is forgotten with it: at any moment one of them is
+    /// found. Called by its lane.
+    pub(super) fn insert(&self, filter: Arc<OpenFilter>, replaced: Option<&OpenFilter>) {
         let shard = self.shard(&filter.name);
         let mut open = shard.open.write();
         shard.epoch.fetch_add(1, Ordering::AcqRel);
         if let Some(replaced) = replaced {
-            replaced.removed.store(true, Ordering::Release);
-            for table in &replaced.view.load().tables {
-                table.mark_dropped();
-            }
+            replaced.mark_removed();
         }
         if open.insert(filter.name.clone(), filter).is_none() {
             self.count_one_more();

@@ -13,22 +13,27 @@ use super::pages::{Bounds, Checkpointer, Loader, PageCache};
 use super::quota::Quota;
 use super::recovery::Recovery;
 use super::state::{Engine, EngineState, ID_BLOCK};
-use super::tasks::{compaction, disk, expiry, survey};
-use super::threads::{BackgroundTask, Threads, spawn};
+use super::tasks::{compaction, expiry, survey};
+use super::threads::{BackgroundTask, Threads, repeat, spawn};
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::store::disk::DiskReserve;
 use crate::store::{PageStore, StoreError};
 use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// Most lanes.
 pub const MAX_LANES: usize = 256;
 
 /// Pages that a search for room may look at, and some more for the item's own.
 const PAGES_PER_SEARCH: usize = crate::cuckoo::layout::MAX_PAGES_PER_SEARCH + 176;
+
+/// How often the store's disk is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How the engine is sized. Every bound is a number of bytes, items or filters.
 #[derive(Clone, Debug)]
@@ -243,7 +248,12 @@ impl Engine {
         threshold_percent: u8,
     ) -> Result<(), StoreError> {
         self.start_task("expiry", expiry::run)?;
-        self.start_task("disk", disk::run)?;
+        self.start_task("disk", |state, stop| {
+            repeat(state, stop, LOOK_EVERY, |state| {
+                state.disk.look();
+                ControlFlow::Continue(LOOK_EVERY)
+            });
+        })?;
         self.start_task("compaction", move |state, stop| {
             compaction::run(state, &begun, stop, threshold_percent);
         })

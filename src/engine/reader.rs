@@ -277,9 +277,11 @@ pub(super) fn all_pages<'a>(
 /// nothing having been published to the filter meanwhile: that is one look a
 /// group, where [`PublishedWords`] has two a page.
 pub(super) struct Groups<'a> {
+    cache: &'a PageCache,
     filter: &'a OpenFilter,
-    chain: &'a Chain,
-    held: Held<'a>,
+    view: &'a FilterView,
+    /// The pages that the last group was asked of.
+    held: Vec<ResidentPage<'a>>,
     /// Pages looked at.
     pub(super) pages: u64,
 }
@@ -288,33 +290,11 @@ impl<'a> Groups<'a> {
     /// Groups to be asked of this view of the filter.
     pub(super) fn new(cache: &'a PageCache, filter: &'a OpenFilter, view: &'a FilterView) -> Self {
         Groups {
+            cache,
             filter,
-            chain: &view.chain,
-            held: Held {
-                cache,
-                tables: &view.tables,
-                pages: Vec::with_capacity(4),
-            },
+            view,
+            held: Vec::with_capacity(4),
             pages: 0,
-        }
-    }
-
-    /// Asks about up to [`GROUP`](read::GROUP) items.
-    #[inline]
-    fn ask<Q: Question>(
-        &mut self,
-        question: Q,
-        group: &[ItemHash],
-        answers: &mut [Option<Q::Answer>; read::GROUP],
-    ) -> Right {
-        self.held.pages.clear();
-        let version = self.filter.version.read();
-        question.ask_group(self.chain, group, &mut self.held, answers);
-        let read = WordsRead::fence();
-        self.pages += self.held.pages.len() as u64;
-        Right {
-            in_place: self.held.pages.iter().all(|page| page.is_still(read)),
-            undisturbed: version.is_some_and(|it| self.filter.version.is_still(it, read)),
         }
     }
 
@@ -326,6 +306,7 @@ impl<'a> Groups<'a> {
         items: &[ItemHash],
         results: &mut [Q::Answer],
     ) -> Vec<usize> {
+        let (chain, filter_version) = (&self.view.chain, &self.filter.version);
         let mut open = Vec::new();
         let mut answers = [None; read::GROUP];
         let groups = items
@@ -333,17 +314,26 @@ impl<'a> Groups<'a> {
             .zip(results.chunks_mut(read::GROUP));
         for (number, (group, results)) in groups.enumerate() {
             for repeat in 0..GROUP_REPEATS {
-                let right = self.ask(question, group, &mut answers);
+                self.held.clear();
+                let version = filter_version.read();
+                question.ask_group(chain, group, self, &mut answers);
+                let read = WordsRead::fence();
+                self.pages += self.held.len() as u64;
+                // Every page was in its frame until the end.
+                let in_place = self.held.iter().all(|page| page.is_still(read));
+                // Nothing was published to the filter.
+                let undisturbed = version.is_some_and(|it| filter_version.is_still(it, read));
+                let is_right = |answer| in_place && (undisturbed || question.is_certain(answer));
                 let all_right = answers.iter().take(group.len()).all(|answer| {
                     // One that is not at hand does not come by asking again.
-                    answer.is_none_or(|answer| right.covers(question, answer))
+                    answer.is_none_or(is_right)
                 });
                 if !all_right && repeat + 1 < GROUP_REPEATS {
                     continue;
                 }
                 for (at, (result, answer)) in results.iter_mut().zip(&answers).enumerate() {
                     match *answer {
-                        Some(answer) if right.covers(question, answer) => *result = answer,
+                        Some(answer) if is_right(answer) => *result = answer,
                         _ => open.push(number * read::GROUP + at),
                     }
                 }
@@ -354,37 +344,14 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Which answers of a group are right.
-#[derive(Clone, Copy)]
-struct Right {
-    /// Every page was in its frame until the end.
-    in_place: bool,
-    /// Nothing was published to the filter.
-    undisturbed: bool,
-}
-
-impl Right {
-    #[inline]
-    fn covers<Q: Question>(self, question: Q, answer: Q::Answer) -> bool {
-        self.in_place && (self.undisturbed || question.is_certain(answer))
-    }
-}
-
-/// The resident pages that one group was asked of.
-struct Held<'a> {
-    cache: &'a PageCache,
-    tables: &'a [Arc<PageTable>],
-    pages: Vec<ResidentPage<'a>>,
-}
-
-impl<'a> HeldPages for Held<'a> {
+impl<'a> HeldPages for Groups<'a> {
     type Page = Words<'a>;
 
     #[inline]
     fn hold(&mut self, page: PageAddress) -> Option<Words<'a>> {
-        let table = self.tables.get(page.sub as usize)?;
+        let table = self.view.tables.get(page.sub as usize)?;
         let resident = self.cache.resident(table, page.page)?;
-        self.pages.push(resident);
+        self.held.push(resident);
         Some(resident.words())
     }
 

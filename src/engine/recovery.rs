@@ -190,7 +190,7 @@ impl Recovery<'_> {
         let name: FilterName = stored_name(&stored)?;
         let chain = decode(&stored)?;
         let filter = Arc::new(OpenFilter::new(stored.id, name, chain, stored.expiry));
-        self.filters.insert(Arc::clone(&filter));
+        self.filters.insert(Arc::clone(&filter), None);
         Ok(Some(filter))
     }
 }

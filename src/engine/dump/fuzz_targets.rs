@@ -167,7 +167,7 @@ fn take_chunks(bytes: &[u8]) {
 /// What fuzzing begins with: dumps of filters of both layouts, with counters.
 #[cfg(test)]
 pub(in crate::engine) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
-    use super::sink::DumpSink;
+    use super::write::DumpSink;
     use crate::chain::params::FilterRequest;
     use crate::engine::{AddOptions, FilterName, ItemBatch};
     use std::ops::ControlFlow;

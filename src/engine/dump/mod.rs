@@ -4,8 +4,7 @@
 //! |---|---|
 //! | `format` | the bytes of a dump |
 //! | `scandump` | the bytes of RedisBloom |
-//! | `sink` | where a dump goes |
-//! | `write` | a dump of a filter as it was at one moment, while commits go on |
+//! | `write` | a dump of a filter as it was at one moment, while commits go on; where it goes |
 //! | `budget` | the memory that dumps take for the redo log |
 //! | `stage` | taking pages in under a number to which no name leads yet |
 //! | `page` | what a dump must know of pages |
@@ -16,6 +15,5 @@ pub mod format;
 pub(super) mod fuzz_targets;
 mod page;
 pub mod scandump;
-pub(super) mod sink;
 pub(super) mod stage;
 pub(super) mod write;

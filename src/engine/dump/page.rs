@@ -15,8 +15,6 @@ use std::collections::BTreeMap;
 pub(super) struct LoggedPage {
     slots: BTreeMap<u32, u64>,
     counters: BTreeMap<CounterKey, u64>,
-    /// Entries that were counted by [`grown`](Self::grown).
-    counted: usize,
 }
 
 impl LoggedPage {
@@ -36,13 +34,6 @@ impl LoggedPage {
     /// Entries that it has.
     pub(super) fn entries(&self) -> usize {
         self.slots.len() + self.counters.len()
-    }
-
-    /// Entries that it has more than when this was asked last.
-    pub(super) fn grown(&mut self) -> usize {
-        let before = self.counted;
-        self.counted = self.entries();
-        self.counted - before
     }
 
     /// The image afterwards.

@@ -8,7 +8,6 @@
 use super::budget::MemoryShare;
 use super::format::{Digest, DumpWriter, DumpedPage};
 use super::page::LoggedPage;
-use super::sink::DumpSink;
 use crate::chain::meta::Chain;
 use crate::engine::filters::decode;
 use crate::page::{FilterId, PageId, PageIndex};
@@ -19,6 +18,25 @@ use std::ops::ControlFlow;
 
 /// Bytes handed over at once.
 const PIECE_BYTES: usize = 64 << 10;
+
+/// Takes a dump. What takes a part may block, and ends the dump by breaking.
+pub trait DumpSink {
+    /// Whether it is still wanted. Asked page by page while the digest is
+    /// found out, when there is nothing to take yet.
+    fn is_wanted(&self) -> bool {
+        true
+    }
+
+    /// Called again and again while the filter is read, where nothing is held
+    /// that others wait for: the place to take a rest.
+    fn throttle(&mut self) {}
+
+    /// What is to come: its digest, and how many bytes.
+    fn begin(&mut self, digest: Digest, bytes: u64) -> ControlFlow<()>;
+
+    /// The next bytes.
+    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()>;
+}
 
 /// Dumps a filter: once for its digest and length, once for its bytes.
 ///
@@ -205,6 +223,7 @@ impl Window {
                 }
                 let layout = chain.sub_filters().get(position).map(|sub| sub.layout);
                 let logged = window.logged.entry(at).or_default();
+                let before = logged.entries();
                 let fits = layout.is_some_and(|layout| logged.note(&write, &layout));
                 if !fits {
                     return Err(StoreError::Corrupt {
@@ -212,7 +231,7 @@ impl Window {
                         reason: format!("{page} has no such slot"),
                     });
                 }
-                entries += logged.grown();
+                entries += logged.entries() - before;
                 while entries > max_entries && window.logged.len() > 1 {
                     // What is behind has its turn in the next window.
                     let Some((last, dropped)) = window.logged.pop_last() else {

@@ -1,6 +1,7 @@
 //! How far an import came, as it is stored with each of its commits.
 //! `docs/format.md` tabulates the bytes.
 
+use super::response::{code_of_reason, reason_of};
 use crate::engine::answer::{AddResult, FullReason};
 
 /// Bad lines that are remembered one by one; the others are counted.
@@ -82,7 +83,10 @@ impl ImportProgress {
 
     /// The progress as it is stored.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![u8::from(self.is_complete), reason_code(self.full_reason)];
+        let mut bytes = vec![
+            u8::from(self.is_complete),
+            self.full_reason.map_or(0, code_of_reason),
+        ];
         for number in [
             self.committed_lines,
             self.added,
@@ -119,7 +123,10 @@ impl ImportProgress {
         let mut number = || numbers.next();
         let mut progress = ImportProgress {
             is_complete,
-            full_reason: reason_of(reason)?,
+            full_reason: match reason {
+                0 => None,
+                code => Some(reason_of(code)?),
+            },
             committed_lines: number()?,
             added: number()?,
             exists: number()?,
@@ -140,25 +147,6 @@ impl ImportProgress {
         }
         bad.is_empty().then_some(progress)
     }
-}
-
-fn reason_code(reason: Option<FullReason>) -> u8 {
-    match reason {
-        None => 0,
-        Some(FullReason::ExpansionOff) => 1,
-        Some(FullReason::MaxExpansions) => 2,
-        Some(FullReason::MaxFilterBytes) => 3,
-    }
-}
-
-fn reason_of(code: u8) -> Option<Option<FullReason>> {
-    Some(match code {
-        0 => None,
-        1 => Some(FullReason::ExpansionOff),
-        2 => Some(FullReason::MaxExpansions),
-        3 => Some(FullReason::MaxFilterBytes),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

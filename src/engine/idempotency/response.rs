@@ -173,21 +173,35 @@ fn code_of(result: AddResult) -> u8 {
     match result {
         AddResult::Added => 0,
         AddResult::Exists => 1,
-        AddResult::Full(FullReason::ExpansionOff) => 2,
-        AddResult::Full(FullReason::MaxExpansions) => 3,
-        AddResult::Full(FullReason::MaxFilterBytes) => 4,
+        AddResult::Full(reason) => 1 + code_of_reason(reason),
     }
 }
 
 fn result_of(code: u8) -> Option<AddResult> {
-    Some(match code {
-        0 => AddResult::Added,
-        1 => AddResult::Exists,
-        2 => AddResult::Full(FullReason::ExpansionOff),
-        3 => AddResult::Full(FullReason::MaxExpansions),
-        4 => AddResult::Full(FullReason::MaxFilterBytes),
-        _ => return None,
-    })
+    match code {
+        0 => Some(AddResult::Added),
+        1 => Some(AddResult::Exists),
+        _ => reason_of(code - 1).map(AddResult::Full),
+    }
+}
+
+/// The byte that stands for a reason; 0 is none.
+pub(super) fn code_of_reason(reason: FullReason) -> u8 {
+    match reason {
+        FullReason::ExpansionOff => 1,
+        FullReason::MaxExpansions => 2,
+        FullReason::MaxFilterBytes => 3,
+    }
+}
+
+/// The reason that a byte stands for.
+pub(super) fn reason_of(code: u8) -> Option<FullReason> {
+    match code {
+        1 => Some(FullReason::ExpansionOff),
+        2 => Some(FullReason::MaxExpansions),
+        3 => Some(FullReason::MaxFilterBytes),
+        _ => None,
+    }
 }
 
 /// The codes, one by one or as runs: whichever is shorter.

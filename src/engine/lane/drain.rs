@@ -101,7 +101,13 @@ impl Lane {
         };
         let mut planner = Planner::new(input, &mut words, search);
         planner.reserve(request.command.items());
-        let outcome = apply(&request.command, &mut planner);
+        let outcome = match &request.command {
+            Command::Items(op, items) => apply_items(*op, items, &mut planner),
+            Command::Compact(CompactStep::Move(slice)) => {
+                planner.compact(slice).map(Outcome::Compacted)
+            }
+            _ => None,
+        };
         let plan = planner.finish();
         let (missing, over) = (words.missing, words.over);
         let (Some(plan), Some(outcome)) = (plan, outcome) else {
@@ -131,21 +137,6 @@ impl Lane {
             needed,
             bound: self.max_pages,
         }
-    }
-}
-
-/// Plans a command that is planned over a filter's pages. `None`: pages are
-/// missing.
-pub(super) fn apply<P: PlanPages>(
-    command: &Command,
-    planner: &mut Planner<'_, OverlaidPages<'_, P>>,
-) -> Option<Outcome> {
-    match command {
-        Command::Items(op, items) => apply_items(*op, items, planner),
-        Command::Compact(CompactStep::Move(slice)) => {
-            planner.compact(slice).map(Outcome::Compacted)
-        }
-        _ => None,
     }
 }
 

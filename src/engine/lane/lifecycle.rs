@@ -131,7 +131,7 @@ impl Lane {
             }
             let bytes = filter.view.load().chain.slot_bytes();
             self.quota.note(0, bytes, reservation);
-            self.filters.insert(filter);
+            self.filters.insert(filter, None);
         })
     }
 
@@ -181,7 +181,7 @@ impl Lane {
             let before = replaced.map_or(0, |it| it.view.load().chain.slot_bytes());
             self.quota
                 .note(before, adopt.chain.slot_bytes(), reservation);
-            self.filters.replace(found.as_deref(), filter);
+            self.filters.insert(filter, found.as_deref());
             let garbage = found.map(|found| Garbage::Filter(found.id));
             self.checkpointer.reclaim_soon(garbage);
         })

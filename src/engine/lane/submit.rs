@@ -146,7 +146,7 @@ impl Submitter {
                 // Seldom, and far larger than all else that this future holds.
                 request.pins = Some(Box::pin(self.pin(filter, &needed)).await?);
             }
-            let missing = match self.outcome(request, outcome).await? {
+            let missing = match self.send(request, outcome).await? {
                 Outcome::NeedsPages(missing) => missing,
                 outcome => return Ok(outcome),
             };
@@ -168,7 +168,7 @@ impl Submitter {
     ) -> Result<Outcome, EngineError> {
         let (mut request, outcome) = Request::new(command, None, recorder);
         request.reservation = reservation;
-        self.outcome(request, outcome).await
+        self.send(request, outcome).await
     }
 
     /// Submits a command that needs no pages, from a thread that may block.
@@ -190,7 +190,7 @@ impl Submitter {
     }
 
     /// Puts a request into the queue of its lane and waits for the outcome.
-    async fn outcome(&self, request: Request, outcome: Reply) -> Result<Outcome, EngineError> {
+    async fn send(&self, request: Request, outcome: Reply) -> Result<Outcome, EngineError> {
         let kind = request.command.kind();
         let outcome = match self.enqueue(request) {
             Ok(()) => outcome.await.unwrap_or(Err(EngineError::Stopping)),

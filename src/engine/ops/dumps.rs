@@ -2,9 +2,8 @@
 
 use crate::engine::answer::FilterInfo;
 use crate::engine::dump::format::Digest;
-use crate::engine::dump::sink::DumpSink;
 use crate::engine::dump::stage::{Intake, StagedFilter};
-use crate::engine::dump::write;
+use crate::engine::dump::write::{self, DumpSink};
 use crate::engine::error::EngineError;
 use crate::engine::filters::decode;
 use crate::engine::lane::command::{Adopt, Command, Outcome, Replaced};

@@ -3,11 +3,9 @@
 //! | file | owns |
 //! |---|---|
 //! | `compaction` | emptying the newest sub-filters of filters that shrank |
-//! | `disk` | looking at the store's disk |
 //! | `expiry` | removing what has ended |
 //! | `survey` | the metrics about filters |
 
 pub(super) mod compaction;
-pub(super) mod disk;
 pub(super) mod expiry;
 pub(super) mod survey;
