@@ -145,8 +145,7 @@ impl Drop for StagedPages {
 
 /// Writes pages as they come, in slices.
 pub(super) struct Stager {
-    store: Arc<PageStore>,
-    disk: Arc<Disk>,
+    intake: Intake,
     pages: StagedPages,
     chain: Chain,
     /// What was found so far, by sub-filter.
@@ -167,11 +166,10 @@ impl Stager {
             found: vec![Contents::default(); chain.sub_filters().len()],
             pages: StagedPages {
                 id: intake.id,
-                checkpointer: intake.checkpointer,
+                checkpointer: Arc::clone(&intake.checkpointer),
                 is_handed_over: false,
             },
-            store: intake.store,
-            disk: intake.disk,
+            intake,
             chain,
             slice: Vec::new(),
             slice_bytes: 0,
@@ -234,9 +232,9 @@ impl Stager {
     }
 
     fn write_slice(&mut self) -> Result<(), RestoreError> {
-        check_room(&self.disk)?;
+        check_room(&self.intake.disk)?;
         // Nothing is cut off the log by this.
-        self.store.checkpoint(&self.slice, Sequence(0))?;
+        self.intake.store.checkpoint(&self.slice, Sequence(0))?;
         self.slice.clear();
         self.slice_bytes = 0;
         Ok(())

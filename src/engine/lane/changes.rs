@@ -33,11 +33,6 @@ impl PlannedFilter {
             dropped: Vec::new(),
         }
     }
-
-    /// Whether there is anything to commit.
-    pub(super) fn is_changed(&self) -> bool {
-        !self.overlay.is_empty() || self.chain != self.view.chain
-    }
 }
 
 /// What a commit changes in one filter.

@@ -118,7 +118,7 @@ impl Lane {
         planned: impl Iterator<Item = PlannedFilter>,
         publish: impl FnOnce(&[Changes]),
     ) -> Option<InDoubt> {
-        let changed = planned.filter(PlannedFilter::is_changed);
+        let changed = planned.filter(|it| !it.overlay.is_empty() || it.chain != it.view.chain);
         let changes: Vec<Changes> = changed.map(Changes::of).collect();
         let published = |it: &Changes| it.filter.view.load().chain.slot_bytes();
         let bytes_before: u64 = changes.iter().map(published).sum();

@@ -141,11 +141,13 @@ impl Submitter {
     ) -> Result<Outcome, EngineError> {
         let mut needed = self.pages_of(filter, &command).await?;
         loop {
-            let (mut request, outcome) = Request::new(command.clone(), Some(filter), recorder);
-            if !needed.is_empty() {
+            let pins = match needed.is_empty() {
+                true => None,
                 // Seldom, and far larger than all else that this future holds.
-                request.pins = Some(Box::pin(self.pin(filter, &needed)).await?);
-            }
+                false => Some(Box::pin(self.pin(filter, &needed)).await?),
+            };
+            let (mut request, outcome) = Request::new(command.clone(), Some(filter), recorder);
+            request.pins = pins;
             let missing = match self.send(request, outcome).await? {
                 Outcome::NeedsPages(missing) => missing,
                 outcome => return Ok(outcome),

@@ -9,7 +9,6 @@ use crate::engine::filters::decode;
 use crate::engine::lane::command::{Adopt, Command, Outcome, Replaced};
 use crate::engine::name::FilterName;
 use crate::engine::ops::filters::describe;
-use crate::engine::pages::Checkpointer;
 use crate::engine::state::Engine;
 use crate::engine::threads::run_blocking;
 use crate::engine::ttl::has_ended;
@@ -21,10 +20,6 @@ use std::time::Duration;
 /// before, if that takes no longer than so.
 const LONG_LOG_BYTES: u64 = 4 << 20;
 const LOG_PATIENCE: Duration = Duration::from_secs(2);
-
-fn shorten_log(checkpointer: &Checkpointer) {
-    checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
-}
 
 /// Which filter may be replaced by one that was taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +56,8 @@ impl Engine {
     /// [`EngineError::NotFound`], or the store can't be read.
     pub fn dump(&self, name: &FilterName, sink: &mut dyn DumpSink) -> Result<(), EngineError> {
         let now_ms = self.state.clock.now_ms();
-        shorten_log(&self.state.checkpointer);
+        let checkpointer = &self.state.checkpointer;
+        checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
         let share = self.state.dump_memory.take();
         let view = self.state.store.snapshot();
         let filter = view.filter_by_name(name.as_str())?;
@@ -93,7 +89,7 @@ impl Engine {
             self.state.dump_memory.take(),
         );
         run_blocking(move || {
-            shorten_log(&checkpointer);
+            checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
             let view = store.snapshot();
             let filter = view.filter_by_name(name.as_str())?;
             let Some(filter) = filter.filter(|filter| !has_ended(filter.expiry, now_ms)) else {

@@ -35,11 +35,7 @@ impl Engine {
                     let mut words = PublishedWords::new(&state.cache, &view, &images);
                     let located =
                         words.settle_with(|chain, words| locate(chain, hash, words), |_| false);
-                    state
-                        .metrics
-                        .page_reads
-                        .with_label_values(&["cache"])
-                        .inc_by(words.cached_pages);
+                    state.cached_reads.inc_by(words.cached_pages);
                     state.metrics.read_retries.inc_by(words.retries);
                     located
                 };

@@ -375,10 +375,8 @@ impl<'a> Sweep<'a> {
     }
 
     fn count(&self, cached_pages: u64, retries: u64) {
-        let metrics = &self.state.metrics;
-        let reads = metrics.page_reads.with_label_values(&["cache"]);
-        reads.inc_by(cached_pages);
-        metrics.read_retries.inc_by(retries);
+        self.state.cached_reads.inc_by(cached_pages);
+        self.state.metrics.read_retries.inc_by(retries);
     }
 }
 
