@@ -109,6 +109,10 @@ pub(crate) fn line_options(
     kind: BatchKind,
     uri: &Uri,
 ) -> Result<(Encoding, AddOptions), HttpError> {
+    // Most requests have none: no list is made of what could be in it.
+    if uri.query().is_none() {
+        return Ok((Encoding::default(), AddOptions::default()));
+    }
     let mut allowed = vec!["encoding"];
     if kind == BatchKind::Add {
         allowed.extend(["only_if_absent", "create"]);
