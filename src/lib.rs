@@ -37,7 +37,7 @@
 //! | a route | a handler in `http/handlers/`, with its `#[utoipa::path]` | its line in `http/routes.rs`; `make openapi` |
 //! | a field of a filter's description | `FilterInfo` in `engine/answer.rs`, filled in the same file | the answer in `http/handlers/filter_body.rs`; `make openapi` |
 //! | a parameter of a filter | `chain/params/` | `http/parse/filter_fields.rs`, the stored bytes in `chain/meta/`, `docs/format.md` |
-//! | a limit of requests | `http/admission/limits.rs`, held where it is taken | its flag in `config/requests.rs`, `docs/limits.md` |
+//! | a limit of requests | `http/admission/limits.rs`, held where it is taken | its flag in `config/limits.rs`, `docs/limits.md` |
 //! | a bound of the engine | `EngineOptions` in `engine/open.rs` | its flag in the section of `config/` that it belongs to, `docs/limits.md` |
 //! | a flag | the section of `config/` that it belongs to, checked there | `config/serve.rs` hands it on; `docs/limits.md` |
 //! | a kind of problem | `http/problem/codes.rs`, one line of the table | the error in `http/problem/error.rs` |
@@ -52,7 +52,7 @@
 //! |---|---|
 //! | what a lane does with a command | `engine/lane/run.rs`, then `engine/lane/drain.rs` |
 //! | what a commit writes, and what becomes of one that failed | `engine/lane/commit.rs` |
-//! | what a plan is counted in | `engine/lane/commit.rs`, `Committer::record` |
+//! | what a plan is counted in | `engine/lane/commit.rs`, `Lane::record` |
 //! | how a reader notices that pages changed | `engine/reader.rs`, `engine/pages/seqlock.rs` |
 //! | checksums of what is stored | `store/format.rs` |
 //! | which status an error has | `http/problem/causes.rs`, then `http/problem/codes.rs` |

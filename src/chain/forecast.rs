@@ -20,7 +20,7 @@ pub struct Forecast {
     /// Expected false-positive rate at capacity.
     pub rate_at_capacity: f64,
     /// The filter with one sub-filter, with two, and so on, up to as many as an
-    /// error rate is promised for or as it may have.
+    /// false-positive rate is promised for or as it may have.
     pub stages: Vec<Stage>,
     /// Why there are no more stages, if it may not grow that far.
     pub stopped_by: Option<FullReason>,

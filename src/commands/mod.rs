@@ -1,4 +1,4 @@
-//! What each subcommand of the program does. The only room that wires rooms
+//! What each subcommand of the program does. The only module that wires modules
 //! together.
 //!
 //! | file | what it owns |

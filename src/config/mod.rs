@@ -4,7 +4,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `cli` | the subcommands, and the flags of those that have few; [`client`](crate::client) has those of `load` and `import-redis` |
-//! | `serve` | the settings of `serve`, checked together, and what each room gets |
+//! | `serve` | the settings of `serve`, checked together, and what each module gets |
 //! | `access`, `storage`, `resources`, `filters`, `limits`, `logs` | the flags of `serve`, one or two sections of `--help` each, with their checks |
 //! | `errors` | what is wrong with the settings |
 //! | `size` | sizes as flags spell them |

@@ -46,7 +46,7 @@ pub struct ServeConfig {
     pub logs: LogConfig,
 }
 
-/// Checked settings, in the form in which the rooms take them.
+/// Checked settings, in the form in which the modules take them.
 #[derive(Debug)]
 pub struct Settings {
     /// For the engine.

@@ -35,11 +35,11 @@ pub struct FilterInfo {
     /// Expected false-positive rate at the current load: the probability that a
     /// never-added item is found.
     pub expected_false_positive_rate: f64,
-    /// The same with as many sub-filters as an error rate is promised for, all
+    /// The same with as many sub-filters as a false-positive rate is promised for, all
     /// of them full: [`PROMISED_SUB_FILTERS`](crate::chain::params::PROMISED_SUB_FILTERS),
     /// or one for a filter that never grows.
     pub full_false_positive_rate: f64,
-    /// Whether it has no more sub-filters than that, or no error rate was
+    /// Whether it has no more sub-filters than that, or no false-positive rate was
     /// promised.
     pub keeps_promise: bool,
     /// Estimated number of adds before the next expansion.
@@ -166,7 +166,7 @@ pub struct FilterSummary {
     pub load: f64,
     /// Expected false-positive rate: the probability that a never-added item is found.
     pub expected_false_positive_rate: f64,
-    /// Whether it has no more sub-filters than its error rate is promised for,
+    /// Whether it has no more sub-filters than its false-positive rate is promised for,
     /// or none was promised.
     pub keeps_promise: bool,
     /// When it was created.

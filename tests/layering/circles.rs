@@ -31,12 +31,12 @@ pub(crate) fn circles(sources: &[Source]) -> Vec<String> {
         .enumerate()
         .map(|(index, file)| (file.module.as_slice(), index))
         .collect();
-    let house = House {
+    let names = Names {
         files: &files,
         by_module,
     };
     let imports: Vec<BTreeMap<usize, BTreeSet<String>>> =
-        (0..files.len()).map(|file| house.imports(file)).collect();
+        (0..files.len()).map(|file| names.imports(file)).collect();
     strongly_connected(&imports)
         .into_iter()
         .map(|circle| {
@@ -158,12 +158,12 @@ impl File {
     }
 }
 
-struct House<'a> {
+struct Names<'a> {
     files: &'a [File],
     by_module: BTreeMap<&'a [String], usize>,
 }
 
-impl House<'_> {
+impl Names<'_> {
     /// The other files whose items a file names, and those names.
     fn imports(&self, of: usize) -> BTreeMap<usize, BTreeSet<String>> {
         let mut imports: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();

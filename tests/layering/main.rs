@@ -1,8 +1,8 @@
 //! The import rule: `http -> engine -> chain -> cuckoo` and `engine -> store`,
 //! never back and never around. See the code map in `src/lib.rs`.
 //!
-//! Also: no file imports one that imports it (`circles`), and how large the
-//! house is (`measures`).
+//! Also: no file imports one that imports it (`circles`), the code tour follows
+//! the code (`tour`), and how large the program is (`measures`).
 //!
 //! Every path in `src` that starts at `crate`, `super` or another crate is
 //! looked at, in `use` lines and in the middle of code. Tests keep the rule,
@@ -25,9 +25,9 @@ use proc_macro2::{TokenStream, TokenTree};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What each room of the house may import of ours. A file's room is the first
-/// part of its path; a room that is not listed here is refused, so that a new
-/// one is thought about.
+/// What each module may import of ours. A file's module is the first part of
+/// its path; one that is not listed here is refused, so that a new one is
+/// thought about.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cuckoo", &[]),
     ("page", &[]),
@@ -114,7 +114,7 @@ fn problem_of(module: &[String], path: &[String]) -> Option<String> {
             .filter(|(of, _)| full_module == *of || full_module.starts_with(&format!("{of}::")))
             .max_by_key(|(of, _)| of.len());
         return match allowed {
-            None => Some(format!("{room} is no room that the import rule knows")),
+            None => Some(format!("{room} is no module that the import rule knows")),
             Some((_, allowed)) if allowed.contains(&imported.as_str()) => None,
             Some((_, allowed)) => Some(format!(
                 "{full_module} imports {full_path}; it may import {allowed:?}"
@@ -301,10 +301,24 @@ fn the_code_tour_follows_the_code() {
     }
 }
 
+#[test]
+fn the_code_map_names_files_that_are_there() {
+    let map = fs::read_to_string(source_directory().join("lib.rs")).unwrap();
+    let named: Vec<&str> = map
+        .split('`')
+        .filter(|word| word.ends_with(".rs") || word.ends_with('/'))
+        .filter(|word| word.contains('/') && !word.contains(' '))
+        .collect();
+    assert!(named.len() > 20, "{named:?}");
+    for file in named {
+        assert!(source_directory().join(file).exists(), "{file}");
+    }
+}
+
 /// Prints a table: `cargo test --release --test layering measures -- --nocapture`.
 /// `CUCKOOD_SOURCE` names another tree to compare with.
 #[test]
-fn measures_of_the_house() {
+fn measures_of_the_program() {
     let other = std::env::var_os("CUCKOOD_SOURCE").map(PathBuf::from);
     let sources = source::program(&other.unwrap_or_else(source_directory));
     assert!(sources.len() > 1);

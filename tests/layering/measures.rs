@@ -1,4 +1,5 @@
-//! How large the house is: lines of code, files and long functions, by room.
+//! How large the program is: lines of code, files and long functions, by
+//! module.
 //!
 //! A line of code is one with a token of the program on it: no comment, no
 //! blank line, no test.
@@ -10,42 +11,45 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A function that takes more lines is counted as long.
 const LONG_FUNCTION: usize = 50;
 
-/// What a room comes to.
+/// What a module comes to.
 #[derive(Default)]
-struct Room {
+struct Module {
     /// Lines of code of each file.
     files: Vec<(usize, String)>,
     functions: usize,
     long_functions: usize,
 }
 
-/// One line a room and one for all together.
+/// One line a module and one for all together.
 pub(crate) fn table(sources: &[Source]) -> String {
-    let mut rooms: BTreeMap<String, Room> = BTreeMap::new();
+    let mut modules: BTreeMap<String, Module> = BTreeMap::new();
     for source in sources {
         let mut lines = BTreeSet::new();
         let mut functions = Vec::new();
         read(source.tokens.clone(), &mut lines, &mut functions);
-        let room = module_of(&source.name).into_iter().next();
-        for room in [room.unwrap_or_else(|| "lib".to_owned()), "~ all".to_owned()] {
-            let room = rooms.entry(room).or_default();
-            room.files.push((lines.len(), source.name.clone()));
-            room.functions += functions.len();
+        let module = module_of(&source.name).into_iter().next();
+        for name in [
+            module.unwrap_or_else(|| "lib".to_owned()),
+            "~ all".to_owned(),
+        ] {
+            let module = modules.entry(name).or_default();
+            module.files.push((lines.len(), source.name.clone()));
+            module.functions += functions.len();
             let is_long = |lines: &&usize| **lines > LONG_FUNCTION;
-            room.long_functions += functions.iter().filter(is_long).count();
+            module.long_functions += functions.iter().filter(is_long).count();
         }
     }
-    let mut table = "| room | lines of code | files | median file | longest file | functions | over 50 lines |\n|---|---|---|---|---|---|---|\n".to_owned();
-    for (name, mut room) in rooms {
-        room.files.sort();
-        let (median, _) = room.files[room.files.len() / 2];
-        let (longest, file) = room.files[room.files.len() - 1].clone();
-        let lines: usize = room.files.iter().map(|(lines, _)| lines).sum();
+    let mut table = "| module | lines of code | files | median file | longest file | functions | over 50 lines |\n|---|---|---|---|---|---|---|\n".to_owned();
+    for (name, mut module) in modules {
+        module.files.sort();
+        let (median, _) = module.files[module.files.len() / 2];
+        let (longest, file) = module.files[module.files.len() - 1].clone();
+        let lines: usize = module.files.iter().map(|(lines, _)| lines).sum();
         table += &format!(
             "| {name} | {lines} | {} | {median} | {longest} ({file}) | {} | {} |\n",
-            room.files.len(),
-            room.functions,
-            room.long_functions
+            module.files.len(),
+            module.functions,
+            module.long_functions
         );
     }
     table

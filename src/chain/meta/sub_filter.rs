@@ -43,7 +43,7 @@ impl SubFilter {
     }
 
     /// Whether one more slot may be used; with all of them used, the filter's
-    /// error rate would exceed what was promised.
+    /// false-positive rate would exceed what was promised.
     #[inline]
     pub(in crate::chain) fn has_room(&self) -> bool {
         self.occupied < self.usable

@@ -1,4 +1,4 @@
-//! The promise of an error rate: which slots keep it, and how full they may be.
+//! The promise of a false-positive rate: which slots keep it, and how full they may be.
 
 use super::limits::{MAX_ERROR_RATE, MIN_ERROR_RATE, PROMISED_SUB_FILTERS};
 use crate::cuckoo::bucket::SlotWidth;
@@ -7,7 +7,7 @@ use crate::cuckoo::paged;
 /// The load of full sub-filters that a promise reckons with.
 pub(super) const PROMISED_LOAD: f64 = 0.95;
 
-/// A promised error rate, from [`MIN_ERROR_RATE`] to [`MAX_ERROR_RATE`].
+/// A promised false-positive rate, from [`MIN_ERROR_RATE`] to [`MAX_ERROR_RATE`].
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct ErrorRate(f64);
 

@@ -49,7 +49,7 @@ impl FilterParams {
         }
     }
 
-    /// The promised error rate, where there is a promise.
+    /// The promised false-positive rate, where there is a promise.
     pub fn error_rate(&self) -> Option<f64> {
         match self.placement {
             Placement::Classic { .. } => None,
@@ -130,7 +130,7 @@ impl FilterParams {
         }
     }
 
-    /// Sub-filters up to which an error rate is promised.
+    /// Sub-filters up to which a false-positive rate is promised.
     pub fn promised_sub_filters(&self) -> u32 {
         promised_sub_filters(u64::from(self.expansion))
     }

@@ -14,12 +14,12 @@ pub const MAX_BUCKET_SIZE: u64 = 255;
 /// Largest growth factor from one sub-filter to the next.
 pub const MAX_EXPANSION: u64 = 32_768;
 
-/// Smallest error rate that may be asked for: what slots of 32 bits keep.
+/// Smallest false-positive rate that may be asked for: what slots of 32 bits keep.
 pub const MIN_ERROR_RATE: f64 = 2e-8;
 
-/// Largest error rate that may be asked for.
+/// Largest false-positive rate that may be asked for.
 pub const MAX_ERROR_RATE: f64 = 0.5;
 
-/// Sub-filters up to which an error rate is promised. Where each is twice as
+/// Sub-filters up to which a false-positive rate is promised. Where each is twice as
 /// large as the one before, that is 255 times the capacity.
 pub const PROMISED_SUB_FILTERS: u32 = 8;

@@ -8,7 +8,7 @@ use crate::cuckoo::bucket::SlotWidth;
 pub enum LayoutKind {
     /// Bit-compatible with RedisBloom and Apache Kvrocks.
     Classic,
-    /// Made for pages, with an error rate that holds while the filter grows.
+    /// Made for pages, with a false-positive rate that holds while the filter grows.
     Paged,
 }
 

@@ -17,7 +17,7 @@ pub struct FilterRequest {
     /// 2e-8 to 0.5, kept up to [`PROMISED_SUB_FILTERS`](super::PROMISED_SUB_FILTERS)
     /// sub-filters.
     pub error_rate: Option<f64>,
-    /// `paged`: bits of a slot, 8, 16 or 32, instead of an error rate.
+    /// `paged`: bits of a slot, 8, 16 or 32, instead of a false-positive rate.
     pub fingerprint_bits: Option<u64>,
     /// `classic`: slots per bucket, 1 to 255.
     pub bucket_size: Option<u64>,

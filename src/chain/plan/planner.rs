@@ -40,7 +40,7 @@ pub struct PlanStats {
     pub kick_paths: Vec<u16>,
     /// Sub-filters appended.
     pub expansions: u32,
-    /// Whether the filter grew beyond what its error rate is promised for.
+    /// Whether the filter grew beyond what its false-positive rate is promised for.
     pub promise_ended: bool,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Changes {
     pub(super) fresh_from: u32,
     /// What changes in its pages.
     pub(super) pages: PageChanges,
-    /// Number of sub-filters that were removed.
+    /// Sub-filters that were removed, by their ordinals.
     pub(super) dropped: Vec<Ordinal>,
 }
 

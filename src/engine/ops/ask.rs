@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Engine {
     /// Whether each item is there. "No" is right, "yes" is right but for the
-    /// filter's error rate.
+    /// filter's false-positive rate.
     ///
     /// # Errors
     /// [`EngineError::NotFound`], or a page can't be read.

@@ -30,7 +30,7 @@ const RESTARTS: usize = 8;
 
 impl Engine {
     /// Which of many filters contain each item. "No" is right, "yes" is right
-    /// but for the filters' error rates. Each item is hashed once for all
+    /// but for the filters' false-positive rates. Each item is hashed once for all
     /// filters of one hash, and pages that are not resident are read for all
     /// filters together.
     ///

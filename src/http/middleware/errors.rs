@@ -237,8 +237,12 @@ fn causes(error: &HttpError) -> String {
     };
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        // An error may say its cause itself, for logs that show it alone.
+        let said = cause.to_string();
+        if !text.ends_with(&said) && !text.contains(&format!(": {said}")) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
         source = cause.source();
     }
     text

@@ -32,7 +32,7 @@ enum Takes {
         integers: [u64; 3],
         field: IntegerOf,
     },
-    /// An error rate.
+    /// A false-positive rate.
     Rate,
     /// The name of a layout.
     Layout,
