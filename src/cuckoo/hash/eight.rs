@@ -33,7 +33,7 @@ pub(super) fn hash_eight(key: HashKey, items: [&[u8]; EIGHT]) -> Option<[ItemHas
 }
 
 /// Eight words, one an item.
-type Words = [u64; EIGHT];
+type EightWords = [u64; EIGHT];
 
 /// The same in registers.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ struct Lanes(__m256i, __m256i);
 impl Lanes {
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn of(words: Words) -> Lanes {
+    fn of(words: EightWords) -> Lanes {
         let [a, b, c, d, e, f, g, h] = words.map(|word| word as i64);
         Lanes(_mm256_set_epi64x(d, c, b, a), _mm256_set_epi64x(h, g, f, e))
     }
@@ -57,7 +57,7 @@ impl Lanes {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn words(self) -> Words {
+    fn words(self) -> EightWords {
         let Lanes(low, high) = self;
         [
             _mm256_extract_epi64::<0>(low) as u64,
@@ -174,7 +174,7 @@ impl State {
     /// Three rounds, and what comes of them.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn finish(self) -> (State, Words) {
+    fn finish(self) -> (State, EightWords) {
         let state = self.round().round().round();
         let State([v0, v1, v2, v3]) = state;
         (state, v0.xor(v1).xor(v2.xor(v3)).words())

@@ -48,7 +48,7 @@ impl UnreadBody {
                 && expected.as_bytes().eq_ignore_ascii_case(b"100-continue")
         });
         let body = std::mem::take(request.body_mut());
-        let shared = SharedBody(Arc::new(Mutex::new(Shared {
+        let shared = SharedBody(Arc::new(Mutex::new(PartlyRead {
             body,
             is_awaited: expects,
         })));
@@ -85,9 +85,9 @@ async fn discard(mut body: SharedBody) -> Rest {
 }
 
 #[derive(Clone)]
-struct SharedBody(Arc<Mutex<Shared>>);
+struct SharedBody(Arc<Mutex<PartlyRead>>);
 
-struct Shared {
+struct PartlyRead {
     body: Body,
     /// Whether the client sends nothing of it until it is read.
     is_awaited: bool,

@@ -20,7 +20,7 @@ pub(crate) enum CutLog {
 }
 
 /// Pages of one lane whose images are being written.
-struct Slice {
+struct ImageSlice {
     lane: usize,
     pages: Vec<DirtyPage>,
     /// By ascending id.
@@ -38,7 +38,7 @@ impl Checkpointer {
     /// earlier slices wrote. Says whether there was anything to do.
     pub(crate) fn checkpoint_slice(&self, cut: CutLog) -> Result<bool, StoreError> {
         let _one_at_a_time = self.slicing.lock();
-        let Some(Slice {
+        let Some(ImageSlice {
             lane,
             pages,
             images,
@@ -86,7 +86,7 @@ impl Checkpointer {
     }
 
     /// Copies the images of the pages with the oldest needs, all of one lane.
-    fn copy_slice(&self) -> Option<Slice> {
+    fn copy_slice(&self) -> Option<ImageSlice> {
         let (lane, waiting) = self
             .lanes
             .iter()
@@ -120,7 +120,7 @@ impl Checkpointer {
         waiting.in_slice = slice.iter().map(|page| page.oldest).min();
         drop(waiting);
         images.sort_unstable_by_key(|&(id, _)| id);
-        Some(Slice {
+        Some(ImageSlice {
             lane,
             pages: slice,
             images,

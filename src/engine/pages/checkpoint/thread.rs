@@ -11,7 +11,7 @@ const SLICES_PER_ROUND: usize = 64;
 
 /// Whether a round of the checkpointer found anything to write or to cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum Work {
     Some,
     None,
 }
@@ -34,9 +34,9 @@ impl Checkpointer {
             let mut garbage = std::mem::take(&mut signals.garbage);
             drop(signals);
             let pause = match self.work_off(flush, &mut garbage) {
-                Ok(Progress::Some) => continue,
+                Ok(Work::Some) => continue,
                 // The log can't be cut before a commit under way is published.
-                Ok(Progress::None) => Duration::from_millis(10),
+                Ok(Work::None) => Duration::from_millis(10),
                 Err(error) => {
                     tracing::error!(%error, "checkpoint failed; it is tried again");
                     let mut signals = self.signals.lock();
@@ -59,8 +59,8 @@ impl Checkpointer {
         self.work.notify_all();
     }
 
-    fn work_off(&self, flush: bool, garbage: &mut Vec<Garbage>) -> Result<Progress, StoreError> {
-        let mut progress = Progress::None;
+    fn work_off(&self, flush: bool, garbage: &mut Vec<Garbage>) -> Result<Work, StoreError> {
+        let mut work = Work::None;
         let asked_for = if flush { 16 } else { 0 };
         for slice in 0..SLICES_PER_ROUND {
             let wanted = slice < asked_for || self.is_due();
@@ -69,7 +69,7 @@ impl Checkpointer {
             if !wanted || !self.checkpoint_slice(CutLog::Yes)? {
                 break;
             }
-            progress = Progress::Some;
+            work = Work::Some;
         }
         // No slice is being written: slices and this share a thread, and pages
         // of what was dropped are not copied any more.
@@ -79,8 +79,8 @@ impl Checkpointer {
             if self.disk.is_short() {
                 self.store.compact_range(next)?;
             }
-            progress = Progress::Some;
+            work = Work::Some;
         }
-        Ok(progress)
+        Ok(work)
     }
 }
