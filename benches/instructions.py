@@ -10,6 +10,7 @@ and a processor whose counters may be read.
 """
 
 import argparse
+import json
 import pathlib
 import signal
 import socket
@@ -77,6 +78,14 @@ def counted(server, connection, requests):
         sys.exit(f"perf counts no instructions here: {said}")
 
 
+def post_json(path, items):
+    body = json.dumps({"items": items}).encode()
+    return (
+        f"POST /filters/f/{path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    ).encode() + body
+
+
 def measure(binary, rounds):
     """The median of the rounds for each row."""
     rows = {}
@@ -105,6 +114,14 @@ def measure(binary, rounds):
                     "added item, 1,000 lines a request": (
                         200 * BATCH,
                         [post("items", [f"add-{round}-{n}-{i}" for i in range(BATCH)]) for n in range(200)],
+                    ),
+                    "question, 1,000 a request as JSON": (
+                        200 * BATCH,
+                        [post_json("exists", [f"warm-{n}-{i * 2}" for i in range(BATCH)]) for n in range(200)],
+                    ),
+                    "added item, 1,000 a request as JSON": (
+                        200 * BATCH,
+                        [post_json("items", [f"json-{round}-{n}-{i}" for i in range(BATCH)]) for n in range(200)],
                     ),
                 }
                 for row, (items, requests) in work.items():
