@@ -296,6 +296,20 @@ fn method_label(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{EngineError, StoreError};
+    use std::sync::Arc;
+
+    #[test]
+    fn each_cause_of_a_failure_is_logged_once() {
+        let failed = StoreError::Io {
+            doing: "reading",
+            source: "a torn page".into(),
+        };
+        let error = HttpError::Engine(EngineError::Store(Arc::new(failed)));
+        let logged = causes(&error);
+        assert_eq!(logged.matches("a torn page").count(), 1, "{logged}");
+        assert_eq!(logged.matches("while reading").count(), 1, "{logged}");
+    }
 
     #[test]
     fn a_sane_request_id_is_kept_and_another_replaced() {
