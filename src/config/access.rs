@@ -53,11 +53,11 @@ pub struct AccessConfig {
     #[arg(long, env = "CUCKOOD_KEYS_FILE")]
     pub keys_file: Option<PathBuf>,
 
-    /// Allow every caller everything, under any host name. Not with --keys-file [default: without keys, only loopback addresses and local names].
+    /// Allow every caller everything, on any address of the machine; other host names than localhost still need --allowed-host. Not with --keys-file [default: without keys, only loopback addresses].
     #[arg(long, env = "CUCKOOD_ALLOW_ANONYMOUS")]
     pub allow_anonymous: bool,
 
-    /// Host name, without a port, by which the server may be called beside the local ones; repeat it, or separate several by commas [default: local names only; any name with --keys-file or --allow-anonymous].
+    /// Host name, without a port, by which the server may be called beside the local ones; repeat it, or separate several by commas [default: local names only; also any address with --allow-anonymous; any name with --keys-file].
     #[arg(
         long = "allowed-host",
         env = "CUCKOOD_ALLOWED_HOST",
@@ -96,9 +96,10 @@ impl AccessConfig {
     }
 
     pub(super) fn hosts(&self) -> HostPolicy {
-        match (self.allowed_hosts.as_slice(), self.is_open()) {
-            ([], true) => HostPolicy::Any,
-            ([], false) => HostPolicy::LocalOnly,
+        match (self.allowed_hosts.as_slice(), &self.keys_file) {
+            (hosts, None) if self.allow_anonymous => HostPolicy::AddressesAnd(hosts.to_vec()),
+            ([], Some(_)) => HostPolicy::Any,
+            ([], None) => HostPolicy::LocalOnly,
             (hosts, _) => HostPolicy::LocalAnd(hosts.to_vec()),
         }
     }

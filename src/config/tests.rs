@@ -64,8 +64,13 @@ fn bad_combinations_are_refused_all_at_once() {
 
 #[test]
 fn any_address_is_listened_on_when_that_was_asked_for() {
-    let settings = config(&["--listen=0.0.0.0:80", "--allow-anonymous"]).settings(&MACHINE);
-    assert_eq!(settings.unwrap().hosts, HostPolicy::Any);
+    let hosts = |more: &[&str]| {
+        let flags = [&["--listen=0.0.0.0:80", "--allow-anonymous"], more].concat();
+        config(&flags).settings(&MACHINE).unwrap().hosts
+    };
+    assert_eq!(hosts(&[]), HostPolicy::AddressesAnd(Vec::new()));
+    let named = HostPolicy::AddressesAnd(vec!["a".to_owned()]);
+    assert_eq!(hosts(&["--allowed-host=a"]), named);
 }
 
 #[test]

@@ -64,7 +64,27 @@ async fn pages_of_other_origins_are_refused() {
 }
 
 #[tokio::test]
-async fn a_server_for_everybody_has_any_name_and_still_refuses_foreign_pages() {
+async fn a_server_for_everybody_still_answers_to_its_own_names_alone() {
+    let server = Server::with(Setup {
+        hosts: HostPolicy::AddressesAnd(vec!["filters.example.org".to_owned()]),
+        ..Setup::default()
+    })
+    .await;
+    for host in ["filters.example.org", "localhost", "192.0.2.7:8080"] {
+        let answer = asked(&server, &[("host", host)]).await;
+        assert_eq!(answer.status, 200, "{host}");
+    }
+    for host in ["rebound.example.org:8080", "192.0.2.7.example.org"] {
+        let answer = asked(&server, &[("host", host)]).await;
+        answer.problem(403, "foreign_host");
+    }
+    let foreign = [("host", "192.0.2.7"), ("origin", "http://example.org")];
+    let answer = asked(&server, &foreign).await;
+    answer.problem(403, "foreign_origin");
+}
+
+#[tokio::test]
+async fn a_server_with_any_name_still_refuses_foreign_pages() {
     let server = Server::with(Setup {
         hosts: HostPolicy::Any,
         ..Setup::default()

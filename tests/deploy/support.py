@@ -102,12 +102,14 @@ class Server:
     def __exit__(self, *_):
         self.close()
 
-    def ask(self, method, path, body=None, content_type="application/json"):
-        """Returns status and text."""
+    def ask(self, method, path, body=None, content_type="application/json", host=None):
+        """Returns status and text. `host` is the name to call the server by."""
         if isinstance(body, (dict, list)):
             body = json.dumps(body)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         headers = {"content-type": content_type} if body is not None else {}
+        if host is not None:
+            headers["host"] = host
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()

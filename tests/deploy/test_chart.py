@@ -477,6 +477,24 @@ class Consistent(unittest.TestCase):
         self.assertNotIn("CUCKOOD_ALLOW_ANONYMOUS", told)
         self.assertNotIn("volumes", pod_of(rendered(ALLOWED))["spec"])
 
+    def test_the_server_answers_to_the_names_by_which_the_cluster_calls_it(self):
+        documents = rendered(ALLOWED, "backup.enabled=true", "access.clusterDomain=lists.local")
+        names = environment(documents)["CUCKOOD_ALLOWED_HOST"].split(",")
+        for service in [d for d in documents if d["kind"] == "Service"]:
+            name = service["metadata"]["name"]
+            for suffix in ["", ".default", ".default.svc", ".default.svc.lists.local"]:
+                self.assertIn(name + suffix, names)
+        (argument,) = [a for a in job_of(documents)["spec"]["containers"][0]["args"] if "//" in a]
+        self.assertIn(re.search(r"//([^:]+):", argument)[1], names)
+        # Of an ingress and of others, if they are named; with keys only then.
+        more = ["access.allowedHosts={lists.example.org}"]
+        ingress = ["ingress.enabled=true", "ingress.host=cuckood.example.com"]
+        names = environment(rendered(ALLOWED, *more, *ingress))["CUCKOOD_ALLOWED_HOST"].split(",")
+        self.assertLessEqual({"lists.example.org", "cuckood.example.com"}, set(names))
+        self.assertNotIn("CUCKOOD_ALLOWED_HOST", environment(rendered(KEYED, *ingress)))
+        names = environment(rendered(KEYED, *more))["CUCKOOD_ALLOWED_HOST"].split(",")
+        self.assertLessEqual({"lists.example.org", "cuckood", "cuckood-headless"}, set(names))
+
     def test_the_job_has_its_key_and_believes_the_servers_authority(self):
         documents = rendered(*LARGEST)
         (container,) = job_of(documents)["spec"]["containers"]

@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 import yaml
-from support import ALERTS, DASHBOARD, ROOT, known_variables, tool
+from support import ALERTS, BINARY, DASHBOARD, ROOT, Server, known_variables, tool
 
 COMPOSE = ROOT / "deploy/compose.yaml"
 GRAFANA = ROOT / "deploy/grafana/provisioning"
@@ -68,6 +68,22 @@ class Compose(unittest.TestCase):
 
     def test_the_server_knows_every_variable(self):
         self.assertLessEqual(set(services()["cuckood"]["environment"]), known_variables())
+
+    def test_the_published_port_and_prometheus_are_answered_and_no_other_name_is(self):
+        told = services()["cuckood"]["environment"]
+        access = {"CUCKOOD_ALLOW_ANONYMOUS", "CUCKOOD_ALLOWED_HOST"}
+        self.assertLessEqual(access, set(told))
+        settings = [f"{name}={told[name]}" for name in sorted(access)]
+        with tempfile.TemporaryDirectory() as desk:
+
+            def command(port):
+                serve = ["serve", "--listen", f"0.0.0.0:{port}", "--data-dir", f"{desk}/data"]
+                return ["env", *settings, BINARY, *serve]
+
+            with Server(command=command) as server:
+                names = ["localhost", "127.0.0.1", "cuckood", "172.18.0.2", "rebound.example.org"]
+                asked = [server.ask("GET", "/metrics", host=f"{it}:8080")[0] for it in names]
+                self.assertEqual(asked, [200, 200, 200, 200, 403])
 
     def test_images_have_a_version(self):
         for name, service in services().items():

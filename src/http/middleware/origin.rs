@@ -20,6 +20,9 @@ pub enum HostPolicy {
     LocalOnly,
     /// These, too, with any port; written as in a URL.
     LocalAnd(Vec<String>),
+    /// Any address, the local names and these, with any port. A page that was
+    /// loaded from an address was loaded from us: only names can be rebound.
+    AddressesAnd(Vec<String>),
     /// Any.
     Any,
 }
@@ -29,10 +32,12 @@ impl HostPolicy {
         let named = match self {
             HostPolicy::Any => return true,
             HostPolicy::LocalOnly => &[][..],
-            HostPolicy::LocalAnd(names) => names.as_slice(),
+            HostPolicy::LocalAnd(names) | HostPolicy::AddressesAnd(names) => names.as_slice(),
         };
+        let takes_addresses = matches!(self, HostPolicy::AddressesAnd(_));
         host.is_some_and(|host| {
             is_local(host)
+                || takes_addresses && address(host).is_some()
                 || named
                     .iter()
                     .any(|name| name.eq_ignore_ascii_case(host.host()))
@@ -119,12 +124,14 @@ fn called_by(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
 }
 
 fn is_local(authority: &Authority) -> bool {
+    authority.host().eq_ignore_ascii_case("localhost")
+        || address(authority).is_some_and(|address| address.is_loopback())
+}
+
+fn address(authority: &Authority) -> Option<IpAddr> {
     let host = authority.host();
-    let address = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse().ok()
 }
 
 /// Where TLS is spoken, a page that came without it is another's, whatever its

@@ -48,7 +48,7 @@ pub(crate) enum HttpError {
     )]
     ServerForbidden { prefix: String },
     #[error(
-        "the server does not answer to this host name: it answers to localhost, 127.0.0.1 and [::1], and to the names in --allowed-host. Use one of these, or start the server with --allowed-host and the name"
+        "the server does not answer to this host name: it answers to localhost, 127.0.0.1 and [::1], with --allow-anonymous to any address, and to the names in --allowed-host. Use one of these, or start the server with --allowed-host and the name"
     )]
     ForeignHost,
     #[error(

@@ -119,6 +119,23 @@ authorities:
 {{- if .Values.tls.secret -}}https{{- else -}}http{{- end -}}
 {{- end -}}
 
+{{/* The names by which callers may call the server, by commas; with keys it
+     answers to any name unless some are listed. */}}
+{{- define "cuckood.allowedHosts" -}}
+{{- if or .Values.access.allowAnonymous .Values.access.allowedHosts -}}
+{{- $names := list -}}
+{{- $full := include "cuckood.fullname" . -}}
+{{- range $service := list $full (printf "%s-headless" $full) (printf "%s-0.%s-headless" $full $full) -}}
+{{- $inNamespace := printf "%s.%s" $service $.Release.Namespace -}}
+{{- $names = concat $names (list $service $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.%s" $inNamespace $.Values.access.clusterDomain)) -}}
+{{- end -}}
+{{- if .Values.ingress.enabled -}}
+{{- $names = append $names .Values.ingress.host -}}
+{{- end -}}
+{{- concat $names .Values.access.allowedHosts | join "," -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Checks whose messages the schema cannot give. */}}
 {{- define "cuckood.refuse" -}}
 {{- $hasKeys := ne .Values.access.keys.secret "" -}}
@@ -134,7 +151,7 @@ authorities:
 {{- if and .Values.tls.clientAuthorities.secret (not .Values.tls.secret) -}}
 {{- fail "tls.clientAuthorities.secret needs tls.secret: without TLS callers present no certificate." -}}
 {{- end -}}
-{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
+{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_ALLOWED_HOST" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
 {{- if hasKey $.Values.settings $name -}}
 {{- fail (printf "settings.%s: the chart sets it; use access, tls, memory, backup or drain instead." $name) -}}
 {{- end -}}

@@ -64,6 +64,21 @@ fn probes_may_call_by_any_name_but_not_from_a_web_page() {
 }
 
 #[test]
+fn where_addresses_are_served_names_are_still_listed() {
+    let policy = || HostPolicy::AddressesAnd(vec!["cuckood".to_owned()]);
+    for host in ["10.0.0.7:9090", "[fd00::1]:80", "localhost", "cuckood:8080"] {
+        assert!(asked(policy(), &[("host", host)]), "{host}");
+    }
+    for host in ["example.org", "10.0.0.7.nip.io", "cuckood.example.org", ""] {
+        assert!(!asked(policy(), &[("host", host)]), "{host}");
+    }
+    let foreign = [("host", "10.0.0.7:80"), ("origin", "http://10.0.0.7:81")];
+    assert!(!asked(policy(), &foreign));
+    let own = [("host", "10.0.0.7:80"), ("origin", "http://10.0.0.7")];
+    assert!(asked(policy(), &own));
+}
+
+#[test]
 fn names_that_are_listed_are_served_beside_the_local_ones() {
     let policy = || {
         HostPolicy::LocalAnd(vec![
