@@ -4,6 +4,7 @@ use crate::engine::FilterName;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// What a key allows; each allows what those before it do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -53,13 +54,18 @@ const MAX_NAME_LENGTH: usize = 64;
 
 /// What a key is called: 1 to 64 characters of `A-Z a-z 0-9 . _ -`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct KeyName(String);
+#[serde(try_from = "String", into = "String")]
+pub struct KeyName(Arc<str>);
 
 impl KeyName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The same without a copy.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
     }
 }
 
@@ -78,9 +84,15 @@ impl FromStr for KeyName {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
         match fits {
-            true => Ok(KeyName(text.to_owned())),
+            true => Ok(KeyName(text.into())),
             false => Err(GrantError::BadName),
         }
+    }
+}
+
+impl From<KeyName> for String {
+    fn from(name: KeyName) -> String {
+        name.as_str().to_owned()
     }
 }
 

@@ -22,7 +22,7 @@
 //! | `pages/` | pages in memory: cache, loader, checkpoints |
 //! | `filters` | the open filters, each as of its last commit |
 //! | `quota`, `disk`, `compactions` | what bounds changes: bytes and filters, the disk, compactions |
-//! | `answer`, `batch`, `match_bits`, `name`, `error` | what is taken and answered |
+//! | `caller`, `answer`, `batch`, `match_bits`, `name`, `error` | whom it works for; what is taken and answered |
 //! | `clock`, `ttl`, `threads` | time and threads |
 //!
 //! # Bounds
@@ -34,6 +34,7 @@
 
 mod answer;
 mod batch;
+mod caller;
 pub mod check;
 mod clock;
 mod compactions;
@@ -63,6 +64,7 @@ pub use answer::{
     FullReason, LookupAnswer, LookupBounds, LookupFilters, LookupMode, NewFilter, SubFilterInfo,
 };
 pub use batch::ItemBatch;
+pub use caller::Caller;
 pub use clock::Clock;
 pub use compactions::{Compaction, CompactionState};
 pub use disk::Health;

@@ -1,5 +1,6 @@
 //! Opening an engine and stopping it: what it is made of, and its threads.
 
+use super::caller::Caller;
 use super::clock::Clock;
 use super::compactions::{BegunCompaction, Compactions};
 use super::disk::{Disk, Health};
@@ -201,7 +202,10 @@ impl Engine {
             threads: Threads::default(),
             metrics,
         });
-        let engine = Engine { state };
+        let engine = Engine {
+            state,
+            caller: Caller::default(),
+        };
         engine.start_lanes(options.max_queued_commands)?;
         let checkpointer = Arc::clone(&engine.state.checkpointer);
         let thread = spawn("checkpoint", move || checkpointer.run())?;

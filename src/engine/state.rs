@@ -1,5 +1,6 @@
 //! What all handles to an engine share: plain state, and the way into the lanes.
 
+use super::caller::Caller;
 use super::clock::Clock;
 use super::compactions::Compactions;
 use super::disk::Disk;
@@ -26,10 +27,21 @@ use std::time::Duration;
 /// Filter numbers that are reserved in the store at once.
 pub(super) const ID_BLOCK: u64 = 1024;
 
-/// The filters of one server. Cheap to clone; all clones are the same engine.
+/// The filters of one server, as one caller has them. Cheap to clone; all
+/// clones are the same engine.
 #[derive(Clone)]
 pub struct Engine {
     pub(super) state: Arc<EngineState>,
+    /// Whom it works for.
+    pub(super) caller: Caller,
+}
+
+impl Engine {
+    /// The same engine, working for this caller.
+    pub fn for_caller(&self, caller: Caller) -> Engine {
+        let state = Arc::clone(&self.state);
+        Engine { state, caller }
+    }
 }
 
 /// What all handles to an engine share.

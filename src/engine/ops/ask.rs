@@ -2,6 +2,7 @@
 //! through it only for items that commits keep overtaking.
 
 use crate::engine::batch::ItemBatch;
+use crate::engine::caller::Caller;
 use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::lane::command::{ItemOp, Outcome};
@@ -21,7 +22,7 @@ impl Engine {
         name: &FilterName,
         items: &ItemBatch,
     ) -> Result<Vec<bool>, EngineError> {
-        let results = self.state.ask(name, items, Exists).await?;
+        let results = self.state.ask(&self.caller, name, items, Exists).await?;
         let found = results.iter().filter(|&&found| found).count();
         self.state.items_found.inc_by(found as u64);
         let absent = results.len() - found;
@@ -38,7 +39,7 @@ impl Engine {
         name: &FilterName,
         items: &ItemBatch,
     ) -> Result<Vec<u64>, EngineError> {
-        let results = self.state.ask(name, items, Count).await?;
+        let results = self.state.ask(&self.caller, name, items, Count).await?;
         self.state.count_items("count", "answered", results.len());
         Ok(results)
     }
@@ -78,6 +79,7 @@ impl LaneQuestion for Count {
 impl EngineState {
     async fn ask<Q: LaneQuestion>(
         &self,
+        caller: &Caller,
         name: &FilterName,
         items: &ItemBatch,
         question: Q,
@@ -102,7 +104,7 @@ impl EngineState {
             if asked.open.is_empty() {
                 return Ok(asked.answers);
             }
-            let answers = Box::pin(self.ask_lane::<Q>(&filter, items, &asked.open));
+            let answers = Box::pin(self.ask_lane::<Q>(caller, &filter, items, &asked.open));
             let Some(answers) = answers.await? else {
                 continue;
             };
@@ -120,6 +122,7 @@ impl EngineState {
     /// may touch. `None` if the filter was replaced.
     pub(super) async fn ask_lane<Q: LaneQuestion>(
         &self,
+        caller: &Caller,
         filter: &Arc<OpenFilter>,
         items: &ItemBatch,
         positions: &[usize],
@@ -133,7 +136,10 @@ impl EngineState {
             for item in some.iter().filter_map(|&index| items.get(index)) {
                 batch.push(item);
             }
-            let asked = self.lanes.submit_items(filter, Q::OP, &batch, None).await;
+            let asked = self
+                .lanes
+                .submit_items(caller, filter, Q::OP, &batch, None)
+                .await;
             let outcome = match asked {
                 Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
                     at_once /= 2;

@@ -21,7 +21,7 @@ impl Engine {
         name: &FilterName,
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<u32>, EngineError> {
-        let state = &self.state;
+        let (state, caller) = (&self.state, &self.caller);
         let kept = |response| match response {
             StoredResponse::CompactionBegun(closed) => Some(closed),
             _ => None,
@@ -30,7 +30,7 @@ impl Engine {
             loop {
                 let filter = state.find(name).await?;
                 if let Some(closed) = state
-                    .begin_compaction(filter, true, recorder.as_ref())
+                    .begin_compaction(caller, filter, true, recorder.as_ref())
                     .await?
                 {
                     return Ok(closed);

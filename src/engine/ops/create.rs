@@ -6,6 +6,7 @@ use crate::chain::params::{Difference, FilterParams};
 use crate::cuckoo::hash::HashKey;
 use crate::engine::answer::{AddMode, Created, FilterInfo, FilterPreview, NewFilter};
 use crate::engine::batch::ItemBatch;
+use crate::engine::caller::Caller;
 use crate::engine::error::{EngineError, too_many_pages_to_number};
 use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::{Origin, StoredResponse};
@@ -24,6 +25,14 @@ pub(super) struct ResolvedFilter {
     ttl_seconds: Option<u64>,
 }
 
+/// A filter to be made, with its first items.
+pub(super) struct NewWithItems<'a> {
+    pub(super) filter: &'a ResolvedFilter,
+    pub(super) items: &'a ItemBatch,
+    pub(super) mode: AddMode,
+    pub(super) reply_with: ReplyWith,
+}
+
 impl Engine {
     /// Creates a filter, or says that it is there already and whether it has
     /// what was asked for. One that has ended is not there. That a filter
@@ -38,7 +47,7 @@ impl Engine {
         wanted: &NewFilter,
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Created>, EngineError> {
-        let state = &self.state;
+        let (state, caller) = (&self.state, &self.caller);
         let kept = |response| match response {
             StoredResponse::Filter(filter) => Some(match filter.origin {
                 Origin::New => Created::New(filter.info(name)),
@@ -50,10 +59,13 @@ impl Engine {
             let new = state.resolve_new(wanted)?;
             loop {
                 let Some(filter) = state.open(name).await? else {
-                    let (nothing, mode) = (ItemBatch::new(), AddMode::Always);
-                    let reply_with = ReplyWith::Description;
-                    let created =
-                        state.create(name, &new, &nothing, mode, reply_with, recorder.as_ref());
+                    let empty = NewWithItems {
+                        filter: &new,
+                        items: &ItemBatch::new(),
+                        mode: AddMode::Always,
+                        reply_with: ReplyWith::Description,
+                    };
+                    let created = state.create(caller, name, empty, recorder.as_ref());
                     // Another creation may have been quicker; then it is looked up
                     // again.
                     if let Outcome::Created(_, filter) = created.await? {
@@ -72,7 +84,9 @@ impl Engine {
                 }
                 // The answer is kept, so it has to come from the lane.
                 let command = Command::Describe { sizes };
-                let described = state.lanes.submit(&filter, command, recorder.as_ref());
+                let described = state
+                    .lanes
+                    .submit(caller, &filter, command, recorder.as_ref());
                 if let Outcome::Described(filter) = described.await? {
                     return Ok(Created::Existing(filter.info(name)));
                 }
@@ -123,34 +137,34 @@ impl EngineState {
     /// Has a lane make a filter with its first items.
     pub(super) async fn create(
         &self,
+        caller: &Caller,
         name: &FilterName,
-        new: &ResolvedFilter,
-        items: &ItemBatch,
-        mode: AddMode,
-        reply_with: ReplyWith,
+        new: NewWithItems<'_>,
         recorder: Option<&SideRecorder>,
     ) -> Result<Outcome, EngineError> {
-        let created_at_ms = self.clock.now_ms();
-        let expiry = ttl::expiry(new.ttl_seconds, created_at_ms)?;
-        let reservation = self.quota.take_new(new.params.first_sub_filter_bytes())?;
+        let (params, created_at_ms) = (&new.filter.params, self.clock.now_ms());
+        let expiry = ttl::expiry(new.filter.ttl_seconds, created_at_ms)?;
+        let reservation = self.quota.take_new(params.first_sub_filter_bytes())?;
         self.make_room().await?;
         let hash_key = random_key()?;
-        let items = match Chain::new(new.params.clone(), hash_key, 0) {
-            Some(empty) => hash_items(&empty, items).await,
+        let items = match Chain::new(params.clone(), hash_key, 0) {
+            Some(empty) => hash_items(&empty, new.items).await,
             None => Arc::from([]),
         };
         let command = Command::Create(Create {
             id: self.next_id().await?,
             name: name.clone(),
-            params: new.params.clone(),
+            params: params.clone(),
             hash_key,
             created_at_ms,
             expiry,
             items,
-            mode,
-            reply_with,
+            mode: new.mode,
+            reply_with: new.reply_with,
         });
-        self.lanes.submit_new(command, recorder, reservation).await
+        self.lanes
+            .submit_new(caller, command, recorder, reservation)
+            .await
     }
 }
 

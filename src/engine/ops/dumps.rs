@@ -173,7 +173,7 @@ impl Engine {
             let outcome = self
                 .state
                 .lanes
-                .submit_new(command, None, reservation)
+                .submit_new(&self.caller, command, None, reservation)
                 .await;
             let is_refused = match &outcome {
                 Ok(outcome) => *outcome != Outcome::Adopted,

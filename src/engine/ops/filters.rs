@@ -83,7 +83,7 @@ impl Engine {
         ttl_seconds: Option<u64>,
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<FilterInfo>, EngineError> {
-        let state = &self.state;
+        let (state, caller) = (&self.state, &self.caller);
         let kept = |response| match response {
             StoredResponse::Filter(filter) => Some(filter.info(name)),
             _ => None,
@@ -94,7 +94,9 @@ impl Engine {
                 let expiry = ttl::expiry(ttl_seconds, state.clock.now_ms())?;
                 let sizes = state.sizes(&filter).await?;
                 let command = Command::SetExpiry { expiry, sizes };
-                let changed = state.lanes.submit(&filter, command, recorder.as_ref());
+                let changed = state
+                    .lanes
+                    .submit(caller, &filter, command, recorder.as_ref());
                 if let Outcome::Described(filter) = changed.await? {
                     return Ok(filter.info(name));
                 }
@@ -116,14 +118,15 @@ impl Engine {
         name: &FilterName,
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<()>, EngineError> {
-        let state = &self.state;
+        let (state, caller) = (&self.state, &self.caller);
         let kept = |response| (response == StoredResponse::Removed).then_some(());
         let remove = |recorder: Option<SideRecorder>| async move {
             loop {
                 let filter = state.find(name).await?;
-                let removed = state
-                    .lanes
-                    .submit(&filter, Command::Remove, recorder.as_ref());
+                let removed =
+                    state
+                        .lanes
+                        .submit(caller, &filter, Command::Remove, recorder.as_ref());
                 if removed.await? != Outcome::Stale {
                     return Ok(());
                 }

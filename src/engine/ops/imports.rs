@@ -9,6 +9,7 @@
 
 use crate::engine::answer::{AddMode, AddResult};
 use crate::engine::batch::ItemBatch;
+use crate::engine::caller::Caller;
 use crate::engine::error::EngineError;
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::idempotency::imports::{ImportRun, ImportStep};
@@ -85,6 +86,7 @@ pub struct ImportLines {
 /// An import that runs.
 pub struct Import {
     state: Arc<EngineState>,
+    caller: Caller,
     run: Arc<ImportRun>,
     name: FilterName,
     filter: FilterId,
@@ -124,6 +126,7 @@ impl Engine {
         };
         Ok(Import {
             state: Arc::clone(state),
+            caller: self.caller.clone(),
             run,
             name: name.clone(),
             filter,
@@ -289,7 +292,7 @@ impl Import {
             }
             let added = state
                 .lanes
-                .submit_items(&filter, op, items, Some(&recorder));
+                .submit_items(&self.caller, &filter, op, items, Some(&recorder));
             if let Outcome::Added(results) = added.await? {
                 return Ok(results);
             }

@@ -7,6 +7,7 @@ use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::StoredResponse;
 use crate::engine::lane::command::{ItemOp, Outcome, ReplyWith};
 use crate::engine::name::FilterName;
+use crate::engine::ops::create::NewWithItems;
 use crate::engine::state::{Engine, EngineState};
 
 impl Engine {
@@ -31,7 +32,7 @@ impl Engine {
         options: &AddOptions,
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Vec<AddResult>>, EngineError> {
-        let state = &self.state;
+        let (state, caller) = (&self.state, &self.caller);
         let kept = |response| match response {
             StoredResponse::Added(results) => Some(results),
             _ => None,
@@ -43,15 +44,20 @@ impl Engine {
                 let outcome = match (state.open(name).await?, &new) {
                     (Some(filter), _) => {
                         let op = ItemOp::Add(options.mode);
-                        let added = state
-                            .lanes
-                            .submit_items(&filter, op, items, recorder.as_ref());
+                        let added =
+                            state
+                                .lanes
+                                .submit_items(caller, &filter, op, items, recorder.as_ref());
                         added.await?
                     }
                     (None, Some(new)) => {
-                        let (mode, reply_with) = (options.mode, ReplyWith::Results);
-                        let created =
-                            state.create(name, new, items, mode, reply_with, recorder.as_ref());
+                        let new = NewWithItems {
+                            filter: new,
+                            items,
+                            mode: options.mode,
+                            reply_with: ReplyWith::Results,
+                        };
+                        let created = state.create(caller, name, new, recorder.as_ref());
                         // Seldom, and larger than all else that this future holds.
                         Box::pin(created).await?
                     }
@@ -83,7 +89,7 @@ impl Engine {
         items: &ItemBatch,
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Vec<bool>>, EngineError> {
-        let state = &self.state;
+        let (state, caller) = (&self.state, &self.caller);
         let kept = |response| match response {
             StoredResponse::Deleted(results) => Some(results),
             _ => None,
@@ -92,9 +98,10 @@ impl Engine {
             loop {
                 let filter = state.find(name).await?;
                 let op = ItemOp::Delete;
-                let deleted = state
-                    .lanes
-                    .submit_items(&filter, op, items, recorder.as_ref());
+                let deleted =
+                    state
+                        .lanes
+                        .submit_items(caller, &filter, op, items, recorder.as_ref());
                 if let Outcome::Deleted(results) = deleted.await? {
                     let found = results.iter().filter(|&&found| found).count();
                     state.count_items("delete", "deleted", found);

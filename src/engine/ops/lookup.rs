@@ -10,6 +10,7 @@ use crate::chain::read::GROUP;
 use crate::cuckoo::hash::{HashId, ItemHash};
 use crate::engine::answer::{LookupAnswer, LookupBounds, LookupFilters, LookupMode};
 use crate::engine::batch::ItemBatch;
+use crate::engine::caller::Caller;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::filters::{OpenFilter, stored_name};
 use crate::engine::lane::submit::hash_items;
@@ -56,7 +57,7 @@ impl Engine {
                 bound: bounds.max_probes,
             });
         }
-        let mut answer = self.state.lookup(names, items, mode).await?;
+        let mut answer = self.state.lookup(&self.caller, names, items, mode).await?;
         if matches!(filters, LookupFilters::Prefix(_)) {
             // Those that went meanwhile were not named.
             answer.missing.clear();
@@ -97,6 +98,7 @@ impl EngineState {
     /// Asks all filters of these names about all items.
     async fn lookup(
         &self,
+        caller: &Caller,
         names: Vec<FilterName>,
         items: &ItemBatch,
         mode: LookupMode,
@@ -110,7 +112,7 @@ impl EngineState {
                     None => missing.push(name.clone()),
                 }
             }
-            let mut sweep = Sweep::new(self, &filters, items, mode).await;
+            let mut sweep = Sweep::new(self, caller, &filters, items, mode).await;
             sweep.run().await?;
             // Pages of a filter that is gone read as zeros.
             if sweep.is_stale || filters.iter().any(|filter| filter.is_removed()) {
@@ -146,6 +148,7 @@ enum Hashes {
 /// One pass over all filters and items.
 struct Sweep<'a> {
     state: &'a EngineState,
+    caller: &'a Caller,
     filters: &'a [Arc<OpenFilter>],
     items: &'a ItemBatch,
     mode: LookupMode,
@@ -163,6 +166,7 @@ struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     async fn new(
         state: &'a EngineState,
+        caller: &'a Caller,
         filters: &'a [Arc<OpenFilter>],
         items: &'a ItemBatch,
         mode: LookupMode,
@@ -185,6 +189,7 @@ impl<'a> Sweep<'a> {
         }
         Sweep {
             state,
+            caller,
             filters,
             items,
             mode,
@@ -339,7 +344,7 @@ impl<'a> Sweep<'a> {
             let positions: Vec<usize> = pairs.iter().map(|it| it.item as usize).collect();
             let asked = self
                 .state
-                .ask_lane::<Exists>(filter, self.items, &positions);
+                .ask_lane::<Exists>(self.caller, filter, self.items, &positions);
             let Some(found) = asked.await? else {
                 self.is_stale = true;
                 return Ok(());

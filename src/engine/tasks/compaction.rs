@@ -13,6 +13,7 @@
 use crate::chain::meta::Chain;
 use crate::chain::plan::compact::{Slice, SliceEnd};
 use crate::cuckoo::candidates::BucketIndex;
+use crate::engine::caller::{Caller, SERVER};
 use crate::engine::compactions::{BegunCompaction, CompactionState, RunningCompaction};
 use crate::engine::error::EngineError;
 use crate::engine::filters::{OpenFilter, decode, stored_name};
@@ -139,7 +140,9 @@ impl Job {
                 max_searches: self.max_entries.div_ceil(ENTRIES_PER_SEARCH),
             };
             let command = Command::Compact(CompactStep::Move(slice));
-            let moved = state.lanes.submit(&self.running.filter, command, None);
+            let moved = state
+                .lanes
+                .submit(&SERVER, &self.running.filter, command, None);
             let compacted = match moved.await {
                 Ok(Outcome::Compacted(compacted)) => compacted,
                 Ok(_) => return Ok(Turn::Gone),
@@ -171,7 +174,9 @@ impl Job {
     /// Drops what is empty and lets adds have the rest.
     async fn end(&self, state: &EngineState, end: CompactionState) -> Result<(), EngineError> {
         let command = Command::Compact(CompactStep::End);
-        let ended = state.lanes.submit(&self.running.filter, command, None);
+        let ended = state
+            .lanes
+            .submit(&SERVER, &self.running.filter, command, None);
         let outcome = ended.await?;
         if let Outcome::CompactionEnded(dropped) = outcome {
             self.running.end(end, dropped, state.clock.now_ms());
@@ -299,6 +304,7 @@ impl EngineState {
     /// [`EngineError::CompactionRunning`]; what the commit failed with.
     pub(crate) async fn begin_compaction(
         &self,
+        caller: &Caller,
         filter: Arc<OpenFilter>,
         asked_for: bool,
         recorder: Option<&SideRecorder>,
@@ -310,7 +316,10 @@ impl EngineState {
             false => UNASKED_SHARE,
         };
         let command = Command::Compact(CompactStep::Begin { share });
-        let outcome = self.lanes.submit(&filter, command, recorder).await?;
+        let outcome = self
+            .lanes
+            .submit(caller, &filter, command, recorder)
+            .await?;
         let Outcome::CompactionBegun(closed) = outcome else {
             return Ok(None);
         };
@@ -364,7 +373,7 @@ impl EngineState {
     }
 
     async fn compact_unasked(&self, filter: Arc<OpenFilter>) {
-        match self.begin_compaction(filter, false, None).await {
+        match self.begin_compaction(&SERVER, filter, false, None).await {
             Ok(_) | Err(EngineError::CompactionRunning | EngineError::Stopping) => {}
             // It is looked at again.
             Err(error) => tracing::debug!(%error, "a compaction could not begin"),

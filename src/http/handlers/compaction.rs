@@ -1,21 +1,20 @@
 //! Compactions: begin one, follow it.
 
 use crate::engine::Compaction;
-use crate::http::App;
 use crate::http::answer::{json, json_at};
 use crate::http::extract::Key;
 use crate::http::idempotency::{Keyed, marked};
+use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, RETRIED};
 use crate::http::openapi::parameters::FilterKey;
 use crate::http::problem::{Code, HttpError};
 use crate::http::query::Query;
 use crate::http::time::rfc3339_ms;
 use crate::http::words::CompactionState;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::Serialize;
-use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// A compaction that was started.
@@ -94,14 +93,14 @@ impl From<&Compaction> for CompactionBody {
     ))
 )]
 pub(crate) async fn compact_filter(
-    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
     let (parts, _) = request.into_parts();
     Query::none(&parts.uri)?;
     let key = Keyed::of(&parts)?.map(|keyed| keyed.with_body(b""));
-    let answered = app.engine()?.compact(&name, key).await?;
+    let answered = engine.compact(&name, key).await?;
     let begun = CompactionBegunBody {
         closed_sub_filters: answered.answer,
         status_url: format!("/filters/{name}/compaction"),
@@ -137,11 +136,11 @@ pub(crate) async fn compact_filter(
     ))
 )]
 pub(crate) async fn get_compaction(
-    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
-    let compaction = app.engine()?.compaction(&name).await?;
+    let compaction = engine.compaction(&name).await?;
     json(&CompactionBody::from(&compaction))
 }

@@ -9,7 +9,7 @@ use crate::http::answer::{json, json_at};
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{DUMP, SCANDUMP, media_type};
-use crate::http::middleware::principal::Principal;
+use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, QUOTA, STREAM};
 use crate::http::openapi::parameters::FilterKey;
 use crate::http::openapi::schemas::Binary;
@@ -49,13 +49,13 @@ use tokio::sync::oneshot;
 )]
 pub(crate) async fn get_dump(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     caller: Principal,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
-    let engine = app.engine()?.clone();
     let share = caller.shares().map(|shares| &shares.dumps);
     let slot = app.admission.dumps.try_take(share)?;
     let known = tags(&headers, &IF_NONE_MATCH);
@@ -181,11 +181,11 @@ impl DumpSink for Sink<'_> {
 )]
 pub(crate) async fn put_dump(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     caller: Principal,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let engine = app.engine()?.clone();
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
     let query = Query::parse(&parts.uri, &["replace"])?;

@@ -7,7 +7,7 @@ use crate::http::answer::{json, json_at};
 use crate::http::bounds::{MAX_LISTED, name_in_words};
 use crate::http::extract::{Key, changed_ttl, fields};
 use crate::http::idempotency::{Keyed, marked};
-use crate::http::middleware::principal::Principal;
+use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{BODY, CHANGE, ENGINE, KEYED, MISSING, QUOTA, RETRIED};
 use crate::http::openapi::parameters::{FilterKey, ListPage};
 use crate::http::openapi::schemas;
@@ -137,10 +137,10 @@ fn list_example() -> serde_json::Value {
 )]
 pub(crate) async fn put_filter(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let engine = app.engine()?;
     let only_new = wants_only_new(request.headers());
     let (mut wanted, key) = fields(&app, request).await?;
     wanted.must_be_new = only_new;
@@ -185,7 +185,7 @@ fn wants_only_new(headers: &HeaderMap) -> bool {
     responses((status = 200, description = "A page of filters.", body = FilterListBody, example = json!(list_example())))
 )]
 pub(crate) async fn list_filters(
-    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     permit: Principal,
     uri: Uri,
 ) -> Result<Response, HttpError> {
@@ -209,7 +209,6 @@ pub(crate) async fn list_filters(
         })?,
     };
 
-    let engine = app.engine()?;
     // One more than asked for tells whether there is a next page.
     let mut found = match permit.narrow(&prefix) {
         Some(prefix) => {
@@ -256,12 +255,12 @@ fn listed(text: &str) -> Option<usize> {
     responses((status = 200, description = "Parameters, size and load of the filter now.", body = FilterBody, example = json!(filter_example())))
 )]
 pub(crate) async fn get_filter(
-    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
-    let info = app.engine()?.filter_info(&name).await?;
+    let info = engine.filter_info(&name).await?;
     json(&FilterBody::from(&info))
 }
 
@@ -279,11 +278,11 @@ pub(crate) async fn get_filter(
     responses((status = 200, description = "The filter exists."))
 )]
 pub(crate) async fn head_filter(
-    app: State<Arc<App>>,
+    engine: CallerEngine,
     key: Key,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    get_filter(app, key, uri).await
+    get_filter(engine, key, uri).await
 }
 
 /// Change the expiry of a filter
@@ -303,10 +302,10 @@ pub(crate) async fn head_filter(
 )]
 pub(crate) async fn patch_filter(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let engine = app.engine()?;
     let (ttl_seconds, key) = changed_ttl(&app, request).await?;
     let answered = engine.set_ttl(&name, ttl_seconds, key).await?;
     let response = json(&FilterBody::from(&answered.answer))?;
@@ -327,14 +326,14 @@ pub(crate) async fn patch_filter(
     responses((status = 204, description = "The filter was deleted."))
 )]
 pub(crate) async fn delete_filter(
-    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
     let (parts, _) = request.into_parts();
     Query::none(&parts.uri)?;
     let key = Keyed::of(&parts)?.map(|keyed| keyed.with_body(b""));
-    let answered = app.engine()?.delete_filter(&name, key).await?;
+    let answered = engine.delete_filter(&name, key).await?;
     let response = StatusCode::NO_CONTENT.into_response();
     Ok(marked(&answered, response))
 }

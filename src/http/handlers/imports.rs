@@ -16,6 +16,7 @@ use crate::http::bounds::name_in_words;
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{self, media_type};
+use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, STREAM};
 use crate::http::openapi::parameters::{self, FilterKey, ImportInPath};
 use crate::http::parse::{LineFeed, LineFormat};
@@ -193,11 +194,11 @@ fn bad_id(given: &str) -> HttpError {
 )]
 pub(crate) async fn import_items(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
     let (parts, mut body) = request.into_parts();
-    let engine = app.engine()?;
     refuse_key(&parts.headers, "the import_id serves the same purpose")?;
     let format = match media_type(&parts.headers).as_deref() {
         Some(media::TEXT) => LineFormat::Text,
@@ -280,11 +281,11 @@ impl FromRequestParts<Arc<App>> for ImportPath {
     responses((status = 200, description = "As of its last commit.", body = ImportBody, example = json!(example())))
 )]
 pub(crate) async fn get_import(
-    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     ImportPath(name, id): ImportPath,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
-    let (progress, state) = app.engine()?.import_progress(&name, &id).await?;
+    let (progress, state) = engine.import_progress(&name, &id).await?;
     json(&ImportBody::new(&id, &progress, state))
 }

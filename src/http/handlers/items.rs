@@ -5,6 +5,7 @@ use crate::http::App;
 use crate::http::answer::{self, Format, Word, flags, results};
 use crate::http::extract::{Key, batch, query_item};
 use crate::http::idempotency::marked;
+use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{
     BATCH, BODY, CHANGE, ENGINE, KEYED, MISSING, QUESTION, QUOTA, RETRIED,
 };
@@ -98,10 +99,10 @@ pub(crate) struct CountBody {
 )]
 pub(crate) async fn add_items(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let engine = app.engine()?;
     let format = Format::wanted(request.headers());
     let mut batch = batch(&app, BatchKind::Add, request).await?;
     let answered = engine
@@ -170,10 +171,10 @@ fn added_list() -> Schema {
 )]
 pub(crate) async fn delete_items(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let engine = app.engine()?;
     let format = Format::wanted(request.headers());
     let mut batch = batch(&app, BatchKind::Delete, request).await?;
     let answered = engine.delete(&name, &batch.items, batch.key.take()).await?;
@@ -193,12 +194,12 @@ pub(crate) async fn delete_items(
     responses((status = 200, description = "`false` is certain; `true` can be a false positive.", body = ExistsBody, example = json!({"exists": true})))
 )]
 pub(crate) async fn get_exists(
-    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let asked = query_item(&uri, "POST /filters/{key}/exists")?;
-    let found = app.engine()?.exists(&name, &asked).await?;
+    let found = engine.exists(&name, &asked).await?;
     Ok(answer::exists(only(&found)?))
 }
 
@@ -223,10 +224,10 @@ pub(crate) async fn get_exists(
 )]
 pub(crate) async fn post_exists(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let engine = app.engine()?;
     let format = Format::wanted(request.headers());
     let batch = batch(&app, BatchKind::Question, request).await?;
     let found = engine.exists(&name, &batch.items).await?;
@@ -245,12 +246,12 @@ pub(crate) async fn post_exists(
     responses((status = 200, description = "Copies of the item; never too low.", body = CountBody, example = json!({"count": 2})))
 )]
 pub(crate) async fn get_count(
-    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let asked = query_item(&uri, "POST /filters/{key}/count")?;
-    let counts = app.engine()?.count(&name, &asked).await?;
+    let counts = engine.count(&name, &asked).await?;
     answer::json(&CountBody {
         count: only(&counts)?,
     })
@@ -277,10 +278,10 @@ pub(crate) async fn get_count(
 )]
 pub(crate) async fn post_count(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let engine = app.engine()?;
     let format = Format::wanted(request.headers());
     let batch = batch(&app, BatchKind::Question, request).await?;
     let counts = engine.count(&name, &batch.items).await?;

@@ -1,18 +1,16 @@
 //! Where an item lies in a filter.
 
 use crate::chain::locate::{Located, LocatedBucket, Location};
-use crate::http::App;
 use crate::http::answer::json;
 use crate::http::extract::{Key, query_item};
+use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{ENGINE, KEYED, MISSING, QUESTION};
 use crate::http::openapi::parameters::{FilterKey, OneItem};
 use crate::http::problem::HttpError;
 use crate::http::words::SlotUse;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use serde::Serialize;
-use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// The slots in which an item lies.
@@ -139,12 +137,12 @@ fn example() -> serde_json::Value {
     responses((status = 200, description = "The item's candidate buckets, by sub-filter.", body = LocatedBody, example = json!(example())))
 )]
 pub(crate) async fn get_location(
-    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     Key(name): Key,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let asked = query_item(&uri, "POST /filters/{key}/exists")?;
     let item = asked.get(0).unwrap_or_default();
-    let located = app.engine()?.locate(&name, item).await?;
+    let located = engine.locate(&name, item).await?;
     json(&LocatedBody::from(&located))
 }

@@ -6,7 +6,7 @@ use crate::http::admission::answers;
 use crate::http::admission::budget::Reservation;
 use crate::http::extract::batch;
 use crate::http::media::JSON;
-use crate::http::middleware::principal::Principal;
+use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{BODY, ENGINE};
 use crate::http::parse::{BatchKind, LookupBody};
 use crate::http::problem::{Code, HttpError};
@@ -64,10 +64,10 @@ pub(crate) struct FoundBody {
 )]
 pub(crate) async fn look_up(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     principal: Principal,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let engine = app.engine()?;
     let mut batch = batch(&app, BatchKind::Lookup, request).await?;
     let Some(filters) = batch.lookup.filters.take() else {
         return Err(HttpError::Unanswerable {

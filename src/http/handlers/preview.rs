@@ -5,6 +5,7 @@ use crate::engine::FilterPreview;
 use crate::http::App;
 use crate::http::answer::json;
 use crate::http::extract::fields;
+use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{BODY, ENGINE, QUOTA};
 use crate::http::openapi::schemas;
 use crate::http::parse::FilterFields;
@@ -181,9 +182,9 @@ fn example() -> serde_json::Value {
 )]
 pub(crate) async fn preview_filter(
     State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let engine = app.engine()?;
     let (wanted, _) = fields(&app, request).await?;
     let preview = engine.preview_filter(&wanted)?;
     json(&PreviewBody::from(&preview))

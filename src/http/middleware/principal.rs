@@ -2,7 +2,7 @@
 
 use crate::access::Prefix;
 use crate::access::keys::{ApiKey, ApiKeys, ConcurrencyShares};
-use crate::engine::FilterName;
+use crate::engine::{Caller, Engine, FilterName};
 use crate::http::App;
 use crate::http::problem::HttpError;
 use axum::extract::FromRequestParts;
@@ -32,6 +32,14 @@ impl Principal {
         Some(self.key.as_ref()?.name.as_str())
     }
 
+    /// What the engine knows of it.
+    fn caller(&self) -> Caller {
+        Caller {
+            key: self.key.as_ref().map(|key| key.name.shared()),
+            deadline: None,
+        }
+    }
+
     /// The prefix of the filters that start with `asked` and that the caller
     /// may know of; `None`: there are none.
     pub(crate) fn narrow(&self, asked: &str) -> Option<String> {
@@ -55,6 +63,19 @@ impl Principal {
 
     fn prefix(&self) -> Option<&Prefix> {
         self.key.as_ref()?.prefix.as_ref()
+    }
+}
+
+/// The engine, working for the caller of the request.
+pub(crate) struct CallerEngine(pub(crate) Engine);
+
+impl FromRequestParts<Arc<App>> for CallerEngine {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, HttpError> {
+        let principal = Principal::from_request_parts(parts, app).await?;
+        let engine = app.engine()?.for_caller(principal.caller());
+        Ok(CallerEngine(engine))
     }
 }
 

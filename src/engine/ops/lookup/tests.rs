@@ -60,7 +60,14 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
     }
     let items = batch(0..200);
     let filters = [engine.state.find(&name).await.unwrap()];
-    let mut sweep = Sweep::new(&engine.state, &filters, &items, LookupMode::All).await;
+    let mut sweep = Sweep::new(
+        &engine.state,
+        &engine.caller,
+        &filters,
+        &items,
+        LookupMode::All,
+    )
+    .await;
     let overtaken: Vec<Pair> = (0..200).map(|item| Pair { filter: 0, item }).collect();
     sweep.ask_lanes(&overtaken).await.unwrap();
     assert!(!sweep.is_stale);
@@ -68,7 +75,7 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
     let asked: Vec<usize> = (0..200).collect();
     let answers = engine
         .state
-        .ask_lane::<Exists>(&filters[0], &items, &asked)
+        .ask_lane::<Exists>(&engine.caller, &filters[0], &items, &asked)
         .await
         .unwrap()
         .unwrap();
