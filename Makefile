@@ -84,12 +84,12 @@ crash: ## Kill the server under load, CYCLES times (20), and compare what is the
 .PHONY: power-cut
 power-cut: ## The same on a disk that forgets what was not forced to it, CYCLES times (6); needs /dev/fuse and root
 	@.ci/setup serve
-	CUCKOOD_POWER_CYCLES=$(or $(CYCLES),6) $(CARGO) test $(CARGO_FLAGS) --test crash power:: -- --nocapture
+	CUCKOOD_TEST_REQUIRE=fuse CUCKOOD_POWER_CYCLES=$(or $(CYCLES),6) $(CARGO) test $(CARGO_FLAGS) --test crash power:: -- --nocapture
 
 .PHONY: full-disk
 full-disk: ## Fill the server's disk under load, and make room again; needs root
 	@.ci/setup serve
-	$(CARGO) test $(CARGO_FLAGS) --test crash full_disk:: -- --nocapture
+	CUCKOOD_TEST_REQUIRE=tmpfs $(CARGO) test $(CARGO_FLAGS) --test crash full_disk:: -- --nocapture
 
 .PHONY: linearizable
 linearizable: ## Check that what many clients see could have happened in one order, OPERATIONS of them (100000)

@@ -86,8 +86,7 @@ impl Load {
         assert_eq!(found, expected);
     }
 
-    /// What was done and compared so far, for those who read it. Nothing was
-    /// lost, or it would not have come so far.
+    /// What was done and compared so far, each figure counted.
     pub(crate) fn figures(&self) -> Value {
         let mut all = Figures::default();
         for figures in self.scribes.iter().map(|scribe| scribe.figures) {
@@ -99,9 +98,15 @@ impl Load {
             all.replayed += figures.replayed;
             all.digests_compared += figures.digests_compared;
             all.counts_compared += figures.counts_compared;
+            all.answers_compared += figures.answers_compared;
+            all.answers_unlike += figures.answers_unlike;
+            all.looked_for += figures.looked_for;
+            all.lost += figures.lost;
         }
         let shared: u64 = self.writers.iter().map(|writer| writer.answered).sum();
         let changed: u64 = self.writers.iter().map(|writer| writer.changed).sum();
+        let looked_for: u64 = self.writers.iter().map(|writer| writer.looked_for).sum();
+        let lost: u64 = self.writers.iter().map(|writer| writer.lost).sum();
         let sub_filters = self.scribes.iter().map(Scribe::sub_filters).max();
         json!({
             "requests_answered": all.changes + all.questions + shared,
@@ -113,8 +118,10 @@ impl Load {
             "filters_ended": self.mayfly.ended,
             "compactions_begun": self.compactions,
             "most_sub_filters": sub_filters,
-            "acknowledged_lost": 0,
-            "phantom_deletes": 0,
+            "answers_compared_with_the_model": all.answers_compared,
+            "answers_unlike_the_model": all.answers_unlike,
+            "acknowledged_items_looked_for": all.looked_for + looked_for,
+            "acknowledged_items_lost": all.lost + lost,
         })
     }
 

@@ -28,6 +28,7 @@ mod mount;
 mod power;
 #[path = "../blackbox/random.rs"]
 mod random;
+mod required;
 mod scribe;
 #[path = "../blackbox/server.rs"]
 #[expect(dead_code, reason = "the other tests of the program need more of it")]

@@ -9,6 +9,7 @@ use crate::kill::{TIGHT, check};
 use crate::load::Load;
 use crate::mount::Mounted;
 use crate::random::{Random, from_environment, seed};
+use crate::required::missing;
 use crate::server::{Server, free_port};
 use crate::writers::Extent;
 use serde_json::json;
@@ -21,7 +22,8 @@ fn mounted() -> Option<Mounted> {
     match Mounted::new() {
         Ok(mounted) => Some(mounted),
         Err(error) => {
-            println!("skipped: a disk of our own can't be mounted through /dev/fuse: {error}");
+            let why = format!("a disk of our own can't be mounted through /dev/fuse: {error}");
+            missing("fuse", why);
             None
         }
     }

@@ -78,6 +78,14 @@ pub(crate) struct Figures {
     pub(crate) replayed: u64,
     pub(crate) digests_compared: u64,
     pub(crate) counts_compared: u64,
+    /// Answers for one item that were compared with the model's, and those that
+    /// were another one.
+    pub(crate) answers_compared: u64,
+    pub(crate) answers_unlike: u64,
+    /// Acknowledged items that were looked for, and those that were not there as
+    /// often as they were added.
+    pub(crate) looked_for: u64,
+    pub(crate) lost: u64,
 }
 
 #[derive(Clone)]
@@ -236,16 +244,12 @@ impl Scribe {
             Verb::AddIfAbsent => self.model.add(self.filter, &names, AddMode::OnlyIfAbsent),
             Verb::Delete => self.model.delete(self.filter, &names),
         };
-        assert_eq!(results, expected, "{}", self.filter);
+        self.agree(&results, &expected);
         for (item, result) in change.items.into_iter().zip(results) {
             match (change.verb, result.as_str()) {
                 (Verb::Add | Verb::AddIfAbsent, "added") => self.note_added(item),
                 (Verb::Delete, "true") => self.note_deleted(item),
-                (Verb::Delete, _) => assert!(
-                    self.is_wild,
-                    "item {item} of {} was acknowledged and is not there to delete",
-                    self.filter
-                ),
+                (Verb::Delete, _) if !self.is_wild => self.note_lost(item, "not there to delete"),
                 _ => {}
             }
         }
@@ -293,18 +297,8 @@ impl Scribe {
     }
 
     fn compare(&mut self, items: &[u64], names: &[String], found: &[String], counts: &[String]) {
-        assert_eq!(
-            found,
-            self.model.exists(self.filter, names),
-            "{}",
-            self.filter
-        );
-        assert_eq!(
-            counts,
-            self.model.count(self.filter, names),
-            "{}",
-            self.filter
-        );
+        self.agree(found, &self.model.exists(self.filter, names));
+        self.agree(counts, &self.model.count(self.filter, names));
         self.figures.counts_compared += items.len() as u64;
         if self.is_wild {
             return;
@@ -312,12 +306,28 @@ impl Scribe {
         for ((item, found), count) in items.iter().zip(found).zip(counts) {
             let copies = self.copies.get(item).copied().unwrap_or(0);
             let counted: u64 = count.parse().unwrap();
-            assert!(
-                counted >= copies && (copies == 0 || found == "true"),
-                "item {item} of {} was added {copies} times, counted {counted} times, found: {found}",
-                self.filter
-            );
+            self.figures.looked_for += u64::from(copies > 0);
+            if counted < copies || copies > 0 && found != "true" {
+                self.note_lost(*item, &format!("counted {counted} times of {copies}"));
+            }
         }
+    }
+
+    /// Counts the answers that are not the model's; there must be none.
+    fn agree(&mut self, answers: &[String], expected: &[String]) {
+        let unlike = answers
+            .iter()
+            .zip(expected)
+            .filter(|(one, other)| one != other);
+        self.figures.answers_unlike += unlike.count() as u64;
+        self.figures.answers_compared += answers.len() as u64;
+        assert_eq!(answers, expected, "{}", self.filter);
+    }
+
+    fn note_lost(&mut self, item: u64, found: &str) {
+        self.figures.lost += 1;
+        let filter = self.filter;
+        panic!("item {item} of {filter} was acknowledged and is lost: {found}");
     }
 
     /// Asks all filters at once for an item that is in this one.

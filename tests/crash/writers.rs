@@ -110,6 +110,9 @@ pub(crate) struct Writer {
     pub(crate) answered: u64,
     /// Items added and deleted by them.
     pub(crate) changed: u64,
+    /// Acknowledged items that were looked for, and those that were not there.
+    pub(crate) looked_for: u64,
+    pub(crate) lost: u64,
 }
 
 /// How many copies of an item the filter has.
@@ -130,6 +133,8 @@ impl Writer {
             in_doubt: None,
             answered: 0,
             changed: 0,
+            looked_for: 0,
+            lost: 0,
         }
     }
 
@@ -227,10 +232,7 @@ impl Writer {
             self.in_doubt = Some(change);
             return false;
         };
-        assert!(
-            results.iter().all(|result| result == "true"),
-            "an item that was acknowledged as added was not there to delete"
-        );
+        self.assert_none_lost(indexes, &results, |result| result == "true");
         for &index in indexes {
             self.items[index].at_most -= 1;
         }
@@ -239,29 +241,37 @@ impl Writer {
         true
     }
 
-    fn ask(&self, client: &Client, url: &str, indexes: &[usize]) -> bool {
+    fn ask(&mut self, client: &Client, url: &str, indexes: &[usize]) -> bool {
         if indexes.is_empty() {
             return true;
         }
         match post_lines(client, &format!("{url}/exists"), &self.names(indexes)) {
             None => false,
             Some(results) => {
-                self.assert_all_found(indexes, &results);
+                self.assert_none_lost(indexes, &results, |result| result == "true");
                 true
             }
         }
     }
 
-    fn assert_all_found(&self, indexes: &[usize], results: &[String]) {
+    /// Counts the items whose result is not right; there must be none.
+    fn assert_none_lost(
+        &mut self,
+        indexes: &[usize],
+        results: &[String],
+        is_right: impl Fn(&str) -> bool,
+    ) {
         let missing: Vec<String> = indexes
             .iter()
             .zip(results)
-            .filter(|(_, result)| *result != "true")
+            .filter(|(_, result)| !is_right(result))
             .map(|(&index, _)| self.name(index))
             .collect();
+        self.looked_for += indexes.len() as u64;
+        self.lost += missing.len() as u64;
         assert!(
             missing.is_empty(),
-            "{} of {} acknowledged items are not in {}: {:?}",
+            "{} of {} acknowledged items are lost from {}: {:?}",
             missing.len(),
             indexes.len(),
             self.filter,
@@ -282,17 +292,14 @@ impl Writer {
             let names = self.names(indexes);
             let path = format!("/filters/{}/exists", self.filter);
             let results = server.post_lines(&path, &names).unwrap();
-            self.assert_all_found(indexes, &results);
+            self.assert_none_lost(indexes, &results, |result| result == "true");
 
             let path = format!("/filters/{}/count", self.filter);
             let counts = server.post_lines(&path, &names).unwrap();
             for (&index, count) in indexes.iter().zip(&counts) {
                 let at_least = self.items[index].at_least;
-                assert!(
-                    count.parse::<u32>().unwrap() >= at_least,
-                    "{} was added {at_least} times, counted {count} times",
-                    self.name(index)
-                );
+                let has_all = |count: &str| count.parse::<u32>().unwrap() >= at_least;
+                self.assert_none_lost(&[index], std::slice::from_ref(count), has_all);
             }
         }
     }

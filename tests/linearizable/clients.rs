@@ -14,7 +14,7 @@ use reqwest::blocking::Client;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 16;
 
@@ -22,14 +22,24 @@ const CLIENTS: usize = 16;
 const ITEMS: u64 = 24;
 
 /// In this one others are added and deleted all the time, so that it grows, is
-/// compacted, and entries are kicked out. With 32 bits no other item looks like one of ours.
+/// compacted, loses the sub-filter that it grew by, and entries are kicked out. With
+/// 32 bits no other item looks like one of ours. Its second sub-filter is larger
+/// than the cache, so that pages are evicted all the time.
 const CROWDED: &str = "crowded";
 /// Few bits, and nothing else in it.
 const QUIET: &str = "quiet";
 const FILTERS: [&str; 2] = [CROWDED, QUIET];
 
-/// Requests that make room and need it, of two clients of their own.
-const CROWDERS: usize = 2;
+/// The smallest cache there may be, and pages in it.
+const CACHE_BYTES: u64 = 32 << 20;
+const CACHE_PAGES: u64 = CACHE_BYTES / 4096;
+
+/// Items that make it grow, and items of each question for items all over it.
+const MANY: u64 = 1_800;
+const ASKED: u64 = 400;
+
+/// A filter is to be filled, emptied and compacted at least once, within so long.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// What one client saw: filter, item, operation.
 type Seen = Vec<(usize, u64, Operation)>;
@@ -42,33 +52,32 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
     let mut random = Random(seed);
     let data = tempfile::tempdir().unwrap();
     // Pages go to the disk and come back all the time.
-    let flags = &[
-        "--cache-bytes=32MiB",
-        "--max-log-bytes=64KiB",
-        "--wal-sync=never",
-    ];
+    let cache = format!("--cache-bytes={CACHE_BYTES}");
+    let flags = &[&cache, "--max-log-bytes=64KiB", "--wal-sync=never"];
     let server = Server::start(data.path(), flags);
-    server.create_filter(CROWDED, &json!({"capacity": 500, "fingerprint_bits": 32}));
+    let crowded = json!({"capacity": 500, "fingerprint_bits": 32, "expansion": 16_384});
+    server.create_filter(CROWDED, &crowded);
     server.create_filter(QUIET, &json!({"capacity": 4_000, "bucket_size": 4}));
     for filter in FILTERS {
         assert_items_differ(&server, filter);
     }
 
     let (started, stop) = (Instant::now(), AtomicBool::new(false));
+    let crowded = Crowded::default();
     let operations = AtomicU64::new(0);
     let (client, base) = (server.client(), server.url(""));
     let seen: Seen = thread::scope(|scope| {
-        for number in 0..CROWDERS {
-            let (stop, base) = (&stop, base.as_str());
-            scope.spawn(move || crowd(number, client, base, stop));
-        }
+        let (stop, base, crowded) = (&stop, base.as_str(), &crowded);
+        scope.spawn(move || crowd(client, base, stop, crowded));
+        scope.spawn(move || ask(client, base, stop));
         let watchers: Vec<_> = (0..CLIENTS)
             .map(|_| {
-                let (mut random, base) = (Random(random.next()), base.as_str());
+                let mut random = Random(random.next());
                 let (operations, started) = (&operations, &started);
                 scope.spawn(move || {
                     let mut seen = Seen::new();
-                    while operations.load(Ordering::Relaxed) < wanted {
+                    while operations.load(Ordering::Relaxed) < wanted || crowded.wants_more(started)
+                    {
                         let before = seen.len();
                         work(&mut random, client, base, started, &mut seen);
                         let more = (seen.len() - before) as u64;
@@ -88,19 +97,24 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
     let (seconds, checking) = (started.elapsed().as_secs(), Instant::now());
 
     let (mut most_at_once, mut histories) = (0, 0);
+    let mut impossible = Vec::new();
     for (number, filter) in FILTERS.into_iter().enumerate() {
         for item in 0..ITEMS {
             let of_this = |it: &&(usize, u64, Operation)| it.0 == number && it.1 == item;
             let history: Vec<Operation> = seen.iter().filter(of_this).map(|it| it.2).collect();
             most_at_once = most_at_once.max(at_once(&history));
             histories += 1;
-            if let Err(impossible) = check(&history) {
-                panic!("item {item} of {filter}: {impossible:?}");
+            if let Err(why) = check(&history) {
+                impossible.push(format!("item {item} of {filter}: {why:?}"));
             }
         }
     }
-    let grown = server.get_json(&format!("/filters/{CROWDED}"));
-    let sub_filters = grown["sub_filters"].as_array().unwrap().len();
+    let most_bytes = crowded.most_bytes.into_inner();
+    let counted = |name: &str| server.metric(name) as u64;
+    let evictions = counted("cuckood_cache_evictions_total");
+    let compactions = counted("cuckood_compactions_total{outcome=\"done\"}");
+    let moved = counted("cuckood_compaction_entries_total");
+    let dropped = counted("cuckood_compaction_dropped_sub_filters_total");
     println!(
         "{}",
         json!({
@@ -110,14 +124,22 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
             "clients": CLIENTS,
             "histories": histories,
             "most_operations_on_an_item_at_once": most_at_once,
-            "sub_filters_grown": sub_filters,
-            "impossible": 0,
+            "cache_bytes": CACHE_BYTES,
+            "largest_filter_bytes": most_bytes,
+            "pages_evicted": evictions,
+            "compactions": compactions,
+            "entries_moved_by_compactions": moved,
+            "sub_filters_dropped_by_compactions": dropped,
+            "impossible": impossible.len(),
             "seconds": seconds,
             "checked_in_ms": checking.elapsed().as_millis() as u64,
         })
     );
+    assert!(impossible.is_empty(), "{impossible:#?}");
     assert!(most_at_once > 2, "the clients never met");
-    assert!(sub_filters > 1, "the filter never grew");
+    assert!(most_bytes > CACHE_BYTES, "the filter never grew");
+    assert!(evictions > CACHE_PAGES, "the cache was never full");
+    assert!(compactions > 0 && moved > 0 && dropped > 0);
     server.stop();
 }
 
@@ -197,29 +219,61 @@ fn one(client: &Client, url: &str, name: &str, field: &str) -> String {
     answer.json::<Value>().unwrap()[field].to_string()
 }
 
-/// Adds others until there are many, deletes them, and again.
-fn crowd(number: usize, client: &Client, base: &str, stop: &AtomicBool) {
-    let url = format!("{base}/filters/{CROWDED}/items");
-    let name = |item: u64| format!("crowder {number} item {item}");
-    let (mut first, mut next) = (0, 0);
-    let mut random = Random(number as u64);
+/// Adds others until the filter has grown, deletes them, has it compacted until
+/// it is as small as at first, and again.
+fn crowd(client: &Client, base: &str, stop: &AtomicBool, seen: &Crowded) {
+    let url = format!("{base}/filters/{CROWDED}");
+    let mut next = 0;
     while !stop.load(Ordering::Relaxed) {
-        if random.below(20) == 0 {
-            let url = format!("{base}/filters/{CROWDED}/compact");
-            let status = client.post(url).send().unwrap().status();
-            assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&status));
-        }
-        if next - first < 6_000 && random.below(3) > 0 {
-            let names: Vec<String> = (next..next + 60).map(name).collect();
-            let added = lines(client, &url, &names);
+        let names: Vec<String> = (next..next + MANY).map(|n| format!("other {n}")).collect();
+        next += MANY;
+        for names in names.chunks(60) {
+            let added = lines(client, &format!("{url}/items"), names);
             assert!(added.iter().all(|it| it == "added"));
-            next += 60;
-        } else if first < next {
-            let names: Vec<String> = (first..first + 60).map(name).collect();
-            let deleted = lines(client, &format!("{url}/delete"), &names);
-            assert!(deleted.iter().all(|it| it == "true"));
-            first += 60;
         }
+        for names in names.chunks(60) {
+            let deleted = lines(client, &format!("{url}/items/delete"), names);
+            assert!(deleted.iter().all(|it| it == "true"));
+        }
+        loop {
+            let filter: Value = client.get(&url).send().unwrap().json().unwrap();
+            let bytes = filter["slot_bytes"].as_u64().unwrap();
+            seen.most_bytes.fetch_max(bytes, Ordering::Relaxed);
+            if filter["sub_filters"].as_array().unwrap().len() == 1 {
+                seen.emptied.fetch_add(1, Ordering::Relaxed);
+                break;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let compacting = client.post(format!("{url}/compact")).send().unwrap();
+            assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&compacting.status()));
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Asks for items all over the filter, most of which are on the disk.
+fn ask(client: &Client, base: &str, stop: &AtomicBool) {
+    let url = format!("{base}/filters/{CROWDED}/exists");
+    let mut random = Random(1);
+    while !stop.load(Ordering::Relaxed) {
+        let names = (0..ASKED).map(|_| format!("nobody {}", random.next()));
+        lines(client, &url, &names.collect::<Vec<_>>());
+    }
+}
+
+/// What was seen of the filter that grows.
+#[derive(Default)]
+struct Crowded {
+    most_bytes: AtomicU64,
+    /// How often a compaction has left the first sub-filter alone.
+    emptied: AtomicU64,
+}
+
+impl Crowded {
+    fn wants_more(&self, started: &Instant) -> bool {
+        self.emptied.load(Ordering::Relaxed) == 0 && started.elapsed() < LONGEST
     }
 }
 
