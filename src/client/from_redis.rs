@@ -50,7 +50,7 @@ pub struct RedisImport {
     #[arg(long)]
     pub filter: String,
 
-    /// Replace a filter that exists.
+    /// Replace a filter that exists. With API keys this needs one of the scope admin.
     #[arg(long)]
     pub replace: bool,
 }

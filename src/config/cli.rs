@@ -97,7 +97,7 @@ pub enum KeysCommand {
     Add {
         /// Name of the key in lists and logs: 1 to 64 characters of A-Z a-z 0-9 . _ -
         name: KeyName,
-        /// What the key allows: read (questions), write (also changes) or admin (also deleting filters, and backups).
+        /// What the key allows: read (questions), write (also changes) or admin (also deleting and replacing filters, changing their expiry, and backups).
         #[arg(long)]
         scope: Scope,
         /// Only for filters whose keys start with this [default: all filters].

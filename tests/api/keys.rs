@@ -236,6 +236,65 @@ async fn what_is_refused_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_key_that_may_write_can_not_end_or_replace_a_filter() {
+    let (keyed, root) = Keyed::start().await;
+    let writer = keyed.add("writer", Scope::Write, None);
+    assert_eq!(keyed.put(&root, "/filters/live").await.status, 201);
+    let items = json!({"items": ["x"]});
+    let added = keyed.post(&writer, "/filters/live/items", items).await;
+    assert_eq!(added.status, 200);
+    assert_eq!(keyed.put(&root, "/filters/other").await.status, 201);
+    let before = keyed.get(&root, "/filters/live").await.ok();
+    let dump = keyed.get(&root, "/filters/other/dump").await;
+    let restore = |token, path: &str, if_match: Option<&str>| {
+        let request = keyed.request(token, Method::PUT, path);
+        let request = request.header("content-type", "application/octet-stream");
+        let request = match if_match {
+            Some(tag) => request.header("if-match", tag),
+            None => request,
+        };
+        Answer::of(request.body(dump.bytes.clone()))
+    };
+    let replace = "/filters/live/dump?replace=true";
+    for if_match in [None, Some("*")] {
+        let refused = restore(&writer, replace, if_match).await;
+        refused.problem(403, "scope_insufficient");
+        let challenge = refused.header("www-authenticate");
+        assert!(challenge.contains(r#"scope="admin""#), "{challenge}");
+    }
+    // Also where there is none to replace: what a key may do does not depend on it.
+    let none = restore(&writer, "/filters/none/dump?replace=true", None).await;
+    none.problem(403, "scope_insufficient");
+    let taken = restore(&writer, "/filters/live/dump", None).await;
+    taken.problem(409, "filter_taken");
+    let unasked = restore(&writer, "/filters/live/dump", Some("*")).await;
+    assert_eq!(unasked.refused(), ["replace"]);
+    for body in [json!({"ttl_seconds": 1}), json!({"ttl_seconds": null})] {
+        let request = keyed.request(&writer, Method::PATCH, "/filters/live");
+        let refused = Answer::of(request.json(&body)).await;
+        refused.problem(403, "scope_insufficient");
+    }
+    let gone = Answer::of(keyed.request(&writer, Method::DELETE, "/filters/live")).await;
+    gone.problem(403, "scope_insufficient");
+    // A filter that is there keeps its expiry, whatever is asked for.
+    let request = keyed.request(&writer, Method::PUT, "/filters/live");
+    let differs = Answer::of(request.json(&json!({"ttl_seconds": 1}))).await;
+    differs.problem(409, "filter_differs");
+    let items = json!({"items": ["y"], "create": {"ttl_seconds": 1}});
+    let added = keyed.post(&writer, "/filters/live/items", items).await;
+    assert_eq!(added.status, 200);
+    let after = keyed.get(&root, "/filters/live").await.ok();
+    assert_eq!(after["expires_at"], json!(null));
+    assert_eq!(after["created_at"], before["created_at"]);
+    assert_eq!(after["items"], 2);
+
+    // What is new is a writer's; what is there an admin's.
+    let new = restore(&writer, "/filters/new/dump", None).await;
+    assert_eq!(new.status, 201, "{}", new.text());
+    assert_eq!(restore(&root, replace, Some("*")).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_long_body_that_is_refused_gets_its_answer() {
     let (keyed, _) = Keyed::start().await;
     let stranger = Token::generate().unwrap();

@@ -1,6 +1,7 @@
 //! Dumps: filters as streams of bytes, out of a server and into another.
 
 use super::filter_body::FilterBody;
+use crate::access::Scope;
 use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
 use crate::http::App;
 use crate::http::admission::body;
@@ -154,7 +155,8 @@ impl DumpSink for Sink<'_> {
 /// filter becomes visible under its key, atomically. With `replace=true` it
 /// replaces an existing filter, which serves until then; changes that are made
 /// to that filter meanwhile are lost, unless `If-Match` excludes them. A dump
-/// that is cut off or altered leaves nothing behind.
+/// that is cut off or altered leaves nothing behind. With keys, `replace=true`
+/// needs the scope `admin`, since the other filter is gone afterwards.
 #[utoipa::path(
     put,
     path = "/filters/{key}/dump",
@@ -164,7 +166,7 @@ impl DumpSink for Sink<'_> {
     extensions(("x-fails" = json!([ENGINE, KEYED, STREAM, CHANGE, [Code::NoRoom, Code::FilterTaken, Code::FilterChanged, Code::CorruptDump, Code::NewerDump, Code::FilterTooLarge], QUOTA]))),
     params(
         FilterKey,
-        ("replace" = Option<bool>, Query, description = "Replace an existing filter. Its expiry is kept.", example = true),
+        ("replace" = Option<bool>, Query, description = "Replace an existing filter. Its expiry is kept. Needs the scope `admin`.", example = true),
         ("If-Match" = Option<String>, Header, description = "With `replace=true`: `ETag` of a dump of the filter to replace; 412 if the filter has changed since. `*` matches any.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
     ),
     request_body(
@@ -188,12 +190,15 @@ pub(crate) async fn put_dump(
 ) -> Result<Response, HttpError> {
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
-    let query = Query::parse(&parts.uri, &["replace"])?;
+    let replaces = Query::parse(&parts.uri, &["replace"])?.switch("replace")?;
+    if replaces {
+        caller.needs(Scope::Admin)?;
+    }
     refuse_key(
         headers,
         "a dump that is restored twice is the same filter; use If-Match or leave replace out to do it once",
     )?;
-    let replace = wanted(query.switch("replace")?, &tags(headers, &IF_MATCH))?;
+    let replace = wanted(replaces, &tags(headers, &IF_MATCH))?;
     let take_in: fn(Intake, &mut dyn Read) -> _ = match media_type(headers).as_deref() {
         Some(DUMP) => |intake, source| intake.dump(source),
         Some(SCANDUMP) => |intake, source| intake.redisbloom(source),

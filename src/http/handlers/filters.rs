@@ -294,7 +294,7 @@ pub(crate) async fn head_filter(
     path = "/filters/{key}",
     operation_id = "patch_filter",
     tag = "filters",
-    security(("api_key" = ["write"])),
+    security(("api_key" = ["admin"])),
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, CHANGE, RETRIED]))),
     params(FilterKey),
     request_body(content = FilterChanges, description = "The fields to change.", content_type = "application/json", example = json!({"ttl_seconds": 86_400})),

@@ -12,7 +12,6 @@
 use super::layer::{InnerService, Middleware};
 use super::principal::Principal;
 use super::requirement::{ResourceScope, RouteRequirements};
-use crate::access::Scope;
 use crate::access::keys::ApiKey;
 use crate::http::App;
 use crate::http::admission::answers;
@@ -83,7 +82,9 @@ impl AuthLayer {
             let token = bearer(&parts.headers).ok_or(HttpError::ApiKeyMissing)?;
             let key = keys.find(token).ok_or(HttpError::ApiKeyUnknown)?;
             *principal = Principal::of(Arc::clone(&key), keys);
-            check_key(&key, scope, requirement.resource, parts).await?;
+            count(&key)?;
+            principal.needs(scope)?;
+            check_prefix(&key, requirement.resource, parts).await?;
         }
         if path == METRICS {
             return Ok(None);
@@ -93,24 +94,20 @@ impl AuthLayer {
     }
 }
 
-async fn check_key(
-    key: &ApiKey,
-    scope: Scope,
-    resource: ResourceScope,
-    parts: &mut Parts,
-) -> Result<(), HttpError> {
+fn count(key: &ApiKey) -> Result<(), HttpError> {
     key.count_request().map_err(|wait| {
         let seconds = wait.as_millis().div_ceil(1000).max(1);
         HttpError::RateLimited {
             seconds: u64::try_from(seconds).unwrap_or(u64::MAX),
         }
-    })?;
-    if key.scope < scope {
-        return Err(HttpError::ScopeInsufficient {
-            has: key.scope,
-            needs: scope,
-        });
-    }
+    })
+}
+
+async fn check_prefix(
+    key: &ApiKey,
+    resource: ResourceScope,
+    parts: &mut Parts,
+) -> Result<(), HttpError> {
     let Some(prefix) = &key.prefix else {
         return Ok(());
     };

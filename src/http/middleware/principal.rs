@@ -1,7 +1,7 @@
 //! The caller of a request, as far as its API key tells.
 
-use crate::access::Prefix;
 use crate::access::keys::{ApiKey, ApiKeys, ConcurrencyShares};
+use crate::access::{Prefix, Scope};
 use crate::engine::{Caller, Engine, FilterName};
 use crate::http::App;
 use crate::http::problem::HttpError;
@@ -53,6 +53,21 @@ impl Principal {
     pub(crate) fn covers(&self, name: &FilterName) -> bool {
         self.prefix()
             .is_none_or(|prefix| prefix.covers(name.as_str()))
+    }
+
+    /// Refuses what the scope of its key does not allow: for requests that need
+    /// more than their operation does.
+    ///
+    /// # Errors
+    /// [`HttpError::ScopeInsufficient`].
+    pub(crate) fn needs(&self, needs: Scope) -> Result<(), HttpError> {
+        match &self.key {
+            Some(key) if key.scope < needs => Err(HttpError::ScopeInsufficient {
+                has: key.scope,
+                needs,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// What it has under way, where that is bounded for the sake of others.

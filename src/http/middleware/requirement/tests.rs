@@ -8,7 +8,7 @@ const SCOPES: &str = "
     PUT /filters/{key} write
     GET /filters/{key} read
     HEAD /filters/{key} read
-    PATCH /filters/{key} write
+    PATCH /filters/{key} admin
     DELETE /filters/{key} admin
     POST /filters/{key}/items write
     POST /filters/{key}/items/delete write
