@@ -3,6 +3,10 @@
 //! them. The algorithm below knows no metrics: what it did stands in its
 //! outcome, which the engine records.
 
+mod late_gauges;
+
+use late_gauges::LateGauges;
+pub use late_gauges::ReadGauges;
 use prometheus::core::{Collector, Desc};
 use prometheus::{
     Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
@@ -210,6 +214,8 @@ families! {
     disk_short: IntGauge = "cuckood_disk_short", [], [];
     /// 1 while the storage engine refuses changes after an error, such as a full disk.
     writes_refused: IntGauge = "cuckood_storage_writes_refused", [], [];
+    /// Seconds for which the oldest operation of the storage has been under way, by kind (`read`, `write`); 0 if there is none. A disk that hangs lets it grow.
+    storage_pending_seconds: GaugeVec = "cuckood_storage_pending_seconds", ["operation"], [];
     /// Backups by outcome (`complete`, `failed`).
     backups: IntCounterVec = "cuckood_backups_total", ["outcome"], [];
     /// HTTP requests by route template, method and status.
@@ -249,6 +255,9 @@ impl Metrics {
                 self.reloads.with_label_values(&[what, outcome]);
             }
         }
+        for operation in ["read", "write"] {
+            self.storage_pending_seconds.with_label_values(&[operation]);
+        }
         for source in ["cache", "store"] {
             self.page_reads.with_label_values(&[source]);
         }
@@ -264,19 +273,21 @@ impl Metrics {
     }
 
     /// Publishes gauges of another room as `cuckood_*`; `read` is called at each
-    /// [`Metrics::encode`], and may return none.
+    /// [`Metrics::encode`], on a thread of its own, and may return none. Where it
+    /// takes longer than a moment, what it returned before is shown.
     ///
     /// # Errors
     /// A gauge's name is malformed or taken.
     pub fn register_gauges(&self, read: ReadGauges) -> Result<(), prometheus::Error> {
-        let mut descs = Vec::new();
-        for (name, help, _) in read() {
+        let (first, mut descs) = (read(), Vec::new());
+        for (name, help, _) in &first {
             descs.extend(gauge(name, help)?.desc().into_iter().cloned());
         }
         if descs.is_empty() {
             return Ok(());
         }
-        self.registry.register(Box::new(ReadLate { read, descs }))
+        let gauges = LateGauges::new(read, first);
+        self.registry.register(Box::new(ReadLate { gauges, descs }))
     }
 
     /// Everything in the text format of Prometheus.
@@ -290,12 +301,9 @@ impl Metrics {
     }
 }
 
-/// Gauges as (name without prefix, help, value).
-pub type ReadGauges = Box<dyn Fn() -> Vec<(&'static str, &'static str, f64)> + Send + Sync>;
-
 /// Gauges whose values are read when the registry is gathered.
 struct ReadLate {
-    read: ReadGauges,
+    gauges: LateGauges,
     descs: Vec<Desc>,
 }
 
@@ -310,7 +318,7 @@ impl Collector for ReadLate {
 
     fn collect(&self) -> Vec<proto::MetricFamily> {
         let mut families = Vec::with_capacity(self.descs.len());
-        for (name, help, value) in (self.read)() {
+        for (name, help, value) in self.gauges.latest() {
             if let Ok(gauge) = gauge(name, help) {
                 gauge.set(value);
                 families.extend(gauge.collect());

@@ -8,17 +8,32 @@
 //! however full a disk was.
 //!
 //! Reads go on, and removing whole filters, which makes room.
+//!
+//! A disk that hangs is noticed by what it has not answered, by a thread that
+//! asks it nothing. Then further changes are refused at once: they would only
+//! wait, and take the places of requests that need no disk.
 
 use super::error::{EngineError, Overload};
 use crate::metrics::Metrics;
 use crate::store::disk::{DiskReserve, DiskShort};
-use crate::store::{Condition, PageStore, StoreError, Writes};
+use crate::store::{Condition, PageStore, PendingOperations, StoreError, Writes};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// What is written in the background leaves this part of the reserve to the
 /// next start.
 const LAST_PART: u64 = 4;
+
+/// A disk hangs that has not answered a write for so long.
+const WRITES_HANG_AFTER: Duration = Duration::from_secs(5);
+
+/// The same for a read: one of many pages takes its time.
+const READS_HANG_AFTER: Duration = Duration::from_secs(30);
+
+/// The disk was looked at lately if it is no longer ago.
+const LATELY: Duration = Duration::from_secs(2);
 
 /// How the engine's storage is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +42,11 @@ pub struct Health {
     pub disk_short: Option<DiskShort>,
     /// Whether the storage engine takes changes.
     pub writes: Writes,
+    /// For how long the disk has not answered a write, if that is so long that
+    /// changes are refused.
+    pub writes_hang_for: Option<Duration>,
+    /// For how long it has not answered a read, if that is unusually long.
+    pub reads_hang_for: Option<Duration>,
 }
 
 /// What is known of the store's room.
@@ -35,11 +55,14 @@ pub(super) struct Disk {
     reserve: DiskReserve,
     metrics: Arc<Metrics>,
     seen: ArcSwap<Seen>,
+    /// Whether it hung when it was last said.
+    hung: AtomicBool,
 }
 
 /// How it was at the last look.
 #[derive(Default)]
 struct Seen {
+    at: Option<Instant>,
     condition: Condition,
     reserve_bytes: u64,
     short: Option<DiskShort>,
@@ -53,6 +76,7 @@ impl Disk {
             reserve,
             metrics,
             seen: ArcSwap::default(),
+            hung: AtomicBool::new(false),
         };
         disk.look();
         disk
@@ -89,15 +113,59 @@ impl Disk {
         self.metrics.disk_short.set(short.is_some().into());
         self.metrics.writes_refused.set(is_refused.into());
         self.seen.store(Arc::new(Seen {
+            at: Some(Instant::now()),
             condition,
             reserve_bytes,
             short,
         }));
     }
 
+    /// Notes for how long the disk has not answered, and says aloud when that
+    /// becomes long and when it ends. Does not wait for the disk.
+    pub(super) fn watch(&self) {
+        let pending = self.store.pending();
+        for (operation, operations) in [("write", &pending.writes), ("read", &pending.reads)] {
+            let seconds = operations.oldest().unwrap_or_default().as_secs_f64();
+            let shown = &self.metrics.storage_pending_seconds;
+            shown.with_label_values(&[operation]).set(seconds);
+        }
+        let hangs = self.writes_hang_for().or(self.reads_hang_for());
+        match (self.hung.swap(hangs.is_some(), Ordering::Relaxed), hangs) {
+            (false, Some(since)) => tracing::error!(
+                seconds = since.as_secs(),
+                "the disk does not answer: questions about pages in memory are answered, changes are refused"
+            ),
+            (true, None) => tracing::info!("the disk answers again"),
+            _ => {}
+        }
+    }
+
+    fn writes_hang_for(&self) -> Option<Duration> {
+        let hanging = longer_than(WRITES_HANG_AFTER, &self.store.pending().writes)?;
+        let seen = self.seen.load();
+        // It answers, but changes wait until the storage engine has caught up.
+        let is_stalled = seen.condition.writes == Writes::Stalled
+            && seen.at.is_some_and(|at| at.elapsed() < LATELY);
+        (!is_stalled).then_some(hanging)
+    }
+
+    fn reads_hang_for(&self) -> Option<Duration> {
+        longer_than(READS_HANG_AFTER, &self.store.pending().reads)
+    }
+
     /// # Errors
-    /// There is no room for a change, or the store takes none.
+    /// The disk hangs.
+    pub(super) fn check_answers(&self) -> Result<(), EngineError> {
+        match self.writes_hang_for() {
+            Some(_) => Err(Overload::DiskHangs.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// There is no room for a change, the store takes none, or the disk hangs.
     pub(super) fn check(&self) -> Result<(), EngineError> {
+        self.check_answers()?;
         let seen = self.seen.load();
         match (seen.short, &seen.condition.writes) {
             (Some(short), _) => Err(short.into()),
@@ -146,8 +214,14 @@ impl Disk {
         Health {
             disk_short: seen.short,
             writes: seen.condition.writes.clone(),
+            writes_hang_for: self.writes_hang_for(),
+            reads_hang_for: self.reads_hang_for(),
         }
     }
+}
+
+fn longer_than(bound: Duration, operations: &PendingOperations) -> Option<Duration> {
+    operations.oldest().filter(|&oldest| oldest >= bound)
 }
 
 impl Seen {

@@ -30,6 +30,9 @@ pub enum Overload {
     /// The storage engine stopped taking changes.
     #[error("the storage engine refuses changes after an error")]
     StorageRefuses,
+    /// A write to the disk is under way for long.
+    #[error("the disk has not answered a write for seconds")]
+    DiskHangs,
     /// Commits overtake a look into a filter's slots again and again.
     #[error("the filter changes faster than it can be looked into")]
     FilterChanges,

@@ -258,6 +258,13 @@ impl Engine {
                 ControlFlow::Continue(LOOK_EVERY)
             });
         })?;
+        // On a thread of its own: the one that looks may hang with the disk.
+        self.start_task("disk-watch", |state, stop| {
+            repeat(state, stop, LOOK_EVERY, |state| {
+                state.disk.watch();
+                ControlFlow::Continue(LOOK_EVERY)
+            });
+        })?;
         self.start_task("compaction", move |state, stop| {
             compaction::run(state, &begun, stop, threshold_percent);
         })

@@ -15,6 +15,7 @@
 //! | `format.rs` | every key and value, byte by byte |
 //! | `redo/` | the bytes of a redo record |
 //! | `varint.rs` | numbers in few bytes |
+//! | `pending.rs` | what the disk has not answered yet |
 //! | `counts.rs` | what is counted of reads and writes |
 //! | `kv.rs` | the seam |
 //! | `rocks.rs` and `rocks/`, `memory.rs` | the two stores of bytes |
@@ -51,6 +52,7 @@ pub(crate) mod fuzz_targets;
 pub mod kv;
 pub mod memory;
 mod page_store;
+mod pending;
 pub mod redo;
 pub mod rocks;
 mod snapshot;
@@ -62,5 +64,6 @@ pub use counts::StoreCounts;
 pub use error::{Cause, StoreError};
 pub use kv::{Condition, FrozenFile, FrozenStore, KeyValueStore, WalSync, Writes};
 pub use page_store::PageStore;
+pub use pending::{Pending, PendingOperations};
 pub use snapshot::{EachPage, EachRecord, Snapshot};
 pub use values::{Due, Expiry, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter};

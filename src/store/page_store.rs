@@ -9,6 +9,7 @@ use super::kv::{
     Batch, Caching, Column, Condition, Durability, FrozenStore, Gauge, KeyRange, KeyValueStore,
     Reader,
 };
+use super::pending::Pending;
 use super::snapshot::{EachRecord, Snapshot, replay};
 use super::values::{Due, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter};
 use crate::page::{FilterId, PageId, Sequence};
@@ -37,6 +38,7 @@ pub struct PageStore {
     /// Held while filter numbers are reserved.
     reserving: Mutex<()>,
     counters: Counters,
+    pending: Arc<Pending>,
 }
 
 impl PageStore {
@@ -56,6 +58,7 @@ impl PageStore {
             lowest_record: AtomicU64::new(lowest),
             reserving: Mutex::new(()),
             counters: Counters::default(),
+            pending: Arc::default(),
         })
     }
 
@@ -63,6 +66,11 @@ impl PageStore {
     pub fn counting_in(mut self, pages_read: IntCounter) -> PageStore {
         self.counters.shown = Some(pages_read);
         self
+    }
+
+    /// What the disk has been asked and has not answered yet.
+    pub fn pending(&self) -> &Arc<Pending> {
+        &self.pending
     }
 
     /// What was counted so far.
@@ -81,7 +89,7 @@ impl PageStore {
         // believe that there is nothing to truncate.
         self.lowest_record
             .fetch_min(commit.sequence.0, Ordering::SeqCst);
-        self.kv.write(batch, Durability::Configured)?;
+        self.write(batch, Durability::Configured)?;
         self.counters.committed(commit.redo.len());
         Ok(())
     }
@@ -98,6 +106,7 @@ impl PageStore {
         ids: &[PageId],
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), StoreError> {
+        let _pending = self.pending.reads.begin();
         self.counters.reading(ids.len());
         let (mut first, mut bytes, mut scratch) = (0, 0, Vec::new());
         let outcome = ids.chunks(MAX_READ_PAGES).try_for_each(|ids| {
@@ -144,7 +153,7 @@ impl PageStore {
             let below = format::log_below(Sequence(lowest), truncate_before);
             batch.delete_range(Column::Log, below);
         }
-        self.kv.write(batch, Durability::Ordered)?;
+        self.write(batch, Durability::Ordered)?;
         if truncates {
             // Not if a lower record came meanwhile: it keeps its own mark.
             let _ = self.lowest_record.compare_exchange(
@@ -177,6 +186,7 @@ impl PageStore {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
+        let _pending = self.pending.reads.begin();
         self.snapshot().filter_by_name(name)
     }
 
@@ -185,6 +195,7 @@ impl PageStore {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn filter_by_id(&self, id: FilterId) -> Result<Option<StoredFilter>, StoreError> {
+        let _pending = self.pending.reads.begin();
         self.snapshot().filter_by_id(id)
     }
 
@@ -199,6 +210,7 @@ impl PageStore {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredFilter>, StoreError> {
+        let _pending = self.pending.reads.begin();
         self.snapshot().list_filters(prefix, after, limit)
     }
 
@@ -213,7 +225,7 @@ impl PageStore {
         let next = format::filter_id_after(first, count)?;
         let (mut batch, value) = (Batch::default(), format::seal_next_filter_id(next));
         batch.put(Column::Info, format::NEXT_FILTER_ID_KEY, value);
-        self.kv.write(batch, Durability::Forced)?;
+        self.write(batch, Durability::Forced)?;
         Ok(first)
     }
 
@@ -228,7 +240,7 @@ impl PageStore {
         let mut batch = Batch::default();
         commit::put_garbage(Garbage::Filter(id), &mut batch);
         // In the log before the pages, so it is there if one of them is.
-        self.kv.write(batch, Durability::Ordered)
+        self.write(batch, Durability::Ordered)
     }
 
     /// What waits on the reclaim list, in ascending order.
@@ -266,7 +278,7 @@ impl PageStore {
             batch.delete_range(Column::Pages, pages);
         }
         batch.delete(Column::Reclaim, &format::reclaim_key(garbage));
-        self.kv.write(batch, Durability::Ordered)
+        self.write(batch, Durability::Ordered)
     }
 
     /// Gives the disk space of pages that were reclaimed back now, where it is
@@ -286,6 +298,7 @@ impl PageStore {
     /// # Errors
     /// Unreadable bytes.
     pub fn approximate_page_bytes(&self, id: FilterId) -> Result<u64, StoreError> {
+        let _pending = self.pending.reads.begin();
         let pages = format::pages_of(Garbage::Filter(id));
         self.kv.approximate_bytes(Column::Pages, &pages)
     }
@@ -307,7 +320,7 @@ impl PageStore {
     pub fn forget_due(&self, due: &Due) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         batch.delete(Column::Due, &format::due_key(due));
-        self.kv.write(batch, Durability::Ordered)
+        self.write(batch, Durability::Ordered)
     }
 
     /// The side record under a key, whether it has ended or not.
@@ -315,6 +328,7 @@ impl PageStore {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError> {
+        let _pending = self.pending.reads.begin();
         let (key, mut found) = (format::side_record_key(key), None);
         self.kv
             .get_many(Column::SideRecords, &[&key], &mut |_, value| {
@@ -338,7 +352,7 @@ impl PageStore {
     ) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         commit::forget_side_record(key, record, &mut batch);
-        self.kv.write(batch, Durability::Ordered)
+        self.write(batch, Durability::Ordered)
     }
 
     /// How many side records there are; reads all of them.
@@ -363,6 +377,7 @@ impl PageStore {
     /// # Errors
     /// The disk refused.
     pub fn sync(&self) -> Result<(), StoreError> {
+        let _pending = self.pending.writes.begin();
         self.kv.sync()
     }
 
@@ -377,12 +392,18 @@ impl PageStore {
 
     /// How the store and its disk are; see [`KeyValueStore::condition`].
     pub fn condition(&self) -> Condition {
+        let _pending = self.pending.writes.begin();
         self.kv.condition()
     }
 
     /// Gauges for `/metrics`; see [`KeyValueStore::gauges`].
     pub fn gauges(&self) -> Vec<Gauge> {
         self.kv.gauges()
+    }
+
+    fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
+        let _pending = self.pending.writes.begin();
+        self.kv.write(batch, durability)
     }
 
     fn list<T>(
@@ -392,6 +413,7 @@ impl PageStore {
         limit: usize,
         read: impl Fn(&[u8], &[u8]) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
+        let _pending = self.pending.reads.begin();
         let mut found = Vec::new();
         self.kv
             .scan(column, keys, Caching::Keep, &mut |key, value| {

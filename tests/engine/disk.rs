@@ -5,7 +5,7 @@ use crate::support::{self, add, all_exist, batch, create, engine, items, name, o
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
     AddMode, AddOptions, Adopted, CompactionState, DiskReserve, DiskShort, DumpSink, Engine,
-    EngineError, ImportId, ImportLines, Replace, RestoreError, Writes,
+    EngineError, ImportId, ImportLines, Overload, Replace, RestoreError, Writes,
 };
 use cuckood::store::disk::DiskSpace;
 use cuckood::store::memory::MemoryStore;
@@ -367,4 +367,42 @@ async fn a_compaction_waits_for_room_however_long_that_takes() {
     }
     assert!(all_exist(&engine, "f", (0..4_000).filter(|n| n % 10 == 0)).await);
     assert_eq!(items(&engine, "f").await, 400);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_hangs_is_told_and_changes_are_refused_until_it_answers() {
+    let memory = MemoryStore::new();
+    let (store, engine) = opened(&memory);
+    create(&engine, "f", &FilterRequest::default()).await;
+    add(&engine, "f", 0..10).await;
+    assert_eq!(engine.health().writes_hang_for, None);
+
+    store.hold_first(Point::CommitDone);
+    let held = tokio::spawn({
+        let engine = engine.clone();
+        async move { try_add(&engine, "f", 10).await }
+    });
+    tokio::task::block_in_place(|| store.await_arrival());
+    let started = Instant::now();
+    while engine.health().writes_hang_for.is_none() {
+        assert!(started.elapsed() < Duration::from_secs(30));
+        assert!(all_exist(&engine, "f", 0..10).await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(started.elapsed() > Duration::from_secs(4));
+    for refused in [
+        try_add(&engine, "f", 11).await,
+        engine.delete_filter(&name("f"), None).await.map(|_| ()),
+    ] {
+        assert!(
+            matches!(refused, Err(EngineError::Overloaded(Overload::DiskHangs))),
+            "{refused:?}"
+        );
+    }
+
+    store.open();
+    held.await.unwrap().unwrap();
+    assert_eq!(engine.health().writes_hang_for, None);
+    try_add(&engine, "f", 11).await.unwrap();
+    assert!(all_exist(&engine, "f", 0..12).await);
 }

@@ -216,8 +216,10 @@ impl Submitter {
     }
 
     fn enqueue(&self, request: Request) -> Result<(), EngineError> {
-        if request.command.needs_room() {
-            self.disk.check()?;
+        // Behind a write that hangs, what removes filters only waits, too.
+        match request.command.needs_room() {
+            true => self.disk.check()?,
+            false => self.disk.check_answers()?,
         }
         let name: &FilterName = match (&request.filter, &request.command) {
             (Some(filter), _) => &filter.name,

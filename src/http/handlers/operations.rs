@@ -9,6 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The process is alive
 ///
@@ -32,7 +33,10 @@ pub(crate) async fn livez() -> &'static str {
 /// a line for each reason follows the first line. Each begins with a name:
 /// `disk_reserve`: the disk is almost full, and changes are answered 507;
 /// `storage_refuses`: the storage engine refuses changes after an error;
-/// `storage_stalled`: changes wait until the storage engine has caught up.
+/// `storage_stalled`: changes wait until the storage engine has caught up;
+/// `disk_hangs`: the disk does not answer, changes are answered 503, and so are
+/// questions that need pages from the disk.
+/// Never waits for the disk.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -47,6 +51,7 @@ pub(crate) async fn livez() -> &'static str {
         content_type = "text/plain",
         examples(
             ("well" = (summary = "All is well", value = json!("ok\n"))),
+            ("disk_hangs" = (summary = "Questions about pages in memory are answered", value = json!(said(&hanging())))),
             ("disk_almost_full" = (summary = "Questions are answered, changes are not", value = json!(said(&almost_full()))))
         )
     ))
@@ -62,6 +67,17 @@ fn said(health: &Health) -> String {
     let mut said = "ok\n".to_owned();
     if let Some(short) = health.disk_short {
         said.push_str(&format!("disk_reserve: {short}\n"));
+    }
+    if let Some(writes) = health.writes_hang_for {
+        said.push_str(&format!(
+            "disk_hangs: the disk has not answered a write for {} seconds; changes are refused until it does\n",
+            writes.as_secs()
+        ));
+    } else if let Some(reads) = health.reads_hang_for {
+        said.push_str(&format!(
+            "disk_hangs: the disk has not answered a read for {} seconds\n",
+            reads.as_secs()
+        ));
     }
     // What the engine says names files, which belong into the log alone.
     said.push_str(match health.writes {
@@ -84,7 +100,15 @@ fn almost_full() -> Health {
             free_bytes: 800_000_000,
             reserve_bytes: 1 << 30,
         }),
-        writes: Writes::Taken,
+        ..Health::default()
+    }
+}
+
+/// The same.
+fn hanging() -> Health {
+    Health {
+        writes_hang_for: Some(Duration::from_secs(12)),
+        ..Health::default()
     }
 }
 
