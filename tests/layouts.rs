@@ -19,6 +19,7 @@ const SEED: u8 = 0x5e;
 fn filter(request: &FilterRequest) -> ResidentFilter {
     let defaults = Defaults {
         max_expansions: 1_000,
+        max_chain_length: 1 << 16,
         max_filter_bytes: 1 << 40,
         ..Defaults::default()
     };

@@ -2,7 +2,9 @@
 
 use super::errors::ConfigErrors;
 use super::size::ByteSize;
-use crate::chain::params::{Defaults, FilterParams, FilterRequest, LayoutKind, ParamsError};
+use crate::chain::params::{
+    Defaults, FilterParams, FilterRequest, LayoutKind, MAX_CHAIN_LENGTH, ParamsError,
+};
 use clap::{Args, ValueEnum};
 
 /// Defaults and bounds of filters.
@@ -33,9 +35,13 @@ pub struct FilterConfig {
     #[arg(long, env = "CUCKOOD_DEFAULT_EXPANSION")]
     pub default_expansion: Option<u64>,
 
-    /// Most expansions of a filter created without max_expansions, 0 to 65535.
+    /// Most expansions of a filter created without max_expansions; --max-chain-length leaves one less than its value.
     #[arg(long, env = "CUCKOOD_DEFAULT_MAX_EXPANSIONS", default_value_t = Defaults::default().max_expansions)]
     pub default_max_expansions: u64,
+
+    /// Sub-filters of one filter, the first included, 1 to 65536: what max_expansions of new and restored filters may ask for, and one more.
+    #[arg(long, env = "CUCKOOD_MAX_CHAIN_LENGTH", default_value_t = Defaults::default().max_chain_length)]
+    pub max_chain_length: u64,
 
     /// Bytes of one filter, all its sub-filters together; stored with each filter when it is created.
     #[arg(long, env = "CUCKOOD_MAX_FILTER_BYTES", default_value = "16GiB")]
@@ -80,6 +86,7 @@ impl FilterConfig {
             max_iterations: self.default_max_iterations,
             expansion: self.default_expansion,
             max_expansions: self.default_max_expansions,
+            max_chain_length: self.max_chain_length,
             max_filter_bytes: self.max_filter_bytes.0,
             max_total_bytes: self.max_total_bytes.map(|bytes| bytes.0),
             max_filters: self.max_filters,
@@ -88,6 +95,12 @@ impl FilterConfig {
 
     pub(super) fn check(&self, errors: &mut ConfigErrors) {
         errors.refuse_zeros(&[("--max-open-filters", self.max_open_filters)]);
+        if !(1..=MAX_CHAIN_LENGTH).contains(&self.max_chain_length) {
+            errors.add(format!(
+                "--max-chain-length is {}, allowed is 1 to {MAX_CHAIN_LENGTH}",
+                self.max_chain_length
+            ));
+        }
         let defaults = self.defaults();
         // The defaults of both layouts: a request may ask for either.
         let mut refused: Vec<ParamsError> = LayoutKind::ALL

@@ -188,3 +188,33 @@ async fn what_is_no_dump_is_refused_and_leaves_nothing() {
             .contains("--max-filter-bytes")
     );
 }
+
+#[tokio::test]
+async fn a_dump_of_a_longer_chain_than_the_server_allows_is_refused_and_names_the_cap() {
+    let with_cap = |max_chain_length| Setup {
+        engine: cuckood::engine::EngineOptions {
+            defaults: Defaults {
+                max_chain_length,
+                ..Defaults::default()
+            },
+            ..Setup::default().engine
+        },
+        ..Setup::default()
+    };
+    let long = Server::with(with_cap(100)).await;
+    let asked = json!({"layout": "classic", "expansion": 1, "max_expansions": 99});
+    assert_eq!(long.put("/filters/f", asked).await.status, 201);
+    let dumped = dump(&long, "f").await;
+
+    let short = Server::with(with_cap(64)).await;
+    let problem = restore(&short, "/filters/f/dump", &dumped.bytes, &[]).await;
+    let problem = problem.problem(422, "filter_too_large");
+    assert_eq!(
+        problem["detail"],
+        "the filter may have 100 sub-filters, 64 are allowed; start the server with a larger --max-chain-length"
+    );
+    short
+        .get("/filters/f")
+        .await
+        .problem(404, "filter_not_found");
+}

@@ -1,4 +1,5 @@
-use crate::server::{Server, Setup};
+use crate::server::{Answer, Server, Setup};
+use reqwest::Method;
 use serde_json::json;
 
 async fn with_filter() -> Server {
@@ -406,4 +407,26 @@ async fn a_large_batch_is_one_request() {
             .iter()
             .all(|found| found == true)
     );
+}
+
+#[tokio::test]
+async fn a_filter_of_more_sub_filters_than_the_server_allows_is_refused_at_once() {
+    let server = Server::start().await;
+    let lines: String = (0..250_000).map(|n| format!("{n}\n")).collect();
+    let path = "/filters/x/items?create=true&layout=classic&bucket_size=1&capacity=2&expansion=1&max_expansions=65535";
+    let began = std::time::Instant::now();
+    let request = server.request(Method::POST, path);
+    let request = request.header("content-type", "text/plain").body(lines);
+    let problem = Answer::of(request).await.problem(422, "invalid_fields");
+    assert!(
+        problem.to_string().contains("--max-chain-length"),
+        "{problem}"
+    );
+    // The lane was not asked: planning alone would take minutes.
+    assert_eq!(server.metrics.commit_items.get_sample_count(), 0);
+    assert!(began.elapsed() < std::time::Duration::from_secs(30));
+    server
+        .get("/filters/x")
+        .await
+        .problem(404, "filter_not_found");
 }

@@ -21,6 +21,7 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
             // Small pages make small filters of many pages.
             layout: LayoutKind::Classic,
             max_expansions: 1000,
+            max_chain_length: 1 << 16,
             ..Defaults::default()
         },
         lanes: 2,

@@ -23,3 +23,6 @@ pub const MAX_ERROR_RATE: f64 = 0.5;
 /// Sub-filters up to which a false-positive rate is promised. Where each is twice as
 /// large as the one before, that is 255 times the capacity.
 pub const PROMISED_SUB_FILTERS: u32 = 8;
+
+/// Most sub-filters that a server may allow a filter.
+pub const MAX_CHAIN_LENGTH: u64 = 1 << 16;

@@ -22,8 +22,8 @@ pub use error_rate::ErrorRate;
 pub use filter_params::FilterParams;
 pub(in crate::chain) use filter_params::StoredParams;
 pub use limits::{
-    MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, MIN_ERROR_RATE, PAGE_BYTES,
-    PROMISED_SUB_FILTERS,
+    MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_CHAIN_LENGTH, MAX_ERROR_RATE, MAX_EXPANSION, MIN_ERROR_RATE,
+    PAGE_BYTES, PROMISED_SUB_FILTERS,
 };
 pub use placement::{LayoutKind, Placement};
 pub use request::{Defaults, FilterRequest, ParamsError};

@@ -44,8 +44,11 @@ pub struct Defaults {
     pub max_iterations: u64,
     /// Growth factor; `None`: 2 for `paged`, 1 for `classic`.
     pub expansion: Option<u64>,
-    /// Most expansions.
+    /// Most expansions of a filter that does not say; no more than
+    /// `max_chain_length` leaves.
     pub max_expansions: u64,
+    /// Most sub-filters of one filter, the first included.
+    pub max_chain_length: u64,
     /// Most bytes that the slots of one filter may take, all sub-filters
     /// together; stored with each filter when it is created.
     pub max_filter_bytes: u64,
@@ -66,10 +69,19 @@ impl Default for Defaults {
             max_iterations: 20,
             expansion: None,
             max_expansions: 32,
+            max_chain_length: 64,
             max_filter_bytes: 16 << 30,
             max_total_bytes: None,
             max_filters: None,
         }
+    }
+}
+
+impl Defaults {
+    /// Most sub-filters beyond the first that a filter may be created with.
+    pub fn most_expansions(&self) -> u64 {
+        let most = self.max_chain_length.saturating_sub(1);
+        most.min(u64::from(u16::MAX))
     }
 }
 
@@ -109,13 +121,7 @@ impl FilterParams {
             MAX_EXPANSION,
             &mut errors,
         );
-        let max_expansions = within(
-            "max_expansions",
-            request.max_expansions.unwrap_or(defaults.max_expansions),
-            0,
-            u64::from(u16::MAX),
-            &mut errors,
-        );
+        let max_expansions = max_expansions(request, defaults, &mut errors);
         let (placement, smallest) = match kind {
             LayoutKind::Classic => classic_placement(request, defaults, &mut errors),
             LayoutKind::Paged => (
@@ -159,6 +165,32 @@ impl FilterParams {
         }
         Ok(params)
     }
+}
+
+/// Expansions after which the filter is full: each item is asked of every
+/// sub-filter, so a server bounds how many there may be.
+fn max_expansions(
+    request: &FilterRequest,
+    defaults: &Defaults,
+    errors: &mut Vec<ParamsError>,
+) -> u64 {
+    let most = defaults.most_expansions();
+    let given = match request.max_expansions {
+        Some(given) => given,
+        // A default never refuses what was asked for.
+        None => defaults.max_expansions.min(most),
+    };
+    if given > most {
+        errors.push(ParamsError {
+            field: "max_expansions",
+            given: given.to_string(),
+            allowed: format!(
+                "0 to {most}: a filter has up to {} sub-filters on this server (--max-chain-length); ask for fewer, or for a larger capacity or expansion",
+                defaults.max_chain_length
+            ),
+        });
+    }
+    given
 }
 
 /// An explicit layout settles it; else the fields that only one layout has;

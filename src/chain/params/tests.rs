@@ -301,3 +301,31 @@ fn a_request_differs_in_what_the_filter_does_not_have() {
     );
     assert_eq!(differences[2].existing, "not set");
 }
+
+#[test]
+fn a_filter_may_not_ask_for_a_longer_chain_than_the_server_allows() {
+    let with = |max_expansions, max_chain_length| {
+        let request = FilterRequest {
+            max_expansions,
+            ..Default::default()
+        };
+        let defaults = Defaults {
+            max_chain_length,
+            ..Defaults::default()
+        };
+        FilterParams::resolve(&request, &defaults)
+    };
+    assert_eq!(with(Some(63), 64).unwrap().max_expansions(), 63);
+    let error = with(Some(64), 64).unwrap_err().remove(0);
+    assert_eq!(
+        error.to_string(),
+        "max_expansions is 64, allowed is 0 to 63: a filter has up to 64 sub-filters on this server (--max-chain-length); ask for fewer, or for a larger capacity or expansion"
+    );
+    assert_eq!(
+        with(Some(65_535), 1 << 16).unwrap().max_expansions(),
+        65_535
+    );
+    // A default never refuses what was not asked for.
+    assert_eq!(with(None, 8).unwrap().max_expansions(), 7);
+    assert_eq!(with(None, 1).unwrap().max_expansions(), 0);
+}

@@ -7,7 +7,7 @@ use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::Chain;
 use crate::chain::pages::{PageWords, PlanPages};
-use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+use crate::chain::params::{Defaults, FilterParams, FilterRequest, MAX_CHAIN_LENGTH};
 use crate::chain::read;
 use crate::cuckoo::bucket;
 use crate::cuckoo::hash::{HashKey, ItemHash};
@@ -92,7 +92,11 @@ pub(super) struct Filter {
 }
 
 pub(super) fn filter(request: FilterRequest) -> Filter {
-    let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+    let defaults = Defaults {
+        max_chain_length: MAX_CHAIN_LENGTH,
+        ..Defaults::default()
+    };
+    let params = FilterParams::resolve(&request, &defaults).unwrap();
     Filter {
         chain: Chain::new(params, HashKey([0x5a; 16]), 0).unwrap(),
         pages: Pages::default(),

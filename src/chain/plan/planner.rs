@@ -12,6 +12,11 @@ use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::{KickSearch, Move};
 use crate::cuckoo::layout::Layout;
 
+/// Searches in vain after which a command's further adds to a filter that may
+/// not grow only look at their own buckets: the filter is full, and a search
+/// costs as much as a thousand looks.
+const MAX_FUTILE_SEARCHES: u32 = 32;
+
 /// What to do with an item that is found already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddMode {
@@ -71,6 +76,8 @@ pub struct Planner<'a, D> {
     search: &'a mut KickSearch,
     /// Searches for kick-outs, whatever they found.
     pub(super) searches: u32,
+    /// Those of them that found no room where the filter may not grow.
+    futile_searches: u32,
     stats: PlanStats,
     pub(super) missing: Missing,
     /// Whether every page was at hand so far.
@@ -120,6 +127,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             draft,
             search,
             searches: 0,
+            futile_searches: 0,
             stats: PlanStats::default(),
             missing: Missing::default(),
             complete: true,
@@ -162,6 +170,8 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// Looks at up to two pages a sub-filter, and where no slot is empty at no
     /// more than
     /// [`MAX_PAGES_PER_SEARCH`](crate::cuckoo::layout::MAX_PAGES_PER_SEARCH).
+    /// A command whose searches were in vain a few times, in a filter that may
+    /// not grow, searches no more.
     pub fn add(&mut self, hash: ItemHash, mode: AddMode) -> Option<AddResult> {
         if mode == AddMode::OnlyIfAbsent && self.exists(hash)? {
             return Some(AddResult::Exists);
@@ -171,15 +181,19 @@ impl<'a, D: Draft> Planner<'a, D> {
         if self.settled(placed)?.is_some() {
             return Some(AddResult::Added);
         }
-        let newest = self.chain.open().checked_sub(1)?;
-        let kicked = self.kick_out(newest, candidates);
-        if self.settled(kicked)?.is_some() {
-            return Some(AddResult::Added);
+        if self.futile_searches < MAX_FUTILE_SEARCHES {
+            let newest = self.chain.open().checked_sub(1)?;
+            let kicked = self.kick_out(newest, candidates);
+            if self.settled(kicked)?.is_some() {
+                return Some(AddResult::Added);
+            }
         }
         if self.chain.reopen() {
             return self.add(hash, AddMode::Always);
         }
-        Some(self.expand(hash))
+        let added = self.expand(hash);
+        self.futile_searches += u32::from(added != AddResult::Added);
+        Some(added)
     }
 
     /// Plans a delete and says whether there was a match to clear. `None` as

@@ -455,3 +455,27 @@ proptest! {
         it.occupied();
     }
 }
+
+#[test]
+fn adds_to_a_full_filter_search_for_room_a_few_times_and_then_only_look() {
+    for mut request in kinds(4) {
+        request.expansion = Some(0);
+        let mut it = filter(request.clone());
+        for n in 0..5_000 {
+            it.add(n);
+        }
+        let items: Vec<_> = (10_000..60_000).map(|n| it.hash(n)).collect();
+        let (searches, _) = it.apply(|planner| {
+            for &hash in &items {
+                planner.add(hash, AddMode::Always);
+            }
+            planner.searches
+        });
+        assert!(searches <= 32 + 255, "{request:?}: {searches} searches");
+        // The next command may have better luck.
+        for n in (0..5_000).chain(10_000..60_000) {
+            it.delete(n);
+        }
+        assert_eq!(it.add(7), AddResult::Added, "{request:?}");
+    }
+}

@@ -38,6 +38,17 @@ pub enum RestoreError {
         /// Bytes it may take.
         bound: u64,
     },
+    /// It has, or may grow to, more sub-filters than a filter may on this
+    /// server.
+    #[error(
+        "the filter may have {sub_filters} sub-filters, {bound} are allowed; start the server with a larger --max-chain-length"
+    )]
+    TooLong {
+        /// Sub-filters that it has or may grow to.
+        sub_filters: u64,
+        /// Sub-filters that it may have.
+        bound: u64,
+    },
     /// The disk is too full for it.
     #[error(transparent)]
     DiskShort(#[from] DiskShort),
@@ -55,6 +66,7 @@ pub struct Intake {
     pub(in crate::engine) checkpointer: Arc<Checkpointer>,
     pub(in crate::engine) max_filter_bytes: u64,
     pub(in crate::engine) max_expansions: u64,
+    pub(in crate::engine) max_chain_length: u64,
     pub(in crate::engine) now_ms: u64,
 }
 
@@ -160,6 +172,10 @@ impl Stager {
         if bytes > bound {
             return Err(RestoreError::TooLarge { bytes, bound });
         }
+        let (sub_filters, bound) = (most_sub_filters(&chain), intake.max_chain_length);
+        if sub_filters > bound {
+            return Err(RestoreError::TooLong { sub_filters, bound });
+        }
         check_room(&intake.disk)?;
         intake.store.stage(intake.id)?;
         Ok(Stager {
@@ -239,6 +255,15 @@ impl Stager {
         self.slice_bytes = 0;
         Ok(())
     }
+}
+
+/// Sub-filters that a chain has, or may grow to.
+fn most_sub_filters(chain: &Chain) -> u64 {
+    let may_have = match chain.params().expansion() {
+        0 => 1,
+        _ => u64::from(chain.params().max_expansions()) + 1,
+    };
+    may_have.max(chain.sub_filters().len() as u64)
 }
 
 /// # Errors

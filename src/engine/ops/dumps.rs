@@ -114,7 +114,12 @@ impl Engine {
             disk: Arc::clone(&self.state.disk),
             checkpointer: Arc::clone(&self.state.checkpointer),
             max_filter_bytes: self.state.defaults.max_filter_bytes,
-            max_expansions: self.state.defaults.max_expansions,
+            max_expansions: self
+                .state
+                .defaults
+                .max_expansions
+                .min(self.state.defaults.most_expansions()),
+            max_chain_length: self.state.defaults.max_chain_length,
             now_ms: self.state.clock.now_ms(),
         })
     }

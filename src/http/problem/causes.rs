@@ -105,7 +105,7 @@ pub(super) fn restore(error: &RestoreError) -> Cause {
         ),
         RestoreError::Dump(DumpError::Newer { .. }) => own(Code::NewerDump),
         RestoreError::Dump(DumpError::Read(_)) => own(Code::UnreadableBody),
-        RestoreError::TooLarge { .. } => own(Code::FilterTooLarge),
+        RestoreError::TooLarge { .. } | RestoreError::TooLong { .. } => own(Code::FilterTooLarge),
         RestoreError::DiskShort(_) => own(Code::DiskReserve),
         RestoreError::Store(error) if is_disk_full(error) => said(
             Code::NoRoom,
