@@ -199,11 +199,12 @@ async fn requests_under_way_are_finished_before_the_server_stops() {
     assert!(answer(&mut idle).await.starts_with("HTTP/1.1 200 "));
 
     server.ask_to_stop();
-    assert_eq!(
-        rest(&mut idle).await,
-        "",
-        "an idle connection is closed at once"
+    let told = rest(&mut idle).await;
+    assert!(
+        told.starts_with("HTTP/1.1 503 ") && told.contains(r#""code":"draining""#),
+        "an idle connection is told that it ends: {told}"
     );
+    assert!(told.contains("\r\nconnection: close\r\n") && told.contains("\r\nretry-after: "));
     busy.write_all(b"\n").await.unwrap();
     let text = rest(&mut busy).await;
     assert!(

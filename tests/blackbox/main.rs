@@ -27,5 +27,6 @@ mod stop;
 mod tls;
 mod tour;
 mod unread;
+mod wire;
 #[path = "../api/words.rs"]
 mod words;

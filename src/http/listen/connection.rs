@@ -6,7 +6,7 @@ use super::tls::Tls;
 use crate::http::App;
 use crate::http::bounds::MAX_HEAD_BYTES;
 use crate::http::mapped_body::MappedBody;
-use crate::http::middleware::errors::refuse_head;
+use crate::http::middleware::errors::{refuse_head, unasked_answer};
 use crate::http::problem::HttpError;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::io::InspectReader;
 use tower::Service as _;
 
@@ -35,6 +35,10 @@ const CONNECTION_BUFFER_BYTES: usize = 128 << 10;
 /// would take the answer away from it.
 const LATE_ANSWER: Duration = Duration::from_secs(1);
 const LATE_BYTES: u64 = 1 << 20;
+
+/// Time for another request on a connection that nothing is asked on when the
+/// server stops: a client that has just been answered asks again within it.
+const LAST_REQUEST: Duration = Duration::from_millis(100);
 
 /// What a connection is served with.
 #[derive(Clone)]
@@ -109,24 +113,48 @@ impl Connection {
             .max_buf_size(CONNECTION_BUFFER_BYTES)
             .serve_connection(TokioIo::new(timed), service);
         let ended = tokio::select! {
-            ended = &mut connection => ended,
-            () = told(&mut self.draining) => {
-                std::pin::Pin::new(&mut connection).graceful_shutdown();
-                (&mut connection).await
-            }
+            ended = &mut connection => Some(ended),
+            () = told(&mut self.draining) => until_silent(&mut connection, &phase).await,
         };
-        let refusal = match phase.refused() {
+        let refusal = match (phase.refused(), ended) {
             // The longest path is refused as a head that is too large.
-            Some(414 | 431) => Some(HttpError::HeadTooLarge),
-            Some(_) => Some(HttpError::UnreadableHead),
-            None if phase.in_head() && is_timeout(&ended) => Some(HttpError::HeadTimeout),
-            None => None,
+            (Some(414 | 431), _) => Some(HttpError::HeadTooLarge),
+            (Some(_), _) => Some(HttpError::UnreadableHead),
+            (None, Some(ended)) if phase.in_head() && is_timeout(&ended) => {
+                Some(HttpError::HeadTimeout)
+            }
+            (None, Some(_)) => None,
+            // A request may be on its way, and its client is told that it is not
+            // done. Others take it as the end of an idle connection.
+            (None, None) => Some(HttpError::Draining),
         };
         if let Some(refusal) = refusal {
             let stream = connection.into_parts().io.into_inner().into_inner();
-            let answer = refuse_head(&self.app, &refusal);
+            let answer = match refusal {
+                HttpError::Draining => unasked_answer(&refusal),
+                _ => refuse_head(&self.app, &refusal),
+            };
             // A client that reads nothing must not hold its place by that.
             let _ = timeout(LATE_ANSWER, answer_late(stream, &answer)).await;
+        }
+    }
+}
+
+/// Serves on while the server stops: what is asked is answered, and the answer
+/// says that the connection ends. Returns how it ended; `None`: it did not, and
+/// its client has been silent for a while.
+async fn until_silent<C>(connection: &mut C, phase: &Phase) -> Option<C::Output>
+where
+    C: Future + Unpin,
+{
+    loop {
+        tokio::select! {
+            ended = &mut *connection => return Some(ended),
+            () = sleep(LAST_REQUEST) => {
+                if phase.is_silent() {
+                    return None;
+                }
+            }
         }
     }
 }

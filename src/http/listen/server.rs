@@ -22,6 +22,10 @@ const MAX_OPERATIONS_CONNECTIONS: usize = 64;
 /// memory: without it the loop would spin until one is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Time for connections that have begun when the server stops to be there: more
+/// than a round trip within a data centre.
+const LAST_HANDSHAKES: Duration = Duration::from_millis(50);
+
 /// How connections are bounded. Each is a flag of the server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -83,7 +87,6 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> usize {
     let (drain, draining) = watch::channel(false);
-    let (close, closing) = watch::channel(false);
     let mut accepting = JoinSet::new();
     for endpoint in endpoints {
         let transport = match endpoint.tls {
@@ -95,7 +98,6 @@ pub async fn serve(
                 ListenerRole::All | ListenerRole::Filters => options.max_connections,
                 ListenerRole::Operations | ListenerRole::Scrapers => MAX_OPERATIONS_CONNECTIONS,
             })),
-            closing: closing.clone(),
             connection: Connection {
                 router: crate::http::router(Arc::clone(&app), endpoint.role, transport),
                 scrapers: crate::http::router(Arc::clone(&app), ListenerRole::Scrapers, transport),
@@ -111,14 +113,14 @@ pub async fn serve(
         };
         accepting.spawn(listener.run(endpoint.listener));
     }
-    drop((draining, closing));
+    drop(draining);
     stop.await;
+    // From now on each answer says that its connection ends.
     app.start_draining();
     sleep(options.drain_delay).await;
-    close.send_replace(true);
+    drain.send_replace(true);
     // Their listeners are closed when they end.
     while accepting.join_next().await.is_some() {}
-    drain.send_replace(true);
     match timeout(options.drain_timeout, drain.closed()).await {
         Ok(()) => 0,
         Err(_) => drain.receiver_count(),
@@ -129,29 +131,65 @@ pub async fn serve(
 struct Listener {
     /// Connections that may still be opened.
     free: Arc<Semaphore>,
-    closing: watch::Receiver<bool>,
     /// What each of its connections is served with.
     connection: Connection,
 }
 
 impl Listener {
     async fn run(self, listener: TcpListener) {
-        let mut closing = self.closing.clone();
-        let mut closed = pin!(told(&mut closing));
+        let mut draining = self.connection.draining.clone();
+        let mut stopped = pin!(told(&mut draining));
         loop {
-            let accepted = tokio::select! {
-                accepted = accept(&listener, &self.free) => accepted,
-                () = &mut closed => return,
-            };
-            match accepted {
-                Ok((stream, permit)) => {
-                    tokio::spawn(self.connection.clone().run(stream, permit));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    sleep(ACCEPT_PAUSE).await;
-                }
+            tokio::select! {
+                accepted = accept(&listener, &self.free) => self.serve(accepted).await,
+                () = &mut stopped => break,
             }
+        }
+        // Who is connected when the listener closes and was not accepted is cut
+        // off, perhaps after a request was sent: so nobody begins to connect any
+        // more, those who have begun get a moment, and are taken.
+        refuse_to_connect(&listener);
+        let mut connected = pin!(sleep(LAST_HANDSHAKES));
+        loop {
+            tokio::select! {
+                biased;
+                accepted = accept(&listener, &self.free) => self.serve(accepted).await,
+                () = &mut connected => return,
+            }
+        }
+    }
+
+    async fn serve(&self, accepted: io::Result<(TcpStream, OwnedSemaphorePermit)>) {
+        match accepted {
+            Ok((stream, permit)) => {
+                tokio::spawn(self.connection.clone().run(stream, permit));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Has the kernel drop what would open a connection. The client tries again a
+/// second later, when nobody listens.
+fn refuse_to_connect(listener: &TcpListener) {
+    #[cfg(target_os = "linux")]
+    {
+        /// A filter of the kernel (`man 7 socket`, `SO_ATTACH_FILTER`): drops
+        /// segments with the flag SYN.
+        const DROP_SYN: [socket2::SockFilter; 4] = [
+            // The byte of the TCP header that has the flags.
+            socket2::SockFilter::new(0x30, 0, 0, 13),
+            // Goes on with the next instruction if SYN is set, else skips one.
+            socket2::SockFilter::new(0x45, 0, 1, 0x02),
+            // Keeps nothing of the segment; keeps all of it.
+            socket2::SockFilter::new(0x06, 0, 0, 0),
+            socket2::SockFilter::new(0x06, 0, 0, u32::MAX),
+        ];
+        if let Err(error) = socket2::SockRef::from(listener).attach_filter(&DROP_SYN) {
+            tracing::debug!(%error, "connections are accepted until the listener closes");
         }
     }
 }

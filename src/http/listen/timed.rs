@@ -22,6 +22,8 @@ pub(crate) struct Phase(Arc<Now>);
 #[derive(Debug, Default)]
 struct Now {
     phase: AtomicU8,
+    /// Whether the client has not taken all that was written.
+    writing: AtomicBool,
     /// Status with which the library refused a head; 0 if it did not.
     refused: AtomicU16,
 }
@@ -47,6 +49,11 @@ impl Phase {
         self.get() == HEAD
     }
 
+    /// Whether no request has begun, and the last answer was taken.
+    pub(crate) fn is_silent(&self) -> bool {
+        [FRESH, IDLE].contains(&self.get()) && !self.0.writing.load(Ordering::Acquire)
+    }
+
     /// The status with which the library refused a head, if it did. Its own
     /// answer was held back.
     pub(crate) fn refused(&self) -> Option<u16> {
@@ -59,6 +66,10 @@ impl Phase {
 
     fn set(&self, phase: u8) {
         self.0.phase.store(phase, Ordering::Release);
+    }
+
+    fn set_writing(&self, writing: bool) {
+        self.0.writing.store(writing, Ordering::Release);
     }
 
     /// Holds back what the library itself answers to a head.
@@ -212,9 +223,12 @@ impl<S> TimedStream<S> {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.writing = None;
+            if self.writing.take().is_some() {
+                self.phase.set_writing(false);
+            }
             return written;
         }
+        self.phase.set_writing(true);
         let time = self.timeouts.write;
         let clock = self.writing.get_or_insert_with(|| Box::pin(sleep(time)));
         ready!(clock.as_mut().poll(cx));

@@ -115,6 +115,11 @@ impl Middleware for ErrorLayer {
                 .observe(seconds);
 
             let headers = response.headers_mut();
+            if app.is_draining() {
+                // The next request goes to another connection, and another server
+                // if there is one.
+                headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             headers.insert(REQUEST_ID, request_id);
             headers
                 .entry(CACHE_CONTROL)
@@ -142,11 +147,24 @@ pub(crate) fn refuse_head(app: &App, error: &HttpError) -> Vec<u8> {
         .http_requests
         .with_label_values(&[UNMATCHED, OTHER_METHOD, status.as_str()])
         .inc();
+    whole_answer(error, request_id)
+}
+
+/// The whole answer to a request that has not come, and may be on its way.
+pub(crate) fn unasked_answer(error: &HttpError) -> Vec<u8> {
+    whole_answer(error, text(&fresh_request_id()))
+}
+
+fn whole_answer(error: &HttpError, request_id: &str) -> Vec<u8> {
+    let status = error.code().status();
     let body = serde_json::to_string(&error.problem(request_id)).unwrap_or_default();
+    let retry = error.retry_after_seconds();
+    let retry = retry.map(|seconds| format!("{RETRY_AFTER}: {seconds}\r\n"));
     format!(
-        "HTTP/1.1 {status}\r\ncontent-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\n{REQUEST_ID}: {request_id}\r\n\
+        "HTTP/1.1 {status}\r\ncontent-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\n{REQUEST_ID}: {request_id}\r\n{}\
          cache-control: no-store\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n{body}\n",
-        body.len() + 1
+        body.len() + 1,
+        retry.unwrap_or_default(),
     )
     .into_bytes()
 }
