@@ -18,6 +18,7 @@
 //! | `idempotency/` | what commits record so that a request counts once |
 //! | `recovery`, [`check`] | replaying the log; reading a data directory to its end |
 //! | `dump/` | filters as streams of bytes |
+//! | `stored/` | all pages as of one moment, with the log applied |
 //! | `reader` | asking a filter beside its lane |
 //! | `pages/` | pages in memory: cache, loader, checkpoints |
 //! | `filters` | the open filters, each as of its last commit |
@@ -55,6 +56,7 @@ mod quota;
 mod reader;
 mod recovery;
 mod state;
+mod stored;
 mod tasks;
 mod threads;
 mod ttl;

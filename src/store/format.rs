@@ -12,6 +12,7 @@ use super::values::{
 };
 use super::varint;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
+use std::ops::Range;
 
 /// Version of every value this program writes, and the newest it reads.
 pub const VALUE_VERSION: u8 = 1;
@@ -143,11 +144,11 @@ pub(super) fn page_of(key: &[u8]) -> Result<PageId, StoreError> {
     })
 }
 
-/// The pages of a sub-filter from one up to another, excluded.
-pub(super) fn pages_between(from: PageId, end: PageIndex) -> KeyRange {
+/// The pages from one up to another, excluded.
+pub(super) fn pages_between(pages: &Range<PageId>) -> KeyRange {
     KeyRange {
-        from: page_key(from).to_vec(),
-        to: page_key(PageId { page: end, ..from }).to_vec(),
+        from: page_key(pages.start).to_vec(),
+        to: page_key(pages.end).to_vec(),
     }
 }
 

@@ -4,8 +4,8 @@ use super::error::StoreError;
 use super::format;
 use super::kv::{Caching, Column, KeyValueStore, Reader};
 use super::values::StoredFilter;
-use crate::page::{FilterId, PageId, PageIndex, Sequence};
-use std::ops::ControlFlow;
+use crate::page::{FilterId, PageId, Sequence};
+use std::ops::{ControlFlow, Range};
 
 /// Bytes of the redo log, and of pages, read ahead.
 const LOG_READ_AHEAD_BYTES: usize = 4 << 20;
@@ -14,8 +14,10 @@ const PAGES_READ_AHEAD_BYTES: usize = 1 << 20;
 /// Is shown redo records one by one; an error ends the visit.
 pub type EachRecord<'a> = &'a mut dyn FnMut(Sequence, &[u8]) -> Result<(), StoreError>;
 
-/// Is shown page images one by one, until it says that it is enough.
-pub type EachPage<'a> = &'a mut dyn FnMut(PageIndex, &[u8]) -> Result<ControlFlow<()>, StoreError>;
+/// Is shown page images one by one, each as it is or as what is wrong with it,
+/// until it says that it is enough.
+pub type EachPage<'a> =
+    &'a mut dyn FnMut(PageId, Result<&[u8], StoreError>) -> Result<ControlFlow<()>, StoreError>;
 
 /// A store as it was at one moment.
 pub struct Snapshot<'a> {
@@ -112,28 +114,22 @@ impl<'a> Snapshot<'a> {
             .collect()
     }
 
-    /// Visits the images of a sub-filter's pages, from `from` up to the page
-    /// `end` of it, excluded, in ascending order; pages that were never
-    /// written are passed over, and zeros at the end of an image may be
-    /// missing.
+    /// Visits the images of a range of pages in ascending order; pages that
+    /// were never written are passed over, and zeros at the end of an image may
+    /// be missing.
     ///
     /// # Errors
-    /// Corrupt bytes name the page. An error of `each` ends the visit.
-    pub fn pages(
-        &self,
-        from: PageId,
-        end: PageIndex,
-        each: EachPage<'_>,
-    ) -> Result<(), StoreError> {
-        let keys = format::pages_between(from, end);
+    /// The store can't be read. An error of `each` ends the visit.
+    pub fn pages(&self, pages: &Range<PageId>, each: EachPage<'_>) -> Result<(), StoreError> {
         let caching = Caching::Bypass {
             read_ahead_bytes: PAGES_READ_AHEAD_BYTES,
         };
         let mut scratch = Vec::new();
+        let keys = format::pages_between(pages);
         self.reader
             .scan(Column::Pages, &keys, caching, &mut |key, value| {
                 let id = format::page_of(key)?;
-                each(id.page, format::open_page(id, value, &mut scratch)?)
+                each(id, format::open_page(id, value, &mut scratch))
             })
     }
 

@@ -7,13 +7,11 @@
 //! | `write` | a dump of a filter as it was at one moment, while commits go on; where it goes |
 //! | `budget` | the memory that dumps take for the redo log |
 //! | `stage` | taking pages in under a number to which no name leads yet |
-//! | `page` | what a dump must know of pages |
 
 pub(super) mod budget;
 pub mod format;
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzz_targets;
-mod page;
 pub mod scandump;
 pub(super) mod stage;
 pub(super) mod write;

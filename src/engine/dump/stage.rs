@@ -7,12 +7,12 @@
 //! filter its name takes the number off the list.
 
 use super::format::{DumpError, DumpReader, DumpedPage};
-use super::page::{Contents, contents};
 use super::scandump::ChunkReader;
 use crate::chain::meta::{Chain, ForeignChain, MetaError};
 use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
 use crate::engine::pages::Checkpointer;
+use crate::engine::stored::page::{Contents, contents};
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use crate::store::disk::DiskShort;
 use crate::store::{Garbage, PageStore, StoreError};

@@ -4,7 +4,7 @@ use super::subject::{
     Open, Subject, change, create, log_sequences, message, page, read, record, remove, update,
     write_pages,
 };
-use crate::page::{FilterId, PageIndex, Sequence};
+use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use crate::store::format::{MAX_IMAGE_BYTES, StoredValue};
 use crate::store::{Garbage, Snapshot};
 use std::ops::ControlFlow;
@@ -99,8 +99,8 @@ type Seen = (Option<Vec<u8>>, Vec<u8>, usize);
 fn seen(view: &Snapshot<'_>) -> Seen {
     let meta = view.filter_by_name("seen").unwrap().map(|it| it.meta);
     let mut image = Vec::new();
-    view.pages(page(1, 0, 0), PageIndex(9), &mut |_, bytes| {
-        image.extend_from_slice(bytes);
+    view.pages(&(page(1, 0, 0)..page(1, 0, 9)), &mut |_, bytes| {
+        image.extend_from_slice(bytes?);
         Ok(ControlFlow::Continue(()))
     })
     .unwrap();
@@ -142,16 +142,22 @@ pub(in crate::store) fn a_view_shows_the_pages_of_a_sub_filter_in_order<S: Subje
     let images: Vec<_> = ids.iter().map(|&id| (id, vec![7; 5])).collect();
     subject.store().checkpoint(&images, Sequence(0)).unwrap();
     subject.reopen();
-    let shown = |from, end, most: usize| {
+    let shown = |from: PageId, end, most: usize| {
         let mut shown = Vec::new();
         let view = subject.store().snapshot();
-        view.pages(from, PageIndex(end), &mut |PageIndex(number), _| {
-            shown.push(number);
-            Ok(match shown.len() < most {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })
-        })
+        view.pages(
+            &(from..PageId {
+                page: PageIndex(end),
+                ..from
+            }),
+            &mut |id, _| {
+                shown.push(id.page.0);
+                Ok(match shown.len() < most {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            },
+        )
         .unwrap();
         shown
     };
@@ -162,10 +168,16 @@ pub(in crate::store) fn a_view_shows_the_pages_of_a_sub_filter_in_order<S: Subje
     assert_eq!(shown(page(1, 2, 0), u32::MAX, 9), [0; 0]);
     subject.damage(&StoredValue::Page(page(1, 0, 256)), 9);
     let view = subject.store().snapshot();
-    let outcome = view.pages(page(1, 0, 0), PageIndex(999), &mut |_, _| {
+    let mut right = Vec::new();
+    view.pages(&(page(1, 0, 0)..page(1, 0, 999)), &mut |id, image| {
+        match image {
+            Ok(_) => right.push(id.page.0),
+            Err(error) => assert!(error.to_string().contains("page 256"), "{error}"),
+        }
         Ok(ControlFlow::Continue(()))
-    });
-    assert!(message(outcome).contains("page 256"));
+    })
+    .unwrap();
+    assert_eq!(right, [3, 257]);
 }
 
 pub(in crate::store) fn a_damaged_page_is_an_error_that_names_it<S: Subject>(open: Open<'_, S>) {

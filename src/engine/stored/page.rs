@@ -1,9 +1,9 @@
-//! What a dump must know of pages: what the log did to one, and how many
-//! items are in one.
+//! What the log did to one page, and how many items are in one.
 
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::SubFilter;
 use crate::cuckoo::layout::Layout;
+pub(super) use crate::engine::pages::image::fits;
 use crate::engine::pages::image::{self, PageImage};
 use crate::page::PageId;
 use crate::store::StoreError;
@@ -18,8 +18,8 @@ pub(super) struct LoggedPage {
 }
 
 impl LoggedPage {
-    /// Notes an entry; `false` if there is no such slot.
-    pub(super) fn note(&mut self, write: &RedoWrite, layout: &Layout) -> bool {
+    /// Notes an entry.
+    pub(super) fn note(&mut self, write: &RedoWrite) {
         match write {
             RedoWrite::Slot(write) => {
                 self.slots.insert(write.slot, write.value);
@@ -28,7 +28,6 @@ impl LoggedPage {
                 self.counters.insert(CounterKey(write.key), write.value);
             }
         }
-        image::fits(write, layout)
     }
 
     /// Entries that it has.
@@ -67,15 +66,15 @@ impl LoggedPage {
 
 /// What is in a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Contents {
+pub(in crate::engine) struct Contents {
     /// Slots in use.
-    pub(super) occupied: u64,
+    pub(in crate::engine) occupied: u64,
     /// Copies counted beside the slots.
-    pub(super) counted: u64,
+    pub(in crate::engine) counted: u64,
 }
 
 /// Counts what is in a page; `None` if it can't be a page of that layout.
-pub(super) fn contents(bytes: &[u8], layout: &Layout) -> Option<Contents> {
+pub(in crate::engine) fn contents(bytes: &[u8], layout: &Layout) -> Option<Contents> {
     let PageImage { slots, counters } = image::parse(bytes, layout.page_bytes()).ok()?;
     let width = usize::from(layout.slot_width().bytes());
     let occupied = slots
@@ -100,7 +99,7 @@ fn copies(counters: &Counters, layout: &Layout) -> Option<u64> {
 
 impl Contents {
     /// What a sub-filter says that its pages hold.
-    pub(super) fn told_by(sub: &SubFilter) -> Contents {
+    pub(in crate::engine) fn told_by(sub: &SubFilter) -> Contents {
         Contents {
             occupied: sub.occupied,
             counted: sub.counted,
@@ -108,7 +107,7 @@ impl Contents {
     }
 
     /// What both hold. Never more than all: such a filter was refused before.
-    pub(super) fn add(&mut self, other: Contents) {
+    pub(in crate::engine) fn add(&mut self, other: Contents) {
         self.occupied = self.occupied.saturating_add(other.occupied);
         self.counted = self.counted.saturating_add(other.counted);
     }

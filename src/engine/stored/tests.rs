@@ -1,7 +1,8 @@
 use super::*;
+use crate::chain::meta::Chain;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
 use crate::cuckoo::hash::HashKey;
-use crate::page::{Ordinal, Sequence};
+use crate::page::{FilterId, Ordinal, PageIndex, Sequence};
 use crate::store::memory::MemoryStore;
 use crate::store::redo::RedoBuilder;
 use crate::store::{Commit, PageStore};
@@ -33,18 +34,31 @@ fn page(ordinal: u32, page: u32) -> PageId {
     }
 }
 
-struct Seeing<'a>(&'a mut Vec<((u32, u32), Vec<u8>)>);
+struct Seeing<'a> {
+    chain: &'a Chain,
+    seen: Vec<((u32, u32), Vec<u8>)>,
+}
 
-impl Visitor for Seeing<'_> {
+impl PageVisitor for Seeing<'_> {
     fn between(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
-    fn page(&mut self, at: DumpedPage, image: &[u8]) -> ControlFlow<()> {
+    fn layout(&self, id: PageId) -> Option<Layout> {
+        let subs = self.chain.sub_filters();
+        (id.filter == ID).then(|| subs[id.ordinal.0 as usize].layout)
+    }
+
+    fn page(
+        &mut self,
+        id: PageId,
+        image: Result<&[u8], StoreError>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let image = image?;
         let used = image.iter().rposition(|&byte| byte != 0);
         let image = image[..used.map_or(0, |last| last + 1)].to_vec();
-        self.0.push(((at.sub, at.page), image));
-        ControlFlow::Continue(())
+        self.seen.push(((id.ordinal.0, id.page.0), image));
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -88,12 +102,17 @@ fn the_pages_are_the_same_however_little_of_the_log_is_held() {
         store.commit(&commit).unwrap();
     }
     let model: Vec<_> = model.into_iter().collect();
-    for max_entries in [1, 2, 3, 10, 50, 1000] {
-        let mut seen = Vec::new();
-        let mut seeing = Seeing(&mut seen);
-        let view = store.snapshot();
-        let flow = each_page(&view, ID, &chain, max_entries, &mut seeing).unwrap();
-        assert!(flow.is_continue());
-        assert_eq!(seen, model, "{max_entries}");
+    let by_sub_filter: Vec<_> = (0..4)
+        .map(|ordinal| page(ordinal, 0)..page(ordinal, pages))
+        .collect();
+    for spans in [vec![page(0, 0)..page(4, 0)], by_sub_filter] {
+        for max_entries in [1, 2, 3, 10, 50, 1000] {
+            let (chain, seen) = (&chain, Vec::new());
+            let mut seeing = Seeing { chain, seen };
+            let view = store.snapshot();
+            let flow = each_page(&view, &spans, max_entries, &mut seeing).unwrap();
+            assert!(flow.is_continue());
+            assert_eq!(seeing.seen, model, "{max_entries}");
+        }
     }
 }
