@@ -2,9 +2,10 @@
 
 use super::failure::Failure;
 use crate::backup::{BackupError, archive::Progress, restore};
-use crate::engine::check;
+use crate::engine::check::{self, Fault, Inspector};
 use crate::store::rocks::{RocksOptions, RocksStore};
 use crate::store::{PageStore, StoreError};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,8 +23,32 @@ pub(super) fn run_check(data_dir: &Path) -> Result<(), Failure> {
     }
     let rocks = RocksStore::open_to_read(data_dir, RocksOptions::default())?;
     let store = PageStore::open(Arc::new(rocks))?;
-    println!("{}", check::check(&store)?);
+    let mut faults = Faults(0);
+    let findings = check::inspect(&store, &mut faults);
+    match faults.0 {
+        0 => println!("{findings}"),
+        1 => return Err("1 fault was found: restore what it names from a backup".into()),
+        count => {
+            return Err(
+                format!("{count} faults were found: restore what they name from a backup").into(),
+            );
+        }
+    }
     Ok(())
+}
+
+/// Prints faults as they are found, and counts them.
+struct Faults(u64);
+
+impl Inspector for Faults {
+    fn read(&mut self, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        self.0 += 1;
+        eprintln!("{fault}");
+    }
 }
 
 /// Makes the directory from a backup and checks it; with `unless_present` a

@@ -127,7 +127,7 @@ fn filter_change(change: &FilterChange, batch: &mut Batch) {
         }
         FilterChange::Restore { id, name, meta } => {
             put_filter(*id, name, meta, batch);
-            batch.delete_range(Column::Reclaim, format::reclaim_entries_of(*id));
+            batch.delete_range(Column::Reclaim, format::reclaim_entries_of(&(*id..=*id)));
         }
         FilterChange::Expire { id, before, after } => {
             if let Some(before) = before {

@@ -12,7 +12,7 @@ use super::values::{
 };
 use super::varint;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Version of every value this program writes, and the newest it reads.
 pub const VALUE_VERSION: u8 = 1;
@@ -195,6 +195,21 @@ pub(super) fn filter_expiry_key(id: FilterId) -> [u8; 9] {
     filter_key(id, 2)
 }
 
+/// All that is kept of the filters from one on.
+pub(super) fn filters_from(id: FilterId) -> KeyRange {
+    KeyRange {
+        from: id.0.to_be_bytes().to_vec(),
+        to: all_keys().to,
+    }
+}
+
+/// The filter of a key of [`Column::Filters`].
+pub(super) fn filter_of(key: &[u8]) -> Result<FilterId, StoreError> {
+    let nonsense = || corrupt("the list of filters".to_owned(), "a key is no filter");
+    let id = key.first_chunk().ok_or_else(nonsense)?;
+    Ok(FilterId(u64::from_be_bytes(*id)))
+}
+
 fn filter_key(id: FilterId, part: u8) -> [u8; 9] {
     let mut key = [part; 9];
     let (head, _) = key.split_at_mut(FILTER_ID_BYTES);
@@ -226,9 +241,12 @@ pub(super) fn read_reclaim(key: &[u8], value: &[u8]) -> Result<Garbage, StoreErr
     Ok(garbage)
 }
 
-/// All entries of the reclaim list that concern `id`.
-pub(super) fn reclaim_entries_of(id: FilterId) -> KeyRange {
-    keys_under(&id.0.to_be_bytes(), SUB_FILTER_BYTES)
+/// All entries of the reclaim list that concern some filters.
+pub(super) fn reclaim_entries_of(filters: &RangeInclusive<FilterId>) -> KeyRange {
+    KeyRange {
+        from: filters.start().0.to_be_bytes().to_vec(),
+        to: keys_under(&filters.end().0.to_be_bytes(), SUB_FILTER_BYTES).to,
+    }
 }
 
 pub(super) fn seal_reclaim(key: &[u8]) -> Vec<u8> {

@@ -65,5 +65,5 @@ pub use error::{Cause, StoreError};
 pub use kv::{Condition, FrozenFile, FrozenStore, KeyValueStore, WalSync, Writes};
 pub use page_store::PageStore;
 pub use pending::{Pending, PendingOperations};
-pub use snapshot::{EachPage, EachRecord, Snapshot};
+pub use snapshot::{EachPage, EachRecord, ListedName, Snapshot};
 pub use values::{Due, Expiry, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter};

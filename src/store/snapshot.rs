@@ -3,9 +3,9 @@
 use super::error::StoreError;
 use super::format;
 use super::kv::{Caching, Column, KeyValueStore, Reader};
-use super::values::StoredFilter;
+use super::values::{Garbage, StoredFilter};
 use crate::page::{FilterId, PageId, Sequence};
-use std::ops::{ControlFlow, Range};
+use std::ops::{ControlFlow, Range, RangeInclusive};
 
 /// Bytes of the redo log, and of pages, read ahead.
 const LOG_READ_AHEAD_BYTES: usize = 4 << 20;
@@ -18,6 +18,9 @@ pub type EachRecord<'a> = &'a mut dyn FnMut(Sequence, &[u8]) -> Result<(), Store
 /// until it says that it is enough.
 pub type EachPage<'a> =
     &'a mut dyn FnMut(PageId, Result<&[u8], StoreError>) -> Result<ControlFlow<()>, StoreError>;
+
+/// A name, and the number it leads to or what is wrong with that.
+pub type ListedName = (String, Result<FilterId, StoreError>);
 
 /// A store as it was at one moment.
 pub struct Snapshot<'a> {
@@ -68,23 +71,87 @@ impl<'a> Snapshot<'a> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredFilter>, StoreError> {
-        let keys = format::names_after(prefix, after);
-        let (mut names, mut ids) = (Vec::new(), Vec::new());
-        self.reader
-            .scan(Column::Names, &keys, Caching::Keep, &mut |key, value| {
-                if ids.len() == limit {
-                    return Ok(ControlFlow::Break(()));
-                }
-                ids.push(format::open_filter_number(key, value)?);
-                names.push(format::read_name(key)?);
-                Ok(ControlFlow::Continue(()))
-            })?;
+        let names = self.names(prefix, after, limit)?;
+        let ids = names.into_iter().map(|(name, id)| Ok((name, id?)));
+        let names: Vec<(String, FilterId)> = ids.collect::<Result<_, StoreError>>()?;
+        let ids: Vec<FilterId> = names.iter().map(|&(_, id)| id).collect();
         let found = self.filters(&ids)?;
         names
             .iter()
-            .zip(ids.iter().zip(found))
-            .map(|(name, (&id, filter))| format::named(name, id, filter))
+            .zip(found)
+            .map(|((name, id), filter)| format::named(name, *id, filter))
             .collect()
+    }
+
+    /// Lists names like [`list_filters`](Self::list_filters), each with the
+    /// filter number it leads to, or what is wrong with that.
+    ///
+    /// # Errors
+    /// The store can't be read, or a name is no text.
+    pub fn names(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ListedName>, StoreError> {
+        let keys = format::names_after(prefix, after);
+        let mut names = Vec::new();
+        self.reader
+            .scan(Column::Names, &keys, Caching::Keep, &mut |key, value| {
+                if names.len() == limit {
+                    return Ok(ControlFlow::Break(()));
+                }
+                names.push((
+                    format::read_name(key)?,
+                    format::open_filter_number(key, value),
+                ));
+                Ok(ControlFlow::Continue(()))
+            })?;
+        Ok(names)
+    }
+
+    /// The filter that a name leads to by a number.
+    ///
+    /// # Errors
+    /// There is none, or it has another name; corrupt or unreadable bytes.
+    pub fn named(&self, name: &str, id: FilterId) -> Result<StoredFilter, StoreError> {
+        format::named(name, id, self.filter_by_id(id)?)
+    }
+
+    /// Up to `limit` numbers of filters from one on, ascending.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    pub fn filter_ids(&self, from: FilterId, limit: usize) -> Result<Vec<FilterId>, StoreError> {
+        let mut ids = Vec::new();
+        let keys = format::filters_from(from);
+        self.reader
+            .scan(Column::Filters, &keys, Caching::Keep, &mut |key, _| {
+                let id = format::filter_of(key)?;
+                if ids.last() != Some(&id) {
+                    if ids.len() == limit {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    ids.push(id);
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        Ok(ids)
+    }
+
+    /// What waits on the reclaim list of some filters, in no order.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn garbage(&self, filters: RangeInclusive<FilterId>) -> Result<Vec<Garbage>, StoreError> {
+        let mut garbage = Vec::new();
+        let keys = format::reclaim_entries_of(&filters);
+        self.reader
+            .scan(Column::Reclaim, &keys, Caching::Keep, &mut |key, value| {
+                garbage.push(format::read_reclaim(key, value)?);
+                Ok(ControlFlow::Continue(()))
+            })?;
+        Ok(garbage)
     }
 
     fn filters(&self, ids: &[FilterId]) -> Result<Vec<Option<StoredFilter>>, StoreError> {
@@ -130,6 +197,21 @@ impl<'a> Snapshot<'a> {
             .scan(Column::Pages, &keys, caching, &mut |key, value| {
                 let id = format::page_of(key)?;
                 each(id, format::open_page(id, value, &mut scratch))
+            })
+    }
+
+    /// Shows the image of one page, if there is one.
+    ///
+    /// # Errors
+    /// Names the page.
+    pub fn page(&self, id: PageId, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
+        let (key, mut scratch) = (format::page_key(id), Vec::new());
+        self.reader
+            .get_many(Column::Pages, &[&key], &mut |_, value| {
+                if let Some(value) = value {
+                    each(format::open_page(id, value, &mut scratch)?);
+                }
+                Ok(())
             })
     }
 

@@ -12,11 +12,12 @@
 pub(super) mod page;
 
 use crate::cuckoo::layout::Layout;
-use crate::page::{PageId, Sequence};
+use crate::page::{PageId, PageIndex, Sequence};
 use crate::store::redo::{self, RedoReader, RedoWrite};
 use crate::store::{Snapshot, StoreError};
 use page::LoggedPage;
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::ops::{ControlFlow, Range};
 
 /// Is shown pages in ascending order, until it breaks.
@@ -34,6 +35,20 @@ pub(super) trait PageVisitor {
         id: PageId,
         image: Result<&[u8], StoreError>,
     ) -> Result<ControlFlow<()>, StoreError>;
+
+    /// Some pages of a range can't be read, nobody knows which.
+    ///
+    /// # Errors
+    /// Ends the visit.
+    fn unreadable(
+        &mut self,
+        view: &Snapshot<'_>,
+        pages: Range<PageId>,
+        error: StoreError,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let _ = (view, pages);
+        Err(error)
+    }
 }
 
 /// Shows every page of the spans that was ever written to, as it was at the
@@ -169,24 +184,26 @@ impl Window {
         visitor: &mut dyn PageVisitor,
     ) -> Result<ControlFlow<()>, StoreError> {
         let mut logged = self.logged.range(pages.clone()).peekable();
-        let mut flow = ControlFlow::Continue(());
-        view.pages(&pages, &mut |id, stored| {
-            flow = visitor.between();
-            // Pages that have no image yet.
-            while flow.is_continue()
-                && let Some((&before, entries)) = logged.next_if(|&(&it, _)| it < id)
-            {
-                flow = show(before, entries, &[], visitor)?;
-            }
-            if flow.is_continue() {
-                let entries = logged.next_if(|&(&it, _)| it == id);
-                flow = match (entries, stored) {
-                    (Some((_, entries)), Ok(stored)) => show(id, entries, stored, visitor)?,
-                    (_, stored) => visitor.page(id, stored)?,
-                };
-            }
+        let (mut flow, mut next) = (ControlFlow::Continue(()), pages.start);
+        let mut failed = None;
+        let read = view.pages(&pages, &mut |id, stored| {
+            next = PageId {
+                page: PageIndex(id.page.0.saturating_add(1)),
+                ..id
+            };
+            let shown = show_up_to(id, stored, &mut logged, visitor);
+            flow = shown.unwrap_or_else(|error| {
+                failed = Some(error);
+                ControlFlow::Break(())
+            });
             Ok(flow)
-        })?;
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if let Err(error) = read {
+            return visitor.unreadable(view, next..pages.end, error);
+        }
         while flow.is_continue()
             && let Some((&behind, entries)) = logged.next()
         {
@@ -196,6 +213,30 @@ impl Window {
             }
         }
         Ok(flow)
+    }
+}
+
+/// Shows a page with what the log says of it, and before it those that have no
+/// image yet.
+fn show_up_to<'a>(
+    id: PageId,
+    stored: Result<&[u8], StoreError>,
+    logged: &mut Peekable<impl Iterator<Item = (&'a PageId, &'a LoggedPage)>>,
+    visitor: &mut dyn PageVisitor,
+) -> Result<ControlFlow<()>, StoreError> {
+    let mut flow = visitor.between();
+    while flow.is_continue()
+        && let Some((&before, entries)) = logged.next_if(|&(&it, _)| it < id)
+    {
+        flow = show(before, entries, &[], visitor)?;
+    }
+    if flow.is_break() {
+        return Ok(flow);
+    }
+    let entries = logged.next_if(|&(&it, _)| it == id);
+    match (entries, stored) {
+        (Some((_, entries)), Ok(stored)) => show(id, entries, stored, visitor),
+        (_, stored) => visitor.page(id, stored),
     }
 }
 

@@ -1,0 +1,188 @@
+//! Sees whether what a store keeps is as it should be: every filter's
+//! description, every side record, every record of the redo log, the lists of
+//! what ends when and of what is to be reclaimed, and every page, with the log
+//! applied to it, against the description of its filter.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `inspector` | what takes the faults, and has a check rest or end |
+//! | `pages` | comparing pages with descriptions: also what the scrub of a running server does |
+
+mod inspector;
+pub(super) mod pages;
+
+pub use inspector::{Fault, Inspector};
+
+use crate::store::{Due, PageStore, StoreError, redo};
+use pages::{Compared, FIRST_PAGE, SliceBounds, compare};
+use std::fmt;
+use std::ops::ControlFlow;
+
+/// Names listed at once.
+const NAMES_AT_ONCE: usize = 1000;
+
+/// Entries of the list of what ends that are read at once.
+const DUE_AT_ONCE: usize = 10_000;
+
+/// What is compared as of one moment: much, because the log is read for each
+/// slice.
+const SLICE: SliceBounds = SliceBounds {
+    bytes: 16 << 30,
+    sub_filters: 100_000,
+    log_entries: 1 << 19,
+};
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Filters.
+    pub filters: u64,
+    /// Items in them.
+    pub items: u64,
+    /// Pages of which an image is stored, or changes are logged.
+    pub pages: u64,
+    /// Records of the redo log.
+    pub records: u64,
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} filters with {} items in {} pages, {} redo records to replay: all pages were read and hold what their filters say",
+            self.filters, self.items, self.pages, self.records
+        )
+    }
+}
+
+/// Reads everything that `store` keeps, and ends with the first fault.
+///
+/// # Errors
+/// The first thing that is not as it should be.
+pub fn check(store: &PageStore) -> Result<Findings, StoreError> {
+    let mut first = First::default();
+    let findings = inspect(store, &mut first);
+    first.0.map_or(Ok(findings), Err)
+}
+
+/// Takes the first fault.
+#[derive(Default)]
+struct First(Option<StoreError>);
+
+impl Inspector for First {
+    fn read(&mut self, _: u64) -> ControlFlow<()> {
+        match self.0 {
+            None => ControlFlow::Continue(()),
+            Some(_) => ControlFlow::Break(()),
+        }
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        self.0.get_or_insert(fault.error);
+    }
+}
+
+/// A part of a check.
+type Part = fn(&PageStore, &mut dyn Inspector) -> Result<(), StoreError>;
+
+/// Reads everything that `store` keeps; nobody else may change it meanwhile.
+pub fn inspect(store: &PageStore, inspector: &mut dyn Inspector) -> Findings {
+    let mut findings = Findings::default();
+    let parts: [Part; 4] = [
+        |store, _| store.side_record_totals().map(|_| ()),
+        |store, _| check_due(store),
+        |store, _| store.garbage().map(|_| ()),
+        check_names,
+    ];
+    for part in parts {
+        let outcome = part(store, inspector);
+        fault(inspector, outcome);
+        if inspector.read(0).is_break() {
+            return findings;
+        }
+    }
+    let outcome = check_log(store, &mut findings.records)
+        // Without all of the log nobody knows what is in the pages.
+        .and_then(|()| check_pages(store, &mut findings, inspector));
+    fault(inspector, outcome);
+    findings
+}
+
+fn fault(inspector: &mut dyn Inspector, outcome: Result<(), StoreError>) {
+    if let Err(error) = outcome {
+        let filter = None;
+        inspector.fault(Fault { filter, error });
+    }
+}
+
+fn check_pages(
+    store: &PageStore,
+    findings: &mut Findings,
+    inspector: &mut dyn Inspector,
+) -> Result<(), StoreError> {
+    let (view, mut from) = (store.snapshot(), Some(FIRST_PAGE));
+    while let Some(first) = from {
+        let Compared {
+            filters,
+            items,
+            pages,
+            next,
+        } = compare(&view, first, SLICE, inspector)?;
+        findings.filters += filters;
+        findings.items = findings.items.saturating_add(items);
+        findings.pages += pages;
+        from = next;
+    }
+    Ok(())
+}
+
+fn check_log(store: &PageStore, records: &mut u64) -> Result<(), StoreError> {
+    store.replay(&mut |sequence, record| {
+        *records += 1;
+        redo::check(record).map_err(|error| error.in_record(sequence))
+    })
+}
+
+/// Sees that each name leads to a filter that has it.
+fn check_names(store: &PageStore, inspector: &mut dyn Inspector) -> Result<(), StoreError> {
+    let view = store.snapshot();
+    let mut after: Option<String> = None;
+    loop {
+        let names = view.names("", after.as_deref(), NAMES_AT_ONCE)?;
+        let Some((last, _)) = names.last() else {
+            return Ok(());
+        };
+        after = Some(last.clone());
+        for (name, id) in names {
+            let found = id.and_then(|id| view.named(&name, id));
+            if inspector.read(0).is_break() {
+                return Ok(());
+            }
+            if let Err(error) = found {
+                let filter = Some(name);
+                inspector.fault(Fault { filter, error });
+            }
+        }
+    }
+}
+
+/// Reads the list of what ends when.
+fn check_due(store: &PageStore) -> Result<(), StoreError> {
+    let (mut from_ms, mut at_once) = (0, DUE_AT_ONCE);
+    loop {
+        let due = store.due(from_ms, u64::MAX, at_once)?;
+        let last_ms = due.last().map(|last| match last {
+            Due::Filter { at_ms, .. } | Due::SideRecord { at_ms, .. } => *at_ms,
+        });
+        match last_ms {
+            _ if due.len() < at_once => return Ok(()),
+            // More end in one moment than were read: they are read together.
+            Some(last_ms) if last_ms == from_ms => at_once = at_once.saturating_mul(2),
+            Some(last_ms) => (from_ms, at_once) = (last_ms, DUE_AT_ONCE),
+            None => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
