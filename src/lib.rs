@@ -17,6 +17,7 @@
 //! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
 //! | [`access`] | API keys: their file, their scopes, which of them a caller has | knows a route |
+//! | [`share`] | what may be held of a bounded resource, in all and by each holder | knows what is held, or who an API key is |
 //! | [`watch`] | notices that files have changed | knows what is in them |
 //! | [`metrics`] | every metric family, declared once | is touched by the algorithm |
 //! | [`client`] | clients of a server elsewhere: health, backups, loading files, filters from Redis | knows what is behind the API |
@@ -46,7 +47,7 @@
 //! | a stored value | `store/format.rs` and `store/values.rs` | `docs/format.md` |
 //! | a background task | `engine/tasks/` | started in `engine/open.rs` |
 //! | a rule of adding | `chain/plan/planner.rs` | its property against the model in `chain/plan/tests.rs` |
-//! | a share for each API key | `http/admission/concurrency.rs` | the limit in `http/admission/limits.rs` |
+//! | a share for each API key | a [`share::Resource`], where the bound is held | its row in `docs/limits.md`, its test among the shares in `tests/api` |
 //!
 //! | to find | look in |
 //! |---|---|
@@ -176,5 +177,6 @@ mod hints;
 pub mod http;
 pub mod metrics;
 pub mod page;
+pub mod share;
 pub mod store;
 pub mod watch;

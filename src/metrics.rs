@@ -226,6 +226,8 @@ families! {
     http_in_flight: IntGauge = "cuckood_http_in_flight", [], [];
     /// HTTP requests refused at admission, by reason.
     http_rejected: IntCounterVec = "cuckood_http_rejected_total", ["reason"], [];
+    /// What callers were refused of bounded resources, by resource, and by what was used up: the bound of the server, or the share of one API key or address.
+    resource_refusals: IntCounterVec = "cuckood_resource_refusals_total", ["resource", "by"], [];
     /// Bytes of request bodies read.
     http_request_body_bytes: IntCounter = "cuckood_http_request_body_bytes_total", [], [];
     /// Bytes of response bodies written.

@@ -11,32 +11,8 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
-
-/// What the callers of a key have under way on a server.
-#[derive(Debug, Default)]
-pub struct ConcurrencyShares {
-    /// Requests that are worked on.
-    pub requests: ConcurrencyShare,
-    /// Answers that are made while they are sent.
-    pub dumps: ConcurrencyShare,
-    /// Filters that are restored while they come.
-    pub restores: ConcurrencyShare,
-}
-
-/// How much of one kind that is.
-#[derive(Debug, Default)]
-pub struct ConcurrencyShare(OnceLock<Arc<Semaphore>>);
-
-impl ConcurrencyShare {
-    /// What is left of it. How much it may be is the server's to say, and the
-    /// same every time.
-    pub fn of(&self, limit: usize) -> &Arc<Semaphore> {
-        self.0.get_or_init(|| Arc::new(Semaphore::new(limit)))
-    }
-}
 
 /// What a key allows its callers.
 pub struct ApiKey {
@@ -50,8 +26,6 @@ pub struct ApiKey {
     /// What is left of what it may ask; `None`: as often as it likes. Outlives
     /// a change of the file.
     meter: Option<Arc<DefaultDirectRateLimiter>>,
-    /// What its callers have under way. Outlives a change of the file, too.
-    pub shares: Arc<ConcurrencyShares>,
 }
 
 impl ApiKey {
@@ -115,7 +89,6 @@ impl ApiKeys {
                     Some(old) => old.meter.clone(),
                     None => self.meter(),
                 },
-                shares: old.map(|old| Arc::clone(&old.shares)).unwrap_or_default(),
             };
             Some((*digest.bytes(), Arc::new(key)))
         });

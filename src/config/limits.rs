@@ -37,6 +37,10 @@ pub struct RequestConfig {
     #[arg(long, env = "CUCKOOD_MAX_IN_FLIGHT", default_value_t = Limits::default().max_in_flight)]
     pub max_in_flight: usize,
 
+    /// Percent, 1 to 100, of what requests can hold that one API key gets while the keys file has others: places, memory, streams, imports, queues. It never gets more than such a part of what it leaves free; 50: half of all, a third beside another that takes all it can. More is answered 429.
+    #[arg(long, env = "CUCKOOD_KEY_SHARE", default_value_t = Limits::default().key_share_percent, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub key_share: u8,
+
     /// Requests with changes that wait for one writer, from 1; more are answered 503.
     #[arg(long, env = "CUCKOOD_MAX_QUEUED_COMMANDS", default_value_t = 1024)]
     pub max_queued_commands: usize,
@@ -100,6 +104,7 @@ impl RequestConfig {
             max_buffered_bytes: self.max_buffered_bytes.in_memory(),
             max_batch_items: self.max_batch_items,
             max_in_flight: self.max_in_flight,
+            key_share_percent: self.key_share,
             lookup: LookupBounds {
                 max_filters: self.max_lookup_filters,
                 max_probes: self.max_lookup_probes,

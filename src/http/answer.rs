@@ -2,7 +2,7 @@
 //! lines, written in one pass.
 
 use super::admission::answers::{FREE_BYTES, InMemory};
-use super::admission::budget::Reservation;
+use super::admission::budget::Held;
 use super::media;
 use super::problem::HttpError;
 use super::words;
@@ -61,7 +61,7 @@ pub(crate) fn results(
     mut words: impl ExactSizeIterator<Item = Word>,
     blanks: &[usize],
     full_reason: Option<FullReason>,
-    reserved: Option<Reservation>,
+    reserved: Option<Held>,
 ) -> Response {
     let count = words.len() + blanks.len();
     put_together(format, count, full_reason, reserved, |body| {
@@ -81,7 +81,7 @@ pub(crate) fn flags(
     format: Format,
     flags: &[bool],
     blanks: &[usize],
-    reserved: Option<Reservation>,
+    reserved: Option<Held>,
 ) -> Response {
     if !blanks.is_empty() {
         let words = flags.iter().copied().map(Word::Flag);
@@ -97,7 +97,7 @@ fn put_together(
     format: Format,
     count: usize,
     full_reason: Option<FullReason>,
-    reserved: Option<Reservation>,
+    reserved: Option<Held>,
     write_words: impl FnOnce(&mut Vec<u8>),
 ) -> Response {
     let mut body = Vec::with_capacity(64 + MOST_OF_A_FLAG * count);
@@ -131,7 +131,7 @@ pub(crate) fn most_bytes(items: usize) -> usize {
     AROUND.saturating_add(items.saturating_mul(LONGEST_WORD))
 }
 
-fn of_media_type(format: Format, mut body: Vec<u8>, reserved: Option<Reservation>) -> Response {
+fn of_media_type(format: Format, mut body: Vec<u8>, reserved: Option<Held>) -> Response {
     let is_large = body.len() > FREE_BYTES;
     if is_large {
         // It may wait for a while: no more than is said of it.

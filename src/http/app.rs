@@ -45,14 +45,13 @@ impl App {
         for code in Code::ALL.iter().filter(|code| code.is_counted()) {
             metrics.http_rejected.with_label_values(&[code.name()]);
         }
-        let body_bytes = metrics.http_request_body_bytes.clone();
         Arc::new(App {
             engine: OnceLock::new(),
             backups: OnceLock::new(),
             draining: AtomicBool::new(false),
-            metrics,
             access: access.into(),
-            admission: Admission::new(limits, body_bytes),
+            admission: Admission::new(limits, &metrics),
+            metrics,
         })
     }
 

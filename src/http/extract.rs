@@ -8,6 +8,7 @@ use super::answer::most_bytes;
 use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::idempotency::Keyed;
 use super::media::{self, media_type};
+use super::middleware::principal::Principal;
 use super::parse::{self, Batch, BatchKind};
 use super::problem::HttpError;
 use super::query::Query;
@@ -118,7 +119,9 @@ pub(crate) fn batch(
             }
         };
         let max_items = app.admission.limits.max_batch_items;
-        let (bytes, memory) = body::read(&app.admission, body).await?;
+        let holder = Principal::holder_of(&parts);
+        let holder = holder.as_ref();
+        let (bytes, memory) = body::read(&app.admission, holder, body).await?;
         let parse = move |bytes: &Bytes| {
             let mut batch = match options_of_lines {
                 None => parse::json_batch(bytes, kind, max_items)?,
@@ -135,11 +138,11 @@ pub(crate) fn batch(
         batch.memory = memory;
         let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
         if beside > FREE_BYTES {
-            app.admission.hold_more(&mut batch.memory, beside)?;
+            app.admission.hold_more(holder, &mut batch.memory, beside)?;
         }
         if kind.is_change() {
             let items = batch.items.len() + batch.blanks.len();
-            batch.answer = answers::reserve(&app.admission, most_bytes(items))?;
+            batch.answer = answers::reserve(&app.admission, holder, most_bytes(items))?;
         }
         Ok(batch)
     }
@@ -191,7 +194,8 @@ async fn json_body<T: Send + 'static>(
     if !is_json && !may_be_empty {
         return Err(unsupported());
     }
-    let (bytes, _memory) = body::read(&app.admission, body).await?;
+    let holder = Principal::holder_of(&parts);
+    let (bytes, _memory) = body::read(&app.admission, holder.as_ref(), body).await?;
     if !is_json && !bytes.is_empty() {
         return Err(unsupported());
     }

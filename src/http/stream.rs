@@ -1,7 +1,7 @@
 //! Answers that are sent while they are made: a thread that may block puts
 //! pieces into a short queue, the connection takes them out.
 
-use super::admission::concurrency::Slot;
+use super::admission::budget::Held;
 use axum::body::{Body, Bytes};
 use futures_util::stream::poll_fn;
 use std::io;
@@ -42,7 +42,7 @@ impl Pieces {
 /// Has `write` make the body of an answer on a thread that may block. How long it
 /// is stands in the answer's `Content-Length`: if less comes, the connection is
 /// cut off.
-pub(super) fn start(slot: Slot, write: impl FnOnce(&Pieces) + Send + 'static) -> Body {
+pub(super) fn start(slot: Held, write: impl FnOnce(&Pieces) + Send + 'static) -> Body {
     let (sender, mut receiver) = channel(QUEUED_PIECES);
     tokio::task::spawn_blocking(move || {
         let _slot = slot;
@@ -54,7 +54,9 @@ pub(super) fn start(slot: Slot, write: impl FnOnce(&Pieces) + Send + 'static) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::admission::concurrency::{ConcurrencyLimit, Kind};
+    use crate::http::admission::budget::Budget;
+    use crate::http::problem::Scarce;
+    use crate::metrics::Metrics;
     use axum::http::header::CONTENT_LENGTH;
     use axum::response::Response;
     use hyper::server::conn::http1;
@@ -66,10 +68,10 @@ mod tests {
 
     #[tokio::test]
     async fn less_than_was_announced_cuts_the_connection_off() {
-        let limit = ConcurrencyLimit::of(Kind::Streams, 2);
+        let limit = Budget::of(Scarce::Downloads, 2, 50, &Metrics::new().unwrap());
         for (written, is_cut_off) in [("all of it!", false), ("half", true)] {
             let (mut client, server) = tokio::io::duplex(1024);
-            let slot = limit.try_take(None).unwrap();
+            let slot = limit.try_take(None, 1).unwrap();
             let body = start(slot, move |pieces| pieces.send(written).unwrap());
             let mut response = Response::new(body);
             response.headers_mut().insert(CONTENT_LENGTH, 10.into());

@@ -239,7 +239,7 @@ async fn one_key_takes_no_more_than_half_of_the_places_while_there_are_others() 
     ];
     in_flight(2).await;
     let refused = ask(greedy.as_str()).await;
-    let problem = refused.problem(429, "rate_limited");
+    let problem = refused.problem(429, "over_share");
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("2 requests in flight"), "{detail}");
     assert_eq!(refused.header("retry-after"), "1");

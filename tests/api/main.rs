@@ -34,6 +34,7 @@ mod origin;
 mod pki;
 mod program;
 mod server;
+mod shares;
 mod tls;
 mod unread;
 mod words;

@@ -35,15 +35,21 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("chain", &["cuckoo", "page", "hints"]),
     ("store", &["page"]),
     ("metrics", &[]),
+    ("share", &["metrics"]),
     (
         "engine",
-        &["chain", "cuckoo", "store", "page", "metrics", "hints"],
+        &[
+            "chain", "cuckoo", "store", "page", "metrics", "hints", "share",
+        ],
     ),
     ("backup", &["store", "metrics"]),
     // For the shape of a filter's key, nothing else.
     ("access", &["engine"]),
     ("watch", &["metrics"]),
-    ("http", &["access", "backup", "engine", "chain", "metrics"]),
+    (
+        "http",
+        &["access", "backup", "engine", "chain", "metrics", "share"],
+    ),
     ("client", &[]),
     (
         "config",

@@ -62,18 +62,3 @@ fn a_key_asks_so_many_times_at_once_and_then_waits() {
     keys.reload().unwrap();
     assert!(ask(one.as_str()).is_err());
 }
-
-#[test]
-fn what_a_key_takes_is_known_after_a_change_of_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("keys.json");
-    let name = "one".parse().unwrap();
-    let token = file::add(&path, &name, Scope::Read, None, UNIX_EPOCH).unwrap();
-    let keys = ApiKeys::open(&path, None).unwrap();
-    let left = || Arc::clone(keys.find(token.as_str()).unwrap().shares.requests.of(3));
-    let taken = left().try_acquire_owned().unwrap();
-    keys.reload().unwrap();
-    assert_eq!(left().available_permits(), 2);
-    drop(taken);
-    assert_eq!(left().available_permits(), 3);
-}

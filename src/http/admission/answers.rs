@@ -9,7 +9,7 @@
 //! Small answers count with their connection, and so do the pieces of answers
 //! that are made while they are sent.
 
-use super::budget::Reservation;
+use super::budget::{Held, Holder};
 use super::limits::Admission;
 use crate::http::mapped_body::MappedBody;
 use crate::http::problem::HttpError;
@@ -26,24 +26,24 @@ pub(crate) const FREE_BYTES: usize = 64 << 10;
 #[derive(Clone)]
 pub(crate) struct InMemory {
     /// What was reserved for it before it was made.
-    pub(crate) reserved: Option<Arc<Reservation>>,
+    pub(crate) reserved: Option<Arc<Held>>,
 }
 
 /// Reserves memory for an answer of so many bytes, all of the budget for one
 /// that is larger; `None`: it needs none of its own.
 ///
 /// # Errors
-/// There is none left.
+/// There is none left, or none for this key.
 pub(crate) fn reserve(
     admission: &Admission,
+    by: Option<&Holder>,
     bytes: usize,
-) -> Result<Option<Reservation>, HttpError> {
+) -> Result<Option<Held>, HttpError> {
     if bytes <= FREE_BYTES {
         return Ok(None);
     }
     let budget = &admission.answers;
-    let reserved = budget.try_reserve(bytes.min(budget.bytes()));
-    reserved.map(Some).ok_or(HttpError::TooManyAnswers)
+    budget.try_take(by, bytes.min(budget.bound())).map(Some)
 }
 
 /// Has a large answer count against the budget until its last byte is sent.
@@ -52,6 +52,7 @@ pub(crate) fn reserve(
 /// There is no memory left for it, and it answers a question.
 pub(crate) async fn charge(
     admission: &Admission,
+    by: Option<&Holder>,
     method: &Method,
     mut response: Response,
 ) -> Result<Response, HttpError> {
@@ -63,14 +64,14 @@ pub(crate) async fn charge(
     let budget = &admission.answers;
     let memory = match reserved.and_then(Arc::into_inner) {
         Some(mut memory) => {
-            memory.shrink_to(bytes);
+            memory.shrink_to(bytes as u64);
             Some(memory)
         }
         // What these did can't be said to have been refused.
         None if [Method::PUT, Method::PATCH].contains(method) => {
-            budget.reserve(bytes.min(budget.bytes())).await
+            budget.wait_for(by, bytes.min(budget.bound())).await
         }
-        None => reserve(admission, bytes)?,
+        None => reserve(admission, by, bytes)?,
     };
     let Some(memory) = memory else {
         return Ok(response);
@@ -88,7 +89,7 @@ pub(crate) async fn charge(
 struct ChargedBytes {
     bytes: Bytes,
     #[expect(dead_code, reason = "held only to be let go with the bytes")]
-    memory: Arc<Reservation>,
+    memory: Arc<Held>,
 }
 
 impl AsRef<[u8]> for ChargedBytes {

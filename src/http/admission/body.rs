@@ -1,7 +1,7 @@
 //! Reads request bodies whole, within the bounds of one request and of the
 //! server, and within time.
 
-use super::budget::Reservation;
+use super::budget::{Held, Holder};
 use super::limits::Admission;
 use crate::http::problem::HttpError;
 use crate::http::time::after;
@@ -20,8 +20,9 @@ const QUEUED_PIECES: usize = 4;
 /// It is too large, too slow, broken, or the server holds too many bodies.
 pub(crate) async fn read(
     admission: &Admission,
+    by: Option<&Holder>,
     mut body: Body,
-) -> Result<(Bytes, Option<Reservation>), HttpError> {
+) -> Result<(Bytes, Option<Held>), HttpError> {
     let limit = admission.limits.max_body_bytes;
     let deadline = after(admission.limits.body_timeout);
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -39,8 +40,7 @@ pub(crate) async fn read(
         if size > limit {
             return Err(HttpError::BodyTooLarge { limit });
         }
-        let held = admission.bodies.try_extend(&mut memory, size);
-        held.ok_or(HttpError::TooManyBodies)?;
+        admission.bodies.grow(by, &mut memory, size)?;
         if is_first {
             first = piece;
             continue;

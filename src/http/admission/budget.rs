@@ -1,107 +1,97 @@
-//! Bytes that may be held in memory at the same time.
+//! What requests may hold at the same time of one resource, and what they are
+//! told when it is used up.
 
+use crate::http::problem::{Exhausted, HttpError, Scarce};
+use crate::metrics::Metrics;
+use crate::share::{Claimant, Kind, Permit, Resource, UsedUp};
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::time::Duration;
 
-/// Bytes that one permit stands for.
-const PERMIT_BYTES: usize = 1024;
+/// How long a request waits for its place before it is turned away, so that
+/// clients that ask again at once are not most of the work.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// So many bytes, of which what is held is reserved.
-#[derive(Clone, Debug)]
-pub(crate) struct MemoryBudget {
-    free: Arc<Semaphore>,
-    permits: usize,
+/// The API key of a request, which holds what the request holds; `None` where
+/// no keys are asked for.
+pub(crate) type Holder = Claimant<Arc<str>>;
+
+/// What a request holds; given back when this is dropped.
+pub(crate) type Held = Permit<Arc<str>>;
+
+/// So much of one resource.
+#[derive(Clone)]
+pub(crate) struct Budget {
+    what: Scarce,
+    resource: Resource<Arc<str>>,
 }
 
-impl MemoryBudget {
-    pub(crate) fn of(bytes: usize) -> MemoryBudget {
-        let permits = bytes.div_ceil(PERMIT_BYTES);
-        MemoryBudget {
-            free: Arc::new(Semaphore::new(permits)),
-            permits,
+impl Budget {
+    /// So much in all, and so many percent of it for one key.
+    pub(crate) fn of(what: Scarce, bound: usize, share_percent: u8, metrics: &Metrics) -> Budget {
+        let (name, bound) = (what.name(), bound as u64);
+        Budget {
+            what,
+            resource: Resource::new(name, Kind::Lent, bound, share_percent, metrics),
         }
     }
 
     /// All of it.
-    pub(crate) fn bytes(&self) -> usize {
-        self.permits * PERMIT_BYTES
+    pub(crate) fn bound(&self) -> usize {
+        self.resource.bound() as usize
     }
 
-    /// Reserves so many bytes; `None`: there are not so many left.
-    pub(crate) fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
-        let permits = u32::try_from(bytes.div_ceil(PERMIT_BYTES)).ok()?;
-        let taken = Arc::clone(&self.free).try_acquire_many_owned(permits);
-        taken.ok().map(Reservation)
+    /// What is held of it.
+    pub(crate) fn held(&self) -> usize {
+        self.resource.held() as usize
     }
 
-    /// Reserves so many bytes once there are so many left; `None`: there never
-    /// will be.
-    pub(crate) async fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        let permits = u32::try_from(bytes.div_ceil(PERMIT_BYTES)).ok()?;
-        let free = Arc::clone(&self.free);
-        // It is never closed.
-        free.acquire_many_owned(permits).await.ok().map(Reservation)
+    /// Takes so much.
+    ///
+    /// # Errors
+    /// There is not so much left, or not for this key.
+    pub(crate) fn try_take(&self, by: Option<&Holder>, amount: usize) -> Result<Held, HttpError> {
+        let taken = self.resource.try_take(by, amount as u64);
+        taken.map_err(|used_up| self.refused(used_up))
     }
 
-    /// Has a reservation hold so many bytes; one that holds more stays. Never
-    /// waits, since what waits for others to end still holds what it has.
-    /// `None`: there are not so many left.
-    pub(crate) fn try_extend(&self, held: &mut Option<Reservation>, bytes: usize) -> Option<()> {
-        let missing = bytes.saturating_sub(held.as_ref().map_or(0, Reservation::bytes));
-        if missing == 0 {
-            return Some(());
-        }
-        let more = self.try_reserve(missing)?;
+    /// Takes one, and waits for it for a moment.
+    ///
+    /// # Errors
+    /// As [`try_take`](Self::try_take).
+    pub(crate) async fn take_one(&self, by: Option<&Holder>) -> Result<Held, HttpError> {
+        let taken = self.resource.take(by, 1, LONGEST_WAIT).await;
+        taken.map_err(|used_up| self.refused(used_up))
+    }
+
+    /// Takes so much once there is so much; `None`: there never will be.
+    pub(crate) async fn wait_for(&self, by: Option<&Holder>, amount: usize) -> Option<Held> {
+        let amount = amount as u64;
+        self.resource.take(by, amount, Duration::MAX).await.ok()
+    }
+
+    /// Has what is held be so much; what is more stays. Never waits, since what
+    /// waits for others to end still holds what it has.
+    ///
+    /// # Errors
+    /// There is not so much more, or not for this key.
+    pub(crate) fn grow(
+        &self,
+        by: Option<&Holder>,
+        held: &mut Option<Held>,
+        amount: usize,
+    ) -> Result<(), HttpError> {
         match held {
-            Some(held) => held.0.merge(more.0),
-            None => *held = Some(more),
+            None if amount > 0 => *held = Some(self.try_take(by, amount)?),
+            None => {}
+            Some(held) => held
+                .try_grow_to(amount as u64)
+                .map_err(|used_up| self.refused(used_up))?,
         }
-        Some(())
+        Ok(())
     }
 
-    #[cfg(test)]
-    pub(crate) fn free_permits(&self) -> usize {
-        self.free.available_permits()
-    }
-}
-
-/// Bytes of a budget that are given back when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Reservation(OwnedSemaphorePermit);
-
-impl Reservation {
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.num_permits() * PERMIT_BYTES
-    }
-
-    /// Gives back what is more than so many bytes.
-    pub(crate) fn shrink_to(&mut self, bytes: usize) {
-        let kept = bytes.div_ceil(PERMIT_BYTES);
-        drop(self.0.split(self.0.num_permits().saturating_sub(kept)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_reserved_is_given_back() {
-        let budget = MemoryBudget::of(10_000);
-        assert_eq!(budget.bytes(), 10 << 10);
-        let mut held = None;
-        for bytes in [1, 1024, 500] {
-            budget.try_extend(&mut held, bytes).unwrap();
-            assert_eq!(budget.free_permits(), 9);
-        }
-        budget.try_extend(&mut held, 4097).unwrap();
-        assert_eq!(budget.free_permits(), 5);
-        assert!(budget.try_extend(&mut held, 11 << 10).is_none());
-        assert!(budget.try_reserve(6 << 10).is_none());
-        assert_eq!(budget.free_permits(), 5);
-        held.as_mut().unwrap().shrink_to(2000);
-        assert_eq!(budget.free_permits(), 8);
-        drop(held);
-        assert_eq!(budget.free_permits(), 10);
+    fn refused(&self, used_up: UsedUp) -> HttpError {
+        let what = self.what;
+        HttpError::UsedUp(Exhausted { what, used_up })
     }
 }

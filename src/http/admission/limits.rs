@@ -1,11 +1,11 @@
 //! The limits of requests, as the flags of the server set them, and what is left
 //! of them.
 
-use super::budget::{MemoryBudget, Reservation};
-use super::concurrency::{ConcurrencyLimit, Kind};
+use super::budget::{Budget, Held, Holder};
 use super::throttle::Throttle;
 use crate::engine::LookupBounds;
-use crate::http::problem::HttpError;
+use crate::http::problem::{HttpError, Scarce};
+use crate::metrics::Metrics;
 use prometheus::IntCounter;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,9 @@ const IMPORT_BYTES: usize = 4 << 20;
 /// restored; each has a thread.
 const MAX_STREAMS: usize = 16;
 
+/// Percent of what can be held that one API key gets while there are others.
+const DEFAULT_SHARE_PERCENT: u8 = 50;
+
 /// Bounds of what one request may bring. Each is a flag of the server.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -34,6 +37,9 @@ pub struct Limits {
     pub max_batch_items: usize,
     /// Requests that are worked on at the same time.
     pub max_in_flight: usize,
+    /// Percent of what requests can hold that one API key gets while there are
+    /// others, 1 to 100.
+    pub key_share_percent: u8,
     /// What one lookup may ask.
     pub lookup: LookupBounds,
     /// Longest pause between two pieces of a request body.
@@ -49,6 +55,7 @@ impl Default for Limits {
             max_buffered_bytes: 256 << 20,
             max_batch_items: 250_000,
             max_in_flight: 1024,
+            key_share_percent: DEFAULT_SHARE_PERCENT,
             lookup: LookupBounds {
                 max_filters: 1000,
                 max_probes: 1_000_000,
@@ -62,66 +69,65 @@ impl Default for Limits {
 /// What is left of the limits.
 pub(crate) struct Admission {
     pub(crate) limits: Limits,
-    /// For request bodies, and for what is made of them.
-    pub(crate) bodies: MemoryBudget,
+    /// Bytes for request bodies, and for what is made of them.
+    pub(crate) bodies: Budget,
     /// Bytes of request bodies that came.
     pub(crate) body_bytes: IntCounter,
-    /// For large answers.
-    pub(crate) answers: MemoryBudget,
-    /// What imports may take of `bodies`: they last as long as their clients
-    /// like, and must leave room for others.
-    imports: MemoryBudget,
-    pub(crate) requests: ConcurrencyLimit,
+    /// Bytes for large answers.
+    pub(crate) answers: Budget,
+    /// Imports, as many as take half of `bodies`: they last as long as their
+    /// clients like, and must leave room for others.
+    imports: Budget,
+    pub(crate) requests: Budget,
     /// Answers that are made while they are sent.
-    pub(crate) dumps: ConcurrencyLimit,
+    pub(crate) downloads: Budget,
     /// Filters that are restored while they come.
-    pub(crate) restores: ConcurrencyLimit,
+    pub(crate) restores: Budget,
     pub(crate) throttle: Arc<Throttle>,
 }
 
 impl Admission {
-    pub(crate) fn new(limits: Limits, body_bytes: IntCounter) -> Admission {
+    pub(crate) fn new(limits: Limits, metrics: &Metrics) -> Admission {
         let bytes = limits.max_buffered_bytes;
-        let requests = ConcurrencyLimit::of(Kind::Requests, limits.max_in_flight);
+        let share = limits.key_share_percent;
+        let budget = |what, bound| Budget::of(what, bound, share, metrics);
+        let requests = budget(Scarce::Requests, limits.max_in_flight);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Admission {
-            bodies: MemoryBudget::of(bytes),
-            body_bytes,
-            answers: MemoryBudget::of((bytes / ANSWERS_PART).max(1)),
-            imports: MemoryBudget::of((bytes / 2).max(IMPORT_BYTES)),
-            dumps: ConcurrencyLimit::of(Kind::Streams, MAX_STREAMS),
-            restores: ConcurrencyLimit::of(Kind::Streams, MAX_STREAMS),
+            bodies: budget(Scarce::Bodies, bytes),
+            body_bytes: metrics.http_request_body_bytes.clone(),
+            answers: budget(Scarce::Answers, (bytes / ANSWERS_PART).max(1)),
+            imports: budget(Scarce::Imports, (bytes / 2 / IMPORT_BYTES).max(1)),
+            downloads: budget(Scarce::Downloads, MAX_STREAMS),
+            restores: budget(Scarce::Restores, MAX_STREAMS),
             throttle: Arc::new(Throttle::new(cores, requests.clone())),
             requests,
             limits,
         }
     }
 
-    /// Memory for an import.
+    /// The place of an import, and its memory.
     ///
     /// # Errors
-    /// There is none left, or none for imports.
-    pub(crate) fn import(&self) -> Result<[Reservation; 2], HttpError> {
-        let take = |budget: &MemoryBudget| {
-            let taken = budget.try_reserve(IMPORT_BYTES);
-            taken.ok_or(HttpError::TooManyBodies)
-        };
-        Ok([take(&self.imports)?, take(&self.bodies)?])
+    /// There is none left, or none for this key.
+    pub(crate) fn import(&self, by: Option<&Holder>) -> Result<[Held; 2], HttpError> {
+        let place = self.imports.try_take(by, 1)?;
+        Ok([place, self.bodies.try_take(by, IMPORT_BYTES)?])
     }
 
     /// Has a body hold memory for so many bytes more, but for no more than there
     /// is: one that is larger than all may be is alone.
     ///
     /// # Errors
-    /// There is not so much left.
+    /// There is not so much left, or not for this key.
     pub(crate) fn hold_more(
         &self,
-        held: &mut Option<Reservation>,
+        by: Option<&Holder>,
+        held: &mut Option<Held>,
         bytes: usize,
     ) -> Result<(), HttpError> {
-        let size = held.as_ref().map_or(0, Reservation::bytes);
-        let size = size.saturating_add(bytes).min(self.bodies.bytes());
-        let extended = self.bodies.try_extend(held, size);
-        extended.ok_or(HttpError::TooManyBodies)
+        let size = held.as_ref().map_or(0, |held| held.amount() as usize);
+        let size = size.saturating_add(bytes).min(self.bodies.bound());
+        self.bodies.grow(by, held, size)
     }
 }

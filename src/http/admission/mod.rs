@@ -4,8 +4,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `limits` | the limits, as the flags set them, and what is left of each |
-//! | `budget` | bytes of memory, reserved and given back |
-//! | `concurrency` | how much goes on at the same time, in all and for one API key |
+//! | `budget` | what is held at the same time of one resource, in all and for one API key |
 //! | `throttle` | work of seconds beside requests of microseconds |
 //! | `body` | reads request bodies within their bytes and their time |
 //! | `answers` | counts large answers until their clients have read them |
@@ -18,7 +17,6 @@
 pub(super) mod answers;
 pub(super) mod body;
 pub(super) mod budget;
-pub(super) mod concurrency;
 pub(super) mod limits;
 pub(super) mod throttle;
 pub(super) mod unread;

@@ -4,7 +4,7 @@
 //! Not by threads of lower priority: one that is put off while it holds a lock
 //! of the allocator or of the storage engine puts off whatever waits for that.
 
-use super::concurrency::ConcurrencyLimit;
+use super::budget::Budget;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -23,14 +23,14 @@ const CORES_PER_TURN: usize = 4;
 /// The turns of a server, and what tells whether others ask.
 pub(crate) struct Throttle {
     turns: Arc<Semaphore>,
-    requests: ConcurrencyLimit,
+    requests: Budget,
     /// Requests on which nothing is done but such work.
     throttled: AtomicUsize,
 }
 
 impl Throttle {
     /// For a machine of so many cores.
-    pub(crate) fn new(cores: usize, requests: ConcurrencyLimit) -> Throttle {
+    pub(crate) fn new(cores: usize, requests: Budget) -> Throttle {
         Throttle {
             turns: Arc::new(Semaphore::new((cores / CORES_PER_TURN).max(1))),
             requests,
@@ -39,7 +39,7 @@ impl Throttle {
     }
 
     fn others_ask(&self) -> bool {
-        self.requests.taken() > self.throttled.load(Ordering::Relaxed)
+        self.requests.held() > self.throttled.load(Ordering::Relaxed)
     }
 }
 
@@ -106,11 +106,12 @@ impl Drop for ThrottledWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::admission::concurrency::Kind;
+    use crate::http::problem::Scarce;
+    use crate::metrics::Metrics;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn work_takes_turns_and_rests_while_others_ask() {
-        let requests = ConcurrencyLimit::of(Kind::Requests, 100);
+        let requests = Budget::of(Scarce::Requests, 100, 50, &Metrics::new().unwrap());
         let throttle = Arc::new(Throttle::new(2, requests.clone()));
         let turns = throttle.turns.available_permits();
         let start = |throttle: &Arc<Throttle>| {
@@ -132,7 +133,7 @@ mod tests {
             })
         };
         // Each has its slot, as requests have.
-        let _slots = [(); 4].map(|()| requests.try_take(None).unwrap());
+        let _slots = [(); 4].map(|()| requests.try_take(None, 1).unwrap());
         let all = [(); 4].map(|()| start(&throttle));
         for one in all {
             assert!(one.await.unwrap().1 <= turns);

@@ -198,8 +198,7 @@ pub(crate) async fn get_backup(
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
     let id = known(id)?;
-    let share = caller.shares().map(|shares| &shares.dumps);
-    let slot = app.admission.dumps.try_take(share)?;
+    let slot = app.admission.downloads.try_take(caller.holder(), 1)?;
     let file_name = id.file_name();
     let (mut archive, bytes) = with_backups(&app, move |backups| Ok(backups.archive(&id)?)).await?;
     let body = stream::start(slot, move |pieces| {

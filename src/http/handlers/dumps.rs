@@ -57,8 +57,7 @@ pub(crate) async fn get_dump(
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     Query::none(&uri)?;
-    let share = caller.shares().map(|shares| &shares.dumps);
-    let slot = app.admission.dumps.try_take(share)?;
+    let slot = app.admission.downloads.try_take(caller.holder(), 1)?;
     let known = tags(&headers, &IF_NONE_MATCH);
     let (begin, begun) = oneshot::channel();
     let work = ThrottledWork::new(&app.admission.throttle, Handle::current());
@@ -211,8 +210,7 @@ pub(crate) async fn put_dump(
     };
     // What can be refused now need not be read. It is looked at again.
     refuse_early(&engine, &name, replace).await?;
-    let share = caller.shares().map(|shares| &shares.restores);
-    let slot = app.admission.restores.try_take(share)?;
+    let slot = app.admission.restores.try_take(caller.holder(), 1)?;
     let intake = engine.intake().await?;
     let staged = body::read_streamed(&app.admission, body, move |source| {
         let _slot = slot;

@@ -16,7 +16,7 @@ use crate::http::bounds::name_in_words;
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{self, media_type};
-use crate::http::middleware::principal::CallerEngine;
+use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, STREAM};
 use crate::http::openapi::parameters::{self, FilterKey, ImportInPath};
 use crate::http::parse::{LineFeed, LineFormat};
@@ -211,7 +211,9 @@ pub(crate) async fn import_items(
         }
     };
     let options = Options::of(&parts.uri)?;
-    let _memory = app.admission.import()?;
+    let _memory = app
+        .admission
+        .import(Principal::holder_of(&parts).as_ref())?;
 
     let mut import = engine
         .begin_import(&name, &options.id, options.mode)

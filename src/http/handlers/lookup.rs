@@ -3,7 +3,7 @@
 use crate::engine::{FilterName, LookupAnswer, LookupFilters};
 use crate::http::App;
 use crate::http::admission::answers;
-use crate::http::admission::budget::Reservation;
+use crate::http::admission::budget::Held;
 use crate::http::extract::batch;
 use crate::http::media::JSON;
 use crate::http::middleware::principal::{CallerEngine, Principal};
@@ -77,7 +77,7 @@ pub(crate) async fn look_up(
     let (mode, bounds) = (batch.lookup.mode, app.admission.limits.lookup);
     let filters = permitted(&principal, filters);
     let answer = engine.lookup(&filters, &batch.items, mode, bounds).await?;
-    let memory = answers::reserve(&app.admission, answer.bytes())?;
+    let memory = answers::reserve(&app.admission, principal.holder(), answer.bytes())?;
     let pieces = Found::of(answer, memory).map(Ok::<_, Infallible>);
     let body = Body::from_stream(stream::iter(pieces));
     let media_type = HeaderValue::from_static(JSON);
@@ -107,11 +107,11 @@ struct Found {
     filters: usize,
     is_finished: bool,
     #[expect(dead_code, reason = "held only to be let go with the answer")]
-    memory: Option<Reservation>,
+    memory: Option<Held>,
 }
 
 impl Found {
-    fn of(answer: LookupAnswer, memory: Option<Reservation>) -> Found {
+    fn of(answer: LookupAnswer, memory: Option<Held>) -> Found {
         Found {
             answer,
             items: 0,

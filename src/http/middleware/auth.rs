@@ -15,7 +15,7 @@ use super::requirement::{ResourceScope, RouteRequirements};
 use crate::access::keys::ApiKey;
 use crate::http::App;
 use crate::http::admission::answers;
-use crate::http::admission::concurrency::Slot;
+use crate::http::admission::budget::Held;
 use crate::http::problem::HttpError;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::HeaderMap;
@@ -48,7 +48,9 @@ impl Middleware for AuthLayer {
                     parts.extensions.insert(principal.clone());
                     let method = parts.method.clone();
                     let response = inner.call(Request::from_parts(parts, body)).await?;
-                    let answered = answers::charge(&self.app.admission, &method, response).await;
+                    let answered =
+                        answers::charge(&self.app.admission, principal.holder(), &method, response)
+                            .await;
                     drop(slot);
                     answered
                 }
@@ -70,7 +72,7 @@ impl AuthLayer {
         &self,
         parts: &mut Parts,
         principal: &mut Principal,
-    ) -> Result<Option<Slot>, HttpError> {
+    ) -> Result<Option<Held>, HttpError> {
         let path = parts.extensions.get::<MatchedPath>().cloned();
         let path = path.as_ref().map_or("", MatchedPath::as_str);
         let requirement = self.requirements.find(path, &parts.method);
@@ -89,8 +91,8 @@ impl AuthLayer {
         if path == METRICS {
             return Ok(None);
         }
-        let share = principal.shares().map(|shares| &shares.requests);
-        self.app.admission.requests.take(share).await.map(Some)
+        let requests = &self.app.admission.requests;
+        requests.take_one(principal.holder()).await.map(Some)
     }
 }
 

@@ -1,10 +1,12 @@
 //! The caller of a request, as far as its API key tells.
 
-use crate::access::keys::{ApiKey, ApiKeys, ConcurrencyShares};
+use crate::access::keys::{ApiKey, ApiKeys};
 use crate::access::{Prefix, Scope};
 use crate::engine::{Caller, Engine, FilterName};
 use crate::http::App;
+use crate::http::admission::budget::Holder;
 use crate::http::problem::HttpError;
+use crate::share::{Claimant, Terms};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::sync::Arc;
@@ -14,16 +16,23 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub(crate) struct Principal {
     key: Option<Arc<ApiKey>>,
-    /// Whether there are others, which it could crowd out.
-    is_one_of_many: bool,
+    /// To whose account goes what the request holds.
+    holder: Option<Holder>,
 }
 
 impl Principal {
     /// The caller with this key, which is one of `keys`.
     pub(crate) fn of(key: Arc<ApiKey>, keys: &ApiKeys) -> Principal {
+        let terms = Terms {
+            has_rivals: keys.len() > 1,
+            most: None,
+        };
         Principal {
+            holder: Some(Claimant {
+                holder: key.name.shared(),
+                terms,
+            }),
             key: Some(key),
-            is_one_of_many: keys.len() > 1,
         }
     }
 
@@ -70,10 +79,15 @@ impl Principal {
         }
     }
 
-    /// What it has under way, where that is bounded for the sake of others.
-    pub(crate) fn shares(&self) -> Option<&ConcurrencyShares> {
-        let key = self.key.as_ref().filter(|_| self.is_one_of_many)?;
-        Some(&key.shares)
+    /// To whose account goes what its requests hold; `None` where no keys are
+    /// asked for.
+    pub(crate) fn holder(&self) -> Option<&Holder> {
+        self.holder.as_ref()
+    }
+
+    /// The same of a request.
+    pub(crate) fn holder_of(parts: &Parts) -> Option<Holder> {
+        parts.extensions.get::<Principal>()?.holder.clone()
     }
 
     fn prefix(&self) -> Option<&Prefix> {

@@ -32,6 +32,7 @@ pub(super) const CALLER: &[Code] = &[
     Code::ApiKeyUnknown,
     Code::ScopeInsufficient,
     Code::RateLimited,
+    Code::OverShare,
     Code::Overloaded,
 ];
 

@@ -27,7 +27,7 @@ pub(crate) use filter_fields::{FilterChanges, FilterFields};
 pub(crate) use json::json_batch;
 pub(crate) use lines::{line_options, text_batch};
 
-use super::admission::budget::Reservation;
+use super::admission::budget::Held;
 use super::bounds::MAX_ITEM_BYTES;
 use super::problem::{HttpError, Place, excerpt};
 use crate::engine::{AddOptions, IdempotencyKey, ItemBatch, LookupFilters, LookupMode};
@@ -60,9 +60,9 @@ pub(crate) struct Batch {
     /// What makes a change the same as one sent before.
     pub(crate) key: Option<IdempotencyKey>,
     /// Held until the items are answered.
-    pub(crate) memory: Option<Reservation>,
+    pub(crate) memory: Option<Held>,
     /// What the answer to a change may take.
-    pub(crate) answer: Option<Reservation>,
+    pub(crate) answer: Option<Held>,
 }
 
 /// What a lookup asks beside its items.

@@ -87,6 +87,7 @@ codes! {
     IdempotencyKeyNotTaken: UNPROCESSABLE_ENTITY, "idempotency_key_not_taken", "The request takes no Idempotency-Key";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency_key_reused", "The Idempotency-Key was used for another request";
     RateLimited: TOO_MANY_REQUESTS, "rate_limited", "The API key exceeds its rate", counted;
+    OverShare: TOO_MANY_REQUESTS, "over_share", "The API key has its share of the server", counted;
     HeadTooLarge: REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large", "The head of the request is too large";
     Internal: INTERNAL_SERVER_ERROR, "internal", "Internal error";
     OutcomeUnknown: INTERNAL_SERVER_ERROR, "outcome_unknown", "The outcome of the change is unknown";

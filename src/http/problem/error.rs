@@ -3,6 +3,7 @@
 use super::causes;
 use super::codes::Code;
 use super::fields::{FieldError, Place, excerpt, refusals};
+use super::used_up::Exhausted;
 use crate::access::Scope;
 use crate::backup::BackupError;
 use crate::chain::params::Difference;
@@ -133,14 +134,8 @@ pub(crate) enum HttpError {
     Starting,
     #[error("the server is stopping; try again after its restart")]
     Draining,
-    #[error(
-        "the request bodies in memory have reached their bound (--max-buffered-bytes); try again in a moment"
-    )]
-    TooManyBodies,
-    #[error(
-        "the answers that clients have not read have reached their bound (a quarter of --max-buffered-bytes); try again in a moment, or send fewer items at once"
-    )]
-    TooManyAnswers,
+    #[error("{0}")]
+    UsedUp(Exhausted),
     #[error("a filter with this key exists; set replace=true to replace it, or choose another key")]
     FilterTaken,
     #[error(
@@ -150,21 +145,9 @@ pub(crate) enum HttpError {
     #[error(transparent)]
     Restore(Arc<RestoreError>),
     #[error(
-        "{limit} requests are in flight, the bound of the server (--max-in-flight); try again in a moment"
-    )]
-    TooManyInFlight { limit: usize },
-    #[error(
         "the API key exceeds its rate (--rate-limit); try again in {seconds} s, or send more items in one request"
     )]
     RateLimited { seconds: u64 },
-    #[error(
-        "the API key has {limit} {what} in flight, half of the bound of the server; wait for some of them"
-    )]
-    KeyTakesTooMuch { limit: usize, what: &'static str },
-    #[error(
-        "{limit} streams of this kind are in flight, the bound of the server; try again in a moment"
-    )]
-    TooManyStreams { limit: usize },
     #[error("the server has no directory for backups; start it with --backup-dir")]
     BackupsOff,
     #[error("the backup does not exist; GET /admin/backups lists all backups")]
@@ -276,11 +259,8 @@ impl HttpError {
             HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,
             HttpError::Starting => Code::Starting,
             HttpError::Draining => Code::Draining,
-            HttpError::TooManyBodies
-            | HttpError::TooManyAnswers
-            | HttpError::TooManyStreams { .. }
-            | HttpError::TooManyInFlight { .. } => Code::Overloaded,
-            HttpError::RateLimited { .. } | HttpError::KeyTakesTooMuch { .. } => Code::RateLimited,
+            HttpError::UsedUp(exhausted) => exhausted.code(),
+            HttpError::RateLimited { .. } => Code::RateLimited,
             HttpError::FilterTaken => Code::FilterTaken,
             HttpError::FilterChanged => Code::FilterChanged,
             HttpError::Restore(error) => causes::restore(error).code,

@@ -15,8 +15,10 @@ impl HttpError {
     pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
         match self {
             HttpError::RateLimited { seconds } => Some(*seconds),
-            HttpError::KeyTakesTooMuch { .. } => Some(1),
-            other => (other.code().status() == StatusCode::SERVICE_UNAVAILABLE).then_some(1),
+            other => match other.code().status() {
+                StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Some(1),
+                _ => None,
+            },
         }
     }
 

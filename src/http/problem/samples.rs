@@ -3,11 +3,13 @@
 use super::codes::Code;
 use super::error::HttpError;
 use super::fields::{FieldError, Place};
+use super::used_up::{Exhausted, Scarce};
 use crate::access::Scope;
 use crate::backup::{BackupError, BackupId};
 use crate::chain::params::Difference;
 use crate::engine::{DiskShort, DumpError, EngineError, FilterName, RestoreError, StoreError};
 use crate::http::bounds::MAX_QUERY_ITEM_BYTES;
+use crate::share::UsedUp;
 use std::sync::{Arc, LazyLock};
 
 /// An error of this kind. That there is one of each is tested.
@@ -112,7 +114,17 @@ fn samples() -> Vec<HttpError> {
         HttpError::Engine(EngineError::Store(store())),
         HttpError::Starting,
         HttpError::Draining,
-        HttpError::TooManyBodies,
+        HttpError::UsedUp(Exhausted {
+            what: Scarce::Bodies,
+            used_up: UsedUp::All { bound: 256 << 20 },
+        }),
+        HttpError::UsedUp(Exhausted {
+            what: Scarce::Requests,
+            used_up: UsedUp::Share {
+                held: 512,
+                bound: 1024,
+            },
+        }),
         HttpError::FilterTaken,
         HttpError::FilterChanged,
         RestoreError::Dump(DumpError::Corrupt("it ends early".to_owned())).into(),

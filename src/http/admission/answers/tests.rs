@@ -1,38 +1,39 @@
 use super::*;
 use crate::http::Limits;
 use crate::http::answer::{Format, Word, results};
+use crate::http::problem::{Exhausted, Scarce};
+use crate::metrics::Metrics;
+use crate::share::UsedUp;
 use http_body_util::BodyExt as _;
-use prometheus::IntCounter;
 
 fn admission(max_buffered_bytes: usize) -> Admission {
     let limits = Limits {
         max_buffered_bytes,
         ..Limits::default()
     };
-    let bytes = IntCounter::new("bytes", "bytes").unwrap();
-    Admission::new(limits, bytes)
+    Admission::new(limits, &Metrics::new().unwrap())
 }
 
-fn answer(items: usize, taken: Option<Reservation>) -> Response {
+fn answer(items: usize, taken: Option<Held>) -> Response {
     let words = (0..items).map(|_| Word::Flag(true));
     results(Format::Json, words, &[], None, taken)
 }
 
 fn free(admission: &Admission) -> usize {
-    admission.answers.free_permits()
+    (admission.answers.bound() - admission.answers.held()) >> 10
 }
 
 #[tokio::test]
 async fn an_answer_counts_until_its_last_byte_is_dropped() {
     let admission = admission(1 << 20);
     assert_eq!(free(&admission), 256);
-    let small = charge(&admission, &Method::POST, answer(1000, None))
+    let small = charge(&admission, None, &Method::POST, answer(1000, None))
         .await
         .unwrap();
     assert_eq!(free(&admission), 256);
     drop(small);
     // 150 KB, rounded up.
-    let large = charge(&admission, &Method::POST, answer(30_000, None));
+    let large = charge(&admission, None, &Method::POST, answer(30_000, None));
     let mut body = large.await.unwrap().into_body();
     assert_eq!(free(&admission), 256 - 147);
     let bytes = body.frame().await.unwrap().unwrap().into_data().unwrap();
@@ -49,27 +50,32 @@ async fn an_answer_counts_until_its_last_byte_is_dropped() {
 #[tokio::test]
 async fn a_question_is_refused_for_want_of_memory_and_a_change_has_it_beforehand() {
     let admission = admission(1 << 20);
-    let taken = reserve(&admission, 200 << 10).unwrap();
+    let taken = reserve(&admission, None, 200 << 10).unwrap();
     assert!(taken.is_some());
     assert_eq!(free(&admission), 56);
-    let refused = charge(&admission, &Method::POST, answer(30_000, None)).await;
-    assert!(matches!(refused, Err(HttpError::TooManyAnswers)));
-    assert!(matches!(
-        reserve(&admission, 100 << 10),
-        Err(HttpError::TooManyAnswers)
-    ));
+    let refused = charge(&admission, None, &Method::POST, answer(30_000, None)).await;
+    let is_used_up = |error| {
+        let all = UsedUp::All { bound: 256 << 10 };
+        let answers = Exhausted {
+            what: Scarce::Answers,
+            used_up: all,
+        };
+        matches!(error, HttpError::UsedUp(used_up) if used_up == answers)
+    };
+    assert!(refused.is_err_and(is_used_up));
+    assert!(reserve(&admission, None, 100 << 10).is_err_and(is_used_up));
     // What was taken too much is given back.
-    let change = charge(&admission, &Method::POST, answer(30_000, taken));
+    let change = charge(&admission, None, &Method::POST, answer(30_000, taken));
     let change = change.await.unwrap();
     assert_eq!(free(&admission), 256 - 147);
     drop(change);
     assert_eq!(free(&admission), 256);
     // One that is larger than all may be is answered, alone.
-    let most = charge(&admission, &Method::POST, answer(300_000, None));
+    let most = charge(&admission, None, &Method::POST, answer(300_000, None));
     let most = most.await.unwrap();
     assert_eq!(free(&admission), 0);
     // What has changed something waits for its turn.
-    let waits = charge(&admission, &Method::PATCH, answer(30_000, None));
+    let waits = charge(&admission, None, &Method::PATCH, answer(30_000, None));
     let (changed, ()) = tokio::join!(waits, async { drop(most) });
     assert_eq!(free(&admission), 256 - 147);
     drop(changed);

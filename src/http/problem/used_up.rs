@@ -1,0 +1,110 @@
+//! What requests can use up, and how that is said.
+
+use super::codes::Code;
+use crate::share::UsedUp;
+use std::fmt;
+
+/// A resource of which requests hold something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scarce {
+    /// Places among the requests that are worked on.
+    Requests,
+    /// Bytes of bodies.
+    Bodies,
+    /// Bytes of large answers.
+    Answers,
+    /// Imports that run.
+    Imports,
+    /// Answers that are made while they are sent.
+    Downloads,
+    /// Dumps that are taken in.
+    Restores,
+}
+
+impl Scarce {
+    /// How metrics name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scarce::Requests => "requests",
+            Scarce::Bodies => "bodies",
+            Scarce::Answers => "answers",
+            Scarce::Imports => "imports",
+            Scarce::Downloads => "downloads",
+            Scarce::Restores => "restores",
+        }
+    }
+
+    /// What so much of it is.
+    fn held(self) -> &'static str {
+        match self {
+            Scarce::Requests => "requests in flight",
+            Scarce::Bodies => "bytes of request bodies in memory",
+            Scarce::Answers => "bytes of answers that its clients have not read",
+            Scarce::Imports => "imports in progress",
+            Scarce::Downloads => "downloads of dumps and backups in progress",
+            Scarce::Restores => "restores in progress",
+        }
+    }
+}
+
+/// A bound that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exhausted {
+    /// Of what.
+    pub(crate) what: Scarce,
+    /// Which.
+    pub(crate) used_up: UsedUp,
+}
+
+impl Exhausted {
+    /// The kind of problem that it is.
+    pub(crate) fn code(&self) -> Code {
+        match self.used_up {
+            UsedUp::All { .. } => Code::Overloaded,
+            UsedUp::Share { .. } | UsedUp::Most { .. } => Code::OverShare,
+        }
+    }
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = self.what;
+        let bound = match self.used_up {
+            UsedUp::All { bound } => bound,
+            UsedUp::Share { held, bound } => {
+                return write!(
+                    f,
+                    "the API key has {held} {}, its share of {bound} (--key-share); wait for some of them",
+                    what.held()
+                );
+            }
+            UsedUp::Most { held, most } => {
+                return write!(
+                    f,
+                    "the API key has {held} {}, at most {most} are allowed; wait for some of them",
+                    what.held()
+                );
+            }
+        };
+        match what {
+            Scarce::Requests => write!(
+                f,
+                "{bound} requests are in flight, the bound of the server (--max-in-flight); try again in a moment"
+            ),
+            Scarce::Bodies => f.write_str(
+                "the request bodies in memory have reached their bound (--max-buffered-bytes); try again in a moment",
+            ),
+            Scarce::Answers => f.write_str(
+                "the answers that clients have not read have reached their bound (a quarter of --max-buffered-bytes); try again in a moment, or send fewer items at once",
+            ),
+            Scarce::Imports => write!(
+                f,
+                "{bound} imports are in progress, the bound of the server (it follows --max-buffered-bytes); try again in a moment"
+            ),
+            Scarce::Downloads | Scarce::Restores => write!(
+                f,
+                "{bound} streams of this kind are in flight, the bound of the server; try again in a moment"
+            ),
+        }
+    }
+}

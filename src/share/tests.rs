@@ -1,0 +1,216 @@
+use super::*;
+use proptest::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn of(bound: u64, percent: u8, kind: Kind) -> Resource<&'static str> {
+    Resource::new("test", kind, bound, percent, &Metrics::new().unwrap())
+}
+
+fn rival(holder: &'static str) -> Claimant<&'static str> {
+    let terms = Terms {
+        has_rivals: true,
+        most: None,
+    };
+    Claimant { holder, terms }
+}
+
+fn take_all(
+    resource: &Resource<&'static str>,
+    by: &Claimant<&'static str>,
+) -> Vec<Permit<&'static str>> {
+    std::iter::from_fn(|| resource.try_take(Some(by), 1).ok()).collect()
+}
+
+#[test]
+fn a_holder_gets_no_more_than_it_leaves_free_and_whoever_comes_gets_something() {
+    let resource = of(16, 50, Kind::Lent);
+    let mut all = Vec::new();
+    for (holder, gets) in [("a", 8), ("b", 4), ("c", 2), ("d", 1), ("e", 1), ("f", 0)] {
+        let taken = take_all(&resource, &rival(holder));
+        assert_eq!(taken.len(), gets, "{holder}");
+        assert_eq!(resource.held_by(&holder), gets as u64);
+        all.push(taken);
+    }
+    assert_eq!(
+        resource.try_take(Some(&rival("f")), 1).unwrap_err(),
+        UsedUp::All { bound: 16 }
+    );
+    // Who leaves makes room for all.
+    all.remove(0);
+    assert_eq!(
+        resource.try_take(Some(&rival("b")), 9).unwrap_err(),
+        UsedUp::All { bound: 16 }
+    );
+    assert_eq!(take_all(&resource, &rival("f")).len(), 4);
+    drop(all);
+    assert_eq!(resource.held(), 0);
+    assert!(resource.0.state.lock().accounts.is_empty());
+}
+
+#[test]
+fn without_rivals_one_holder_gets_all_and_nobody_in_particular_too() {
+    let resource = of(5, 50, Kind::Lent);
+    let alone = Claimant {
+        holder: "alone",
+        terms: Terms::default(),
+    };
+    assert_eq!(take_all(&resource, &alone).len(), 5);
+    let all = resource.try_take(None, 5).unwrap();
+    assert_eq!(all.amount(), 5);
+    assert!(resource.try_take(Some(&rival("other")), 1).is_err());
+}
+
+#[test]
+fn the_share_is_a_percentage_of_the_bound() {
+    for (percent, gets) in [(1, 1), (10, 10), (50, 50), (90, 90), (100, 100)] {
+        let resource = of(100, percent, Kind::Lent);
+        assert_eq!(take_all(&resource, &rival("a")).len(), gets, "{percent}");
+    }
+}
+
+#[test]
+fn what_is_lent_is_never_too_little_for_one_request_but_what_is_kept_may_be() {
+    let lent = of(10, 50, Kind::Lent);
+    let mut first = lent.try_take(Some(&rival("a")), 1).unwrap();
+    first.try_grow_to(9).unwrap();
+    assert_eq!(
+        lent.try_take(Some(&rival("a")), 1).unwrap_err(),
+        UsedUp::Share { held: 9, bound: 10 }
+    );
+    assert!(first.try_grow_to(11).is_err());
+    assert_eq!(first.amount(), 9);
+    first.shrink_to(3);
+    assert_eq!(lent.held(), 3);
+
+    let kept = of(10, 50, Kind::Kept);
+    assert!(kept.try_take(Some(&rival("a")), 6).is_err());
+    let five = kept.try_take(Some(&rival("a")), 5).unwrap();
+    assert_eq!(five.amount(), 5);
+}
+
+#[test]
+fn a_holder_may_have_a_bound_of_its_own() {
+    let resource = of(u64::MAX, 100, Kind::Lent);
+    let terms = Terms {
+        has_rivals: false,
+        most: Some(3),
+    };
+    let by = Claimant { holder: "a", terms };
+    let taken = take_all(&resource, &by);
+    assert_eq!(taken.len(), 3);
+    assert_eq!(
+        resource.try_take(Some(&by), 1).unwrap_err(),
+        UsedUp::Most { held: 3, most: 3 }
+    );
+}
+
+#[test]
+fn what_is_noted_counts_whatever_the_bound() {
+    let resource = of(10, 50, Kind::Kept);
+    resource.note(Some(&"a"), 0, 25);
+    assert!(resource.try_take(None, 1).is_err());
+    resource.note(Some(&"a"), 25, 4);
+    assert_eq!(resource.held_by(&"a"), 4);
+    assert_eq!(take_all(&resource, &rival("a")).len(), 1);
+    assert_eq!(take_all(&resource, &rival("b")).len(), 3);
+    resource.note(Some(&"a"), 4, 0);
+    assert_eq!(resource.held(), 0);
+}
+
+#[tokio::test]
+async fn those_who_wait_are_served_holder_by_holder() {
+    let resource = of(4, 50, Kind::Lent);
+    let held = [1, 1, 1, 1].map(|one| resource.try_take(None, one).unwrap());
+    let served = Arc::new(AtomicU64::new(0));
+    let wait = |holder: &'static str| {
+        let (resource, served) = (resource.clone(), Arc::clone(&served));
+        tokio::spawn(async move {
+            let longest = Duration::from_secs(20);
+            let permit = resource
+                .take(Some(&rival(holder)), 1, longest)
+                .await
+                .unwrap();
+            (permit, served.fetch_add(1, Ordering::SeqCst))
+        })
+    };
+    let mut greedy = Vec::new();
+    for _ in 0..20 {
+        greedy.push(wait("greedy"));
+        tokio::task::yield_now().await;
+    }
+    let modest = wait("modest");
+    tokio::task::yield_now().await;
+    let mut held = held.into_iter();
+    drop(held.next());
+    drop(held.next());
+    // The second place is not for the second of the twenty.
+    let (modest, turn) = modest.await.unwrap();
+    assert!(turn <= 1, "{turn}");
+    drop((modest, held));
+    for waiting in greedy {
+        drop(waiting.await.unwrap());
+    }
+    assert_eq!(resource.held(), 0);
+}
+
+#[tokio::test]
+async fn who_waits_too_long_is_refused_and_leaves_the_queue() {
+    let resource = of(1, 50, Kind::Lent);
+    let held = resource.try_take(None, 1).unwrap();
+    let moment = Duration::from_millis(10);
+    let refused = resource.take(Some(&rival("a")), 1, moment).await;
+    assert_eq!(refused.unwrap_err(), UsedUp::All { bound: 1 });
+    let patient = rival("b");
+    let forever = resource.take(Some(&patient), 1, Duration::MAX);
+    assert!(timeout(moment, forever).await.is_err());
+    let is_left = || {
+        let state = resource.0.state.lock();
+        state.turns.is_empty() && state.accounts.len() == 1
+    };
+    assert!(is_left());
+    drop(held);
+    assert_eq!(resource.held(), 0);
+    let again = resource.take(Some(&rival("a")), 1, moment).await;
+    assert_eq!(again.unwrap().amount(), 1);
+}
+
+proptest! {
+    /// Whatever is taken, grown, shrunk and given back: no more than the bound
+    /// is held, the sum of the accounts is what is held, and whoever holds
+    /// nothing gets one while one is left.
+    #[test]
+    fn the_accounts_add_up(
+        bound in 1u64..50,
+        percent in 1u8..=100,
+        steps in prop::collection::vec((0usize..4, 0u64..12, 0usize..4), 1..80),
+    ) {
+        let resource = of(bound, percent, Kind::Lent);
+        let names = ["a", "b", "c", "d"];
+        let mut held: Vec<(usize, Permit<&'static str>)> = Vec::new();
+        for (who, amount, what) in steps {
+            match what {
+                0 | 1 => if let Ok(permit) = resource.try_take(Some(&rival(names[who])), amount) {
+                    held.push((who, permit));
+                },
+                2 => if let Some((_, permit)) = held.first_mut() {
+                    let _ = permit.try_grow_to(amount);
+                },
+                _ => if !held.is_empty() {
+                    drop(held.remove(amount as usize % held.len()));
+                },
+            }
+            let sum: u64 = held.iter().map(|(_, permit)| permit.amount()).sum();
+            prop_assert_eq!(resource.held(), sum);
+            prop_assert!(sum <= bound);
+            for (index, name) in names.iter().enumerate() {
+                let own: u64 = held.iter().filter(|(who, _)| *who == index).map(|(_, it)| it.amount()).sum();
+                prop_assert_eq!(resource.held_by(name), own);
+                if own == 0 && sum < bound {
+                    prop_assert!(resource.try_take(Some(&rival(name)), 1).is_ok());
+                }
+            }
+        }
+        drop(held);
+        prop_assert!(resource.0.state.lock().accounts.is_empty());
+    }
+}
