@@ -3,7 +3,7 @@
 use super::errors::ConfigErrors;
 use super::size::ByteSize;
 use crate::engine::LookupBounds;
-use crate::http::{Limits, ServerOptions};
+use crate::http::{CONNECTIONS_PART, Limits, ServerOptions};
 use clap::Args;
 use std::time::Duration;
 
@@ -123,6 +123,10 @@ pub struct ConnectionConfig {
     #[arg(long, env = "CUCKOOD_MAX_CONNECTIONS", default_value_t = ServerOptions::default().max_connections)]
     pub max_connections: usize,
 
+    /// Connections open at the same time from one address, from 1; an IPv6 address counts with all of its /64. Further ones are closed at once. Behind a proxy or an ingress all connections come from its addresses: set it to --max-connections there. Not on --admin-listen [default: a quarter of --max-connections].
+    #[arg(long, env = "CUCKOOD_MAX_CONNECTIONS_PER_ADDRESS")]
+    pub max_connections_per_address: Option<usize>,
+
     /// Longest time for the head of a request, in seconds, from 1; a longer one is answered 408.
     #[arg(long, env = "CUCKOOD_HEADER_TIMEOUT_SECONDS", default_value_t = ServerOptions::default().header_timeout.as_secs())]
     pub header_timeout_seconds: u64,
@@ -146,7 +150,13 @@ pub struct ConnectionConfig {
 
 impl ConnectionConfig {
     pub(super) fn check(&self, errors: &mut ConfigErrors) {
-        errors.refuse_zeros(&[("--max-connections", self.max_connections)]);
+        errors.refuse_zeros(&[
+            ("--max-connections", self.max_connections),
+            (
+                "--max-connections-per-address",
+                self.connections_per_address(),
+            ),
+        ]);
         errors.refuse_zeros(&[
             ("--header-timeout-seconds", self.header_timeout_seconds),
             ("--idle-timeout-seconds", self.idle_timeout_seconds),
@@ -154,9 +164,15 @@ impl ConnectionConfig {
         ]);
     }
 
+    fn connections_per_address(&self) -> usize {
+        let part = self.max_connections.div_ceil(CONNECTIONS_PART);
+        self.max_connections_per_address.unwrap_or(part)
+    }
+
     pub(super) fn options(&self) -> ServerOptions {
         ServerOptions {
             max_connections: self.max_connections,
+            max_connections_per_address: self.connections_per_address(),
             header_timeout: Duration::from_secs(self.header_timeout_seconds),
             idle_timeout: Duration::from_secs(self.idle_timeout_seconds),
             write_timeout: Duration::from_secs(self.write_timeout_seconds),

@@ -46,6 +46,7 @@ mod words;
 pub use admission::limits::Limits;
 pub use app::{Access, App};
 pub use listen::role::{ListenerRole, Transport};
+pub(crate) use listen::server::CONNECTIONS_PART;
 pub use listen::server::{Endpoint, ServerOptions, serve};
 pub use listen::tls::{ClientCertPolicy, Tls, TlsError, TlsFiles};
 pub use middleware::origin::HostPolicy;

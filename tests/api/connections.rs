@@ -106,6 +106,53 @@ async fn a_connection_that_says_nothing_is_closed_after_the_time_for_a_head() {
     assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
 }
 
+/// A connection of a client at this address, which has asked and was answered.
+async fn from(server: &Server, address: &str) -> std::io::Result<TcpStream> {
+    let socket = tokio::net::TcpSocket::new_v4()?;
+    socket.bind(format!("{address}:0").parse().unwrap())?;
+    let mut stream = socket.connect(server.address).await?;
+    stream.write_all(LIVEZ).await?;
+    let mut status = [0; 12];
+    let reading = stream.read_exact(&mut status);
+    timeout(Duration::from_secs(10), reading).await.unwrap()?;
+    assert_eq!(&status, b"HTTP/1.1 200");
+    Ok(stream)
+}
+
+#[tokio::test]
+async fn an_address_that_takes_all_the_connections_it_can_leaves_some_to_others() {
+    let mut setup = Setup::default();
+    setup.server.max_connections = 64;
+    setup.server.max_connections_per_address = 16;
+    let server = Server::with(setup).await;
+    // Four times what it may have, all quiet.
+    let mut quiet = Vec::new();
+    let mut closed = 0;
+    for _ in 0..64 {
+        match from(&server, "127.0.0.2").await {
+            Ok(stream) => quiet.push(stream),
+            Err(_) => closed += 1,
+        }
+    }
+    assert_eq!((quiet.len(), closed), (16, 48));
+    let refusals = &server.metrics.resource_refusals;
+    let refused = refusals.with_label_values(&["connections", "share"]);
+    assert_eq!(refused.get(), 48);
+    let started = Instant::now();
+    let others = [
+        from(&server, "127.0.0.3").await,
+        from(&server, "127.0.0.4").await,
+    ];
+    assert!(others.iter().all(Result::is_ok));
+    assert!(started.elapsed() < Duration::from_secs(2));
+    // A place that is given up is there for the next.
+    drop(quiet.pop());
+    while from(&server, "127.0.0.2").await.is_err() {
+        assert!(started.elapsed() < Duration::from_secs(10));
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test]
 async fn connections_over_the_limit_wait_for_a_place() {
     let mut setup = Setup::default();

@@ -19,6 +19,7 @@ fn of_a_thousand_clients_who_delete_the_same_coupon_one_is_told_that_it_was_ther
         data.path(),
         &[
             "--max-connections=1100",
+            "--max-connections-per-address=1100",
             // All connect before the first asks, however busy the machine is.
             "--header-timeout-seconds=120",
         ],

@@ -292,6 +292,7 @@ fn idle_connections_up_to_the_bound_cost_little_and_slow_nobody_down() {
         data.path(),
         &[
             &bound,
+            "--max-connections-per-address=1000000",
             "--idle-timeout-seconds=600",
             "--header-timeout-seconds=600",
         ],

@@ -1,6 +1,7 @@
 //! One connection: TLS, then HTTP, then what is said to a head that is no
 //! request.
 
+use super::places::Place;
 use super::timed::{Answering, Phase, ReadProbe, TimedStream, Timeouts};
 use super::tls::Tls;
 use crate::http::App;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::io::InspectReader;
 use tower::Service as _;
@@ -54,7 +55,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Serves one connection to its end, and holds its place until then.
-    pub(super) async fn run(mut self, stream: TcpStream, _place: OwnedSemaphorePermit) {
+    pub(super) async fn run(mut self, stream: TcpStream, _place: Place) {
         let metrics = Arc::clone(&self.app.metrics);
         metrics.http_connections.inc();
         let _open = OpenConnection(metrics.http_connections.clone());

@@ -2,13 +2,15 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `server` | accepts connections, bounds their number, drains them |
+//! | `server` | accepts connections and drains them |
+//! | `places` | how many there may be, in all and from one address |
 //! | `connection` | one connection, from its handshake to its end |
 //! | `timed` | the clocks of a connection |
 //! | `tls` | certificates, exchanged while the server runs |
 //! | `role` | what a listener serves, and how it is spoken to |
 
 mod connection;
+mod places;
 pub(super) mod role;
 pub(super) mod server;
 pub(super) mod timed;

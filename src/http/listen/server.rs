@@ -1,22 +1,28 @@
 //! Accepts connections, bounds their number, and drains them.
 
 use super::connection::{Connection, told};
+use super::places::{Place, Places};
 use super::role::{ListenerRole, Transport};
 use super::timed::Timeouts;
 use super::tls::Tls;
 use crate::http::App;
+use crate::metrics::Metrics;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 /// Connections to a listener for operations: enough for scrapers and
 /// probes, and out of the way of a flood on the other one.
 const MAX_OPERATIONS_CONNECTIONS: usize = 64;
+
+/// One address may have one in so many of all connections, if it is not said how
+/// many.
+pub(crate) const CONNECTIONS_PART: usize = 4;
 
 /// Pause after a connection could not be accepted for want of descriptors or
 /// memory: without it the loop would spin until one is free.
@@ -31,6 +37,9 @@ const LAST_HANDSHAKES: Duration = Duration::from_millis(50);
 pub struct ServerOptions {
     /// Connections open at the same time; further ones wait to be accepted.
     pub max_connections: usize,
+    /// Connections open at the same time from one address, or from one /64 of
+    /// IPv6; further ones are closed.
+    pub max_connections_per_address: usize,
     /// Longest time for a request's head, from its first byte, and from the
     /// connection to the first byte of all.
     pub header_timeout: Duration,
@@ -49,6 +58,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
             max_connections: 1024,
+            max_connections_per_address: 1024 / CONNECTIONS_PART,
             header_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
@@ -94,10 +104,7 @@ pub async fn serve(
             None => Transport::Plain,
         };
         let listener = Listener {
-            free: Arc::new(Semaphore::new(match endpoint.role {
-                ListenerRole::All | ListenerRole::Filters => options.max_connections,
-                ListenerRole::Operations | ListenerRole::Scrapers => MAX_OPERATIONS_CONNECTIONS,
-            })),
+            places: places(endpoint.role, &options, &app.metrics),
             connection: Connection {
                 router: crate::http::router(Arc::clone(&app), endpoint.role, transport),
                 scrapers: crate::http::router(Arc::clone(&app), ListenerRole::Scrapers, transport),
@@ -127,10 +134,23 @@ pub async fn serve(
     }
 }
 
+/// The places of a listener. Those for operations are few, and not counted by
+/// address: who scrapes and probes mostly comes from one.
+fn places(role: ListenerRole, options: &ServerOptions, metrics: &Metrics) -> Places {
+    let (all, per_address) = match role {
+        ListenerRole::All | ListenerRole::Filters => {
+            (options.max_connections, options.max_connections_per_address)
+        }
+        ListenerRole::Operations | ListenerRole::Scrapers => {
+            (MAX_OPERATIONS_CONNECTIONS, MAX_OPERATIONS_CONNECTIONS)
+        }
+    };
+    Places::new(all, per_address, metrics)
+}
+
 /// Takes in the connections of one listener.
 struct Listener {
-    /// Connections that may still be opened.
-    free: Arc<Semaphore>,
+    places: Places,
     /// What each of its connections is served with.
     connection: Connection,
 }
@@ -141,7 +161,7 @@ impl Listener {
         let mut stopped = pin!(told(&mut draining));
         loop {
             tokio::select! {
-                accepted = accept(&listener, &self.free) => self.serve(accepted).await,
+                accepted = self.places.accept(&listener) => self.serve(accepted).await,
                 () = &mut stopped => break,
             }
         }
@@ -153,16 +173,16 @@ impl Listener {
         loop {
             tokio::select! {
                 biased;
-                accepted = accept(&listener, &self.free) => self.serve(accepted).await,
+                accepted = self.places.accept(&listener) => self.serve(accepted).await,
                 () = &mut connected => return,
             }
         }
     }
 
-    async fn serve(&self, accepted: io::Result<(TcpStream, OwnedSemaphorePermit)>) {
+    async fn serve(&self, accepted: io::Result<(TcpStream, Place)>) {
         match accepted {
-            Ok((stream, permit)) => {
-                tokio::spawn(self.connection.clone().run(stream, permit));
+            Ok((stream, place)) => {
+                tokio::spawn(self.connection.clone().run(stream, place));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -192,34 +212,4 @@ fn refuse_to_connect(listener: &TcpListener) {
             tracing::debug!(%error, "connections are accepted until the listener closes");
         }
     }
-}
-
-/// Waits for a free place, then for a connection: a flood waits in the
-/// kernel's queue instead of in our memory.
-async fn accept(
-    listener: &TcpListener,
-    free: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(free)
-        .acquire_owned()
-        .await
-        .map_err(io::Error::other)?;
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return Ok((stream, permit)),
-            // The client was gone before we came: no fault of ours.
-            Err(error) if is_client_fault(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn is_client_fault(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::Interrupted
-    )
 }
