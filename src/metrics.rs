@@ -160,6 +160,16 @@ families! {
     filters_over_error_rate: IntGauge = "cuckood_filters_over_error_rate", [], [];
     /// Filters that may not grow any more and use nine tenths of their usable slots, by the last survey.
     filters_nearly_full: IntGauge = "cuckood_filters_nearly_full", [], [];
+    /// Bytes of stored pages that the scrub has read.
+    scrub_bytes: IntCounter = "cuckood_scrub_bytes_total", [], [];
+    /// Stored pages that the scrub has compared with the descriptions of their filters.
+    scrub_pages: IntCounter = "cuckood_scrub_pages_total", [], [];
+    /// Passes of the scrub over all stored pages that are complete.
+    scrub_passes: IntCounter = "cuckood_scrub_passes_total", [], [];
+    /// Faults in stored data: those that the scrub's last complete pass found, or the current one, if these are more.
+    scrub_faults: IntGauge = "cuckood_scrub_faults", [], [];
+    /// When the scrub's last complete pass ended, in seconds since 1970; 0 if there was none since the start.
+    scrub_last_pass: IntGauge = "cuckood_scrub_last_pass_timestamp_seconds", [], [];
     /// Items of the largest filters; --metrics-filter-names says how many filters.
     filter_items: IntGaugeVec = "cuckood_filter_items", ["filter"], [];
     /// Bytes of the largest filters.

@@ -6,7 +6,7 @@ use crate::access::AccessError;
 use crate::access::keys::ApiKeys;
 use crate::backup::{BackupOptions, Backups};
 use crate::config::{Machine, ServeConfig, Settings};
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::{Engine, EngineOptions, ScrubOptions};
 use crate::http::{
     Access, App, ClientCertPolicy, Endpoint, ListenerRole, Tls, TlsError, TlsFiles, serve,
 };
@@ -76,6 +76,8 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
         app.offer_backups(backups.clone());
     }
     engine.survey_filters(config.logs.metrics_filter_names)?;
+    let scrub = ScrubOptions::at(config.storage.scrub_bytes_per_second.0);
+    engine.scrub(scrub)?;
     app.open(engine.clone());
     tracing::info!(address, data_dir = %config.storage.data_dir.display(), "serving");
 

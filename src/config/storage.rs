@@ -36,6 +36,10 @@ pub struct StorageConfig {
     /// Free bytes that changes leave on the data's disk, from 0 (no reserve); with less free they are answered 507, and accepted again once there is more [default: 1GiB, or a twentieth of a smaller disk].
     #[arg(long, env = "CUCKOOD_DISK_RESERVE")]
     pub disk_reserve: Option<ByteSize>,
+
+    /// Bytes of stored pages that are read and compared in the background per second; 0 turns it off.
+    #[arg(long, env = "CUCKOOD_SCRUB_BYTES_PER_SECOND", default_value = "8MiB")]
+    pub scrub_bytes_per_second: ByteSize,
 }
 
 impl StorageConfig {

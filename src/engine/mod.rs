@@ -87,6 +87,7 @@ pub use ops::imports::{
     PROGRESS_KEPT_FOR,
 };
 pub use state::Engine;
+pub use tasks::scrub::ScrubOptions;
 pub use tasks::survey::MAX_NAMED_FILTERS;
 pub use ttl::MAX_TTL_SECONDS;
 // Part of `EngineError` and `Health`, so that their readers need not know the

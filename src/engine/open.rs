@@ -14,7 +14,8 @@ use super::pages::{Bounds, Checkpointer, Loader, PageCache};
 use super::quota::Quota;
 use super::recovery::Recovery;
 use super::state::{Engine, EngineState, ID_BLOCK};
-use super::tasks::{compaction, expiry, survey};
+use super::tasks::scrub::ScrubOptions;
+use super::tasks::{compaction, expiry, scrub, survey};
 use super::threads::{BackgroundTask, Threads, repeat, spawn};
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
@@ -291,6 +292,15 @@ impl Engine {
     /// The thread can't be started.
     pub fn survey_filters(&self, named: usize) -> Result<(), StoreError> {
         self.start_task("survey", move |state, stop| survey::run(state, stop, named))
+    }
+
+    /// From now on reads all that is stored, again and again, and says in the
+    /// metrics and the log what is not as it should be. To be called once.
+    ///
+    /// # Errors
+    /// The thread can't be started.
+    pub fn scrub(&self, options: ScrubOptions) -> Result<(), StoreError> {
+        self.start_task("scrub", move |state, stop| scrub::run(state, stop, options))
     }
 
     /// Whether there is room for changes, and whether the store takes them, as

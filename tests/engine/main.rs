@@ -22,5 +22,6 @@ mod old_data;
 mod readers;
 mod reads;
 mod retries;
+mod scrub;
 mod support;
 mod waiting;

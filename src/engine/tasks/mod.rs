@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `compaction` | emptying the newest sub-filters of filters that shrank |
 //! | `expiry` | removing what has ended |
+//! | `scrub` | reading all that is stored, and comparing it |
 //! | `survey` | the metrics about filters |
 
 pub(super) mod compaction;
 pub(super) mod expiry;
+pub(super) mod scrub;
 pub(super) mod survey;

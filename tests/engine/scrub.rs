@@ -1,0 +1,158 @@
+//! Everything is read again and again while filters change, and nothing but
+//! damage is called damage.
+
+use crate::support::{add, batch, create, name, options};
+use cuckood::chain::params::{FilterRequest, LayoutKind};
+use cuckood::engine::{Engine, EngineOptions, ScrubOptions};
+use cuckood::metrics::Metrics;
+use cuckood::page::{FilterId, Ordinal, PageId, PageIndex};
+use cuckood::store::PageStore;
+use cuckood::store::format::StoredValue;
+use cuckood::store::memory::MemoryStore;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const FAST: ScrubOptions = ScrubOptions {
+    bytes_per_second: 1 << 30,
+    first_after: Duration::ZERO,
+    pass_every: Duration::ZERO,
+};
+
+fn open(memory: &MemoryStore, options: &EngineOptions) -> (Engine, Arc<Metrics>) {
+    let store = PageStore::open(Arc::new(memory.clone())).unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let engine = Engine::open(Arc::new(store), options, Arc::clone(&metrics)).unwrap();
+    (engine, metrics)
+}
+
+async fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn two_filters(engine: &Engine) {
+    for (filter, layout) in [
+        ("paged", LayoutKind::Paged),
+        ("classic", LayoutKind::Classic),
+    ] {
+        let request = FilterRequest {
+            capacity: Some(2_000),
+            layout: Some(layout),
+            expansion: Some(2),
+            ..FilterRequest::default()
+        };
+        create(engine, filter, &request).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_that_grow_shrink_go_and_come_again_meanwhile_are_no_fault() {
+    let memory = MemoryStore::new();
+    let compacting = EngineOptions {
+        compaction_threshold_percent: 10,
+        ..options(1024)
+    };
+    let (engine, metrics) = open(&memory, &compacting);
+    two_filters(&engine).await;
+    engine.scrub(FAST).unwrap();
+    let passes = || metrics.scrub_passes.get();
+    let mut rounds = 0;
+    while rounds < 10 || passes() < 20 {
+        assert!(rounds < 1_000, "{} passes", passes());
+        for filter in ["paged", "classic"] {
+            add(&engine, filter, 0..6_000).await;
+            // So many of one that they are counted beside the page.
+            add(&engine, filter, (0..100).map(|_| 17)).await;
+            let items = batch((0..5_000).chain((0..100).map(|_| 17)));
+            engine.delete(&name(filter), &items, None).await.unwrap();
+        }
+        if rounds % 3 == 0 {
+            engine.delete_filter(&name("paged"), None).await.unwrap();
+            engine.delete_filter(&name("classic"), None).await.unwrap();
+            two_filters(&engine).await;
+        }
+        rounds += 1;
+    }
+    assert_eq!(metrics.scrub_faults.get(), 0);
+    assert!(metrics.scrub_pages.get() > 0 && metrics.scrub_bytes.get() > 0);
+    assert!(metrics.scrub_last_pass.get() > 0);
+    assert!(metrics.compactions.with_label_values(&["done"]).get() > 0);
+    tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    let kept = PageStore::open(Arc::new(memory)).unwrap();
+    cuckood::engine::check::check(&kept).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_shows_until_it_is_gone_and_hides_no_other_damage() {
+    let memory = MemoryStore::new();
+    let (engine, _) = open(&memory, &options(1024));
+    two_filters(&engine).await;
+    add(&engine, "paged", 0..6_000).await;
+    add(&engine, "classic", 0..6_000).await;
+    tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    drop(engine);
+    let page = |page| {
+        StoredValue::Page(PageId {
+            filter: FilterId(2),
+            ordinal: Ordinal(0),
+            page: PageIndex(page),
+        })
+    };
+    assert!(memory.damage(&page(0), 20) && memory.damage(&StoredValue::FilterMeta(FilterId(1)), 9));
+
+    let (engine, metrics) = open(&memory, &options(1024));
+    engine.scrub(FAST).unwrap();
+    wait_for("a pass", || metrics.scrub_passes.get() > 1).await;
+    assert_eq!(metrics.scrub_faults.get(), 2);
+    // It was the bits of a byte; turned back they are right.
+    assert!(memory.damage(&page(0), 20) && memory.damage(&StoredValue::FilterMeta(FilterId(1)), 9));
+    wait_for("the end of the faults", || metrics.scrub_faults.get() == 0).await;
+    tokio::task::block_in_place(|| engine.halt());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_scrub_keeps_its_pace_and_a_stop_does_not_wait_for_it() {
+    let memory = MemoryStore::new();
+    let (engine, metrics) = open(&memory, &options(1024));
+    two_filters(&engine).await;
+    add(&engine, "classic", 0..20_000).await;
+    let slow = ScrubOptions {
+        bytes_per_second: 1 << 10,
+        ..FAST
+    };
+    engine.scrub(slow).unwrap();
+    let began = Instant::now();
+    wait_for("the first page", || metrics.scrub_bytes.get() > 0).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let (read, most) = (
+        metrics.scrub_bytes.get(),
+        began.elapsed().as_secs() * 1024 + 8192,
+    );
+    assert!(read <= most, "{read} bytes");
+    let stopping = Instant::now();
+    tokio::task::block_in_place(|| engine.halt());
+    assert!(
+        stopping.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        stopping.elapsed()
+    );
+    assert_eq!(metrics.scrub_passes.get(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scrub_that_is_off_reads_nothing() {
+    let (engine, metrics) = open(&MemoryStore::new(), &options(1024));
+    two_filters(&engine).await;
+    engine
+        .scrub(ScrubOptions {
+            bytes_per_second: 0,
+            ..FAST
+        })
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(metrics.scrub_passes.get(), 0);
+    tokio::task::block_in_place(|| engine.halt());
+}
