@@ -1,6 +1,6 @@
 //! API keys as those who run the server meet them: a command, a file, a flag.
 
-use crate::server::{Sent as _, Server, cuckood, free_port, refused_start, serve_command};
+use crate::server::{Sent as _, Server, add_key, cuckood, free_port, refused_start, serve_command};
 use reqwest::StatusCode;
 use serde_json::json;
 use std::fs;
@@ -18,17 +18,6 @@ fn keys(file: &Path, words: &[&str]) -> (bool, String) {
     let output = command.output().unwrap();
     let said = [output.stdout, output.stderr.clone()].concat();
     (output.status.success(), String::from_utf8(said).unwrap())
-}
-
-/// Makes a key; what is printed on the standard output is the key alone.
-pub(crate) fn add_key(file: &Path, name: &str, more: &[&str]) -> String {
-    let mut command = cuckood();
-    command.args(["keys", "add", name]).args(more);
-    let output = command.arg("--keys-file").arg(file).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(printed.starts_with("cuckood_") && printed.lines().count() == 1);
-    printed.trim().to_owned()
 }
 
 fn serving(file: &Path) -> (Server, TempDir) {

@@ -8,6 +8,7 @@
 )]
 
 mod backup;
+mod besieging;
 mod huge;
 mod import_redis;
 mod keys;

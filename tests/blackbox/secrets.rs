@@ -2,8 +2,7 @@
 //! retries. A server that logs all that it can is asked everything there is to
 //! ask, rightly and wrongly, with words that occur nowhere else.
 
-use crate::keys::add_key;
-use crate::server::{Sent as _, Server};
+use crate::server::{Sent as _, Server, add_key};
 use reqwest::Method;
 use reqwest::blocking::{RequestBuilder, Response};
 use serde_json::{Value, json};

@@ -4,6 +4,7 @@ use crate::words;
 use cuckood::client::remote::choose_cryptography;
 use reqwest::StatusCode;
 use reqwest::blocking::{Client, RequestBuilder, Response};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::Path;
@@ -88,18 +89,18 @@ impl Server {
             .stderr(file)
             .spawn()
             .unwrap();
-        choose_cryptography();
-        let client = Client::builder()
-            .timeout(PATIENCE)
-            .no_proxy()
-            .build()
-            .unwrap();
         Server {
             child,
             port,
-            client,
+            client: client_with(None),
             log,
         }
+    }
+
+    /// Asks with an API key from now on.
+    pub(crate) fn with_key(mut self, key: &str) -> Server {
+        self.client = client_with(Some(key));
+        self
     }
 
     /// Fails if a line holds what a client of the tests sent.
@@ -253,6 +254,21 @@ impl Drop for Server {
     }
 }
 
+/// A client with an API key, or without.
+pub(crate) fn client_with(key: Option<&str>) -> Client {
+    choose_cryptography();
+    let bearer = key.map(|key| {
+        let value = HeaderValue::try_from(format!("Bearer {key}")).unwrap();
+        (AUTHORIZATION, value)
+    });
+    Client::builder()
+        .default_headers(HeaderMap::from_iter(bearer))
+        .timeout(PATIENCE)
+        .no_proxy()
+        .build()
+        .unwrap()
+}
+
 /// Posts one item a line; see [`Server::post_lines`].
 pub(crate) fn post_lines(client: &Client, url: &str, items: &[String]) -> Option<Vec<String>> {
     try_post_lines(client, url, items).ok()
@@ -308,6 +324,17 @@ pub(crate) fn cuckood() -> Command {
         }
     }
     command
+}
+
+/// Makes a key; what is printed on the standard output is the key alone.
+pub(crate) fn add_key(file: &Path, name: &str, more: &[&str]) -> String {
+    let mut command = cuckood();
+    command.args(["keys", "add", name]).args(more);
+    let output = command.arg("--keys-file").arg(file).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.starts_with("cuckood_") && printed.lines().count() == 1);
+    printed.trim().to_owned()
 }
 
 /// A port that nobody listens on.

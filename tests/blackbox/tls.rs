@@ -1,9 +1,8 @@
 //! TLS as those who run the server meet it: files, flags, and the program's own
 //! clients.
 
-use crate::keys::add_key;
 use crate::pki::Authority;
-use crate::server::{Server, cuckood, free_port, refused_start, serve_command};
+use crate::server::{Server, add_key, cuckood, free_port, refused_start, serve_command};
 use cuckood::client::remote::{Credentials, Remote, Secret};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};

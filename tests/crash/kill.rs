@@ -11,7 +11,6 @@ use crate::writers::Extent;
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,13 +45,13 @@ fn what_was_acknowledged_survives_kill_9_in_the_middle_of_a_load() {
     for cycle in 1..=cycles {
         let pause = Duration::from_millis(200 + random.below(1000));
         let (client, base) = (server.client().clone(), server.url(""));
-        load.during(&client, &base, |killed| {
+        load.during(&client, &base, |life| {
             thread::sleep(pause);
             // More was logged than the log may hold, so its start is gone.
             if server.metric("cuckood_log_written_bytes_total") > MAX_LOG_BYTES {
                 truncations += 1;
             }
-            killed.store(true, Ordering::SeqCst);
+            life.end();
             server.end();
         });
         // Recovery is interrupted, too, before it may finish.

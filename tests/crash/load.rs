@@ -9,8 +9,9 @@ use crate::server::Server;
 use crate::writers::{self, CHURNED, Churner, Extent, Writer};
 use reqwest::blocking::Client;
 use serde_json::{Value, json};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 pub(crate) struct Load {
     scribes: Vec<Scribe>,
@@ -19,6 +20,34 @@ pub(crate) struct Load {
     mayfly: Mayfly,
     /// Compactions that were begun.
     compactions: u64,
+    /// What each client waits for between two requests.
+    pub(crate) pause: Duration,
+}
+
+/// The life of a server, for those who ask it until it ends.
+#[derive(Default)]
+pub(crate) struct Life {
+    is_over: AtomicBool,
+    pause: Duration,
+}
+
+impl Life {
+    /// Whether a request may fail.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+
+    /// The server is about to be killed.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+
+    /// What comes between two requests of a client.
+    pub(crate) fn pause(&self) {
+        if !self.pause.is_zero() {
+            thread::sleep(self.pause);
+        }
+    }
 }
 
 impl Load {
@@ -30,32 +59,36 @@ impl Load {
             churner: Churner::new(random.next()),
             mayfly: Mayfly::new(random.next()),
             compactions: 0,
+            pause: Duration::ZERO,
         }
     }
 
-    /// Has all clients work while `meanwhile` does, which says by the flag that
-    /// the server is gone and must see to it that it is.
+    /// Has all clients work while `meanwhile` does, which says when the server's life
+    /// ends and must see to it that it does.
     pub(crate) fn during<T>(
         &mut self,
         client: &Client,
         base: &str,
-        meanwhile: impl FnOnce(&AtomicBool) -> T,
+        meanwhile: impl FnOnce(&Life) -> T,
     ) -> T {
-        let killed = AtomicBool::new(false);
+        let life = Life {
+            pause: self.pause,
+            ..Life::default()
+        };
         thread::scope(|scope| {
-            let killed = &killed;
+            let life = &life;
             for scribe in &mut self.scribes {
-                scope.spawn(move || scribe.load(client, base, killed));
+                scope.spawn(move || scribe.load(client, base, life));
             }
             for writer in &mut self.writers {
-                scope.spawn(move || writer.load(client, base, killed));
+                scope.spawn(move || writer.load(client, base, life));
             }
             let (churner, mayfly) = (&mut self.churner, &mut self.mayfly);
-            scope.spawn(move || churner.load(client, base, killed));
-            scope.spawn(move || mayfly.load(client, base, killed));
+            scope.spawn(move || churner.load(client, base, life));
+            scope.spawn(move || mayfly.load(client, base, life));
             let compactions = &mut self.compactions;
-            scope.spawn(move || *compactions += writers::compact(client, base, killed));
-            meanwhile(killed)
+            scope.spawn(move || *compactions += writers::compact(client, base, life));
+            meanwhile(life)
         })
     }
 

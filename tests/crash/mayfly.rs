@@ -2,12 +2,12 @@
 //! acknowledged is in them, and afterwards they are gone, whatever crashed in
 //! between. No name is used twice.
 
+use crate::load::Life;
 use crate::random::Random;
 use crate::server::Server;
 use reqwest::StatusCode;
 use reqwest::blocking::Client;
 use serde_json::json;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -50,12 +50,11 @@ impl Mayfly {
         }
     }
 
-    pub(crate) fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
-        while self.step(client, base) {}
-        assert!(
-            killed.load(Ordering::SeqCst),
-            "a request failed while the server was up"
-        );
+    pub(crate) fn load(&mut self, client: &Client, base: &str, life: &Life) {
+        while self.step(client, base) {
+            life.pause();
+        }
+        assert!(life.is_over(), "a request failed while the server was up");
     }
 
     /// One request; `false` if it was not answered.

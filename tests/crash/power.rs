@@ -13,7 +13,6 @@ use crate::required::missing;
 use crate::server::{Server, free_port};
 use crate::writers::Extent;
 use serde_json::json;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,9 +43,9 @@ fn what_was_acknowledged_survives_a_disk_that_forgets_what_was_not_forced_to_it(
     for cycle in 1..=cycles {
         let pause = Duration::from_millis(200 + random.below(1000));
         let (client, base) = (server.client().clone(), server.url(""));
-        load.during(&client, &base, |killed| {
+        load.during(&client, &base, |life| {
             thread::sleep(pause);
-            killed.store(true, Ordering::SeqCst);
+            life.end();
             server.end();
         });
         // It goes again while the server recovers, at times.

@@ -3,6 +3,7 @@
 //! that every change counts exactly once, and a [`Model`] is fed the same.
 //! Every answer of the server must be the model's.
 
+use crate::load::Life;
 use crate::model::Model;
 use crate::random::Random;
 use crate::server::Server;
@@ -11,7 +12,6 @@ use reqwest::StatusCode;
 use reqwest::blocking::Client;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Distinct items beyond which more are deleted than added.
 const MANY_ITEMS: usize = 4_000;
@@ -130,7 +130,7 @@ fn path(filter: &str, rest: &str) -> String {
 }
 
 impl Scribe {
-    pub(crate) fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
+    pub(crate) fn load(&mut self, client: &Client, base: &str, life: &Life) {
         loop {
             let answered = match self.random.below(10) {
                 0..7 => {
@@ -142,12 +142,10 @@ impl Scribe {
                 _ => self.look_up(client, base),
             };
             if !answered {
-                assert!(
-                    killed.load(Ordering::SeqCst),
-                    "a request failed while the server was up"
-                );
+                assert!(life.is_over(), "a request failed while the server was up");
                 return;
             }
+            life.pause();
         }
     }
 

@@ -1,12 +1,12 @@
 //! Clients without keys, who never know what became of a request that was not
 //! answered: several that share a filter, and one that makes and deletes one.
 
+use crate::load::Life;
 use crate::random::Random;
 use crate::server::{Server, post_lines};
 use reqwest::StatusCode;
 use reqwest::blocking::Client;
 use serde_json::json;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ pub(crate) const CHURNED: &str = "churned";
 /// Copies of one item that are added at most: more would fill both of its
 /// buckets and make the filter grow for nothing.
 const MOST_COPIES: u32 = 3;
+
+/// Items of a writer beyond which those are added again that were deleted.
+const MOST_ITEMS: usize = 300_000;
 
 /// Creates the filters that writers share, and the writers.
 pub(crate) fn create(server: &Server, random: &mut Random) -> Vec<Writer> {
@@ -38,12 +41,12 @@ pub(crate) const SHARED: [&str; 2] = [ROOMY, GROWING];
 
 /// One client that has the growing filter compacted again and again; returns
 /// how often that was begun.
-pub(crate) fn compact(client: &Client, base: &str, killed: &AtomicBool) -> u64 {
+pub(crate) fn compact(client: &Client, base: &str, life: &Life) -> u64 {
     let mut begun = 0;
     loop {
         let url = format!("{base}/filters/{GROWING}/compact");
         let Ok(answer) = client.post(url).send() else {
-            assert!(killed.load(Ordering::SeqCst));
+            assert!(life.is_over());
             return begun;
         };
         match answer.status() {
@@ -138,15 +141,13 @@ impl Writer {
         }
     }
 
-    pub(crate) fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
+    pub(crate) fn load(&mut self, client: &Client, base: &str, life: &Life) {
         let url = format!("{base}/filters/{}", self.filter);
         loop {
             let answered = match self.random.below(10) {
                 0..5 => {
-                    let batch = 1 + self.random.below(150) as usize;
-                    let first = self.items.len();
-                    self.items.resize(first + batch, Copies::default());
-                    self.add(client, &url, &(first..first + batch).collect::<Vec<_>>())
+                    let absent = self.absent();
+                    self.add(client, &url, &absent)
                 }
                 5 => {
                     let again = self.choose(30, |copies| copies.at_most < MOST_COPIES);
@@ -162,14 +163,23 @@ impl Writer {
                 }
             };
             if !answered {
-                assert!(
-                    killed.load(Ordering::SeqCst),
-                    "a request failed while the server was up"
-                );
+                assert!(life.is_over(), "a request failed while the server was up");
                 return;
             }
             self.answered += 1;
+            life.pause();
         }
+    }
+
+    /// Items that are not there: new ones, until there are many, then any.
+    fn absent(&mut self) -> Vec<usize> {
+        let first = self.items.len();
+        if first >= MOST_ITEMS {
+            return self.choose(300, |copies| copies.at_most == 0);
+        }
+        let batch = 1 + self.random.below(150) as usize;
+        self.items.resize(first + batch, Copies::default());
+        (first..first + batch).collect()
     }
 
     /// Up to `most` distinct items, at random, of which `wanted` holds.
@@ -320,7 +330,7 @@ impl Churner {
         }
     }
 
-    pub(crate) fn load(&mut self, client: &Client, base: &str, killed: &AtomicBool) {
+    pub(crate) fn load(&mut self, client: &Client, base: &str, life: &Life) {
         let url = format!("{base}/filters/{CHURNED}");
         loop {
             let before = self.possible[0];
@@ -349,14 +359,12 @@ impl Churner {
                 ),
             };
             if !answered {
-                assert!(
-                    killed.load(Ordering::SeqCst),
-                    "a request failed while the server was up"
-                );
+                assert!(life.is_over(), "a request failed while the server was up");
                 self.possible = vec![before, after];
                 return;
             }
             self.possible = vec![after];
+            life.pause();
         }
     }
 
