@@ -96,6 +96,11 @@ linearizable: ## Check that what many clients see could have happened in one ord
 	@.ci/setup serve
 	CUCKOOD_HISTORY_OPERATIONS=$(or $(OPERATIONS),100000) $(CARGO) test $(CARGO_FLAGS) --test linearizable -- --nocapture
 
+.PHONY: soak
+soak: ## Kill the server, then let it live, among tenants that behave and one that does not, MINUTES in all (1)
+	@.ci/setup serve
+	CUCKOOD_SOAK_MINUTES=$(or $(MINUTES),1) $(CARGO) test $(CARGO_FLAGS) --test crash soak:: -- --ignored --nocapture
+
 .PHONY: bench
 bench: ## Run the benchmarks
 	@.ci/setup serve

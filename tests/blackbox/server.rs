@@ -203,6 +203,12 @@ impl Server {
         kib.parse::<u64>().unwrap() / 1024
     }
 
+    /// File descriptors that it has.
+    pub(crate) fn descriptors(&self) -> u64 {
+        let folder = format!("/proc/{}/fd", self.child.id());
+        std::fs::read_dir(folder).unwrap().count() as u64
+    }
+
     /// Ends it as `kill -9` does: without a word, wherever it is.
     pub(crate) fn kill(mut self) {
         self.end();

@@ -259,6 +259,8 @@ fn a_client_that_goes_away_in_the_middle_leaves_nothing_behind() {
     let server = Server::start(data.path(), &[]);
     server.create_filter("seen", &json!({"capacity": 1000}));
     let client = Client::builder().no_proxy().build().unwrap();
+    server.items("seen");
+    let descriptors = server.descriptors();
     for part in 1..200 {
         let request = "POST /filters/seen/items HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nabc";
         let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
@@ -275,6 +277,8 @@ fn a_client_that_goes_away_in_the_middle_leaves_nothing_behind() {
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(server.items("seen"), 0);
+    let more = server.descriptors().saturating_sub(descriptors);
+    assert!(more <= 2, "{more} more descriptors");
     let answer = client.get(server.url("/readyz")).sent().unwrap();
     assert_eq!(answer.status(), 200);
     server.stop();

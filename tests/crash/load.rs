@@ -37,6 +37,11 @@ impl Life {
         self.is_over.load(Ordering::SeqCst)
     }
 
+    /// Becomes true when it ends.
+    pub(crate) fn over(&self) -> &AtomicBool {
+        &self.is_over
+    }
+
     /// The server is about to be killed.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);

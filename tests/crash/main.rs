@@ -5,6 +5,8 @@
 //! - `kill` ends the server as `kill -9` does.
 //! - `power` has the disk forget; `disk` is that disk.
 //! - `full_disk` fills it.
+//! - `soak` is everything at once for long, beside tenants that behave and one that
+//!   does not.
 //! - `load` is what goes on meanwhile: `scribe` checks every answer against an
 //!   engine in memory that is fed the same commits, `writers` share filters and
 //!   do without keys, `mayfly` makes filters that end.
@@ -18,6 +20,9 @@
     reason = "what helps a test may fail as the test does"
 )]
 
+#[path = "../blackbox/besieging.rs"]
+#[expect(dead_code, reason = "the test of slow clients needs more of it")]
+mod besieging;
 mod disk;
 mod full_disk;
 mod kill;
@@ -33,6 +38,7 @@ mod scribe;
 #[path = "../blackbox/server.rs"]
 #[expect(dead_code, reason = "the other tests of the program need more of it")]
 mod server;
+mod soak;
 #[path = "../api/words.rs"]
 mod words;
 mod writers;

@@ -21,6 +21,12 @@ pub(crate) const CHURNED: &str = "churned";
 /// buckets and make the filter grow for nothing.
 const MOST_COPIES: u32 = 3;
 
+/// Items beyond which a writer of the growing filter deletes, how many at once, and
+/// until there are so few.
+const GROWN_ITEMS: i64 = 6_000;
+const MOST_DELETED: u64 = 1_500;
+const FEW_ITEMS: i64 = 300;
+
 /// Items of a writer beyond which those are added again that were deleted.
 const MOST_ITEMS: usize = 300_000;
 
@@ -116,6 +122,7 @@ pub(crate) struct Writer {
     /// Acknowledged items that were looked for, and those that were not there.
     pub(crate) looked_for: u64,
     pub(crate) lost: u64,
+    is_shrinking: bool,
 }
 
 /// How many copies of an item the filter has.
@@ -138,13 +145,19 @@ impl Writer {
             changed: 0,
             looked_for: 0,
             lost: 0,
+            is_shrinking: false,
         }
     }
 
     pub(crate) fn load(&mut self, client: &Client, base: &str, life: &Life) {
         let url = format!("{base}/filters/{}", self.filter);
         loop {
+            self.turn();
             let answered = match self.random.below(10) {
+                0..9 if self.is_shrinking => {
+                    let gone = self.choose(MOST_DELETED, |copies| copies.at_least > 0);
+                    self.delete(client, &url, &gone)
+                }
                 0..5 => {
                     let absent = self.absent();
                     self.add(client, &url, &absent)
@@ -169,6 +182,14 @@ impl Writer {
             self.answered += 1;
             life.pause();
         }
+    }
+
+    /// What grew is made small again, so that compactions have something to do.
+    fn turn(&mut self) {
+        self.is_shrinking = match self.is_shrinking {
+            true => self.settled_items > FEW_ITEMS,
+            false => self.filter == GROWING && self.settled_items > GROWN_ITEMS,
+        };
     }
 
     /// Items that are not there: new ones, until there are many, then any.
