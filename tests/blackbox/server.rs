@@ -203,6 +203,17 @@ impl Server {
         kib.parse::<u64>().unwrap() / 1024
     }
 
+    /// Does something, and returns what it gave, with the MiB of memory before and
+    /// the most meanwhile.
+    pub(crate) fn peak<T>(&self, work: impl FnOnce() -> T) -> (T, u64, u64) {
+        // Has the kernel count the most from now on (`man 5 proc`).
+        let counter = format!("/proc/{}/clear_refs", self.child.id());
+        std::fs::write(counter, "5").unwrap();
+        let before = self.memory("VmRSS");
+        let outcome = work();
+        (outcome, before, self.memory("VmHWM"))
+    }
+
     /// File descriptors that it has.
     pub(crate) fn descriptors(&self) -> u64 {
         let folder = format!("/proc/{}/fd", self.child.id());

@@ -1,8 +1,9 @@
 //! A client that keeps one connection and hides nothing of what becomes of it: no
 //! second try, no pool.
 
+use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longest wait for an answer.
@@ -14,6 +15,8 @@ pub(crate) struct Wire {
     stream: Option<TcpStream>,
     /// Whether it looks, before it sends, if the connection was closed meanwhile.
     looks: bool,
+    /// The address that it comes from, of the loopback network.
+    from: Ipv4Addr,
 }
 
 /// An answer, as far as the tests look at it.
@@ -38,12 +41,21 @@ impl Wire {
             port,
             stream: None,
             looks: true,
+            from: Ipv4Addr::LOCALHOST,
         }
     }
 
     pub(crate) fn that_does_not_look(port: u16) -> Wire {
         Wire {
             looks: false,
+            ..Wire::to(port)
+        }
+    }
+
+    /// From an address that nobody else has.
+    pub(crate) fn from_elsewhere(port: u16) -> Wire {
+        Wire {
+            from: Ipv4Addr::new(127, 0, 0, 2),
             ..Wire::to(port)
         }
     }
@@ -62,7 +74,10 @@ impl Wire {
         });
         if !is_open {
             self.stream = None;
-            let stream = TcpStream::connect(("127.0.0.1", self.port))?;
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            socket.bind(&SocketAddr::from((self.from, 0)).into())?;
+            socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)).into())?;
+            let stream = TcpStream::from(socket);
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(PATIENCE))?;
             self.stream = Some(stream);
@@ -88,7 +103,12 @@ impl Wire {
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
-        self.connect()?.write_all(request.as_bytes())?;
+        self.whole(request.as_bytes())
+    }
+
+    /// Sends the bytes of a request, and reads its answer.
+    pub(crate) fn whole(&mut self, request: &[u8]) -> io::Result<Answer> {
+        self.connect()?.write_all(request)?;
         self.read()
     }
 
