@@ -3,11 +3,12 @@
 use super::errors::ConfigErrors;
 use super::size::ByteSize;
 use crate::engine::LookupBounds;
-use crate::http::{CONNECTIONS_PART, Limits, ServerOptions};
+use crate::http::{CONNECTIONS_PART, Limits, MAX_REQUEST_TIMEOUT, ServerOptions};
 use clap::Args;
 use std::time::Duration;
 
 const MIN_BODY_BYTES: u64 = 1 << 10;
+const MIN_COLD_READ_BYTES: u64 = 1 << 20;
 
 /// Bounds of requests.
 #[derive(Debug, Args)]
@@ -28,6 +29,14 @@ pub struct RequestConfig {
     /// Longest time for a whole request body, in seconds, from 1; a longer one is answered 408.
     #[arg(long, env = "CUCKOOD_BODY_TIMEOUT_SECONDS", default_value_t = Limits::default().body_timeout.as_secs())]
     pub body_timeout_seconds: u64,
+
+    /// Longest time for a request from its head to its answer, in seconds, from 1 to 3600, unless the request asks for less (Prefer: wait=SECONDS); a longer one is answered 503. Streams (imports, dumps, downloads) have no such bound.
+    #[arg(long, env = "CUCKOOD_REQUEST_TIMEOUT_SECONDS", default_value_t = Limits::default().request_timeout.as_secs())]
+    pub request_timeout_seconds: u64,
+
+    /// Bytes of memory for pages that are read from the disk for questions at the same time, at least 1MiB; further reads wait.
+    #[arg(long, env = "CUCKOOD_MAX_COLD_READ_BYTES", default_value = "64MiB")]
+    pub max_cold_read_bytes: ByteSize,
 
     /// Items of one batch, from 1; a larger one is answered 413.
     #[arg(long, env = "CUCKOOD_MAX_BATCH_ITEMS", default_value_t = Limits::default().max_batch_items)]
@@ -82,7 +91,21 @@ impl RequestConfig {
                 self.body_idle_timeout_seconds,
             ),
             ("--body-timeout-seconds", self.body_timeout_seconds),
+            ("--request-timeout-seconds", self.request_timeout_seconds),
         ]);
+        if self.request_timeout_seconds > MAX_REQUEST_TIMEOUT.as_secs() {
+            errors.add(format!(
+                "--request-timeout-seconds is {}, more than {}: decrease it",
+                self.request_timeout_seconds,
+                MAX_REQUEST_TIMEOUT.as_secs()
+            ));
+        }
+        let cold_read_bytes = self.max_cold_read_bytes.0;
+        errors.refuse_below(
+            "--max-cold-read-bytes",
+            cold_read_bytes,
+            MIN_COLD_READ_BYTES,
+        );
         errors.refuse_below("--max-body-bytes", self.max_body_bytes.0, MIN_BODY_BYTES);
         if self.max_buffered_bytes < self.max_body_bytes {
             errors.add(format!(
@@ -109,6 +132,7 @@ impl RequestConfig {
                 max_filters: self.max_lookup_filters,
                 max_probes: self.max_lookup_probes,
             },
+            request_timeout: Duration::from_secs(self.request_timeout_seconds),
             body_idle_timeout: Duration::from_secs(self.body_idle_timeout_seconds),
             body_timeout: Duration::from_secs(self.body_timeout_seconds),
         }

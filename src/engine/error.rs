@@ -33,6 +33,9 @@ pub enum Overload {
     /// A write to the disk is under way for long.
     #[error("the disk has not answered a write for seconds")]
     DiskHangs,
+    /// The threads, or the memory, for reads of the disk.
+    #[error("too many requests wait for the disk, which has not answered for seconds")]
+    Disk,
     /// Commits overtake a look into a filter's slots again and again.
     #[error("the filter changes faster than it can be looked into")]
     FilterChanges,
@@ -131,6 +134,12 @@ pub enum EngineError {
     /// No more imports can be begun.
     #[error("the stored progress of imports has reached its bound")]
     ImportsFull,
+    /// The caller's deadline passed; nothing was changed.
+    #[error("the deadline of the request passed; nothing was changed")]
+    DeadlineExceeded,
+    /// The caller's deadline passed while the commit was on its way to the disk.
+    #[error("the deadline of the request passed during the commit")]
+    OutcomeLate,
     /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,

@@ -24,6 +24,7 @@
 //! | `filters` | the open filters, each as of its last commit |
 //! | `quota`, `disk`, `compactions` | what bounds changes: bytes and filters, the disk, compactions |
 //! | `caller`, `answer`, `batch`, `match_bits`, `name`, `error` | whom it works for; what is taken and answered |
+//! | `cold`, `store_work` | reading pages that are not resident; threads and memory for what waits for the disk |
 //! | `clock`, `ttl`, `threads` | time and threads |
 //!
 //! # Bounds
@@ -38,6 +39,7 @@ mod batch;
 mod caller;
 pub mod check;
 mod clock;
+mod cold;
 mod compactions;
 mod disk;
 mod dump;
@@ -56,6 +58,7 @@ mod quota;
 mod reader;
 mod recovery;
 mod state;
+mod store_work;
 mod stored;
 mod tasks;
 mod threads;

@@ -2,6 +2,7 @@
 
 use super::caller::Caller;
 use super::clock::Clock;
+use super::cold::ColdPages;
 use super::compactions::{BegunCompaction, Compactions};
 use super::disk::{Disk, Health};
 use super::dump::budget::MemoryBudget;
@@ -14,6 +15,7 @@ use super::pages::{Bounds, Checkpointer, Loader, PageCache};
 use super::quota::Quota;
 use super::recovery::Recovery;
 use super::state::{Engine, EngineState, ID_BLOCK};
+use super::store_work::StoreWork;
 use super::tasks::scrub::ScrubOptions;
 use super::tasks::{compaction, expiry, scrub, survey};
 use super::threads::{BackgroundTask, Threads, repeat, spawn};
@@ -60,6 +62,9 @@ pub struct EngineOptions {
     /// Percent of a filter's items after whose deletion it is compacted though
     /// it was not asked for, 0 to 100; 0: never.
     pub compaction_threshold_percent: u8,
+    /// Bytes of pages that are read for questions at the same time, beside the
+    /// cache; further reads wait.
+    pub max_cold_read_bytes: u64,
     /// Filters open at the same time.
     pub max_open_filters: usize,
     /// Commands that may wait in front of one lane.
@@ -125,6 +130,15 @@ impl Engine {
             Arc::clone(&checkpointer),
             frames / 4,
         ));
+        let store_work = Arc::new(StoreWork::new(
+            Arc::clone(&store),
+            options.max_cold_read_bytes,
+        ));
+        let cold_pages = ColdPages::new(
+            Arc::clone(&cache),
+            Arc::clone(&loader),
+            Arc::clone(&store_work),
+        );
         let filters = Arc::new(Filters::new(
             options.max_open_filters,
             metrics.open_filters.clone(),
@@ -157,6 +171,7 @@ impl Engine {
         );
         let idempotent_writes = IdempotentWrites::new(
             Arc::clone(&store),
+            Arc::clone(&store_work),
             options.clock.clone(),
             Arc::clone(&metrics),
             options.max_retry_bytes,
@@ -178,6 +193,7 @@ impl Engine {
             disk: Arc::clone(&disk),
             cache: Arc::clone(&cache),
             loader: Arc::clone(&loader),
+            store_work: Arc::clone(&store_work),
             metrics: Arc::clone(&metrics),
         };
         let items = |outcome| metrics.items.with_label_values(&["exists", outcome]);
@@ -190,6 +206,8 @@ impl Engine {
             quota,
             disk,
             store,
+            store_work,
+            cold_pages,
             cache,
             checkpointer,
             loader,

@@ -9,12 +9,13 @@
 //! items. What a group can't answer is asked one by one.
 
 use super::batch::ItemBatch;
+use super::caller::Caller;
+use super::cold::ColdPages;
 use super::error::EngineError;
 use super::filters::{FilterView, OpenFilter};
 use super::pages::{
-    Images, Loader, PageCache, PageTable, ResidentPage, Version, Versions, Words, WordsRead,
+    Images, PageCache, PageTable, ResidentPage, Version, Versions, Words, WordsRead,
 };
-use super::threads::run_blocking;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::Chain;
@@ -22,7 +23,6 @@ use crate::chain::pages::{HeldPages, PageWords};
 use crate::chain::read;
 use crate::cuckoo::hash::ItemHash;
 use crate::page::PageId;
-use std::sync::Arc;
 
 /// Items answered before the thread is given back, so that one large batch
 /// does not hold up all other requests.
@@ -153,7 +153,8 @@ pub(super) async fn ask<Q: Question>(
     filter: &OpenFilter,
     items: &ItemBatch,
     cache: &PageCache,
-    loader: &Arc<Loader>,
+    cold: &ColdPages,
+    caller: &Caller,
 ) -> Result<Answers<Q::Answer>, EngineError> {
     let mut result = Answers::of(items.len());
     let (hasher, per_turn) = {
@@ -166,6 +167,7 @@ pub(super) async fn ask<Q: Question>(
     while first < items.len() {
         if first > 0 {
             tokio::task::yield_now().await;
+            caller.check()?;
         }
         hashes.clear();
         hasher.hash_all(turns.by_ref().take(per_turn), &mut hashes);
@@ -178,11 +180,9 @@ pub(super) async fn ask<Q: Question>(
                 break;
             }
             let pages = all_pages(&view.chain, open.iter().filter_map(|&it| hashes.get(it)));
-            let loader = Arc::clone(loader);
-            let images =
-                Box::pin(run_blocking(move || loader.read(&view.tables, &pages))).await??;
+            let read = Box::pin(cold.read(caller, vec![(view, pages)])).await?;
             view = filter.view.load_full();
-            let mut words = PublishedWords::new(cache, &view, &images);
+            let mut words = PublishedWords::new(cache, &view, &read.images);
             result.ask_each(question, &mut words, first, &hashes, &mut open);
         }
         result.open.extend(open.iter().map(|within| first + within));

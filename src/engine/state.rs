@@ -2,6 +2,7 @@
 
 use super::caller::Caller;
 use super::clock::Clock;
+use super::cold::ColdPages;
 use super::compactions::Compactions;
 use super::disk::Disk;
 use super::dump::budget::MemoryBudget;
@@ -13,7 +14,8 @@ use super::lane::submit::Submitter;
 use super::name::FilterName;
 use super::pages::{Checkpointer, Loader, PageCache};
 use super::quota::Quota;
-use super::threads::{Threads, run_blocking};
+use super::store_work::StoreWork;
+use super::threads::Threads;
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::page::FilterId;
@@ -22,7 +24,7 @@ use parking_lot::Mutex;
 use prometheus::IntCounter;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Filter numbers that are reserved in the store at once.
 pub(super) const ID_BLOCK: u64 = 1024;
@@ -42,6 +44,14 @@ impl Engine {
         let state = Arc::clone(&self.state);
         Engine { state, caller }
     }
+
+    /// The same for the same caller, who waits until then.
+    pub fn until(&self, deadline: Instant) -> Engine {
+        self.for_caller(Caller {
+            deadline: Some(deadline),
+            ..self.caller.clone()
+        })
+    }
 }
 
 /// What all handles to an engine share.
@@ -51,6 +61,8 @@ pub(super) struct EngineState {
     pub(super) quota: Arc<Quota>,
     pub(super) disk: Arc<Disk>,
     pub(super) store: Arc<PageStore>,
+    pub(super) store_work: Arc<StoreWork>,
+    pub(super) cold_pages: ColdPages,
     pub(super) cache: Arc<PageCache>,
     pub(super) checkpointer: Arc<Checkpointer>,
     pub(super) loader: Arc<Loader>,
@@ -84,8 +96,12 @@ impl EngineState {
     ///
     /// # Errors
     /// [`EngineError::NotFound`], or the store can't be read.
-    pub(super) async fn find(&self, name: &FilterName) -> Result<Arc<OpenFilter>, EngineError> {
-        self.open(name)
+    pub(super) async fn find(
+        &self,
+        caller: &Caller,
+        name: &FilterName,
+    ) -> Result<Arc<OpenFilter>, EngineError> {
+        self.open(caller, name)
             .await?
             .ok_or_else(|| EngineError::NotFound { name: name.clone() })
     }
@@ -93,33 +109,40 @@ impl EngineState {
     /// The filter of that name, if there is one that has not ended.
     pub(super) async fn open(
         &self,
+        caller: &Caller,
         name: &FilterName,
     ) -> Result<Option<Arc<OpenFilter>>, EngineError> {
+        caller.check()?;
         let found = match self.filters.get(name) {
             Some(filter) => Some(filter),
             // Seldom, and far larger than all else that this future holds.
-            None => Box::pin(self.open_stored(name)).await?,
+            None => Box::pin(self.open_stored(caller, name)).await?,
         };
         Ok(found.filter(|filter| !filter.has_ended(&self.clock)))
     }
 
-    async fn open_stored(&self, name: &FilterName) -> Result<Option<Arc<OpenFilter>>, EngineError> {
-        self.make_room().await?;
+    async fn open_stored(
+        &self,
+        caller: &Caller,
+        name: &FilterName,
+    ) -> Result<Option<Arc<OpenFilter>>, EngineError> {
+        self.make_room(caller).await?;
         let (filters, store, name) = (
             Arc::clone(&self.filters),
             Arc::clone(&self.store),
             name.clone(),
         );
-        Ok(run_blocking(move || filters.open(&name, &store)).await??)
+        let opening = move || filters.open(&name, &store);
+        Ok(self.store_work.run(caller, opening).await??)
     }
 
     /// Makes sure that one more filter may be open.
-    pub(super) async fn make_room(&self) -> Result<(), EngineError> {
+    pub(super) async fn make_room(&self, caller: &Caller) -> Result<(), EngineError> {
         if self.filters.has_room() {
             return Ok(());
         }
         let (filters, checkpointer) = (Arc::clone(&self.filters), Arc::clone(&self.checkpointer));
-        let has_room = run_blocking(move || {
+        let has_room = self.store_work.run(caller, move || {
             // Filters with dirty pages stay open until a checkpoint wrote them.
             for _ in 0..40 {
                 if filters.close_unused() {
@@ -139,16 +162,15 @@ impl EngineState {
     }
 
     /// A number for a new filter, never used before.
-    pub(super) async fn next_id(&self) -> Result<FilterId, EngineError> {
+    pub(super) async fn next_id(&self, caller: &Caller) -> Result<FilterId, EngineError> {
         loop {
             if let Some(id) = self.ids.lock().next() {
                 return Ok(FilterId(id));
             }
             self.disk.check()?;
             let store = Arc::clone(&self.store);
-            let first = run_blocking(move || store.reserve_filter_ids(ID_BLOCK))
-                .await??
-                .0;
+            let reserving = move || store.reserve_filter_ids(ID_BLOCK);
+            let first = self.store_work.run(caller, reserving).await??.0;
             let mut ids = self.ids.lock();
             // Another creation may have been quicker; its block serves both,
             // and the numbers of this one are never used.

@@ -4,6 +4,7 @@
 use super::App;
 use super::admission::answers::{self, FREE_BYTES};
 use super::admission::body;
+use super::admission::deadline::Deadline;
 use super::answer::most_bytes;
 use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::idempotency::Keyed;
@@ -95,6 +96,7 @@ pub(crate) fn batch(
     request: Request,
 ) -> impl Future<Output = Result<Batch, HttpError>> + Send {
     let (parts, body) = request.into_parts();
+    let deadline = Deadline::of_parts(&parts);
     async move {
         let keyed = match kind.is_change() {
             true => Keyed::of(&parts)?,
@@ -121,7 +123,7 @@ pub(crate) fn batch(
         let max_items = app.admission.limits.max_batch_items;
         let holder = Principal::holder_of(&parts);
         let holder = holder.as_ref();
-        let (bytes, memory) = body::read(&app.admission, holder, body).await?;
+        let (bytes, memory) = body::read(&app.admission, holder, deadline, body).await?;
         let parse = move |bytes: &Bytes| {
             let mut batch = match options_of_lines {
                 None => parse::json_batch(bytes, kind, max_items)?,
@@ -195,7 +197,8 @@ async fn json_body<T: Send + 'static>(
         return Err(unsupported());
     }
     let holder = Principal::holder_of(&parts);
-    let (bytes, _memory) = body::read(&app.admission, holder.as_ref(), body).await?;
+    let deadline = Deadline::of_parts(&parts);
+    let (bytes, _memory) = body::read(&app.admission, holder.as_ref(), deadline, body).await?;
     if !is_json && !bytes.is_empty() {
         return Err(unsupported());
     }

@@ -43,6 +43,7 @@ mod stream;
 mod time;
 mod words;
 
+pub use admission::deadline::MAX_REQUEST_TIMEOUT;
 pub use admission::limits::Limits;
 pub use app::{Access, App};
 pub use listen::role::{ListenerRole, Transport};

@@ -12,6 +12,7 @@ mod bodies;
 mod compaction;
 mod connections;
 mod console;
+mod deadlines;
 mod disk;
 mod dumps;
 mod expiry;

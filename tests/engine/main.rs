@@ -8,6 +8,7 @@
 
 mod compaction;
 mod corrupt;
+mod deadlines;
 mod disk;
 mod dumps;
 mod expiry;

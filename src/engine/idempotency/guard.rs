@@ -11,9 +11,10 @@
 
 use super::imports::ImportStep;
 use super::response::StoredResponse;
+use crate::engine::caller::Caller;
 use crate::engine::clock::Clock;
 use crate::engine::error::EngineError;
-use crate::engine::threads::run_blocking;
+use crate::engine::store_work::StoreWork;
 use crate::metrics::Metrics;
 use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
 use foldhash::fast::FixedState;
@@ -49,6 +50,7 @@ pub struct Answered<T> {
 /// that are kept.
 pub(crate) struct IdempotentWrites {
     store: Arc<PageStore>,
+    work: Arc<StoreWork>,
     clock: Clock,
     metrics: Arc<Metrics>,
     /// Keys and fingerprints; as many as there are requests.
@@ -72,6 +74,7 @@ impl IdempotentWrites {
     /// Room for `max_bytes` of answers, of which the store holds some.
     pub(crate) fn new(
         store: Arc<PageStore>,
+        work: Arc<StoreWork>,
         clock: Clock,
         metrics: Arc<Metrics>,
         max_bytes: u64,
@@ -80,6 +83,7 @@ impl IdempotentWrites {
         metrics.retry_bytes.set(held_bytes as i64);
         IdempotentWrites {
             store,
+            work,
             clock,
             metrics,
             in_flight: Mutex::default(),
@@ -100,6 +104,7 @@ impl IdempotentWrites {
     /// kept.
     pub(crate) async fn once<T, W: Future<Output = Result<T, EngineError>>>(
         self: &Arc<Self>,
+        caller: &Caller,
         key: Option<IdempotencyKey>,
         answer_bytes: usize,
         answer_of: impl FnOnce(StoredResponse) -> Option<T>,
@@ -107,7 +112,7 @@ impl IdempotentWrites {
     ) -> Result<Answered<T>, EngineError> {
         let recorder = match key {
             None => None,
-            Some(key) => match Box::pin(self.begin(key, answer_bytes)).await? {
+            Some(key) => match Box::pin(self.begin(caller, key, answer_bytes)).await? {
                 Begun::New(guard) => Some(SideRecorder::Response(guard)),
                 Begun::Replayed(answer) => {
                     return Ok(Answered {
@@ -126,13 +131,15 @@ impl IdempotentWrites {
     /// Finds out whether a write was made before.
     async fn begin(
         self: &Arc<Self>,
+        caller: &Caller,
         key: IdempotencyKey,
         answer_bytes: usize,
     ) -> Result<Begun, EngineError> {
         let in_flight = self.take_off(key)?;
         let now_ms = self.clock.now_ms();
         let (writes, record_key) = (Arc::clone(self), SideRecordKey::Retry(key.key));
-        let kept = run_blocking(move || writes.kept(&record_key, now_ms));
+        let looking = move || writes.kept(&record_key, now_ms);
+        let kept = self.work.run(caller, looking);
         if let Some(record) = kept.await?? {
             let (fingerprint, answer) = record.payload.split_first_chunk().ok_or_else(no_sense)?;
             if *fingerprint != key.fingerprint {

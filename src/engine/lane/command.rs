@@ -88,6 +88,11 @@ impl Command {
         }
     }
 
+    /// Whether it changes nothing.
+    pub(crate) fn is_question(&self) -> bool {
+        matches!(self, Command::Items(ItemOp::Exists | ItemOp::Count, _))
+    }
+
     /// Its kind, for the metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

@@ -150,6 +150,15 @@ impl Lane {
         batch: Batch,
         publish: impl FnOnce(&[Changes], Option<Reservation>),
     ) -> Option<InDoubt> {
+        // Of commands that are planned together those that were withdrawn are
+        // gone by now.
+        if !batch
+            .answers
+            .iter()
+            .all(|(it, _)| it.progress.begin_commit())
+        {
+            return None;
+        }
         let with_record = |(request, outcome): (Request, Outcome)| {
             let record = request.side_record(&outcome);
             (request, outcome, record)

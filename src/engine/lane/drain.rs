@@ -47,14 +47,7 @@ impl Lane {
         first: Request,
         search: &mut KickSearch,
     ) -> (Option<InDoubt>, Option<Request>) {
-        let mut drain = Drain {
-            pins: DrainPins::begin(&self.cache),
-            new_pages: 0,
-            filters: BTreeMap::new(),
-            answers: Vec::new(),
-            items: 0,
-            stats: Vec::new(),
-        };
+        let mut drain = self.begin_drain();
         self.plan(first, &mut drain, search);
         let mut held_back = None;
         while drain.items < DRAIN_ITEMS && drain.pages() < self.max_pages / 2 {
@@ -62,12 +55,16 @@ impl Lane {
                 break;
             };
             let next = self.taken(next);
+            if next.progress.is_withdrawn() {
+                continue;
+            }
             if !next.command.is_planned() {
                 held_back = Some(next);
                 break;
             }
             self.plan(next, &mut drain, search);
         }
+        let drain = self.without_withdrawn(drain, search);
         let reads = self.metrics.page_reads.with_label_values(&["cache"]);
         reads.inc_by(drain.pins.len() as u64);
         let (stats, items) = (drain.stats, drain.items);
@@ -78,6 +75,35 @@ impl Lane {
         });
         drop(drain.pins);
         (in_doubt, held_back)
+    }
+
+    fn begin_drain(&self) -> Drain {
+        Drain {
+            pins: DrainPins::begin(&self.cache),
+            new_pages: 0,
+            filters: BTreeMap::new(),
+            answers: Vec::new(),
+            items: 0,
+            stats: Vec::new(),
+        }
+    }
+
+    /// From here on no command of the drain can be withdrawn. If any was, those
+    /// behind it were planned on top of it, so the others are planned again.
+    fn without_withdrawn(&self, drain: Drain, search: &mut KickSearch) -> Drain {
+        let begin = |(request, _): &(Request, Outcome)| request.progress.begin_commit();
+        // All of them, also behind one that was withdrawn.
+        let withdrawn = drain.answers.iter().filter(|it| !begin(it)).count();
+        if withdrawn == 0 {
+            return drain;
+        }
+        let Drain { pins, answers, .. } = drain;
+        drop(pins);
+        let mut again = self.begin_drain();
+        for (request, _) in answers.into_iter().filter(begin) {
+            self.plan(request, &mut again, search);
+        }
+        again
     }
 
     /// Plans one command on top of the drain, or answers it at once if that

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `command` | what a lane can be asked to do, and what comes of it |
 //! | `submit` | putting commands into lanes, with the pages that they need and what their callers hold, and waiting |
+//! | `progress` | whether a command is withdrawn or committed |
 //! | `run` | a lane's thread |
 //! | `drain` | planning what waits, and committing it at once |
 //! | `lifecycle` | commands that have a commit of their own |
@@ -16,6 +17,7 @@ pub(super) mod command;
 pub(super) mod commit;
 mod drain;
 mod lifecycle;
+mod progress;
 mod run;
 pub(super) mod submit;
 mod words;

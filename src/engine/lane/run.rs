@@ -41,6 +41,9 @@ impl Lane {
                     Err(RecvTimeoutError::Disconnected) => break,
                 },
             };
+            if request.progress.is_withdrawn() {
+                continue;
+            }
             in_doubt = in_doubt.and_then(|doubt| self.settle(doubt));
             if let Some(doubt) = &in_doubt {
                 request.answer(Err(self.disk.refusal(&doubt.cause)));

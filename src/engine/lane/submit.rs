@@ -2,6 +2,7 @@
 //! bounds allow; and what comes with them.
 
 use super::command::{Command, CompactStep, ItemOp, Outcome, ReplyWith};
+use super::progress::Progress;
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::read::candidate_pages;
@@ -15,7 +16,7 @@ use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::name::FilterName;
 use crate::engine::pages::{Loader, PageCache, Pins};
 use crate::engine::quota::Reservation;
-use crate::engine::threads::run_blocking;
+use crate::engine::store_work::StoreWork;
 use crate::metrics::Metrics;
 use crate::store::SideRecordChange;
 use crossbeam_channel::{Sender, TrySendError};
@@ -24,10 +25,16 @@ use prometheus::IntGauge;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// Items worked on before the thread is given back to other requests.
 const ITEMS_PER_TURN: usize = 8192;
+
+/// How long after its deadline a commit that is being written is waited for:
+/// most take less, and then nothing is in doubt.
+const COMMIT_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Where a caller waits for what comes of its command.
 type Reply = oneshot::Receiver<Result<Outcome, EngineError>>;
@@ -35,10 +42,6 @@ type Reply = oneshot::Receiver<Result<Outcome, EngineError>>;
 /// A command on its way through a lane.
 pub(crate) struct Request {
     /// For whom.
-    #[expect(
-        dead_code,
-        reason = "what waits in a lane is not told apart by caller yet"
-    )]
     pub(super) caller: Caller,
     /// What to do.
     pub(super) command: Command,
@@ -50,6 +53,8 @@ pub(crate) struct Request {
     pub(super) recorder: Option<SideRecorder>,
     /// Room that a new filter was promised.
     pub(super) reservation: Option<Reservation>,
+    /// How far it has come.
+    pub(super) progress: Progress,
     reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
 
@@ -69,6 +74,7 @@ impl Request {
             pins: None,
             recorder: recorder.cloned(),
             reservation: None,
+            progress: Progress::default(),
             reply,
         };
         (request, outcome)
@@ -101,6 +107,30 @@ impl Request {
     }
 }
 
+/// A request that is in a queue, as its caller has it.
+struct Awaited {
+    caller: Caller,
+    progress: Progress,
+    is_question: bool,
+    outcome: Reply,
+}
+
+impl Awaited {
+    /// Waits for the outcome. After the deadline the request is withdrawn, unless
+    /// its commit has begun.
+    async fn outcome(mut self) -> Result<Outcome, EngineError> {
+        let stopped = |_| Err(EngineError::Stopping);
+        match self.caller.within(&mut self.outcome).await {
+            Ok(outcome) => outcome.unwrap_or_else(stopped),
+            Err(late) if self.progress.withdraw() || self.is_question => Err(late),
+            Err(_) => match timeout(COMMIT_PATIENCE, self.outcome).await {
+                Ok(outcome) => outcome.unwrap_or_else(stopped),
+                Err(_) => Err(EngineError::OutcomeLate),
+            },
+        }
+    }
+}
+
 /// The way into one lane.
 pub(crate) struct LaneQueue {
     pub(crate) commands: Sender<Request>,
@@ -123,6 +153,7 @@ pub(crate) struct Submitter {
     pub(crate) disk: Arc<Disk>,
     pub(crate) cache: Arc<PageCache>,
     pub(crate) loader: Arc<Loader>,
+    pub(crate) store_work: Arc<StoreWork>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -136,7 +167,7 @@ impl Submitter {
         items: &ItemBatch,
         recorder: Option<&SideRecorder>,
     ) -> Result<Outcome, EngineError> {
-        let items = hash_items(&filter.view.load_full().chain, items).await;
+        let items = hash_items(caller, &filter.view.load_full().chain, items).await?;
         self.submit(caller, filter, Command::Items(op, items), recorder)
             .await
     }
@@ -150,12 +181,12 @@ impl Submitter {
         command: Command,
         recorder: Option<&SideRecorder>,
     ) -> Result<Outcome, EngineError> {
-        let mut needed = self.pages_of(filter, &command).await?;
+        let mut needed = self.pages_of(caller, filter, &command).await?;
         loop {
             let pins = match needed.is_empty() {
                 true => None,
                 // Seldom, and far larger than all else that this future holds.
-                false => Some(Box::pin(self.pin(filter, &needed)).await?),
+                false => Some(Box::pin(self.pin(caller, filter, &needed)).await?),
             };
             let (mut request, outcome) =
                 Request::new(caller, command.clone(), Some(filter), recorder);
@@ -207,8 +238,14 @@ impl Submitter {
     /// Puts a request into the queue of its lane and waits for the outcome.
     async fn send(&self, request: Request, outcome: Reply) -> Result<Outcome, EngineError> {
         let kind = request.command.kind();
+        let awaited = Awaited {
+            caller: request.caller.clone(),
+            progress: request.progress.clone(),
+            is_question: request.command.is_question(),
+            outcome,
+        };
         let outcome = match self.enqueue(request) {
-            Ok(()) => outcome.await.unwrap_or(Err(EngineError::Stopping)),
+            Ok(()) => awaited.outcome().await,
             Err(error) => Err(error),
         };
         self.count(kind, &outcome);
@@ -256,6 +293,8 @@ impl Submitter {
         let label = match outcome {
             Ok(outcome) => outcome.label(),
             Err(EngineError::OutcomeUnknown(_)) => "failed",
+            Err(EngineError::DeadlineExceeded) => "withdrawn",
+            Err(EngineError::OutcomeLate) => "late",
             Err(_) => "refused",
         };
         let commands = &self.metrics.commands;
@@ -266,6 +305,7 @@ impl Submitter {
     /// planned. None if the candidates of all items are resident.
     async fn pages_of(
         &self,
+        caller: &Caller,
         filter: &OpenFilter,
         command: &Command,
     ) -> Result<BTreeSet<PageAddress>, EngineError> {
@@ -273,7 +313,7 @@ impl Submitter {
         match command {
             Command::Items(_, items) => {
                 let view = filter.view.load_full();
-                if !self.all_resident(&view, items).await {
+                if !self.all_resident(caller, &view, items).await? {
                     self.need_candidates(&view.chain, items, &mut needed)?;
                 }
             }
@@ -296,7 +336,12 @@ impl Submitter {
         Ok(needed)
     }
 
-    async fn all_resident(&self, view: &FilterView, items: &[ItemHash]) -> bool {
+    async fn all_resident(
+        &self,
+        caller: &Caller,
+        view: &FilterView,
+        items: &[ItemHash],
+    ) -> Result<bool, EngineError> {
         let is_resident = |page: PageAddress| {
             let table = view.tables.get(page.sub as usize);
             table.is_some_and(|table| self.cache.is_resident(table, page.page))
@@ -304,11 +349,12 @@ impl Submitter {
         for turn in items.chunks(ITEMS_PER_TURN) {
             let resident = |&hash: &ItemHash| candidate_pages(&view.chain, hash).all(is_resident);
             if !turn.iter().all(resident) {
-                return false;
+                return Ok(false);
             }
             tokio::task::yield_now().await;
+            caller.check()?;
         }
-        true
+        Ok(true)
     }
 
     /// Adds the pages that the items may lie on, but not many more than a
@@ -340,30 +386,34 @@ impl Submitter {
 
     async fn pin(
         &self,
+        caller: &Caller,
         filter: &Arc<OpenFilter>,
         pages: &BTreeSet<PageAddress>,
     ) -> Result<Pins, EngineError> {
         self.check_pages(pages.len())?;
-        let permit = self
-            .loader
-            .permit(pages.len())
-            .await
-            .ok_or(EngineError::Stopping)?;
+        let permit = caller.within(self.loader.permit(pages.len())).await?;
+        let permit = permit.ok_or(EngineError::Stopping)?;
         let (loader, view) = (Arc::clone(&self.loader), filter.view.load_full());
         let pages: Vec<PageAddress> = pages.iter().copied().collect();
-        Ok(run_blocking(move || loader.pin(&view.tables, &pages, permit)).await??)
+        let pinning = move || loader.pin(&view.tables, &pages, permit);
+        Ok(self.store_work.run(caller, pinning).await??)
     }
 }
 
 /// Hashes the items of a request, giving the thread back between turns.
-pub(crate) async fn hash_items(chain: &Chain, items: &ItemBatch) -> Arc<[ItemHash]> {
+pub(crate) async fn hash_items(
+    caller: &Caller,
+    chain: &Chain,
+    items: &ItemBatch,
+) -> Result<Arc<[ItemHash]>, EngineError> {
     let mut hashes = Vec::with_capacity(items.len());
     let (hasher, mut items) = (chain.hash_id().hasher(), items.iter());
     while items.len() > 0 {
         if !hashes.is_empty() {
             tokio::task::yield_now().await;
+            caller.check()?;
         }
         hasher.hash_all(items.by_ref().take(ITEMS_PER_TURN), &mut hashes);
     }
-    hashes.into()
+    Ok(hashes.into())
 }

@@ -85,13 +85,14 @@ impl EngineState {
         question: Q,
     ) -> Result<Vec<Q::Answer>, EngineError> {
         loop {
-            let filter = self.find(name).await?;
+            let filter = self.find(caller, name).await?;
             let at_once = reader::ask_at_once(question, &filter, items, &self.cache);
             let mut asked = match at_once {
                 Some(asked) => asked,
                 // Seldom, and far larger than all else that this future holds.
                 None => {
-                    let asking = reader::ask(question, &filter, items, &self.cache, &self.loader);
+                    let (cache, cold) = (&self.cache, &self.cold_pages);
+                    let asking = reader::ask(question, &filter, items, cache, cold, caller);
                     Box::pin(asking).await?
                 }
             };

@@ -28,7 +28,7 @@ impl Engine {
         };
         let compact = |recorder: Option<SideRecorder>| async move {
             loop {
-                let filter = state.find(name).await?;
+                let filter = state.find(caller, name).await?;
                 if let Some(closed) = state
                     .begin_compaction(caller, filter, true, recorder.as_ref())
                     .await?
@@ -39,7 +39,7 @@ impl Engine {
         };
         let writes = &state.idempotent_writes;
         writes
-            .once(key, StoredResponse::COMPACTION_BYTES, kept, compact)
+            .once(caller, key, StoredResponse::COMPACTION_BYTES, kept, compact)
             .await
     }
 
@@ -50,7 +50,7 @@ impl Engine {
     /// [`EngineError::NotFound`]; [`EngineError::CompactionNotFound`] if there
     /// was none.
     pub async fn compaction(&self, name: &FilterName) -> Result<Compaction, EngineError> {
-        let filter = self.state.find(name).await?;
+        let filter = self.state.find(&self.caller, name).await?;
         let found = self.state.compactions.of(filter.id);
         found.ok_or(EngineError::CompactionNotFound)
     }

@@ -58,7 +58,7 @@ impl Engine {
         let create = |recorder: Option<SideRecorder>| async move {
             let new = state.resolve_new(wanted)?;
             loop {
-                let Some(filter) = state.open(name).await? else {
+                let Some(filter) = state.open(caller, name).await? else {
                     let empty = NewWithItems {
                         filter: &new,
                         items: &ItemBatch::new(),
@@ -73,7 +73,7 @@ impl Engine {
                     }
                     continue;
                 };
-                let sizes = state.sizes(&filter).await?;
+                let sizes = state.sizes(caller, &filter).await?;
                 let info = describe(&filter, sizes);
                 let differences = differences(&info, wanted);
                 if !differences.is_empty() {
@@ -94,7 +94,7 @@ impl Engine {
         };
         let writes = &state.idempotent_writes;
         writes
-            .once(key, StoredResponse::FILTER_BYTES, kept, create)
+            .once(caller, key, StoredResponse::FILTER_BYTES, kept, create)
             .await
     }
 
@@ -145,14 +145,14 @@ impl EngineState {
         let (params, created_at_ms) = (&new.filter.params, self.clock.now_ms());
         let expiry = ttl::expiry(new.filter.ttl_seconds, created_at_ms)?;
         let reservation = self.quota.take_new(params.first_sub_filter_bytes())?;
-        self.make_room().await?;
+        self.make_room(caller).await?;
         let hash_key = random_key()?;
         let items = match Chain::new(params.clone(), hash_key, 0) {
-            Some(empty) => hash_items(&empty, new.items).await,
+            Some(empty) => hash_items(caller, &empty, new.items).await?,
             None => Arc::from([]),
         };
         let command = Command::Create(Create {
-            id: self.next_id().await?,
+            id: self.next_id(caller).await?,
             name: name.clone(),
             params: params.clone(),
             hash_key,

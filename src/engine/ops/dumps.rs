@@ -109,7 +109,7 @@ impl Engine {
     pub async fn intake(&self) -> Result<Intake, EngineError> {
         self.state.disk.check()?;
         Ok(Intake {
-            id: self.state.next_id().await?,
+            id: self.state.next_id(&self.caller).await?,
             store: Arc::clone(&self.state.store),
             disk: Arc::clone(&self.state.disk),
             checkpointer: Arc::clone(&self.state.checkpointer),
@@ -137,7 +137,7 @@ impl Engine {
     ) -> Result<Adopted, EngineError> {
         let chain = Arc::new(staged.chain.clone());
         loop {
-            let found = self.state.open(name).await?;
+            let found = self.state.open(&self.caller, name).await?;
             let replaces = match (&found, replace) {
                 (None, Replace::Nothing | Replace::Anything) => None,
                 (None, Replace::Something | Replace::If(_)) => return Ok(Adopted::Changed),
@@ -163,7 +163,7 @@ impl Engine {
                     self.state.quota.take_bytes(more)?
                 }
             };
-            self.state.make_room().await?;
+            self.state.make_room(&self.caller).await?;
             let replacing = replaces.is_some();
             let command = Command::Adopt(Adopt {
                 id: staged.pages.id,
@@ -188,8 +188,8 @@ impl Engine {
                 staged.pages.is_handed_over = false;
             }
             if outcome? == Outcome::Adopted {
-                let filter = self.state.find(name).await?;
-                let sizes = self.state.sizes(&filter).await?;
+                let filter = self.state.find(&self.caller, name).await?;
+                let sizes = self.state.sizes(&self.caller, &filter).await?;
                 let info = describe(&filter, sizes);
                 return Ok(match replacing {
                     true => Adopted::Replaced(info),

@@ -2,6 +2,7 @@
 
 use crate::chain::params::PAGE_BYTES;
 use crate::engine::answer::{Ends, FilterInfo, FilterSizes, FilterSummary};
+use crate::engine::caller::Caller;
 use crate::engine::clock::moment;
 use crate::engine::error::EngineError;
 use crate::engine::filters::{OpenFilter, decode, stored_name};
@@ -10,7 +11,6 @@ use crate::engine::idempotency::response::StoredResponse;
 use crate::engine::lane::command::{Command, Outcome};
 use crate::engine::name::FilterName;
 use crate::engine::state::{Engine, EngineState};
-use crate::engine::threads::run_blocking;
 use crate::engine::ttl::{self, list_live};
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`], or the store can't be read.
     pub async fn filter_info(&self, name: &FilterName) -> Result<FilterInfo, EngineError> {
-        let filter = self.state.find(name).await?;
-        let sizes = self.state.sizes(&filter).await?;
+        let filter = self.state.find(&self.caller, name).await?;
+        let sizes = self.state.sizes(&self.caller, &filter).await?;
         Ok(describe(&filter, sizes))
     }
 
@@ -30,7 +30,7 @@ impl Engine {
     /// # Errors
     /// The store can't be read.
     pub async fn has_filter(&self, name: &FilterName) -> Result<bool, EngineError> {
-        Ok(self.state.open(name).await?.is_some())
+        Ok(self.state.open(&self.caller, name).await?.is_some())
     }
 
     /// Up to `limit` filters whose names start with `prefix` and are greater
@@ -46,11 +46,11 @@ impl Engine {
     ) -> Result<Vec<FilterSummary>, EngineError> {
         let (store, now_ms) = (Arc::clone(&self.state.store), self.state.clock.now_ms());
         let (prefix, after) = (prefix.to_owned(), after.cloned());
-        let listed = run_blocking(move || {
+        let listing = move || {
             let after = after.as_ref().map(FilterName::as_str);
             list_live(&store, &prefix, after, limit, now_ms)
-        })
-        .await??;
+        };
+        let listed = self.state.store_work.run(&self.caller, listing).await??;
         listed
             .iter()
             .map(|stored| {
@@ -90,9 +90,9 @@ impl Engine {
         };
         let set = |recorder: Option<SideRecorder>| async move {
             loop {
-                let filter = state.find(name).await?;
+                let filter = state.find(caller, name).await?;
                 let expiry = ttl::expiry(ttl_seconds, state.clock.now_ms())?;
-                let sizes = state.sizes(&filter).await?;
+                let sizes = state.sizes(caller, &filter).await?;
                 let command = Command::SetExpiry { expiry, sizes };
                 let changed = state
                     .lanes
@@ -104,7 +104,7 @@ impl Engine {
         };
         let writes = &state.idempotent_writes;
         writes
-            .once(key, StoredResponse::FILTER_BYTES, kept, set)
+            .once(caller, key, StoredResponse::FILTER_BYTES, kept, set)
             .await
     }
 
@@ -122,7 +122,7 @@ impl Engine {
         let kept = |response| (response == StoredResponse::Removed).then_some(());
         let remove = |recorder: Option<SideRecorder>| async move {
             loop {
-                let filter = state.find(name).await?;
+                let filter = state.find(caller, name).await?;
                 let removed =
                     state
                         .lanes
@@ -132,15 +132,23 @@ impl Engine {
                 }
             }
         };
-        state.idempotent_writes.once(key, 1, kept, remove).await
+        state
+            .idempotent_writes
+            .once(caller, key, 1, kept, remove)
+            .await
     }
 }
 
 impl EngineState {
     /// Bytes of a filter as it is now.
-    pub(super) async fn sizes(&self, filter: &OpenFilter) -> Result<FilterSizes, EngineError> {
+    pub(super) async fn sizes(
+        &self,
+        caller: &Caller,
+        filter: &OpenFilter,
+    ) -> Result<FilterSizes, EngineError> {
         let (store, id) = (Arc::clone(&self.store), filter.id);
-        let disk_bytes = run_blocking(move || store.approximate_page_bytes(id)).await??;
+        let estimating = move || store.approximate_page_bytes(id);
+        let disk_bytes = self.store_work.run(caller, estimating).await??;
         let view = filter.view.load_full();
         let resident: u64 = view
             .tables

@@ -17,11 +17,10 @@ use crate::engine::idempotency::progress::{BadLine, ImportProgress};
 use crate::engine::lane::command::{ItemOp, Outcome};
 use crate::engine::name::FilterName;
 use crate::engine::state::{Engine, EngineState};
-use crate::engine::threads::run_blocking;
 use crate::page::FilterId;
 use crate::store::{SideRecord, SideRecordKey, StoreError};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long progress is kept after the last commit of an import.
 pub const PROGRESS_KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -110,10 +109,10 @@ impl Engine {
         id: &ImportId,
         mode: AddMode,
     ) -> Result<Import, EngineError> {
-        let state = &self.state;
-        let (filter, key) = state.import_key(name, id).await?;
+        let (state, caller) = (&self.state, &self.caller);
+        let (filter, key) = state.import_key(caller, name, id).await?;
         let run = Arc::new(state.imports.begin(key)?);
-        let recorded = state.recorded_import(run.key()).await?;
+        let recorded = state.recorded_import(caller, run.key()).await?;
         let progress = match &recorded {
             Some(record) => progress_of(record)?,
             None => {
@@ -147,10 +146,10 @@ impl Engine {
         name: &FilterName,
         id: &ImportId,
     ) -> Result<(ImportProgress, ImportState), EngineError> {
-        let (_, key) = self.state.import_key(name, id).await?;
+        let (_, key) = self.state.import_key(&self.caller, name, id).await?;
         // Before the note: of an import that ends in between its last one.
         let is_running = self.state.imports.is_running(&key);
-        let recorded = self.state.recorded_import(&key).await?;
+        let recorded = self.state.recorded_import(&self.caller, &key).await?;
         let progress = progress_of(&recorded.ok_or(EngineError::ImportNotFound)?)?;
         let state = match (is_running, progress.is_complete) {
             (true, _) => ImportState::Running,
@@ -164,22 +163,25 @@ impl Engine {
 impl EngineState {
     async fn import_key(
         &self,
+        caller: &Caller,
         name: &FilterName,
         id: &ImportId,
     ) -> Result<(FilterId, SideRecordKey), EngineError> {
         // Of this very filter: another one of the name has imports of its own.
-        let filter = self.find(name).await?.id;
+        let filter = self.find(caller, name).await?.id;
         let import = id.as_str().to_owned();
         Ok((filter, SideRecordKey::Import { filter, import }))
     }
 
     async fn recorded_import(
         &self,
+        caller: &Caller,
         key: &SideRecordKey,
     ) -> Result<Option<SideRecord>, EngineError> {
         let (imports, key) = (Arc::clone(&self.imports), key.clone());
         let now_ms = self.clock.now_ms();
-        Ok(run_blocking(move || imports.recorded(&key, now_ms)).await??)
+        let reading = move || imports.recorded(&key, now_ms);
+        Ok(self.store_work.run(caller, reading).await??)
     }
 }
 
@@ -194,6 +196,12 @@ impl Import {
     /// How far it came.
     pub fn progress(&self) -> &ImportProgress {
         &self.progress
+    }
+
+    /// From now on nothing waits longer than that: what is not being written by
+    /// then is not done.
+    pub fn set_deadline(&mut self, deadline: Instant) {
+        self.caller.deadline = Some(deadline);
     }
 
     /// Commits lines that follow those committed. In several commits if their
@@ -285,7 +293,7 @@ impl Import {
         let recorder = SideRecorder::Progress(Arc::clone(step));
         let (op, state) = (ItemOp::Add(self.mode), &self.state);
         loop {
-            let filter = state.find(&self.name).await?;
+            let filter = state.find(&self.caller, &self.name).await?;
             if filter.id != self.filter {
                 let name = self.name.clone();
                 return Err(EngineError::NotFound { name });

@@ -41,7 +41,7 @@ impl Engine {
             let new = options.create.as_ref();
             let new = new.map(|wanted| state.resolve_new(wanted)).transpose()?;
             loop {
-                let outcome = match (state.open(name).await?, &new) {
+                let outcome = match (state.open(caller, name).await?, &new) {
                     (Some(filter), _) => {
                         let op = ItemOp::Add(options.mode);
                         let added =
@@ -71,7 +71,7 @@ impl Engine {
         };
         let most_bytes = StoredResponse::most_bytes(items.len());
         let writes = &state.idempotent_writes;
-        writes.once(key, most_bytes, kept, add).await
+        writes.once(caller, key, most_bytes, kept, add).await
     }
 
     /// Deletes one copy of each item; all or, if an error is returned, none.
@@ -96,7 +96,7 @@ impl Engine {
         };
         let delete = |recorder: Option<SideRecorder>| async move {
             loop {
-                let filter = state.find(name).await?;
+                let filter = state.find(caller, name).await?;
                 let op = ItemOp::Delete;
                 let deleted =
                     state
@@ -112,7 +112,7 @@ impl Engine {
         };
         let most_bytes = StoredResponse::most_bytes(items.len());
         let writes = &state.idempotent_writes;
-        writes.once(key, most_bytes, kept, delete).await
+        writes.once(caller, key, most_bytes, kept, delete).await
     }
 }
 

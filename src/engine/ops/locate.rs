@@ -5,13 +5,11 @@
 //! overtaking it, it gives up instead of going through the lane.
 
 use crate::chain::locate::{Located, locate};
+use crate::engine::cold::ColdImages;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::name::FilterName;
-use crate::engine::pages::Images;
 use crate::engine::reader::{PublishedWords, ROUNDS, all_pages};
 use crate::engine::state::Engine;
-use crate::engine::threads::run_blocking;
-use std::sync::Arc;
 
 /// How often it starts over because the filter was replaced.
 const RESTARTS: usize = 8;
@@ -24,15 +22,15 @@ impl Engine {
     /// [`EngineError::NotFound`], a page can't be read, or
     /// [`Overload::FilterChanges`] if the filter changes all the time.
     pub async fn locate(&self, name: &FilterName, item: &[u8]) -> Result<Located, EngineError> {
-        let state = &self.state;
+        let (state, caller) = (&self.state, &self.caller);
         for _ in 0..RESTARTS {
-            let filter = state.find(name).await?;
-            let mut images = Images::default();
+            let filter = state.find(caller, name).await?;
+            let mut read = ColdImages::default();
             for _ in 0..ROUNDS {
                 let view = filter.view.load_full();
                 let hash = view.chain.hash(item);
                 let located = {
-                    let mut words = PublishedWords::new(&state.cache, &view, &images);
+                    let mut words = PublishedWords::new(&state.cache, &view, &read.images);
                     let located =
                         words.settle_with(|chain, words| locate(chain, hash, words), |_| false);
                     state.cached_reads.inc_by(words.cached_pages);
@@ -48,8 +46,9 @@ impl Engine {
                     return Ok(located);
                 }
                 let pages = all_pages(&view.chain, std::iter::once(&hash));
-                let loader = Arc::clone(&state.loader);
-                images = run_blocking(move || loader.read(&view.tables, &pages)).await??;
+                // What was read before counts no longer.
+                drop(read);
+                read = state.cold_pages.read(caller, vec![(view, pages)]).await?;
             }
         }
         Err(Overload::FilterChanges.into())

@@ -21,7 +21,6 @@ use crate::engine::reader::{
     Exists, Groups, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages,
 };
 use crate::engine::state::{Engine, EngineState};
-use crate::engine::threads::run_blocking;
 use crate::engine::ttl::list_live;
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,7 +47,7 @@ impl Engine {
     ) -> Result<LookupAnswer, EngineError> {
         let names = self
             .state
-            .names_to_look_up(filters, bounds.max_filters)
+            .names_to_look_up(&self.caller, filters, bounds.max_filters)
             .await?;
         if names.len().saturating_mul(items.len()) > bounds.max_probes {
             return Err(EngineError::TooManyProbes {
@@ -76,6 +75,7 @@ impl EngineState {
     /// The filters that a lookup is about.
     async fn names_to_look_up(
         &self,
+        caller: &Caller,
         filters: &LookupFilters,
         bound: usize,
     ) -> Result<Vec<FilterName>, EngineError> {
@@ -85,7 +85,7 @@ impl EngineState {
                 let (store, prefix) = (Arc::clone(&self.store), prefix.clone());
                 let (limit, now_ms) = (bound.saturating_add(1), self.clock.now_ms());
                 let listing = move || list_live(&store, &prefix, None, limit, now_ms);
-                let stored = run_blocking(listing).await??;
+                let stored = self.store_work.run(caller, listing).await??;
                 stored.iter().map(stored_name).collect::<Result<_, _>>()?
             }
         };
@@ -107,12 +107,12 @@ impl EngineState {
         for _ in 0..RESTARTS {
             let (mut filters, mut missing) = (Vec::new(), Vec::new());
             for name in &names {
-                match self.open(name).await? {
+                match self.open(caller, name).await? {
                     Some(filter) => filters.push(filter),
                     None => missing.push(name.clone()),
                 }
             }
-            let mut sweep = Sweep::new(self, caller, &filters, items, mode).await;
+            let mut sweep = Sweep::new(self, caller, &filters, items, mode).await?;
             sweep.run().await?;
             // Pages of a filter that is gone read as zeros.
             if sweep.is_stale || filters.iter().any(|filter| filter.is_removed()) {
@@ -170,7 +170,7 @@ impl<'a> Sweep<'a> {
         filters: &'a [Arc<OpenFilter>],
         items: &'a ItemBatch,
         mode: LookupMode,
-    ) -> Sweep<'a> {
+    ) -> Result<Sweep<'a>, EngineError> {
         let mut unkeyed: Option<(HashId, Arc<[ItemHash]>)> = None;
         let mut by_filter = Vec::with_capacity(filters.len());
         for filter in filters {
@@ -180,14 +180,14 @@ impl<'a> Sweep<'a> {
                 _ if id.is_keyed() => Hashes::Own(id),
                 Some((known, hashes)) if *known == id => Hashes::Known(Arc::clone(hashes)),
                 _ => {
-                    let hashes = hash_items(&view.chain, items).await;
+                    let hashes = hash_items(caller, &view.chain, items).await?;
                     unkeyed = Some((id, Arc::clone(&hashes)));
                     Hashes::Known(hashes)
                 }
             };
             by_filter.push(of_items);
         }
-        Sweep {
+        Ok(Sweep {
             state,
             caller,
             filters,
@@ -198,7 +198,7 @@ impl<'a> Sweep<'a> {
             cold: Vec::new(),
             cold_pages: 0,
             is_stale: false,
-        }
+        })
     }
 
     async fn run(&mut self) -> Result<(), EngineError> {
@@ -217,6 +217,7 @@ impl<'a> Sweep<'a> {
             }
             first = end;
             tokio::task::yield_now().await;
+            self.caller.check()?;
         }
         self.ask_cold().await?;
         if self.mode == LookupMode::First {
@@ -295,7 +296,7 @@ impl<'a> Sweep<'a> {
     /// overtaken.
     async fn read_and_ask(&mut self, open: Vec<Pair>) -> Result<Vec<Pair>, EngineError> {
         let by_filter = || open.chunk_by(|a, b| a.filter == b.filter);
-        let mut wanted = Vec::new();
+        let (mut views, mut wanted) = (Vec::new(), Vec::new());
         for pairs in by_filter() {
             let Some(filter) = self.filter_of(pairs) else {
                 continue;
@@ -307,19 +308,13 @@ impl<'a> Sweep<'a> {
                 .filter_map(|&pair| self.hash_of(pair))
                 .collect();
             let pages = all_pages(&view.chain, hashes.iter());
+            views.push(Arc::clone(&view));
             wanted.push((view, pages));
         }
-        let loader = Arc::clone(&self.state.loader);
-        let (wanted, images) = run_blocking(move || {
-            let of_each = wanted.iter().map(|(view, pages)| (&*view.tables, &**pages));
-            let images = loader.read_of_many(of_each);
-            (wanted, images)
-        })
-        .await?;
-        let images = images?;
+        let read = self.state.cold_pages.read(self.caller, wanted).await?;
         let mut overtaken = Vec::new();
-        for (pairs, (view, _)) in by_filter().zip(&wanted) {
-            let mut words = PublishedWords::new(&self.state.cache, view, &images);
+        for (pairs, view) in by_filter().zip(&views) {
+            let mut words = PublishedWords::new(&self.state.cache, view, &read.images);
             for &pair in pairs {
                 let Some(hash) = self.hash_of(pair) else {
                     continue;

@@ -141,16 +141,6 @@ impl Loader {
         Arc::clone(&self.permits).try_acquire_many_owned(pages).ok()
     }
 
-    /// Reads the pages of a request that are not resident. Blocks. `tables`
-    /// are those of one filter; `pages` ascend and are distinct.
-    pub(crate) fn read(
-        &self,
-        tables: &[Arc<PageTable>],
-        pages: &[PageAddress],
-    ) -> Result<Images, StoreError> {
-        self.read_images(wanted(tables, pages).collect())
-    }
-
     /// Reads the pages of several filters that are not resident, all of them
     /// in one batch. Blocks. Each filter occurs once, its pages ascend and are
     /// distinct.
@@ -158,11 +148,8 @@ impl Loader {
         &self,
         filters: impl Iterator<Item = (&'a [Arc<PageTable>], &'a [PageAddress])>,
     ) -> Result<Images, StoreError> {
-        let pages = filters.flat_map(|(tables, pages)| wanted(tables, pages));
-        self.read_images(pages.collect())
-    }
-
-    fn read_images(&self, mut pages: Vec<Wanted<'_>>) -> Result<Images, StoreError> {
+        let wanted = filters.flat_map(|(tables, pages)| wanted(tables, pages));
+        let mut pages: Vec<Wanted<'_>> = wanted.collect();
         pages.sort_by_key(Wanted::id);
         let mut images = Images::default();
         self.fetch(&pages, |owned, page, version| {

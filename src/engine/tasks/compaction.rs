@@ -355,7 +355,7 @@ impl EngineState {
             }
             if is_compacting
                 && let Ok(name) = stored_name(&stored)
-                && let Ok(Some(filter)) = self.open(&name).await
+                && let Ok(Some(filter)) = self.open(&SERVER, &name).await
             {
                 self.compact_unasked(filter).await;
             }

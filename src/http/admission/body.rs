@@ -2,7 +2,9 @@
 //! server, and within time.
 
 use super::budget::{Held, Holder};
+use super::deadline::Deadline;
 use super::limits::Admission;
+use crate::engine::EngineError;
 use crate::http::problem::HttpError;
 use crate::http::time::after;
 use axum::body::{Body, Bytes, HttpBody};
@@ -21,10 +23,15 @@ const QUEUED_PIECES: usize = 4;
 pub(crate) async fn read(
     admission: &Admission,
     by: Option<&Holder>,
+    request_deadline: Option<Deadline>,
     mut body: Body,
 ) -> Result<(Bytes, Option<Held>), HttpError> {
     let limit = admission.limits.max_body_bytes;
-    let deadline = after(admission.limits.body_timeout);
+    let body_deadline = after(admission.limits.body_timeout);
+    // Whichever is earlier, with its own answer.
+    let request_deadline = request_deadline.map(|it| Instant::from(it.0));
+    let request_deadline = request_deadline.filter(|it| *it < body_deadline);
+    let deadline = request_deadline.unwrap_or(body_deadline);
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > limit {
         return Err(HttpError::BodyTooLarge { limit });
@@ -34,7 +41,17 @@ pub(crate) async fn read(
     // Most bodies are one piece and are never copied.
     let mut first = Bytes::new();
     let mut joined = Vec::new();
-    while let Some(piece) = next_piece(admission, &mut body, deadline).await? {
+    while let Some(piece) = next_piece(admission, &mut body, deadline)
+        .await
+        .map_err(|error| match error {
+            HttpError::BodyTimeout { .. }
+                if request_deadline.is_some_and(|it| it <= Instant::now()) =>
+            {
+                HttpError::Engine(EngineError::DeadlineExceeded)
+            }
+            other => other,
+        })?
+    {
         let is_first = size == 0;
         size = size.saturating_add(piece.len());
         if size > limit {

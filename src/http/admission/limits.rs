@@ -42,6 +42,8 @@ pub struct Limits {
     pub key_share_percent: u8,
     /// What one lookup may ask.
     pub lookup: LookupBounds,
+    /// Longest time for a request, from its head to its answer.
+    pub request_timeout: Duration,
     /// Longest pause between two pieces of a request body.
     pub body_idle_timeout: Duration,
     /// Longest time for a whole request body.
@@ -60,6 +62,7 @@ impl Default for Limits {
                 max_filters: 1000,
                 max_probes: 1_000_000,
             },
+            request_timeout: Duration::from_secs(60),
             body_idle_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(300),
         }

@@ -6,6 +6,7 @@
 //! | `limits` | the limits, as the flags set them, and what is left of each |
 //! | `budget` | what is held at the same time of one resource, in all and for one API key |
 //! | `throttle` | work of seconds beside requests of microseconds |
+//! | `deadline` | until when a request is worked on |
 //! | `body` | reads request bodies within their bytes and their time |
 //! | `answers` | counts large answers until their clients have read them |
 //! | `unread` | deals with what a refusal leaves of a body |
@@ -17,6 +18,7 @@
 pub(super) mod answers;
 pub(super) mod body;
 pub(super) mod budget;
+pub(super) mod deadline;
 pub(super) mod limits;
 pub(super) mod throttle;
 pub(super) mod unread;

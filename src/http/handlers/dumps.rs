@@ -5,6 +5,7 @@ use crate::access::Scope;
 use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
 use crate::http::App;
 use crate::http::admission::body;
+use crate::http::admission::deadline::Deadline;
 use crate::http::admission::throttle::ThrottledWork;
 use crate::http::answer::{json, json_at};
 use crate::http::extract::Key;
@@ -217,6 +218,8 @@ pub(crate) async fn put_dump(
         take_in(intake, source)
     })
     .await?;
+    // The dump took as long as it took.
+    let engine = engine.until(Deadline::from_now(&app.admission.limits).0);
     match engine.adopt(&name, staged, replace).await? {
         Adopted::New(info) => {
             let path = format!("/filters/{name}");

@@ -11,6 +11,7 @@ use crate::engine::{
 };
 use crate::http::App;
 use crate::http::admission::body;
+use crate::http::admission::deadline::Deadline;
 use crate::http::answer::json;
 use crate::http::bounds::name_in_words;
 use crate::http::extract::Key;
@@ -244,6 +245,8 @@ async fn commit(app: &App, import: &mut Import, feed: &mut LineFeed) -> Result<(
     if app.is_draining() {
         return Err(HttpError::Draining);
     }
+    // The stream takes as long as it likes, each commit of it no longer than a request.
+    import.set_deadline(Deadline::from_now(&app.admission.limits).0);
     Ok(import.commit(&feed.take()).await?)
 }
 

@@ -16,6 +16,7 @@ use crate::access::keys::ApiKey;
 use crate::http::App;
 use crate::http::admission::answers;
 use crate::http::admission::budget::Held;
+use crate::http::admission::deadline::Deadline;
 use crate::http::problem::HttpError;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::HeaderMap;
@@ -91,6 +92,9 @@ impl AuthLayer {
         if path == METRICS {
             return Ok(None);
         }
+        let longest = self.app.admission.limits.request_timeout;
+        let deadline = Deadline::of(&parts.headers, longest)?;
+        parts.extensions.insert(deadline);
         let requests = &self.app.admission.requests;
         requests.take_one(principal.holder()).await.map(Some)
     }

@@ -77,7 +77,11 @@ impl Middleware for ErrorLayer {
             let rest = match &failure {
                 None => Rest::Nothing,
                 // It has been waited for long enough.
-                Some(error) if error.code() == Code::BodyTimeout => Rest::Something,
+                Some(error)
+                    if matches!(error.code(), Code::BodyTimeout | Code::DeadlineExceeded) =>
+                {
+                    Rest::Something
+                }
                 Some(_) => unread.discard().await,
             };
             drop(in_flight);

@@ -5,6 +5,7 @@ use crate::access::{Prefix, Scope};
 use crate::engine::{Caller, Engine, FilterName};
 use crate::http::App;
 use crate::http::admission::budget::Holder;
+use crate::http::admission::deadline::Deadline;
 use crate::http::problem::HttpError;
 use crate::share::{Claimant, Terms};
 use axum::extract::FromRequestParts;
@@ -42,10 +43,10 @@ impl Principal {
     }
 
     /// What the engine knows of it.
-    fn caller(&self) -> Caller {
+    fn caller(&self, deadline: Option<Deadline>) -> Caller {
         Caller {
             key: self.key.as_ref().map(|key| key.name.shared()),
-            deadline: None,
+            deadline: deadline.map(|deadline| deadline.0),
         }
     }
 
@@ -103,7 +104,8 @@ impl FromRequestParts<Arc<App>> for CallerEngine {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, HttpError> {
         let principal = Principal::from_request_parts(parts, app).await?;
-        let engine = app.engine()?.for_caller(principal.caller());
+        let caller = principal.caller(Deadline::of_parts(parts));
+        let engine = app.engine()?.for_caller(caller);
         Ok(CallerEngine(engine))
     }
 }

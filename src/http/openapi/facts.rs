@@ -34,6 +34,7 @@ pub(super) const CALLER: &[Code] = &[
     Code::RateLimited,
     Code::OverShare,
     Code::Overloaded,
+    Code::InvalidDeadline,
 ];
 
 /// Those that ask the engine.
@@ -44,6 +45,7 @@ pub(crate) const ENGINE: &[Code] = &[
     Code::Starting,
     Code::Draining,
     Code::Overloaded,
+    Code::DeadlineExceeded,
 ];
 
 /// Those with the key of a filter in their path.
@@ -111,6 +113,11 @@ pub(crate) fn declares(operation: &Operation, fact: &str) -> bool {
 /// Whether the answers of the operation are kept for retries.
 pub(super) fn is_retried(operation: &Operation) -> bool {
     declared_failures(operation).contains(&Code::IdempotencyInFlight)
+}
+
+/// Whether a request may say until when it waits.
+pub(super) fn has_deadline(operation: &Operation) -> bool {
+    declared_failures(operation).contains(&Code::DeadlineExceeded)
 }
 
 /// The kinds of problems that the operation declares.

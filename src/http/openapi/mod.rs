@@ -41,6 +41,9 @@ pub(super) fn text(mut document: OpenApi) -> String {
         for operation in operations(item) {
             let requirement = RouteRequirement::of(path, operation);
             problems::add(operation, requirement);
+            if facts::has_deadline(operation) {
+                parameters::add_deadline(operation);
+            }
             if facts::is_retried(operation) {
                 parameters::add_idempotency_key(operation);
             }

@@ -106,6 +106,23 @@ fn parameter(place: ParameterIn, name: &str, description: &str) -> ParameterBuil
         .description(Some(description))
 }
 
+/// Describes the header by which a request says how long it waits.
+pub(super) fn add_deadline(operation: &mut Operation) {
+    let wait = parameter(
+        ParameterIn::Header,
+        "Prefer",
+        "`wait=SECONDS` (RFC 7240): how long the client waits for the answer, a decimal number from 0.001 (`wait=2.5`). It counts from the head of the request; the server waits no longer than its `--request-timeout-seconds`. What is not done by then is answered 503 (`deadline_exceeded`) and changes nothing. Other preferences are ignored.",
+    )
+    .required(Required::False)
+    .schema(Some(text()))
+    .example(Some(json!("wait=2.5")))
+    .build();
+    operation
+        .parameters
+        .get_or_insert_default()
+        .push(RefOr::T(wait));
+}
+
 /// Describes the header by which a retry is known, and the one that says so.
 pub(super) fn add_idempotency_key(operation: &mut Operation) {
     let key = parameter(

@@ -76,6 +76,14 @@ pub(super) fn engine(error: &EngineError) -> Cause {
             Code::IdempotencyFull,
             "the stored answers for retries have reached their bound (--max-idempotency-bytes), and none is 24 hours old; nothing was changed. Try again later, or send requests that may be applied twice without a key",
         ),
+        EngineError::DeadlineExceeded => said(
+            Code::DeadlineExceeded,
+            "the request was not done before its deadline, and nothing was changed; send it again, with less work or a later deadline (the header Prefer: wait=SECONDS, up to the server's --request-timeout-seconds)",
+        ),
+        EngineError::OutcomeLate => said(
+            Code::OutcomeUnknown,
+            "the deadline passed while the change was being written, so the change may be committed or not; send the request again in a moment if it has an Idempotency-Key; otherwise ask for the items first",
+        ),
         EngineError::Stopping => own(Code::Draining),
         EngineError::OutcomeUnknown(error) if is_disk_full(error) => said(
             Code::DiskFull,

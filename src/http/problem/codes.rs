@@ -83,6 +83,7 @@ codes! {
     InvalidKey: UNPROCESSABLE_ENTITY, "invalid_key", "The key is invalid";
     InvalidFields: UNPROCESSABLE_ENTITY, "invalid_fields", "A field is invalid";
     LookupTooLarge: UNPROCESSABLE_ENTITY, "lookup_too_large", "The lookup is too large", counted;
+    InvalidDeadline: UNPROCESSABLE_ENTITY, "invalid_deadline", "The header Prefer is invalid";
     InvalidIdempotencyKey: UNPROCESSABLE_ENTITY, "invalid_idempotency_key", "The Idempotency-Key is invalid";
     IdempotencyKeyNotTaken: UNPROCESSABLE_ENTITY, "idempotency_key_not_taken", "The request takes no Idempotency-Key";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency_key_reused", "The Idempotency-Key was used for another request";
@@ -96,6 +97,7 @@ codes! {
     ImportsFull: SERVICE_UNAVAILABLE, "imports_full", "There are too many imports", counted;
     Starting: SERVICE_UNAVAILABLE, "starting", "The server is starting", counted;
     Draining: SERVICE_UNAVAILABLE, "draining", "The server is stopping", counted;
+    DeadlineExceeded: SERVICE_UNAVAILABLE, "deadline_exceeded", "The deadline of the request passed", counted;
     Overloaded: SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded", counted;
     TooManyFilters: INSUFFICIENT_STORAGE, "too_many_filters", "There are too many filters";
     OverQuota: INSUFFICIENT_STORAGE, "over_quota", "The quota of all filters is exceeded";

@@ -119,6 +119,10 @@ pub(crate) enum HttpError {
     #[error("{}", refusals(.0))]
     InvalidFields(Vec<FieldError>),
     #[error(
+        "the preference wait of the header Prefer is {given}, allowed is a number of seconds from 0.001, such as Prefer: wait=2.5"
+    )]
+    InvalidDeadline { given: String },
+    #[error(
         "the Idempotency-Key is given more than once, is empty, has more than 255 characters or one that is not visible ASCII; send one key, such as a UUID, new for each request that is not a retry"
     )]
     InvalidIdempotencyKey,
@@ -254,6 +258,7 @@ impl HttpError {
             HttpError::UnsupportedContentEncoding => Code::UnsupportedContentEncoding,
             HttpError::InvalidKey(_) => Code::InvalidKey,
             HttpError::InvalidFields(_) => Code::InvalidFields,
+            HttpError::InvalidDeadline { .. } => Code::InvalidDeadline,
             HttpError::InvalidIdempotencyKey => Code::InvalidIdempotencyKey,
             HttpError::IdempotencyKeyNotTaken { .. } => Code::IdempotencyKeyNotTaken,
             HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,

@@ -102,6 +102,9 @@ fn samples() -> Vec<HttpError> {
         HttpError::Engine(EngineError::ImportNotFound),
         HttpError::Engine(EngineError::ImportRunning),
         HttpError::Engine(EngineError::ImportsFull),
+        HttpError::InvalidDeadline {
+            given: "soon".to_owned(),
+        },
         HttpError::InvalidIdempotencyKey,
         HttpError::IdempotencyKeyNotTaken {
             instead: "use an import_id",
@@ -113,6 +116,7 @@ fn samples() -> Vec<HttpError> {
         HttpError::Engine(EngineError::OutcomeUnknown(store())),
         HttpError::Engine(EngineError::Store(store())),
         HttpError::Starting,
+        HttpError::Engine(EngineError::DeadlineExceeded),
         HttpError::Draining,
         HttpError::UsedUp(Exhausted {
             what: Scarce::Bodies,

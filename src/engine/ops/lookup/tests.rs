@@ -19,6 +19,7 @@ fn tiny() -> Engine {
         max_dirty_bytes: 64 * 4096,
         max_log_bytes: 1 << 20,
         checkpoint_slice_bytes: 8 * 4096,
+        max_cold_read_bytes: 64 << 20,
         max_open_filters: 64,
         max_queued_commands: 256,
         max_queued_items: 100_000,
@@ -59,7 +60,7 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
         engine.add(&name, &items, &always, None).await.unwrap();
     }
     let items = batch(0..200);
-    let filters = [engine.state.find(&name).await.unwrap()];
+    let filters = [engine.state.find(&engine.caller, &name).await.unwrap()];
     let mut sweep = Sweep::new(
         &engine.state,
         &engine.caller,
@@ -67,7 +68,8 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
         &items,
         LookupMode::All,
     )
-    .await;
+    .await
+    .unwrap();
     let overtaken: Vec<Pair> = (0..200).map(|item| Pair { filter: 0, item }).collect();
     sweep.ask_lanes(&overtaken).await.unwrap();
     assert!(!sweep.is_stale);

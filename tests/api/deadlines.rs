@@ -1,0 +1,110 @@
+//! Requests that are not worked on for longer than they say, or than the server
+//! allows.
+
+use crate::gated::{GatedStore, Point};
+use crate::server::{Answer, Server, Setup};
+use cuckood::store::memory::MemoryStore;
+use reqwest::Method;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+async fn add(server: &Server, wait: &str, item: &str) -> Answer {
+    let request = server.request(Method::POST, "/filters/f/items");
+    let request = request
+        .header("prefer", wait)
+        .json(&json!({"items": [item]}));
+    Answer::of(request).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_waits_is_withdrawn_at_its_deadline_and_one_being_written_is_in_doubt() {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let mut setup = Setup {
+        store: Arc::new(store.clone()),
+        ..Setup::default()
+    };
+    setup.engine.lanes = 1;
+    let server = Server::with(setup).await;
+    server.put("/filters/f", json!({})).await.ok();
+    store.hold_first(Point::CommitDone);
+    let written = add(&server, "wait=0.2", "written").await;
+    written.problem(500, "outcome_unknown");
+    let waiting = add(&server, "wait=0.2", "waiting").await;
+    let problem = waiting.problem(503, "deadline_exceeded");
+    assert_eq!(waiting.header("retry-after"), "1");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("nothing was changed"), "{detail}");
+    // What needs no commit is answered meanwhile.
+    let there = server.get("/filters/f/exists?item=other").await.ok();
+    assert_eq!(there, json!({"exists": false}));
+
+    store.open();
+    add(&server, "wait=20", "later").await.ok();
+    for (item, exists) in [("written", true), ("waiting", false), ("later", true)] {
+        let asked = server.get(&format!("/filters/f/exists?item={item}")).await;
+        assert_eq!(asked.ok()["exists"], exists, "{item}");
+    }
+    let rejected = &server.metrics.http_rejected;
+    assert_eq!(rejected.with_label_values(&["deadline_exceeded"]).get(), 1);
+}
+
+#[tokio::test]
+async fn the_server_has_a_longest_time_that_a_request_cannot_extend() {
+    let mut setup = Setup::default();
+    setup.limits.request_timeout = Duration::from_millis(300);
+    let server = Server::with(setup).await;
+    server.put("/filters/f", json!({})).await.ok();
+    for prefer in ["", "prefer: wait=3600\r\n"] {
+        let started = Instant::now();
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!(
+            "POST /filters/f/exists HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n{prefer}content-length: 10\r\n\r\nabc"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.contains(r#""code":"deadline_exceeded""#), "{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_takes_as_long_as_it_likes() {
+    let mut setup = Setup::default();
+    setup.limits.request_timeout = Duration::from_millis(200);
+    let server = Server::with(setup).await;
+    server.put("/filters/f", json!({})).await.ok();
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = "POST /filters/f/import?import_id=i HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\na\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    stream.write_all(b"b\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.contains(r#""added":2"#), "{answer}");
+}
+
+#[tokio::test]
+async fn a_wait_that_is_no_time_is_refused() {
+    let server = Server::start().await;
+    server.put("/filters/f", json!({})).await.ok();
+    for (prefer, given) in [
+        ("wait=soon", "soon"),
+        ("wait=0", "0"),
+        ("return=minimal, wait=-1", "-1"),
+    ] {
+        let problem = add(&server, prefer, "a").await;
+        let problem = problem.problem(422, "invalid_deadline");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(&format!("is {given},")), "{detail}");
+    }
+    assert_eq!(server.get("/filters/f").await.ok()["items"], 0);
+    add(&server, "return=minimal", "a").await.ok();
+    add(&server, "wait=2.5", "b").await.ok();
+}
