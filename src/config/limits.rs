@@ -38,6 +38,14 @@ pub struct RequestConfig {
     #[arg(long, env = "CUCKOOD_MAX_COLD_READ_BYTES", default_value = "64MiB")]
     pub max_cold_read_bytes: ByteSize,
 
+    /// Longest time for one request of an import, in seconds, from 1; then what arrived is committed and the answer is 408. The import can be resumed.
+    #[arg(long, env = "CUCKOOD_IMPORT_TIMEOUT_SECONDS", default_value_t = Limits::default().import_timeout.as_secs())]
+    pub import_timeout_seconds: u64,
+
+    /// Bytes of a dump a second that a client must send on average while the server waits for it, from 0; a slower restore is answered 408.
+    #[arg(long, env = "CUCKOOD_MIN_RESTORE_RATE", default_value = "16KiB")]
+    pub min_restore_rate: ByteSize,
+
     /// Items of one batch, from 1; a larger one is answered 413.
     #[arg(long, env = "CUCKOOD_MAX_BATCH_ITEMS", default_value_t = Limits::default().max_batch_items)]
     pub max_batch_items: usize,
@@ -92,6 +100,7 @@ impl RequestConfig {
             ),
             ("--body-timeout-seconds", self.body_timeout_seconds),
             ("--request-timeout-seconds", self.request_timeout_seconds),
+            ("--import-timeout-seconds", self.import_timeout_seconds),
         ]);
         if self.request_timeout_seconds > MAX_REQUEST_TIMEOUT.as_secs() {
             errors.add(format!(
@@ -135,6 +144,8 @@ impl RequestConfig {
             request_timeout: Duration::from_secs(self.request_timeout_seconds),
             body_idle_timeout: Duration::from_secs(self.body_idle_timeout_seconds),
             body_timeout: Duration::from_secs(self.body_timeout_seconds),
+            import_timeout: Duration::from_secs(self.import_timeout_seconds),
+            min_restore_rate: self.min_restore_rate.0,
         }
     }
 }
@@ -162,6 +173,10 @@ pub struct ConnectionConfig {
     /// Longest time that a client may leave an answer unread, in seconds, from 1; then the connection is closed.
     #[arg(long, env = "CUCKOOD_WRITE_TIMEOUT_SECONDS", default_value_t = ServerOptions::default().write_timeout.as_secs())]
     pub write_timeout_seconds: u64,
+
+    /// Bytes of an answer a second that a client must read on average while the server waits for it, from 0; then the connection is closed.
+    #[arg(long, env = "CUCKOOD_MIN_READ_RATE", default_value = "16KiB")]
+    pub min_read_rate: ByteSize,
 
     /// Seconds, from 0, in which a server that was told to stop still accepts requests, while /readyz answers 503.
     #[arg(long, env = "CUCKOOD_DRAIN_DELAY_SECONDS", default_value_t = 0)]
@@ -200,6 +215,7 @@ impl ConnectionConfig {
             header_timeout: Duration::from_secs(self.header_timeout_seconds),
             idle_timeout: Duration::from_secs(self.idle_timeout_seconds),
             write_timeout: Duration::from_secs(self.write_timeout_seconds),
+            min_read_rate: self.min_read_rate.0,
             drain_delay: Duration::from_secs(self.drain_delay_seconds),
             drain_timeout: Duration::from_secs(self.drain_timeout_seconds),
         }

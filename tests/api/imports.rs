@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
 
 async fn with_filter(setup: Setup, capacity: u64) -> Server {
     let server = Server::with(setup).await;
@@ -354,4 +355,76 @@ async fn a_full_filter_is_reported() {
     );
     assert!(full > 0);
     assert_eq!(item_count(&server).await, added);
+}
+
+/// A request whose body comes in pieces of so many bytes until it is answered.
+async fn trickle(
+    server: &Server,
+    line: &str,
+    media_type: &str,
+    body: &[u8],
+    piece: usize,
+) -> String {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {media_type}\r\ncontent-length: 1000000\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (mut read, mut write) = stream.split();
+    let mut answer = String::new();
+    let dripping = async {
+        for piece in body.chunks(piece) {
+            sleep(Duration::from_millis(20)).await;
+            if write.write_all(piece).await.is_err() {
+                break;
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = timeout(Duration::from_secs(20), read.read_to_string(&mut answer)) => {
+            ended.expect("an answer in time").unwrap();
+        }
+        () = dripping => {}
+    }
+    answer
+}
+
+#[tokio::test]
+async fn an_import_that_trickles_ends_after_its_time_and_keeps_what_came() {
+    let mut setup = Setup::default();
+    setup.limits.import_timeout = Duration::from_secs(1);
+    let server = Server::with(setup).await;
+    server.put("/filters/f", json!({})).await.ok();
+    let line = "POST /filters/f/import?import_id=slow";
+    let answer = trickle(&server, line, "text/plain", &b"line\n".repeat(1000), 5).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("--import-timeout-seconds"), "{answer}");
+    let progress = server.get("/filters/f/imports/slow").await.ok();
+    let lines = progress["committed_lines"].as_u64().unwrap();
+    assert!(lines > 0, "{progress}");
+    assert_eq!(progress["state"], "interrupted");
+    let rest = format!("/filters/f/import?import_id=slow&from_line={}", lines + 1);
+    let resumed = server.send(&rest, "text/plain", "last").await.ok();
+    assert_eq!(resumed["committed_lines"], lines + 1);
+}
+
+#[tokio::test]
+async fn a_dump_that_trickles_in_is_refused() {
+    let mut setup = Setup::default();
+    setup.limits.body_idle_timeout = Duration::from_secs(1);
+    setup.limits.min_restore_rate = 1 << 20;
+    let server = Server::with(setup).await;
+    server.put("/filters/f", json!({})).await.ok();
+    let items = json!({"items": (0..500).collect::<Vec<_>>()});
+    server.post("/filters/f/items", items).await.ok();
+    let dump = server.get("/filters/f/dump").await.bytes;
+    let line = "PUT /filters/g/dump";
+    let answer = trickle(&server, line, "application/octet-stream", &dump, 1).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("--min-restore-rate"), "{answer}");
+    server
+        .get("/filters/g")
+        .await
+        .problem(404, "filter_not_found");
 }

@@ -6,7 +6,7 @@ use super::deadline::Deadline;
 use super::limits::Admission;
 use crate::engine::EngineError;
 use crate::http::problem::HttpError;
-use crate::http::time::after;
+use crate::http::time::{Patience, after};
 use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use std::io::{self, Read};
@@ -41,16 +41,17 @@ pub(crate) async fn read(
     // Most bodies are one piece and are never copied.
     let mut first = Bytes::new();
     let mut joined = Vec::new();
-    while let Some(piece) = next_piece(admission, &mut body, deadline)
-        .await
-        .map_err(|error| match error {
-            HttpError::BodyTimeout { .. }
-                if request_deadline.is_some_and(|it| it <= Instant::now()) =>
-            {
-                HttpError::Engine(EngineError::DeadlineExceeded)
-            }
-            other => other,
-        })?
+    while let Some(piece) =
+        next(admission, &mut body, deadline)
+            .await
+            .map_err(|error| match error {
+                HttpError::BodyTimeout { .. }
+                    if request_deadline.is_some_and(|it| it <= Instant::now()) =>
+                {
+                    HttpError::Engine(EngineError::DeadlineExceeded)
+                }
+                other => other,
+            })?
     {
         let is_first = size == 0;
         size = size.saturating_add(piece.len());
@@ -78,19 +79,12 @@ pub(crate) async fn read(
     Ok((Bytes::from(joined), memory))
 }
 
-/// Reads a body of any length piece by piece; `None` is its end.
+/// Reads a body of any length piece by piece, until some moment; `None` is its
+/// end.
 ///
 /// # Errors
-/// It stalls, or is broken.
+/// It stalls, takes too long, or is broken.
 pub(crate) async fn next(
-    admission: &Admission,
-    body: &mut Body,
-) -> Result<Option<Bytes>, HttpError> {
-    let deadline = after(admission.limits.body_idle_timeout);
-    next_piece(admission, body, deadline).await
-}
-
-async fn next_piece(
     admission: &Admission,
     body: &mut Body,
     deadline: Instant,
@@ -141,11 +135,15 @@ where
             is_whole: false,
         })
     });
+    let limits = &admission.limits;
+    let mut patience = Patience::new(limits.body_idle_timeout, limits.min_restore_rate);
     let fed = loop {
-        let piece = match next(admission, &mut body).await {
+        let since = Instant::now();
+        let piece = match next(admission, &mut body, after(patience.left())).await {
             Ok(piece) => piece,
             Err(error) => break Err(error),
         };
+        patience.note(since.elapsed(), piece.as_ref().map_or(0, Bytes::len));
         let is_last = piece.is_none();
         // Work that takes no more has made up its mind.
         if pieces.send(piece).await.is_err() || is_last {

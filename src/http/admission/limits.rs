@@ -48,6 +48,11 @@ pub struct Limits {
     pub body_idle_timeout: Duration,
     /// Longest time for a whole request body.
     pub body_timeout: Duration,
+    /// Longest time for one request of an import.
+    pub import_timeout: Duration,
+    /// Bytes of a dump a second that a client must send on average while it is
+    /// waited for; 0: any.
+    pub min_restore_rate: u64,
 }
 
 impl Default for Limits {
@@ -65,6 +70,8 @@ impl Default for Limits {
             request_timeout: Duration::from_secs(60),
             body_idle_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(300),
+            import_timeout: Duration::from_secs(3600),
+            min_restore_rate: 16 << 10,
         }
     }
 }

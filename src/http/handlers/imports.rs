@@ -23,7 +23,7 @@ use crate::http::openapi::parameters::{self, FilterKey, ImportInPath};
 use crate::http::parse::{LineFeed, LineFormat};
 use crate::http::problem::{Code, HttpError, excerpt};
 use crate::http::query::Query;
-use crate::http::time::rfc3339_ms;
+use crate::http::time::{after, rfc3339_ms};
 use crate::http::words;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Path, Request, State};
@@ -32,6 +32,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
+use tokio::time::Instant;
 use utoipa::ToSchema;
 
 /// The progress of an import.
@@ -228,10 +229,14 @@ pub(crate) async fn import_items(
         ));
     }
     let mut feed = LineFeed::new(format, options.first_line, done);
-    while let Some(piece) = next_piece(&app, &mut body).await? {
+    let ends = after(app.admission.limits.import_timeout);
+    while let Some(piece) = next_piece(&app, &mut body, ends).await? {
         let mut piece = piece.as_ref();
         while feed.push(&mut piece) {
             commit(&app, &mut import, &mut feed).await?;
+        }
+        if Instant::now() >= ends {
+            return Err(overdue(&app, &mut import, &mut feed).await);
         }
     }
     feed.end();
@@ -250,13 +255,28 @@ async fn commit(app: &App, import: &mut Import, feed: &mut LineFeed) -> Result<(
     Ok(import.commit(&feed.take()).await?)
 }
 
-/// The next piece of the body; `None` at its end.
-async fn next_piece(app: &App, body: &mut Body) -> Result<Option<Bytes>, HttpError> {
-    let piece = body::next(&app.admission, body).await;
-    piece.map_err(|error| match error {
-        HttpError::BodyTimeout { idle_seconds, .. } => HttpError::StreamStalled { idle_seconds },
-        other => other,
-    })
+/// Commits the lines that came; its client goes on behind them.
+async fn overdue(app: &App, import: &mut Import, feed: &mut LineFeed) -> HttpError {
+    let seconds = app.admission.limits.import_timeout.as_secs();
+    let committed = commit(app, import, feed).await;
+    committed.map_or_else(|error| error, |()| HttpError::ImportTimeout { seconds })
+}
+
+/// The next piece of the body, or an empty one when its time is up; `None` at
+/// its end.
+async fn next_piece(app: &App, body: &mut Body, ends: Instant) -> Result<Option<Bytes>, HttpError> {
+    let piece = body::next(&app.admission, body, ends).await;
+    piece
+        .or_else(|error| match error {
+            HttpError::BodyTimeout { .. } if Instant::now() >= ends => Ok(Some(Bytes::new())),
+            error => Err(error),
+        })
+        .map_err(|error| match error {
+            HttpError::BodyTimeout { idle_seconds, .. } => {
+                HttpError::StreamStalled { idle_seconds }
+            }
+            other => other,
+        })
 }
 
 /// Filter and import in the path.

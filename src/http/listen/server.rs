@@ -47,6 +47,9 @@ pub struct ServerOptions {
     pub idle_timeout: Duration,
     /// Longest time a client may leave an answer unread.
     pub write_timeout: Duration,
+    /// Bytes of an answer a second that a client must read on average while it is
+    /// waited for; 0: any.
+    pub min_read_rate: u64,
     /// How long connections are still accepted after a stop was asked for, so
     /// that load balancers notice `/readyz`.
     pub drain_delay: Duration,
@@ -62,6 +65,7 @@ impl Default for ServerOptions {
             header_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
+            min_read_rate: 16 << 10,
             drain_delay: Duration::ZERO,
             drain_timeout: Duration::from_secs(25),
         }
@@ -113,6 +117,7 @@ pub async fn serve(
                     head: options.header_timeout,
                     idle: options.idle_timeout,
                     write: options.write_timeout,
+                    write_bytes_per_second: options.min_read_rate,
                 },
                 draining: draining.clone(),
                 tls: endpoint.tls,

@@ -4,14 +4,14 @@
 //! answers by itself, before there is a request, is held back, so that it can
 //! be said in our words.
 
-use crate::http::time::after;
+use crate::http::time::{Patience, after};
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
@@ -116,6 +116,9 @@ pub(crate) struct Timeouts {
     pub(crate) idle: Duration,
     /// For the client to take more of an answer.
     pub(crate) write: Duration,
+    /// Bytes of an answer a second that it must take on average, while it is
+    /// waited for; 0: any.
+    pub(crate) write_bytes_per_second: u64,
 }
 
 /// Whether bytes came that are not handed on yet: with TLS a part of a record
@@ -150,7 +153,9 @@ pub(crate) struct TimedStream<S> {
     /// long as it only runs on for longer.
     clock: Option<Pin<Box<Sleep>>>,
     timed: Option<u8>,
-    writing: Option<Pin<Box<Sleep>>>,
+    /// The clock of an answer that is not read on, and since when that is so.
+    writing: Option<(Pin<Box<Sleep>>, Instant)>,
+    patience: Patience,
 }
 
 impl<S> TimedStream<S> {
@@ -163,6 +168,7 @@ impl<S> TimedStream<S> {
             clock: None,
             timed: None,
             writing: None,
+            patience: Patience::new(timeouts.write, timeouts.write_bytes_per_second),
         }
     }
 
@@ -221,16 +227,22 @@ impl<S> TimedStream<S> {
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<T>>,
+        bytes_of: impl Fn(&T) -> usize,
     ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            if self.writing.take().is_some() {
+        if let Poll::Ready(outcome) = &written {
+            let bytes = outcome.as_ref().map_or(0, bytes_of);
+            let mut waited = Duration::ZERO;
+            if let Some((_, since)) = self.writing.take() {
                 self.phase.set_writing(false);
+                waited = since.elapsed();
             }
+            self.patience.note(waited, bytes);
             return written;
         }
         self.phase.set_writing(true);
-        let time = self.timeouts.write;
-        let clock = self.writing.get_or_insert_with(|| Box::pin(sleep(time)));
+        let left = self.patience.left();
+        let clock = || (Box::pin(sleep(left)), Instant::now());
+        let (clock, _) = self.writing.get_or_insert_with(clock);
         ready!(clock.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -279,7 +291,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         }
         this.note_answer();
         let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
-        this.poll_written(cx, written)
+        this.poll_written(cx, written, |&bytes| bytes)
     }
 
     fn poll_write_vectored(
@@ -296,7 +308,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         }
         this.note_answer();
         let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
-        this.poll_written(cx, written)
+        this.poll_written(cx, written, |&bytes| bytes)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -307,7 +319,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         // With TLS this is where most is written.
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(cx);
-        ready!(this.poll_written(cx, flushed))?;
+        ready!(this.poll_written(cx, flushed, |()| 0))?;
         // The answer is out. The library may have asked for the next request
         // while it was made, and may not ask again until something comes.
         if this.phase.get() == IDLE && this.poll_silence(cx).is_ready() {
@@ -323,7 +335,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
             return Poll::Ready(Ok(()));
         }
         let shut = Pin::new(&mut this.stream).poll_shutdown(cx);
-        this.poll_written(cx, shut)
+        this.poll_written(cx, shut, |()| 0)
     }
 }
 
@@ -338,6 +350,7 @@ mod tests {
             head: Duration::from_secs(10),
             idle: Duration::from_millis(200),
             write: Duration::from_secs(10),
+            write_bytes_per_second: 0,
         };
         let (ours, _client) = tokio::io::duplex(1024);
         let phase = Phase::default();

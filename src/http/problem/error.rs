@@ -67,7 +67,7 @@ pub(crate) enum HttpError {
     )]
     MethodNotAllowed,
     #[error(
-        "no part of the body arrived for {idle_seconds} s, or the whole body took longer than {total_seconds} s; send faster, or send smaller batches"
+        "no part of the body arrived for {idle_seconds} s, or the whole body took longer than {total_seconds} s (of a dump: it arrived slower than --min-restore-rate); send faster, or send smaller batches"
     )]
     BodyTimeout {
         idle_seconds: u64,
@@ -77,6 +77,10 @@ pub(crate) enum HttpError {
         "no part of the stream arrived for {idle_seconds} s; the lines before are committed: query how many, and resume after them"
     )]
     StreamStalled { idle_seconds: u64 },
+    #[error(
+        "one request of an import may last {seconds} s (--import-timeout-seconds); the lines that arrived are committed: query how many, and resume after them"
+    )]
+    ImportTimeout { seconds: u64 },
     #[error("the head of the request was not complete in time; send it without pauses")]
     HeadTimeout,
     #[error(
@@ -244,7 +248,7 @@ impl HttpError {
             HttpError::ForeignOrigin => Code::ForeignOrigin,
             HttpError::UnknownRoute => Code::UnknownRoute,
             HttpError::MethodNotAllowed => Code::MethodNotAllowed,
-            HttpError::StreamStalled { .. } => Code::BodyTimeout,
+            HttpError::StreamStalled { .. } | HttpError::ImportTimeout { .. } => Code::BodyTimeout,
             HttpError::BodyTimeout { .. } => Code::BodyTimeout,
             HttpError::HeadTimeout => Code::HeadTimeout,
             HttpError::HeadTooLarge => Code::HeadTooLarge,
