@@ -333,12 +333,12 @@ pub(super) fn lane_of(name: &FilterName, lanes: usize) -> usize {
 pub(super) fn decode(stored: &StoredFilter) -> Result<Chain, StoreError> {
     Chain::decode(&stored.meta).map_err(|error| match error {
         MetaError::Newer { found } => StoreError::NewerFormat {
-            what: format!("metadata of filter {} ({:?})", stored.id, stored.name),
+            what: format!("metadata of filter {}", stored.id),
             found: u32::from(found),
             supported: u32::from(crate::chain::meta::META_VERSION),
         },
         MetaError::Corrupt(reason) => StoreError::Corrupt {
-            what: format!("metadata of filter {} ({:?})", stored.id, stored.name),
+            what: format!("metadata of filter {}", stored.id),
             reason: reason.to_owned(),
         },
     })

@@ -6,7 +6,9 @@ use tokio::time::Instant;
 
 /// A time, to the millisecond.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
-    humantime::format_rfc3339_millis(time).to_string()
+    // Beyond the year 9999 there is no date to write, and the library panics.
+    let last = UNIX_EPOCH + Duration::from_millis(253_402_300_799_999);
+    humantime::format_rfc3339_millis(time.min(last)).to_string()
 }
 
 /// Milliseconds since 1970 as a time.

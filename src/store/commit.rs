@@ -62,8 +62,8 @@ pub enum FilterChange {
         name: String,
     },
     /// Undoes whatever a commit of unknown outcome did to this filter: the
-    /// name leads to it, it has this description, and nothing of it is on the
-    /// reclaim list.
+    /// name leads to it, it has this description, and what the commit put on the
+    /// reclaim list is not there. What was there before stays.
     Restore {
         /// Its number.
         id: FilterId,
@@ -71,6 +71,8 @@ pub enum FilterChange {
         name: String,
         /// Its whole description.
         meta: Vec<u8>,
+        /// What is taken off the reclaim list.
+        reclaimed: Vec<Garbage>,
     },
     /// The filter ends at another moment, or never; it is on the list of what
     /// ends accordingly. A removed filter must be told to end never, too.
@@ -125,9 +127,16 @@ fn filter_change(change: &FilterChange, batch: &mut Batch) {
             batch.delete(Column::Filters, &format::filter_expiry_key(*id));
             put_garbage(Garbage::Filter(*id), batch);
         }
-        FilterChange::Restore { id, name, meta } => {
+        FilterChange::Restore {
+            id,
+            name,
+            meta,
+            reclaimed,
+        } => {
             put_filter(*id, name, meta, batch);
-            batch.delete_range(Column::Reclaim, format::reclaim_entries_of(&(*id..=*id)));
+            for &garbage in reclaimed {
+                batch.delete(Column::Reclaim, &format::reclaim_key(garbage));
+            }
         }
         FilterChange::Expire { id, before, after } => {
             if let Some(before) = before {

@@ -359,7 +359,8 @@ pub(super) fn entry_name(column: Column, key: &[u8]) -> String {
     let named = match column {
         Column::Pages => page_of(key).ok().map(|id| id.to_string()),
         Column::Log => log_sequence(key).ok().map(record_name),
-        Column::Names => Some(format!("filter {:?}", String::from_utf8_lossy(key))),
+        // The log names filters by their numbers alone.
+        Column::Names => Some("the filter number that a name leads to".to_owned()),
         Column::Filters => id(key).map(|id| format!("filter {id}")),
         Column::SideRecords => Some("a side record".to_owned()),
         Column::Info | Column::Reclaim | Column::Due => None,
@@ -387,7 +388,7 @@ pub(super) fn seal_filter_number(name: &str, id: FilterId) -> Vec<u8> {
 }
 
 pub(super) fn open_filter_number(name: &[u8], value: &[u8]) -> Result<FilterId, StoreError> {
-    let what = || format!("the number of filter {:?}", String::from_utf8_lossy(name));
+    let what = || "the filter number that a name leads to".to_owned();
     let payload = open(Kind::FilterNumber, name, value, what)?;
     number(payload)
         .map(FilterId)
@@ -585,8 +586,8 @@ pub(super) fn named(
 ) -> Result<StoredFilter, StoreError> {
     found.filter(|filter| filter.name == name).ok_or_else(|| {
         corrupt(
-            format!("filter {name:?}"),
-            &format!("filter {id} has not its name"),
+            format!("filter {id}"),
+            "a name leads to it that is not its own",
         )
     })
 }

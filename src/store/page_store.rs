@@ -309,8 +309,34 @@ impl PageStore {
     /// # Errors
     /// Unreadable bytes.
     pub fn due(&self, from_ms: u64, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+        let entries = self.due_entries(from_ms, until_ms, limit)?;
+        entries.into_iter().collect()
+    }
+
+    /// The same, with what is wrong with entries in their places; these do not
+    /// count towards the limit.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    pub fn due_entries(
+        &self,
+        from_ms: u64,
+        until_ms: u64,
+        limit: usize,
+    ) -> Result<Vec<Result<Due, StoreError>>, StoreError> {
         let keys = format::due_between(from_ms, until_ms);
-        self.list(Column::Due, &keys, limit, format::read_due)
+        let (mut entries, mut sound) = (Vec::new(), 0);
+        self.kv
+            .scan(Column::Due, &keys, Caching::Keep, &mut |key, value| {
+                if sound == limit {
+                    return Ok(ControlFlow::Break(()));
+                }
+                let due = format::read_due(key, value);
+                sound += usize::from(due.is_ok());
+                entries.push(due);
+                Ok(ControlFlow::Continue(()))
+            })?;
+        Ok(entries)
     }
 
     /// Takes an entry off that list which belongs to nothing any more.

@@ -128,6 +128,28 @@ async fn below_the_reserve_every_change_is_refused_and_every_question_answered()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_filter_is_deleted_where_checkpoints_have_no_room_and_the_log_is_at_its_bound() {
+    let memory = MemoryStore::new();
+    let (store, engine) = opened_with(&memory, 4096);
+    for filter in ["f", "g", "h"] {
+        create(&engine, filter, &FilterRequest::default()).await;
+    }
+    store.fail_checkpoints(true);
+    let mut refused = [false; 3];
+    for item in 0..500 {
+        for (filter, refused) in ["f", "g", "h"].iter().zip(&mut refused) {
+            *refused |= try_add(&engine, filter, item).await.is_err();
+        }
+    }
+    assert_eq!(refused, [true; 3], "changes wait for room in both lanes");
+    seen(&engine, &store, with_free(0)).await;
+    for filter in ["f", "g", "h"] {
+        engine.delete_filter(&name(filter), None).await.unwrap();
+    }
+    assert_eq!(engine.list_filters("", None, 9).await.unwrap().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_disk_that_fills_up_loses_nothing_and_is_written_to_again_by_itself() {
     let memory = MemoryStore::new();
     let (store, engine) = opened(&memory);

@@ -4,7 +4,10 @@ use crate::gated::{Failing, GatedStore};
 use crate::support::{self, add, all_exist, batch, create, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddOptions, Clock, Created, Engine, EngineError, EngineOptions, NewFilter};
+use cuckood::page::FilterId;
 use cuckood::store::KeyValueStore;
+use cuckood::store::format::StoredValue;
+use cuckood::store::kv::{Batch, Column, Durability};
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +62,39 @@ async fn is_there(engine: &Engine, filter: &str) -> bool {
         Err(EngineError::NotFound { .. }) => false,
         Err(error) => panic!("{error}"),
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn damaged_entries_and_filters_do_not_keep_others_from_ending() {
+    let (memory, hands) = (MemoryStore::new(), Hands::new());
+    let engine = hands.engine(Arc::new(memory.clone()));
+    // More than are removed at once, and the damaged ones come first.
+    for n in 0..300 {
+        create_ending(&engine, &format!("f{n}"), 100).await;
+    }
+    tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    drop(engine);
+    for id in 1..=280 {
+        let meta = StoredValue::FilterMeta(FilterId(id));
+        assert!(memory.damage(&meta, 20), "filter {id}");
+    }
+    let mut damaged = Batch::default();
+    for at_ms in 1..5u64 {
+        damaged.put(Column::Due, &at_ms.to_be_bytes(), vec![1; 6]);
+    }
+    memory.write(damaged, Durability::Ordered).unwrap();
+    let engine = hands.engine(Arc::new(memory.clone()));
+    hands.advance(200);
+    for _ in 0..200 {
+        let kept = support::kept(&memory);
+        let left = kept.due_entries(0, u64::MAX, 1_000).unwrap();
+        if left.len() == 284 && kept.garbage().unwrap().is_empty() {
+            tokio::task::block_in_place(|| engine.halt());
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("sound filters do not end");
 }
 
 /// Waits until the store holds nothing that is due.

@@ -1,9 +1,11 @@
 //! Stores that refuse, lie about refusing, or are damaged.
 
 use crate::gated::{Failing, GatedStore};
-use crate::support::{self, add, all_exist, batch, create, engine, exists, items, name, options};
+use crate::support::{
+    self, Whole, add, all_exist, batch, create, engine, exists, items, name, options,
+};
 use cuckood::chain::params::FilterRequest;
-use cuckood::engine::{AddOptions, EngineError};
+use cuckood::engine::{AddOptions, EngineError, Replace};
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
@@ -269,6 +271,41 @@ async fn a_filter_that_was_found_in_doubt_is_gone_once_its_creation_is_taken_bac
     add(&engine, "f", [1]).await;
     let crashed = support::engine(Arc::new(memory.fork()), &options(512));
     assert!(all_exist(&crashed, "f", [1]).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_pages_of_a_filter_whose_naming_is_taken_back_are_reclaimed_without_a_restart() {
+    for failing in [Failing::Before, Failing::After] {
+        let memory = MemoryStore::new();
+        let store = GatedStore::new(Arc::new(memory.clone()));
+        let engine = engine(Arc::new(store.clone()), &options(512));
+        create(&engine, "f", &FilterRequest::default()).await;
+        add(&engine, "f", 0..100).await;
+        let mut whole = Whole(Vec::new());
+        engine.dump(&name("f"), &mut whole).unwrap();
+        let staged = engine.intake().await.unwrap();
+        let staged = staged.dump(whole.0.as_slice()).unwrap();
+        store.fail_commits(failing);
+        let named = engine.adopt(&name("g"), staged, Replace::Nothing).await;
+        assert!(matches!(named, Err(EngineError::OutcomeUnknown(_))));
+        assert_eq!(support::kept(&memory).garbage().unwrap().len(), {
+            usize::from(failing == Failing::Before)
+        });
+        store.fail_commits(Failing::Nothing);
+        let mut left = Vec::new();
+        for _ in 0..200 {
+            left = support::kept(&memory).garbage().unwrap();
+            let is_there = engine.has_filter(&name("g")).await.unwrap();
+            if left.is_empty() && !is_there {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(left, [], "{failing:?}");
+        assert!(!engine.has_filter(&name("g")).await.unwrap());
+        tokio::task::block_in_place(|| engine.shutdown().unwrap());
+        cuckood::engine::check::check(&support::kept(&memory)).unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

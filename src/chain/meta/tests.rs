@@ -151,6 +151,20 @@ fn a_portable_chain_tells_nothing_of_its_server() {
 }
 
 #[test]
+fn a_portable_chain_was_created_at_a_time_that_a_date_shows() {
+    let mut it = chain(FilterRequest::default());
+    for (created_at_ms, is_taken) in [
+        (253_402_300_799_999, true),
+        (253_402_300_800_000, false),
+        (u64::MAX, false),
+    ] {
+        it.created_at_ms = created_at_ms;
+        let taken = Chain::from_portable(&it.portable().encode(), 1 << 30);
+        assert_eq!(taken.is_ok(), is_taken, "{created_at_ms}");
+    }
+}
+
+#[test]
 fn a_newer_version_is_named() {
     let mut bytes = chain(FilterRequest::default()).encode();
     bytes[0] = META_VERSION + 1;

@@ -8,6 +8,9 @@ use crate::cuckoo::hash::HashKey;
 use crate::cuckoo::layout::Layout;
 use crate::page::Ordinal;
 
+/// The last millisecond that a date of RFC 3339 shows, of the year 9999.
+const LAST_DATE_MS: u64 = 253_402_300_799_999;
+
 /// A chain of the layout `classic` that another program made, by its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignChain {
@@ -58,6 +61,11 @@ impl Chain {
         // Older versions are not written any more.
         if bytes.first() == Some(&META_VERSION) && chain.portable().encode() != bytes {
             return Err(MetaError::Corrupt("it is not as it would be written"));
+        }
+        if chain.created_at_ms > LAST_DATE_MS {
+            return Err(MetaError::Corrupt(
+                "it was created at a time that no date shows",
+            ));
         }
         chain = chain.portable();
         chain.params = chain.params.with_max_filter_bytes(max_filter_bytes);

@@ -90,7 +90,7 @@ pub fn inspect(store: &PageStore, inspector: &mut dyn Inspector) -> Findings {
     let mut findings = Findings::default();
     let parts: [Part; 4] = [
         |store, _| store.side_record_totals().map(|_| ()),
-        |store, _| check_due(store),
+        check_due,
         |store, _| store.garbage().map(|_| ()),
         check_names,
     ];
@@ -167,19 +167,29 @@ fn check_names(store: &PageStore, inspector: &mut dyn Inspector) -> Result<(), S
 }
 
 /// Reads the list of what ends when.
-fn check_due(store: &PageStore) -> Result<(), StoreError> {
+fn check_due(store: &PageStore, inspector: &mut dyn Inspector) -> Result<(), StoreError> {
     let (mut from_ms, mut at_once) = (0, DUE_AT_ONCE);
     loop {
-        let due = store.due(from_ms, u64::MAX, at_once)?;
-        let last_ms = due.last().map(|last| match last {
+        let due = store.due_entries(from_ms, u64::MAX, at_once)?;
+        let sound = due.iter().flatten();
+        let last_ms = sound.clone().last().map(|last| match last {
             Due::Filter { at_ms, .. } | Due::SideRecord { at_ms, .. } => *at_ms,
         });
+        let is_last = sound.count() < at_once;
         match last_ms {
-            _ if due.len() < at_once => return Ok(()),
             // More end in one moment than were read: they are read together.
-            Some(last_ms) if last_ms == from_ms => at_once = at_once.saturating_mul(2),
-            Some(last_ms) => (from_ms, at_once) = (last_ms, DUE_AT_ONCE),
-            None => return Ok(()),
+            Some(last_ms) if !is_last && last_ms == from_ms => {
+                at_once = at_once.saturating_mul(2);
+                continue;
+            }
+            Some(last_ms) if !is_last => (from_ms, at_once) = (last_ms, DUE_AT_ONCE),
+            _ => {}
+        }
+        for damaged in due {
+            fault(inspector, damaged.map(|_| ()));
+        }
+        if is_last {
+            return Ok(());
         }
     }
 }

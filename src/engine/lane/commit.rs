@@ -20,7 +20,7 @@ use crate::engine::pages::{Checkpointer, FrameIndex, Loader, PageCache, PageImag
 use crate::engine::quota::{Quota, Reservation};
 use crate::metrics::Metrics;
 use crate::page::FilterId;
-use crate::store::{Commit, FilterChange, PageStore, SideRecordChange, StoreError};
+use crate::store::{Commit, FilterChange, Garbage, PageStore, SideRecordChange, StoreError};
 use crossbeam_channel::Receiver;
 use prometheus::IntGauge;
 use std::sync::Arc;
@@ -275,6 +275,8 @@ impl Lane {
         self.checkpointer.publish(self.number, sequence, 0, |_| {});
         if let Some((id, name)) = &doubt.created {
             self.filters.forget(*id, name);
+            // What settled it has put its pages on the list.
+            self.checkpointer.reclaim_soon([Garbage::Filter(*id)]);
         }
         None
     }
@@ -333,6 +335,7 @@ fn undo(
         id: filter.id,
         name: filter.name.as_str().to_owned(),
         meta: filter.view.load().chain.encode(),
+        reclaimed: reclaimed(commit, filter.id),
     });
     let ends = commit.filters.iter().rev().filter_map(|it| match *it {
         FilterChange::Expire { id, before, after } => Some(FilterChange::Expire {
@@ -356,6 +359,19 @@ fn undo(
         filters: removed.into_iter().chain(restored).chain(ends).collect(),
         side_records: side_records.collect(),
     }
+}
+
+/// What a commit put on the reclaim list of a filter.
+fn reclaimed(commit: &Commit, filter: FilterId) -> Vec<Garbage> {
+    let of_change = |change: &FilterChange| match change {
+        FilterChange::Update { id, dropped, .. } if *id == filter => {
+            let dropped = dropped.iter();
+            dropped.map(|&it| Garbage::SubFilter(filter, it)).collect()
+        }
+        FilterChange::Remove { id, .. } if *id == filter => vec![Garbage::Filter(filter)],
+        _ => Vec::new(),
+    };
+    commit.filters.iter().flat_map(of_change).collect()
 }
 
 /// The frame of every page that a commit changes. Pages that were there are

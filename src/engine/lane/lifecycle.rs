@@ -167,6 +167,7 @@ impl Lane {
             id: adopt.id,
             name: adopt.name.as_str().to_owned(),
             meta: adopt.chain.encode(),
+            reclaimed: vec![Garbage::Filter(adopt.id)],
         });
         filter_changes.extend(first_expiry(&filter));
         let batch = Batch {

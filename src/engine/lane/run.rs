@@ -49,7 +49,10 @@ impl Lane {
                 request.answer(Err(self.disk.refusal(&doubt.cause)));
                 continue;
             }
-            if let Err(reason) = self.checkpointer.wait_for_room() {
+            // What makes room does not wait for it.
+            if request.command.needs_room()
+                && let Err(reason) = self.checkpointer.wait_for_room()
+            {
                 tracing::warn!(%reason, "a command is refused because checkpoints fail");
                 let refusal = self.disk.check().err();
                 request.answer(Err(refusal.unwrap_or(Overload::Checkpoints.into())));

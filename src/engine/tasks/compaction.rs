@@ -256,7 +256,10 @@ pub(crate) fn run(
         turns.extend(begun.try_iter().map(Job::new));
         let now = Instant::now();
         let ready = turns.iter().position(|job| job.not_before <= now);
-        if ready.is_none() && interrupted.is_none() {
+        // Those that find no place wait until one of the others has ended.
+        let has_room = |state: Arc<EngineState>| state.compactions.have_room();
+        let resumes = interrupted.is_some() && state.upgrade().is_some_and(has_room);
+        if ready.is_none() && !resumes {
             let pause = match turns.is_empty() {
                 true => LOOK_EVERY,
                 false => FAILURE_PAUSE,
@@ -274,7 +277,7 @@ pub(crate) fn run(
             if let Some(job) = ready.and_then(|ready| turns.remove(ready)) {
                 turns.extend(job.go_on(&state, stop).await);
             }
-            if let Some(after) = interrupted.take() {
+            if resumes && let Some(after) = interrupted.take() {
                 interrupted = state.resume_compactions(after).await;
             }
             if looked_at.elapsed() >= LOOK_EVERY {
@@ -382,34 +385,4 @@ impl EngineState {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chain::params::{Defaults, FilterParams, FilterRequest};
-    use crate::cuckoo::hash::HashKey;
-
-    #[test]
-    fn a_filter_is_due_once_more_than_its_share_was_deleted_and_it_would_get_shorter() {
-        let request = FilterRequest {
-            capacity: Some(1_000),
-            ..FilterRequest::default()
-        };
-        let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
-        let chain = Chain::new(params, HashKey([1; 16]), 0).unwrap();
-        let mut it = crate::chain::resident::ResidentFilter::new(chain);
-        let hash =
-            |it: &crate::chain::resident::ResidentFilter, n: u64| it.chain().hash(&n.to_le_bytes());
-        let items: Vec<_> = (0..2_000).map(|n| hash(&it, n)).collect();
-        it.add_at_once(&items, Default::default());
-        assert_eq!(it.chain().sub_filters().len(), 2);
-        it.delete(&items[..199]);
-        assert!(!is_due(it.chain(), 10));
-        it.delete(&items[199..202]);
-        // So many do not fit into the first sub-filter with room to spare.
-        assert!(!is_due(it.chain(), 10));
-        it.delete(&items[202..1_200]);
-        assert!(is_due(it.chain(), 10));
-        assert!(!is_due(it.chain(), 0) && !is_due(it.chain(), 61));
-        it.compact();
-        assert!(!is_due(it.chain(), 10));
-    }
-}
+mod tests;

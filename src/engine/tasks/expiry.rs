@@ -10,7 +10,7 @@ use crate::engine::lane::command::{Command, Outcome};
 use crate::engine::state::EngineState;
 use crate::engine::threads::repeat;
 use crate::engine::ttl;
-use crate::store::{Due, SideRecordKey};
+use crate::store::{Due, SideRecordKey, StoreError};
 use crossbeam_channel::Receiver;
 use std::ops::ControlFlow;
 use std::sync::Weak;
@@ -36,6 +36,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Removes what has ended until the engine stops.
 pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>) {
     let (mut from_ms, mut looked_at_all) = (0, Instant::now());
+    let mut damaged = 0;
     repeat(state, stop, LOOK_EVERY, |state| {
         if looked_at_all.elapsed() >= LOOK_AT_ALL_EVERY {
             (from_ms, looked_at_all) = (0, Instant::now());
@@ -44,9 +45,16 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>) {
             return ControlFlow::Continue(LOOK_EVERY);
         }
         let now_ms = state.clock.now_ms();
-        match remove_due(state, from_ms, now_ms) {
-            Ok(DUE_AT_ONCE) => return ControlFlow::Continue(PAUSE),
-            Ok(_) => from_ms = now_ms.saturating_sub(LATE_MS),
+        let before = damaged;
+        match remove_due(state, from_ms, now_ms, before) {
+            Ok(looked) => {
+                damaged = looked.damaged;
+                looked.report(before);
+                if looked.has_more {
+                    return ControlFlow::Continue(PAUSE);
+                }
+                from_ms = now_ms.saturating_sub(LATE_MS);
+            }
             Err(EngineError::Stopping) => return ControlFlow::Break(()),
             Err(error) => {
                 tracing::warn!(%error, "what has ended could not be removed; it is tried again");
@@ -56,40 +64,103 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>) {
     });
 }
 
-/// Removes some of what is due; says how many entries were looked at.
-fn remove_due(state: &EngineState, from_ms: u64, now_ms: u64) -> Result<usize, EngineError> {
-    let due = state.store.due(from_ms, now_ms, DUE_AT_ONCE)?;
-    let looked_at = due.len();
+/// What came of one look at the list.
+#[derive(Default)]
+struct Looked {
+    /// Whether there may be more to remove.
+    has_more: bool,
+    /// Entries, or what they are about, that are damaged and stay.
+    damaged: usize,
+    /// What is wrong with one of them.
+    error: Option<EngineError>,
+}
+
+impl Looked {
+    fn damaged(&mut self, error: EngineError) {
+        self.damaged += 1;
+        self.error = Some(error);
+    }
+
+    /// Says what is damaged if it was not said before.
+    fn report(&self, before: usize) {
+        if let Some(error) = &self.error
+            && self.damaged > before
+        {
+            let damaged = self.damaged;
+            tracing::error!(%error, damaged, "some of what has ended can't be removed, because it is damaged; the rest is");
+        }
+    }
+}
+
+/// Removes some of what is due, and more by as much as was damaged before.
+fn remove_due(
+    state: &EngineState,
+    from_ms: u64,
+    now_ms: u64,
+    damaged: usize,
+) -> Result<Looked, EngineError> {
+    let most = DUE_AT_ONCE + damaged;
+    let due = state.store.due_entries(from_ms, now_ms, most)?;
+    let mut looked = Looked::default();
+    let mut sound = 0;
     for due in due {
-        match &due {
-            Due::SideRecord { key, .. } => {
-                let forgotten = match key {
-                    SideRecordKey::Retry(_) => state.idempotent_writes.forget_ended(key, now_ms)?,
-                    SideRecordKey::Import { .. } => state.imports.forget_ended(key, now_ms)?,
-                };
-                if !forgotten {
-                    state.store.forget_due(&due)?;
-                }
+        let removed = match due {
+            Ok(due) => {
+                sound += 1;
+                remove(state, &due, now_ms)
             }
-            &Due::Filter { id, .. } => {
-                let stored = state.store.filter_by_id(id)?;
-                let Some(stored) = stored.filter(|stored| ttl::has_ended(stored.expiry, now_ms))
-                else {
-                    // Its end moved, or it is gone already.
-                    state.store.forget_due(&due)?;
-                    continue;
-                };
-                let name = stored_name(&stored)?;
-                let open = state.filters.open(&name, &state.store)?;
-                // Another filter of that name was made in its place, if not.
-                if let Some(filter) = open.filter(|filter| filter.id == id) {
-                    let command = Command::Expire { now_ms };
-                    if state.lanes.submit_blocking(&filter, command)? == Outcome::Removed {
-                        state.metrics.filters_expired.inc();
-                    }
+            Err(error) => Err(error.into()),
+        };
+        match removed {
+            Ok(()) => {}
+            Err(error) if is_damage(&error) => looked.damaged(error),
+            Err(error) => return Err(error),
+        }
+    }
+    looked.has_more = sound == most;
+    Ok(looked)
+}
+
+/// Whether it says that stored bytes are damaged, which waiting does not mend.
+fn is_damage(error: &EngineError) -> bool {
+    let EngineError::Store(error) = error else {
+        return false;
+    };
+    matches!(
+        **error,
+        StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }
+    )
+}
+
+/// Removes what an entry is about, if it has ended.
+fn remove(state: &EngineState, due: &Due, now_ms: u64) -> Result<(), EngineError> {
+    match due {
+        Due::SideRecord { key, .. } => {
+            let forgotten = match key {
+                SideRecordKey::Retry(_) => state.idempotent_writes.forget_ended(key, now_ms)?,
+                SideRecordKey::Import { .. } => state.imports.forget_ended(key, now_ms)?,
+            };
+            if !forgotten {
+                state.store.forget_due(due)?;
+            }
+        }
+        &Due::Filter { id, .. } => {
+            let stored = state.store.filter_by_id(id)?;
+            let Some(stored) = stored.filter(|stored| ttl::has_ended(stored.expiry, now_ms)) else {
+                // Its end moved, or it is gone already.
+                state.store.forget_due(due)?;
+                return Ok(());
+            };
+            let name = stored_name(&stored)?;
+            let open = state.filters.open(&name, &state.store)?;
+            // Another filter of that name was made in its place, if not.
+            if let Some(filter) = open.filter(|filter| filter.id == id) {
+                let command = Command::Expire { now_ms };
+                if state.lanes.submit_blocking(&filter, command)? == Outcome::Removed {
+                    state.metrics.filters_expired.inc();
                 }
             }
         }
     }
-    Ok(looked_at)
+    Ok(())
 }

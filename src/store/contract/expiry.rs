@@ -4,6 +4,7 @@ use super::subject::{
     Open, Subject, change, create, ends, expire, message, remove, restore, stored, update,
 };
 use crate::page::{FilterId, Sequence};
+use crate::store::Garbage;
 use crate::store::format::StoredValue;
 use crate::store::{Commit, Due, PageStore, SideRecord, SideRecordChange, SideRecordKey};
 
@@ -68,7 +69,10 @@ pub(in crate::store) fn an_end_moves_and_goes_with_all_its_traces<S: Subject>(op
     change(store, 4, removal.clone());
     assert_eq!(due(store, u64::MAX, 9), []);
     assert_eq!(store.filter_by_id(FilterId(1)).unwrap(), None);
-    let back = vec![restore(1, "seen", b"later"), expire(1, None, ends(9_000))];
+    let back = vec![
+        restore(1, "seen", b"later", [Garbage::Filter(FilterId(1))]),
+        expire(1, None, ends(9_000)),
+    ];
     change(store, 4, back);
     let found = store.filter_by_name("seen").unwrap().unwrap();
     assert_eq!(found.expiry, ends(9_000));

@@ -124,7 +124,7 @@ pub(in crate::store) fn a_damaged_filter_is_an_error_that_names_it<S: Subject>(o
     let damages = [
         (
             StoredValue::FilterNumber("seen".to_owned()),
-            "filter \"seen\"",
+            "the filter number that a name leads to",
         ),
         (StoredValue::FilterName(FilterId(1)), "filter 1"),
         (StoredValue::FilterMeta(FilterId(1)), "filter 1"),
@@ -144,6 +144,8 @@ pub(in crate::store) fn a_damaged_filter_is_an_error_that_names_it<S: Subject>(o
         subject.damage(&value, 8);
         let message = message(subject.store().filter_by_name("seen"));
         assert!(message.contains(named), "{message}");
+        // It may end in the log, which names filters by their numbers.
+        assert!(!message.contains("seen"), "{message}");
         assert!(subject.store().list_filters("", None, 9).is_err());
         // The others are not affected.
         assert_eq!(

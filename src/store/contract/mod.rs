@@ -52,7 +52,7 @@ macro_rules! contract_tests {
             many_pages_are_reclaimed_like_few,
             restore_undoes_a_removal,
             restore_undoes_an_update_that_dropped_sub_filters,
-            restore_leaves_the_garbage_of_other_filters,
+            restore_leaves_other_garbage,
             a_staged_filter_is_reclaimed_unless_it_is_named,
             a_view_stays_as_it_was_while_writes_go_on,
             a_view_shows_the_pages_of_a_sub_filter_in_order,

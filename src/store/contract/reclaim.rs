@@ -89,7 +89,11 @@ pub(in crate::store) fn a_staged_filter_is_reclaimed_unless_it_is_named<S: Subje
     subject.reopen();
     let garbage = [1, 2].map(|id| Garbage::Filter(FilterId(id)));
     assert_eq!(subject.store().garbage().unwrap(), garbage);
-    change(subject.store(), 1, vec![restore(2, "seen", b"meta")]);
+    change(
+        subject.store(),
+        1,
+        vec![restore(2, "seen", b"meta", [garbage[1]])],
+    );
     subject.reopen();
     assert_eq!(subject.store().garbage().unwrap(), garbage[..1]);
     subject.store().reclaim(garbage[0]).unwrap();
@@ -137,7 +141,11 @@ pub(in crate::store) fn restore_undoes_a_removal<S: Subject>(open: Open<'_, S>) 
     change(subject.store(), 1, vec![create(1, "seen", b"meta")]);
     write_pages(subject.store(), &[(page(1, 0, 0), &[1])]);
     change(subject.store(), 2, vec![remove(1, "seen")]);
-    change(subject.store(), 2, vec![restore(1, "seen", b"meta")]);
+    change(
+        subject.store(),
+        2,
+        vec![restore(1, "seen", b"meta", [Garbage::Filter(FilterId(1))])],
+    );
     for _ in 0..2 {
         let store = subject.store();
         assert_eq!(
@@ -164,7 +172,12 @@ pub(in crate::store) fn restore_undoes_an_update_that_dropped_sub_filters<S: Sub
         2,
         vec![update(1, b"short", &[1, 2, u32::MAX])],
     );
-    change(subject.store(), 2, vec![restore(1, "seen", b"long")]);
+    let dropped = [1, 2, u32::MAX].map(|ordinal| Garbage::SubFilter(FilterId(1), Ordinal(ordinal)));
+    change(
+        subject.store(),
+        2,
+        vec![restore(1, "seen", b"long", dropped)],
+    );
     // What is dropped after it counts again.
     change(subject.store(), 3, vec![update(1, b"other", &[2])]);
     subject.reopen();
@@ -179,7 +192,7 @@ pub(in crate::store) fn restore_undoes_an_update_that_dropped_sub_filters<S: Sub
     );
 }
 
-pub(in crate::store) fn restore_leaves_the_garbage_of_other_filters<S: Subject>(open: Open<'_, S>) {
+pub(in crate::store) fn restore_leaves_other_garbage<S: Subject>(open: Open<'_, S>) {
     let subject = open();
     let created = [1, 2, 3].map(|id| create(id, &format!("f{id}"), b""));
     change(subject.store(), 1, created.to_vec());
@@ -192,7 +205,12 @@ pub(in crate::store) fn restore_leaves_the_garbage_of_other_filters<S: Subject>(
             update(3, b"", &[0]),
         ],
     );
-    change(subject.store(), 3, vec![restore(2, "f2", b"")]);
+    let removed = Garbage::Filter(FilterId(2));
+    change(subject.store(), 3, vec![restore(2, "f2", b"", [removed])]);
+    // What an earlier commit dropped of the same filter still waits.
+    change(subject.store(), 4, vec![update(1, b"", &[5])]);
+    let dropped = Garbage::SubFilter(FilterId(1), Ordinal(5));
+    change(subject.store(), 4, vec![restore(1, "f1", b"", [dropped])]);
     let expected =
         [(1, u32::MAX), (3, 0)].map(|(id, at)| Garbage::SubFilter(FilterId(id), Ordinal(at)));
     assert_eq!(subject.store().garbage().unwrap(), expected);

@@ -1,6 +1,7 @@
 //! A store under test, and what the tests do with it.
 
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
+use crate::store::Garbage;
 use crate::store::format::StoredValue;
 use crate::store::{Commit, Expiry, FilterChange, PageStore, StoreError, StoredFilter};
 
@@ -69,11 +70,17 @@ pub(super) fn remove(id: u64, name: &str) -> FilterChange {
     }
 }
 
-pub(super) fn restore(id: u64, name: &str, meta: &[u8]) -> FilterChange {
+pub(super) fn restore(
+    id: u64,
+    name: &str,
+    meta: &[u8],
+    reclaimed: impl IntoIterator<Item = Garbage>,
+) -> FilterChange {
     FilterChange::Restore {
         id: FilterId(id),
         name: name.to_owned(),
         meta: meta.to_vec(),
+        reclaimed: reclaimed.into_iter().collect(),
     }
 }
 
