@@ -1,4 +1,4 @@
-//! Files that may change while the server runs. Their metadata is compared once
+//! Files that may change while the server runs. Their metadata is compared twice
 //! a second, and they are read again when it differs. Polling also notices a
 //! link that points elsewhere, which is how Kubernetes replaces Secrets, and
 //! needs no support of the file system.
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// How often the metadata of the files is compared.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The failure that is reported when reading the files panics.
 const PANICKED: &str = "reading them ended in a panic, which the log shows";

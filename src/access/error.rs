@@ -50,6 +50,9 @@ pub enum AccessError {
         /// Where.
         path: PathBuf,
     },
+    /// It could never be used.
+    #[error("the key would have expired already: choose a time to come")]
+    ExpiredAlready,
     /// There is no key of that name.
     #[error("there is no key named {name} in {path}; cuckood keys list lists all keys")]
     NameUnknown {

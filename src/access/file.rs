@@ -3,7 +3,7 @@
 //! a server that reads it meanwhile sees the old one or the new one.
 
 use super::error::AccessError;
-use super::grant::{KeyName, Prefix, Scope};
+use super::grant::{Description, KeyExpiry, KeyName, Prefix, Scope};
 use super::token::{Token, TokenDigest};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -16,8 +16,9 @@ use std::time::SystemTime;
 /// Most keys of a file.
 pub const MAX_KEYS: usize = 10_000;
 
-/// Largest file that is read: some 300 bytes a key.
-const MAX_FILE_BYTES: u64 = 8 << 20;
+/// Largest file that is read: some 1,600 bytes a key, most of them for its
+/// description.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 const VERSION: u32 = 1;
 
@@ -38,9 +39,15 @@ pub struct KeyEntry {
     /// For which filters; all if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefix>,
+    /// What it is for, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Description>,
     /// When it was made (RFC 3339), for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
+    /// From when on it is refused; never if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<KeyExpiry>,
 }
 
 impl KeyEntry {
@@ -61,6 +68,34 @@ struct Contents {
 #[derive(Deserialize)]
 struct Version {
     version: u32,
+}
+
+/// What a key is to be that is made.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// What people call it.
+    pub name: KeyName,
+    /// What it allows.
+    pub scope: Scope,
+    /// For which filters; all if there is none.
+    pub prefix: Option<Prefix>,
+    /// What it is for.
+    pub description: Option<Description>,
+    /// From when on it is refused.
+    pub expires_at: Option<KeyExpiry>,
+}
+
+impl NewKey {
+    /// For all filters, for ever.
+    pub fn new(name: KeyName, scope: Scope) -> NewKey {
+        NewKey {
+            name,
+            scope,
+            prefix: None,
+            description: None,
+            expires_at: None,
+        }
+    }
 }
 
 /// Reads and checks a file.
@@ -128,19 +163,17 @@ pub(super) fn parse(text: &[u8], path: &Path) -> Result<Vec<KeyEntry>, AccessErr
 /// in no file: its user must keep it.
 ///
 /// # Errors
-/// The name is taken, or the file can't be read or written.
-pub fn add(
-    path: &Path,
-    name: &KeyName,
-    scope: Scope,
-    prefix: Option<Prefix>,
-    now: SystemTime,
-) -> Result<Token, AccessError> {
+/// The name is taken, it has expired already, or the file can't be read or
+/// written.
+pub fn add(path: &Path, new: NewKey, now: SystemTime) -> Result<Token, AccessError> {
+    if new.expires_at.is_some_and(|expiry| expiry.is_over(now)) {
+        return Err(AccessError::ExpiredAlready);
+    }
     let token = Token::generate()?;
     change(path, |keys| {
-        if keys.iter().any(|key| key.name == *name) {
+        if keys.iter().any(|key| key.name == new.name) {
             return Err(AccessError::NameTaken {
-                name: name.clone(),
+                name: new.name.clone(),
                 path: path.to_owned(),
             });
         }
@@ -151,11 +184,13 @@ pub fn add(
             });
         }
         keys.push(KeyEntry {
-            name: name.clone(),
+            name: new.name,
             sha256: token.digest().to_string(),
-            scope,
-            prefix: prefix.clone(),
+            scope: new.scope,
+            prefix: new.prefix,
+            description: new.description,
             created_at: Some(humantime::format_rfc3339_seconds(now).to_string()),
+            expires_at: new.expires_at,
         });
         Ok(())
     })?;

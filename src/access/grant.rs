@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a key allows; each allows what those before it do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -149,7 +150,107 @@ impl TryFrom<String> for Prefix {
     }
 }
 
-/// Why a text is no scope, name or prefix.
+/// Longest description of a key, in characters.
+const MAX_DESCRIPTION_LENGTH: usize = 200;
+
+/// What a key is for, in words for people: 1 to 200 characters on one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Description(String);
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Description {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<Description, GrantError> {
+        let fits = (1..=MAX_DESCRIPTION_LENGTH).contains(&text.chars().count());
+        match fits && !text.chars().any(char::is_control) {
+            true => Ok(Description(text.to_owned())),
+            false => Err(GrantError::BadDescription),
+        }
+    }
+}
+
+impl TryFrom<String> for Description {
+    type Error = GrantError;
+
+    fn try_from(text: String) -> Result<Description, GrantError> {
+        text.parse()
+    }
+}
+
+/// The moment from which on a key is refused, by the wall clock; written as in
+/// RFC 3339, in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct KeyExpiry(SystemTime);
+
+impl KeyExpiry {
+    /// So long after that moment; `None`: no date can say it.
+    pub fn after(now: SystemTime, lifetime: Duration) -> Option<KeyExpiry> {
+        KeyExpiry::at(now.checked_add(lifetime)?)
+    }
+
+    /// The second of that moment.
+    fn at(moment: SystemTime) -> Option<KeyExpiry> {
+        let seconds = moment.duration_since(UNIX_EPOCH).ok()?.as_secs();
+        let is_date = seconds <= LAST_SECOND;
+        is_date.then(|| KeyExpiry(UNIX_EPOCH + Duration::from_secs(seconds)))
+    }
+
+    /// Whether it is over at that moment.
+    pub fn is_over(self, now: SystemTime) -> bool {
+        self.0 <= now
+    }
+
+    /// Milliseconds since 1970.
+    pub(super) fn millis(self) -> u64 {
+        let since = self.0.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The end of the year 9999, the last one with four digits.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+impl fmt::Display for KeyExpiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_rfc3339_seconds(self.0).fmt(f)
+    }
+}
+
+impl FromStr for KeyExpiry {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<KeyExpiry, GrantError> {
+        let moment = humantime::parse_rfc3339(text).ok();
+        let expiry = moment.and_then(KeyExpiry::at);
+        expiry.ok_or_else(|| GrantError::BadExpiry {
+            given: text.to_owned(),
+        })
+    }
+}
+
+impl TryFrom<String> for KeyExpiry {
+    type Error = GrantError;
+
+    fn try_from(text: String) -> Result<KeyExpiry, GrantError> {
+        text.parse()
+    }
+}
+
+impl From<KeyExpiry> for String {
+    fn from(expiry: KeyExpiry) -> String {
+        expiry.to_string()
+    }
+}
+
+/// Why a text is no scope, name, prefix, description or expiry.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// That is no scope.
@@ -166,6 +267,15 @@ pub enum GrantError {
         "a prefix is the start of a filter's key: 1 to 255 characters of A-Z a-z 0-9 . _ : ~ -"
     )]
     BadPrefix,
+    /// That is too long for a description, or not one line.
+    #[error("a description is one line of 1 to 200 characters")]
+    BadDescription,
+    /// That is no date.
+    #[error("{given:?} is not a time in UTC as RFC 3339 writes it, such as 2027-01-31T00:00:00Z")]
+    BadExpiry {
+        /// The given value.
+        given: String,
+    },
 }
 
 #[cfg(test)]
@@ -189,6 +299,36 @@ mod tests {
         }
         for name in ["", "a b", "a:b", "ä", &format!("{longest}n")] {
             assert!(name.parse::<KeyName>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_description_is_one_line() {
+        let longest = "ä".repeat(MAX_DESCRIPTION_LENGTH);
+        for text in ["shop, ask: Ada", &longest] {
+            assert_eq!(text.parse::<Description>().unwrap().to_string(), text);
+        }
+        for text in ["", "a\nb", "a\u{1b}[31m", &format!("{longest}n")] {
+            assert!(text.parse::<Description>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_expiry_is_a_moment_in_utc() {
+        let text = "2027-01-31T00:00:00Z";
+        let expiry: KeyExpiry = text.parse().unwrap();
+        assert_eq!(expiry.to_string(), text);
+        assert_eq!(expiry.millis(), 1_801_353_600_000);
+        let moment = UNIX_EPOCH + Duration::from_millis(expiry.millis());
+        assert!(expiry.is_over(moment));
+        assert!(!expiry.is_over(moment - Duration::from_millis(1)));
+        let day = Duration::from_secs(86_400);
+        let later = KeyExpiry::after(moment + Duration::from_millis(7), day);
+        assert_eq!(later.unwrap().to_string(), "2027-02-01T00:00:00Z");
+        assert_eq!(KeyExpiry::after(moment, Duration::MAX), None);
+        assert_eq!(KeyExpiry::after(moment, Duration::from_secs(1 << 40)), None);
+        for text in ["", "2027-01-31", "2027-01-31T00:00:00+01:00", "tomorrow"] {
+            assert!(text.parse::<KeyExpiry>().is_err(), "{text}");
         }
     }
 

@@ -24,4 +24,4 @@ pub mod keys;
 pub mod token;
 
 pub use error::AccessError;
-pub use grant::{GrantError, KeyName, Prefix, Scope};
+pub use grant::{Description, GrantError, KeyExpiry, KeyName, Prefix, Scope};

@@ -8,12 +8,11 @@ use std::time::SystemTime;
 
 pub(super) fn run(path: &Path, command: KeysCommand) -> Result<(), Failure> {
     match command {
-        KeysCommand::Add {
-            name,
-            scope,
-            prefix,
-        } => {
-            let key = file::add(path, &name, scope, prefix, SystemTime::now())?;
+        KeysCommand::Add(options) => {
+            let now = SystemTime::now();
+            let new = options.new_key(now)?;
+            let name = new.name.clone();
+            let key = file::add(path, new, now)?;
             eprintln!(
                 "{} has a key named {name}. This is the key; it is shown only now:",
                 path.display()
@@ -21,17 +20,23 @@ pub(super) fn run(path: &Path, command: KeysCommand) -> Result<(), Failure> {
             println!("{}", key.as_str());
         }
         KeysCommand::List => {
-            println!("{:<24} {:<6} {:<24} CREATED", "NAME", "SCOPE", "PREFIX");
+            line([
+                "NAME",
+                "SCOPE",
+                "PREFIX",
+                "CREATED",
+                "EXPIRES",
+                "DESCRIPTION",
+            ]);
             for key in file::read(path)? {
-                let prefix = key
-                    .prefix
-                    .map_or_else(|| "-".to_owned(), |it| it.to_string());
-                let created_at = key.created_at.unwrap_or_else(|| "-".to_owned());
-                println!(
-                    "{:<24} {:<6} {prefix:<24} {created_at}",
+                line([
                     key.name.as_str(),
-                    key.scope.name()
-                );
+                    key.scope.name(),
+                    &or_dash(key.prefix),
+                    &or_dash(key.created_at),
+                    &or_dash(key.expires_at),
+                    &or_dash(key.description),
+                ]);
             }
         }
         KeysCommand::Remove { name } => {
@@ -40,4 +45,12 @@ pub(super) fn run(path: &Path, command: KeysCommand) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn line([name, scope, prefix, created, expires, description]: [&str; 6]) {
+    println!("{name:<24} {scope:<6} {prefix:<24} {created:<20} {expires:<20} {description}");
+}
+
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |it| it.to_string())
 }

@@ -1,13 +1,15 @@
 //! The command line: the subcommands, and the flags of the small ones.
 
 use super::serve::ServeConfig;
-use crate::access::{KeyName, Prefix, Scope};
+use crate::access::file::NewKey;
+use crate::access::{Description, KeyExpiry, KeyName, Prefix, Scope};
 use crate::client::from_redis::RedisImport;
 use crate::client::load::LoadOptions;
 use crate::client::remote::Credentials;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// Named cuckoo filters over HTTP, durable in RocksDB: have we seen this?
 #[derive(Debug, Parser)]
@@ -94,21 +96,61 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
     /// Create a key and print it. It is shown once: the file contains only its SHA-256.
-    Add {
-        /// Name of the key in lists and logs: 1 to 64 characters of A-Z a-z 0-9 . _ -
-        name: KeyName,
-        /// What the key allows: read (questions), write (also changes) or admin (also deleting and replacing filters, changing their expiry, and backups).
-        #[arg(long)]
-        scope: Scope,
-        /// Only for filters whose keys start with this [default: all filters].
-        #[arg(long)]
-        prefix: Option<Prefix>,
-    },
-    /// List the keys: name, scope, prefix, time of creation.
+    Add(NewKeyOptions),
+    /// List the keys: name, scope, prefix, time of creation, expiry, description.
     List,
-    /// Remove a key. Requests with it are refused within one or two seconds.
+    /// Remove a key. Within two seconds requests with it are refused, and its dumps, downloads, imports and restores under way end.
     Remove {
         /// Name of the key.
         name: KeyName,
     },
+}
+
+/// What a key is to be that is created.
+#[derive(Debug, Args)]
+pub struct NewKeyOptions {
+    /// Name of the key in lists and logs: 1 to 64 characters of A-Z a-z 0-9 . _ -
+    name: KeyName,
+
+    /// What the key allows: read (questions), write (also changes) or admin (also deleting and replacing filters, changing their expiry, and backups).
+    #[arg(long)]
+    scope: Scope,
+
+    /// Only for filters whose keys start with this [default: all filters].
+    #[arg(long)]
+    prefix: Option<Prefix>,
+
+    /// What the key is for, in words for people: one line of 1 to 200 characters [default: none].
+    #[arg(long)]
+    description: Option<Description>,
+
+    /// When the key expires, in UTC as RFC 3339 writes it, such as 2027-01-31T00:00:00Z [default: never].
+    #[arg(long, conflicts_with = "expires_in")]
+    expires_at: Option<KeyExpiry>,
+
+    /// After how long the key expires, such as 90d or 12h [default: never].
+    #[arg(long)]
+    expires_in: Option<humantime::Duration>,
+}
+
+impl NewKeyOptions {
+    /// The key that is to be created now.
+    ///
+    /// # Errors
+    /// It would expire when no date can say it.
+    pub fn new_key(self, now: SystemTime) -> Result<NewKey, String> {
+        let expires_at = match self.expires_in {
+            None => self.expires_at,
+            Some(lifetime) => Some(KeyExpiry::after(now, *lifetime).ok_or_else(|| {
+                format!("--expires-in {lifetime} ends after the year 9999: leave it out for a key that never expires")
+            })?),
+        };
+        Ok(NewKey {
+            name: self.name,
+            scope: self.scope,
+            prefix: self.prefix,
+            description: self.description,
+            expires_at,
+        })
+    }
 }

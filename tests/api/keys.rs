@@ -3,17 +3,17 @@
 use crate::server::{Answer, Server, Setup};
 use cuckood::access::keys::ApiKeys;
 use cuckood::access::token::Token;
-use cuckood::access::{Scope, file};
+use cuckood::access::{KeyExpiry, Scope, file};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 /// A keys file, and a server that goes by it.
-struct Keyed {
-    server: Server,
+pub(crate) struct Keyed {
+    pub(crate) server: Server,
     ring: Arc<ApiKeys>,
     folder: TempDir,
 }
@@ -21,12 +21,16 @@ struct Keyed {
 impl Keyed {
     /// A server that knows one key, `root`, which may do everything.
     async fn start() -> (Keyed, Token) {
+        Keyed::with(Setup::default()).await
+    }
+
+    pub(crate) async fn with(setup: Setup) -> (Keyed, Token) {
         let folder = tempfile::tempdir().unwrap();
         let root = add(&folder, "root", Scope::Admin, None);
         let ring = Arc::new(ApiKeys::open(&folder.path().join("keys.json"), None).unwrap());
         let server = Server::with(Setup {
             keys: Some(Arc::clone(&ring)),
-            ..Setup::default()
+            ..setup
         })
         .await;
         let keyed = Keyed {
@@ -37,40 +41,59 @@ impl Keyed {
         (keyed, root)
     }
 
-    fn add(&self, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
+    pub(crate) fn add(&self, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
         let token = add(&self.folder, name, scope, prefix);
         self.ring.reload().unwrap();
         token
     }
 
-    fn remove(&self, name: &str) {
+    /// Has a key expire so long from now; `None`: never.
+    pub(crate) fn set_expiry(&self, name: &str, from_now: Option<Duration>) {
+        let path = self.folder.path().join("keys.json");
+        let mut file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let expiry = from_now.map(|it| KeyExpiry::after(SystemTime::now(), it).unwrap());
+        for key in file["keys"].as_array_mut().unwrap() {
+            if key["name"] == name {
+                let key = key.as_object_mut().unwrap();
+                key.remove("expires_at");
+                key.extend(expiry.map(|it| ("expires_at".to_owned(), json!(it.to_string()))));
+            }
+        }
+        std::fs::write(&path, file.to_string()).unwrap();
+        self.ring.reload().unwrap();
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
         let path = self.folder.path().join("keys.json");
         file::remove(&path, &name.parse().unwrap()).unwrap();
         self.ring.reload().unwrap();
     }
 
-    fn request(&self, token: &Token, method: Method, path: &str) -> RequestBuilder {
+    pub(crate) fn request(&self, token: &Token, method: Method, path: &str) -> RequestBuilder {
         let request = self.server.request(method, path);
         request.bearer_auth(token.as_str())
     }
 
-    async fn get(&self, token: &Token, path: &str) -> Answer {
+    pub(crate) async fn get(&self, token: &Token, path: &str) -> Answer {
         Answer::of(self.request(token, Method::GET, path)).await
     }
 
-    async fn put(&self, token: &Token, path: &str) -> Answer {
+    pub(crate) async fn put(&self, token: &Token, path: &str) -> Answer {
         Answer::of(self.request(token, Method::PUT, path).json(&json!({}))).await
     }
 
-    async fn post(&self, token: &Token, path: &str, body: Value) -> Answer {
+    pub(crate) async fn post(&self, token: &Token, path: &str, body: Value) -> Answer {
         Answer::of(self.request(token, Method::POST, path).json(&body)).await
     }
 }
 
 fn add(folder: &TempDir, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
     let path = folder.path().join("keys.json");
-    let prefix = prefix.map(|prefix| prefix.parse().unwrap());
-    file::add(&path, &name.parse().unwrap(), scope, prefix, UNIX_EPOCH).unwrap()
+    let new = file::NewKey {
+        prefix: prefix.map(|prefix| prefix.parse().unwrap()),
+        ..file::NewKey::new(name.parse().unwrap(), scope)
+    };
+    file::add(&path, new, UNIX_EPOCH).unwrap()
 }
 
 /// An operation as the description has it.
@@ -133,9 +156,10 @@ impl Operation {
     }
 }
 
-const REFUSALS: [&str; 5] = [
+const REFUSALS: [&str; 6] = [
     "api_key_missing",
     "api_key_unknown",
+    "api_key_expired",
     "scope_insufficient",
     "filter_forbidden",
     "server_forbidden",
@@ -441,6 +465,33 @@ async fn a_key_that_is_removed_is_refused_from_then_on() {
         .get(&token, "/filters")
         .await
         .problem(401, "api_key_unknown");
+}
+
+#[tokio::test]
+async fn a_key_that_expires_is_refused_from_that_moment_on_and_told_why() {
+    let (keyed, _) = Keyed::start().await;
+    let token = keyed.add("guest", Scope::Read, None);
+    keyed.set_expiry("guest", Some(Duration::from_secs(2)));
+    assert_eq!(keyed.get(&token, "/filters").await.status, 200);
+    let started = Instant::now();
+    // Nothing is read again meanwhile.
+    while keyed.get(&token, "/filters").await.status == 200 {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let refused = keyed.get(&token, "/filters").await;
+    let problem = refused.problem(401, "api_key_expired");
+    assert!(problem["detail"].as_str().unwrap().contains("expired"));
+    assert!(refused.header("www-authenticate").contains("invalid_token"));
+    let rejected = ["api_key_expired"];
+    let rejected = keyed
+        .server
+        .metrics
+        .http_rejected
+        .with_label_values(&rejected);
+    assert!(rejected.get() >= 2);
+    keyed.set_expiry("guest", None);
+    assert_eq!(keyed.get(&token, "/filters").await.status, 200);
 }
 
 #[tokio::test]

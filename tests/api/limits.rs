@@ -60,7 +60,12 @@ async fn a_key_that_asks_too_often_is_told_when_to_ask_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     let [fast, slow] = ["fast", "slow"].map(|name| {
-        file::add(&path, &name.parse().unwrap(), Scope::Read, None, UNIX_EPOCH).unwrap()
+        file::add(
+            &path,
+            file::NewKey::new(name.parse().unwrap(), Scope::Read),
+            UNIX_EPOCH,
+        )
+        .unwrap()
     });
     let ring = ApiKeys::open(&path, NonZeroU32::new(5)).unwrap();
     let server = Server::with(Setup {
@@ -195,14 +200,8 @@ async fn one_key_takes_no_more_than_half_of_the_places_while_there_are_others() 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     let add = |name: &str| {
-        file::add(
-            &path,
-            &name.parse().unwrap(),
-            Scope::Admin,
-            None,
-            UNIX_EPOCH,
-        )
-        .unwrap()
+        let new = file::NewKey::new(name.parse().unwrap(), Scope::Admin);
+        file::add(&path, new, UNIX_EPOCH).unwrap()
     };
     let greedy = add("greedy");
     let ring = Arc::new(ApiKeys::open(&path, None).unwrap());

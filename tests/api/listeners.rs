@@ -19,7 +19,7 @@ impl Both {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.json");
         let name = "root".parse().unwrap();
-        let key = file::add(&path, &name, Scope::Admin, None, UNIX_EPOCH).unwrap();
+        let key = file::add(&path, file::NewKey::new(name, Scope::Admin), UNIX_EPOCH).unwrap();
         let server = Server::with(Setup {
             keys: Some(Arc::new(ApiKeys::open(&path, None).unwrap())),
             has_operations: true,

@@ -24,6 +24,7 @@ mod gated;
 mod idempotency;
 mod imports;
 mod items;
+mod key_ends;
 mod keys;
 mod limits;
 mod lines;

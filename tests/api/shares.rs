@@ -36,7 +36,7 @@ impl Tenants {
         let path = folder.path().join("keys.json");
         let [greedy, modest] = ["greedy", "modest"].map(|name| {
             let name = name.parse().unwrap();
-            file::add(&path, &name, Scope::Admin, None, UNIX_EPOCH).unwrap()
+            file::add(&path, file::NewKey::new(name, Scope::Admin), UNIX_EPOCH).unwrap()
         });
         setup.keys = Some(Arc::new(ApiKeys::open(&path, None).unwrap()));
         Tenants {

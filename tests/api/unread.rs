@@ -234,7 +234,7 @@ fn keys(per_second: Option<NonZeroU32>) -> (TempDir, Arc<ApiKeys>, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     let name = "asks".parse().unwrap();
-    let token = file::add(&path, &name, Scope::Read, None, UNIX_EPOCH).unwrap();
+    let token = file::add(&path, file::NewKey::new(name, Scope::Read), UNIX_EPOCH).unwrap();
     let keys = ApiKeys::open(&path, per_second).unwrap();
     let header = format!("authorization: Bearer {}\r\n", token.as_str());
     (folder, Arc::new(keys), header)

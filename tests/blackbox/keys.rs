@@ -4,6 +4,8 @@ use crate::server::{Sent as _, Server, add_key, cuckood, free_port, refused_star
 use reqwest::StatusCode;
 use serde_json::json;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -84,6 +86,78 @@ fn keys_are_made_listed_and_removed_while_the_server_runs() {
     server.stop();
 }
 
+/// The longest that a stream may go on after its key was removed from the file.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
+/// An import whose body does not end.
+fn import(server: &Server, key: &str, id: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let head = format!(
+        "POST /filters/f/import?import_id={id} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\
+         content-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n5\r\ncode\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn a_stream_ends_within_two_seconds_after_its_key_was_removed() {
+    let (_folder, file) = in_folder();
+    let admin = add_key(&file, "admin", &["--scope=admin"]);
+    let (server, _data) = serving(&file);
+    let put = server.client().put(server.url("/filters/f"));
+    let made = put.bearer_auth(&admin).json(&json!({})).sent().unwrap();
+    assert_eq!(made.status(), StatusCode::CREATED);
+    // A machine that is busy with something else may need another try.
+    let mut took = Vec::new();
+    for attempt in 0..3 {
+        let name = format!("guest{attempt}");
+        let key = add_key(&file, &name, &["--scope=write"]);
+        comes_to(&server, &key, StatusCode::OK);
+        let mut stream = import(&server, &key, &name);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        // It goes on until then.
+        std::thread::sleep(Duration::from_millis(300));
+        let started = Instant::now();
+        assert!(keys(&file, &["remove", &name]).0);
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        took.push(started.elapsed());
+        assert!(answer.contains("api_key_revoked"), "{answer}");
+        if took.last().is_some_and(|took| *took < ENDS_WITHIN) {
+            server.stop();
+            return;
+        }
+    }
+    panic!("streams ended only after {took:?}");
+}
+
+#[test]
+fn a_key_has_a_description_and_an_expiry_if_it_is_given_them() {
+    let (_folder, file) = in_folder();
+    let admin = add_key(&file, "admin", &["--scope=admin"]);
+    let (server, _data) = serving(&file);
+    let more = [
+        "--scope=read",
+        "--description=for the night job",
+        "--expires-in=4s",
+    ];
+    let guest = add_key(&file, "guest", &more);
+    let later = ["--scope=read", "--expires-at=2099-01-31T00:00:00Z"];
+    add_key(&file, "later", &later);
+    comes_to(&server, &guest, StatusCode::OK);
+    let (_, listed) = keys(&file, &["list"]);
+    for said in ["for the night job", "2099-01-31T00:00:00Z", "EXPIRES"] {
+        assert!(listed.contains(said), "{listed}");
+    }
+    comes_to(&server, &guest, StatusCode::UNAUTHORIZED);
+    let request = server.client().get(server.url("/filters"));
+    let refused = request.bearer_auth(&guest).sent().unwrap();
+    assert!(refused.text().unwrap().contains("api_key_expired"));
+    assert_eq!(status(&server, &admin), StatusCode::OK);
+    server.stop();
+}
+
 #[test]
 fn a_broken_file_keeps_the_keys_that_were_there_and_raises_an_alarm() {
     let (_folder, file) = in_folder();
@@ -142,6 +216,27 @@ fn mistakes_with_keys_are_told() {
             "start of a filter's key",
         ),
         (&["remove", "two"], "no key named two"),
+        (
+            &[
+                "add",
+                "two",
+                "--scope=read",
+                "--expires-at=2001-01-01T00:00:00Z",
+            ],
+            "expired already",
+        ),
+        (
+            &["add", "two", "--scope=read", "--expires-at=soon"],
+            "RFC 3339",
+        ),
+        (
+            &["add", "two", "--scope=read", "--expires-in=99999y"],
+            "9999",
+        ),
+        (
+            &["add", "two", "--scope=read", "--description="],
+            "one line",
+        ),
     ] {
         let (done, text) = keys(&file, words);
         assert!(!done && text.contains(said), "{words:?}: {text}");

@@ -19,9 +19,14 @@ fn names(path: &Path) -> Vec<String> {
 fn keys_are_added_listed_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
-    let token = add(&path, &name("a"), Scope::Write, None, now()).unwrap();
-    let prefix = Some("shop:".parse().unwrap());
-    add(&path, &name("b"), Scope::Read, prefix, now()).unwrap();
+    let token = add(&path, NewKey::new(name("a"), Scope::Write), now()).unwrap();
+    let more = NewKey {
+        prefix: Some("shop:".parse().unwrap()),
+        description: Some("the shop; ask Ada".parse().unwrap()),
+        expires_at: Some("2030-03-18T00:00:00Z".parse().unwrap()),
+        ..NewKey::new(name("b"), Scope::Read)
+    };
+    add(&path, more, now()).unwrap();
     assert_eq!(names(&path), ["a", "b"]);
 
     let text = fs::read_to_string(&path).unwrap();
@@ -36,9 +41,17 @@ fn keys_are_added_listed_and_removed() {
     assert_eq!(json["version"], 1);
     assert_eq!(json["keys"][0], expected);
     assert_eq!(json["keys"][1]["prefix"], "shop:");
+    assert_eq!(json["keys"][1]["description"], "the shop; ask Ada");
+    assert_eq!(json["keys"][1]["expires_at"], "2030-03-18T00:00:00Z");
 
-    let taken = add(&path, &name("a"), Scope::Read, None, now());
+    let taken = add(&path, NewKey::new(name("a"), Scope::Read), now());
     assert!(matches!(taken, Err(AccessError::NameTaken { .. })));
+    let past = NewKey {
+        expires_at: KeyExpiry::after(now(), Duration::ZERO),
+        ..NewKey::new(name("c"), Scope::Read)
+    };
+    let past = add(&path, past, now());
+    assert!(matches!(past, Err(AccessError::ExpiredAlready)));
     remove(&path, &name("a")).unwrap();
     assert_eq!(names(&path), ["b"]);
     let unknown = remove(&path, &name("a"));
@@ -50,13 +63,13 @@ fn only_its_owner_may_read_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     for key in ["a", "b"] {
-        add(&path, &name(key), Scope::Read, None, now()).unwrap();
+        add(&path, NewKey::new(name(key), Scope::Read), now()).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
     // Unless its mode was changed.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    add(&path, &name("c"), Scope::Read, None, now()).unwrap();
+    add(&path, NewKey::new(name("c"), Scope::Read), now()).unwrap();
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
 }
@@ -65,9 +78,9 @@ fn only_its_owner_may_read_the_file() {
 fn a_link_to_the_file_stays_one() {
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (folder.path().join("keys.json"), folder.path().join("link"));
-    add(&path, &name("a"), Scope::Read, None, now()).unwrap();
+    add(&path, NewKey::new(name("a"), Scope::Read), now()).unwrap();
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    add(&link, &name("b"), Scope::Read, None, now()).unwrap();
+    add(&link, NewKey::new(name("b"), Scope::Read), now()).unwrap();
     assert!(link.is_symlink());
     assert_eq!(names(&path), ["a", "b"]);
 }
@@ -77,7 +90,7 @@ fn what_was_left_of_a_writer_who_was_killed_is_no_obstacle() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     fs::write(folder.path().join("keys.json.new"), "half").unwrap();
-    add(&path, &name("a"), Scope::Read, None, now()).unwrap();
+    add(&path, NewKey::new(name("a"), Scope::Read), now()).unwrap();
     assert_eq!(names(&path), ["a"]);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
@@ -92,7 +105,7 @@ fn many_who_add_at_once_lose_nothing() {
             scope.spawn(move || {
                 for key in 0..5 {
                     let name = name(&format!("{writer}-{key}"));
-                    add(path, &name, Scope::Read, None, now()).unwrap();
+                    add(path, NewKey::new(name, Scope::Read), now()).unwrap();
                 }
             });
         }
@@ -126,6 +139,14 @@ fn a_file_that_makes_no_sense_is_refused_and_says_why() {
         ),
         (file(&[key("a", &digest(1), r#", "prefix": """#)]), "prefix"),
         (file(&[key("a", &digest(1), r#", "scopes": []"#)]), "scopes"),
+        (
+            file(&[key("a", &digest(1), r#", "description": """#)]),
+            "description",
+        ),
+        (
+            file(&[key("a", &digest(1), r#", "expires_at": "soon""#)]),
+            "RFC 3339",
+        ),
         (
             file(&[key("a", &digest(1), ""), key("a", &digest(2), "")]),
             "named a",

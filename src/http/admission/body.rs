@@ -5,6 +5,7 @@ use super::budget::{Held, Holder};
 use super::deadline::Deadline;
 use super::limits::Admission;
 use crate::engine::EngineError;
+use crate::http::middleware::ending::key_end;
 use crate::http::problem::HttpError;
 use crate::http::time::{Patience, after};
 use axum::body::{Body, Bytes, HttpBody};
@@ -102,7 +103,11 @@ pub(crate) async fn next(
             return Ok(None);
         };
         // Trailers say nothing that we need.
-        match frame.map_err(|_| HttpError::UnreadableBody)?.into_data() {
+        let frame = frame.map_err(|error| match key_end(&error) {
+            Some(end) => end.into(),
+            None => HttpError::UnreadableBody,
+        })?;
+        match frame.into_data() {
             Ok(data) if !data.is_empty() => {
                 admission.body_bytes.inc_by(data.len() as u64);
                 return Ok(Some(data));

@@ -22,7 +22,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// How long, and how far, a refused body is read on.
-const LINGER: Duration = Duration::from_secs(2);
+pub(crate) const LINGER: Duration = Duration::from_secs(2);
+pub(crate) const SHORT_LINGER: Duration = Duration::from_millis(250);
 const LINGER_BYTES: usize = 64 << 20;
 
 /// What is left of a body.
@@ -56,20 +57,20 @@ impl UnreadBody {
         UnreadBody(Some(shared))
     }
 
-    /// Reads on for a while without keeping anything, unless the client waits
+    /// Reads on for so long without keeping anything, unless the client waits
     /// to be told to send.
-    pub(crate) async fn discard(self) -> Rest {
+    pub(crate) async fn discard(self, linger: Duration) -> Rest {
         match self.0 {
             None => Rest::Nothing,
             Some(shared) if shared.is_end_stream() => Rest::Nothing,
             Some(shared) if shared.0.lock().is_awaited => Rest::Something,
             // In a box of its own, since few requests come here.
-            Some(shared) => Box::pin(discard(shared)).await,
+            Some(shared) => Box::pin(discard(shared, linger)).await,
         }
     }
 }
 
-async fn discard(mut body: SharedBody) -> Rest {
+async fn discard(mut body: SharedBody, linger: Duration) -> Rest {
     let reading = async {
         let mut left = LINGER_BYTES;
         while let Some(frame) = body.frame().await {
@@ -78,7 +79,7 @@ async fn discard(mut body: SharedBody) -> Rest {
         }
         Some(())
     };
-    match timeout(LINGER, reading).await {
+    match timeout(linger, reading).await {
         Ok(Some(())) => Rest::Nothing,
         Ok(None) | Err(_) => Rest::Something,
     }

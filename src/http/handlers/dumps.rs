@@ -74,7 +74,8 @@ pub(crate) async fn get_dump(
             sink.fail(error);
         }
     });
-    let begun = begun.await.map_err(|_| HttpError::Panicked)??;
+    let begun = caller.outlives(begun).await?;
+    let begun = begun.map_err(|_| HttpError::Panicked)??;
     let tag = format!("\"{}\"", begun.digest);
     if begun.is_known {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());

@@ -5,6 +5,7 @@
 //! waits. The bounds of other bodies, in bytes and in time, do not apply to
 //! the whole of it, but a stream that stalls is ended.
 
+use crate::access::keys::KeyEnd;
 use crate::engine::{
     AddMode, BadLine, FilterName, Import, ImportId, ImportProgress, ImportState,
     MAX_IMPORT_ID_LENGTH,
@@ -198,6 +199,7 @@ pub(crate) async fn import_items(
     State(app): State<Arc<App>>,
     CallerEngine(engine): CallerEngine,
     Key(name): Key,
+    caller: Principal,
     request: Request,
 ) -> Result<Response, HttpError> {
     let (parts, mut body) = request.into_parts();
@@ -229,20 +231,45 @@ pub(crate) async fn import_items(
         ));
     }
     let mut feed = LineFeed::new(format, options.first_line, done);
+    let importing = take_in(&app, &mut body, &mut import, &mut feed);
+    let importing = caller.outlives(importing).await.and_then(|ended| ended);
+    importing.map_err(|error| cut_off(error, import.progress()))?;
+    let body = ImportBody::new(&options.id, import.progress(), ImportState::Complete);
+    json(&body)
+}
+
+/// Takes the lines in to their end.
+async fn take_in(
+    app: &App,
+    body: &mut Body,
+    import: &mut Import,
+    feed: &mut LineFeed,
+) -> Result<(), HttpError> {
     let ends = after(app.admission.limits.import_timeout);
-    while let Some(piece) = next_piece(&app, &mut body, ends).await? {
+    while let Some(piece) = next_piece(app, body, ends).await? {
         let mut piece = piece.as_ref();
         while feed.push(&mut piece) {
-            commit(&app, &mut import, &mut feed).await?;
+            commit(app, import, feed).await?;
         }
         if Instant::now() >= ends {
-            return Err(overdue(&app, &mut import, &mut feed).await);
+            return Err(overdue(app, import, feed).await);
         }
     }
     feed.end();
-    commit(&app, &mut import, &mut feed).await?;
-    let body = ImportBody::new(&options.id, import.progress(), ImportState::Complete);
-    json(&body)
+    commit(app, import, feed).await
+}
+
+/// What is said of an import whose key ended: how far it came.
+fn cut_off(error: HttpError, progress: &ImportProgress) -> HttpError {
+    let end = match error {
+        HttpError::ApiKeyExpired => KeyEnd::Expired,
+        HttpError::ApiKeyRevoked => KeyEnd::Revoked,
+        other => return other,
+    };
+    HttpError::ImportCutOff {
+        end,
+        committed_lines: progress.committed_lines,
+    }
 }
 
 async fn commit(app: &App, import: &mut Import, feed: &mut LineFeed) -> Result<(), HttpError> {

@@ -76,7 +76,8 @@ pub(crate) async fn look_up(
     };
     let (mode, bounds) = (batch.lookup.mode, app.admission.limits.lookup);
     let filters = permitted(&principal, filters);
-    let answer = engine.lookup(&filters, &batch.items, mode, bounds).await?;
+    let answering = engine.lookup(&filters, &batch.items, mode, bounds);
+    let answer = principal.outlives(answering).await??;
     let memory = answers::reserve(&app.admission, principal.holder(), answer.bytes())?;
     let pieces = Found::of(answer, memory).map(Ok::<_, Infallible>);
     let body = Body::from_stream(stream::iter(pieces));

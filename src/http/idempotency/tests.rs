@@ -51,7 +51,7 @@ fn one_callers_key_is_not_anothers() {
     let path = folder.path().join("keys.json");
     let principals = ["one", "two"].map(|name| {
         let name = name.parse().unwrap();
-        let token = file::add(&path, &name, Scope::Read, None, UNIX_EPOCH).unwrap();
+        let token = file::add(&path, file::NewKey::new(name, Scope::Read), UNIX_EPOCH).unwrap();
         let keys = ApiKeys::open(&path, None).unwrap();
         Principal::of(keys.find(token.as_str()).unwrap(), &keys)
     });

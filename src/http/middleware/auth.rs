@@ -9,6 +9,7 @@
 //! refused for others; the list and the lookup answer as if there were no
 //! others; everything that concerns the server as a whole is refused.
 
+use super::ending;
 use super::layer::{InnerService, Middleware};
 use super::principal::Principal;
 use super::requirement::{ResourceScope, RouteRequirements};
@@ -48,12 +49,20 @@ impl Middleware for AuthLayer {
                 Ok(slot) => {
                     parts.extensions.insert(principal.clone());
                     let method = parts.method.clone();
+                    let body = match principal.key() {
+                        None => body,
+                        Some(key) => ending::request(key, body),
+                    };
                     let response = inner.call(Request::from_parts(parts, body)).await?;
                     let answered =
                         answers::charge(&self.app.admission, principal.holder(), &method, response)
                             .await;
                     drop(slot);
-                    answered
+                    match principal.key() {
+                        None => answered,
+                        Some(key) => answered
+                            .map(|response| response.map(|body| ending::response(key, body))),
+                    }
                 }
                 Err(refused) => Err(refused),
             };
@@ -84,6 +93,11 @@ impl AuthLayer {
         if let Some(keys) = &self.app.access.keys {
             let token = bearer(&parts.headers).ok_or(HttpError::ApiKeyMissing)?;
             let key = keys.find(token).ok_or(HttpError::ApiKeyUnknown)?;
+            if key.has_expired() {
+                // Not its caller's any more: it is named all the same.
+                *principal = Principal::of(key, keys);
+                return Err(HttpError::ApiKeyExpired);
+            }
             *principal = Principal::of(Arc::clone(&key), keys);
             count(&key)?;
             principal.needs(scope)?;

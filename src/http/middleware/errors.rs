@@ -5,7 +5,7 @@ use super::layer::{InnerService, Middleware};
 use super::origin;
 use super::principal::Principal;
 use crate::http::App;
-use crate::http::admission::unread::{Rest, UnreadBody};
+use crate::http::admission::unread::{LINGER, Rest, SHORT_LINGER, UnreadBody};
 use crate::http::headers::REQUEST_ID;
 use crate::http::listen::role::Transport;
 use crate::http::media::PROBLEM_JSON;
@@ -25,7 +25,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const LONGEST_REQUEST_ID: usize = 128;
 
@@ -82,7 +82,7 @@ impl Middleware for ErrorLayer {
                 {
                     Rest::Something
                 }
-                Some(_) => unread.discard().await,
+                Some(error) => unread.discard(linger(error.code())).await,
             };
             drop(in_flight);
 
@@ -179,6 +179,15 @@ struct InFlight<'a>(&'a App);
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.metrics.http_in_flight.dec();
+    }
+}
+
+/// How long the rest of a refused body is read on: not for as long as usual
+/// where streams have to end in time.
+fn linger(code: Code) -> Duration {
+    match code {
+        Code::ApiKeyExpired | Code::ApiKeyRevoked => SHORT_LINGER,
+        _ => LINGER,
     }
 }
 

@@ -42,6 +42,27 @@ impl Principal {
         Some(self.key.as_ref()?.name.as_str())
     }
 
+    /// Its key, if keys are asked for.
+    pub(super) fn key(&self) -> Option<&Arc<ApiKey>> {
+        self.key.as_ref()
+    }
+
+    /// Waits for work, but not for longer than its key lives. For work that may
+    /// take long and changes nothing by being dropped.
+    ///
+    /// # Errors
+    /// [`HttpError::ApiKeyExpired`], [`HttpError::ApiKeyRevoked`].
+    pub(crate) async fn outlives<T>(&self, work: impl Future<Output = T>) -> Result<T, HttpError> {
+        let Some(key) = &self.key else {
+            return Ok(work.await);
+        };
+        tokio::select! {
+            biased;
+            end = key.ended() => Err(end.into()),
+            done = work => Ok(done),
+        }
+    }
+
     /// What the engine knows of it.
     fn caller(&self, deadline: Option<Deadline>) -> Caller {
         Caller {

@@ -30,6 +30,8 @@ pub(super) const EVERY: &[Code] = &[
 pub(super) const CALLER: &[Code] = &[
     Code::ApiKeyMissing,
     Code::ApiKeyUnknown,
+    Code::ApiKeyExpired,
+    Code::ApiKeyRevoked,
     Code::ScopeInsufficient,
     Code::RateLimited,
     Code::OverShare,

@@ -48,6 +48,8 @@ codes! {
     BadRequest: BAD_REQUEST, "bad_request", "The request is invalid";
     ApiKeyMissing: UNAUTHORIZED, "api_key_missing", "The request has no API key", counted;
     ApiKeyUnknown: UNAUTHORIZED, "api_key_unknown", "The API key is unknown", counted;
+    ApiKeyExpired: UNAUTHORIZED, "api_key_expired", "The API key has expired", counted;
+    ApiKeyRevoked: UNAUTHORIZED, "api_key_revoked", "The API key was removed during the request";
     ForeignHost: FORBIDDEN, "foreign_host", "The host name is not allowed", counted;
     CertificateMissing: FORBIDDEN, "certificate_missing", "A client certificate is required";
     ForeignOrigin: FORBIDDEN, "foreign_origin", "The origin is not allowed", counted;

@@ -5,6 +5,7 @@ use super::codes::Code;
 use super::fields::{FieldError, Place, excerpt, refusals};
 use super::used_up::Exhausted;
 use crate::access::Scope;
+use crate::access::keys::KeyEnd;
 use crate::backup::BackupError;
 use crate::chain::params::Difference;
 use crate::engine::{EngineError, InvalidName, RestoreError};
@@ -36,6 +37,18 @@ pub(crate) enum HttpError {
         "the server does not know the API key; it was removed, or belongs to another server. The operator of the server creates keys (cuckood keys add)"
     )]
     ApiKeyUnknown,
+    #[error(
+        "the API key has expired; use another one. The operator of the server creates keys (cuckood keys add)"
+    )]
+    ApiKeyExpired,
+    #[error(
+        "the API key was removed, or what it allows was changed, while the request was in progress; it was ended. Use another key, or send the request again if the key is still there"
+    )]
+    ApiKeyRevoked,
+    #[error(
+        "{end} while lines were imported; {committed_lines} lines of the import are committed: query it and resume after them, with another key"
+    )]
+    ImportCutOff { end: KeyEnd, committed_lines: u64 },
     #[error(
         "the scope of the API key is {has}, the request needs {needs}; use a key with that scope"
     )]
@@ -172,6 +185,15 @@ impl From<RestoreError> for HttpError {
     }
 }
 
+impl From<KeyEnd> for HttpError {
+    fn from(end: KeyEnd) -> Self {
+        match end {
+            KeyEnd::Expired => HttpError::ApiKeyExpired,
+            KeyEnd::Revoked => HttpError::ApiKeyRevoked,
+        }
+    }
+}
+
 /// Refused parameters stand in the body, unless [`creating`](HttpError::creating)
 /// says otherwise.
 impl From<EngineError> for HttpError {
@@ -240,6 +262,16 @@ impl HttpError {
             HttpError::Framework(_) => Code::BadRequest,
             HttpError::ApiKeyMissing => Code::ApiKeyMissing,
             HttpError::ApiKeyUnknown => Code::ApiKeyUnknown,
+            HttpError::ApiKeyExpired
+            | HttpError::ImportCutOff {
+                end: KeyEnd::Expired,
+                ..
+            } => Code::ApiKeyExpired,
+            HttpError::ApiKeyRevoked
+            | HttpError::ImportCutOff {
+                end: KeyEnd::Revoked,
+                ..
+            } => Code::ApiKeyRevoked,
             HttpError::ScopeInsufficient { .. } => Code::ScopeInsufficient,
             HttpError::FilterForbidden { .. } => Code::FilterForbidden,
             HttpError::ServerForbidden { .. } => Code::ServerForbidden,

@@ -28,7 +28,10 @@ impl HttpError {
         const REALM: &str = r#"Bearer realm="cuckood""#;
         match self {
             HttpError::ApiKeyMissing => Some(REALM.to_owned()),
-            HttpError::ApiKeyUnknown => Some(format!(r#"{REALM}, error="invalid_token""#)),
+            HttpError::ApiKeyUnknown
+            | HttpError::ApiKeyExpired
+            | HttpError::ApiKeyRevoked
+            | HttpError::ImportCutOff { .. } => Some(format!(r#"{REALM}, error="invalid_token""#)),
             HttpError::ScopeInsufficient { needs, .. } => Some(format!(
                 r#"{REALM}, error="insufficient_scope", scope="{needs}""#
             )),

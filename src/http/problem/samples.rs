@@ -38,6 +38,8 @@ fn samples() -> Vec<HttpError> {
         HttpError::UnreadableHead,
         HttpError::ApiKeyMissing,
         HttpError::ApiKeyUnknown,
+        HttpError::ApiKeyExpired,
+        HttpError::ApiKeyRevoked,
         HttpError::ScopeInsufficient {
             has: Scope::Read,
             needs: Scope::Admin,
