@@ -184,20 +184,18 @@ impl<H: Holder> Resource<H> {
         amount: u64,
         longest: Duration,
     ) -> Result<Permit<H>, UsedUp> {
-        let used_up = match self.take_now(by, amount) {
-            Ok(permit) => return Ok(permit),
-            Err(used_up) => used_up,
-        };
+        // Not past those who wait: what is large would wait for ever.
+        let nobody_waits = self.0.state.lock().turns.is_empty();
+        if nobody_waits && let Ok(permit) = self.take_now(by, amount) {
+            return Ok(permit);
+        }
         let mut waiting = self.wait(by, amount);
         let granted = timeout(longest, &mut waiting.granted).await;
         drop(waiting);
         match granted {
             Ok(Ok(permit)) => Ok(permit),
             // The sender lives in the queue until it sends.
-            Ok(Err(_)) | Err(_) => {
-                self.0.count(used_up);
-                Err(used_up)
-            }
+            Ok(Err(_)) | Err(_) => self.try_take(by, amount),
         }
     }
 
@@ -277,10 +275,18 @@ impl<H: Holder> Resource<H> {
             let Some(&Waiter { amount, terms, .. }) = front else {
                 continue;
             };
-            if self.0.check(&state, &holder, terms, 0, amount).is_err() {
-                state.turns.push_back(holder);
-                passed += 1;
-                continue;
+            match self.0.check(&state, &holder, terms, 0, amount) {
+                Ok(()) => {}
+                // What comes back is kept for it, or it would wait for ever.
+                Err(UsedUp::All { .. }) => {
+                    state.turns.push_front(holder);
+                    break;
+                }
+                Err(UsedUp::Share { .. } | UsedUp::Most { .. }) => {
+                    state.turns.push_back(holder);
+                    passed += 1;
+                    continue;
+                }
             }
             state.add(&holder, amount);
             if let Some(account) = state.accounts.get_mut(&holder)

@@ -218,6 +218,7 @@ fn engine() -> Engine {
         max_log_bytes: 4 << 20,
         checkpoint_slice_bytes: 256 << 10,
         max_cold_read_bytes: 64 << 20,
+        key_share_percent: 50,
         max_open_filters: 64,
         compaction_threshold_percent: 0,
         max_queued_commands: 64,

@@ -24,6 +24,7 @@ pub(crate) fn options(cache_bytes: u64) -> EngineOptions {
         max_log_bytes: 64 << 20,
         checkpoint_slice_bytes: 256 << 10,
         max_cold_read_bytes: 64 << 20,
+        key_share_percent: 50,
         max_open_filters: 10_000,
         compaction_threshold_percent: 0,
         max_queued_commands: 1024,

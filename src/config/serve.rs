@@ -104,6 +104,7 @@ impl ServeConfig {
                 max_log_bytes: self.storage.max_log_bytes.0,
                 checkpoint_slice_bytes: self.storage.checkpoint_slice_bytes.0,
                 max_cold_read_bytes: self.requests.max_cold_read_bytes.0,
+                key_share_percent: self.requests.key_share,
                 max_open_filters: open,
                 compaction_threshold_percent: self.filters.compaction_threshold,
                 max_queued_commands: self.requests.max_queued_commands,

@@ -1,6 +1,7 @@
 //! Whom the engine works for.
 
 use super::error::EngineError;
+use crate::share::{Claimant, Terms};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::time::timeout_at;
@@ -8,6 +9,7 @@ use tokio::time::timeout_at;
 /// The server itself, for what it does unasked.
 pub(super) static SERVER: Caller = Caller {
     key: None,
+    has_rivals: false,
     deadline: None,
 };
 
@@ -18,11 +20,24 @@ pub(super) static SERVER: Caller = Caller {
 pub struct Caller {
     /// The name of the API key that the request came with; it is no secret.
     pub key: Option<Arc<str>>,
+    /// Whether there are other keys, so that it has its share of what there is.
+    pub has_rivals: bool,
     /// When nobody waits for the answer any more.
     pub deadline: Option<Instant>,
 }
 
 impl Caller {
+    /// To whose account goes what it holds; `None`: to nobody's.
+    pub(super) fn claimant(&self) -> Option<Claimant<Arc<str>>> {
+        self.key.as_ref().map(|key| Claimant {
+            holder: Arc::clone(key),
+            terms: Terms {
+                has_rivals: self.has_rivals,
+                most: None,
+            },
+        })
+    }
+
     /// # Errors
     /// [`EngineError::DeadlineExceeded`].
     pub(super) fn check(&self) -> Result<(), EngineError> {

@@ -2,6 +2,7 @@
 
 use super::name::FilterName;
 use crate::chain::params::{FilterParams, ParamsError};
+use crate::share::UsedUp;
 use crate::store::StoreError;
 use crate::store::disk::DiskShort;
 use std::sync::Arc;
@@ -63,6 +64,14 @@ pub enum EngineError {
         needed: usize,
         /// Pages it may touch.
         bound: usize,
+    },
+    /// An API key has its share of what callers can hold for a while.
+    #[error("{}", over_share(what, used_up))]
+    OverShare {
+        /// Of what.
+        what: &'static str,
+        /// What is used up.
+        used_up: UsedUp,
     },
     /// There are as many filters as there may be.
     #[error(
@@ -164,4 +173,20 @@ pub(super) fn too_many_pages_to_number(params: &FilterParams) -> EngineError {
         given: params.capacity().to_string(),
         allowed: "what fits on 4294967296 pages".to_owned(),
     }])
+}
+
+fn over_share(what: &str, used_up: &UsedUp) -> String {
+    match used_up {
+        UsedUp::All { bound } => {
+            format!("there are {bound} {what}, the bound of the server; try again in a moment")
+        }
+        UsedUp::Share { held, bound } => format!(
+            "the API key has {held} {what}, its share of {bound} (--key-share); wait for some of them"
+        ),
+        UsedUp::Most { held, most } => {
+            format!(
+                "the API key has {held} of {most} {what} that it may have; wait for some of them"
+            )
+        }
+    }
 }

@@ -10,6 +10,7 @@ use super::filters::Filters;
 use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
 use super::lane::commit::Lane;
+use super::lane::shares::QueueShares;
 use super::lane::submit::{LaneQueue, Submitter};
 use super::pages::{Bounds, Checkpointer, Loader, PageCache};
 use super::quota::Quota;
@@ -65,6 +66,9 @@ pub struct EngineOptions {
     /// Bytes of pages that are read for questions at the same time, beside the
     /// cache; further reads wait.
     pub max_cold_read_bytes: u64,
+    /// Percent of what callers can hold that one API key gets while there are
+    /// others, 1 to 100.
+    pub key_share_percent: u8,
     /// Filters open at the same time.
     pub max_open_filters: usize,
     /// Commands that may wait in front of one lane.
@@ -133,6 +137,8 @@ impl Engine {
         let store_work = Arc::new(StoreWork::new(
             Arc::clone(&store),
             options.max_cold_read_bytes,
+            options.key_share_percent,
+            &metrics,
         ));
         let cold_pages = ColdPages::new(
             Arc::clone(&cache),
@@ -188,6 +194,13 @@ impl Engine {
             queues: RwLock::new(Vec::new()),
             lanes: lane_count,
             max_queued_items: options.max_queued_items,
+            shares: QueueShares::new(
+                lane_count,
+                options.max_queued_commands,
+                options.max_queued_items,
+                options.key_share_percent,
+                &metrics,
+            ),
             // A drain may take half of this and one command more.
             max_pages: frames / (6 * lane_count),
             disk: Arc::clone(&disk),

@@ -7,19 +7,20 @@
 
 use super::caller::Caller;
 use super::error::{EngineError, Overload};
+use crate::metrics::Metrics;
+use crate::share::{Kind, Permit, Resource, UsedUp};
 use crate::store::PageStore;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// Threads that wait for the disk at the same time, for all callers together.
 /// The runtime has 512 for everything that may block.
-const THREADS: usize = 128;
+const THREADS: u64 = 128;
 
 /// Memory that a page takes while it is read: its image as it is stored, and
 /// its words.
-const BYTES_PER_PAGE: usize = 8 << 10;
+const BYTES_PER_PAGE: u64 = 8 << 10;
 
 /// How often one who waits looks whether the disk answers.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -30,25 +31,28 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The threads, and the memory for pages that are read beside the cache.
 pub(super) struct StoreWork {
     store: Arc<PageStore>,
-    threads: Arc<Semaphore>,
-    pages: Arc<Semaphore>,
-    all_pages: usize,
+    threads: Resource<Arc<str>>,
+    pages: Resource<Arc<str>>,
 }
 
 /// Memory for pages that are read for a request.
 #[derive(Debug)]
-pub(super) struct PagesHeld(#[expect(dead_code, reason = "held only")] OwnedSemaphorePermit);
+pub(super) struct PagesHeld(#[expect(dead_code, reason = "held only")] Permit<Arc<str>>);
 
 impl StoreWork {
-    /// Memory for so many bytes of pages.
-    pub(super) fn new(store: Arc<PageStore>, cold_read_bytes: u64) -> StoreWork {
-        let pages = usize::try_from(cold_read_bytes).unwrap_or(usize::MAX) / BYTES_PER_PAGE;
-        let all_pages = pages.clamp(1, u32::MAX as usize >> 4);
+    /// Memory for so many bytes of pages, and of that and of the threads so many
+    /// percent for one API key.
+    pub(super) fn new(
+        store: Arc<PageStore>,
+        cold_read_bytes: u64,
+        share_percent: u8,
+        metrics: &Metrics,
+    ) -> StoreWork {
+        let of = |name, bound| Resource::new(name, Kind::Lent, bound, share_percent, metrics);
         StoreWork {
             store,
-            threads: Arc::new(Semaphore::new(THREADS)),
-            pages: Arc::new(Semaphore::new(all_pages)),
-            all_pages,
+            threads: of("disk_threads", THREADS),
+            pages: of("cold_reads", (cold_read_bytes / BYTES_PER_PAGE).max(1)),
         }
     }
 
@@ -84,25 +88,23 @@ impl StoreWork {
         pages: usize,
     ) -> Result<PagesHeld, EngineError> {
         // One that needs more than there is has it alone.
-        let pages = pages.min(self.all_pages) as u32;
+        let pages = (pages as u64).min(self.pages.bound());
         self.wait(caller, &self.pages, pages).await.map(PagesHeld)
     }
 
     async fn wait(
         &self,
         caller: &Caller,
-        free: &Arc<Semaphore>,
-        amount: u32,
-    ) -> Result<OwnedSemaphorePermit, EngineError> {
-        if let Ok(taken) = Arc::clone(free).try_acquire_many_owned(amount) {
-            return Ok(taken);
-        }
+        resource: &Resource<Arc<str>>,
+        amount: u64,
+    ) -> Result<Permit<Arc<str>>, EngineError> {
+        let by = caller.claimant();
         let waiting = async {
-            let mut taking = std::pin::pin!(Arc::clone(free).acquire_many_owned(amount));
+            let mut taking = std::pin::pin!(resource.take(by.as_ref(), amount, Duration::MAX));
             loop {
                 if let Ok(taken) = timeout(LOOK_EVERY, &mut taking).await {
-                    // It is never closed.
-                    return taken.map_err(|_: AcquireError| EngineError::Stopping);
+                    // There always will be so much.
+                    return taken.map_err(|_: UsedUp| EngineError::Stopping);
                 }
                 let oldest = self.store.pending().reads.oldest();
                 if oldest.is_some_and(|oldest| oldest > PATIENCE) {
@@ -111,5 +113,37 @@ impl StoreWork {
             }
         };
         caller.within(waiting).await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::memory::MemoryStore;
+
+    #[tokio::test]
+    async fn a_key_that_reads_all_it_can_leaves_reads_to_others() {
+        let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new())).unwrap());
+        let metrics = Metrics::new().unwrap();
+        let work = StoreWork::new(store, 64 * BYTES_PER_PAGE, 50, &metrics);
+        let [greedy, modest] = ["greedy", "modest"].map(|key| Caller {
+            key: Some(key.into()),
+            has_rivals: true,
+            deadline: None,
+        });
+        let moment = Duration::from_millis(100);
+        let mut held = Vec::new();
+        while let Ok(pages) = timeout(moment, work.hold_pages(&greedy, 8)).await {
+            held.push(pages.unwrap());
+        }
+        assert_eq!(held.len(), 4);
+        // While the one waits for more, the other is served.
+        let (more, served) = tokio::join!(
+            timeout(moment, work.hold_pages(&greedy, 8)),
+            timeout(moment, work.hold_pages(&modest, 8))
+        );
+        assert!(more.is_err() && served.unwrap().is_ok());
+        held.pop();
+        assert!(timeout(moment, work.hold_pages(&greedy, 8)).await.is_ok());
     }
 }

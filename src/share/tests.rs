@@ -154,6 +154,33 @@ async fn those_who_wait_are_served_holder_by_holder() {
 }
 
 #[tokio::test]
+async fn who_waits_for_much_is_not_passed_by_those_who_come_for_little() {
+    let resource = of(10, 50, Kind::Lent);
+    let held = [5, 5].map(|amount| resource.try_take(None, amount).unwrap());
+    let wait = |holder: &'static str, amount: u64| {
+        let resource = resource.clone();
+        tokio::spawn(async move {
+            let longest = Duration::from_secs(20);
+            resource.take(Some(&rival(holder)), amount, longest).await
+        })
+    };
+    let much = wait("a", 8);
+    tokio::task::yield_now().await;
+    let little = wait("b", 1);
+    tokio::task::yield_now().await;
+    let [first, second] = held;
+    drop(first);
+    tokio::task::yield_now().await;
+    assert_eq!(resource.held(), 5);
+    drop(second);
+    let much = much.await.unwrap().unwrap();
+    assert_eq!(
+        (much.amount(), little.await.unwrap().unwrap().amount()),
+        (8, 1)
+    );
+}
+
+#[tokio::test]
 async fn who_waits_too_long_is_refused_and_leaves_the_queue() {
     let resource = of(1, 50, Kind::Lent);
     let held = resource.try_take(None, 1).unwrap();

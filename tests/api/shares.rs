@@ -4,10 +4,12 @@
 //! What is held is held by requests that do not end: a body that stops coming,
 //! an answer that is not read.
 
+use crate::gated::{GatedStore, Point};
 use crate::server::{Server, Setup};
 use cuckood::access::keys::ApiKeys;
 use cuckood::access::token::Token;
 use cuckood::access::{Scope, file};
+use cuckood::store::memory::MemoryStore;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -337,4 +339,56 @@ async fn restores() {
         needs: question,
     };
     holds(Setup::default(), row).await;
+}
+
+/// The changes of one key wait for a commit that takes a while; those of another
+/// find room behind it, and are done.
+async fn waits_in_the_queue(setup: Setup, resource: &str, lines: usize, held: usize) {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let mut setup = Setup {
+        store: Arc::new(store.clone()),
+        ..setup
+    };
+    setup.engine.lanes = 1;
+    let tenants = Tenants::with(setup).await;
+    let create = Raw::whole("PUT /filters/g", "application/json", "{}");
+    assert_eq!(tenants.answered(&tenants.greedy, &create).await.status, 201);
+    store.hold_first(Point::CommitDone);
+    let items: String = (0..lines).map(|n| format!("{n}\n")).collect();
+    let add = Raw::whole("POST /filters/g/items", "text/plain", &items);
+    let mut waiting = Vec::new();
+    let refused = loop {
+        assert!(waiting.len() < 20, "{resource}: it is never refused");
+        match tenants.ask(&tenants.greedy, &add, resource).await {
+            Ok(reply) => break reply,
+            Err(stream) => waiting.push(stream),
+        }
+    };
+    refused.is_refused(429, "over_share");
+    assert_eq!(waiting.len(), held, "{resource}");
+    let one = Raw::whole("POST /filters/g/items", "text/plain", "one");
+    let mut modest = send(&tenants.server, &tenants.modest, &one).await;
+    sleep(Duration::from_millis(100)).await;
+    store.open();
+    let started = Instant::now();
+    let served = timeout(SERVED, Reply::read(&mut modest)).await;
+    assert_eq!(served.expect("an answer in time").status, 200);
+    assert!(started.elapsed() < SERVED);
+    for mut stream in waiting {
+        assert_eq!(Reply::read(&mut stream).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn changes_that_wait() {
+    let mut setup = Setup::default();
+    setup.engine.max_queued_commands = 8;
+    waits_in_the_queue(setup, "queued_commands", 1, 4).await;
+}
+
+#[tokio::test]
+async fn items_that_wait() {
+    let mut setup = Setup::default();
+    setup.engine.max_queued_items = 1000;
+    waits_in_the_queue(setup, "queued_items", 200, 2).await;
 }

@@ -25,6 +25,7 @@ fn one_lane() -> EngineOptions {
 
 fn waiting_for(engine: &Engine, wait: Duration) -> Engine {
     engine.for_caller(Caller {
+        has_rivals: false,
         key: None,
         deadline: Some(Instant::now() + wait),
     })

@@ -30,6 +30,7 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
         max_log_bytes: 1 << 20,
         checkpoint_slice_bytes: 8 * PAGE_BYTES,
         max_cold_read_bytes: 64 << 20,
+        key_share_percent: 50,
         max_open_filters: 64,
         compaction_threshold_percent: 0,
         max_queued_commands: 256,

@@ -43,6 +43,7 @@ impl Taker {
                 max_log_bytes: 16 << 20,
                 checkpoint_slice_bytes: 1 << 20,
                 max_cold_read_bytes: 64 << 20,
+                key_share_percent: 50,
                 max_open_filters: 64,
                 max_queued_commands: 256,
                 max_queued_items: 100_000,

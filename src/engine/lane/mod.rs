@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `command` | what a lane can be asked to do, and what comes of it |
 //! | `submit` | putting commands into lanes, with the pages that they need and what their callers hold, and waiting |
+//! | `shares` | what each API key may have in the queues |
 //! | `progress` | whether a command is withdrawn or committed |
 //! | `run` | a lane's thread |
 //! | `drain` | planning what waits, and committing it at once |
@@ -19,5 +20,6 @@ mod drain;
 mod lifecycle;
 mod progress;
 mod run;
+pub(super) mod shares;
 pub(super) mod submit;
 mod words;

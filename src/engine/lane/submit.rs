@@ -3,6 +3,7 @@
 
 use super::command::{Command, CompactStep, ItemOp, Outcome, ReplyWith};
 use super::progress::Progress;
+use super::shares::{QueuePlace, QueueShares};
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::read::candidate_pages;
@@ -53,6 +54,8 @@ pub(crate) struct Request {
     pub(super) recorder: Option<SideRecorder>,
     /// Room that a new filter was promised.
     pub(super) reservation: Option<Reservation>,
+    /// What its key has of the queue until it is answered.
+    place: Option<QueuePlace>,
     /// How far it has come.
     pub(super) progress: Progress,
     reply: oneshot::Sender<Result<Outcome, EngineError>>,
@@ -74,6 +77,7 @@ impl Request {
             pins: None,
             recorder: recorder.cloned(),
             reservation: None,
+            place: None,
             progress: Progress::default(),
             reply,
         };
@@ -102,6 +106,7 @@ impl Request {
         // Before the answer is known: the caller may ask again at once.
         drop(self.recorder);
         drop(self.reservation);
+        drop(self.place);
         // The caller may have gone away; the outcome stands all the same.
         let _ = self.reply.send(outcome);
     }
@@ -148,6 +153,8 @@ pub(crate) struct Submitter {
     pub(crate) lanes: usize,
     /// Items that may wait in front of one lane.
     pub(crate) max_queued_items: usize,
+    /// What of that each API key may have.
+    pub(crate) shares: QueueShares,
     /// Pages that one command may touch.
     pub(crate) max_pages: usize,
     pub(crate) disk: Arc<Disk>,
@@ -252,7 +259,7 @@ impl Submitter {
         outcome
     }
 
-    fn enqueue(&self, request: Request) -> Result<(), EngineError> {
+    fn enqueue(&self, mut request: Request) -> Result<(), EngineError> {
         // Behind a write that hangs, what removes filters only waits, too.
         match request.command.needs_room() {
             true => self.disk.check()?,
@@ -264,10 +271,12 @@ impl Submitter {
             (None, Command::Adopt(adopt)) => &adopt.name,
             (None, _) => return Err(EngineError::Stopping),
         };
+        let lane = lane_of(name, self.lanes);
+        request.place = self
+            .shares
+            .take(lane, &request.caller, request.command.items())?;
         let queues = self.queues.read();
-        let queue = queues
-            .get(lane_of(name, self.lanes))
-            .ok_or(EngineError::Stopping)?;
+        let queue = queues.get(lane).ok_or(EngineError::Stopping)?;
         let items = request.command.items();
         let waiting = queue.queued_items.fetch_add(items, Ordering::Relaxed);
         let sent = match waiting > 0 && waiting + items > self.max_queued_items {

@@ -271,7 +271,9 @@ impl Import {
         let results = loop {
             match self.add(items, &step).await {
                 // Others are served first; the client waits for us anyway.
-                Err(EngineError::Overloaded(_)) if attempts < ATTEMPTS => {
+                Err(EngineError::Overloaded(_) | EngineError::OverShare { .. })
+                    if attempts < ATTEMPTS =>
+                {
                     attempts += 1;
                     tokio::time::sleep(PAUSE).await;
                 }

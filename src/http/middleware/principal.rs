@@ -67,6 +67,7 @@ impl Principal {
     fn caller(&self, deadline: Option<Deadline>) -> Caller {
         Caller {
             key: self.key.as_ref().map(|key| key.name.shared()),
+            has_rivals: self.holder.as_ref().is_some_and(|it| it.terms.has_rivals),
             deadline: deadline.map(|deadline| deadline.0),
         }
     }

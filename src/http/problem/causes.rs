@@ -3,6 +3,7 @@
 use super::codes::Code;
 use crate::backup::BackupError;
 use crate::engine::{DumpError, EngineError, RestoreError, StoreError};
+use crate::share::UsedUp;
 use std::borrow::Cow;
 
 /// The kind of an error, and the sentence about it.
@@ -33,6 +34,10 @@ pub(super) fn engine(error: &EngineError) -> Cause {
     match error {
         EngineError::NotFound { .. } => own(Code::FilterNotFound),
         EngineError::InvalidParams(_) => own(Code::InvalidFields),
+        EngineError::OverShare { used_up, .. } => own(match used_up {
+            UsedUp::All { .. } => Code::Overloaded,
+            UsedUp::Share { .. } | UsedUp::Most { .. } => Code::OverShare,
+        }),
         EngineError::TooManyPages { .. } => own(Code::TooManyPages),
         EngineError::OverQuota { .. } => own(Code::OverQuota),
         EngineError::TooManyFiltersInAll { .. } => own(Code::TooManyFilters),
