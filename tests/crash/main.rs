@@ -4,7 +4,7 @@
 //!
 //! - `kill` ends the server as `kill -9` does.
 //! - `power` has the disk forget; `disk` is that disk.
-//! - `full_disk` fills it.
+//! - `full_disk` fills it, `hang` has it answer nothing for a while.
 //! - `soak` is everything at once for long, beside tenants that behave and one that
 //!   does not.
 //! - `load` is what goes on meanwhile: `scribe` checks every answer against an
@@ -25,6 +25,7 @@
 mod besieging;
 mod disk;
 mod full_disk;
+mod hang;
 mod kill;
 mod load;
 mod mayfly;

@@ -13,7 +13,7 @@ use fuser::{
 };
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
@@ -27,6 +27,7 @@ const BLOCK_BYTES: u32 = 4096;
 /// A disk at a directory. Dropped, it is gone.
 pub(crate) struct Mounted {
     disk: Arc<Mutex<Disk>>,
+    hanging: Arc<Hanging>,
     /// Unmounts before the directory is removed; fields drop in order.
     _session: BackgroundSession,
     directory: TempDir,
@@ -42,9 +43,11 @@ impl Mounted {
         let disk = Arc::new(Mutex::new(Disk::new()));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("forgetful".to_owned())];
-        let shown = Shown(Arc::clone(&disk));
+        let hanging = Arc::default();
+        let shown = Shown(Arc::clone(&disk), Arc::clone(&hanging));
         Ok(Mounted {
             disk,
+            hanging,
             _session: fuser::spawn_mount(shown, directory.path(), &config)?,
             directory,
         })
@@ -61,16 +64,36 @@ impl Mounted {
         self.disk.lock().unwrap().cut(cut, random)
     }
 
+    /// From now on it answers nothing. Nor may the test ask it then.
+    pub(crate) fn hang(&self) {
+        *self.hanging.hangs.lock().unwrap() = true;
+    }
+
+    /// It answers again, also what it was asked meanwhile.
+    pub(crate) fn go_on(&self) {
+        *self.hanging.hangs.lock().unwrap() = false;
+        self.hanging.goes_on.notify_all();
+    }
+
     /// Times that anything was forced to it.
     pub(crate) fn forced(&self) -> u64 {
         self.disk.lock().unwrap().forced
     }
 }
 
-struct Shown(Arc<Mutex<Disk>>);
+#[derive(Default)]
+struct Hanging {
+    hangs: Mutex<bool>,
+    goes_on: Condvar,
+}
+
+struct Shown(Arc<Mutex<Disk>>, Arc<Hanging>);
 
 impl Shown {
+    /// The disk, once it answers.
     fn disk(&self) -> MutexGuard<'_, Disk> {
+        let hangs = self.1.hangs.lock().unwrap();
+        drop(self.1.goes_on.wait_while(hangs, |hangs| *hangs).unwrap());
         self.0.lock().unwrap()
     }
 }

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A disk of ours, or why there is none.
-fn mounted() -> Option<Mounted> {
+pub(crate) fn mounted() -> Option<Mounted> {
     match Mounted::new() {
         Ok(mounted) => Some(mounted),
         Err(error) => {
