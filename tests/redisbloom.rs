@@ -217,6 +217,7 @@ fn engine() -> Engine {
         max_dirty_bytes: 4 << 20,
         max_log_bytes: 4 << 20,
         checkpoint_slice_bytes: 256 << 10,
+        max_probes: 4_000_000,
         max_cold_read_bytes: 64 << 20,
         key_share_percent: 50,
         max_open_filters: 64,

@@ -23,6 +23,7 @@ pub(crate) fn options(cache_bytes: u64) -> EngineOptions {
         max_dirty_bytes: cache_bytes / 4,
         max_log_bytes: 64 << 20,
         checkpoint_slice_bytes: 256 << 10,
+        max_probes: 4_000_000,
         max_cold_read_bytes: 64 << 20,
         key_share_percent: 50,
         max_open_filters: 10_000,

@@ -2,7 +2,6 @@
 
 use super::errors::ConfigErrors;
 use super::size::ByteSize;
-use crate::engine::LookupBounds;
 use crate::http::{CONNECTIONS_PART, Limits, MAX_REQUEST_TIMEOUT, ServerOptions};
 use clap::Args;
 use std::time::Duration;
@@ -67,12 +66,12 @@ pub struct RequestConfig {
     pub max_queued_items: usize,
 
     /// Filters of one lookup, from 1; more are answered 422.
-    #[arg(long, env = "CUCKOOD_MAX_LOOKUP_FILTERS", default_value_t = Limits::default().lookup.max_filters)]
+    #[arg(long, env = "CUCKOOD_MAX_LOOKUP_FILTERS", default_value_t = Limits::default().max_lookup_filters)]
     pub max_lookup_filters: usize,
 
-    /// Items of one lookup times its filters, from 1; more are answered 422.
-    #[arg(long, env = "CUCKOOD_MAX_LOOKUP_PROBES", default_value_t = Limits::default().lookup.max_probes)]
-    pub max_lookup_probes: usize,
+    /// Items of one question times the sub-filters that are asked, of a lookup those of all its filters, from 1; more are answered 413.
+    #[arg(long, env = "CUCKOOD_MAX_PROBES", default_value_t = 4_000_000)]
+    pub max_probes: usize,
 
     /// Bytes on disk of answers kept for requests with an Idempotency-Key, for 24 hours; beyond it such requests are answered 503.
     #[arg(long, env = "CUCKOOD_MAX_IDEMPOTENCY_BYTES", default_value = "256MiB")]
@@ -90,7 +89,7 @@ impl RequestConfig {
             ("--max-queued-items", self.max_queued_items),
             ("--max-batch-items", self.max_batch_items),
             ("--max-lookup-filters", self.max_lookup_filters),
-            ("--max-lookup-probes", self.max_lookup_probes),
+            ("--max-probes", self.max_probes),
             ("--max-in-flight", self.max_in_flight),
         ]);
         errors.refuse_zeros(&[
@@ -137,10 +136,7 @@ impl RequestConfig {
             max_batch_items: self.max_batch_items,
             max_in_flight: self.max_in_flight,
             key_share_percent: self.key_share,
-            lookup: LookupBounds {
-                max_filters: self.max_lookup_filters,
-                max_probes: self.max_lookup_probes,
-            },
+            max_lookup_filters: self.max_lookup_filters,
             request_timeout: Duration::from_secs(self.request_timeout_seconds),
             body_idle_timeout: Duration::from_secs(self.body_idle_timeout_seconds),
             body_timeout: Duration::from_secs(self.body_timeout_seconds),

@@ -103,6 +103,7 @@ impl ServeConfig {
                 max_dirty_bytes: resources.max_dirty_bytes,
                 max_log_bytes: self.storage.max_log_bytes.0,
                 checkpoint_slice_bytes: self.storage.checkpoint_slice_bytes.0,
+                max_probes: self.requests.max_probes,
                 max_cold_read_bytes: self.requests.max_cold_read_bytes.0,
                 key_share_percent: self.requests.key_share,
                 max_open_filters: open,

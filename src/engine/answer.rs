@@ -228,15 +228,6 @@ pub enum LookupMode {
     First,
 }
 
-/// How much one lookup may ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LookupBounds {
-    /// Filters.
-    pub max_filters: usize,
-    /// Items times filters.
-    pub max_probes: usize,
-}
-
 /// Answer of a lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LookupAnswer {

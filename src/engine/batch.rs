@@ -3,6 +3,10 @@
 use bytes::Bytes;
 use std::ops::Range;
 
+/// Bytes of items that are worked on before others get a turn; one item may be
+/// more.
+const BYTES_PER_TURN: usize = 128 << 10;
+
 /// A list of items, each a string of bytes: stored back to back, or where they
 /// lie in the body that they came in.
 ///
@@ -86,6 +90,19 @@ impl ItemBatch {
         Some(self.bytes().get(place).unwrap_or_default())
     }
 
+    /// The items from `first` on that are worked on in one turn: up to `most`,
+    /// fewer where they are long, at least one.
+    pub(super) fn turn(&self, first: usize, most: usize) -> Range<usize> {
+        let places = self.places.get(first..).unwrap_or_default();
+        let mut bytes = 0;
+        let fits = places.iter().take(most.max(1)).take_while(|place| {
+            let fits = bytes < BYTES_PER_TURN;
+            bytes += place.len();
+            fits
+        });
+        first..first + fits.count()
+    }
+
     /// The items in the order in which they were pushed.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let bytes = self.bytes();
@@ -115,6 +132,24 @@ impl std::fmt::Debug for ItemBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_turn_is_short_where_items_are_long() {
+        let mut items = ItemBatch::new();
+        for length in [10, 10, 10, BYTES_PER_TURN, 10, 2 * BYTES_PER_TURN, 1] {
+            items.push(&vec![7; length]);
+        }
+        let mut first = 0;
+        let mut turns = Vec::new();
+        while first < items.len() {
+            let turn = items.turn(first, 4);
+            turns.push(turn.len());
+            first = turn.end;
+        }
+        assert_eq!(turns, [4, 2, 1]);
+        assert_eq!(items.turn(0, 2), 0..2);
+        assert_eq!(items.turn(7, 2), 7..7);
+    }
 
     #[test]
     fn items_are_the_same_copied_or_not() {

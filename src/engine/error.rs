@@ -104,16 +104,14 @@ pub enum EngineError {
         /// Filters it may ask.
         bound: usize,
     },
-    /// A lookup asks more filters about more items than it may.
+    /// A question asks more sub-filters about more items than it may.
     #[error(
-        "the lookup asks {filters} filters about {items} items, the product may be up to {bound}: send fewer items at once, or start the server with a larger --max-lookup-probes"
+        "the question takes at least {probes} probes (its items times the sub-filters that they are looked for in), {bound} are allowed: send fewer items at once, ask fewer filters, or start the server with a larger --max-probes"
     )]
     TooManyProbes {
-        /// Items it asks about.
-        items: usize,
-        /// Filters it asks.
-        filters: usize,
-        /// Items times filters it may ask.
+        /// Probes it takes, or more.
+        probes: usize,
+        /// Probes it may take.
         bound: usize,
     },
     /// Something is at its bound; try again later.

@@ -63,6 +63,8 @@ pub struct EngineOptions {
     /// Percent of a filter's items after whose deletion it is compacted though
     /// it was not asked for, 0 to 100; 0: never.
     pub compaction_threshold_percent: u8,
+    /// Probes of one question: its items times the sub-filters that are asked.
+    pub max_probes: usize,
     /// Bytes of pages that are read for questions at the same time, beside the
     /// cache; further reads wait.
     pub max_cold_read_bytes: u64,
@@ -213,6 +215,7 @@ impl Engine {
         let state = Arc::new(EngineState {
             clock: options.clock.clone(),
             defaults: options.defaults.clone(),
+            max_probes: options.max_probes,
             cached_reads: metrics.page_reads.with_label_values(&["cache"]),
             items_found: items("found"),
             items_absent: items("absent"),

@@ -135,7 +135,7 @@ pub(super) fn ask_at_once<Q: Question>(
     cache: &PageCache,
 ) -> Option<Answers<Q::Answer>> {
     let view = filter.view.load();
-    if items.len() > per_turn(&view) {
+    if items.len() > per_turn(&view) || items.turn(0, items.len()).len() < items.len() {
         return None;
     }
     let mut hashes = Vec::with_capacity(items.len());
@@ -161,7 +161,6 @@ pub(super) async fn ask<Q: Question>(
         let view = filter.view.load();
         (view.chain.hash_id().hasher(), per_turn(&view))
     };
-    let mut turns = items.iter();
     let mut hashes: Vec<ItemHash> = Vec::with_capacity(per_turn.min(items.len()));
     let mut first = 0;
     while first < items.len() {
@@ -170,7 +169,9 @@ pub(super) async fn ask<Q: Question>(
             caller.check()?;
         }
         hashes.clear();
-        hasher.hash_all(turns.by_ref().take(per_turn), &mut hashes);
+        let turn = items.turn(first, per_turn);
+        let of_turn = items.iter().skip(first).take(turn.len());
+        hasher.hash_all(of_turn, &mut hashes);
         // The view comes first: pages that it does not name were published
         // after this request began.
         let mut view = filter.view.load_full();

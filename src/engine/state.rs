@@ -58,6 +58,8 @@ impl Engine {
 pub(super) struct EngineState {
     pub(super) clock: Clock,
     pub(super) defaults: Defaults,
+    /// Probes that a question may take.
+    pub(super) max_probes: usize,
     pub(super) quota: Arc<Quota>,
     pub(super) disk: Arc<Disk>,
     pub(super) store: Arc<PageStore>,
@@ -177,6 +179,16 @@ impl EngineState {
             if ids.is_empty() {
                 *ids = first..first + ID_BLOCK;
             }
+        }
+    }
+
+    /// # Errors
+    /// [`EngineError::TooManyProbes`].
+    pub(super) fn check_probes(&self, items: usize, sub_filters: usize) -> Result<(), EngineError> {
+        let (probes, bound) = (items.saturating_mul(sub_filters), self.max_probes);
+        match probes > bound {
+            true => Err(EngineError::TooManyProbes { probes, bound }),
+            false => Ok(()),
         }
     }
 

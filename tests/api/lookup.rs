@@ -1,20 +1,17 @@
 use crate::server::{Server, Setup};
-use cuckood::engine::LookupBounds;
 use cuckood::http::Limits;
 use serde_json::json;
 
 async fn campaigns() -> Server {
-    let server = Server::with(Setup {
+    let mut setup = Setup {
         limits: Limits {
-            lookup: LookupBounds {
-                max_filters: 4,
-                max_probes: 20,
-            },
+            max_lookup_filters: 4,
             ..Limits::default()
         },
         ..Setup::default()
-    })
-    .await;
+    };
+    setup.engine.max_probes = 20;
+    let server = Server::with(setup).await;
     for (filter, items) in [
         ("campaign-3", json!(["ann", "bob"])),
         ("campaign-17", json!(["ann", 7])),
@@ -65,15 +62,28 @@ async fn items_are_looked_up_in_filters_by_name_or_prefix() {
 #[tokio::test]
 async fn a_lookup_has_bounds() {
     let server = campaigns().await;
-    let refused = async |body| {
-        let answer = server.post("/lookup", body).await;
-        answer.problem(422, "lookup_too_large")["detail"].to_string()
+    let refused = async |path, body, status, code| {
+        let answer = server.post(path, body).await;
+        answer.problem(status, code)["detail"].to_string()
     };
     let five = json!({"items": [], "filters": ["a", "b", "c", "d", "e"]});
-    assert!(refused(five).await.contains("--max-lookup-filters"));
+    let said = refused("/lookup", five, 422, "lookup_too_large").await;
+    assert!(said.contains("--max-lookup-filters"), "{said}");
     let items: Vec<u64> = (0..7).collect();
     let product = json!({"items": items, "prefix": ""});
-    assert!(refused(product).await.contains("--max-lookup-probes"));
+    let said = refused("/lookup", product, 413, "too_many_probes").await;
+    assert!(
+        said.contains("--max-probes") && said.contains("21"),
+        "{said}"
+    );
+    let items: Vec<u64> = (0..21).collect();
+    for path in ["/filters/other/exists", "/filters/other/count"] {
+        let said = refused(path, json!({"items": items}), 413, "too_many_probes").await;
+        assert!(
+            said.contains("--max-probes") && said.contains("21"),
+            "{said}"
+        );
+    }
 
     for path in ["/lookup?first=true", "/lookup?x=1"] {
         let answer = server.post(path, json!({"items": [], "prefix": ""})).await;

@@ -30,6 +30,7 @@ impl Model {
             max_dirty_bytes: 32 << 20,
             max_log_bytes: 16 << 20,
             checkpoint_slice_bytes: 1 << 20,
+            max_probes: 4_000_000,
             max_cold_read_bytes: 64 << 20,
             key_share_percent: 50,
             max_open_filters: 64,

@@ -4,8 +4,8 @@ use crate::gated::{GatedStore, Point};
 use crate::support::{Random, add, all_exist, batch, create, engine, exists, items, name, options};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, Caller, Engine, EngineError, EngineOptions, IdempotencyKey, LookupBounds,
-    LookupFilters, LookupMode,
+    AddOptions, Caller, Engine, EngineError, EngineOptions, IdempotencyKey, LookupFilters,
+    LookupMode,
 };
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
@@ -187,13 +187,9 @@ async fn a_question_that_needs_the_disk_ends_at_its_deadline_and_others_go_on() 
     assert!(all_exist(&engine, "g", 0..10).await);
 
     // It waits for the page that is on its way.
-    let bounds = LookupBounds {
-        max_filters: 10,
-        max_probes: 1000,
-    };
     let filters = LookupFilters::Named(vec![name("g"), name("f")]);
     let late = waiting_for(&engine, SOON)
-        .lookup(&filters, &batch(0..10), LookupMode::All, bounds)
+        .lookup(&filters, &batch(0..10), LookupMode::All, 10)
         .await;
     assert!(
         matches!(late, Err(EngineError::DeadlineExceeded)),

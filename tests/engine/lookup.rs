@@ -4,7 +4,7 @@ use crate::gated::{GatedStore, Point};
 use crate::support::{Random, add, batch, create, engine, engine_on, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
-    Engine, EngineError, FilterName, ItemBatch, LookupAnswer, LookupBounds, LookupFilters,
+    Engine, EngineError, EngineOptions, FilterName, ItemBatch, LookupAnswer, LookupFilters,
     LookupMode,
 };
 use cuckood::store::PageStore;
@@ -12,10 +12,7 @@ use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
 
-const BOUNDS: LookupBounds = LookupBounds {
-    max_filters: 100,
-    max_probes: 100_000,
-};
+const MAX_FILTERS: usize = 1000;
 
 fn named(names: &[&str]) -> LookupFilters {
     LookupFilters::Named(names.iter().map(|text| name(text)).collect())
@@ -27,7 +24,10 @@ async fn look_up(
     items: &ItemBatch,
     mode: LookupMode,
 ) -> LookupAnswer {
-    engine.lookup(filters, items, mode, BOUNDS).await.unwrap()
+    engine
+        .lookup(filters, items, mode, MAX_FILTERS)
+        .await
+        .unwrap()
 }
 
 /// The names of the filters that contain each item.
@@ -138,17 +138,17 @@ async fn the_order_is_that_of_the_list_or_of_the_names() {
 
 #[tokio::test]
 async fn a_lookup_that_asks_too_much_is_refused() {
-    let engine = engine(Arc::new(MemoryStore::new()), &options(1024));
+    let options = EngineOptions {
+        max_probes: 10,
+        ..options(1024)
+    };
+    let engine = engine(Arc::new(MemoryStore::new()), &options);
     for n in 0..4 {
         create(&engine, &format!("f{n}"), &FilterRequest::default()).await;
     }
-    let bounds = LookupBounds {
-        max_filters: 3,
-        max_probes: 10,
-    };
     let ask = async |filters: LookupFilters, items: u64| {
         let items = batch(0..items);
-        let answer = engine.lookup(&filters, &items, LookupMode::All, bounds);
+        let answer = engine.lookup(&filters, &items, LookupMode::All, 3);
         answer.await.map(|answer| answer.filters.len())
     };
     let all = LookupFilters::Prefix(String::new());
@@ -165,6 +165,63 @@ async fn a_lookup_that_asks_too_much_is_refused() {
         Err(EngineError::TooManyProbes { bound: 10, .. })
     ));
     assert_eq!(ask(named(&["f0", "f1", "f2"]), 3).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_question_is_bounded_by_its_items_times_the_sub_filters() {
+    let options = EngineOptions {
+        max_probes: 40,
+        ..options(1024)
+    };
+    let engine = engine(Arc::new(MemoryStore::new()), &options);
+    let request = FilterRequest {
+        capacity: Some(100),
+        expansion: Some(1),
+        ..FilterRequest::default()
+    };
+    create(&engine, "f", &request).await;
+    create(&engine, "g", &request).await;
+    let (exists, count) = (
+        async |items| engine.exists(&name("f"), &batch(0..items)).await,
+        async |items| engine.count(&name("f"), &batch(0..items)).await,
+    );
+    assert_eq!(exists(40).await.unwrap().len(), 40);
+    assert!(matches!(
+        exists(41).await,
+        Err(EngineError::TooManyProbes {
+            probes: 41,
+            bound: 40
+        })
+    ));
+    // The filter grows, and each item costs more.
+    add(&engine, "f", 0..400).await;
+    let info = engine.filter_info(&name("f")).await.unwrap();
+    let sub_filters = info.sub_filters.len() as u64;
+    assert!(sub_filters > 2, "{sub_filters}");
+    let most = 40 / sub_filters;
+    assert_eq!(exists(most).await.unwrap().len() as u64, most);
+    assert_eq!(count(most).await.unwrap().len() as u64, most);
+    for refused in [
+        exists(most + 1).await.map(|_| ()),
+        count(most + 1).await.map(|_| ()),
+    ] {
+        let probes = ((most + 1) * sub_filters) as usize;
+        assert!(
+            matches!(refused, Err(EngineError::TooManyProbes { probes: it, bound: 40 }) if it == probes),
+            "{refused:?}"
+        );
+    }
+    let both = named(&["f", "g"]);
+    let ask = async |items| {
+        let items = batch(0..items);
+        engine.lookup(&both, &items, LookupMode::All, 10).await
+    };
+    let most = 40 / (sub_filters + 1);
+    assert_eq!(ask(most).await.unwrap().filters.len(), 2);
+    assert!(matches!(
+        ask(most + 1).await,
+        Err(EngineError::TooManyProbes { .. })
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -29,6 +29,7 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
         max_dirty_bytes: frames / 4 * PAGE_BYTES,
         max_log_bytes: 1 << 20,
         checkpoint_slice_bytes: 8 * PAGE_BYTES,
+        max_probes: 4_000_000,
         max_cold_read_bytes: 64 << 20,
         key_share_percent: 50,
         max_open_filters: 64,

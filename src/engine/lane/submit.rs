@@ -416,13 +416,15 @@ pub(crate) async fn hash_items(
     items: &ItemBatch,
 ) -> Result<Arc<[ItemHash]>, EngineError> {
     let mut hashes = Vec::with_capacity(items.len());
-    let (hasher, mut items) = (chain.hash_id().hasher(), items.iter());
-    while items.len() > 0 {
+    let hasher = chain.hash_id().hasher();
+    while hashes.len() < items.len() {
         if !hashes.is_empty() {
             tokio::task::yield_now().await;
             caller.check()?;
         }
-        hasher.hash_all(items.by_ref().take(ITEMS_PER_TURN), &mut hashes);
+        let turn = items.turn(hashes.len(), ITEMS_PER_TURN);
+        let of_turn = items.iter().skip(turn.start).take(turn.len());
+        hasher.hash_all(of_turn, &mut hashes);
     }
     Ok(hashes.into())
 }

@@ -16,7 +16,8 @@ impl Engine {
     /// filter's false-positive rate.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], or a page can't be read.
+    /// [`EngineError::NotFound`], [`EngineError::TooManyProbes`], or a page can't
+    /// be read.
     pub async fn exists(
         &self,
         name: &FilterName,
@@ -33,7 +34,8 @@ impl Engine {
     /// How often each item is there: at least its true count.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], or a page can't be read.
+    /// [`EngineError::NotFound`], [`EngineError::TooManyProbes`], or a page can't
+    /// be read.
     pub async fn count(
         &self,
         name: &FilterName,
@@ -86,6 +88,8 @@ impl EngineState {
     ) -> Result<Vec<Q::Answer>, EngineError> {
         loop {
             let filter = self.find(caller, name).await?;
+            let sub_filters = filter.view.load().tables.len();
+            self.check_probes(items.len(), sub_filters)?;
             let at_once = reader::ask_at_once(question, &filter, items, &self.cache);
             let mut asked = match at_once {
                 Some(asked) => asked,

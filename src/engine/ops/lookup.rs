@@ -8,7 +8,7 @@
 
 use crate::chain::read::GROUP;
 use crate::cuckoo::hash::{HashId, ItemHash};
-use crate::engine::answer::{LookupAnswer, LookupBounds, LookupFilters, LookupMode};
+use crate::engine::answer::{LookupAnswer, LookupFilters, LookupMode};
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::Caller;
 use crate::engine::error::{EngineError, Overload};
@@ -17,13 +17,17 @@ use crate::engine::lane::submit::hash_items;
 use crate::engine::match_bits::MatchBitSet;
 use crate::engine::name::FilterName;
 use crate::engine::pages::Images;
-use crate::engine::reader::{
-    Exists, Groups, ITEMS_PER_TURN, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages,
-};
+use crate::engine::reader::{Exists, Groups, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages};
 use crate::engine::state::{Engine, EngineState};
 use crate::engine::ttl::list_live;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Probes made before the thread is given back to others.
+const PROBES_PER_TURN: usize = 4096;
+
+/// Bytes of an item that cost as much to hash as a probe.
+const BYTES_A_PROBE: usize = 64;
 
 /// How often a lookup starts over because a filter it asked was replaced.
 const RESTARTS: usize = 8;
@@ -43,19 +47,12 @@ impl Engine {
         filters: &LookupFilters,
         items: &ItemBatch,
         mode: LookupMode,
-        bounds: LookupBounds,
+        max_filters: usize,
     ) -> Result<LookupAnswer, EngineError> {
         let names = self
             .state
-            .names_to_look_up(&self.caller, filters, bounds.max_filters)
+            .names_to_look_up(&self.caller, filters, max_filters)
             .await?;
-        if names.len().saturating_mul(items.len()) > bounds.max_probes {
-            return Err(EngineError::TooManyProbes {
-                items: items.len(),
-                filters: names.len(),
-                bound: bounds.max_probes,
-            });
-        }
         let mut answer = self.state.lookup(&self.caller, names, items, mode).await?;
         if matches!(filters, LookupFilters::Prefix(_)) {
             // Those that went meanwhile were not named.
@@ -103,6 +100,8 @@ impl EngineState {
         items: &ItemBatch,
         mode: LookupMode,
     ) -> Result<LookupAnswer, EngineError> {
+        // Each of them has one sub-filter at least; before they are opened.
+        self.check_probes(items.len(), names.len())?;
         self.metrics.lookup_filters.observe(names.len() as f64);
         for _ in 0..RESTARTS {
             let (mut filters, mut missing) = (Vec::new(), Vec::new());
@@ -112,6 +111,8 @@ impl EngineState {
                     None => missing.push(name.clone()),
                 }
             }
+            let sub_filters = filters.iter().map(|it| it.view.load().tables.len()).sum();
+            self.check_probes(items.len(), sub_filters)?;
             let mut sweep = Sweep::new(self, caller, &filters, items, mode).await?;
             sweep.run().await?;
             // Pages of a filter that is gone read as zeros.
@@ -202,28 +203,46 @@ impl<'a> Sweep<'a> {
     }
 
     async fn run(&mut self) -> Result<(), EngineError> {
-        let per_turn = (ITEMS_PER_TURN / self.filters.len().max(1)).max(1);
-        let mut first = 0;
+        let of_each = self.filters.iter().map(|it| it.view.load().tables.len());
+        let sub_filters: Vec<usize> = of_each.collect();
+        let per_turn = PROBES_PER_TURN / sub_filters.iter().sum::<usize>().max(1);
+        let (mut first, mut spent) = (0, 0);
         while first < self.items.len() {
-            let end = (first + per_turn).min(self.items.len());
-            for filter in 0..self.filters.len() {
-                let mut next = first;
-                while next < end {
-                    next = self.ask_resident(filter, next..end);
+            let turn = self.items.turn(first, per_turn);
+            for (filter, sub_filters) in sub_filters.iter().enumerate() {
+                let mut next = turn.start;
+                while next < turn.end {
+                    next = self.ask_resident(filter, next..turn.end);
                     if self.cold_pages >= PAGES_PER_LOAD {
                         self.ask_cold().await?;
                     }
                 }
+                spent +=
+                    turn.len() * sub_filters + self.hashed_bytes(filter, &turn) / BYTES_A_PROBE;
+                if spent >= PROBES_PER_TURN {
+                    spent = 0;
+                    tokio::task::yield_now().await;
+                    self.caller.check()?;
+                }
             }
-            first = end;
-            tokio::task::yield_now().await;
-            self.caller.check()?;
+            first = turn.end;
         }
         self.ask_cold().await?;
         if self.mode == LookupMode::First {
             self.matches.keep_first();
         }
         Ok(())
+    }
+
+    /// Bytes of items that are hashed for one filter alone.
+    fn hashed_bytes(&self, filter: usize, items: &Range<usize>) -> usize {
+        match self.hashes.get(filter) {
+            Some(Hashes::Own(_)) => {
+                let items = self.items.iter().skip(items.start).take(items.len());
+                items.map(<[u8]>::len).sum()
+            }
+            _ => 0,
+        }
     }
 
     /// Asks one filter about items as far as pages are resident, until enough

@@ -3,7 +3,6 @@
 
 use super::budget::{Budget, Held, Holder};
 use super::throttle::Throttle;
-use crate::engine::LookupBounds;
 use crate::http::problem::{HttpError, Scarce};
 use crate::metrics::Metrics;
 use prometheus::IntCounter;
@@ -40,8 +39,8 @@ pub struct Limits {
     /// Percent of what requests can hold that one API key gets while there are
     /// others, 1 to 100.
     pub key_share_percent: u8,
-    /// What one lookup may ask.
-    pub lookup: LookupBounds,
+    /// Filters of one lookup.
+    pub max_lookup_filters: usize,
     /// Longest time for a request, from its head to its answer.
     pub request_timeout: Duration,
     /// Longest pause between two pieces of a request body.
@@ -63,10 +62,7 @@ impl Default for Limits {
             max_batch_items: 250_000,
             max_in_flight: 1024,
             key_share_percent: DEFAULT_SHARE_PERCENT,
-            lookup: LookupBounds {
-                max_filters: 1000,
-                max_probes: 1_000_000,
-            },
+            max_lookup_filters: 1000,
             request_timeout: Duration::from_secs(60),
             body_idle_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(300),

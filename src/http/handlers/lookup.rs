@@ -48,10 +48,10 @@ pub(crate) struct FoundBody {
     operation_id = "look_up_items",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, BODY, [Code::BatchTooLarge, Code::LookupTooLarge]])), ("x-narrowed" = json!(true))),
+    extensions(("x-fails" = json!([ENGINE, BODY, [Code::BatchTooLarge, Code::LookupTooLarge, Code::TooManyProbes]])), ("x-narrowed" = json!(true))),
     request_body(
         content = LookupBody,
-        description = "The items, and the filters by key or by a prefix of their keys. Up to 1,000 filters, and items times filters up to 1,000,000, unless the server has other limits.",
+        description = "The items, and the filters by key or by a prefix of their keys. Up to 1,000 filters, and items times their sub-filters up to 4,000,000, unless the server has other limits.",
         content_type = "application/json",
         example = json!({"items": ["user-42"], "prefix": "campaign-"})
     ),
@@ -74,9 +74,10 @@ pub(crate) async fn look_up(
             cause: "a lookup without filters was let through".to_owned(),
         });
     };
-    let (mode, bounds) = (batch.lookup.mode, app.admission.limits.lookup);
+    let mode = batch.lookup.mode;
+    let most = app.admission.limits.max_lookup_filters;
     let filters = permitted(&principal, filters);
-    let answering = engine.lookup(&filters, &batch.items, mode, bounds);
+    let answering = engine.lookup(&filters, &batch.items, mode, most);
     let answer = principal.outlives(answering).await??;
     let memory = answers::reserve(&app.admission, principal.holder(), answer.bytes())?;
     let pieces = Found::of(answer, memory).map(Ok::<_, Infallible>);

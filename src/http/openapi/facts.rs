@@ -79,7 +79,7 @@ pub(crate) const STREAM: &[Code] = &[
 pub(crate) const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooManyPages];
 
 /// Those with one item in the query.
-pub(crate) const QUESTION: &[Code] = &[Code::ItemTooLongForQuery];
+pub(crate) const QUESTION: &[Code] = &[Code::ItemTooLongForQuery, Code::TooManyProbes];
 
 /// Those that change a filter.
 pub(crate) const CHANGE: &[Code] = &[Code::OutcomeUnknown, Code::DiskReserve, Code::DiskFull];

@@ -42,9 +42,8 @@ pub(super) fn engine(error: &EngineError) -> Cause {
         EngineError::OverQuota { .. } => own(Code::OverQuota),
         EngineError::TooManyFiltersInAll { .. } => own(Code::TooManyFilters),
         EngineError::DiskShort(_) => own(Code::DiskReserve),
-        EngineError::TooManyFilters { .. } | EngineError::TooManyProbes { .. } => {
-            own(Code::LookupTooLarge)
-        }
+        EngineError::TooManyFilters { .. } => own(Code::LookupTooLarge),
+        EngineError::TooManyProbes { .. } => own(Code::TooManyProbes),
         EngineError::Overloaded(bound) => said(
             Code::Overloaded,
             format!("the server is overloaded ({bound}); try again in a moment"),

@@ -19,6 +19,7 @@ fn tiny() -> Engine {
         max_dirty_bytes: 64 * 4096,
         max_log_bytes: 1 << 20,
         checkpoint_slice_bytes: 8 * 4096,
+        max_probes: 4_000_000,
         max_cold_read_bytes: 64 << 20,
         key_share_percent: 50,
         max_open_filters: 64,

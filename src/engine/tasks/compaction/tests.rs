@@ -142,6 +142,7 @@ fn interrupted_compactions_that_find_no_place_wait_without_looking_again_and_aga
         max_queued_items: 100_000,
         max_retry_bytes: 1 << 20,
         max_imports: 100,
+        max_probes: 4_000_000,
         max_cold_read_bytes: 64 << 20,
         key_share_percent: 50,
         compaction_threshold_percent: 0,
