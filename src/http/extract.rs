@@ -124,6 +124,7 @@ pub(crate) fn batch(
         let holder = Principal::holder_of(&parts);
         let holder = holder.as_ref();
         let (bytes, memory) = body::read(&app.admission, holder, deadline, body).await?;
+        let turn = app.admission.turn(holder, bytes.len()).await?;
         let parse = move |bytes: &Bytes| {
             let mut batch = match options_of_lines {
                 None => parse::json_batch(bytes, kind, max_items)?,
@@ -138,6 +139,7 @@ pub(crate) fn batch(
         // The items hold as much memory as their body until they are answered,
         // and what is known of each beside its bytes.
         batch.memory = memory;
+        batch.turn = turn;
         let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
         if beside > FREE_BYTES {
             app.admission.hold_more(holder, &mut batch.memory, beside)?;

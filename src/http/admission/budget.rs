@@ -59,7 +59,19 @@ impl Budget {
     /// # Errors
     /// As [`try_take`](Self::try_take).
     pub(crate) async fn take_one(&self, by: Option<&Holder>) -> Result<Held, HttpError> {
-        let taken = self.resource.take(by, 1, LONGEST_WAIT).await;
+        self.take_one_within(by, LONGEST_WAIT).await
+    }
+
+    /// Takes one, and waits for it no longer than that.
+    ///
+    /// # Errors
+    /// As [`try_take`](Self::try_take).
+    pub(crate) async fn take_one_within(
+        &self,
+        by: Option<&Holder>,
+        longest: Duration,
+    ) -> Result<Held, HttpError> {
+        let taken = self.resource.take(by, 1, longest).await;
         taken.map_err(|used_up| self.refused(used_up))
     }
 

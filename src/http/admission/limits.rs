@@ -24,6 +24,16 @@ const MAX_STREAMS: usize = 16;
 /// Percent of what can be held that one API key gets while there are others.
 const DEFAULT_SHARE_PERCENT: u8 = 50;
 
+/// A request with a body of more bytes waits for its turn: it takes milliseconds of
+/// a core, and more such requests at once than there are cores only keep the small
+/// ones waiting.
+const LARGE_BODY_BYTES: usize = 64 << 10;
+const LARGE_PER_CORE: usize = 2;
+
+/// How long it waits: many that are refused at once and come again would be most of
+/// the work.
+const LONGEST_WAIT_FOR_A_TURN: Duration = Duration::from_secs(1);
+
 /// Bounds of what one request may bring. Each is a flag of the server.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -85,6 +95,8 @@ pub(crate) struct Admission {
     /// clients like, and must leave room for others.
     imports: Budget,
     pub(crate) requests: Budget,
+    /// Requests with large bodies whose items are parsed and worked on.
+    large: Budget,
     /// Answers that are made while they are sent.
     pub(crate) downloads: Budget,
     /// Filters that are restored while they come.
@@ -104,12 +116,30 @@ impl Admission {
             body_bytes: metrics.http_request_body_bytes.clone(),
             answers: budget(Scarce::Answers, (bytes / ANSWERS_PART).max(1)),
             imports: budget(Scarce::Imports, (bytes / 2 / IMPORT_BYTES).max(1)),
+            large: budget(Scarce::LargeRequests, LARGE_PER_CORE * cores),
             downloads: budget(Scarce::Downloads, MAX_STREAMS),
             restores: budget(Scarce::Restores, MAX_STREAMS),
             throttle: Arc::new(Throttle::new(cores, requests.clone())),
             requests,
             limits,
         }
+    }
+
+    /// The turn of a request whose body, of so many bytes, is there; small ones need
+    /// none. It ends when this is dropped.
+    ///
+    /// # Errors
+    /// It does not come soon.
+    pub(crate) async fn turn(
+        &self,
+        by: Option<&Holder>,
+        body_bytes: usize,
+    ) -> Result<Option<Held>, HttpError> {
+        if body_bytes <= LARGE_BODY_BYTES {
+            return Ok(None);
+        }
+        let turn = Box::pin(self.large.take_one_within(by, LONGEST_WAIT_FOR_A_TURN));
+        turn.await.map(Some)
     }
 
     /// The place of an import, and its memory.

@@ -9,6 +9,8 @@ use std::fmt;
 pub(crate) enum Scarce {
     /// Places among the requests that are worked on.
     Requests,
+    /// Turns of requests with large bodies.
+    LargeRequests,
     /// Bytes of bodies.
     Bodies,
     /// Bytes of large answers.
@@ -26,6 +28,7 @@ impl Scarce {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Scarce::Requests => "requests",
+            Scarce::LargeRequests => "large_requests",
             Scarce::Bodies => "bodies",
             Scarce::Answers => "answers",
             Scarce::Imports => "imports",
@@ -38,6 +41,7 @@ impl Scarce {
     fn held(self) -> &'static str {
         match self {
             Scarce::Requests => "requests in flight",
+            Scarce::LargeRequests => "requests with bodies of more than 64 KiB in progress",
             Scarce::Bodies => "bytes of request bodies in memory",
             Scarce::Answers => "bytes of answers that its clients have not read",
             Scarce::Imports => "imports in progress",
@@ -90,6 +94,10 @@ impl fmt::Display for Exhausted {
             Scarce::Requests => write!(
                 f,
                 "{bound} requests are in flight, the bound of the server (--max-in-flight); try again in a moment"
+            ),
+            Scarce::LargeRequests => write!(
+                f,
+                "{bound} requests with large bodies are in progress already; try again later, with smaller batches or fewer at a time"
             ),
             Scarce::Bodies => f.write_str(
                 "the request bodies in memory have reached their bound (--max-buffered-bytes); try again in a moment",
