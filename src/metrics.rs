@@ -160,6 +160,12 @@ families! {
     filters_over_error_rate: IntGauge = "cuckood_filters_over_error_rate", [], [];
     /// Filters that may not grow any more and use nine tenths of their usable slots, by the last survey.
     filters_nearly_full: IntGauge = "cuckood_filters_nearly_full", [], [];
+    /// Seconds by which the system's clock has jumped ahead and is not believed; 0: it is believed.
+    clock_jump_seconds: IntGauge = "cuckood_clock_jump_seconds", [], [];
+    /// Jumps ahead of the system's clock that were noticed.
+    clock_jumps: IntCounter = "cuckood_clock_jumps_total", [], [];
+    /// Filters that had ended when the server started, by the system's clock; at most 100,000 are counted.
+    ended_while_stopped: IntGauge = "cuckood_filters_ended_while_stopped", [], [];
     /// Bytes of stored pages that the scrub has read.
     scrub_bytes: IntCounter = "cuckood_scrub_bytes_total", [], [];
     /// Stored pages that the scrub has compared with the descriptions of their filters.

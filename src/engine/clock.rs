@@ -1,8 +1,19 @@
 //! What time it is. Callers ask here, before a command exists; lanes never do.
+//!
+//! The wall clock can be set by anybody who may, and by mistake far into the
+//! future, where every filter has ended. So it is held against a clock that
+//! nobody can set, the time since the machine's start: while the wall clock runs
+//! far ahead of that, it is not believed until somebody confirms it.
 
+use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How far the wall clock may run ahead of the time since the machine's start
+/// and is still believed; and a thousandth of the time that has passed.
+const LEEWAY_MS: i64 = 60_000;
+const LEEWAY_PART: i64 = 1000;
 
 /// Where the engine takes the time from.
 #[derive(Clone, Debug, Default)]
@@ -10,19 +21,172 @@ pub enum Clock {
     /// The system.
     #[default]
     System,
-    /// Milliseconds since 1970 that are set from outside: for tests.
+    /// Milliseconds since 1970 that are set from outside and always believed:
+    /// for tests.
     Set(Arc<AtomicU64>),
+    /// Both clocks, set from outside: for tests.
+    Both {
+        /// Milliseconds since 1970.
+        wall_ms: Arc<AtomicU64>,
+        /// Milliseconds since the machine's start.
+        since_boot_ms: Arc<AtomicU64>,
+    },
 }
 
 impl Clock {
-    /// Milliseconds since 1970.
-    pub fn now_ms(&self) -> u64 {
+    fn read(&self) -> Reading {
         match self {
-            Clock::System => SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| since.as_millis() as u64),
-            Clock::Set(now_ms) => now_ms.load(Ordering::SeqCst),
+            Clock::System => {
+                let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+                let since_boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+                Reading {
+                    wall_ms: since_1970.map_or(0, |since| since.as_millis() as i64),
+                    // It goes on while the machine sleeps.
+                    since_boot_ms: since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1_000_000,
+                }
+            }
+            Clock::Set(now_ms) => Reading {
+                wall_ms: now_ms.load(Ordering::SeqCst) as i64,
+                since_boot_ms: now_ms.load(Ordering::SeqCst) as i64,
+            },
+            Clock::Both {
+                wall_ms,
+                since_boot_ms,
+            } => Reading {
+                wall_ms: wall_ms.load(Ordering::SeqCst) as i64,
+                since_boot_ms: since_boot_ms.load(Ordering::SeqCst) as i64,
+            },
         }
+    }
+}
+
+/// Both clocks at one moment, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    wall_ms: i64,
+    since_boot_ms: i64,
+}
+
+impl Reading {
+    fn difference(&self) -> i64 {
+        self.wall_ms.saturating_sub(self.since_boot_ms)
+    }
+}
+
+/// What is believed of the wall clock. A plain value: what it says follows from
+/// readings alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Belief {
+    /// What the clocks were when the wall clock was believed whatever it said.
+    confirmed: Reading,
+    /// The difference of the clocks when the wall clock was last believed.
+    last_difference: i64,
+}
+
+/// The time, and how far the wall clock is ahead of it if that is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told {
+    now_ms: i64,
+    jump_ms: Option<i64>,
+}
+
+impl Belief {
+    /// Believes the wall clock.
+    fn confirmed(reading: Reading) -> Belief {
+        Belief {
+            confirmed: reading,
+            last_difference: reading.difference(),
+        }
+    }
+
+    /// What time it is at a reading.
+    fn tell(&self, reading: Reading) -> Told {
+        let passed = reading.since_boot_ms - self.confirmed.since_boot_ms;
+        let ahead = reading.difference() - self.confirmed.difference();
+        let believed = Told {
+            now_ms: reading.wall_ms,
+            jump_ms: None,
+        };
+        if ahead <= LEEWAY_MS + passed / LEEWAY_PART {
+            return believed;
+        }
+        let now_ms = reading.since_boot_ms + self.last_difference;
+        Told {
+            now_ms,
+            jump_ms: Some(reading.wall_ms - now_ms),
+        }
+    }
+
+    /// The belief after a reading: from where time goes on should the next one
+    /// not be believed.
+    fn after(self, reading: Reading) -> Belief {
+        match self.tell(reading).jump_ms {
+            Some(_) => self,
+            None => Belief {
+                last_difference: reading.difference(),
+                ..self
+            },
+        }
+    }
+}
+
+/// The time, as the engine and its callers are told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockState {
+    /// Milliseconds since 1970, by which filters end.
+    pub now_ms: u64,
+    /// Milliseconds since 1970, as the system says.
+    pub wall_ms: u64,
+    /// How many milliseconds the wall clock has jumped ahead; `None`: it is
+    /// believed.
+    pub jump_ms: Option<u64>,
+}
+
+/// The time of one engine.
+pub(super) struct EngineClock {
+    clock: Clock,
+    belief: ArcSwap<Belief>,
+}
+
+impl EngineClock {
+    /// Believes the wall clock as it is now.
+    pub(super) fn start(clock: Clock) -> EngineClock {
+        let belief = Belief::confirmed(clock.read());
+        EngineClock {
+            clock,
+            belief: ArcSwap::from_pointee(belief),
+        }
+    }
+
+    /// Milliseconds since 1970.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.state().now_ms
+    }
+
+    /// What both clocks say.
+    pub(super) fn state(&self) -> ClockState {
+        let reading = self.clock.read();
+        let told = self.belief.load().tell(reading);
+        let number = |ms: i64| u64::try_from(ms).unwrap_or_default();
+        ClockState {
+            now_ms: number(told.now_ms),
+            wall_ms: number(reading.wall_ms),
+            jump_ms: told.jump_ms.map(number),
+        }
+    }
+
+    /// Looks at the clocks, to be done every now and then: time goes on from
+    /// here, should the wall clock jump.
+    pub(super) fn look(&self) -> ClockState {
+        let reading = self.clock.read();
+        self.belief.rcu(|belief| belief.after(reading));
+        self.state()
+    }
+
+    /// Believes the wall clock as it is now.
+    pub(super) fn confirm(&self) {
+        self.belief
+            .store(Arc::new(Belief::confirmed(self.clock.read())));
     }
 }
 
@@ -30,3 +194,6 @@ impl Clock {
 pub(super) fn moment(ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(ms)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! Its lane alone changes it: by publishing a new [`FilterView`] after the
 //! commit. All others take the view as it is, without a lock.
 
-use super::clock::Clock;
+use super::clock::EngineClock;
 use super::name::FilterName;
 use super::pages::{PageTable, Version};
 use super::ttl;
@@ -111,7 +111,7 @@ impl OpenFilter {
     }
 
     /// Whether it has ended, and waits only to be removed.
-    pub(super) fn has_ended(&self, clock: &Clock) -> bool {
+    pub(super) fn has_ended(&self, clock: &EngineClock) -> bool {
         // Most filters never end: no need to know the time.
         let expiry = self.expiry();
         expiry.is_some() && ttl::has_ended(expiry, clock.now_ms())

@@ -70,7 +70,7 @@ pub use answer::{
 };
 pub use batch::ItemBatch;
 pub use caller::Caller;
-pub use clock::Clock;
+pub use clock::{Clock, ClockState};
 pub use compactions::{Compaction, CompactionState};
 pub use disk::Health;
 pub use dump::format as dump_format;

@@ -1,7 +1,7 @@
 //! Opening an engine and stopping it: what it is made of, and its threads.
 
 use super::caller::Caller;
-use super::clock::Clock;
+use super::clock::{Clock, ClockState, EngineClock};
 use super::cold::ColdPages;
 use super::compactions::{BegunCompaction, Compactions};
 use super::disk::{Disk, Health};
@@ -23,7 +23,7 @@ use super::threads::{BackgroundTask, Threads, repeat, spawn};
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::store::disk::DiskReserve;
-use crate::store::{PageStore, StoreError};
+use crate::store::{Due, PageStore, StoreError};
 use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
@@ -39,6 +39,9 @@ const PAGES_PER_SEARCH: usize = crate::cuckoo::layout::MAX_PAGES_PER_SEARCH + 17
 
 /// How often the store's disk is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Entries of the list of what ends that are counted at a start.
+const MAX_TOLD: usize = 100_000;
 
 /// How the engine is sized. Every bound is a number of bytes, items or filters.
 #[derive(Clone, Debug)]
@@ -85,6 +88,27 @@ pub struct EngineOptions {
     /// Items that may wait in front of one lane; one command may exceed it if
     /// nothing else waits.
     pub max_queued_items: usize,
+}
+
+/// After a start the wall clock is believed, whatever it was before. How much
+/// that ends is said, in case it is wrong.
+fn tell_what_ended_meanwhile(
+    store: &PageStore,
+    clock: &EngineClock,
+    metrics: &Metrics,
+) -> Result<(), StoreError> {
+    let due = store.due_entries(0, clock.now_ms(), MAX_TOLD)?;
+    let is_filter = |due: &&Due| matches!(due, Due::Filter { .. });
+    let filters = due.iter().flatten().filter(is_filter).count();
+    metrics.ended_while_stopped.set(filters as i64);
+    if filters > 0 {
+        tracing::warn!(
+            filters,
+            now_ms = clock.now_ms(),
+            "filters have ended while the server did not run, by the system's clock"
+        );
+    }
+    Ok(())
 }
 
 impl Engine {
@@ -170,6 +194,8 @@ impl Engine {
             );
         }
         checkpointer.reclaim_soon(store.garbage()?);
+        let clock = Arc::new(EngineClock::start(options.clock.clone()));
+        tell_what_ended_meanwhile(&store, &clock, &metrics)?;
         let kept = store.side_record_totals()?;
         let imports = Imports::new(
             Arc::clone(&store),
@@ -180,7 +206,7 @@ impl Engine {
         let idempotent_writes = IdempotentWrites::new(
             Arc::clone(&store),
             Arc::clone(&store_work),
-            options.clock.clone(),
+            Arc::clone(&clock),
             Arc::clone(&metrics),
             options.max_retry_bytes,
             kept.retry_bytes,
@@ -213,7 +239,7 @@ impl Engine {
         };
         let items = |outcome| metrics.items.with_label_values(&["exists", outcome]);
         let state = Arc::new(EngineState {
-            clock: options.clock.clone(),
+            clock,
             defaults: options.defaults.clone(),
             max_probes: options.max_probes,
             cached_reads: metrics.page_reads.with_label_values(&["cache"]),
@@ -335,6 +361,18 @@ impl Engine {
     /// The thread can't be started.
     pub fn scrub(&self, options: ScrubOptions) -> Result<(), StoreError> {
         self.start_task("scrub", move |state, stop| scrub::run(state, stop, options))
+    }
+
+    /// What time it is for the engine, and what the system says.
+    pub fn clock(&self) -> ClockState {
+        self.state.clock.state()
+    }
+
+    /// Believes the system's clock, which has jumped ahead: what has ended by it
+    /// is gone from now on.
+    pub fn confirm_clock(&self) -> ClockState {
+        self.state.clock.confirm();
+        expiry::look_at_clock(&self.state)
     }
 
     /// Whether there is room for changes, and whether the store takes them, as

@@ -1,7 +1,7 @@
 //! What all handles to an engine share: plain state, and the way into the lanes.
 
 use super::caller::Caller;
-use super::clock::Clock;
+use super::clock::EngineClock;
 use super::cold::ColdPages;
 use super::compactions::Compactions;
 use super::disk::Disk;
@@ -56,7 +56,7 @@ impl Engine {
 
 /// What all handles to an engine share.
 pub(super) struct EngineState {
-    pub(super) clock: Clock,
+    pub(super) clock: Arc<EngineClock>,
     pub(super) defaults: Defaults,
     /// Probes that a question may take.
     pub(super) max_probes: usize,

@@ -2,7 +2,7 @@
 
 use super::App;
 use super::handlers::{
-    backups, compaction, dumps, filters, imports, items, locate, lookup, operations, preview,
+    backups, clock, compaction, dumps, filters, imports, items, locate, lookup, operations, preview,
 };
 use super::listen::role::ListenerRole;
 use super::listen::role::Transport;
@@ -80,6 +80,8 @@ fn with_operations(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(backups::post_backup, backups::list_backups))
         .routes(routes!(backups::get_backup))
         .routes(routes!(backups::get_backup_status))
+        .routes(routes!(clock::get_clock))
+        .routes(routes!(clock::confirm_clock))
 }
 
 /// The OpenAPI document as JSON text, indented, with a final newline: as it is

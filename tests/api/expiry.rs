@@ -143,3 +143,53 @@ async fn an_add_gives_the_filter_that_it_creates_an_end() {
         .await;
     assert_eq!(found.ok(), json!({"results": [false, true]}));
 }
+
+#[tokio::test]
+async fn a_clock_that_jumps_ahead_ends_nothing_until_it_is_confirmed() {
+    let wall_ms = Arc::new(AtomicU64::new(START_MS));
+    let since_boot_ms = Arc::new(AtomicU64::new(9_000));
+    let mut setup = Setup::default();
+    setup.engine.clock = Clock::Both {
+        wall_ms: Arc::clone(&wall_ms),
+        since_boot_ms: Arc::clone(&since_boot_ms),
+    };
+    let server = Server::with(setup).await;
+    let made = server.put("/filters/a", json!({"ttl_seconds": 3600})).await;
+    assert_eq!(made.status, 201);
+    assert_eq!(
+        server.get("/admin/clock").await.ok()["jump_seconds"],
+        json!(null)
+    );
+
+    wall_ms.fetch_add(86_400_000, Ordering::SeqCst);
+    let clock = server.get("/admin/clock").await.ok();
+    assert_eq!(
+        clock,
+        json!({
+            "now": "2026-11-21T10:00:00.000Z",
+            "system": "2026-11-22T10:00:00.000Z",
+            "jump_seconds": 86_400
+        })
+    );
+    assert_eq!(server.get("/filters/a").await.status, 200);
+    for round in 0.. {
+        if server.metrics.clock_jump_seconds.get() == 86_400 {
+            break;
+        }
+        assert!(round < 100, "no metric tells the jump");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    // What passes by the other clock passes.
+    for clock in [&wall_ms, &since_boot_ms] {
+        clock.fetch_add(3_599_000, Ordering::SeqCst);
+    }
+    assert_eq!(server.get("/filters/a").await.status, 200);
+
+    let confirmed = server.post("/admin/clock/confirm", json!({})).await.ok();
+    assert_eq!(confirmed["jump_seconds"], json!(null));
+    assert_eq!(confirmed["now"], "2026-11-22T10:59:59.000Z");
+    server
+        .get("/filters/a")
+        .await
+        .problem(404, "filter_not_found");
+}

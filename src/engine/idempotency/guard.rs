@@ -12,7 +12,7 @@
 use super::imports::ImportStep;
 use super::response::StoredResponse;
 use crate::engine::caller::Caller;
-use crate::engine::clock::Clock;
+use crate::engine::clock::EngineClock;
 use crate::engine::error::EngineError;
 use crate::engine::store_work::StoreWork;
 use crate::metrics::Metrics;
@@ -51,7 +51,7 @@ pub struct Answered<T> {
 pub(crate) struct IdempotentWrites {
     store: Arc<PageStore>,
     work: Arc<StoreWork>,
-    clock: Clock,
+    clock: Arc<EngineClock>,
     metrics: Arc<Metrics>,
     /// Keys and fingerprints; as many as there are requests.
     in_flight: Mutex<HashMap<[u8; 32], [u8; 32], FixedState>>,
@@ -75,7 +75,7 @@ impl IdempotentWrites {
     pub(crate) fn new(
         store: Arc<PageStore>,
         work: Arc<StoreWork>,
-        clock: Clock,
+        clock: Arc<EngineClock>,
         metrics: Arc<Metrics>,
         max_bytes: u64,
         held_bytes: u64,

@@ -4,6 +4,7 @@
 //! filters at a time is removed, each by a command in its lane that says what
 //! time it is.
 
+use crate::engine::clock::ClockState;
 use crate::engine::error::EngineError;
 use crate::engine::filters::stored_name;
 use crate::engine::lane::command::{Command, Outcome};
@@ -41,6 +42,7 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>) {
         if looked_at_all.elapsed() >= LOOK_AT_ALL_EVERY {
             (from_ms, looked_at_all) = (0, Instant::now());
         }
+        look_at_clock(state);
         if !state.disk.takes_writes() {
             return ControlFlow::Continue(LOOK_EVERY);
         }
@@ -62,6 +64,26 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>) {
         }
         ControlFlow::Continue(LOOK_EVERY)
     });
+}
+
+/// Looks at the clocks, and says aloud what changed.
+pub(crate) fn look_at_clock(state: &EngineState) -> ClockState {
+    let clock = state.clock.look();
+    let ahead = clock.jump_ms.unwrap_or(0).div_ceil(1000) as i64;
+    let gauge = &state.metrics.clock_jump_seconds;
+    match (gauge.get(), ahead) {
+        (0, 1..) => {
+            state.metrics.clock_jumps.inc();
+            tracing::error!(
+                seconds = ahead,
+                "the system's clock has jumped ahead: no filter ends by it until it is put right, or confirmed"
+            );
+        }
+        (1.., 0) => tracing::info!("the system's clock is believed again"),
+        _ => {}
+    }
+    gauge.set(ahead);
+    clock
 }
 
 /// What came of one look at the list.

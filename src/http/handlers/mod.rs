@@ -14,9 +14,11 @@
 //! | `dumps` | `/filters/{key}/dump` |
 //! | `compaction` | `/filters/{key}/compact`, `…/compaction` |
 //! | `backups` | `/admin/backups` and what is under it |
+//! | `clock` | `/admin/clock`, `/admin/clock/confirm` |
 //! | `operations` | `/livez`, `/readyz`, `/metrics`, and what no route answers |
 
 pub(super) mod backups;
+pub(super) mod clock;
 pub(super) mod compaction;
 pub(super) mod dumps;
 mod filter_body;

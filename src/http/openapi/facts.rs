@@ -50,6 +50,14 @@ pub(crate) const ENGINE: &[Code] = &[
     Code::DeadlineExceeded,
 ];
 
+/// Those about the clock.
+pub(crate) const CLOCK: &[Code] = &[
+    Code::CertificateMissing,
+    Code::MalformedQuery,
+    Code::Starting,
+    Code::Draining,
+];
+
 /// Those with the key of a filter in their path.
 pub(crate) const KEYED: &[Code] = &[Code::MalformedPath, Code::InvalidKey];
 

@@ -29,6 +29,8 @@ const SCOPES: &str = "
     GET /admin/backups admin
     GET /admin/backups/{id} admin
     GET /admin/backups/{id}/status admin
+    GET /admin/clock admin
+    POST /admin/clock/confirm admin
     GET /livez none
     GET /readyz none
     GET /metrics read
