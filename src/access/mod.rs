@@ -11,10 +11,12 @@
 //! | [`token`] | the key itself and its digest |
 //! | [`file`](mod@file) | reads, checks and writes the file |
 //! | [`keys`] | what a running server holds, and can hold anew |
+//! | [`audit`] | the lines that say who did what |
 //! | `error` | what can be wrong |
 //!
 //! Which routes need a key, and which scope, is decided in `http`.
 
+pub mod audit;
 mod error;
 pub mod file;
 #[cfg(any(test, fuzzing))]

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::logging;
 use crate::access::AccessError;
+use crate::access::audit::ReloadAudit;
 use crate::access::keys::ApiKeys;
 use crate::backup::{BackupOptions, Backups};
 use crate::config::{Machine, ServeConfig, Settings};
@@ -183,8 +184,11 @@ fn known_keys(
     let known = metrics.api_keys.clone();
     known.set(keys.len() as i64);
     let again = Arc::clone(&keys);
+    let audit = Arc::new(ReloadAudit::default());
     tokio::spawn(watch.follow(move || {
-        again.reload()?;
+        let reloaded = again.reload();
+        audit.note(&reloaded, again.len());
+        reloaded?;
         known.set(again.len() as i64);
         if again.is_empty() {
             tracing::warn!("the keys file has no key any more: every request is refused");

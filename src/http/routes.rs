@@ -7,6 +7,7 @@ use super::handlers::{
 use super::listen::role::ListenerRole;
 use super::listen::role::Transport;
 use super::media::JSON;
+use super::middleware::audit::AuditedRoutes;
 use super::middleware::auth::AuthLayer;
 use super::middleware::coding::{CodingLayer, Compressed, Unpacked};
 use super::middleware::errors::ErrorLayer;
@@ -131,6 +132,7 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
     let errors = MiddlewareLayer::new(ErrorLayer {
         app: Arc::clone(&app),
         transport,
+        audited: Arc::new(AuditedRoutes::of(&document)),
     });
     // All at once: each time that layers are put around routes, these get a box
     // more, and each request a copy of it.
@@ -179,6 +181,7 @@ mod tests {
     use axum::routing::get;
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
+    use utoipa::openapi::OpenApi;
 
     async fn panicking() -> &'static str {
         panic!("on purpose: it says secret-item")
@@ -192,6 +195,7 @@ mod tests {
         let errors = MiddlewareLayer::new(ErrorLayer {
             app: Arc::clone(&app),
             transport: Transport::Plain,
+            audited: Arc::new(AuditedRoutes::of(&OpenApi::default())),
         });
         let routes = bounded(routes.route_layer(errors.clone()), errors);
         let router: Router = routes.with_state(app);

@@ -1,16 +1,47 @@
 //! Hears everything that the servers of these tests log.
 
 use crate::words;
+use cuckood::access::audit::TARGET;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Once;
+use std::sync::{Mutex, Once};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+/// A line of the audit log: its fields, as text.
+pub(crate) type AuditLine = BTreeMap<String, String>;
+
+static AUDITED: Mutex<Vec<AuditLine>> = Mutex::new(Vec::new());
+
 struct Listening;
 
 struct Looking;
+
+/// The fields of a line of the audit log, which may name a filter.
+#[derive(Default)]
+struct Auditing(AuditLine);
+
+impl Visit for Auditing {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() != "filter" {
+            words::look_through(field.name(), value);
+        }
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+}
+
+/// The lines of the audit log in which this field says that.
+pub(crate) fn audited(field: &str, value: &str) -> Vec<AuditLine> {
+    let lines = AUDITED.lock().unwrap();
+    let says = |line: &&AuditLine| line.get(field).is_some_and(|said| said == value);
+    lines.iter().filter(says).cloned().collect()
+}
 
 impl Visit for Looking {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
@@ -27,6 +58,11 @@ impl<S: Subscriber> Layer<S> for Listening {
         // The client of the tests is in this process, too, and may log what it sends.
         if event.metadata().target().starts_with("cuckood") {
             event.record(&mut Looking);
+        }
+        if event.metadata().target() == TARGET {
+            let mut line = Auditing::default();
+            event.record(&mut line);
+            AUDITED.lock().unwrap().push(line.0);
         }
     }
 }

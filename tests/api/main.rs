@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, its helpers included"
 )]
 
+mod audit;
 mod backups;
 mod bodies;
 mod compaction;

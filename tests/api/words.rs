@@ -14,13 +14,19 @@ use std::sync::{LazyLock, Mutex};
 
 /// Fields whose values are the server's own words, or the client's own name for
 /// its request.
-const OWN_FIELDS: [&str; 13] = [
+const OWN_FIELDS: [&str; 19] = [
+    "action",
+    "added_names",
     "address",
     "caller",
+    "changed_names",
     "code",
     "data_dir",
     "level",
     "method",
+    "note",
+    "outcome",
+    "removed_names",
     "request_id",
     "route",
     "status",

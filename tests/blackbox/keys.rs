@@ -2,7 +2,7 @@
 
 use crate::server::{Sent as _, Server, add_key, cuckood, free_port, refused_start, serve_command};
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -177,6 +177,62 @@ fn a_broken_file_keeps_the_keys_that_were_there_and_raises_an_alarm() {
     let two = add_key(&file, "two", &["--scope=read"]);
     comes_to(&server, &two, StatusCode::OK);
     assert_eq!(metric(&server, &key, failing), "0");
+    server.stop();
+}
+
+/// The lines of the audit log about the keys, without what tells the time.
+fn reloads(server: &Server) -> Vec<Value> {
+    let lines = server.log();
+    let lines = lines
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    lines
+        .filter(|line: &Value| line["target"] == "audit" && line["action"] == "reload_keys")
+        .collect()
+}
+
+#[test]
+fn each_change_of_the_keys_has_one_line_in_the_audit_log() {
+    let (_folder, file) = in_folder();
+    let admin = add_key(&file, "admin", &["--scope=admin"]);
+    let (server, _data) = serving(&file);
+    let reloaded = |count: usize| {
+        let deadline = Instant::now() + PATIENCE;
+        while reloads(&server).len() < count {
+            assert!(Instant::now() < deadline, "{:?}", server.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        // It is looked at more often than changed.
+        std::thread::sleep(Duration::from_millis(1200));
+        let lines = reloads(&server);
+        assert_eq!(lines.len(), count, "{lines:?}");
+        lines.last().unwrap().clone()
+    };
+    add_key(&file, "guest", &["--scope=read"]);
+    let line = reloaded(1);
+    assert_eq!(
+        [
+            &line["outcome"],
+            &line["added_names"],
+            &line["removed_names"]
+        ],
+        ["done", "guest", ""]
+    );
+    assert_eq!(line["keys"], 2);
+    assert!(keys(&file, &["remove", "guest"]).0);
+    let line = reloaded(2);
+    assert_eq!(line["removed_names"], "guest");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, "{").unwrap();
+    let line = reloaded(3);
+    assert_eq!(
+        [&line["outcome"], &line["keys"]],
+        [&json!("refused"), &json!(1)]
+    );
+    assert!(line["reason"].as_str().unwrap().contains("is invalid"));
+    fs::write(&file, &whole).unwrap();
+    assert_eq!(reloaded(4)["outcome"], "done");
+    assert_eq!(status(&server, &admin), StatusCode::OK);
     server.stop();
 }
 

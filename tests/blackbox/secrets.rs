@@ -1,8 +1,9 @@
 //! What may be in no log line: items, keys of filters, API keys, keys of
-//! retries. A server that logs all that it can is asked everything there is to
-//! ask, rightly and wrongly, with words that occur nowhere else.
+//! retries. The audit log alone says which filter an act concerned. A server that
+//! logs all that it can is asked everything there is to ask, rightly and wrongly,
+//! with words that occur nowhere else.
 
-use crate::server::{Sent as _, Server, add_key};
+use crate::server::{Sent as _, Server, add_key, without_audited_filter};
 use reqwest::Method;
 use reqwest::blocking::{RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -281,6 +282,12 @@ fn engine_log(data: &Path) -> String {
 #[track_caller]
 fn assert_silent(log: &str, key: &str) {
     assert!(log.lines().count() > 10, "it logs hardly anything:\n{log}");
+    let audited = log.lines().filter(|line| line.contains("delete_filter"));
+    assert!(audited.count() > 1, "it has no audit log");
+    let log: String = log
+        .lines()
+        .map(|line| without_audited_filter(line) + "\n")
+        .collect();
     // Of the API key the part behind its mark, and its digest.
     let secret = key.strip_prefix("cuckood_").unwrap();
     let words = [

@@ -5,6 +5,7 @@ use crate::http::App;
 use crate::http::answer::{json, json_at};
 use crate::http::idempotency::refuse_key;
 use crate::http::media::TAR;
+use crate::http::middleware::audit::Note;
 use crate::http::middleware::principal::Principal;
 use crate::http::openapi::facts::BACKUPS;
 use crate::http::openapi::schemas::Binary;
@@ -91,7 +92,7 @@ fn example(state: BackupState, done_bytes: u64) -> BackupBody {
     operation_id = "create_backup",
     tag = "operations",
     security(("api_key" = ["admin"])),
-    extensions(("x-fails" = json!([BACKUPS, [Code::BackupRunning, Code::NoRoom, Code::DiskReserve, Code::IdempotencyKeyNotTaken]]))),
+    extensions(("x-audited" = json!(true)), ("x-fails" = json!([BACKUPS, [Code::BackupRunning, Code::NoRoom, Code::DiskReserve, Code::IdempotencyKeyNotTaken]]))),
     responses((
         status = 202,
         description = "The backup is running.",
@@ -112,7 +113,10 @@ pub(crate) async fn post_backup(
     )?;
     let info = with_backups(&app, |backups| Ok(backups.start(SystemTime::now())?)).await?;
     let location = format!("/admin/backups/{}/status", info.id);
-    json_at(StatusCode::ACCEPTED, &location, &BackupBody::from(info))
+    let note = Note(info.id.to_string().into());
+    let mut response = json_at(StatusCode::ACCEPTED, &location, &BackupBody::from(info))?;
+    response.extensions_mut().insert(note);
+    Ok(response)
 }
 
 /// List backups
@@ -180,7 +184,7 @@ pub(crate) async fn get_backup_status(
     operation_id = "download_backup",
     tag = "operations",
     security(("api_key" = ["admin"])),
-    extensions(("x-fails" = json!([BACKUPS, [Code::BackupNotFound, Code::BackupRunning, Code::Overloaded]]))),
+    extensions(("x-audited" = json!(true)), ("x-fails" = json!([BACKUPS, [Code::BackupNotFound, Code::BackupRunning, Code::Overloaded]]))),
     params(("id" = String, Path, description = "Id of the backup.", example = "20261121T114517Z")),
     responses((
         status = 200,

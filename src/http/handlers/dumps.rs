@@ -11,6 +11,7 @@ use crate::http::answer::{json, json_at};
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{DUMP, SCANDUMP, media_type};
+use crate::http::middleware::audit::Note;
 use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, QUOTA, STREAM};
 use crate::http::openapi::parameters::FilterKey;
@@ -164,7 +165,7 @@ impl DumpSink for Sink<'_> {
     operation_id = "restore_filter",
     tag = "filters",
     security(("api_key" = ["write"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, STREAM, CHANGE, [Code::NoRoom, Code::FilterTaken, Code::FilterChanged, Code::CorruptDump, Code::NewerDump, Code::FilterTooLarge], QUOTA]))),
+    extensions(("x-audited" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, STREAM, CHANGE, [Code::NoRoom, Code::FilterTaken, Code::FilterChanged, Code::CorruptDump, Code::NewerDump, Code::FilterTooLarge], QUOTA]))),
     params(
         FilterKey,
         ("replace" = Option<bool>, Query, description = "Replace an existing filter. Its expiry is kept. Needs the scope `admin`.", example = true),
@@ -224,12 +225,19 @@ pub(crate) async fn put_dump(
     match engine.adopt(&name, staged, replace).await? {
         Adopted::New(info) => {
             let path = format!("/filters/{name}");
-            json_at(StatusCode::CREATED, &path, &FilterBody::from(&info))
+            let response = json_at(StatusCode::CREATED, &path, &FilterBody::from(&info))?;
+            Ok(noted(response, "created"))
         }
-        Adopted::Replaced(info) => json(&FilterBody::from(&info)),
+        Adopted::Replaced(info) => Ok(noted(json(&FilterBody::from(&info))?, "replaced")),
         Adopted::Exists => Err(HttpError::FilterTaken),
         Adopted::Changed => Err(HttpError::FilterChanged),
     }
+}
+
+/// An answer of which the audit log says more.
+fn noted(mut response: Response, note: &'static str) -> Response {
+    response.extensions_mut().insert(Note(note.into()));
+    response
 }
 
 /// Which filter may be replaced.

@@ -7,6 +7,7 @@ use crate::http::answer::{json, json_at};
 use crate::http::bounds::{MAX_LISTED, name_in_words};
 use crate::http::extract::{Key, changed_ttl, fields};
 use crate::http::idempotency::{Keyed, marked};
+use crate::http::middleware::audit::Note;
 use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{BODY, CHANGE, ENGINE, KEYED, MISSING, QUOTA, RETRIED};
 use crate::http::openapi::parameters::{FilterKey, ListPage};
@@ -295,7 +296,7 @@ pub(crate) async fn head_filter(
     operation_id = "patch_filter",
     tag = "filters",
     security(("api_key" = ["admin"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, CHANGE, RETRIED]))),
+    extensions(("x-audited" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, CHANGE, RETRIED]))),
     params(FilterKey),
     request_body(content = FilterChanges, description = "The fields to change.", content_type = "application/json", example = json!({"ttl_seconds": 86_400})),
     responses((status = 200, description = "The filter with its new expiry.", body = FilterBody, example = json!(ending_example())))
@@ -308,7 +309,10 @@ pub(crate) async fn patch_filter(
 ) -> Result<Response, HttpError> {
     let (ttl_seconds, key) = changed_ttl(&app, request).await?;
     let answered = engine.set_ttl(&name, ttl_seconds, key).await?;
-    let response = json(&FilterBody::from(&answered.answer))?;
+    let mut response = json(&FilterBody::from(&answered.answer))?;
+    let seconds = ttl_seconds.map_or("none".to_owned(), |seconds| seconds.to_string());
+    let note = Note(format!("ttl_seconds={seconds}").into());
+    response.extensions_mut().insert(note);
     Ok(marked(&answered, response))
 }
 
@@ -321,7 +325,7 @@ pub(crate) async fn patch_filter(
     operation_id = "delete_filter",
     tag = "filters",
     security(("api_key" = ["admin"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, CHANGE, RETRIED]))),
+    extensions(("x-audited" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, CHANGE, RETRIED]))),
     params(FilterKey),
     responses((status = 204, description = "The filter was deleted."))
 )]

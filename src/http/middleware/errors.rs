@@ -1,6 +1,7 @@
 //! The outermost layer: gives each request an id, renders every error in one
 //! shape, logs each failure once, counts.
 
+use super::audit::{Act, Answered, AuditedRoutes};
 use super::layer::{InnerService, Middleware};
 use super::origin;
 use super::principal::Principal;
@@ -19,6 +20,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
+use futures_util::future::Either;
 use std::convert::Infallible;
 use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
@@ -38,13 +40,45 @@ const OTHER_METHOD: &str = "other";
 pub(crate) struct ErrorLayer {
     pub(crate) app: Arc<App>,
     pub(crate) transport: Transport,
+    pub(crate) audited: Arc<AuditedRoutes>,
 }
 
 impl Middleware for ErrorLayer {
     fn answer<S: InnerService>(
         self: Arc<Self>,
+        request: Request,
+        inner: S,
+    ) -> impl Future<Output = Result<Response, Infallible>> + Send {
+        let route = request.extensions().get::<MatchedPath>();
+        let route = route.map_or(UNMATCHED, MatchedPath::as_str);
+        match self.audited.action(request.method(), route) {
+            None => Either::Left(self.respond(request, inner, None)),
+            Some(action) => Either::Right(Box::pin(self.respond_audited(request, inner, action))),
+        }
+    }
+}
+
+impl ErrorLayer {
+    /// Answers a request of which the audit log is told. It is finished even if
+    /// its client goes away meanwhile, so that what becomes of it is known.
+    async fn respond_audited<S: InnerService>(
+        self: Arc<Self>,
+        request: Request,
+        inner: S,
+        action: Arc<str>,
+    ) -> Result<Response, Infallible> {
+        let (act, request) = Act::of(action, request).await;
+        let responding = tokio::spawn(self.respond(request, inner, Some(Box::new(act))));
+        // It ends early only with the whole server.
+        let ended = |_| Ok(StatusCode::INTERNAL_SERVER_ERROR.into_response());
+        responding.await.unwrap_or_else(ended)
+    }
+
+    fn respond<S: InnerService>(
+        self: Arc<Self>,
         mut request: Request,
         mut inner: S,
+        act: Option<Box<Act>>,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send {
         let started = Instant::now();
         let unread = UnreadBody::of(&mut request);
@@ -85,6 +119,7 @@ impl Middleware for ErrorLayer {
                 Some(error) => unread.discard(linger(error.code())).await,
             };
             drop(in_flight);
+            let audited = act.map(|act| (act, Answered::of(&response, failure.as_ref())));
 
             let seconds = started.elapsed().as_secs_f64();
             if let Some(error) = failure {
@@ -109,6 +144,9 @@ impl Middleware for ErrorLayer {
                 }
             }
             let status = response.status();
+            if let Some((act, answered)) = audited {
+                act.log(text(&request_id), status, &answered);
+            }
             app.metrics
                 .http_requests
                 .with_label_values(&[route, method, status.as_str()])

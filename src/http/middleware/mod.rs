@@ -6,11 +6,13 @@
 //! | `origin` | keeps web pages of other origins away; the error layer asks it |
 //! | `coding` | compresses answers and decompresses bodies |
 //! | `auth` | finds the API key of a request and refuses what it does not allow |
+//! | `audit` | logs who did what, for operations that end or replace something |
 //! | `ending` | cuts streams off when their key expires or is removed |
 //! | `requirement` | what each operation asks of its caller, as its description says |
 //! | `principal` | the caller, as `auth` finds it |
 //! | `layer` | makes a layer of one function |
 
+pub(super) mod audit;
 pub(super) mod auth;
 pub(super) mod coding;
 pub(super) mod ending;

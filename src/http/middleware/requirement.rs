@@ -107,7 +107,7 @@ impl RouteRequirements {
     }
 }
 
-fn methods(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
+pub(super) fn methods(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
     [
         (Method::GET, &item.get),
         (Method::HEAD, &item.head),

@@ -13,6 +13,9 @@ pub(crate) const FAILS: &str = "x-fails";
 /// about none.
 pub(crate) const NARROWED: &str = "x-narrowed";
 
+/// Each request of it has a line in the audit log.
+pub(crate) const AUDITED: &str = "x-audited";
+
 /// The body may be left out.
 pub(crate) const BODY_IS_OPTIONAL: &str = "x-body-is-optional";
 
