@@ -55,6 +55,14 @@ pub struct FilterConfig {
     #[arg(long, env = "CUCKOOD_MAX_FILTERS")]
     pub max_filters: Option<u64>,
 
+    /// Filters that each API key may have created; more are answered 507. Filters that were created without a key do not count [default: no bound].
+    #[arg(long, env = "CUCKOOD_MAX_FILTERS_PER_KEY")]
+    pub max_filters_per_key: Option<u64>,
+
+    /// Bytes of all filters that each API key created, when one is created, and when items are added after they have grown beyond it; more are answered 507 [default: no bound].
+    #[arg(long, env = "CUCKOOD_MAX_BYTES_PER_KEY")]
+    pub max_bytes_per_key: Option<ByteSize>,
+
     /// Filters open at the same time, from --max-lookup-filters; more can exist.
     #[arg(long, env = "CUCKOOD_MAX_OPEN_FILTERS", default_value_t = 10_000)]
     pub max_open_filters: usize,
@@ -90,6 +98,8 @@ impl FilterConfig {
             max_filter_bytes: self.max_filter_bytes.0,
             max_total_bytes: self.max_total_bytes.map(|bytes| bytes.0),
             max_filters: self.max_filters,
+            max_filters_per_key: self.max_filters_per_key,
+            max_bytes_per_key: self.max_bytes_per_key.map(|bytes| bytes.0),
         }
     }
 

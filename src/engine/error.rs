@@ -73,6 +73,20 @@ pub enum EngineError {
         /// What is used up.
         used_up: UsedUp,
     },
+    /// An API key has as much as it may of what stays until it is deleted.
+    #[error(
+        "the API key has {held} of {most} {what} that it may have ({flag}), and this would be more; delete some of its filters"
+    )]
+    OverKeyQuota {
+        /// Of what.
+        what: &'static str,
+        /// The flag that bounds it.
+        flag: &'static str,
+        /// How much it has.
+        held: u64,
+        /// How much it may have.
+        most: u64,
+    },
     /// There are as many filters as there may be.
     #[error(
         "there are {bound} filters, the bound of the server (--max-filters); delete unused filters"

@@ -10,7 +10,7 @@ use super::pages::{PageTable, Version};
 use super::ttl;
 use crate::chain::meta::{Chain, MetaError};
 use crate::page::FilterId;
-use crate::store::{Expiry, PageStore, StoreError, StoredFilter};
+use crate::store::{Expiry, FilterChange, PageStore, StoreError, StoredFilter};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use foldhash::fast::FixedState;
 use parking_lot::RwLock;
@@ -76,20 +76,32 @@ pub(super) struct OpenFilter {
     pub(super) view: ArcSwap<FilterView>,
     /// Of all its pages.
     pub(super) version: Version,
+    /// The API key that created it, if there was one.
+    pub(super) owner: Option<Arc<str>>,
     expiry: ArcSwapOption<Expiry>,
     removed: AtomicBool,
     used: AtomicBool,
 }
 
 impl OpenFilter {
+    /// What says in the store whose it is, if it is anybody's.
+    pub(super) fn ownership(&self) -> Option<FilterChange> {
+        self.owner.as_ref().map(|owner| FilterChange::Own {
+            id: self.id,
+            owner: owner.as_ref().to_owned(),
+        })
+    }
+
     /// An open filter in that state.
     pub(super) fn new(
         id: FilterId,
         name: FilterName,
         chain: Chain,
         expiry: Option<Expiry>,
+        owner: Option<Arc<str>>,
     ) -> Self {
         OpenFilter {
+            owner,
             id,
             name,
             view: ArcSwap::from_pointee(FilterView::new(id, chain)),
@@ -197,6 +209,7 @@ impl Filters {
                     name.clone(),
                     chain,
                     stored.expiry,
+                    stored.owner.map(Arc::from),
                 ))
             });
             return Ok(Some(Arc::clone(filter)));

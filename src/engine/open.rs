@@ -213,11 +213,7 @@ impl Engine {
         );
         let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
         let (compactions, begun) = Compactions::new(Arc::clone(&metrics));
-        let quota = Arc::new(Quota::new(
-            options.defaults.max_total_bytes,
-            options.defaults.max_filters,
-            &store,
-        )?);
+        let quota = Arc::new(Quota::new(&options.defaults, &metrics, &store)?);
         let submitter = Submitter {
             queues: RwLock::new(Vec::new()),
             lanes: lane_count,

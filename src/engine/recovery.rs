@@ -189,7 +189,9 @@ impl Recovery<'_> {
         };
         let name: FilterName = stored_name(&stored)?;
         let chain = decode(&stored)?;
-        let filter = Arc::new(OpenFilter::new(stored.id, name, chain, stored.expiry));
+        let owner = stored.owner.map(Arc::from);
+        let filter = OpenFilter::new(stored.id, name, chain, stored.expiry, owner);
+        let filter = Arc::new(filter);
         self.filters.insert(Arc::clone(&filter), None);
         Ok(Some(filter))
     }

@@ -74,6 +74,13 @@ pub enum FilterChange {
         /// What is taken off the reclaim list.
         reclaimed: Vec<Garbage>,
     },
+    /// The filter counts as that of this API key. Goes with the filter.
+    Own {
+        /// Its number.
+        id: FilterId,
+        /// The key's name.
+        owner: String,
+    },
     /// The filter ends at another moment, or never; it is on the list of what
     /// ends accordingly. A removed filter must be told to end never, too.
     Expire {
@@ -125,6 +132,7 @@ fn filter_change(change: &FilterChange, batch: &mut Batch) {
             batch.delete(Column::Filters, &format::filter_name_key(*id));
             batch.delete(Column::Filters, &format::filter_meta_key(*id));
             batch.delete(Column::Filters, &format::filter_expiry_key(*id));
+            batch.delete(Column::Filters, &format::filter_owner_key(*id));
             put_garbage(Garbage::Filter(*id), batch);
         }
         FilterChange::Restore {
@@ -137,6 +145,10 @@ fn filter_change(change: &FilterChange, batch: &mut Batch) {
             for &garbage in reclaimed {
                 batch.delete(Column::Reclaim, &format::reclaim_key(garbage));
             }
+        }
+        FilterChange::Own { id, owner } => {
+            let key = format::filter_owner_key(*id);
+            batch.put(Column::Filters, &key, format::seal_filter_owner(*id, owner));
         }
         FilterChange::Expire { id, before, after } => {
             if let Some(before) = before {

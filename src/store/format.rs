@@ -56,6 +56,7 @@ pub(super) enum Kind {
     FilterExpiry = 9,
     Due = 10,
     SideRecord = 11,
+    FilterOwner = 12,
 }
 
 /// Names one stored value.
@@ -208,6 +209,10 @@ pub(super) fn filter_of(key: &[u8]) -> Result<FilterId, StoreError> {
     let nonsense = || corrupt("the list of filters".to_owned(), "a key is no filter");
     let id = key.first_chunk().ok_or_else(nonsense)?;
     Ok(FilterId(u64::from_be_bytes(*id)))
+}
+
+pub(super) fn filter_owner_key(id: FilterId) -> [u8; 9] {
+    filter_key(id, 3)
 }
 
 fn filter_key(id: FilterId, part: u8) -> [u8; 9] {
@@ -417,6 +422,7 @@ pub(super) fn stored_filter(
     name: Option<&[u8]>,
     meta: Option<&[u8]>,
     expiry: Option<&[u8]>,
+    owner: Option<&[u8]>,
 ) -> Result<Option<StoredFilter>, StoreError> {
     match (name, meta) {
         (Some(name), Some(meta)) => Ok(Some(StoredFilter {
@@ -426,13 +432,26 @@ pub(super) fn stored_filter(
             expiry: expiry
                 .map(|value| open_filter_expiry(id, value))
                 .transpose()?,
+            owner: owner
+                .map(|value| open_filter_owner(id, value))
+                .transpose()?,
         })),
-        (None, None) if expiry.is_none() => Ok(None),
+        (None, None) if expiry.is_none() && owner.is_none() => Ok(None),
         _ => Err(corrupt(
             format!("filter {id}"),
-            "a part of its name, description and end is missing",
+            "a part of its name, description, end and owner is missing",
         )),
     }
+}
+
+pub(super) fn seal_filter_owner(id: FilterId, owner: &str) -> Vec<u8> {
+    seal(Kind::FilterOwner, &filter_owner_key(id), owner.as_bytes())
+}
+
+pub(super) fn open_filter_owner(id: FilterId, value: &[u8]) -> Result<String, StoreError> {
+    let what = || format!("the owner of filter {id}");
+    let payload = open(Kind::FilterOwner, &filter_owner_key(id), value, what)?;
+    text(payload).ok_or_else(|| corrupt(what(), "it is no text"))
 }
 
 pub(super) fn seal_filter_expiry(id: FilterId, expiry: Expiry) -> Vec<u8> {

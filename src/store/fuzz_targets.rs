@@ -95,7 +95,7 @@ pub(crate) fn values(bytes: &[u8]) {
     }
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind::Page,
     Kind::Redo,
     Kind::FilterNumber,
@@ -107,6 +107,7 @@ const KINDS: [Kind; 11] = [
     Kind::FilterExpiry,
     Kind::Due,
     Kind::SideRecord,
+    Kind::FilterOwner,
 ];
 
 /// Reads a value; what is read would be written as it was.
@@ -139,6 +140,10 @@ fn value(kind: Kind, key: &[u8], value: &[u8]) {
         },
         Kind::FilterExpiry => match format::open_filter_expiry(id, value) {
             Ok(expiry) => format::seal_filter_expiry(id, expiry),
+            Err(_) => return,
+        },
+        Kind::FilterOwner => match format::open_filter_owner(id, value) {
+            Ok(owner) => format::seal_filter_owner(id, &owner),
             Err(_) => return,
         },
         Kind::Reclaim => match format::read_reclaim(key, value) {
@@ -214,6 +219,10 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
                 b"coupons".to_vec(),
             ),
             Kind::FilterMeta => (format::filter_meta_key(FilterId(7)).to_vec(), vec![2; 81]),
+            Kind::FilterOwner => (
+                format::filter_owner_key(FilterId(7)).to_vec(),
+                b"team".to_vec(),
+            ),
             Kind::FilterExpiry => (format::filter_expiry_key(FilterId(7)).to_vec(), vec![1; 16]),
             Kind::Reclaim => (vec![7; 12], Vec::new()),
             Kind::DataVersion => (b"data_format".to_vec(), 2u32.to_le_bytes().to_vec()),

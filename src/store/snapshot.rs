@@ -162,6 +162,7 @@ impl<'a> Snapshot<'a> {
                     format::filter_name_key(id),
                     format::filter_meta_key(id),
                     format::filter_expiry_key(id),
+                    format::filter_owner_key(id),
                 ]
             })
             .collect();
@@ -175,8 +176,14 @@ impl<'a> Snapshot<'a> {
         let (parts, _) = values.as_chunks();
         ids.iter()
             .zip(parts)
-            .map(|(&id, [name, meta, expiry])| {
-                format::stored_filter(id, name.as_deref(), meta.as_deref(), expiry.as_deref())
+            .map(|(&id, [name, meta, expiry, owner])| {
+                format::stored_filter(
+                    id,
+                    name.as_deref(),
+                    meta.as_deref(),
+                    expiry.as_deref(),
+                    owner.as_deref(),
+                )
             })
             .collect()
     }

@@ -95,4 +95,6 @@ pub struct StoredFilter {
     pub meta: Vec<u8>,
     /// When it ends, if ever. It is there until it is removed.
     pub expiry: Option<Expiry>,
+    /// The name of the API key that created it, if there was one.
+    pub owner: Option<String>,
 }

@@ -392,3 +392,133 @@ async fn items_that_wait() {
     setup.engine.max_queued_items = 1000;
     waits_in_the_queue(setup, "queued_items", 200, 2).await;
 }
+
+/// With the keys and the store of before.
+async fn restarted(tenants: Tenants, setup: Setup) -> Tenants {
+    let Tenants {
+        server,
+        greedy,
+        modest,
+        _folder,
+    } = tenants;
+    server.stop().await;
+    let keys = ApiKeys::open(&_folder.path().join("keys.json"), None).unwrap();
+    let keys = Some(Arc::new(keys));
+    Tenants {
+        server: Server::with(Setup { keys, ..setup }).await,
+        greedy,
+        modest,
+        _folder,
+    }
+}
+
+fn create(name: &str, capacity: u64) -> Raw {
+    let fields = format!(r#"{{"capacity": {capacity}, "fingerprint_bits": 8}}"#);
+    Raw::whole(&format!("PUT /filters/{name}"), "application/json", &fields)
+}
+
+#[tokio::test]
+async fn filters_of_a_key() {
+    let store = Arc::new(MemoryStore::new());
+    let setup = || {
+        let mut setup = Setup {
+            store: store.clone(),
+            ..Setup::default()
+        };
+        setup.engine.defaults.max_filters_per_key = Some(3);
+        setup
+    };
+    // One that was made before there were keys is nobody's.
+    let before = Server::with(setup()).await;
+    before.put("/filters/old", serde_json::json!({})).await.ok();
+    before.stop().await;
+
+    let mut tenants = Tenants::with(setup()).await;
+    for n in 0..3 {
+        let filter = create(&format!("g{n}"), 1000);
+        assert_eq!(tenants.answered(&tenants.greedy, &filter).await.status, 201);
+    }
+    for _ in 0..2 {
+        let more = create("more", 1000);
+        let refused = tenants.answered(&tenants.greedy, &more).await;
+        refused.is_refused(507, "over_key_quota");
+        assert!(
+            refused.body.contains("--max-filters-per-key"),
+            "{}",
+            refused.body
+        );
+        assert!(tenants.refusals("filters", "share") > 0);
+        let served = tenants.answered(&tenants.modest, &create("m", 1000)).await;
+        assert!([200, 201].contains(&served.status), "{}", served.body);
+        // The accounts outlive a restart.
+        tenants = restarted(tenants, setup()).await;
+    }
+    // Whoever deletes one makes room for one of its key.
+    let delete = Raw::whole("DELETE /filters/g1", "text/plain", "");
+    assert_eq!(tenants.answered(&tenants.modest, &delete).await.status, 204);
+    let again = tenants
+        .answered(&tenants.greedy, &create("again", 1000))
+        .await;
+    assert_eq!(again.status, 201, "{}", again.body);
+    let refused = tenants
+        .answered(&tenants.greedy, &create("more", 1000))
+        .await;
+    refused.is_refused(507, "over_key_quota");
+}
+
+#[tokio::test]
+async fn bytes_of_filters_of_a_key() {
+    let store = Arc::new(MemoryStore::new());
+    let setup = || {
+        let mut setup = Setup {
+            store: store.clone(),
+            ..Setup::default()
+        };
+        setup.engine.defaults.max_bytes_per_key = Some(100_000);
+        setup
+    };
+    let tenants = Tenants::with(setup()).await;
+    let small = tenants
+        .answered(&tenants.greedy, &create("small", 1000))
+        .await;
+    assert_eq!(small.status, 201, "{}", small.body);
+    let large = tenants
+        .answered(&tenants.greedy, &create("large", 1_000_000))
+        .await;
+    large.is_refused(507, "over_key_quota");
+    // It grows a little filter instead, until it is over, and no further.
+    let mut first = 0;
+    let refused = loop {
+        assert!(first < 2_000_000, "it is never refused");
+        let lines: String = (first..first + 20_000).map(|n| format!("{n}\n")).collect();
+        let add = Raw::whole("POST /filters/small/items", "text/plain", &lines);
+        let reply = tenants.answered(&tenants.greedy, &add).await;
+        match reply.status {
+            200 => first += 20_000,
+            _ => break reply,
+        }
+    };
+    refused.is_refused(507, "over_key_quota");
+    let tenants = restarted(tenants, setup()).await;
+    let add = Raw::whole("POST /filters/small/items", "text/plain", "x");
+    let refused = tenants.answered(&tenants.greedy, &add).await;
+    refused.is_refused(507, "over_key_quota");
+    let import = Raw::whole("POST /filters/small/import?import_id=i", "text/plain", "x");
+    let refused = tenants.answered(&tenants.greedy, &import).await;
+    refused.is_refused(507, "over_key_quota");
+    // Questions and deletes are served, and so is the other key.
+    let ask = Raw::whole("POST /filters/small/exists", "text/plain", "1");
+    assert_eq!(tenants.answered(&tenants.greedy, &ask).await.status, 200);
+    let made = tenants
+        .answered(&tenants.modest, &create("modest", 50_000))
+        .await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let add = Raw::whole("POST /filters/modest/items", "text/plain", "x");
+    assert_eq!(tenants.answered(&tenants.modest, &add).await.status, 200);
+    let delete = Raw::whole("DELETE /filters/small", "text/plain", "");
+    assert_eq!(tenants.answered(&tenants.greedy, &delete).await.status, 204);
+    let made = tenants
+        .answered(&tenants.greedy, &create("next", 50_000))
+        .await;
+    assert_eq!(made.status, 201, "{}", made.body);
+}

@@ -57,6 +57,11 @@ pub struct Defaults {
     pub max_total_bytes: Option<u64>,
     /// Filters that there may be when another is created; `None`: no bound.
     pub max_filters: Option<u64>,
+    /// Filters that one API key may have created; `None`: no bound.
+    pub max_filters_per_key: Option<u64>,
+    /// Bytes of the slots of all filters that one API key created; `None`: no
+    /// bound.
+    pub max_bytes_per_key: Option<u64>,
 }
 
 impl Default for Defaults {
@@ -73,6 +78,8 @@ impl Default for Defaults {
             max_filter_bytes: 16 << 30,
             max_total_bytes: None,
             max_filters: None,
+            max_filters_per_key: None,
+            max_bytes_per_key: None,
         }
     }
 }

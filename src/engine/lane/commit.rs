@@ -121,7 +121,7 @@ impl Lane {
         let changed = planned.filter(|it| !it.overlay.is_empty() || it.chain != it.view.chain);
         let changes: Vec<Changes> = changed.map(Changes::of).collect();
         let published = |it: &Changes| it.filter.view.load().chain.slot_bytes();
-        let bytes_before: u64 = changes.iter().map(published).sum();
+        let bytes_before: Vec<u64> = changes.iter().map(published).collect();
         let update = |it: &Changes| FilterChange::Update {
             id: it.filter.id,
             meta: it.view.chain.encode(),
@@ -135,8 +135,10 @@ impl Lane {
             created: None,
         };
         self.commit(batch, |changes, _| {
-            let bytes = changes.iter().map(published).sum();
-            self.quota.note(bytes_before, bytes, None);
+            for (change, before) in changes.iter().zip(bytes_before) {
+                let owner = change.filter.owner.as_ref();
+                self.quota.note(owner, before, published(change), None);
+            }
             publish(changes);
         })
     }
@@ -337,6 +339,7 @@ fn undo(
         meta: filter.view.load().chain.encode(),
         reclaimed: reclaimed(commit, filter.id),
     });
+    let owned = touched.iter().filter_map(|it| it.ownership());
     let ends = commit.filters.iter().rev().filter_map(|it| match *it {
         FilterChange::Expire { id, before, after } => Some(FilterChange::Expire {
             id,
@@ -346,7 +349,8 @@ fn undo(
         FilterChange::Create { .. }
         | FilterChange::Update { .. }
         | FilterChange::Remove { .. }
-        | FilterChange::Restore { .. } => None,
+        | FilterChange::Restore { .. }
+        | FilterChange::Own { .. } => None,
     });
     let side_records = commit.side_records.iter().rev().map(|it| SideRecordChange {
         key: it.key.clone(),
@@ -356,7 +360,12 @@ fn undo(
     Commit {
         sequence: commit.sequence,
         redo: Vec::new(),
-        filters: removed.into_iter().chain(restored).chain(ends).collect(),
+        filters: removed
+            .into_iter()
+            .chain(restored)
+            .chain(owned)
+            .chain(ends)
+            .collect(),
         side_records: side_records.collect(),
     }
 }

@@ -78,6 +78,7 @@ impl Lane {
             create.name.clone(),
             empty.clone(),
             create.expiry,
+            request.caller.key.clone(),
         ));
         // Nothing was written to its pages: all words are zero.
         let pending = Overlay::new();
@@ -116,6 +117,7 @@ impl Lane {
             meta: made.view.chain.encode(),
         });
         filter_changes.extend(first_expiry(&filter));
+        filter_changes.extend(filter.ownership());
         let batch = Batch {
             answers: vec![(request, Outcome::Created(results, Box::new(described)))],
             changes: vec![made],
@@ -130,7 +132,8 @@ impl Lane {
                 self.metrics.filters_expired.inc();
             }
             let bytes = filter.view.load().chain.slot_bytes();
-            self.quota.note(0, bytes, reservation);
+            let owner = filter.owner.as_ref();
+            self.quota.note(owner, 0, bytes, reservation);
             self.filters.insert(filter, None);
         })
     }
@@ -151,16 +154,18 @@ impl Lane {
         if let Some(refused) = refused {
             return refuse(request, Ok(refused));
         }
-        // What takes a place ends when the one before would have.
-        let expiry = match (&found, &adopt.replaces) {
-            (Some(found), Some(_)) => found.expiry(),
-            _ => None,
+        // What takes a place ends when the one before would have, and is whose
+        // that was.
+        let (expiry, owner) = match (&found, &adopt.replaces) {
+            (Some(found), Some(_)) => (found.expiry(), found.owner.clone()),
+            _ => (None, request.caller.key.clone()),
         };
         let filter = Arc::new(OpenFilter::new(
             adopt.id,
             adopt.name.clone(),
             Chain::clone(&adopt.chain),
             expiry,
+            owner,
         ));
         let mut filter_changes: Vec<FilterChange> = found.iter().flat_map(removal).collect();
         filter_changes.push(FilterChange::Restore {
@@ -170,6 +175,7 @@ impl Lane {
             reclaimed: vec![Garbage::Filter(adopt.id)],
         });
         filter_changes.extend(first_expiry(&filter));
+        filter_changes.extend(filter.ownership());
         let batch = Batch {
             answers: vec![(request, Outcome::Adopted)],
             filter_changes,
@@ -178,10 +184,12 @@ impl Lane {
             ..Batch::default()
         };
         self.commit(batch, |_, reservation| {
-            let replaced = found.as_ref();
-            let before = replaced.map_or(0, |it| it.view.load().chain.slot_bytes());
-            self.quota
-                .note(before, adopt.chain.slot_bytes(), reservation);
+            if let Some(found) = &found {
+                let bytes = found.view.load().chain.slot_bytes();
+                self.quota.note(found.owner.as_ref(), bytes, 0, None);
+            }
+            let (owner, bytes) = (filter.owner.as_ref(), adopt.chain.slot_bytes());
+            self.quota.note(owner, 0, bytes, reservation);
             self.filters.insert(filter, found.as_deref());
             let garbage = found.map(|found| Garbage::Filter(found.id));
             self.checkpointer.reclaim_soon(garbage);
@@ -197,7 +205,7 @@ impl Lane {
     /// Forgets a filter whose removal is committed.
     fn forget(&self, filter: &OpenFilter) {
         let bytes = filter.view.load().chain.slot_bytes();
-        self.quota.note(bytes, 0, None);
+        self.quota.note(filter.owner.as_ref(), bytes, 0, None);
         self.filters.remove(filter);
         let garbage = [Garbage::Filter(filter.id)];
         self.checkpointer.reclaim_soon(garbage);

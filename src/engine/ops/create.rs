@@ -105,9 +105,10 @@ impl Engine {
     /// [`EngineError::OverQuota`].
     pub fn preview_filter(&self, wanted: &NewFilter) -> Result<FilterPreview, EngineError> {
         let new = self.state.resolve_new(wanted)?;
-        self.state
-            .quota
-            .check_new(new.params.first_sub_filter_bytes())?;
+        self.state.quota.check_new(
+            self.caller.key.as_ref(),
+            new.params.first_sub_filter_bytes(),
+        )?;
         match forecast(&new.params) {
             Some(forecast) => Ok(FilterPreview {
                 params: new.params,
@@ -144,7 +145,9 @@ impl EngineState {
     ) -> Result<Outcome, EngineError> {
         let (params, created_at_ms) = (&new.filter.params, self.clock.now_ms());
         let expiry = ttl::expiry(new.filter.ttl_seconds, created_at_ms)?;
-        let reservation = self.quota.take_new(params.first_sub_filter_bytes())?;
+        let reservation = self
+            .quota
+            .take_new(caller.key.as_ref(), params.first_sub_filter_bytes())?;
         self.make_room(caller).await?;
         let hash_key = random_key()?;
         let items = match Chain::new(params.clone(), hash_key, 0) {

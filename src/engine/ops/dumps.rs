@@ -157,10 +157,14 @@ impl Engine {
             // What replaces a filter takes its bytes over.
             let freed = found.as_ref().map(|it| it.view.load().chain.slot_bytes());
             let reservation = match freed {
-                None => self.state.quota.take_new(chain.slot_bytes())?,
+                None => {
+                    let key = self.caller.key.as_ref();
+                    self.state.quota.take_new(key, chain.slot_bytes())?
+                }
                 Some(freed) => {
                     let more = chain.slot_bytes().saturating_sub(freed);
-                    self.state.quota.take_bytes(more)?
+                    let owner = found.as_ref().and_then(|it| it.owner.as_ref());
+                    self.state.quota.take_bytes(owner, more)?
                 }
             };
             self.state.make_room(&self.caller).await?;

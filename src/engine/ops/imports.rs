@@ -300,6 +300,7 @@ impl Import {
                 let name = self.name.clone();
                 return Err(EngineError::NotFound { name });
             }
+            state.quota.check_growth(filter.owner.as_ref())?;
             let added = state
                 .lanes
                 .submit_items(&self.caller, &filter, op, items, Some(&recorder));

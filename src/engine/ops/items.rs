@@ -43,6 +43,7 @@ impl Engine {
             loop {
                 let outcome = match (state.open(caller, name).await?, &new) {
                     (Some(filter), _) => {
+                        state.quota.check_growth(filter.owner.as_ref())?;
                         let op = ItemOp::Add(options.mode);
                         let added =
                             state

@@ -182,7 +182,7 @@ fn bad_id(given: &str) -> HttpError {
     operation_id = "import_items",
     tag = "items",
     security(("api_key" = ["write"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, STREAM, [Code::TooManyPages, Code::ImportRunning, Code::ImportsFull], CHANGE]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, STREAM, [Code::TooManyPages, Code::ImportRunning, Code::ImportsFull, Code::OverKeyQuota], CHANGE]))),
     params(
         FilterKey,
         parameters::ImportId,

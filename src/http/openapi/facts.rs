@@ -96,7 +96,7 @@ pub(crate) const QUESTION: &[Code] = &[Code::ItemTooLongForQuery, Code::TooManyP
 pub(crate) const CHANGE: &[Code] = &[Code::OutcomeUnknown, Code::DiskReserve, Code::DiskFull];
 
 /// Those that may make a filter.
-pub(crate) const QUOTA: &[Code] = &[Code::OverQuota, Code::TooManyFilters];
+pub(crate) const QUOTA: &[Code] = &[Code::OverQuota, Code::OverKeyQuota, Code::TooManyFilters];
 
 /// Those whose answers are kept for retries with the same `Idempotency-Key`.
 pub(crate) const RETRIED: &[Code] = &[

@@ -38,6 +38,7 @@ pub(super) fn engine(error: &EngineError) -> Cause {
             UsedUp::All { .. } => Code::Overloaded,
             UsedUp::Share { .. } | UsedUp::Most { .. } => Code::OverShare,
         }),
+        EngineError::OverKeyQuota { .. } => own(Code::OverKeyQuota),
         EngineError::TooManyPages { .. } => own(Code::TooManyPages),
         EngineError::OverQuota { .. } => own(Code::OverQuota),
         EngineError::TooManyFiltersInAll { .. } => own(Code::TooManyFilters),

@@ -151,6 +151,12 @@ fn samples() -> Vec<HttpError> {
             None => HttpError::BackupNotFound,
         },
         HttpError::Engine(EngineError::TooManyFiltersInAll { bound: 10_000 }),
+        HttpError::Engine(EngineError::OverKeyQuota {
+            what: "filters",
+            flag: "--max-filters-per-key",
+            held: 100,
+            most: 100,
+        }),
         HttpError::RateLimited { seconds: 1 },
         HttpError::Engine(EngineError::OverQuota {
             needed: 25_000_000,

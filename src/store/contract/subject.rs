@@ -90,6 +90,7 @@ pub(super) fn stored(id: u64, name: &str, meta: &[u8]) -> StoredFilter {
         name: name.to_owned(),
         meta: meta.to_vec(),
         expiry: None,
+        owner: None,
     }
 }
 

@@ -94,6 +94,7 @@ fn the_bytes_are_pinned() {
     assert_eq!(number[..2], [1, 3]);
     assert_eq!(number[ENVELOPE_BYTES..], [7, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(filter_expiry_key(FilterId(5)), [0, 0, 0, 0, 0, 0, 0, 5, 2]);
+    assert_eq!(filter_owner_key(FilterId(5)), [0, 0, 0, 0, 0, 0, 0, 5, 3]);
     let expiry = Expiry {
         at_ms: 258,
         ttl_seconds: 3,
