@@ -91,6 +91,8 @@
 //! | lane | the one thread that changes a filter; a filter always has the same one |
 //! | command | what a lane is asked to do |
 //! | drain | the commands that one commit serves |
+//! | slice | as much of a plan as a lane makes in one turn |
+//! | suspended plan | one that waits for its next slice; a lane has one at most |
 //! | plan | what a command would change, computed over an overlay |
 //! | overlay | changes that are planned and not published |
 //! | commit | one atomic write of everything that a drain changed |

@@ -148,6 +148,12 @@ families! {
     commit_failures: IntCounter = "cuckood_commit_failures_total", [], [];
     /// Commands requeued because a kick-out needed a page that was not resident.
     commands_requeued: IntCounter = "cuckood_commands_requeued_total", [], [];
+    /// Seconds that commands waited for their lane.
+    lane_queue_wait_seconds: Histogram = "cuckood_lane_queue_wait_seconds", [], SECONDS;
+    /// Slices of plans that take more than one, commits included.
+    plan_slices: IntCounter = "cuckood_plan_slices_total", [], [];
+    /// Plans that are suspended between two slices, at most one a lane.
+    suspended_plans: IntGauge = "cuckood_suspended_plans", [], [];
     /// Waiting commands, by lane.
     lane_queue_depth: IntGaugeVec = "cuckood_lane_queue_depth", ["lane"], [];
     /// Filters open.

@@ -87,6 +87,26 @@ pub enum EngineError {
         /// How much it may have.
         most: u64,
     },
+    /// A command asks too many sub-filters for too many items.
+    #[error(
+        "the request looks for {items} items in {sub_filters} sub-filters, {bound} looks are allowed: send at most {} items at once, or create a filter with a larger capacity", bound / sub_filters.max(&1)
+    )]
+    TooManyLooks {
+        /// Its items.
+        items: usize,
+        /// Sub-filters of the filter.
+        sub_filters: usize,
+        /// Items times sub-filters that there may be.
+        bound: usize,
+    },
+    /// A command changes too many words of a filter for one commit.
+    #[error(
+        "the request would change more than {bound} words of the filter, the bound of one commit: send fewer items at once"
+    )]
+    TooManyWords {
+        /// Words that it may change.
+        bound: usize,
+    },
     /// There are as many filters as there may be.
     #[error(
         "there are {bound} filters, the bound of the server (--max-filters); delete unused filters"

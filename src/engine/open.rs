@@ -10,8 +10,9 @@ use super::filters::Filters;
 use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
 use super::lane::commit::Lane;
+use super::lane::queue::{LaneQueue, QueueBounds};
 use super::lane::shares::QueueShares;
-use super::lane::submit::{LaneQueue, Submitter};
+use super::lane::submit::Submitter;
 use super::pages::{Bounds, Checkpointer, Loader, PageCache};
 use super::quota::Quota;
 use super::recovery::Recovery;
@@ -27,7 +28,6 @@ use crate::store::{Due, PageStore, StoreError};
 use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -217,7 +217,6 @@ impl Engine {
         let submitter = Submitter {
             queues: RwLock::new(Vec::new()),
             lanes: lane_count,
-            max_queued_items: options.max_queued_items,
             shares: QueueShares::new(
                 lane_count,
                 options.max_queued_commands,
@@ -263,7 +262,10 @@ impl Engine {
             state,
             caller: Caller::default(),
         };
-        engine.start_lanes(options.max_queued_commands)?;
+        engine.start_lanes(QueueBounds {
+            commands: options.max_queued_commands.max(1),
+            items: options.max_queued_items,
+        })?;
         let checkpointer = Arc::clone(&engine.state.checkpointer);
         let thread = spawn("checkpoint", move || checkpointer.run())?;
         *engine.state.threads.checkpointer.lock() = Some(thread);
@@ -271,21 +273,16 @@ impl Engine {
         Ok(engine)
     }
 
-    fn start_lanes(&self, max_queued_commands: usize) -> Result<(), StoreError> {
+    fn start_lanes(&self, bounds: QueueBounds) -> Result<(), StoreError> {
         let state = &self.state;
         for index in 0..state.lanes.lanes {
-            let (sender, commands) = crossbeam_channel::bounded(max_queued_commands.max(1));
             let depth = &state.metrics.lane_queue_depth;
-            let queue = LaneQueue {
-                commands: sender,
-                queued_items: Arc::new(AtomicUsize::new(0)),
-                queue_depth: depth.with_label_values(&[&index.to_string()]),
-            };
+            let depth = depth.with_label_values(&[&index.to_string()]);
+            let waits = state.metrics.lane_queue_wait_seconds.clone();
+            let queue = Arc::new(LaneQueue::new(bounds, depth, waits));
             let lane = Lane {
                 number: index,
-                commands,
-                queued_items: Arc::clone(&queue.queued_items),
-                queue_depth: queue.queue_depth.clone(),
+                queue: Arc::clone(&queue),
                 max_pages: state.lanes.max_pages,
                 filters: Arc::clone(&state.filters),
                 quota: Arc::clone(&state.quota),
@@ -404,7 +401,9 @@ impl Engine {
         for task in std::mem::take(&mut *threads.tasks.lock()) {
             task.end();
         }
-        self.state.lanes.queues.write().clear();
+        for queue in self.state.lanes.queues.write().drain(..) {
+            queue.close();
+        }
         for thread in std::mem::take(&mut *threads.lanes.lock()) {
             // A lane that panicked has said so.
             let _ = thread.join();

@@ -24,5 +24,6 @@ mod readers;
 mod reads;
 mod retries;
 mod scrub;
+mod slices;
 mod support;
 mod waiting;

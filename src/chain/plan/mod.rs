@@ -34,7 +34,7 @@ mod slots;
 pub use changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 pub use overlaid::OverlaidPages;
 pub use overlay::Overlay;
-pub use planner::{AddMode, AddResult, Plan, PlanInput, PlanStats, Planner};
+pub use planner::{AddMode, AddResult, PartialPlan, Plan, PlanInput, PlanStats, Planner};
 
 #[cfg(test)]
 mod fixture;

@@ -122,7 +122,10 @@ impl<P: PageWords> PageWords for OverlaidPages<'_, P> {
 impl<P: PlanPages> PlanPages for OverlaidPages<'_, P> {
     #[inline]
     fn expect(&mut self, words: &[WordAddress]) {
-        self.pages.expect(words);
+        // New pages are at no place that could be asked for.
+        if words.first().is_some_and(|at| at.sub < self.fresh_from) {
+            self.pages.expect(words);
+        }
     }
 
     fn occupied(&mut self, page: PageAddress) -> Option<u32> {

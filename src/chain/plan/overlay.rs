@@ -87,6 +87,11 @@ impl Overlay {
         self.words.reserve(words);
     }
 
+    /// Words that change.
+    pub(super) fn changed_words(&self) -> usize {
+        self.words.len()
+    }
+
     /// Whether nothing was changed.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()

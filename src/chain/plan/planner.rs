@@ -69,6 +69,45 @@ pub struct Plan {
     pub stats: PlanStats,
 }
 
+/// A plan that is not finished: as far as it came, and to be resumed with the
+/// same input. Where it was cut changes nothing of what is planned.
+#[derive(Default)]
+pub struct PartialPlan {
+    pub(super) overlay: Overlay,
+    searches: u32,
+    futile_searches: u32,
+    stats: PlanStats,
+    incomplete: bool,
+    spent: u64,
+}
+
+impl PartialPlan {
+    /// What was spent on it so far, see [`Planner::spent`].
+    pub fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Distinct pages with changes in sub-filters from `sub` on.
+    pub fn pages_from(&self, sub: u32) -> usize {
+        self.overlay.pages_from(sub)
+    }
+
+    /// Words that it changes so far.
+    pub fn changed_words(&self) -> usize {
+        self.overlay.changed_words()
+    }
+
+    /// The plan, or `None` if a page was not at hand; with the chain that came
+    /// of it.
+    pub fn finish(self, chain: Chain) -> Option<Plan> {
+        (!self.incomplete).then_some(Plan {
+            chain,
+            overlay: self.overlay,
+            stats: self.stats,
+        })
+    }
+}
+
 /// A command's items, planned one after another.
 pub struct Planner<'a, D> {
     pub(super) chain: Chain,
@@ -82,7 +121,20 @@ pub struct Planner<'a, D> {
     pub(super) missing: Missing,
     /// Whether every page was at hand so far.
     pub(super) complete: bool,
+    spent: u64,
 }
+
+/// What a bucket costs in which a search looks for room, beside a sixth of its
+/// slots: each is followed to its other bucket.
+const SEARCHED_BUCKET: u64 = 1;
+const SLOTS_PER_UNIT: u64 = 6;
+
+/// What a look at an item's two buckets in one sub-filter costs, beside their
+/// words.
+pub(super) const PROBE: u64 = 2;
+
+/// What a word costs that is written: in the redo record, and in its page.
+pub(super) const WRITTEN_WORD: u64 = 2;
 
 /// Whether a page was not at hand since that was last taken.
 #[derive(Default)]
@@ -100,8 +152,40 @@ impl Missing {
 impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
     /// Starts a plan over an overlay.
     pub fn new(input: PlanInput<'a>, pages: &'a mut P, search: &'a mut KickSearch) -> Self {
-        let draft = OverlaidPages::new(input.pending, input.fresh_from, pages);
-        Planner::on(draft, input.chain, search)
+        Planner::resume(PartialPlan::default(), input, pages, search)
+    }
+
+    /// Goes on with a plan that was suspended; the chain of the input is the
+    /// one that came of that.
+    pub fn resume(
+        partial: PartialPlan,
+        input: PlanInput<'a>,
+        pages: &'a mut P,
+        search: &'a mut KickSearch,
+    ) -> Self {
+        let mut draft = OverlaidPages::new(input.pending, input.fresh_from, pages);
+        draft.overlay = partial.overlay;
+        Planner {
+            searches: partial.searches,
+            futile_searches: partial.futile_searches,
+            stats: partial.stats,
+            complete: !partial.incomplete,
+            spent: partial.spent,
+            ..Planner::on(draft, input.chain, search)
+        }
+    }
+
+    /// Leaves off between two items.
+    pub fn suspend(self) -> (Chain, PartialPlan) {
+        let partial = PartialPlan {
+            overlay: self.draft.overlay,
+            searches: self.searches,
+            futile_searches: self.futile_searches,
+            stats: self.stats,
+            incomplete: !self.complete,
+            spent: self.spent,
+        };
+        (self.chain, partial)
     }
 
     /// Makes room for the changes of so many items.
@@ -111,11 +195,8 @@ impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
 
     /// The plan, or `None` if a page was not at hand.
     pub fn finish(self) -> Option<Plan> {
-        self.complete.then_some(Plan {
-            chain: self.chain,
-            overlay: self.draft.overlay,
-            stats: self.stats,
-        })
+        let (chain, partial) = self.suspend();
+        partial.finish(chain)
     }
 }
 
@@ -131,7 +212,22 @@ impl<'a, D: Draft> Planner<'a, D> {
             stats: PlanStats::default(),
             missing: Missing::default(),
             complete: true,
+            spent: 0,
         }
+    }
+
+    /// What planning has cost so far, in units of about 100 nanoseconds: looks
+    /// at buckets, searches for room, words to be written. It depends on
+    /// nothing but the commands and the pages.
+    #[inline]
+    pub fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Counts what was done.
+    #[inline]
+    pub(super) fn spend(&mut self, units: u64) {
+        self.spent += units;
     }
 
     /// The chain and the draft as they are by now.
@@ -205,6 +301,7 @@ impl<'a, D: Draft> Planner<'a, D> {
 
     /// Whether the item is found, what was planned before included.
     pub fn exists(&mut self, hash: ItemHash) -> Option<bool> {
+        self.spend(PROBE * self.chain.sub_filters().len() as u64);
         let found = read::exists(&self.chain, hash, &mut self.draft);
         self.complete &= found.is_some();
         found
@@ -212,6 +309,7 @@ impl<'a, D: Draft> Planner<'a, D> {
 
     /// How often the item is found, what was planned before included.
     pub fn count(&mut self, hash: ItemHash) -> Option<u64> {
+        self.spend(PROBE * self.chain.sub_filters().len() as u64);
         let found = read::count(&self.chain, hash, &mut self.draft);
         self.complete &= found.is_some();
         found
@@ -300,8 +398,10 @@ impl<'a, D: Draft> Planner<'a, D> {
         self.searches += 1;
         self.search
             .start(roots.into_iter(), layout.search_bounds(), longest);
+        let per_bucket = SEARCHED_BUCKET + u64::from(layout.bucket_size()) / SLOTS_PER_UNIT;
         let mut slots = [0u32; u8::MAX as usize];
         while let Some(bucket) = self.search.next_bucket() {
+            self.spend(per_bucket);
             match self.read_bucket(position, &layout, bucket, &mut slots) {
                 Some(slots) => {
                     self.search.look(&layout, slots);

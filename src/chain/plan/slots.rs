@@ -1,6 +1,6 @@
 //! How a planner probes, reads and writes the slots and counters of its draft.
 
-use super::planner::Planner;
+use super::planner::{PROBE, Planner, WRITTEN_WORD};
 use crate::chain::address::{PageAddress, SlotAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::pages::Draft;
@@ -31,6 +31,7 @@ impl<D: Draft> Planner<'_, D> {
         layout: &Layout,
         candidates: &Candidates,
     ) -> [BucketProbe; 2] {
+        self.spend(PROBE);
         match layout {
             Layout::Classic(classic) => self.probe_as(position, classic, candidates),
             Layout::Paged(paged) => match paged.width() {
@@ -134,6 +135,7 @@ impl<D: Draft> Planner<'_, D> {
         let Some(word) = word.filter(|_| !self.missing.0) else {
             return;
         };
+        self.spend(WRITTEN_WORD);
         let before = bucket::get(width, word, lane);
         let more = i32::from(fingerprint != 0) - i32::from(before != 0);
         let word = bucket::set(width, word, lane, fingerprint);

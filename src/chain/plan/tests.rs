@@ -1,4 +1,4 @@
-use super::fixture::{filter, kinds};
+use super::fixture::{Pages, filter, kinds};
 use super::*;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, Counters, MAX_COUNTERS};
@@ -477,5 +477,70 @@ fn adds_to_a_full_filter_search_for_room_a_few_times_and_then_only_look() {
             it.delete(n);
         }
         assert_eq!(it.add(7), AddResult::Added, "{request:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Commands, each of them planned at once and in slices: whatever a slice
+    /// may cost, the same comes of it.
+    #[test]
+    fn where_a_plan_is_suspended_changes_nothing_of_what_is_planned(
+        kind in 0usize..8,
+        expansion in prop_oneof![Just(0u64), Just(1), Just(2)],
+        capacity in 64u64..1_000,
+        commands in proptest::collection::vec(
+            (0u8..4, proptest::collection::vec(0u64..600, 1..600)),
+            1..5,
+        ),
+        slices in proptest::collection::vec(1u64..3_000, 1..20),
+    ) {
+        let mut request = kinds(capacity).swap_remove(kind);
+        request.expansion = Some(expansion);
+        let (mut whole, mut sliced) = (filter(request.clone()), filter(request));
+        let mut slices = slices.iter().cycle();
+        for (kind, items) in commands {
+            let work = |planner: &mut Planner<'_, OverlaidPages<'_, Pages>>, hash| match kind {
+                0 | 1 => format!("{:?}", planner.add(hash, AddMode::Always)),
+                2 => format!("{:?}", planner.add(hash, AddMode::OnlyIfAbsent)),
+                _ => format!("{:?}", planner.delete(hash)),
+            };
+            let hashes: Vec<ItemHash> = items.iter().map(|&item| whole.hash(item)).collect();
+            let mut spent = 0;
+            let (expected, stats) = whole.apply(|planner| {
+                let results: Vec<String> = hashes.iter().map(|&it| work(planner, it)).collect();
+                spent = planner.spent();
+                results
+            });
+
+            let nothing = Overlay::new();
+            let mut chain = sliced.chain.clone();
+            let (mut partial, mut results) = (PartialPlan::default(), Vec::new());
+            let plan = loop {
+                let input = PlanInput {
+                    fresh_from: sliced.chain.sub_filters().len() as u32,
+                    chain,
+                    pending: &nothing,
+                };
+                let until = partial.spent() + slices.next().unwrap();
+                let (pages, search) = (&mut sliced.pages, &mut sliced.search);
+                let mut planner = Planner::resume(partial, input, pages, search);
+                while results.len() < hashes.len() && planner.spent() < until {
+                    results.push(work(&mut planner, hashes[results.len()]));
+                }
+                if results.len() == hashes.len() {
+                    prop_assert_eq!(planner.spent(), spent);
+                    break planner.finish().unwrap();
+                }
+                (chain, partial) = planner.suspend();
+            };
+            prop_assert_eq!(results, expected);
+            prop_assert_eq!(Some(plan.stats), stats);
+            prop_assert_eq!(plan.chain.encode(), whole.chain.encode());
+            sliced.chain = plan.chain;
+            sliced.pages.apply(&plan.overlay.changes());
+            prop_assert_eq!(&sliced.pages, &whole.pages);
+        }
     }
 }

@@ -9,7 +9,8 @@
 
 use super::changes::{Changes, PlannedFilter, redo_record};
 use super::command::Outcome;
-use super::submit::Request;
+use super::queue::LaneQueue;
+use super::request::Request;
 use crate::chain::plan::PlanStats;
 use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
@@ -21,10 +22,7 @@ use crate::engine::quota::{Quota, Reservation};
 use crate::metrics::Metrics;
 use crate::page::FilterId;
 use crate::store::{Commit, FilterChange, Garbage, PageStore, SideRecordChange, StoreError};
-use crossbeam_channel::Receiver;
-use prometheus::IntGauge;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// How many pages before it is published a page is asked for. A commit waits
@@ -36,11 +34,7 @@ pub(crate) struct Lane {
     /// Its number.
     pub(crate) number: usize,
     /// The commands that wait.
-    pub(crate) commands: Receiver<Request>,
-    /// Items that wait.
-    pub(crate) queued_items: Arc<AtomicUsize>,
-    /// Commands that wait, for the metrics.
-    pub(crate) queue_depth: IntGauge,
+    pub(crate) queue: Arc<LaneQueue>,
     /// Pages that one command may touch.
     pub(crate) max_pages: usize,
     /// The open filters.
@@ -103,14 +97,6 @@ pub(super) struct InDoubt {
 }
 
 impl Lane {
-    /// Notes that a request has left the queue.
-    pub(super) fn taken(&self, request: Request) -> Request {
-        self.queue_depth.dec();
-        self.queued_items
-            .fetch_sub(request.command.items(), Ordering::Relaxed);
-        request
-    }
-
     /// Commits what was planned over filters that are there.
     pub(super) fn commit_planned(
         &self,

@@ -3,20 +3,19 @@
 use super::changes::PlannedFilter;
 use super::command::{Command, CompactStep, ItemOp, Outcome};
 use super::commit::{InDoubt, Lane};
-use super::submit::Request;
+use super::items::{ItemWork, Pace};
+use super::queue::{Next, Turn};
+use super::request::Request;
+use super::sliced::{BegunPlan, SlicedPlan};
+use super::units::{COMMAND_UNITS, DRAIN_UNITS, UNITS_PER_COMMAND};
 use super::words::LaneWords;
-use crate::chain::pages::{Draft, PlanPages};
-use crate::chain::plan::{OverlaidPages, PlanInput, PlanStats, Planner};
-use crate::chain::read::GROUP;
-use crate::cuckoo::hash::ItemHash;
+use crate::chain::plan::{PlanInput, PlanStats, Planner};
 use crate::cuckoo::kick::KickSearch;
-use crate::engine::error::EngineError;
+use crate::engine::error::{EngineError, Overload};
 use crate::engine::pages::DrainPins;
 use crate::page::FilterId;
 use std::collections::BTreeMap;
-
-/// Items after which a drain takes no further command.
-const DRAIN_ITEMS: usize = 65_536;
+use std::time::Duration;
 
 /// The commands of one commit.
 struct Drain {
@@ -27,8 +26,26 @@ struct Drain {
     filters: BTreeMap<FilterId, PlannedFilter>,
     answers: Vec<(Request, Outcome)>,
     items: usize,
+    /// What it has cost so far.
+    spent: u64,
     /// Of each plan.
     stats: Vec<PlanStats>,
+}
+
+/// What a drain left behind.
+#[derive(Default)]
+pub(super) struct Drained {
+    /// A plan that has to go on in slices.
+    pub(super) sliced: Option<Box<SlicedPlan>>,
+    /// What has to be settled.
+    pub(super) in_doubt: Option<InDoubt>,
+}
+
+/// A command that is too much for a drain.
+struct Overflow {
+    request: Request,
+    /// Its plan as far as it came.
+    begun: Option<BegunPlan>,
 }
 
 impl Drain {
@@ -40,33 +57,53 @@ impl Drain {
 
 impl Lane {
     /// Plans the first command and those that wait behind it, as far as the
-    /// bounds of a drain allow, and commits them at once. Returns what has to be
-    /// settled, and the request that did not fit.
+    /// bounds of a drain allow, and commits them at once.
     pub(super) fn drain(
         &self,
+        turn: Turn,
         first: Request,
+        suspended: &mut Option<Box<SlicedPlan>>,
         search: &mut KickSearch,
-    ) -> (Option<InDoubt>, Option<Request>) {
+    ) -> Drained {
         let mut drain = self.begin_drain();
-        self.plan(first, &mut drain, search);
-        let mut held_back = None;
-        while drain.items < DRAIN_ITEMS && drain.pages() < self.max_pages / 2 {
-            let Ok(next) = self.commands.try_recv() else {
+        let room = self.room_beside(suspended.as_deref());
+        let mut next = Some((turn, first));
+        while let Some((turn, request)) = next.take() {
+            let spent_before = drain.spent;
+            let overflow = self.plan(request, &mut drain, suspended, search);
+            let spent = drain.spent - spent_before;
+            self.queue.charge(&turn, spent + UNITS_PER_COMMAND);
+            if let Some(overflow) = overflow {
+                let Overflow { request, begun } = *overflow;
+                let is_alone = drain.answers.is_empty() && drain.filters.len() == 1;
+                if is_alone
+                    && suspended.is_none()
+                    && let (Some(begun), Some((_, target))) = (begun, drain.filters.pop_first())
+                {
+                    return Drained {
+                        sliced: Some(SlicedPlan::of(turn, request, target, begun, drain.pins)),
+                        in_doubt: None,
+                    };
+                }
+                self.queue.put_back(&turn, request.into_long());
                 break;
-            };
-            let next = self.taken(next);
-            if next.progress.is_withdrawn() {
-                continue;
             }
-            if !next.command.is_planned() {
-                held_back = Some(next);
+            if drain.spent >= DRAIN_UNITS || drain.pages() >= room / 2 {
                 break;
             }
-            self.plan(next, &mut drain, search);
+            let may_go = |request: &Request| may_go(suspended.as_deref(), request);
+            match self.queue.next(may_go, Duration::ZERO) {
+                Next::Command(turn, request) if request.is_drained() => {
+                    next = Some((turn, *request));
+                }
+                // It has a turn of its own.
+                Next::Command(turn, request) => self.queue.put_back(&turn, *request),
+                Next::Plan(turn) => self.queue.put_back_plan(&turn),
+                Next::Nothing | Next::Stop => {}
+            }
         }
-        let drain = self.without_withdrawn(drain, search);
-        let reads = self.metrics.page_reads.with_label_values(&["cache"]);
-        reads.inc_by(drain.pins.len() as u64);
+        let drain = self.without_withdrawn(drain, suspended, search);
+        self.count_reads(&drain.pins);
         let (stats, items) = (drain.stats, drain.items);
         let planned = drain.filters.into_values();
         // The pages stay pinned until it is done.
@@ -74,7 +111,10 @@ impl Lane {
             self.record(&stats, items, changes);
         });
         drop(drain.pins);
-        (in_doubt, held_back)
+        Drained {
+            sliced: None,
+            in_doubt,
+        }
     }
 
     fn begin_drain(&self) -> Drain {
@@ -84,13 +124,19 @@ impl Lane {
             filters: BTreeMap::new(),
             answers: Vec::new(),
             items: 0,
+            spent: 0,
             stats: Vec::new(),
         }
     }
 
     /// From here on no command of the drain can be withdrawn. If any was, those
     /// behind it were planned on top of it, so the others are planned again.
-    fn without_withdrawn(&self, drain: Drain, search: &mut KickSearch) -> Drain {
+    fn without_withdrawn(
+        &self,
+        drain: Drain,
+        suspended: &mut Option<Box<SlicedPlan>>,
+        search: &mut KickSearch,
+    ) -> Drain {
         let begin = |(request, _): &(Request, Outcome)| request.progress.begin_commit();
         // All of them, also behind one that was withdrawn.
         let withdrawn = drain.answers.iter().filter(|it| !begin(it)).count();
@@ -101,54 +147,105 @@ impl Lane {
         drop(pins);
         let mut again = self.begin_drain();
         for (request, _) in answers.into_iter().filter(begin) {
-            self.plan(request, &mut again, search);
+            // What was withdrawn only made it dearer or cheaper by a little.
+            if let Some(overflow) = self.plan(request, &mut again, suspended, search) {
+                overflow.request.answer(Err(Overload::QueuedItems.into()));
+            }
         }
         again
     }
 
+    /// Pages that a drain may hold beside a plan that is suspended: as many as
+    /// a command, and with it no more than one and a half.
+    fn room_beside(&self, suspended: Option<&SlicedPlan>) -> usize {
+        let held = suspended.map_or(0, SlicedPlan::pages);
+        let left = (self.max_pages + self.max_pages / 2).saturating_sub(held);
+        left.min(self.max_pages)
+    }
+
     /// Plans one command on top of the drain, or answers it at once if that
-    /// can't be done now.
-    fn plan(&self, request: Request, drain: &mut Drain, search: &mut KickSearch) {
+    /// can't be done now. Returns it if it costs more than a command of a drain
+    /// may.
+    fn plan(
+        &self,
+        request: Request,
+        drain: &mut Drain,
+        suspended: &mut Option<Box<SlicedPlan>>,
+        search: &mut KickSearch,
+    ) -> Option<Box<Overflow>> {
+        if request.progress.is_withdrawn() {
+            return None;
+        }
         let filter = request.filter.clone();
         let Some(filter) = filter.filter(|it| self.filters.is_current(it)) else {
-            return request.answer(Ok(Outcome::Stale));
+            request.answer(Ok(Outcome::Stale));
+            return None;
         };
-        let (pinned_before, held_before) = (drain.pins.len(), drain.pins.held());
+        let room = self.room_beside(suspended.as_deref());
+        let own = suspended.as_mut().filter(|it| it.filter().id == filter.id);
+        // A page has one drain's pin. This only asks: the plan's will do.
+        let pins = own.map_or(&mut drain.pins, |plan| &mut plan.pins);
+        let (pinned_before, held_before) = (pins.len(), pins.held());
         let state = drain
             .filters
             .entry(filter.id)
             .or_insert_with(|| PlannedFilter::of(&filter));
-        let allowed = held_before + self.max_pages;
-        let mut words = LaneWords::new(&self.cache, &state.view, &mut drain.pins, allowed);
+        let mut words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
         let input = PlanInput {
             chain: state.chain.clone(),
             pending: &state.overlay,
             fresh_from: state.fresh_from,
         };
         let mut planner = Planner::new(input, &mut words, search);
-        planner.reserve(request.command.items());
-        let outcome = match &request.command {
-            Command::Items(op, items) => apply_items(*op, items, &mut planner),
-            Command::Compact(CompactStep::Move(slice)) => {
-                planner.compact(slice).map(Outcome::Compacted)
-            }
-            _ => None,
+        planner.reserve(request.command.items().min(COMMAND_UNITS as usize / 4));
+        let (op, items) = match &request.command {
+            Command::Items(op, items) => (*op, &**items),
+            _ => (ItemOp::Exists, &[][..]),
         };
+        let mut work = ItemWork::begin(op, items.len());
+        let (pace, moved) = match &request.command {
+            Command::Compact(CompactStep::Move(slice)) => (Pace::Done, planner.compact(slice)),
+            _ => (work.go_on(items, &mut planner, COMMAND_UNITS), None),
+        };
+        drain.spent += planner.spent();
+        if pace == Pace::Spent {
+            let (chain, partial) = planner.suspend();
+            let begun = Some(BegunPlan {
+                chain,
+                partial,
+                work,
+                missing: words.missing,
+            });
+            return Some(Box::new(Overflow { request, begun }));
+        }
         let plan = planner.finish();
-        let (missing, over) = (words.missing, words.over);
+        let missing = words.missing;
+        let pinned = pins.len() - pinned_before;
+        let moved = matches!(request.command, Command::Compact(_)).then_some(moved);
+        let outcome = match moved {
+            Some(moved) => moved.map(Outcome::Compacted),
+            None => Some(work.into_outcome()),
+        };
         let (Some(plan), Some(outcome)) = (plan, outcome) else {
-            return request.answer(if over {
+            if missing.over && room < self.max_pages {
+                // It may have what the suspended plan holds, afterwards.
+                let begun = None;
+                return Some(Box::new(Overflow { request, begun }));
+            }
+            request.answer(if missing.over {
                 Err(self.too_many_pages(self.max_pages + 1))
             } else {
                 self.metrics.commands_requeued.inc();
-                Ok(Outcome::NeedsPages(missing.into_iter().collect()))
+                Ok(Outcome::NeedsPages(missing.pages.into_iter().collect()))
             });
+            return None;
         };
         // Pages of sub-filters that this drain appends need frames, too.
         let new_pages = plan.overlay.pages_from(state.fresh_from);
-        let touched = drain.pins.len() - pinned_before + new_pages;
+        let touched = pinned + new_pages;
         if touched > self.max_pages {
-            return request.answer(Err(self.too_many_pages(touched)));
+            request.answer(Err(self.too_many_pages(touched)));
+            return None;
         }
         drain.new_pages += new_pages;
         state.chain = plan.chain;
@@ -156,6 +253,7 @@ impl Lane {
         drain.items += request.command.items();
         drain.stats.push(plan.stats);
         drain.answers.push((request, outcome));
+        None
     }
 
     pub(super) fn too_many_pages(&self, needed: usize) -> EngineError {
@@ -164,49 +262,15 @@ impl Lane {
             bound: self.max_pages,
         }
     }
-}
 
-/// Works through items. `None`: pages are missing.
-pub(super) fn apply_items<P: PlanPages>(
-    op: ItemOp,
-    items: &[ItemHash],
-    planner: &mut Planner<'_, OverlaidPages<'_, P>>,
-) -> Option<Outcome> {
-    match op {
-        ItemOp::Add(mode) => {
-            all(items, planner, |planner, hash| planner.add(hash, mode)).map(Outcome::Added)
-        }
-        ItemOp::Delete => {
-            all(items, planner, |planner, hash| planner.delete(hash)).map(Outcome::Deleted)
-        }
-        ItemOp::Exists => {
-            all(items, planner, |planner, hash| planner.exists(hash)).map(Outcome::Found)
-        }
-        ItemOp::Count => {
-            all(items, planner, |planner, hash| planner.count(hash)).map(Outcome::Counted)
-        }
+    /// Counts the pages that were planned over.
+    pub(super) fn count_reads(&self, pins: &DrainPins) {
+        let reads = self.metrics.page_reads.with_label_values(&["cache"]);
+        reads.inc_by(pins.len() as u64);
     }
 }
 
-/// One result an item, or `None` if any is not known. Does not stop at the
-/// first missing page: the others are found out too.
-fn all<T, D: Draft>(
-    items: &[ItemHash],
-    planner: &mut Planner<'_, D>,
-    mut work: impl FnMut(&mut Planner<'_, D>, ItemHash) -> Option<T>,
-) -> Option<Vec<T>> {
-    let mut results = Some(Vec::with_capacity(items.len()));
-    for group in items.chunks(GROUP) {
-        // So that the waits for their memory overlap.
-        planner.expect(group);
-        for &item in group {
-            let result = work(planner, item);
-            if let (Some(known), Some(result)) = (&mut results, result) {
-                known.push(result);
-            } else {
-                results = None;
-            }
-        }
-    }
-    results
+/// Whether a command need not wait for the plan that is suspended.
+pub(super) fn may_go(suspended: Option<&SlicedPlan>, request: &Request) -> bool {
+    suspended.is_none_or(|plan| !plan.holds_up(request))
 }

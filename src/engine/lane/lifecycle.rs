@@ -2,16 +2,12 @@
 //! time, are described, and begin and end a compaction.
 
 use super::changes::{Changes, PlannedFilter};
-use super::command::{Adopt, Command, CompactStep, Create, ItemOp, Outcome, Replaced};
+use super::command::{Adopt, Command, CompactStep, Create, Outcome, Replaced};
 use super::commit::{Batch, InDoubt, Lane};
-use super::drain::apply_items;
-use super::submit::Request;
-use super::words::NoPages;
+use super::request::{Answer, Request};
 use crate::chain::meta::Chain;
-use crate::chain::plan::{Overlay, PlanInput, Planner};
-use crate::cuckoo::kick::KickSearch;
+use crate::chain::plan::PlanStats;
 use crate::engine::answer::FilterSizes;
-use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::response::{Origin, StoredFilterInfo};
 use crate::engine::pages::PageTable;
@@ -21,9 +17,8 @@ use std::sync::Arc;
 
 impl Lane {
     /// Works on a command that is not planned together with others.
-    pub(super) fn work_alone(&self, request: Request, search: &mut KickSearch) -> Option<InDoubt> {
+    pub(super) fn work_alone(&self, request: Request) -> Option<InDoubt> {
         let filter = match request.command.clone() {
-            Command::Create(create) => return self.create(request, create, search),
             Command::Adopt(adopt) => return self.adopt(request, adopt),
             _ => request.filter.clone(),
         };
@@ -62,48 +57,36 @@ impl Lane {
         }
     }
 
-    fn create(&self, request: Request, create: Create, search: &mut KickSearch) -> Option<InDoubt> {
-        // The store is asked because the filter may be there but not open.
-        let ended = match self.filters.open(&create.name, &self.store) {
-            Ok(None) => None,
-            Ok(Some(found)) if has_ended(found.expiry(), create.created_at_ms) => Some(found),
-            Ok(Some(_)) => return refuse(request, Ok(Outcome::NameTaken)),
-            Err(error) => return refuse(request, Err(error.into())),
-        };
-        let Some(empty) = Chain::new(create.params, create.hash_key, create.created_at_ms) else {
-            return refuse(request, Ok(Outcome::Stale));
-        };
-        let filter = Arc::new(OpenFilter::new(
-            create.id,
-            create.name.clone(),
-            empty.clone(),
-            create.expiry,
-            request.caller.key.clone(),
-        ));
-        // Nothing was written to its pages: all words are zero.
-        let pending = Overlay::new();
-        let input = PlanInput {
-            chain: empty,
-            pending: &pending,
-            fresh_from: 0,
-        };
-        let mut nothing = NoPages;
-        let mut planner = Planner::new(input, &mut nothing, search);
-        let outcome = apply_items(ItemOp::Add(create.mode), &create.items, &mut planner);
-        let (Some(plan), Some(Outcome::Added(results))) = (planner.finish(), outcome) else {
-            return refuse(request, Ok(Outcome::Stale));
-        };
-        let stats = plan.stats;
-        let made = Changes::of(PlannedFilter {
-            chain: plan.chain,
-            overlay: plan.overlay,
-            fresh_from: 0,
-            ..PlannedFilter::of(&filter)
-        });
-        let pages = made.pages.pages.len();
-        if pages > self.max_pages {
-            return refuse(request, Err(self.too_many_pages(pages)));
+    /// Whether there is a place for a new filter: the one of its name that has
+    /// ended, or none. The store is asked because the filter may be there but
+    /// not open.
+    pub(super) fn place_for(&self, create: &Create) -> Result<Option<Arc<OpenFilter>>, Answer> {
+        match self.filters.open(&create.name, &self.store) {
+            Ok(None) => Ok(None),
+            Ok(Some(found)) if has_ended(found.expiry(), create.created_at_ms) => Ok(Some(found)),
+            Ok(Some(_)) => Err(Ok(Outcome::NameTaken)),
+            Err(error) => Err(Err(error.into())),
         }
+    }
+
+    /// Commits a new filter that is planned.
+    pub(super) fn commit_creation(
+        &self,
+        request: Request,
+        create: Create,
+        planned: PlannedFilter,
+        outcome: Outcome,
+        stats: [PlanStats; 1],
+    ) -> Option<InDoubt> {
+        let ended = match self.place_for(&create) {
+            Ok(ended) => ended,
+            Err(refusal) => return refuse(request, refusal),
+        };
+        let Outcome::Added(results) = outcome else {
+            return refuse(request, Ok(Outcome::Stale));
+        };
+        let filter = Arc::clone(&planned.filter);
+        let made = Changes::of(planned);
         let described = StoredFilterInfo {
             origin: Origin::New,
             chain: made.view.chain.clone(),
@@ -126,7 +109,7 @@ impl Lane {
             created: Some((create.id, create.name)),
         };
         self.commit(batch, |changes, reservation| {
-            self.record(&[stats], create.items.len(), changes);
+            self.record(&stats, create.items.len(), changes);
             if let Some(ended) = ended {
                 self.forget(&ended);
                 self.metrics.filters_expired.inc();
@@ -251,7 +234,7 @@ impl Lane {
 }
 
 /// Answers a request for which nothing is to be committed.
-fn refuse(request: Request, answer: Result<Outcome, EngineError>) -> Option<InDoubt> {
+fn refuse(request: Request, answer: Answer) -> Option<InDoubt> {
     request.answer(answer);
     None
 }

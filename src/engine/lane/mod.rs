@@ -3,11 +3,17 @@
 //! | file | owns |
 //! |---|---|
 //! | `command` | what a lane can be asked to do, and what comes of it |
-//! | `submit` | putting commands into lanes, with the pages that they need and what their callers hold, and waiting |
+//! | `submit` | putting commands into lanes, with the pages that they need, and waiting |
+//! | `request` | a command, with what its caller holds for it |
 //! | `shares` | what each API key may have in the queues |
 //! | `progress` | whether a command is withdrawn or committed |
+//! | `queue` | what waits for a lane: bounded, and fair to API keys and filters |
+//! | `fair` | whose turn it is |
+//! | `units` | what is done in one go, in units of cost |
 //! | `run` | a lane's thread |
 //! | `drain` | planning what waits, and committing it at once |
+//! | `sliced` | a plan that takes more than one slice, between other commits |
+//! | `items` | work on a command's items, as far as it came |
 //! | `lifecycle` | commands that have a commit of their own |
 //! | `words` | the words that a lane plans over |
 //! | `changes` | what a commit changes in filters, and its redo record |
@@ -17,9 +23,15 @@ mod changes;
 pub(super) mod command;
 pub(super) mod commit;
 mod drain;
+mod fair;
+mod items;
 mod lifecycle;
 mod progress;
+pub(super) mod queue;
+mod request;
 mod run;
 pub(super) mod shares;
+mod sliced;
 pub(super) mod submit;
+mod units;
 mod words;

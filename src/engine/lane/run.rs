@@ -10,63 +10,144 @@
 //! is unknown until its number has been written again, which the lane does
 //! before anything else: no record, and every filter it touched as it is.
 
+use super::command::Command;
 use super::commit::{InDoubt, Lane};
-use super::submit::Request;
+use super::drain::{Drained, may_go};
+use super::queue::{Next, Turn};
+use super::request::Request;
+use super::sliced::{Sliced, SlicedPlan};
+use super::units::UNITS_ALONE;
 use crate::cuckoo::kick::KickSearch;
-use crate::engine::error::Overload;
+use crate::engine::error::{EngineError, Overload};
 use crate::engine::threads::AbortOnPanic;
-use crossbeam_channel::RecvTimeoutError;
 use std::time::Duration;
 
 /// How often a lane tries to settle a commit of unknown outcome while no
 /// command comes.
 const SETTLE_EVERY: Duration = Duration::from_millis(500);
 
+/// What a lane has under way from one turn to the next.
+struct Desk {
+    search: KickSearch,
+    in_doubt: Option<InDoubt>,
+    /// The plan that takes more than one slice, if there is one.
+    suspended: Option<Box<SlicedPlan>>,
+}
+
 impl Lane {
     /// Works until no commands can be sent any more.
     pub(crate) fn run(self) {
-        let mut search = KickSearch::new();
-        let mut in_doubt: Option<InDoubt> = None;
-        let mut held_back: Option<Request> = None;
+        let mut desk = Desk {
+            search: KickSearch::new(),
+            in_doubt: None,
+            suspended: None,
+        };
         let _guard = AbortOnPanic;
         loop {
-            let request = match held_back.take() {
-                Some(request) => request,
-                None => match self.commands.recv_timeout(SETTLE_EVERY) {
-                    Ok(request) => self.taken(request),
-                    Err(RecvTimeoutError::Timeout) => {
-                        in_doubt = in_doubt.and_then(|doubt| self.settle(doubt));
-                        continue;
-                    }
-                    Err(RecvTimeoutError::Disconnected) => break,
+            let had_plan = desk.suspended.is_some();
+            let may_go = |request: &Request| may_go(desk.suspended.as_deref(), request);
+            let next = self.queue.next(may_go, SETTLE_EVERY);
+            desk.in_doubt = desk.in_doubt.take().and_then(|doubt| self.settle(doubt));
+            match next {
+                Next::Nothing => {}
+                Next::Stop => break,
+                Next::Command(_, request) if request.progress.is_withdrawn() => {}
+                Next::Command(turn, request) => match self.refusal(&desk, &request) {
+                    Some(refusal) => request.answer(Err(refusal)),
+                    None => self.work(turn, *request, &mut desk),
                 },
-            };
-            if request.progress.is_withdrawn() {
-                continue;
+                Next::Plan(_) => {
+                    if let Some(plan) = desk.suspended.take() {
+                        self.go_on(plan, &mut desk);
+                    }
+                }
             }
-            in_doubt = in_doubt.and_then(|doubt| self.settle(doubt));
-            if let Some(doubt) = &in_doubt {
-                request.answer(Err(self.disk.refusal(&doubt.cause)));
-                continue;
-            }
-            // What makes room does not wait for it.
-            if request.command.needs_room()
-                && let Err(reason) = self.checkpointer.wait_for_room()
-            {
-                tracing::warn!(%reason, "a command is refused because checkpoints fail");
-                let refusal = self.disk.check().err();
-                request.answer(Err(refusal.unwrap_or(Overload::Checkpoints.into())));
-                continue;
-            }
-            match request.command.is_planned() {
-                true => (in_doubt, held_back) = self.drain(request, &mut search),
-                false => in_doubt = self.work_alone(request, &mut search),
-            }
+            let change = i64::from(desk.suspended.is_some()) - i64::from(had_plan);
+            self.metrics.suspended_plans.add(change);
         }
-        if let Some(doubt) = in_doubt
+        if let Some(doubt) = desk.in_doubt
             && self.settle(doubt).is_some()
         {
             tracing::error!("stopped with a commit of unknown outcome");
+        }
+    }
+
+    /// Why nothing can be committed now, if so.
+    fn refusal(&self, desk: &Desk, request: &Request) -> Option<EngineError> {
+        match &desk.in_doubt {
+            Some(doubt) => Some(self.disk.refusal(&doubt.cause)),
+            // What makes room does not wait for it.
+            None if request.command.needs_room() => self.wait_for_room().err(),
+            None => None,
+        }
+    }
+
+    /// Waits for room in log and memory.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn wait_for_room(&self) -> Result<(), EngineError> {
+        self.checkpointer.wait_for_room().map_err(|reason| {
+            tracing::warn!(%reason, "a command is refused because checkpoints fail");
+            let refusal = self.disk.check().err();
+            refusal.unwrap_or(Overload::Checkpoints.into())
+        })
+    }
+
+    fn work(&self, turn: Turn, request: Request, desk: &mut Desk) {
+        match &request.command {
+            Command::Create(create) => {
+                self.queue.charge(&turn, UNITS_ALONE);
+                let create = create.clone();
+                if let Some(plan) = self.begin_creation(turn, request, &create) {
+                    self.go_on(plan, desk);
+                }
+            }
+            _ if request.is_drained() => {
+                let Drained { sliced, in_doubt } =
+                    self.drain(turn, request, &mut desk.suspended, &mut desk.search);
+                desk.in_doubt = in_doubt;
+                if let Some(plan) = sliced {
+                    self.suspend(plan, desk);
+                }
+            }
+            Command::Items(..) => {
+                if let Some(plan) = self.begin_sliced(turn, request) {
+                    self.go_on(plan, desk);
+                }
+            }
+            _ => {
+                self.queue.charge(&turn, UNITS_ALONE);
+                desk.in_doubt = self.work_alone(request);
+            }
+        }
+    }
+
+    /// Has a plan go on, or be dropped.
+    fn go_on(&self, plan: Box<SlicedPlan>, desk: &mut Desk) {
+        if let Some(doubt) = &desk.in_doubt {
+            return plan.answer(Err(self.disk.refusal(&doubt.cause)));
+        }
+        match self.slice(plan, &mut desk.search) {
+            Sliced::Ended(in_doubt) => desk.in_doubt = in_doubt,
+            // It had no more to do than a command of a drain.
+            Sliced::More(plan) if plan.is_small() => desk.in_doubt = self.commit_sliced(*plan),
+            Sliced::More(plan) => self.suspend(plan, desk),
+        }
+    }
+
+    /// Puts a plan aside until its next turn.
+    fn suspend(&self, plan: Box<SlicedPlan>, desk: &mut Desk) {
+        match desk.suspended {
+            // There is one at a time: it begins anew when the other has ended.
+            Some(_) => {
+                let (turn, request) = plan.into_request();
+                self.queue.put_back(&turn, request.into_long());
+            }
+            None => {
+                self.queue.put_back_plan(&plan.turn);
+                desk.suspended = Some(plan);
+            }
         }
     }
 }

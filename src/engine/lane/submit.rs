@@ -1,9 +1,11 @@
 //! How commands get into lanes: with the pages that they need, as far as the
 //! bounds allow; and what comes with them.
 
-use super::command::{Command, CompactStep, ItemOp, Outcome, ReplyWith};
+use super::command::{Command, CompactStep, ItemOp, Outcome};
 use super::progress::Progress;
-use super::shares::{QueuePlace, QueueShares};
+use super::queue::LaneQueue;
+use super::request::{Reply, Request};
+use super::shares::QueueShares;
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::read::candidate_pages;
@@ -11,7 +13,7 @@ use crate::cuckoo::hash::ItemHash;
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::{Caller, SERVER};
 use crate::engine::disk::Disk;
-use crate::engine::error::{EngineError, Overload};
+use crate::engine::error::EngineError;
 use crate::engine::filters::{FilterView, OpenFilter, lane_of};
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::name::FilterName;
@@ -19,15 +21,10 @@ use crate::engine::pages::{Loader, PageCache, Pins};
 use crate::engine::quota::Reservation;
 use crate::engine::store_work::StoreWork;
 use crate::metrics::Metrics;
-use crate::store::SideRecordChange;
-use crossbeam_channel::{Sender, TrySendError};
 use parking_lot::RwLock;
-use prometheus::IntGauge;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// Items worked on before the thread is given back to other requests.
@@ -37,80 +34,9 @@ const ITEMS_PER_TURN: usize = 8192;
 /// most take less, and then nothing is in doubt.
 const COMMIT_PATIENCE: Duration = Duration::from_millis(250);
 
-/// Where a caller waits for what comes of its command.
-type Reply = oneshot::Receiver<Result<Outcome, EngineError>>;
-
-/// A command on its way through a lane.
-pub(crate) struct Request {
-    /// For whom.
-    pub(super) caller: Caller,
-    /// What to do.
-    pub(super) command: Command,
-    /// The filter that the caller means; none for one that is not there yet.
-    pub(super) filter: Option<Arc<OpenFilter>>,
-    /// Pages that it needs, held until it is done.
-    pins: Option<Pins>,
-    /// What its commit records beside its changes.
-    pub(super) recorder: Option<SideRecorder>,
-    /// Room that a new filter was promised.
-    pub(super) reservation: Option<Reservation>,
-    /// What its key has of the queue until it is answered.
-    place: Option<QueuePlace>,
-    /// How far it has come.
-    pub(super) progress: Progress,
-    reply: oneshot::Sender<Result<Outcome, EngineError>>,
-}
-
-impl Request {
-    /// A command for a filter, and where its outcome comes.
-    fn new(
-        caller: &Caller,
-        command: Command,
-        filter: Option<&Arc<OpenFilter>>,
-        recorder: Option<&SideRecorder>,
-    ) -> (Request, Reply) {
-        let (reply, outcome) = oneshot::channel();
-        let request = Request {
-            caller: caller.clone(),
-            command,
-            filter: filter.cloned(),
-            pins: None,
-            recorder: recorder.cloned(),
-            reservation: None,
-            place: None,
-            progress: Progress::default(),
-            reply,
-        };
-        (request, outcome)
-    }
-
-    /// What its commit has to record of an outcome; nothing if nothing was done.
-    pub(super) fn side_record(&self, outcome: &Outcome) -> Option<SideRecordChange> {
-        match (self.recorder.as_ref()?, outcome) {
-            (SideRecorder::Response(guard), outcome) => {
-                let reply_with = match &self.command {
-                    Command::Create(create) => create.reply_with,
-                    _ => ReplyWith::Results,
-                };
-                Some(guard.side_record(&outcome.response(reply_with)?))
-            }
-            (SideRecorder::Progress(step), Outcome::Added(results)) => {
-                Some(step.side_record(results))
-            }
-            (SideRecorder::Progress(_), _) => None,
-        }
-    }
-
-    /// Answers.
-    pub(super) fn answer(self, outcome: Result<Outcome, EngineError>) {
-        // Before the answer is known: the caller may ask again at once.
-        drop(self.recorder);
-        drop(self.reservation);
-        drop(self.place);
-        // The caller may have gone away; the outcome stands all the same.
-        let _ = self.reply.send(outcome);
-    }
-}
+/// Items of a command times the sub-filters that each may have to be looked
+/// for in: 250,000 items in 16 sub-filters.
+const MAX_LOOKS: usize = 4_000_000;
 
 /// A request that is in a queue, as its caller has it.
 struct Awaited {
@@ -136,24 +62,13 @@ impl Awaited {
     }
 }
 
-/// The way into one lane.
-pub(crate) struct LaneQueue {
-    pub(crate) commands: Sender<Request>,
-    /// Items that wait.
-    pub(crate) queued_items: Arc<AtomicUsize>,
-    /// Commands that wait, for the metrics.
-    pub(crate) queue_depth: IntGauge,
-}
-
 /// Puts commands into the lanes of their filters, and waits for what comes of
 /// them.
 pub(crate) struct Submitter {
     /// Empty once the engine stops.
-    pub(crate) queues: RwLock<Vec<LaneQueue>>,
+    pub(crate) queues: RwLock<Vec<Arc<LaneQueue>>>,
     pub(crate) lanes: usize,
-    /// Items that may wait in front of one lane.
-    pub(crate) max_queued_items: usize,
-    /// What of that each API key may have.
+    /// What each API key may have of the queues.
     pub(crate) shares: QueueShares,
     /// Pages that one command may touch.
     pub(crate) max_pages: usize,
@@ -205,7 +120,9 @@ impl Submitter {
             // What was needed before stays needed: the plan starts over.
             needed.extend(missing);
             if let Command::Items(_, items) = &command {
-                self.need_candidates(&filter.view.load().chain, items, &mut needed)?;
+                let view = filter.view.load_full();
+                self.need_candidates(&view.chain, items, &mut needed)
+                    .await?;
             }
         }
     }
@@ -277,25 +194,7 @@ impl Submitter {
             .take(lane, &request.caller, request.command.items())?;
         let queues = self.queues.read();
         let queue = queues.get(lane).ok_or(EngineError::Stopping)?;
-        let items = request.command.items();
-        let waiting = queue.queued_items.fetch_add(items, Ordering::Relaxed);
-        let sent = match waiting > 0 && waiting + items > self.max_queued_items {
-            true => Err(Overload::QueuedItems.into()),
-            false => {
-                queue.queue_depth.inc();
-                queue.commands.try_send(request).map_err(|error| {
-                    queue.queue_depth.dec();
-                    match error {
-                        TrySendError::Full(_) => Overload::QueuedCommands.into(),
-                        TrySendError::Disconnected(_) => EngineError::Stopping,
-                    }
-                })
-            }
-        };
-        if sent.is_err() {
-            queue.queued_items.fetch_sub(items, Ordering::Relaxed);
-        }
-        sent
+        queue.push(request)
     }
 
     fn count(&self, kind: &str, outcome: &Result<Outcome, EngineError>) {
@@ -322,8 +221,10 @@ impl Submitter {
         match command {
             Command::Items(_, items) => {
                 let view = filter.view.load_full();
+                check_looks(items.len(), view.chain.sub_filters().len())?;
                 if !self.all_resident(caller, &view, items).await? {
-                    self.need_candidates(&view.chain, items, &mut needed)?;
+                    self.need_candidates(&view.chain, items, &mut needed)
+                        .await?;
                 }
             }
             Command::Compact(CompactStep::Move(slice)) => {
@@ -355,7 +256,7 @@ impl Submitter {
             let table = view.tables.get(page.sub as usize);
             table.is_some_and(|table| self.cache.is_resident(table, page.page))
         };
-        for turn in items.chunks(ITEMS_PER_TURN) {
+        for turn in items.chunks(items_per_turn(&view.chain)) {
             let resident = |&hash: &ItemHash| candidate_pages(&view.chain, hash).all(is_resident);
             if !turn.iter().all(resident) {
                 return Ok(false);
@@ -368,17 +269,18 @@ impl Submitter {
 
     /// Adds the pages that the items may lie on, but not many more than a
     /// command may touch.
-    fn need_candidates(
+    async fn need_candidates(
         &self,
         chain: &Chain,
         items: &[ItemHash],
         needed: &mut BTreeSet<PageAddress>,
     ) -> Result<(), EngineError> {
-        for &hash in items {
-            for page in candidate_pages(chain, hash) {
+        for turn in items.chunks(items_per_turn(chain)) {
+            for page in turn.iter().flat_map(|&hash| candidate_pages(chain, hash)) {
                 needed.insert(page);
                 self.check_pages(needed.len())?;
             }
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
@@ -406,6 +308,24 @@ impl Submitter {
         let pages: Vec<PageAddress> = pages.iter().copied().collect();
         let pinning = move || loader.pin(&view.tables, &pages, permit);
         Ok(self.store_work.run(caller, pinning).await??)
+    }
+}
+
+/// Items that are looked for in a chain before the thread is given back.
+fn items_per_turn(chain: &Chain) -> usize {
+    (ITEMS_PER_TURN / chain.sub_filters().len().max(1)).max(1)
+}
+
+/// # Errors
+/// There are too many items for so many sub-filters.
+fn check_looks(items: usize, sub_filters: usize) -> Result<(), EngineError> {
+    match items.saturating_mul(sub_filters) > MAX_LOOKS {
+        true => Err(EngineError::TooManyLooks {
+            items,
+            sub_filters,
+            bound: MAX_LOOKS,
+        }),
+        false => Ok(()),
     }
 }
 

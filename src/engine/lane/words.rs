@@ -7,6 +7,15 @@ use crate::engine::filters::FilterView;
 use crate::engine::pages::{DrainPins, Frame, PageCache};
 use std::collections::BTreeSet;
 
+/// What a plan needs and has not.
+#[derive(Default)]
+pub(super) struct Missing {
+    /// Pages that are not resident.
+    pub(super) pages: BTreeSet<PageAddress>,
+    /// Whether the command touches more pages than it may.
+    pub(super) over: bool,
+}
+
 /// Words as the lane sees them: it alone changes them, so they need no check.
 pub(super) struct LaneWords<'a> {
     cache: &'a PageCache,
@@ -14,10 +23,7 @@ pub(super) struct LaneWords<'a> {
     pins: &'a mut DrainPins,
     /// Pages that the drain may hold after this command.
     allowed: usize,
-    /// Pages that are not resident.
-    pub(super) missing: BTreeSet<PageAddress>,
-    /// Whether the command touches more pages than it may.
-    pub(super) over: bool,
+    pub(super) missing: Missing,
     /// The page that was asked for last: the next word is likely to lie on it,
     /// too.
     here: Option<(PageAddress, Frame<'a>)>,
@@ -36,8 +42,7 @@ impl<'a> LaneWords<'a> {
             view,
             pins,
             allowed,
-            missing: BTreeSet::new(),
-            over: false,
+            missing: Missing::default(),
             here: None,
         }
     }
@@ -61,14 +66,14 @@ impl<'a> LaneWords<'a> {
         if let Some(index) = self.pins.pinned(table, page.page) {
             return self.cache.frame(index);
         }
-        if self.over || self.pins.held() + self.missing.len() >= self.allowed {
-            self.over = true;
+        if self.missing.over || self.pins.held() + self.missing.pages.len() >= self.allowed {
+            self.missing.over = true;
             return None;
         }
         match self.pins.pin(table, page.page) {
             Some(index) => self.cache.frame(index),
             None => {
-                self.missing.insert(page);
+                self.missing.pages.insert(page);
                 None
             }
         }
@@ -109,28 +114,5 @@ impl PlanPages for LaneWords<'_> {
             .iter()
             .filter_map(|at| Some((&**tables.get(at.sub as usize)?, at.page, at.word)));
         self.pins.expect(words, self.allowed);
-    }
-}
-
-/// For a filter that has no pages yet.
-pub(super) struct NoPages;
-
-impl PageWords for NoPages {
-    fn word(&mut self, _: WordAddress) -> Option<u64> {
-        None
-    }
-
-    fn counter(&mut self, _: PageAddress, _: CounterKey) -> Option<u64> {
-        None
-    }
-}
-
-impl PlanPages for NoPages {
-    fn occupied(&mut self, _: PageAddress) -> Option<u32> {
-        None
-    }
-
-    fn counters(&mut self, _: PageAddress) -> Option<usize> {
-        None
     }
 }

@@ -239,7 +239,9 @@ impl Import {
                 batch.push(item);
             }
             match self.step(&batch, progress).await {
-                Err(EngineError::TooManyPages { .. }) if items > 1 => {
+                Err(EngineError::TooManyPages { .. } | EngineError::TooManyLooks { .. })
+                    if items > 1 =>
+                {
                     self.items_at_once = items / 2;
                     continue;
                 }

@@ -87,7 +87,7 @@ pub(crate) const STREAM: &[Code] = &[
 ];
 
 /// Those with many items for one filter.
-pub(crate) const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooManyPages];
+pub(crate) const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooCostly, Code::TooManyPages];
 
 /// Those with one item in the query.
 pub(crate) const QUESTION: &[Code] = &[Code::ItemTooLongForQuery, Code::TooManyProbes];

@@ -40,6 +40,7 @@ pub(super) fn engine(error: &EngineError) -> Cause {
         }),
         EngineError::OverKeyQuota { .. } => own(Code::OverKeyQuota),
         EngineError::TooManyPages { .. } => own(Code::TooManyPages),
+        EngineError::TooManyLooks { .. } | EngineError::TooManyWords { .. } => own(Code::TooCostly),
         EngineError::OverQuota { .. } => own(Code::OverQuota),
         EngineError::TooManyFiltersInAll { .. } => own(Code::TooManyFilters),
         EngineError::DiskShort(_) => own(Code::DiskReserve),

@@ -79,6 +79,12 @@ fn samples() -> Vec<HttpError> {
             needed: 400_000,
             bound: 100_000,
         }),
+        HttpError::Engine(EngineError::TooManyLooks {
+            items: 250_000,
+            sub_filters: 64,
+            bound: 4_000_000,
+        }),
+        HttpError::Engine(EngineError::TooManyWords { bound: 1 << 20 }),
         HttpError::ItemTooLongForQuery {
             given: 5000,
             limit: MAX_QUERY_ITEM_BYTES,

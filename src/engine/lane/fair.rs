@@ -1,0 +1,199 @@
+//! Whose turn it is: deficit round robin, by API key, and within a key by
+//! filter (Shreedhar and Varghese, "Efficient Fair Queueing Using Deficit Round
+//! Robin", SIGCOMM 1995).
+//!
+//! What a command costs is known when it is planned, not before. So a flow is
+//! served while its balance is above zero, what it cost is taken off
+//! afterwards, and a flow in debt waits until the rounds have made up for it. A
+//! flow that has nothing left keeps its debt, and loses what it did not use.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::collections::VecDeque;
+use std::hash::Hash;
+
+/// What waits, by key and by flow within the key.
+pub(super) struct FairQueue<K, F, T> {
+    keys: Round<K, Round<F, VecDeque<T>>>,
+    quantum: i64,
+    len: usize,
+}
+
+/// Members that take turns.
+struct Round<Id, M> {
+    members: HashMap<Id, Member<M>, FixedState>,
+    /// Whose turn it is comes first.
+    order: VecDeque<Id>,
+}
+
+struct Member<M> {
+    balance: i64,
+    of: M,
+}
+
+/// Members that are remembered though nothing of them waits and they owe
+/// nothing: the next command is likely to be of one of them.
+const REMEMBERED: usize = 8;
+
+/// Something in which nothing may be left.
+trait Idle {
+    fn is_idle(&self) -> bool;
+}
+
+impl<T> Idle for VecDeque<T> {
+    fn is_idle(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<Id, M: Idle> Idle for Round<Id, M> {
+    /// Nothing waits, and nothing is owed.
+    fn is_idle(&self) -> bool {
+        let mut members = self.members.values();
+        members.all(|member| member.balance > 0 && member.of.is_idle())
+    }
+}
+
+impl<Id, M> Default for Round<Id, M> {
+    fn default() -> Self {
+        Round {
+            members: HashMap::default(),
+            order: VecDeque::new(),
+        }
+    }
+}
+
+impl<Id: Clone + Eq + Hash, M: Default + Idle> Round<Id, M> {
+    /// A member, who joins as the last one.
+    fn member(&mut self, id: &Id, quantum: i64) -> &mut Member<M> {
+        self.members.entry(id.clone()).or_insert_with(|| {
+            self.order.push_back(id.clone());
+            Member {
+                balance: quantum,
+                of: M::default(),
+            }
+        })
+    }
+
+    /// What `serve` finds with the member whose turn it is. `None`: with no
+    /// member. `can_serve` says whether there is something to be found.
+    fn next<R>(
+        &mut self,
+        quantum: i64,
+        can_serve: impl Fn(&M) -> bool,
+        mut serve: impl FnMut(&mut M) -> Option<R>,
+    ) -> Option<(Id, R)> {
+        loop {
+            // Somebody in debt could be served: then the rounds go on.
+            let mut is_owed = false;
+            for _ in 0..self.order.len() {
+                let id = self.order.pop_front()?;
+                let is_crowded = self.members.len() > REMEMBERED;
+                let Some(member) = self.members.get_mut(&id) else {
+                    continue;
+                };
+                if member.balance > 0 {
+                    if let Some(found) = serve(&mut member.of) {
+                        self.order.push_front(id.clone());
+                        return Some((id, found));
+                    }
+                    if member.of.is_idle() {
+                        if is_crowded {
+                            self.members.remove(&id);
+                            continue;
+                        }
+                        member.balance = quantum;
+                    }
+                } else {
+                    is_owed |= can_serve(&member.of);
+                    member.balance += quantum;
+                }
+                self.order.push_back(id);
+            }
+            if !is_owed {
+                return None;
+            }
+        }
+    }
+}
+
+impl<K, F, T> FairQueue<K, F, T>
+where
+    K: Clone + Eq + Hash,
+    F: Clone + Eq + Hash,
+{
+    /// Nothing waits. A member is served for about `quantum` in a row.
+    pub(super) fn new(quantum: i64) -> Self {
+        FairQueue {
+            keys: Round::default(),
+            quantum: quantum.max(1),
+            len: 0,
+        }
+    }
+
+    /// How much waits.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Puts something behind all that waits in its flow.
+    pub(super) fn push(&mut self, key: &K, flow: &F, it: T) {
+        self.flow(key, flow).push_back(it);
+        self.len += 1;
+    }
+
+    /// Puts something back before all that waits in its flow.
+    pub(super) fn put_back(&mut self, key: &K, flow: &F, it: T) {
+        self.flow(key, flow).push_front(it);
+        self.len += 1;
+    }
+
+    /// What comes next of all that may go: the first of a flow, if `may_go`
+    /// says so.
+    pub(super) fn next(&mut self, may_go: impl Fn(&T) -> bool) -> Option<(K, F, T)> {
+        let quantum = self.quantum;
+        let flow_goes = |flow: &VecDeque<T>| flow.front().is_some_and(&may_go);
+        let key_goes =
+            |flows: &Round<F, VecDeque<T>>| flows.members.values().any(|flow| flow_goes(&flow.of));
+        let serve_flow = |flow: &mut VecDeque<T>| flow.pop_front_if(|first| may_go(first));
+        let serve_key =
+            |flows: &mut Round<F, VecDeque<T>>| flows.next(quantum, flow_goes, serve_flow);
+        let (key, (flow, it)) = self.keys.next(quantum, key_goes, serve_key)?;
+        self.len -= 1;
+        Some((key, flow, it))
+    }
+
+    /// Takes off what something has cost that came from there.
+    pub(super) fn charge(&mut self, key: &K, flow: &F, cost: i64) {
+        let quantum = self.quantum;
+        let of_key = self.keys.member(key, quantum);
+        of_key.balance -= cost;
+        of_key.of.member(flow, quantum).balance -= cost;
+    }
+
+    /// Takes out what `wanted` says yes to.
+    pub(super) fn take_out(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
+        for key in self.keys.members.values_mut() {
+            for flow in key.of.members.values_mut() {
+                let (out, left) = std::mem::take(&mut flow.of)
+                    .into_iter()
+                    .partition(&mut wanted);
+                flow.of = left;
+                taken.extend::<VecDeque<T>>(out);
+            }
+        }
+        self.len -= taken.len();
+        taken
+    }
+
+    fn flow(&mut self, key: &K, flow: &F) -> &mut VecDeque<T> {
+        let quantum = self.quantum;
+        let of_key = self.keys.member(key, quantum);
+        &mut of_key.of.member(flow, quantum).of
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! The queue in front of a lane: bounded, and fair to API keys and filters.
+
+use super::command::{Command, ItemOp};
+use super::fair::FairQueue;
+use super::request::Request;
+use super::units::SLICE_UNITS;
+use crate::engine::error::{EngineError, Overload};
+use crate::page::FilterId;
+use parking_lot::{Condvar, Mutex};
+use prometheus::{Histogram, IntGauge};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How much may wait in front of a lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueBounds {
+    /// Commands.
+    pub(crate) commands: usize,
+    /// Items of theirs; one command may exceed it if nothing else waits.
+    pub(crate) items: usize,
+}
+
+/// What waits for one lane.
+pub(crate) struct LaneQueue {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+    bounds: QueueBounds,
+    /// Commands that wait, for the metrics.
+    depth: IntGauge,
+    /// How long they waited.
+    waits: Histogram,
+}
+
+struct Waiting {
+    turns: FairQueue<Option<Arc<str>>, Flow, Waits>,
+    commands: usize,
+    items: usize,
+    is_closed: bool,
+}
+
+/// What keeps its order among a key's commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Flow {
+    /// Changes to what is in a filter.
+    Changes(FilterId),
+    /// Questions to a filter.
+    Questions(FilterId),
+    /// Whole filters: they do not wait for what is planned over them.
+    Filters,
+}
+
+enum Waits {
+    Command(Box<Request>),
+    /// The plan that is suspended, for its next slice.
+    Plan,
+}
+
+/// Where a command came from, and what it costs is charged to.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    key: Option<Arc<str>>,
+    pub(super) flow: Flow,
+}
+
+/// What a lane is to do next.
+pub(super) enum Next {
+    /// Work on a command.
+    Command(Turn, Box<Request>),
+    /// Go on with the plan that is suspended.
+    Plan(Turn),
+    /// Nothing came in time.
+    Nothing,
+    /// Stop: nothing waits, and nothing will come.
+    Stop,
+}
+
+impl Flow {
+    pub(super) fn of(request: &Request) -> Flow {
+        let filter = request.filter.as_ref().map(|filter| filter.id);
+        match (&request.command, filter) {
+            (Command::Items(ItemOp::Exists | ItemOp::Count, _), Some(id)) => Flow::Questions(id),
+            (Command::Items(..) | Command::Compact(_), Some(id)) => Flow::Changes(id),
+            (Command::Create(create), _) => Flow::Changes(create.id),
+            _ => Flow::Filters,
+        }
+    }
+}
+
+impl LaneQueue {
+    /// Nothing waits.
+    pub(crate) fn new(bounds: QueueBounds, depth: IntGauge, waits: Histogram) -> LaneQueue {
+        LaneQueue {
+            waiting: Mutex::new(Waiting {
+                turns: FairQueue::new(SLICE_UNITS as i64),
+                commands: 0,
+                items: 0,
+                is_closed: false,
+            }),
+            arrived: Condvar::new(),
+            bounds,
+            depth,
+            waits,
+        }
+    }
+
+    /// Puts a command behind those of its flow.
+    ///
+    /// # Errors
+    /// There is no room, or the lane stops.
+    pub(super) fn push(&self, request: Request) -> Result<(), EngineError> {
+        let items = request.command.items();
+        let mut waiting = self.waiting.lock();
+        if waiting.is_closed {
+            return Err(EngineError::Stopping);
+        }
+        if waiting.is_over(self.bounds, items) {
+            self.drop_withdrawn(&mut waiting);
+        }
+        if waiting.items > 0 && waiting.items + items > self.bounds.items {
+            return Err(Overload::QueuedItems.into());
+        }
+        if waiting.commands >= self.bounds.commands {
+            return Err(Overload::QueuedCommands.into());
+        }
+        waiting.commands += 1;
+        waiting.items += items;
+        self.depth.inc();
+        let (key, flow) = (request.caller.key.clone(), Flow::of(&request));
+        let request = Waits::Command(Box::new(request));
+        waiting.turns.push(&key, &flow, request);
+        drop(waiting);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// What comes next of all that may go, waiting for it for a while.
+    pub(super) fn next(&self, may_go: impl Fn(&Request) -> bool, patience: Duration) -> Next {
+        let mut waiting = self.waiting.lock();
+        loop {
+            let next = waiting.turns.next(|it| match it {
+                Waits::Command(request) => may_go(request),
+                Waits::Plan => true,
+            });
+            match next {
+                Some((key, flow, Waits::Command(request))) => {
+                    self.note_taken(&mut waiting, &request);
+                    self.waits
+                        .observe(request.queued_at.elapsed().as_secs_f64());
+                    return Next::Command(Turn { key, flow }, request);
+                }
+                Some((key, flow, Waits::Plan)) => return Next::Plan(Turn { key, flow }),
+                None if waiting.is_closed && waiting.commands == 0 => return Next::Stop,
+                None if patience.is_zero() => return Next::Nothing,
+                None => {
+                    let until = Instant::now() + patience;
+                    if self.arrived.wait_until(&mut waiting, until).timed_out() {
+                        return Next::Nothing;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a command back to where it was taken from.
+    pub(super) fn put_back(&self, turn: &Turn, request: Request) {
+        let mut waiting = self.waiting.lock();
+        waiting.commands += 1;
+        waiting.items += request.command.items();
+        self.depth.inc();
+        let request = Waits::Command(Box::new(request));
+        waiting.turns.put_back(&turn.key, &turn.flow, request);
+    }
+
+    /// Lets the plan that is suspended have a further turn.
+    pub(super) fn put_back_plan(&self, turn: &Turn) {
+        let mut waiting = self.waiting.lock();
+        waiting.turns.put_back(&turn.key, &turn.flow, Waits::Plan);
+    }
+
+    /// Takes what was done off the balance of whoever asked for it.
+    pub(super) fn charge(&self, turn: &Turn, units: u64) {
+        let units = i64::try_from(units).unwrap_or(i64::MAX);
+        let mut waiting = self.waiting.lock();
+        waiting.turns.charge(&turn.key, &turn.flow, units);
+    }
+
+    /// Takes no further command; those that wait are still worked on.
+    pub(crate) fn close(&self) {
+        self.waiting.lock().is_closed = true;
+        self.arrived.notify_one();
+    }
+
+    fn note_taken(&self, waiting: &mut Waiting, request: &Request) {
+        waiting.commands -= 1;
+        waiting.items -= request.command.items();
+        self.depth.dec();
+    }
+
+    /// Makes room: nobody waits for what these come to.
+    fn drop_withdrawn(&self, waiting: &mut Waiting) {
+        let is_withdrawn =
+            |it: &Waits| matches!(it, Waits::Command(request) if request.progress.is_withdrawn());
+        for it in waiting.turns.take_out(is_withdrawn) {
+            if let Waits::Command(request) = it {
+                self.note_taken(waiting, &request);
+            }
+        }
+    }
+}
+
+impl Waiting {
+    fn is_over(&self, bounds: QueueBounds, items: usize) -> bool {
+        self.commands >= bounds.commands || self.items + items > bounds.items
+    }
+}

@@ -1,0 +1,122 @@
+//! A command on its way through a lane, with what its caller holds for it.
+
+use super::command::{Command, Outcome, ReplyWith};
+use super::progress::Progress;
+use super::shares::QueuePlace;
+use super::units::COMMAND_UNITS;
+use crate::engine::caller::Caller;
+use crate::engine::error::EngineError;
+use crate::engine::filters::OpenFilter;
+use crate::engine::idempotency::guard::SideRecorder;
+use crate::engine::pages::Pins;
+use crate::engine::quota::Reservation;
+use crate::store::SideRecordChange;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// Where a caller waits for what comes of its command.
+pub(super) type Reply = oneshot::Receiver<Answer>;
+
+/// A command on its way through a lane.
+pub(crate) struct Request {
+    /// For whom.
+    pub(super) caller: Caller,
+    /// What to do.
+    pub(super) command: Command,
+    /// The filter that the caller means; none for one that is not there yet.
+    pub(super) filter: Option<Arc<OpenFilter>>,
+    /// Pages that it needs, held until it is done.
+    pub(super) pins: Option<Pins>,
+    /// What its commit records beside its changes.
+    pub(super) recorder: Option<SideRecorder>,
+    /// Room that a new filter was promised.
+    pub(super) reservation: Option<Reservation>,
+    /// What its key has of the queue until it is answered.
+    pub(super) place: Option<QueuePlace>,
+    /// How far it has come.
+    pub(super) progress: Progress,
+    /// When it was put into the queue.
+    pub(super) queued_at: Instant,
+    /// Whether it turned out to need slices of its own.
+    is_long: bool,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// What becomes of a command.
+pub(super) type Answer = Result<Outcome, EngineError>;
+
+/// Items of a command that needs slices of its own for certain: each costs two
+/// units at least.
+const MANY_ITEMS: usize = COMMAND_UNITS as usize / 2;
+
+impl Request {
+    /// A command for a filter, and where its outcome comes.
+    pub(super) fn new(
+        caller: &Caller,
+        command: Command,
+        filter: Option<&Arc<OpenFilter>>,
+        recorder: Option<&SideRecorder>,
+    ) -> (Request, Reply) {
+        let (reply, outcome) = oneshot::channel();
+        let request = Request {
+            caller: caller.clone(),
+            command,
+            filter: filter.cloned(),
+            pins: None,
+            recorder: recorder.cloned(),
+            reservation: None,
+            place: None,
+            progress: Progress::default(),
+            queued_at: Instant::now(),
+            is_long: false,
+            reply,
+        };
+        (request, outcome)
+    }
+
+    /// The same, known to need slices of its own.
+    pub(super) fn into_long(self) -> Request {
+        Request {
+            is_long: true,
+            ..self
+        }
+    }
+
+    /// Whether it needs slices of its own, as far as is known.
+    pub(super) fn is_long(&self) -> bool {
+        self.is_long || self.command.items() > MANY_ITEMS
+    }
+
+    /// Whether it is planned and committed together with others.
+    pub(super) fn is_drained(&self) -> bool {
+        self.command.is_planned() && !self.is_long()
+    }
+
+    /// What its commit has to record of an outcome; nothing if nothing was done.
+    pub(super) fn side_record(&self, outcome: &Outcome) -> Option<SideRecordChange> {
+        match (self.recorder.as_ref()?, outcome) {
+            (SideRecorder::Response(guard), outcome) => {
+                let reply_with = match &self.command {
+                    Command::Create(create) => create.reply_with,
+                    _ => ReplyWith::Results,
+                };
+                Some(guard.side_record(&outcome.response(reply_with)?))
+            }
+            (SideRecorder::Progress(step), Outcome::Added(results)) => {
+                Some(step.side_record(results))
+            }
+            (SideRecorder::Progress(_), _) => None,
+        }
+    }
+
+    /// Answers.
+    pub(super) fn answer(self, outcome: Answer) {
+        // Before the answer is known: the caller may ask again at once.
+        drop(self.recorder);
+        drop(self.reservation);
+        drop(self.place);
+        // The caller may have gone away; the outcome stands all the same.
+        let _ = self.reply.send(outcome);
+    }
+}

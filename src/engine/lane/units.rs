@@ -1,0 +1,18 @@
+//! What a lane does in one go, in units of cost: see
+//! [`Planner::spent`](crate::chain::plan::Planner::spent).
+
+/// A slice: what a flow gets in a row.
+pub(super) const SLICE_UNITS: u64 = 32_768;
+
+/// What a command of a drain may cost; others have slices of their own. Half a
+/// slice more, so that what takes little more is planned at once.
+pub(super) const COMMAND_UNITS: u64 = SLICE_UNITS + SLICE_UNITS / 2;
+
+/// What the commands of a drain cost after which it takes no further one.
+pub(super) const DRAIN_UNITS: u64 = 2 * SLICE_UNITS;
+
+/// What a command costs beside its plan.
+pub(super) const UNITS_PER_COMMAND: u64 = 64;
+
+/// What a command costs that has a commit of its own.
+pub(super) const UNITS_ALONE: u64 = 1_024;
