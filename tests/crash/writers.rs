@@ -21,11 +21,12 @@ pub(crate) const CHURNED: &str = "churned";
 /// buckets and make the filter grow for nothing.
 const MOST_COPIES: u32 = 3;
 
-/// Items beyond which a writer of the growing filter deletes, how many at once, and
-/// until there are so few.
-const GROWN_ITEMS: i64 = 6_000;
+/// Items beyond which a writer of the growing filter deletes, doubled up to three
+/// times; how many at once, and until there are so few.
+const LEAST_GROWN: i64 = 800;
 const MOST_DELETED: u64 = 1_500;
-const FEW_ITEMS: i64 = 300;
+const FEW_ITEMS: i64 = 200;
+const FEW_AT_ONCE: usize = 5;
 
 /// Items of a writer beyond which those are added again that were deleted.
 const MOST_ITEMS: usize = 300_000;
@@ -123,6 +124,7 @@ pub(crate) struct Writer {
     pub(crate) looked_for: u64,
     pub(crate) lost: u64,
     is_shrinking: bool,
+    grows_to: i64,
 }
 
 /// How many copies of an item the filter has.
@@ -146,6 +148,7 @@ impl Writer {
             looked_for: 0,
             lost: 0,
             is_shrinking: false,
+            grows_to: LEAST_GROWN,
         }
     }
 
@@ -156,6 +159,8 @@ impl Writer {
             let answered = match self.random.below(10) {
                 0..9 if self.is_shrinking => {
                     let gone = self.choose(MOST_DELETED, |copies| copies.at_least > 0);
+                    // Of what is in doubt nothing is deleted.
+                    self.is_shrinking = gone.len() >= FEW_AT_ONCE;
                     self.delete(client, &url, &gone)
                 }
                 0..5 => {
@@ -188,8 +193,11 @@ impl Writer {
     fn turn(&mut self) {
         self.is_shrinking = match self.is_shrinking {
             true => self.settled_items > FEW_ITEMS,
-            false => self.filter == GROWING && self.settled_items > GROWN_ITEMS,
+            false => self.filter == GROWING && self.settled_items > self.grows_to,
         };
+        if self.is_shrinking {
+            self.grows_to = LEAST_GROWN << self.random.below(4);
+        }
     }
 
     /// Items that are not there: new ones, until there are many, then any.
