@@ -108,3 +108,37 @@ async fn a_wait_that_is_no_time_is_refused() {
     add(&server, "return=minimal", "a").await.ok();
     add(&server, "wait=2.5", "b").await.ok();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_wait_leave_places_for_questions() {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let mut setup = Setup {
+        store: Arc::new(store.clone()),
+        ..Setup::default()
+    };
+    setup.limits.max_in_flight = 4;
+    let server = Arc::new(Server::with(setup).await);
+    server.put("/filters/f", json!({})).await.ok();
+    store.hold_first(Point::CommitDone);
+    let waiting: Vec<_> = (0..3)
+        .map(|item| {
+            let server = Arc::clone(&server);
+            tokio::spawn(async move { add(&server, "wait=60", &format!("{item}")).await })
+        })
+        .collect();
+    tokio::task::block_in_place(|| store.await_arrival());
+    while server.metrics.http_in_flight.get() < 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let refused = add(&server, "wait=60", "one too many").await;
+    refused.problem(503, "overloaded");
+    for _ in 0..10 {
+        server.get("/filters/f/exists?item=a").await.ok();
+    }
+    store.open();
+    for added in waiting {
+        added.await.unwrap().ok();
+    }
+    add(&server, "wait=60", "now").await.ok();
+    assert_eq!(server.get("/filters/f").await.ok()["items"], 4);
+}

@@ -3,6 +3,7 @@
 
 use super::budget::{Budget, Held, Holder};
 use super::throttle::Throttle;
+use crate::access::Scope;
 use crate::http::problem::{HttpError, Scarce};
 use crate::metrics::Metrics;
 use prometheus::IntCounter;
@@ -82,6 +83,17 @@ impl Default for Limits {
     }
 }
 
+/// The place of a request, free again when this is dropped.
+pub(crate) struct Place {
+    _of_all: Held,
+    _of_changes: Option<Held>,
+}
+
+/// Of so many places those that changes may take: three quarters.
+fn places_of_changes(places: usize) -> usize {
+    (places - places / 4).max(1)
+}
+
 /// What is left of the limits.
 pub(crate) struct Admission {
     pub(crate) limits: Limits,
@@ -97,6 +109,9 @@ pub(crate) struct Admission {
     pub(crate) requests: Budget,
     /// Requests with large bodies whose items are parsed and worked on.
     large: Budget,
+    /// Of these, what changes something: changes wait for the disk, and leave
+    /// places for questions that do not.
+    pub(crate) changes: Budget,
     /// Answers that are made while they are sent.
     pub(crate) downloads: Budget,
     /// Filters that are restored while they come.
@@ -120,6 +135,7 @@ impl Admission {
             downloads: budget(Scarce::Downloads, MAX_STREAMS),
             restores: budget(Scarce::Restores, MAX_STREAMS),
             throttle: Arc::new(Throttle::new(cores, requests.clone())),
+            changes: budget(Scarce::Changes, places_of_changes(limits.max_in_flight)),
             requests,
             limits,
         }
@@ -140,6 +156,25 @@ impl Admission {
         }
         let turn = Box::pin(self.large.take_one_within(by, LONGEST_WAIT_FOR_A_TURN));
         turn.await.map(Some)
+    }
+
+    /// A place among the requests that are worked on.
+    ///
+    /// # Errors
+    /// There is none left, or none for this key.
+    pub(crate) async fn place(
+        &self,
+        scope: Scope,
+        by: Option<&Holder>,
+    ) -> Result<Place, HttpError> {
+        let of_changes = match scope {
+            Scope::Read => None,
+            Scope::Write | Scope::Admin => Some(self.changes.take_one(by).await?),
+        };
+        Ok(Place {
+            _of_all: self.requests.take_one(by).await?,
+            _of_changes: of_changes,
+        })
     }
 
     /// The place of an import, and its memory.

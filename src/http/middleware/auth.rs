@@ -16,8 +16,8 @@ use super::requirement::{ResourceScope, RouteRequirements};
 use crate::access::keys::ApiKey;
 use crate::http::App;
 use crate::http::admission::answers;
-use crate::http::admission::budget::Held;
 use crate::http::admission::deadline::Deadline;
+use crate::http::admission::limits::Place;
 use crate::http::problem::HttpError;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::HeaderMap;
@@ -82,7 +82,7 @@ impl AuthLayer {
         &self,
         parts: &mut Parts,
         principal: &mut Principal,
-    ) -> Result<Option<Held>, HttpError> {
+    ) -> Result<Option<Place>, HttpError> {
         let path = parts.extensions.get::<MatchedPath>().cloned();
         let path = path.as_ref().map_or("", MatchedPath::as_str);
         let requirement = self.requirements.find(path, &parts.method);
@@ -109,8 +109,8 @@ impl AuthLayer {
         let longest = self.app.admission.limits.request_timeout;
         let deadline = Deadline::of(&parts.headers, longest)?;
         parts.extensions.insert(deadline);
-        let requests = &self.app.admission.requests;
-        requests.take_one(principal.holder()).await.map(Some)
+        let place = self.app.admission.place(scope, principal.holder());
+        place.await.map(Some)
     }
 }
 

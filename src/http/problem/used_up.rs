@@ -11,6 +11,8 @@ pub(crate) enum Scarce {
     Requests,
     /// Turns of requests with large bodies.
     LargeRequests,
+    /// Places among those that requests with changes may have.
+    Changes,
     /// Bytes of bodies.
     Bodies,
     /// Bytes of large answers.
@@ -29,6 +31,7 @@ impl Scarce {
         match self {
             Scarce::Requests => "requests",
             Scarce::LargeRequests => "large_requests",
+            Scarce::Changes => "changes",
             Scarce::Bodies => "bodies",
             Scarce::Answers => "answers",
             Scarce::Imports => "imports",
@@ -42,6 +45,7 @@ impl Scarce {
         match self {
             Scarce::Requests => "requests in flight",
             Scarce::LargeRequests => "requests with bodies of more than 64 KiB in progress",
+            Scarce::Changes => "requests with changes in flight",
             Scarce::Bodies => "bytes of request bodies in memory",
             Scarce::Answers => "bytes of answers that its clients have not read",
             Scarce::Imports => "imports in progress",
@@ -98,6 +102,10 @@ impl fmt::Display for Exhausted {
             Scarce::LargeRequests => write!(
                 f,
                 "{bound} requests with large bodies are in progress already; try again later, with smaller batches or fewer at a time"
+            ),
+            Scarce::Changes => write!(
+                f,
+                "{bound} requests with changes are in flight, the bound of the server (three quarters of --max-in-flight); try again in a moment"
             ),
             Scarce::Bodies => f.write_str(
                 "the request bodies in memory have reached their bound (--max-buffered-bytes); try again in a moment",
