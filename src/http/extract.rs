@@ -124,7 +124,10 @@ pub(crate) fn batch(
         let holder = Principal::holder_of(&parts);
         let holder = holder.as_ref();
         let (bytes, memory) = body::read(&app.admission, holder, deadline, body).await?;
-        let turn = app.admission.turn(holder, bytes.len()).await?;
+        let turn = app
+            .admission
+            .turn(holder, bytes.len(), kind.is_change())
+            .await?;
         let parse = move |bytes: &Bytes| {
             let mut batch = match options_of_lines {
                 None => parse::json_batch(bytes, kind, max_items)?,

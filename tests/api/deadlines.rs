@@ -142,3 +142,36 @@ async fn changes_that_wait_leave_places_for_questions() {
     add(&server, "wait=60", "now").await.ok();
     assert_eq!(server.get("/filters/f").await.ok()["items"], 4);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_changes_that_wait_do_not_hold_up_large_questions() {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let setup = Setup {
+        store: Arc::new(store.clone()),
+        ..Setup::default()
+    };
+    let server = Arc::new(Server::with(setup).await);
+    server
+        .put("/filters/f", json!({"capacity": 10_000}))
+        .await
+        .ok();
+    let lines: String = (0..10_000).map(|item| format!("item {item}\n")).collect();
+    store.hold_first(Point::CommitDone);
+    let changes = 2 * std::thread::available_parallelism().map_or(1, usize::from);
+    let waiting: Vec<_> = (0..changes)
+        .map(|_| {
+            let (server, lines) = (Arc::clone(&server), lines.clone());
+            tokio::spawn(async move { server.send("/filters/f/items", "text/plain", lines).await })
+        })
+        .collect();
+    tokio::task::block_in_place(|| store.await_arrival());
+    for _ in 0..3 {
+        let asked = server.send("/filters/f/exists", "text/plain", lines.clone());
+        asked.await.ok();
+    }
+    store.open();
+    for added in waiting {
+        let status = added.await.unwrap().status;
+        assert!([200, 503].contains(&status), "{status}");
+    }
+}

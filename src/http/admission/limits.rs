@@ -27,9 +27,9 @@ const DEFAULT_SHARE_PERCENT: u8 = 50;
 
 /// A request with a body of more bytes waits for its turn: it takes milliseconds of
 /// a core, and more such requests at once than there are cores only keep the small
-/// ones waiting.
+/// ones waiting. Changes, and questions, so many for each core.
 const LARGE_BODY_BYTES: usize = 64 << 10;
-const LARGE_PER_CORE: usize = 2;
+const LARGE_PER_CORE: usize = 1;
 
 /// How long it waits: many that are refused at once and come again would be most of
 /// the work.
@@ -107,8 +107,10 @@ pub(crate) struct Admission {
     /// clients like, and must leave room for others.
     imports: Budget,
     pub(crate) requests: Budget,
-    /// Requests with large bodies whose items are parsed and worked on.
-    large: Budget,
+    /// Requests with large bodies whose items are parsed and worked on: changes,
+    /// and questions, which need not wait for the disk as those do.
+    large_changes: Budget,
+    large_questions: Budget,
     /// Of these, what changes something: changes wait for the disk, and leave
     /// places for questions that do not.
     pub(crate) changes: Budget,
@@ -131,7 +133,8 @@ impl Admission {
             body_bytes: metrics.http_request_body_bytes.clone(),
             answers: budget(Scarce::Answers, (bytes / ANSWERS_PART).max(1)),
             imports: budget(Scarce::Imports, (bytes / 2 / IMPORT_BYTES).max(1)),
-            large: budget(Scarce::LargeRequests, LARGE_PER_CORE * cores),
+            large_changes: budget(Scarce::LargeRequests, LARGE_PER_CORE * cores),
+            large_questions: budget(Scarce::LargeRequests, LARGE_PER_CORE * cores),
             downloads: budget(Scarce::Downloads, MAX_STREAMS),
             restores: budget(Scarce::Restores, MAX_STREAMS),
             throttle: Arc::new(Throttle::new(cores, requests.clone())),
@@ -150,11 +153,16 @@ impl Admission {
         &self,
         by: Option<&Holder>,
         body_bytes: usize,
+        is_change: bool,
     ) -> Result<Option<Held>, HttpError> {
         if body_bytes <= LARGE_BODY_BYTES {
             return Ok(None);
         }
-        let turn = Box::pin(self.large.take_one_within(by, LONGEST_WAIT_FOR_A_TURN));
+        let large = match is_change {
+            true => &self.large_changes,
+            false => &self.large_questions,
+        };
+        let turn = Box::pin(large.take_one_within(by, LONGEST_WAIT_FOR_A_TURN));
         turn.await.map(Some)
     }
 
