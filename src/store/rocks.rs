@@ -5,6 +5,7 @@
 //! | `rocks/options.rs` | what is set from outside |
 //! | `rocks/tuning.rs` | the settings of RocksDB, and why |
 //! | `rocks/opening.rs` | opening a data directory, or one line that says why not |
+//! | `rocks/log_files.rs` | whether its write-ahead log and manifest are whole |
 //! | `rocks/reading.rs` | batched reads, scans, snapshots |
 //! | `rocks/write_health.rs` | whether RocksDB takes writes after one failed |
 //! | `rocks/sync_thread.rs` | forced writes every so many milliseconds |
@@ -18,6 +19,7 @@
 mod errors;
 mod frozen;
 mod gauges;
+mod log_files;
 mod opening;
 mod options;
 mod reading;

@@ -1,6 +1,7 @@
 //! Opens a data directory, or says in one line why not.
 
 use super::errors::{one_line, unreadable};
+use super::log_files;
 use super::options::RocksOptions;
 use super::reading::column_of;
 use super::tuning;
@@ -56,6 +57,7 @@ pub(super) fn open_to_read(
     for name in unknown_columns(path, &database_options)? {
         columns.push(ColumnFamilyDescriptor::new(name, Options::default()));
     }
+    log_files::check(path)?;
     // What is in the log and in no table file yet is read, too.
     let database = DB::open_cf_descriptors_read_only(&database_options, path, columns, false)
         .map_err(|error| refused(path, &error))?;
