@@ -192,6 +192,17 @@ pub enum EngineError {
     Store(#[source] Arc<StoreError>),
 }
 
+impl EngineError {
+    /// Whether the change may be done, or still be done: its commit had begun.
+    /// With every other error nothing was changed.
+    pub fn may_be_done(&self) -> bool {
+        matches!(
+            self,
+            EngineError::OutcomeUnknown(_) | EngineError::OutcomeLate
+        )
+    }
+}
+
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         EngineError::Store(Arc::new(error))

@@ -1,6 +1,6 @@
 //! Dumps: the same bytes for the same state, one state for all bytes.
 
-use crate::gated::{Failing, GatedStore};
+use crate::gated::{Failing, GatedStore, Point};
 use crate::support::{self, Random, add, all_exist, batch, create, engine, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
@@ -334,6 +334,74 @@ async fn an_adoption_of_unknown_outcome_is_taken_back() {
         assert_eq!(items(&again, "live").await, 50);
         assert!(all_exist(&again, "live", 0..50).await);
     }
+}
+
+/// A server with two filters, whose next commit hangs, and the bytes of one.
+async fn before_a_hanging_commit(memory: &MemoryStore) -> (GatedStore, Engine, Vec<u8>) {
+    let gate = GatedStore::new(Arc::new(memory.clone()));
+    let it = engine(Arc::new(gate.clone()), &options(1024));
+    create(&it, "live", &small(100)).await;
+    add(&it, "live", 0..50).await;
+    create(&it, "other", &small(3_000)).await;
+    add(&it, "other", 1000..4000).await;
+    let (bytes, _) = dump(&it, "other").await;
+    (gate, it, bytes)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_adoption_that_is_written_after_its_deadline_keeps_all_its_items() {
+    for (filter, replace) in [("new", Replace::Nothing), ("live", Replace::Anything)] {
+        let memory = MemoryStore::new();
+        let (gate, it, bytes) = before_a_hanging_commit(&memory).await;
+        let staged = take_in(&it, bytes.clone()).await.unwrap();
+        gate.hold_first(Point::CommitDone);
+        let late = it.until(Instant::now() + Duration::from_secs(1));
+        let late = late.adopt(&name(filter), staged, replace).await;
+        assert!(matches!(late, Err(EngineError::OutcomeLate)), "{late:?}");
+        gate.open();
+        // The lane has the next command behind it.
+        add(&it, filter, [5000]).await;
+        all_reclaimed(&memory).await;
+        assert!(all_exist(&it, filter, (1000..4000).chain([5000])).await);
+        tokio::task::block_in_place(|| it.shutdown().unwrap());
+        let again = engine(Arc::new(memory.clone()), &options(1024));
+        all_reclaimed(&memory).await;
+        assert_eq!(items(&again, filter).await, 3001);
+        assert!(all_exist(&again, filter, (1000..4000).chain([5000])).await);
+        tokio::task::block_in_place(|| again.shutdown().unwrap());
+        cuckood::engine::check::check(&support::kept(&memory)).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_adoption_that_is_done_says_so_though_its_deadline_passed_meanwhile() {
+    let (gate, it, bytes) = before_a_hanging_commit(&MemoryStore::new()).await;
+    let expected = it.filter_info(&name("other")).await.unwrap();
+    for attempt in 0..20 {
+        let staged = take_in(&it, bytes.clone()).await.unwrap();
+        gate.hold_first(Point::CommitDone);
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let (late, named) = (it.until(deadline), name(&format!("new-{attempt}")));
+        let adopting = tokio::spawn({
+            let named = named.clone();
+            async move { late.adopt(&named, staged, Replace::Nothing).await }
+        });
+        tokio::task::block_in_place(|| gate.await_arrival());
+        tokio::time::sleep_until((deadline + Duration::from_millis(30)).into()).await;
+        gate.open();
+        match adopting.await.unwrap() {
+            // On a machine that was too busy to open the gate in time.
+            Err(EngineError::OutcomeLate) => {}
+            Ok(Adopted::New(info)) => {
+                assert_eq!(info.name, named);
+                assert_eq!((info.items, info.params), (3000, expected.params));
+                assert!(info.disk_bytes > 0);
+                return;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("no attempt was done");
 }
 
 /// A filter of every layout with a hot item, over a crash, a clean restart and

@@ -174,6 +174,8 @@ pub(crate) struct Adopt {
     /// Milliseconds since 1970; a filter of the name that has ended by then
     /// makes room for it.
     pub(crate) now_ms: u64,
+    /// Its sizes, for the answer.
+    pub(crate) sizes: FilterSizes,
 }
 
 /// A filter that another one takes the place of.
@@ -208,7 +210,7 @@ pub(crate) enum Outcome {
     /// A filter of that name was there before.
     NameTaken,
     /// The filter has its name.
-    Adopted,
+    Adopted(Box<StoredFilterInfo>),
     /// The filter is gone.
     Removed,
     /// The filter has not ended; nothing was done.
@@ -245,7 +247,7 @@ impl Outcome {
             Outcome::NotDue => "not_due",
             Outcome::NeedsPages(_) => "needs_pages",
             Outcome::Created(..)
-            | Outcome::Adopted
+            | Outcome::Adopted(_)
             | Outcome::Removed
             | Outcome::Described(_)
             | Outcome::CompactionBegun(_)
@@ -270,7 +272,7 @@ impl Outcome {
             Outcome::Added(results) => StoredResponse::Added(results.clone()),
             Outcome::Deleted(results) => StoredResponse::Deleted(results.clone()),
             Outcome::CompactionBegun(closed) => StoredResponse::CompactionBegun(*closed),
-            Outcome::Adopted
+            Outcome::Adopted(_)
             | Outcome::Compacted(_)
             | Outcome::CompactionEnded(_)
             | Outcome::Found(_)

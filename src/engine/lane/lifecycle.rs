@@ -159,8 +159,14 @@ impl Lane {
         });
         filter_changes.extend(first_expiry(&filter));
         filter_changes.extend(filter.ownership());
+        let described = StoredFilterInfo {
+            origin: Origin::New,
+            chain: Chain::clone(&adopt.chain),
+            expiry,
+            sizes: adopt.sizes,
+        };
         let batch = Batch {
-            answers: vec![(request, Outcome::Adopted)],
+            answers: vec![(request, Outcome::Adopted(Box::new(described)))],
             filter_changes,
             touched: found.iter().cloned().collect(),
             created: Some((adopt.id, adopt.name)),

@@ -1,6 +1,6 @@
 //! Dumping a filter, taking one in, and giving it its name.
 
-use crate::engine::answer::FilterInfo;
+use crate::engine::answer::{FilterInfo, FilterSizes};
 use crate::engine::dump::format::Digest;
 use crate::engine::dump::stage::{Intake, StagedFilter};
 use crate::engine::dump::write::{self, DumpSink};
@@ -8,7 +8,6 @@ use crate::engine::error::EngineError;
 use crate::engine::filters::decode;
 use crate::engine::lane::command::{Adopt, Command, Outcome, Replaced};
 use crate::engine::name::FilterName;
-use crate::engine::ops::filters::describe;
 use crate::engine::state::Engine;
 use crate::engine::threads::run_blocking;
 use crate::engine::ttl::has_ended;
@@ -127,7 +126,7 @@ impl Engine {
     /// Gives a filter that was taken in its name, in one commit.
     ///
     /// # Errors
-    /// [`EngineError::OutcomeUnknown`] if the commit failed; everything else
+    /// Those of which [`EngineError::may_be_done`] is true; everything else
     /// changed nothing.
     pub async fn adopt(
         &self,
@@ -136,6 +135,11 @@ impl Engine {
         replace: Replace,
     ) -> Result<Adopted, EngineError> {
         let chain = Arc::new(staged.chain.clone());
+        // Before the commit: once that is done, nothing may fail.
+        let sizes = FilterSizes {
+            memory_bytes: 0,
+            disk_bytes: self.state.disk_bytes(&self.caller, staged.pages.id).await?,
+        };
         loop {
             let found = self.state.open(&self.caller, name).await?;
             let replaces = match (&found, replace) {
@@ -175,6 +179,7 @@ impl Engine {
                 chain: Arc::clone(&chain),
                 replaces,
                 now_ms: self.state.clock.now_ms(),
+                sizes,
             });
             // Should the caller be gone before the outcome comes, the lane has the
             // pages, or the next start reclaims them.
@@ -184,17 +189,13 @@ impl Engine {
                 .lanes
                 .submit_new(&self.caller, command, None, reservation)
                 .await;
-            let is_refused = match &outcome {
-                Ok(outcome) => *outcome != Outcome::Adopted,
-                Err(error) => !matches!(error, EngineError::OutcomeUnknown(_)),
+            staged.pages.is_handed_over = match &outcome {
+                Ok(outcome) => matches!(outcome, Outcome::Adopted(_)),
+                // A lane that stops says nothing of what it has done.
+                Err(error) => error.may_be_done() || matches!(error, EngineError::Stopping),
             };
-            if is_refused {
-                staged.pages.is_handed_over = false;
-            }
-            if outcome? == Outcome::Adopted {
-                let filter = self.state.find(&self.caller, name).await?;
-                let sizes = self.state.sizes(&self.caller, &filter).await?;
-                let info = describe(&filter, sizes);
+            if let Outcome::Adopted(filter) = outcome? {
+                let info = filter.info(name);
                 return Ok(match replacing {
                     true => Adopted::Replaced(info),
                     false => Adopted::New(info),

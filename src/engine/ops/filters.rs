@@ -12,6 +12,7 @@ use crate::engine::lane::command::{Command, Outcome};
 use crate::engine::name::FilterName;
 use crate::engine::state::{Engine, EngineState};
 use crate::engine::ttl::{self, list_live};
+use crate::page::FilterId;
 use std::sync::Arc;
 
 impl Engine {
@@ -146,9 +147,7 @@ impl EngineState {
         caller: &Caller,
         filter: &OpenFilter,
     ) -> Result<FilterSizes, EngineError> {
-        let (store, id) = (Arc::clone(&self.store), filter.id);
-        let estimating = move || store.approximate_page_bytes(id);
-        let disk_bytes = self.store_work.run(caller, estimating).await??;
+        let disk_bytes = self.disk_bytes(caller, filter.id).await?;
         let view = filter.view.load_full();
         let resident: u64 = view
             .tables
@@ -159,6 +158,17 @@ impl EngineState {
             memory_bytes: resident * u64::from(PAGE_BYTES),
             disk_bytes,
         })
+    }
+
+    /// Bytes of the page images of a filter in the store, an estimate.
+    pub(super) async fn disk_bytes(
+        &self,
+        caller: &Caller,
+        id: FilterId,
+    ) -> Result<u64, EngineError> {
+        let store = Arc::clone(&self.store);
+        let estimating = move || store.approximate_page_bytes(id);
+        Ok(self.store_work.run(caller, estimating).await??)
     }
 }
 

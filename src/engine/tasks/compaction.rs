@@ -222,10 +222,11 @@ impl Job {
 /// Whether an error says nothing about the filter, and all that helps is to
 /// wait: for room on the disk, or in a queue, or for the store to take writes.
 fn is_passing(error: &EngineError) -> bool {
-    matches!(
+    let waits = matches!(
         error,
-        EngineError::DiskShort(_) | EngineError::Overloaded(_) | EngineError::OutcomeUnknown(_)
-    )
+        EngineError::DiskShort(_) | EngineError::Overloaded(_)
+    );
+    waits || error.may_be_done()
 }
 
 /// Whether nothing can be sent any more.
