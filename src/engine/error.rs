@@ -107,6 +107,18 @@ pub enum EngineError {
         /// Words that it may change.
         bound: usize,
     },
+    /// An API key has its share of what is kept for hours.
+    #[error(
+        "the API key has {held} {what}, its share of {bound} (--key-share); nothing was changed. Try again later"
+    )]
+    OverKeptShare {
+        /// Of what.
+        what: &'static str,
+        /// How much it has.
+        held: u64,
+        /// How much there may be in all.
+        bound: u64,
+    },
     /// There are as many filters as there may be.
     #[error(
         "there are {bound} filters, the bound of the server (--max-filters); delete unused filters"

@@ -23,6 +23,7 @@ use super::tasks::{compaction, expiry, scrub, survey};
 use super::threads::{BackgroundTask, Threads, repeat, spawn};
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
+use crate::share::{Kind, Resource};
 use crate::store::disk::DiskReserve;
 use crate::store::{Due, PageStore, StoreError};
 use crossbeam_channel::Receiver;
@@ -196,20 +197,14 @@ impl Engine {
         checkpointer.reclaim_soon(store.garbage()?);
         let clock = Arc::new(EngineClock::start(options.clock.clone()));
         tell_what_ended_meanwhile(&store, &clock, &metrics)?;
-        let kept = store.side_record_totals()?;
-        let imports = Imports::new(
-            Arc::clone(&store),
-            Arc::clone(&metrics),
-            options.max_imports,
-            kept.imports,
-        );
+        let (retry_bytes, imports_kept) = kept_shares(options, &store, &metrics)?;
+        let imports = Imports::new(Arc::clone(&store), Arc::clone(&metrics), imports_kept);
         let idempotent_writes = IdempotentWrites::new(
             Arc::clone(&store),
             Arc::clone(&store_work),
             Arc::clone(&clock),
             Arc::clone(&metrics),
-            options.max_retry_bytes,
-            kept.retry_bytes,
+            retry_bytes,
         );
         let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
         let (compactions, begun) = Compactions::new(Arc::clone(&metrics));
@@ -413,4 +408,26 @@ impl Engine {
             let _ = thread.join();
         }
     }
+}
+
+/// What is kept of answers for retries, in bytes, and of imports, in records:
+/// what the store holds is accounted for.
+fn kept_shares(
+    options: &EngineOptions,
+    store: &PageStore,
+    metrics: &Metrics,
+) -> Result<(Resource<Arc<str>>, Resource<Arc<str>>), StoreError> {
+    let of =
+        |name, bound| Resource::new(name, Kind::Kept, bound, options.key_share_percent, metrics);
+    let retry_bytes = of("idempotency_bytes", options.max_retry_bytes);
+    let imports = of("imports_kept", options.max_imports);
+    let totals = store.side_record_totals()?;
+    for (owner, kept) in &totals.of_keys {
+        retry_bytes.note(Some(owner), 0, kept.retry_bytes);
+        imports.note(Some(owner), 0, kept.imports);
+    }
+    // The rest is nobody's.
+    retry_bytes.note(None, retry_bytes.held(), totals.retry_bytes);
+    imports.note(None, imports.held(), totals.imports);
+    Ok((retry_bytes, imports))
 }

@@ -8,11 +8,12 @@
 use super::error::StoreError;
 use super::kv::{Column, KeyRange};
 use super::values::{
-    Due, Expiry, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter,
+    Due, Expiry, Garbage, KeyTotals, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter,
 };
 use super::varint;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
 
 /// Version of every value this program writes, and the newest it reads.
 pub const VALUE_VERSION: u8 = 1;
@@ -57,6 +58,7 @@ pub(super) enum Kind {
     Due = 10,
     SideRecord = 11,
     FilterOwner = 12,
+    OwnedSideRecord = 13,
 }
 
 /// Names one stored value.
@@ -532,18 +534,40 @@ pub(super) fn read_side_record_key(key: &[u8]) -> Option<SideRecordKey> {
 pub(super) fn seal_side_record(key: &[u8], record: &SideRecord) -> Vec<u8> {
     let mut payload = Vec::with_capacity(8 + record.payload.len());
     payload.extend_from_slice(&record.ends_at_ms.to_le_bytes());
+    let owner = record.owner.as_deref();
+    let Some((owner, length)) = owner.and_then(|it| Some((it, u8::try_from(it.len()).ok()?)))
+    else {
+        payload.extend_from_slice(&record.payload);
+        return seal(Kind::SideRecord, key, &payload);
+    };
+    payload.push(length);
+    payload.extend_from_slice(owner.as_bytes());
     payload.extend_from_slice(&record.payload);
-    seal(Kind::SideRecord, key, &payload)
+    seal(Kind::OwnedSideRecord, key, &payload)
 }
 
 pub(super) fn open_side_record(key: &[u8], value: &[u8]) -> Result<SideRecord, StoreError> {
     let what = || "a side record".to_owned();
-    let payload = open(Kind::SideRecord, key, value, what)?;
-    let (&ends_at_ms, payload) = payload
-        .split_first_chunk()
-        .ok_or_else(|| corrupt(what(), "it is too short"))?;
+    let is_owned = value.get(1) == Some(&(Kind::OwnedSideRecord as u8));
+    let kind = match is_owned {
+        true => Kind::OwnedSideRecord,
+        false => Kind::SideRecord,
+    };
+    let short = || corrupt(what(), "it is too short");
+    let payload = open(kind, key, value, what)?;
+    let (&ends_at_ms, mut payload) = payload.split_first_chunk().ok_or_else(short)?;
+    let mut owner = None;
+    if is_owned {
+        let (&length, rest) = payload.split_first().ok_or_else(short)?;
+        let (name, rest) = rest
+            .split_at_checked(usize::from(length))
+            .ok_or_else(short)?;
+        let name = text(name).ok_or_else(|| corrupt(what(), "its owner is no text"))?;
+        (owner, payload) = (Some(Arc::from(name)), rest);
+    }
     Ok(SideRecord {
         ends_at_ms: u64::from_le_bytes(ends_at_ms),
+        owner,
         payload: payload.to_vec(),
     })
 }
@@ -555,11 +579,20 @@ pub(super) fn count_side_record(
     value: &[u8],
 ) -> Result<(), StoreError> {
     let record = open_side_record(key, value)?;
+    let mut nobody = KeyTotals::default();
+    let of_key = match &record.owner {
+        Some(owner) => totals.of_keys.entry(Arc::clone(owner)).or_default(),
+        None => &mut nobody,
+    };
     match read_side_record_key(key) {
         Some(SideRecordKey::Retry(_)) => {
-            totals.retry_bytes += SideRecord::stored_bytes(record.payload.len())
+            totals.retry_bytes += record.bytes();
+            of_key.retry_bytes += record.bytes();
         }
-        Some(SideRecordKey::Import { .. }) => totals.imports += 1,
+        Some(SideRecordKey::Import { .. }) => {
+            totals.imports += 1;
+            of_key.imports += 1;
+        }
         None => return Err(corrupt("a side record".to_owned(), "its key names nothing")),
     }
     Ok(())

@@ -95,7 +95,7 @@ pub(crate) fn values(bytes: &[u8]) {
     }
 }
 
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 13] = [
     Kind::Page,
     Kind::Redo,
     Kind::FilterNumber,
@@ -108,6 +108,7 @@ const KINDS: [Kind; 12] = [
     Kind::Due,
     Kind::SideRecord,
     Kind::FilterOwner,
+    Kind::OwnedSideRecord,
 ];
 
 /// Reads a value; what is read would be written as it was.
@@ -160,7 +161,7 @@ fn value(kind: Kind, key: &[u8], value: &[u8]) {
             }
             Err(_) => return,
         },
-        Kind::SideRecord => match format::open_side_record(key, value) {
+        Kind::SideRecord | Kind::OwnedSideRecord => match format::open_side_record(key, value) {
             Ok(record) => {
                 if let Some(named) = format::read_side_record_key(key) {
                     assert_eq!(format::side_record_key(&named), key);
@@ -234,6 +235,10 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             Kind::SideRecord => (
                 [&[1][..], &[7; 32]].concat(),
                 [&[9; 8][..], b"answer"].concat(),
+            ),
+            Kind::OwnedSideRecord => (
+                [&[1][..], &[7; 32]].concat(),
+                [&[9; 8][..], b"\x04teamanswer"].concat(),
             ),
         };
         let mut seed = vec![choice as u8, key.len() as u8];

@@ -66,4 +66,6 @@ pub use kv::{Condition, FrozenFile, FrozenStore, KeyValueStore, WalSync, Writes}
 pub use page_store::PageStore;
 pub use pending::{Pending, PendingOperations};
 pub use snapshot::{EachPage, EachRecord, ListedName, Snapshot};
-pub use values::{Due, Expiry, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter};
+pub use values::{
+    Due, Expiry, Garbage, KeyTotals, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter,
+};

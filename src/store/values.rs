@@ -1,6 +1,8 @@
 //! What a store keeps beside pages and the redo log.
 
 use crate::page::{FilterId, Ordinal};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Names a side record: a small value beside the filters that a commit writes
 /// together with what it is about, and that ends by itself.
@@ -22,20 +24,40 @@ pub enum SideRecordKey {
 pub struct SideRecord {
     /// Milliseconds since 1970 from which on it means nothing.
     pub ends_at_ms: u64,
+    /// The name of the API key that it counts for, up to 64 bytes; `None`:
+    /// nobody's.
+    pub owner: Option<Arc<str>>,
     /// Opaque here.
     pub payload: Vec<u8>,
 }
 
 /// Side records as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SideRecordTotals {
     /// Bytes of the side records about requests; see [`SideRecord::stored_bytes`].
     pub retry_bytes: u64,
     /// Side records about imports.
     pub imports: u64,
+    /// Both of each API key that they count for.
+    pub of_keys: BTreeMap<Arc<str>, KeyTotals>,
+}
+
+/// Side records of one API key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyTotals {
+    /// As [`SideRecordTotals::retry_bytes`].
+    pub retry_bytes: u64,
+    /// As [`SideRecordTotals::imports`].
+    pub imports: u64,
 }
 
 impl SideRecord {
+    /// Bytes that it takes in the store.
+    pub fn bytes(&self) -> u64 {
+        let owner = self.owner.as_ref().map_or(0, |owner| owner.len());
+        SideRecord::stored_bytes(owner + self.payload.len())
+    }
+
     /// Bytes that a side record of so many takes in the store, with its key, its
     /// place on the list of what ends, and what surrounds them.
     pub fn stored_bytes(payload_bytes: usize) -> u64 {

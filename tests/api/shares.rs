@@ -522,3 +522,61 @@ async fn bytes_of_filters_of_a_key() {
         .await;
     assert_eq!(made.status, 201, "{}", made.body);
 }
+
+/// The greedy key does what leaves something behind until it is refused, also
+/// after a restart; the modest one does it as well.
+async fn leaves_behind(set: fn(&mut Setup), resource: &str, request: fn(usize) -> Raw) {
+    let store = Arc::new(MemoryStore::new());
+    let setup = || {
+        let mut setup = Setup {
+            store: store.clone(),
+            ..Setup::default()
+        };
+        set(&mut setup);
+        setup
+    };
+    let mut tenants = Tenants::with(setup()).await;
+    let create = create("g", 1000);
+    assert_eq!(tenants.answered(&tenants.greedy, &create).await.status, 201);
+    let mut left = 0;
+    let refused = loop {
+        assert!(left < 100, "{resource}: it is never refused");
+        let reply = tenants.answered(&tenants.greedy, &request(left)).await;
+        if reply.status != 200 {
+            break reply;
+        }
+        left += 1;
+    };
+    assert!(left > 1, "{resource}: {left}");
+    refused.is_refused(507, "over_key_quota");
+    assert!(tenants.refusals(resource, "share") > 0);
+    for restart in 0..2 {
+        let served = tenants
+            .answered(&tenants.modest, &request(1000 + restart))
+            .await;
+        assert_eq!(served.status, 200, "{}", served.body);
+        tenants = restarted(tenants, setup()).await;
+        let refused = tenants.answered(&tenants.greedy, &request(left)).await;
+        refused.is_refused(507, "over_key_quota");
+    }
+}
+
+#[tokio::test]
+async fn bytes_of_answers_for_retries() {
+    let set = |setup: &mut Setup| setup.engine.max_retry_bytes = 4000;
+    leaves_behind(set, "idempotency_bytes", |n| {
+        let media_type = format!("text/plain\r\nidempotency-key: key-{n}").leak();
+        Raw::whole("POST /filters/g/items", media_type, "x")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn imports_that_are_kept() {
+    let set = |setup: &mut Setup| setup.engine.max_imports = 10;
+    leaves_behind(set, "imports_kept", |n| {
+        let line = format!("POST /filters/g/import?import_id=import-{n}");
+        Raw::whole(&line, "text/plain", "x")
+    })
+    .await;
+}

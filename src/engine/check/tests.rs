@@ -216,6 +216,7 @@ fn a_damaged_side_record_is_found() {
     let ((memory, store), key) = (empty(), SideRecordKey::Retry([7; 32]));
     let after = Some(SideRecord {
         ends_at_ms: 1,
+        owner: None,
         payload: vec![1],
     });
     let commit = Commit {

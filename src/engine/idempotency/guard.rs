@@ -16,12 +16,12 @@ use crate::engine::clock::EngineClock;
 use crate::engine::error::EngineError;
 use crate::engine::store_work::StoreWork;
 use crate::metrics::Metrics;
+use crate::share::{Permit, Resource, UsedUp};
 use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long an answer is kept.
@@ -56,8 +56,7 @@ pub(crate) struct IdempotentWrites {
     /// Keys and fingerprints; as many as there are requests.
     in_flight: Mutex<HashMap<[u8; 32], [u8; 32], FixedState>>,
     /// Bytes that answers take, those to come included.
-    bytes: AtomicU64,
-    max_bytes: u64,
+    bytes: Resource<Arc<str>>,
     /// Held while an answer that has ended is removed.
     removing: Mutex<()>,
 }
@@ -71,24 +70,22 @@ enum Begun {
 }
 
 impl IdempotentWrites {
-    /// Room for `max_bytes` of answers, of which the store holds some.
+    /// Room for so many bytes of answers, of which the store holds some.
     pub(crate) fn new(
         store: Arc<PageStore>,
         work: Arc<StoreWork>,
         clock: Arc<EngineClock>,
         metrics: Arc<Metrics>,
-        max_bytes: u64,
-        held_bytes: u64,
+        bytes: Resource<Arc<str>>,
     ) -> IdempotentWrites {
-        metrics.retry_bytes.set(held_bytes as i64);
+        metrics.retry_bytes.set(bytes.held() as i64);
         IdempotentWrites {
             store,
             work,
             clock,
             metrics,
             in_flight: Mutex::default(),
-            bytes: AtomicU64::new(held_bytes),
-            max_bytes,
+            bytes,
             removing: Mutex::default(),
         }
     }
@@ -152,12 +149,13 @@ impl IdempotentWrites {
             return Ok(Begun::Replayed(answer));
         }
         let reserved = SideRecord::stored_bytes(key.fingerprint.len() + answer_bytes);
-        self.reserve(reserved)?;
+        let reserved = self.reserve(caller, reserved)?;
         self.count("new");
         Ok(Begun::New(Arc::new(IdempotencyGuard {
             in_flight,
             ends_at_ms: now_ms.saturating_add(ANSWER_KEPT_FOR.as_millis() as u64),
-            reserved,
+            owner: caller.key.clone(),
+            reserved: Some(reserved),
         })))
     }
 
@@ -208,34 +206,37 @@ impl IdempotentWrites {
             return Ok(false);
         };
         self.store.forget_side_record(key, &record)?;
-        self.give_back(SideRecord::stored_bytes(record.payload.len()));
+        self.note(record.owner.as_ref(), record.bytes(), 0);
         Ok(true)
     }
 
     /// Takes room for an answer.
-    fn reserve(&self, bytes: u64) -> Result<(), EngineError> {
-        let add = |held: u64| {
-            let held = held.checked_add(bytes)?;
-            (held <= self.max_bytes).then_some(held)
-        };
-        match self
-            .bytes
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, add)
-        {
-            Ok(_) => {
-                self.metrics.retry_bytes.add(bytes as i64);
-                Ok(())
+    fn reserve(&self, caller: &Caller, bytes: u64) -> Result<Permit<Arc<str>>, EngineError> {
+        let taken = self.bytes.try_take(caller.claimant().as_ref(), bytes);
+        let taken = taken.map_err(|used_up| {
+            self.count("full");
+            match used_up {
+                UsedUp::All { .. } => EngineError::RetriesFull,
+                UsedUp::Share { held, bound } | UsedUp::Most { held, most: bound } => {
+                    EngineError::OverKeptShare {
+                        what: "bytes of answers for retries, which are kept for 24 hours",
+                        held,
+                        bound,
+                    }
+                }
             }
-            Err(_) => {
-                self.count("full");
-                Err(EngineError::RetriesFull)
-            }
-        }
+        })?;
+        self.show();
+        Ok(taken)
     }
 
-    fn give_back(&self, bytes: u64) {
-        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
-        self.metrics.retry_bytes.sub(bytes as i64);
+    fn note(&self, owner: Option<&Arc<str>>, before: u64, after: u64) {
+        self.bytes.note(owner, before, after);
+        self.show();
+    }
+
+    fn show(&self) {
+        self.metrics.retry_bytes.set(self.bytes.held() as i64);
     }
 
     fn count(&self, outcome: &str) {
@@ -261,7 +262,9 @@ impl Drop for InFlight {
 pub(crate) struct IdempotencyGuard {
     in_flight: InFlight,
     ends_at_ms: u64,
-    reserved: u64,
+    /// The API key that the answer counts for.
+    owner: Option<Arc<str>>,
+    reserved: Option<Permit<Arc<str>>>,
 }
 
 impl IdempotencyGuard {
@@ -275,6 +278,7 @@ impl IdempotencyGuard {
             before: None,
             after: Some(SideRecord {
                 ends_at_ms: self.ends_at_ms,
+                owner: self.owner.clone(),
                 payload,
             }),
         }
@@ -283,19 +287,16 @@ impl IdempotencyGuard {
     /// Says that the record is committed: it counts as it is, whatever was
     /// reserved for it.
     pub(crate) fn committed(&self, record: &SideRecordChange) {
-        let bytes = record
-            .after
-            .as_ref()
-            .map_or(0, |record| record.payload.len());
-        let (writes, bytes) = (&self.in_flight.writes, SideRecord::stored_bytes(bytes));
-        writes.bytes.fetch_add(bytes, Ordering::AcqRel);
-        writes.metrics.retry_bytes.add(bytes as i64);
+        let bytes = record.after.as_ref().map_or(0, SideRecord::bytes);
+        let writes = &self.in_flight.writes;
+        writes.note(self.owner.as_ref(), 0, bytes);
     }
 }
 
 impl Drop for IdempotencyGuard {
     fn drop(&mut self) {
-        self.in_flight.writes.give_back(self.reserved);
+        drop(self.reserved.take());
+        self.in_flight.writes.show();
     }
 }
 

@@ -2,14 +2,15 @@
 
 use super::progress::ImportProgress;
 use crate::engine::answer::AddResult;
+use crate::engine::caller::Caller;
 use crate::engine::error::EngineError;
 use crate::metrics::Metrics;
+use crate::share::{Permit, Resource, UsedUp};
 use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The imports that run, and those of which something is recorded.
 pub(crate) struct Imports {
@@ -17,26 +18,23 @@ pub(crate) struct Imports {
     metrics: Arc<Metrics>,
     running: Mutex<HashSet<SideRecordKey, FixedState>>,
     /// Imports of which something is recorded, those that begin included.
-    kept: AtomicU64,
-    max: u64,
+    kept: Resource<Arc<str>>,
     /// Held while a record that has ended is removed.
     removing: Mutex<()>,
 }
 
 impl Imports {
-    /// Room for `max` imports, of which the store knows some.
+    /// Room for so many imports, of which the store knows some.
     pub(crate) fn new(
         store: Arc<PageStore>,
         metrics: Arc<Metrics>,
-        max: u64,
-        kept: u64,
+        kept: Resource<Arc<str>>,
     ) -> Imports {
         Imports {
             store,
             metrics,
             running: Mutex::default(),
-            kept: AtomicU64::new(kept),
-            max,
+            kept,
             removing: Mutex::default(),
         }
     }
@@ -45,7 +43,11 @@ impl Imports {
     ///
     /// # Errors
     /// [`EngineError::ImportRunning`].
-    pub(crate) fn begin(self: &Arc<Self>, key: SideRecordKey) -> Result<ImportRun, EngineError> {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        caller: &Caller,
+        key: SideRecordKey,
+    ) -> Result<ImportRun, EngineError> {
         let mut running = self.running.lock();
         if !running.insert(key.clone()) {
             return Err(EngineError::ImportRunning);
@@ -54,7 +56,8 @@ impl Imports {
         Ok(ImportRun {
             imports: Arc::clone(self),
             key,
-            takes_room: AtomicBool::new(false),
+            caller: caller.clone(),
+            room: Mutex::default(),
         })
     }
 
@@ -80,7 +83,7 @@ impl Imports {
             return Ok(false);
         };
         self.store.forget_side_record(key, &record)?;
-        self.kept.fetch_sub(1, Ordering::AcqRel);
+        self.kept.note(record.owner.as_ref(), 1, 0);
         Ok(true)
     }
 
@@ -105,8 +108,9 @@ impl Imports {
 pub(crate) struct ImportRun {
     imports: Arc<Imports>,
     key: SideRecordKey,
-    /// Whether it holds room for a record that is not committed yet.
-    takes_room: AtomicBool,
+    caller: Caller,
+    /// Room for a record that is not committed yet.
+    room: Mutex<Option<Permit<Arc<str>>>>,
 }
 
 impl ImportRun {
@@ -120,22 +124,25 @@ impl ImportRun {
     /// # Errors
     /// [`EngineError::ImportsFull`].
     pub(crate) fn take_room(&self) -> Result<(), EngineError> {
-        let imports = &self.imports;
-        let add = |kept: u64| (kept < imports.max).then_some(kept + 1);
-        imports
-            .kept
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, add)
-            .map_err(|_| EngineError::ImportsFull)?;
-        self.takes_room.store(true, Ordering::Release);
+        let by = self.caller.claimant();
+        let taken = self.imports.kept.try_take(by.as_ref(), 1);
+        let room = taken.map_err(|used_up| match used_up {
+            UsedUp::All { .. } => EngineError::ImportsFull,
+            UsedUp::Share { held, bound } | UsedUp::Most { held, most: bound } => {
+                EngineError::OverKeptShare {
+                    what: "imports whose progress is stored for a week",
+                    held,
+                    bound,
+                }
+            }
+        })?;
+        *self.room.lock() = Some(room);
         Ok(())
     }
 }
 
 impl Drop for ImportRun {
     fn drop(&mut self) {
-        if self.takes_room.load(Ordering::Acquire) {
-            self.imports.kept.fetch_sub(1, Ordering::AcqRel);
-        }
         self.imports.running.lock().remove(&self.key);
         self.imports.metrics.imports_running.dec();
     }
@@ -162,6 +169,10 @@ impl ImportStep {
             before: self.before.clone(),
             after: Some(SideRecord {
                 ends_at_ms: self.ends_at_ms,
+                owner: match &self.before {
+                    Some(before) => before.owner.clone(),
+                    None => self.run.caller.key.clone(),
+                },
                 payload: progress.encode(),
             }),
         }
@@ -169,6 +180,10 @@ impl ImportStep {
 
     /// Says that it is committed.
     pub(crate) fn committed(&self) {
-        self.run.takes_room.store(false, Ordering::Release);
+        let room = self.run.room.lock().take();
+        if room.is_some() {
+            let owner = self.run.caller.key.as_ref();
+            self.run.imports.kept.note(owner, 0, 1);
+        }
     }
 }

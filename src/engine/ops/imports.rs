@@ -111,7 +111,7 @@ impl Engine {
     ) -> Result<Import, EngineError> {
         let (state, caller) = (&self.state, &self.caller);
         let (filter, key) = state.import_key(caller, name, id).await?;
-        let run = Arc::new(state.imports.begin(key)?);
+        let run = Arc::new(state.imports.begin(&self.caller, key)?);
         let recorded = state.recorded_import(caller, run.key()).await?;
         let progress = match &recorded {
             Some(record) => progress_of(record)?,

@@ -104,6 +104,7 @@ pub(crate) const RETRIED: &[Code] = &[
     Code::IdempotencyKeyReused,
     Code::IdempotencyInFlight,
     Code::IdempotencyFull,
+    Code::OverKeyQuota,
 ];
 
 /// Those about backups.

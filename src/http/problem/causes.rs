@@ -38,7 +38,9 @@ pub(super) fn engine(error: &EngineError) -> Cause {
             UsedUp::All { .. } => Code::Overloaded,
             UsedUp::Share { .. } | UsedUp::Most { .. } => Code::OverShare,
         }),
-        EngineError::OverKeyQuota { .. } => own(Code::OverKeyQuota),
+        EngineError::OverKeyQuota { .. } | EngineError::OverKeptShare { .. } => {
+            own(Code::OverKeyQuota)
+        }
         EngineError::TooManyPages { .. } => own(Code::TooManyPages),
         EngineError::TooManyLooks { .. } | EngineError::TooManyWords { .. } => own(Code::TooCostly),
         EngineError::OverQuota { .. } => own(Code::OverQuota),

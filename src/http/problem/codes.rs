@@ -104,7 +104,7 @@ codes! {
     DeadlineExceeded: SERVICE_UNAVAILABLE, "deadline_exceeded", "The deadline of the request passed", counted;
     Overloaded: SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded", counted;
     TooManyFilters: INSUFFICIENT_STORAGE, "too_many_filters", "There are too many filters";
-    OverKeyQuota: INSUFFICIENT_STORAGE, "over_key_quota", "The API key has as many or as large filters as it may", counted;
+    OverKeyQuota: INSUFFICIENT_STORAGE, "over_key_quota", "The API key has all that it may keep", counted;
     OverQuota: INSUFFICIENT_STORAGE, "over_quota", "The quota of all filters is exceeded";
     DiskReserve: INSUFFICIENT_STORAGE, "disk_reserve", "The server's disk is almost full", counted;
     DiskFull: INSUFFICIENT_STORAGE, "disk_full", "The disk is full";

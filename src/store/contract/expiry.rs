@@ -93,6 +93,7 @@ pub(in crate::store) fn an_end_moves_and_goes_with_all_its_traces<S: Subject>(op
 fn side_record(ends_at_ms: u64, payload: &[u8]) -> Option<SideRecord> {
     Some(SideRecord {
         ends_at_ms,
+        owner: None,
         payload: payload.to_vec(),
     })
 }

@@ -115,12 +115,21 @@ fn the_bytes_are_pinned() {
     assert_eq!((key[0], &key[1..]), (1, &[7; 32][..]));
     let record = SideRecord {
         ends_at_ms: 258,
+        owner: None,
         payload: vec![9],
     };
     let sealed = seal_side_record(&key, &record);
     assert_eq!(sealed[..2], [1, 11]);
     assert_eq!(sealed[ENVELOPE_BYTES..], [2, 1, 0, 0, 0, 0, 0, 0, 9]);
     assert_eq!(open_side_record(&key, &sealed).unwrap(), record);
+    let owned = SideRecord {
+        owner: Some("team".into()),
+        ..record
+    };
+    let sealed = seal_side_record(&key, &owned);
+    assert_eq!(sealed[..2], [1, 13]);
+    assert_eq!(sealed[ENVELOPE_BYTES + 8..], *b"\x04team\x09");
+    assert_eq!(open_side_record(&key, &sealed).unwrap(), owned);
     let due = due_key(&Due::SideRecord {
         at_ms: 258,
         key: retry,
