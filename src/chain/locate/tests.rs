@@ -7,7 +7,11 @@ use crate::cuckoo::hash::HashKey;
 use proptest::prelude::*;
 
 fn filter(request: &FilterRequest) -> ResidentFilter {
-    let params = FilterParams::resolve(request, &Defaults::default()).unwrap();
+    let defaults = Defaults {
+        max_chain_length: 1001,
+        ..Defaults::default()
+    };
+    let params = FilterParams::resolve(request, &defaults).unwrap();
     ResidentFilter::new(Chain::new(params, HashKey([7; 16]), 0).unwrap())
 }
 
