@@ -14,6 +14,7 @@ mod import_redis;
 mod keys;
 mod load;
 mod metrics;
+mod neighbours;
 mod overload;
 #[path = "../api/pki.rs"]
 mod pki;
