@@ -187,6 +187,21 @@ async fn an_act_whose_outcome_is_not_known_says_so() {
     assert_eq!(said(&line)[3..], ["unknown", "outcome_unknown"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_act_that_is_written_after_its_deadline_is_not_called_refused() {
+    let (store, setup) = gated();
+    let (keyed, root) = Keyed::with(setup).await;
+    let path = "/filters/audit-late";
+    assert_eq!(keyed.put(&root, path).await.status, 201);
+    store.hold_first(Point::CommitDone);
+    let delete = keyed.request(&root, Method::DELETE, path);
+    let deleted = Answer::of(delete.header("prefer", "wait=1")).await;
+    store.open();
+    deleted.problem(500, "outcome_unknown");
+    let line = line_of(&deleted);
+    assert_eq!(said(&line)[3..], ["unknown", "outcome_unknown"]);
+}
+
 #[tokio::test]
 async fn an_act_whose_client_does_not_wait_has_its_line_once_it_is_done() {
     let (store, setup) = gated();

@@ -35,6 +35,8 @@ async fn a_change_that_waits_is_withdrawn_at_its_deadline_and_one_being_written_
     let waiting = add(&server, "wait=0.2", "waiting").await;
     let problem = waiting.problem(503, "deadline_exceeded");
     assert_eq!(waiting.header("retry-after"), "1");
+    // All of it was read, so the next request may follow.
+    assert_eq!(waiting.header("connection"), "");
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("nothing was changed"), "{detail}");
     // What needs no commit is answered meanwhile.

@@ -1,11 +1,14 @@
 //! Imports over a real socket.
 
+use crate::gated::{GatedStore, Point};
 use crate::server::{Answer, Server, Setup};
+use cuckood::store::memory::MemoryStore;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -427,4 +430,40 @@ async fn a_dump_that_trickles_in_is_refused() {
         .get("/filters/g")
         .await
         .problem(404, "filter_not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_that_runs_into_its_deadline_is_told_to_resume() {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let mut setup = Setup {
+        store: Arc::new(store.clone()),
+        ..Setup::default()
+    };
+    setup.engine.lanes = 1;
+    setup.limits.request_timeout = Duration::from_secs(1);
+    let server = with_filter(setup, 1000).await;
+    import(&server, "import_id=i", "a\nb\n").await.ok();
+    let resume = "import_id=i&from_line=3";
+    store.hold_first(Point::CommitDone);
+    // The first is being written, the second waits behind it.
+    for (query, status, code) in [
+        (resume, 500, "outcome_unknown"),
+        ("import_id=other", 503, "deadline_exceeded"),
+    ] {
+        let problem = import(&server, query, "c\nd\n").await;
+        let problem = problem.problem(status, code);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("resume after them"), "{detail}");
+        for wrong in ["nothing was changed", "Prefer", "ask for the items"] {
+            assert!(!detail.contains(wrong), "{detail}");
+        }
+    }
+    store.open();
+    let mut lines = settled(&server, "i").await["committed_lines"].clone();
+    while lines != 4 {
+        sleep(Duration::from_millis(10)).await;
+        lines = settled(&server, "i").await["committed_lines"].clone();
+    }
+    import(&server, resume, "c\nd\ne\n").await.ok();
+    assert_eq!(item_count(&server).await, 5);
 }

@@ -40,7 +40,7 @@ use tokio::sync::oneshot;
     operation_id = "dump_filter",
     tag = "filters",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING]))),
+    extensions(("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING]))),
     params(
         FilterKey,
         ("If-None-Match" = Option<String>, Header, description = "`ETag` of an earlier dump: 304 without a body if the filter has not changed.", nullable = false, example = "\"0f5e2b9c6d1a4f38b7e05c926d1a4f38b7e05c926d1a4f38b7e05c92a81d4e70\""),
@@ -165,7 +165,7 @@ impl DumpSink for Sink<'_> {
     operation_id = "restore_filter",
     tag = "filters",
     security(("api_key" = ["write"])),
-    extensions(("x-audited" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, STREAM, CHANGE, [Code::NoRoom, Code::FilterTaken, Code::FilterChanged, Code::CorruptDump, Code::NewerDump, Code::FilterTooLarge], QUOTA]))),
+    extensions(("x-audited" = json!(true)), ("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, STREAM, CHANGE, [Code::NoRoom, Code::FilterTaken, Code::FilterChanged, Code::CorruptDump, Code::NewerDump, Code::FilterTooLarge], QUOTA]))),
     params(
         FilterKey,
         ("replace" = Option<bool>, Query, description = "Replace an existing filter. Its expiry is kept. Needs the scope `admin`.", example = true),

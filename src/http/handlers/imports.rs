@@ -182,7 +182,7 @@ fn bad_id(given: &str) -> HttpError {
     operation_id = "import_items",
     tag = "items",
     security(("api_key" = ["write"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, STREAM, [Code::TooManyPages, Code::ImportRunning, Code::ImportsFull, Code::OverKeyQuota], CHANGE]))),
+    extensions(("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, STREAM, [Code::TooManyPages, Code::ImportRunning, Code::ImportsFull, Code::OverKeyQuota], CHANGE]))),
     params(
         FilterKey,
         parameters::ImportId,
@@ -221,7 +221,8 @@ pub(crate) async fn import_items(
 
     let mut import = engine
         .begin_import(&name, &options.id, options.mode)
-        .await?;
+        .await
+        .map_err(HttpError::Import)?;
     let done = import.progress().committed_lines;
     if options.first_line > done + 1 {
         return Err(HttpError::parameter(
@@ -279,7 +280,7 @@ async fn commit(app: &App, import: &mut Import, feed: &mut LineFeed) -> Result<(
     }
     // The stream takes as long as it likes, each commit of it no longer than a request.
     import.set_deadline(Deadline::from_now(&app.admission.limits).0);
-    Ok(import.commit(&feed.take()).await?)
+    import.commit(&feed.take()).await.map_err(HttpError::Import)
 }
 
 /// Commits the lines that came; its client goes on behind them.

@@ -7,7 +7,7 @@ use crate::http::extract::{Key, batch, query_item};
 use crate::http::idempotency::marked;
 use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{
-    BATCH, BODY, CHANGE, ENGINE, KEYED, MISSING, QUESTION, QUOTA, RETRIED,
+    BATCH, BODY, CHANGE, ENGINE, KEYED, MISSING, PROBES, QUESTION, QUOTA, RETRIED,
 };
 use crate::http::openapi::parameters::{FilterKey, OneItem};
 use crate::http::openapi::schemas;
@@ -189,7 +189,7 @@ pub(crate) async fn delete_items(
     operation_id = "get_item_exists",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION, PROBES]))),
     params(FilterKey, OneItem),
     responses((status = 200, description = "`false` is certain; `true` can be a false positive.", body = ExistsBody, example = json!({"exists": true})))
 )]
@@ -210,7 +210,7 @@ pub(crate) async fn get_exists(
     operation_id = "check_items",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, PROBES]))),
     params(FilterKey),
     request_body(
         description = "The items; as `text/plain` one per line.",
@@ -241,7 +241,7 @@ pub(crate) async fn post_exists(
     operation_id = "get_item_count",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION, PROBES]))),
     params(FilterKey, OneItem),
     responses((status = 200, description = "Copies of the item; never too low.", body = CountBody, example = json!({"count": 2})))
 )]
@@ -264,7 +264,7 @@ pub(crate) async fn get_count(
     operation_id = "count_items",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, PROBES]))),
     params(FilterKey),
     request_body(
         description = "The items; as `text/plain` one per line.",

@@ -6,7 +6,7 @@ use super::principal::Principal;
 use super::requirement::methods;
 use crate::access::audit::{Outcome, TARGET};
 use crate::backup::BackupId;
-use crate::engine::{EngineError, FilterName};
+use crate::engine::FilterName;
 use crate::http::headers::IDEMPOTENCY_REPLAYED;
 use crate::http::openapi::facts::{AUDITED, declares};
 use crate::http::problem::{Code, HttpError};
@@ -136,9 +136,8 @@ impl Answered {
             };
         };
         match (&**error, error.code()) {
-            (HttpError::Engine(EngineError::OutcomeUnknown(_)), _) | (_, Code::Internal) => {
-                Outcome::Unknown
-            }
+            (HttpError::Engine(error), _) if error.may_be_done() => Outcome::Unknown,
+            (_, Code::Internal) => Outcome::Unknown,
             (_, Code::StorageFailed) => Outcome::Failed,
             _ => Outcome::Refused,
         }

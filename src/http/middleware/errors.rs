@@ -110,12 +110,6 @@ impl ErrorLayer {
             let failure = failure(&response);
             let rest = match &failure {
                 None => Rest::Nothing,
-                // It has been waited for long enough.
-                Some(error)
-                    if matches!(error.code(), Code::BodyTimeout | Code::DeadlineExceeded) =>
-                {
-                    Rest::Something
-                }
                 Some(error) => unread.discard(linger(error.code())).await,
             };
             drop(in_flight);
@@ -225,6 +219,8 @@ impl Drop for InFlight<'_> {
 fn linger(code: Code) -> Duration {
     match code {
         Code::ApiKeyExpired | Code::ApiKeyRevoked => SHORT_LINGER,
+        // What is not there yet is waited for no longer.
+        Code::BodyTimeout | Code::DeadlineExceeded => Duration::ZERO,
         _ => LINGER,
     }
 }

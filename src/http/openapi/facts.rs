@@ -16,6 +16,10 @@ pub(crate) const NARROWED: &str = "x-narrowed";
 /// Each request of it has a line in the audit log.
 pub(crate) const AUDITED: &str = "x-audited";
 
+/// The request takes as long as what it sends or gets: it can't say until when it
+/// waits.
+pub(crate) const STREAMED: &str = "x-streamed";
+
 /// The body may be left out.
 pub(crate) const BODY_IS_OPTIONAL: &str = "x-body-is-optional";
 
@@ -90,7 +94,10 @@ pub(crate) const STREAM: &[Code] = &[
 pub(crate) const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooCostly, Code::TooManyPages];
 
 /// Those with one item in the query.
-pub(crate) const QUESTION: &[Code] = &[Code::ItemTooLongForQuery, Code::TooManyProbes];
+pub(crate) const QUESTION: &[Code] = &[Code::ItemTooLongForQuery];
+
+/// Those that look items up in all sub-filters of a filter.
+pub(crate) const PROBES: &[Code] = &[Code::TooManyProbes];
 
 /// Those that change a filter.
 pub(crate) const CHANGE: &[Code] = &[Code::OutcomeUnknown, Code::DiskReserve, Code::DiskFull];
@@ -131,7 +138,7 @@ pub(super) fn is_retried(operation: &Operation) -> bool {
 
 /// Whether a request may say until when it waits.
 pub(super) fn has_deadline(operation: &Operation) -> bool {
-    declared_failures(operation).contains(&Code::DeadlineExceeded)
+    !declares(operation, STREAMED) && declared_failures(operation).contains(&Code::DeadlineExceeded)
 }
 
 /// The kinds of problems that the operation declares.

@@ -82,6 +82,7 @@ fn every_declared_fact_is_known_and_none_is_handed_out() {
         facts::FAILS,
         facts::NARROWED,
         facts::AUDITED,
+        facts::STREAMED,
         facts::BODY_IS_OPTIONAL,
     ];
     let mut document = routes::table().into_openapi();
@@ -91,4 +92,36 @@ fn every_declared_fact_is_known_and_none_is_handed_out() {
     assert!(names.len() >= 25);
     assert!(names.iter().all(|name| known.contains(&name.as_str())));
     assert!(!openapi_document().contains("\"x-"));
+}
+
+#[test]
+fn what_a_request_may_wait_for_and_may_be_too_large_for_is_said_where_it_holds() {
+    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let waits = |path: &str, method: &str| {
+        let parameters = document["paths"][path][method]["parameters"].as_array();
+        parameters.is_some_and(|all| all.iter().any(|it| it["name"] == "Prefer"))
+    };
+    let may_be_too_large = |path: &str, method: &str| {
+        let refusals = &document["paths"][path][method]["responses"]["413"];
+        refusals.to_string().contains("too_many_probes")
+    };
+    let of_a_filter = |path: &str| format!("/filters/{{key}}{path}");
+    for (path, method, is_timed) in [
+        ("/import", "post", false),
+        ("/dump", "get", false),
+        ("/dump", "put", false),
+        ("/items", "post", true),
+        ("/exists", "get", true),
+    ] {
+        assert_eq!(waits(&of_a_filter(path), method), is_timed, "{path}");
+    }
+    for (path, method, is_bounded) in [
+        ("/exists", "post", true),
+        ("/count", "post", true),
+        ("/locate", "get", false),
+        ("/items", "post", false),
+    ] {
+        let may_be = may_be_too_large(&of_a_filter(path), method);
+        assert_eq!(may_be, is_bounded, "{method} {path}");
+    }
 }

@@ -112,6 +112,42 @@ pub(super) fn engine(error: &EngineError) -> Cause {
     }
 }
 
+/// An error of the engine about lines of an import: those before are committed.
+pub(super) fn import(error: &EngineError) -> Cause {
+    let happened: Cow<'static, str> = match error {
+        EngineError::DeadlineExceeded => {
+            "the lines that arrived last were not committed in time (--request-timeout-seconds)"
+                .into()
+        }
+        EngineError::OutcomeLate => {
+            "the disk took longer than a request may (--request-timeout-seconds), so the lines that arrived last may be committed or not".into()
+        }
+        EngineError::OutcomeUnknown(error) if is_disk_full(error) => {
+            "the disk filled up during a commit, so its lines may be committed or not; free space on the disk of the data".into()
+        }
+        EngineError::OutcomeUnknown(_) => {
+            "the storage failed during a commit, so its lines may be committed or not".into()
+        }
+        EngineError::Store(error) if is_disk_full(error) => {
+            "the disk is full; free space on the disk of the data".into()
+        }
+        EngineError::Store(_) => {
+            "the storage could not be read; the request id identifies the error in the server's log".into()
+        }
+        EngineError::Overloaded(bound) => format!("the server is overloaded ({bound})").into(),
+        EngineError::OverShare { .. } | EngineError::DiskShort(_) | EngineError::Stopping => {
+            error.to_string().into()
+        }
+        _ => return engine(error),
+    };
+    said(
+        engine(error).code,
+        format!(
+            "{happened}; the lines before are committed: query how many in a moment, and resume after them"
+        ),
+    )
+}
+
 /// An error of a dump that is taken in.
 pub(super) fn restore(error: &RestoreError) -> Cause {
     match error {

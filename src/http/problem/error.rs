@@ -177,6 +177,9 @@ pub(crate) enum HttpError {
     Backup(#[from] BackupError),
     #[error(transparent)]
     Engine(EngineError),
+    /// What lines of an import failed with; those before are committed.
+    #[error(transparent)]
+    Import(EngineError),
 }
 
 impl From<RestoreError> for HttpError {
@@ -308,7 +311,7 @@ impl HttpError {
             HttpError::BackupsOff => Code::BackupsOff,
             HttpError::BackupNotFound => Code::BackupNotFound,
             HttpError::Backup(error) => causes::backup(error).code,
-            HttpError::Engine(error) => causes::engine(error).code,
+            HttpError::Engine(error) | HttpError::Import(error) => causes::engine(error).code,
         }
     }
 

@@ -57,6 +57,7 @@ impl HttpError {
     fn detail(&self) -> String {
         let said = match self {
             HttpError::Engine(error) => causes::engine(error).detail,
+            HttpError::Import(error) => causes::import(error).detail,
             HttpError::Restore(error) => causes::restore(error).detail,
             HttpError::Backup(error) => causes::backup(error).detail,
             _ => None,
