@@ -1,6 +1,7 @@
 //! Log lines, for people or for machines.
 
 use super::failure::Failure;
+use crate::access::audit::TARGET;
 use crate::config::{LogConfig, LogFormat};
 use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
@@ -8,6 +9,11 @@ use tracing_subscriber::EnvFilter;
 pub(super) fn start(config: &LogConfig) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(&config.log)
         .map_err(|error| format!("--log {}: {error}", config.log))?;
+    // Who turns the log down does not mean the audit log, unless it is named.
+    let filter = match config.log.contains(TARGET) {
+        true => filter,
+        false => filter.add_directive(format!("{TARGET}=info").parse()?),
+    };
     let lines = tracing_subscriber::fmt().with_env_filter(filter);
     let terminal = std::io::stdout().is_terminal();
     let human = match config.log_format {

@@ -12,7 +12,7 @@ pub struct LogConfig {
     #[arg(long, env = "CUCKOOD_LOG_FORMAT", default_value = "auto")]
     pub log_format: LogFormat,
 
-    /// Which log lines are written, as `level` or `module=level,…`; levels are error, warn, info, debug, trace.
+    /// Which log lines are written, as `level` or `module=level,…`; levels are error, warn, info, debug, trace. The audit log is always written, unless audit=off is among them.
     #[arg(long, env = "CUCKOOD_LOG", default_value = "info")]
     pub log: String,
 

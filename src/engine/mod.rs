@@ -90,6 +90,7 @@ pub use ops::imports::{
     PROGRESS_KEPT_FOR,
 };
 pub use state::Engine;
+pub use state::Pace;
 pub use tasks::scrub::ScrubOptions;
 pub use tasks::survey::MAX_NAMED_FILTERS;
 pub use ttl::MAX_TTL_SECONDS;

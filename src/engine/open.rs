@@ -254,6 +254,7 @@ impl Engine {
             metrics,
         });
         let engine = Engine {
+            paces: None,
             state,
             caller: Caller::default(),
         };

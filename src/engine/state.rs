@@ -22,7 +22,7 @@ use crate::page::FilterId;
 use crate::store::PageStore;
 use parking_lot::Mutex;
 use prometheus::IntCounter;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,13 +36,29 @@ pub struct Engine {
     pub(super) state: Arc<EngineState>,
     /// Whom it works for.
     pub(super) caller: Caller,
+    /// How it reads whole filters.
+    pub(super) paces: Option<Arc<dyn Fn() -> Pace + Send + Sync>>,
 }
+
+/// Called again and again while a filter is read as a whole, where nothing is
+/// held that others wait for: the place to take a rest, and to give up. Blocks.
+pub type Pace = Box<dyn FnMut() -> ControlFlow<()> + Send>;
 
 impl Engine {
     /// The same engine, working for this caller.
     pub fn for_caller(&self, caller: Caller) -> Engine {
-        let state = Arc::clone(&self.state);
-        Engine { state, caller }
+        Engine {
+            state: Arc::clone(&self.state),
+            caller,
+            paces: self.paces.clone(),
+        }
+    }
+
+    /// The same engine, which reads a filter as a whole at one of these paces
+    /// where it finds out its digest.
+    pub fn paced(mut self, paces: impl Fn() -> Pace + Send + Sync + 'static) -> Engine {
+        self.paces = Some(Arc::new(paces));
+        self
     }
 
     /// The same for the same caller, who waits until then.

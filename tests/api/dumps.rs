@@ -2,6 +2,10 @@ use crate::server::{Answer, Server, Setup};
 use cuckood::chain::params::Defaults;
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 const DUMP: &str = "application/octet-stream";
 
@@ -217,4 +221,31 @@ async fn a_dump_of_a_longer_chain_than_the_server_allows_is_refused_and_names_th
         .get("/filters/f")
         .await
         .problem(404, "filter_not_found");
+}
+
+#[tokio::test]
+async fn a_condition_is_looked_at_only_with_a_place_among_restores() {
+    let server = with_filter("f", 0..100).await;
+    let tag = format!("\"{}\"", "0".repeat(64));
+    let path = "/filters/f/dump?replace=true";
+    let changed = restore(&server, path, b"", &[("if-match", &tag)]).await;
+    changed.problem(412, "filter_changed");
+    // All places are taken by dumps that do not come to their end.
+    let mut open = Vec::new();
+    for number in 0..16 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!(
+            "PUT /filters/g{number}/dump HTTP/1.1\r\nhost: localhost\r\ncontent-type: {DUMP}\r\ncontent-length: 9\r\n\r\na"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        open.push(stream);
+    }
+    let started = Instant::now();
+    while server.metrics.http_in_flight.get() < 16 {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(10)).await;
+    }
+    sleep(Duration::from_millis(100)).await;
+    let refused = restore(&server, path, b"", &[("if-match", &tag)]).await;
+    refused.problem(503, "overloaded");
 }

@@ -353,3 +353,36 @@ async fn a_dump_that_is_not_begun_yet_ends_with_its_key() {
     store.open();
     assert_eq!(keyed.get(&root, "/filters/f/dump").await.status, 200);
 }
+
+/// A restore whose condition is being looked at, held up by the store.
+async fn looking_at_a_condition() -> (GatedStore, Keyed, Open) {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let setup = Setup {
+        store: Arc::new(store.clone()),
+        ..Setup::default()
+    };
+    let (keyed, root) = Keyed::with(setup).await;
+    let path = "/filters/f";
+    assert_eq!(keyed.put(&root, path).await.status, 201);
+    text_batch(&keyed, &root, "f", 0..100).await;
+    let tag = keyed.get(&root, &format!("{path}/dump")).await;
+    let tag = tag.header("etag");
+    let token = keyed.add("operator", Scope::Admin, None);
+    store.hold_first(Point::FilterRead);
+    let request = format!("PUT {path}/dump?replace=true");
+    let headers = format!("{DUMP}if-match: {tag}\r\ncontent-length: 9\r\n");
+    let stream = Open::begin(&keyed, &token, &request, &headers).await;
+    let gate = store.clone();
+    tokio::task::spawn_blocking(move || gate.await_arrival())
+        .await
+        .unwrap();
+    (store, keyed, stream)
+}
+
+#[tokio::test]
+async fn a_condition_is_no_longer_looked_at_once_the_key_is_gone() {
+    let (store, keyed, stream) = looking_at_a_condition().await;
+    keyed.remove("operator");
+    store.open();
+    stream.refused("api_key_revoked").await;
+}

@@ -11,7 +11,7 @@ use cuckood::store::Garbage;
 use cuckood::store::memory::MemoryStore;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
@@ -466,4 +466,32 @@ async fn a_million_copies_survive_crash_restart_and_dump() {
         assert_eq!(items(&other, "f").await, 2_000);
         assert!(all_exist(&other, "f", 0..2_000).await, "{request:?}");
     }
+}
+
+#[tokio::test]
+async fn a_digest_is_found_out_at_its_pace_and_given_up_where_that_breaks() {
+    let it = engine(Arc::new(MemoryStore::new()), &options(1024));
+    create(&it, "f", &small(3000)).await;
+    add(&it, "f", 0..5000).await;
+    let (_, digest) = dump(&it, "f").await;
+    let paced = |most: usize| {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let it = it.clone().paced(move || {
+            let asked = Arc::clone(&asked);
+            Box::new(move || match asked.fetch_add(1, Ordering::SeqCst) < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        });
+        (it, counted)
+    };
+    let (patient, asked) = paced(usize::MAX);
+    assert_eq!(patient.digest(&name("f")).await.unwrap(), digest);
+    let pages = asked.load(Ordering::SeqCst);
+    assert!(pages > 1, "{pages}");
+    let (hasty, asked) = paced(0);
+    let given_up = hasty.digest(&name("f")).await;
+    assert!(matches!(given_up, Err(EngineError::DeadlineExceeded)));
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
 }

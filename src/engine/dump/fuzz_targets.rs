@@ -10,6 +10,7 @@ use crate::metrics::Metrics;
 use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
 use sha2::{Digest as _, Sha256};
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 /// Bytes of slots that a filter may have: enough for a few pages.
@@ -126,7 +127,8 @@ fn digest_of(taker: &Taker, staged: &super::stage::StagedFilter) -> Digest {
     let store = &taker.engine.state.store;
     let share = taker.engine.state.dump_memory.take();
     let view = store.snapshot();
-    match write::measure(&view, staged.pages.id, &staged.chain, &share, None) {
+    let mut pace = || ControlFlow::Continue(());
+    match write::measure(&view, staged.pages.id, &staged.chain, &share, &mut pace) {
         Ok(Some((digest, _))) => digest,
         _ => panic!("what was taken in can't be read"),
     }

@@ -43,7 +43,13 @@ pub(in crate::engine) fn write(
     sink: &mut dyn DumpSink,
 ) -> Result<(), StoreError> {
     let chain = decode(filter)?;
-    let measured = measure(view, filter.id, &chain, share, Some(&mut *sink))?;
+    let measured = measure(view, filter.id, &chain, share, &mut || {
+        sink.throttle();
+        match sink.is_wanted() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    })?;
     let Some((digest, bytes)) = measured else {
         return Ok(());
     };
@@ -67,8 +73,7 @@ pub(in crate::engine) fn write(
     Ok(())
 }
 
-/// Digest and length of a filter's dump; `None` if the sink does not want that
-/// any more.
+/// Digest and length of a filter's dump; `None` if the pace broke.
 ///
 /// # Errors
 /// The store can't be read.
@@ -77,14 +82,14 @@ pub(in crate::engine) fn measure(
     id: FilterId,
     chain: &Chain,
     share: &MemoryShare,
-    sink: Option<&mut dyn DumpSink>,
+    pace: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<Option<(Digest, u64)>, StoreError> {
     let mut dumping = Dumping {
         id,
         chain,
         taker: Measuring {
             writer: DumpWriter::new(&chain.portable().encode()),
-            sink,
+            pace,
         },
     };
     let went_on = dumping.each_page(view, share.entries())?;
@@ -161,19 +166,12 @@ impl<T: Taker> PageVisitor for Dumping<'_, T> {
 
 struct Measuring<'a> {
     writer: DumpWriter,
-    sink: Option<&'a mut dyn DumpSink>,
+    pace: &'a mut dyn FnMut() -> ControlFlow<()>,
 }
 
 impl Taker for Measuring<'_> {
     fn between(&mut self) -> ControlFlow<()> {
-        let Some(sink) = &mut self.sink else {
-            return ControlFlow::Continue(());
-        };
-        sink.throttle();
-        match sink.is_wanted() {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
+        (self.pace)()
     }
 
     fn page(&mut self, at: DumpedPage, image: &[u8]) -> ControlFlow<()> {

@@ -8,12 +8,13 @@ use crate::engine::error::EngineError;
 use crate::engine::filters::decode;
 use crate::engine::lane::command::{Adopt, Command, Outcome, Replaced};
 use crate::engine::name::FilterName;
-use crate::engine::state::Engine;
+use crate::engine::state::{Engine, Pace};
 use crate::engine::threads::run_blocking;
 use crate::engine::ttl::has_ended;
 use crate::store::StoredFilter;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of the redo log that a dump reads as they are; a longer log is cut
 /// before, if that takes no longer than so.
@@ -66,10 +67,12 @@ impl Engine {
         }
     }
 
-    /// The digest of a filter's dump, as it is at one moment.
+    /// The digest of a filter's dump, as it is at one moment. Reads all of it,
+    /// at the engine's pace.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], or the store can't be read.
+    /// [`EngineError::NotFound`], [`EngineError::DeadlineExceeded`] if the pace
+    /// broke, or the store can't be read.
     pub async fn digest(&self, name: &FilterName) -> Result<Digest, EngineError> {
         match self.measured(name).await? {
             Some((_, digest)) => Ok(digest),
@@ -87,6 +90,7 @@ impl Engine {
             Arc::clone(&self.state.checkpointer),
             self.state.dump_memory.take(),
         );
+        let mut pace = self.paces.as_ref().map_or_else(unpaced, |paces| paces());
         run_blocking(move || {
             checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
             let view = store.snapshot();
@@ -95,8 +99,10 @@ impl Engine {
                 return Ok(None);
             };
             let chain = decode(&filter)?;
-            let found = write::measure(&view, filter.id, &chain, &share, None)?;
-            Ok(found.map(|(digest, _)| (filter, digest)))
+            match write::measure(&view, filter.id, &chain, &share, &mut pace)? {
+                Some((digest, _)) => Ok(Some((filter, digest))),
+                None => Err(EngineError::DeadlineExceeded),
+            }
         })
         .await?
     }
@@ -140,8 +146,9 @@ impl Engine {
             memory_bytes: 0,
             disk_bytes: self.state.disk_bytes(&self.caller, staged.pages.id).await?,
         };
+        let mut caller = self.caller.clone();
         loop {
-            let found = self.state.open(&self.caller, name).await?;
+            let found = self.state.open(&caller, name).await?;
             let replaces = match (&found, replace) {
                 (None, Replace::Nothing | Replace::Anything) => None,
                 (None, Replace::Something | Replace::If(_)) => return Ok(Adopted::Changed),
@@ -150,19 +157,27 @@ impl Engine {
                     id: found.id,
                     meta: None,
                 }),
-                (Some(_), Replace::If(wanted)) => match self.measured(name).await? {
-                    Some((filter, digest)) if digest == wanted => Some(Replaced {
-                        id: filter.id,
-                        meta: Some(filter.meta.into()),
-                    }),
-                    _ => return Ok(Adopted::Changed),
-                },
+                (Some(_), Replace::If(wanted)) => {
+                    let started = Instant::now();
+                    let measured = self.measured(name).await?;
+                    // The deadline is for the change: a digest takes as long as
+                    // its filter is large.
+                    let changed_by = |deadline: Instant| deadline + started.elapsed();
+                    caller.deadline = caller.deadline.map(changed_by);
+                    match measured {
+                        Some((filter, digest)) if digest == wanted => Some(Replaced {
+                            id: filter.id,
+                            meta: Some(filter.meta.into()),
+                        }),
+                        _ => return Ok(Adopted::Changed),
+                    }
+                }
             };
             // What replaces a filter takes its bytes over.
             let freed = found.as_ref().map(|it| it.view.load().chain.slot_bytes());
             let reservation = match freed {
                 None => {
-                    let key = self.caller.key.as_ref();
+                    let key = caller.key.as_ref();
                     self.state.quota.take_new(key, chain.slot_bytes())?
                 }
                 Some(freed) => {
@@ -171,7 +186,7 @@ impl Engine {
                     self.state.quota.take_bytes(owner, more)?
                 }
             };
-            self.state.make_room(&self.caller).await?;
+            self.state.make_room(&caller).await?;
             let replacing = replaces.is_some();
             let command = Command::Adopt(Adopt {
                 id: staged.pages.id,
@@ -187,7 +202,7 @@ impl Engine {
             let outcome = self
                 .state
                 .lanes
-                .submit_new(&self.caller, command, None, reservation)
+                .submit_new(&caller, command, None, reservation)
                 .await;
             staged.pages.is_handed_over = match &outcome {
                 Ok(outcome) => matches!(outcome, Outcome::Adopted(_)),
@@ -203,4 +218,8 @@ impl Engine {
             }
         }
     }
+}
+
+fn unpaced() -> Pace {
+    Box::new(|| ControlFlow::Continue(()))
 }

@@ -2,7 +2,9 @@
 
 use super::filter_body::FilterBody;
 use crate::access::Scope;
-use crate::engine::{Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Replace};
+use crate::engine::{
+    Adopted, Digest, DumpSink, Engine, EngineError, FilterName, Intake, Pace, Replace, RestoreError,
+};
 use crate::http::App;
 use crate::http::admission::body;
 use crate::http::admission::deadline::Deadline;
@@ -11,7 +13,7 @@ use crate::http::answer::{json, json_at};
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{DUMP, SCANDUMP, media_type};
-use crate::http::middleware::audit::Note;
+use crate::http::middleware::audit::{ClientPresence, Note};
 use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, QUOTA, STREAM};
 use crate::http::openapi::parameters::FilterKey;
@@ -211,18 +213,22 @@ pub(crate) async fn put_dump(
             ));
         }
     };
-    // What can be refused now need not be read. It is looked at again.
-    refuse_early(&engine, &name, replace).await?;
+    // A condition takes reading a whole filter, which is for those with a place.
     let slot = app.admission.restores.try_take(caller.holder(), 1)?;
+    let presence = parts.extensions.get::<ClientPresence>().cloned();
+    let engine = engine.paced(paces(&app, &caller, presence));
+    // What can be refused now need not be read. It is looked at again.
+    let refused = refuse_early(&engine, &name, replace).await;
+    refused.map_err(|error| unless_ended(&caller, error))?;
     let intake = engine.intake().await?;
-    let staged = body::read_streamed(&app.admission, body, move |source| {
-        let _slot = slot;
-        take_in(intake, source)
+    let (staged, _slot) = body::read_streamed(&app.admission, body, move |source| {
+        Ok::<_, RestoreError>((take_in(intake, source)?, slot))
     })
     .await?;
     // The dump took as long as it took.
     let engine = engine.until(Deadline::from_now(&app.admission.limits).0);
-    match engine.adopt(&name, staged, replace).await? {
+    let adopted = engine.adopt(&name, staged, replace).await;
+    match adopted.map_err(|error| unless_ended(&caller, error.into()))? {
         Adopted::New(info) => {
             let path = format!("/filters/{name}");
             let response = json_at(StatusCode::CREATED, &path, &FilterBody::from(&info))?;
@@ -231,6 +237,37 @@ pub(crate) async fn put_dump(
         Adopted::Replaced(info) => Ok(noted(json(&FilterBody::from(&info))?, "replaced")),
         Adopted::Exists => Err(HttpError::FilterTaken),
         Adopted::Changed => Err(HttpError::FilterChanged),
+    }
+}
+
+/// Digests are found out in turns with other long work, for a client that waits
+/// and whose key is one.
+fn paces(
+    app: &App,
+    caller: &Principal,
+    presence: Option<ClientPresence>,
+) -> impl Fn() -> Pace + Send + Sync + 'static {
+    let (throttle, runtime) = (Arc::clone(&app.admission.throttle), Handle::current());
+    let caller = caller.clone();
+    move || {
+        let mut work = ThrottledWork::new(&throttle, runtime.clone());
+        let (caller, presence) = (caller.clone(), presence.clone());
+        Box::new(move || {
+            work.throttle();
+            let is_gone = presence.as_ref().is_some_and(ClientPresence::is_gone);
+            match is_gone || caller.key_end().is_some() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+    }
+}
+
+/// The end of the caller's key, if that is why something failed.
+fn unless_ended(caller: &Principal, error: HttpError) -> HttpError {
+    match (error.code(), caller.key_end()) {
+        (Code::DeadlineExceeded, Some(end)) => end.into(),
+        _ => error,
     }
 }
 

@@ -16,6 +16,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use std::borrow::Cow;
 use std::sync::Arc;
+use tokio::sync::watch;
 use utoipa::openapi::OpenApi;
 
 /// The operations that are audited, a handful.
@@ -141,5 +142,25 @@ impl Answered {
             (_, Code::StorageFailed) => Outcome::Failed,
             _ => Outcome::Refused,
         }
+    }
+}
+
+/// Tells a handler that is finished whatever becomes of its client whether this
+/// one still waits.
+#[derive(Clone)]
+pub(crate) struct ClientPresence(watch::Receiver<()>);
+
+/// Held while the client waits.
+pub(super) struct Waiting(#[expect(dead_code, reason = "dropped, it tells")] watch::Sender<()>);
+
+impl ClientPresence {
+    pub(super) fn new() -> (Waiting, ClientPresence) {
+        let (waiting, presence) = watch::channel(());
+        (Waiting(waiting), ClientPresence(presence))
+    }
+
+    /// Whether the client has gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.has_changed().is_err()
     }
 }

@@ -1,7 +1,7 @@
 //! Bodies that end with the API key of their request.
 //!
-//! What is short finishes whatever becomes of its key. A stream may take hours,
-//! in either direction: it is cut off when its key expires or is removed, and
+//! What is there as a whole finishes whatever becomes of its key. A stream may
+//! take hours, in either direction: it is cut off when its key expires or is removed, and
 //! whoever reads it gets an error, never a shorter whole.
 
 use crate::access::keys::{ApiKey, KeyEnd};
@@ -14,9 +14,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::task::AbortHandle;
 
-/// Answers up to this size are sent whatever becomes of the key.
-const SHORT_BYTES: u64 = 64 << 10;
-
 /// A body of a request: who reads it is told why it ends.
 pub(super) fn request(key: &Arc<ApiKey>, body: Body) -> Body {
     match body.is_end_stream() {
@@ -25,13 +22,10 @@ pub(super) fn request(key: &Arc<ApiKey>, body: Body) -> Body {
     }
 }
 
-/// A body of an answer: its connection is cut off.
+/// A body of an answer: its connection is cut off, if the answer is made while
+/// it is sent. One that is there as a whole is sent.
 pub(super) fn response(key: &Arc<ApiKey>, body: Body) -> Body {
-    if body
-        .size_hint()
-        .upper()
-        .is_some_and(|bytes| bytes <= SHORT_BYTES)
-    {
+    if body.size_hint().upper().is_some() {
         return body;
     }
     let mut body = EndingBody::new(key, body);
@@ -117,10 +111,14 @@ impl HttpBody for EndingBody {
         let end = match this.key.end() {
             Some(end) => end,
             None => {
-                if let Some(body) = &mut *this.body.lock()
-                    && let Poll::Ready(frame) = Pin::new(body).poll_frame(context)
-                {
-                    return Poll::Ready(frame);
+                match &mut *this.body.lock() {
+                    // Cut off before, whatever the key is now.
+                    None => return Poll::Ready(Some(Err(axum::Error::new(KeyEnd::Revoked)))),
+                    Some(body) => {
+                        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
+                            return Poll::Ready(frame);
+                        }
+                    }
                 }
                 match this.poll_end(context) {
                     Poll::Ready(end) => end,

@@ -1,7 +1,7 @@
 //! The outermost layer: gives each request an id, renders every error in one
 //! shape, logs each failure once, counts.
 
-use super::audit::{Act, Answered, AuditedRoutes};
+use super::audit::{Act, Answered, AuditedRoutes, ClientPresence};
 use super::layer::{InnerService, Middleware};
 use super::origin;
 use super::principal::Principal;
@@ -67,7 +67,9 @@ impl ErrorLayer {
         inner: S,
         action: Arc<str>,
     ) -> Result<Response, Infallible> {
-        let (act, request) = Act::of(action, request).await;
+        let (act, mut request) = Act::of(action, request).await;
+        let (_waiting, presence) = ClientPresence::new();
+        request.extensions_mut().insert(presence);
         let responding = tokio::spawn(self.respond(request, inner, Some(Box::new(act))));
         // It ends early only with the whole server.
         let ended = |_| Ok(StatusCode::INTERNAL_SERVER_ERROR.into_response());

@@ -1,6 +1,6 @@
 //! The caller of a request, as far as its API key tells.
 
-use crate::access::keys::{ApiKey, ApiKeys};
+use crate::access::keys::{ApiKey, ApiKeys, KeyEnd};
 use crate::access::{Prefix, Scope};
 use crate::engine::{Caller, Engine, FilterName};
 use crate::http::App;
@@ -45,6 +45,11 @@ impl Principal {
     /// Its key, if keys are asked for.
     pub(super) fn key(&self) -> Option<&Arc<ApiKey>> {
         self.key.as_ref()
+    }
+
+    /// Why its key has ended, if it has.
+    pub(crate) fn key_end(&self) -> Option<KeyEnd> {
+        self.key.as_ref()?.end()
     }
 
     /// Waits for work, but not for longer than its key lives. For work that may
