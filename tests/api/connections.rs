@@ -312,42 +312,6 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_an_answer_drop_by_drop_loses_its_connection() {
-    const ITEMS: usize = 2_000_000;
-    // `false,` each.
-    const ANSWER_BYTES: usize = 6 * ITEMS;
-    let mut setup = Setup::default();
-    setup.limits.max_batch_items = ITEMS;
-    setup.server.write_timeout = Duration::from_secs(3);
-    setup.server.min_read_rate = 8 << 20;
-    let server = Server::with(setup).await;
-    server.put("/filters/f", json!({})).await.ok();
-    let lines = "x\n".repeat(ITEMS);
-    let request = format!(
-        "POST /filters/f/exists HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n{lines}",
-        lines.len()
-    );
-    // Reads so much after each pause; how much it gets.
-    let read = async |pause: Duration| {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(64 << 10).unwrap();
-        let mut stream = socket.connect(server.address).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let (mut got, mut piece) = (0, vec![0; 64 << 10]);
-        while let Ok(length @ 1..) = stream.read(&mut piece).await {
-            got += length;
-            sleep(pause).await;
-        }
-        got
-    };
-    assert!(read(Duration::ZERO).await > ANSWER_BYTES);
-    // It never pauses for long, and would need ten seconds.
-    let got = read(Duration::from_millis(50)).await;
-    assert!(got < ANSWER_BYTES, "{got}");
-}
-
-#[tokio::test]
 async fn a_client_that_reads_no_answer_loses_its_connection_whatever_else_it_sends() {
     let mut setup = impatient();
     setup.server.write_timeout = Duration::from_millis(300);

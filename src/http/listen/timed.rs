@@ -366,4 +366,39 @@ mod tests {
         let silence = stream.read(&mut [0]).await.unwrap_err();
         assert_eq!(silence.kind(), io::ErrorKind::TimedOut);
     }
+
+    /// Writes much to a client that takes a little every 10 ms, for a while.
+    async fn written_to_one_that_trickles(bytes_per_second: u64) -> io::Result<()> {
+        let timeouts = Timeouts {
+            head: Duration::from_secs(60),
+            idle: Duration::from_secs(60),
+            write: Duration::from_secs(1),
+            write_bytes_per_second: bytes_per_second,
+        };
+        let (ours, mut client) = tokio::io::duplex(64);
+        let mut stream = TimedStream::new(ours, timeouts, Phase::default(), ReadProbe::default());
+        let trickling = async {
+            loop {
+                sleep(Duration::from_millis(10)).await;
+                client.read_exact(&mut [0; 8]).await.unwrap();
+            }
+        };
+        tokio::select! {
+            written = stream.write_all(&[0; 1 << 20]) => written,
+            () = trickling => Ok(()),
+            () = sleep(Duration::from_secs(5)) => Ok(()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_trickles_is_waited_for_as_long_as_one_that_pauses() {
+        // It takes 800 bytes a second, and never pauses.
+        let (slow, quick, any) = tokio::join!(
+            written_to_one_that_trickles(80_000),
+            written_to_one_that_trickles(100),
+            written_to_one_that_trickles(0),
+        );
+        assert_eq!(slow.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(quick.is_ok() && any.is_ok());
+    }
 }
