@@ -30,9 +30,9 @@ async fn a_change_that_waits_is_withdrawn_at_its_deadline_and_one_being_written_
     let server = Server::with(setup).await;
     server.put("/filters/f", json!({})).await.ok();
     store.hold_first(Point::CommitDone);
-    let written = add(&server, "wait=0.2", "written").await;
+    let written = add(&server, "wait=0.2", "deadline-written").await;
     written.problem(500, "outcome_unknown");
-    let waiting = add(&server, "wait=0.2", "waiting").await;
+    let waiting = add(&server, "wait=0.2", "deadline-waiting").await;
     let problem = waiting.problem(503, "deadline_exceeded");
     assert_eq!(waiting.header("retry-after"), "1");
     // All of it was read, so the next request may follow.
@@ -44,8 +44,12 @@ async fn a_change_that_waits_is_withdrawn_at_its_deadline_and_one_being_written_
     assert_eq!(there, json!({"exists": false}));
 
     store.open();
-    add(&server, "wait=20", "later").await.ok();
-    for (item, exists) in [("written", true), ("waiting", false), ("later", true)] {
+    add(&server, "wait=20", "deadline-later").await.ok();
+    for (item, exists) in [
+        ("deadline-written", true),
+        ("deadline-waiting", false),
+        ("deadline-later", true),
+    ] {
         let asked = server.get(&format!("/filters/f/exists?item={item}")).await;
         assert_eq!(asked.ok()["exists"], exists, "{item}");
     }
