@@ -184,10 +184,14 @@ impl<H: Holder> Resource<H> {
         amount: u64,
         longest: Duration,
     ) -> Result<Permit<H>, UsedUp> {
-        // Not past those who wait: what is large would wait for ever.
+        // Not past those who wait: what is large would wait for ever. But what
+        // never will be there is not to be waited for: it would block the others.
         let nobody_waits = self.0.state.lock().turns.is_empty();
         if nobody_waits && let Ok(permit) = self.take_now(by, amount) {
             return Ok(permit);
+        }
+        if amount > self.bound() {
+            return self.try_take(by, amount);
         }
         let mut waiting = self.wait(by, amount);
         let granted = timeout(longest, &mut waiting.granted).await;
@@ -205,13 +209,20 @@ impl<H: Holder> Resource<H> {
         let mut state = self.0.state.lock();
         self.0.check(&state, &holder, terms, 0, amount)?;
         state.add(&holder, amount);
+        let is_waiting = state.accounts.get(&holder);
+        let is_waiting = is_waiting.is_some_and(|it| !it.waiting.is_empty());
         drop(state);
-        Ok(Permit {
+        let permit = Permit {
             resource: self.clone(),
             holder,
             terms,
             amount,
-        })
+        };
+        // It held nothing, perhaps, and what came back was kept for it.
+        if is_waiting {
+            self.serve();
+        }
+        Ok(permit)
     }
 
     fn wait(&self, by: Option<&Claimant<H>>, amount: u64) -> Waiting<'_, H> {
@@ -277,7 +288,8 @@ impl<H: Holder> Resource<H> {
             };
             match self.0.check(&state, &holder, terms, 0, amount) {
                 Ok(()) => {}
-                // What comes back is kept for it, or it would wait for ever.
+                // It holds nothing, or has no rivals. What comes back is kept for
+                // it, or it would wait for ever.
                 Err(UsedUp::All { .. }) => {
                     state.turns.push_front(holder);
                     break;
@@ -333,23 +345,24 @@ impl<H: Holder> Inner<H> {
     ) -> Result<(), UsedUp> {
         let bound = self.bound;
         let free = bound.checked_sub(state.held.saturating_add(amount));
-        let free = free.ok_or(UsedUp::All { bound })?;
-        if terms == Terms::default() {
-            return Ok(());
-        }
         let held = state.accounts.get(holder).map_or(0, |it| it.held);
         let after = held.saturating_add(amount);
         if let Some(most) = terms.most.filter(|&most| after > most) {
             return Err(UsedUp::Most { held, most });
         }
-        if !terms.has_rivals || held <= own && self.kind == Kind::Lent {
-            return Ok(());
-        }
+        // The share comes before the bound: who has too much already is not to
+        // have others wait until there is more.
+        let is_first = match self.kind {
+            Kind::Lent => held <= own,
+            Kind::Kept => held == 0 && free.is_none(),
+        };
         let part = |whole: u64, percent: u64| u128::from(whole) * u128::from(percent);
-        match part(after, 100 - self.share_percent) <= part(free, self.share_percent) {
-            true => Ok(()),
-            false => Err(UsedUp::Share { held, bound }),
+        let is_over =
+            part(after, 100 - self.share_percent) > part(free.unwrap_or(0), self.share_percent);
+        if terms.has_rivals && !is_first && is_over {
+            return Err(UsedUp::Share { held, bound });
         }
+        free.map(|_| ()).ok_or(UsedUp::All { bound })
     }
 
     fn count(&self, used_up: UsedUp) {
@@ -401,6 +414,12 @@ impl<H: Holder> Drop for Waiting<'_, H> {
             if is_needless {
                 state.accounts.remove(holder);
             }
+        }
+        let nobody_waits = state.turns.is_empty();
+        drop(state);
+        // What was kept for it is for those behind it.
+        if !nobody_waits {
+            self.resource.serve();
         }
     }
 }

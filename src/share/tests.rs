@@ -39,6 +39,10 @@ fn a_holder_gets_no_more_than_it_leaves_free_and_whoever_comes_gets_something() 
     all.remove(0);
     assert_eq!(
         resource.try_take(Some(&rival("b")), 9).unwrap_err(),
+        UsedUp::Share { held: 4, bound: 16 }
+    );
+    assert_eq!(
+        resource.try_take(Some(&rival("f")), 9).unwrap_err(),
         UsedUp::All { bound: 16 }
     );
     assert_eq!(take_all(&resource, &rival("f")).len(), 4);
@@ -180,6 +184,52 @@ async fn who_waits_for_much_is_not_passed_by_those_who_come_for_little() {
     );
 }
 
+/// What a waiter was given, if it was.
+fn given(waiting: &mut Waiting<'_, &'static str>) -> Option<Permit<&'static str>> {
+    waiting.granted.try_recv().ok()
+}
+
+#[test]
+fn who_is_over_its_share_and_asks_for_more_than_is_free_keeps_nobody_waiting() {
+    let resource = of(10, 50, Kind::Lent);
+    let [a, b] = ["a", "b"].map(rival);
+    let half = resource.try_take(Some(&a), 5).unwrap();
+    let one = resource.try_take(Some(&b), 1).unwrap();
+    let mut more = resource.wait(Some(&a), 6);
+    let mut little = resource.wait(Some(&b), 1);
+    let little = given(&mut little).expect("it is within its share, and fits");
+    assert!(given(&mut more).is_none());
+    // Once it holds nothing, what comes back is kept for it.
+    drop(half);
+    let mut behind = resource.wait(Some(&b), 3);
+    assert_eq!(given(&mut more).map(|it| it.amount()), Some(6));
+    drop((one, little));
+    assert!(given(&mut behind).is_some());
+}
+
+#[test]
+fn who_gives_up_lets_those_behind_it_be_served() {
+    let resource = of(10, 50, Kind::Lent);
+    let _for_ever = resource.try_take(None, 5).unwrap();
+    let [a, b] = ["a", "b"].map(rival);
+    let much = resource.wait(Some(&a), 8);
+    let mut next_of_a = resource.wait(Some(&a), 1);
+    let mut little = resource.wait(Some(&b), 1);
+    assert!(given(&mut little).is_none() && given(&mut next_of_a).is_none());
+    drop(much);
+    assert!(given(&mut little).is_some());
+    assert!(given(&mut next_of_a).is_some());
+}
+
+#[tokio::test]
+async fn what_never_will_be_there_is_not_waited_for() {
+    let resource = of(10, 50, Kind::Lent);
+    let by = rival("a");
+    let asked = resource.take(Some(&by), 11, Duration::MAX);
+    let refused = timeout(Duration::from_secs(5), asked).await.unwrap();
+    assert_eq!(refused.unwrap_err(), UsedUp::All { bound: 10 });
+}
+
 #[tokio::test]
 async fn who_waits_too_long_is_refused_and_leaves_the_queue() {
     let resource = of(1, 50, Kind::Lent);
@@ -240,4 +290,79 @@ proptest! {
         drop(held);
         prop_assert!(resource.0.state.lock().accounts.is_empty());
     }
+
+    /// Whoever waits, gives up and gives back: nobody who fits and is within its
+    /// share stays waiting, unless behind one who holds nothing and asks for more
+    /// than is free; all are served in the end, and nothing is left then.
+    #[test]
+    fn nobody_waits_for_what_it_may_have(
+        bound in 1u64..40,
+        percent in 1u8..=99,
+        steps in prop::collection::vec((0usize..4, 1u64..30, 0usize..5), 1..80),
+    ) {
+        let resource = of(bound, percent, Kind::Lent);
+        let names = ["a", "b", "c", "d"];
+        let mut held: Vec<(usize, Permit<&'static str>)> = Vec::new();
+        // In the order in which they came.
+        let mut waiting = Vec::new();
+        for (who, amount, what) in steps {
+            let amount = amount.min(bound);
+            match what {
+                0 => if let Ok(permit) = resource.try_take(Some(&rival(names[who])), amount) {
+                    held.push((who, permit));
+                },
+                1 | 2 => waiting.push((who, amount, resource.wait(Some(&rival(names[who])), amount))),
+                3 => if !waiting.is_empty() {
+                    drop(waiting.remove(amount as usize % waiting.len()));
+                },
+                _ => if !held.is_empty() {
+                    drop(held.remove(amount as usize % held.len()));
+                },
+            }
+            collect(&mut waiting, &mut held);
+            let sum: u64 = held.iter().map(|(_, permit)| permit.amount()).sum();
+            prop_assert!(sum <= bound);
+            prop_assert_eq!(resource.held(), sum);
+            let free = bound - sum;
+            let mut may_have = false;
+            let mut is_kept = false;
+            for who in 0..names.len() {
+                let own: u64 = held.iter().filter(|it| it.0 == who).map(|it| it.1.amount()).sum();
+                prop_assert_eq!(resource.held_by(&names[who]), own);
+                let Some(&(_, amount, _)) = waiting.iter().find(|it| it.0 == who) else {
+                    continue;
+                };
+                is_kept |= own == 0 && amount > free;
+                let is_within = amount <= free && {
+                    let left = (free - amount) * u64::from(percent);
+                    own == 0 || (own + amount) * u64::from(100 - percent) <= left
+                };
+                may_have |= is_within;
+            }
+            prop_assert!(is_kept || !may_have, "{} waits", waiting.len());
+        }
+        while !waiting.is_empty() {
+            let before = waiting.len();
+            held.clear();
+            collect(&mut waiting, &mut held);
+            prop_assert!(waiting.len() < before, "{before} wait for nothing");
+        }
+        held.clear();
+        let state = resource.0.state.lock();
+        prop_assert!(state.held == 0 && state.accounts.is_empty() && state.turns.is_empty());
+    }
+}
+
+/// Moves those who were served to what is held.
+fn collect<'a>(
+    waiting: &mut Vec<(usize, u64, Waiting<'a, &'static str>)>,
+    held: &mut Vec<(usize, Permit<&'static str>)>,
+) {
+    waiting.retain_mut(|(who, _, waiter)| match given(waiter) {
+        Some(permit) => {
+            held.push((*who, permit));
+            false
+        }
+        None => true,
+    });
 }
