@@ -197,8 +197,11 @@ impl Engine {
         checkpointer.reclaim_soon(store.garbage()?);
         let clock = Arc::new(EngineClock::start(options.clock.clone()));
         tell_what_ended_meanwhile(&store, &clock, &metrics)?;
-        let (retry_bytes, imports_kept) = kept_shares(options, &store, &metrics)?;
-        let imports = Imports::new(Arc::clone(&store), Arc::clone(&metrics), imports_kept);
+        let KeptShares {
+            retry_bytes,
+            imports,
+        } = kept_shares(options, &store, &metrics)?;
+        let imports = Imports::new(Arc::clone(&store), Arc::clone(&metrics), imports);
         let idempotent_writes = IdempotentWrites::new(
             Arc::clone(&store),
             Arc::clone(&store_work),
@@ -411,13 +414,20 @@ impl Engine {
     }
 }
 
-/// What is kept of answers for retries, in bytes, and of imports, in records:
-/// what the store holds is accounted for.
+/// What callers may have kept, by API key.
+struct KeptShares {
+    /// Bytes of answers for retries.
+    retry_bytes: Resource<Arc<str>>,
+    /// Records of imports.
+    imports: Resource<Arc<str>>,
+}
+
+/// What may be kept; what the store holds is accounted for.
 fn kept_shares(
     options: &EngineOptions,
     store: &PageStore,
     metrics: &Metrics,
-) -> Result<(Resource<Arc<str>>, Resource<Arc<str>>), StoreError> {
+) -> Result<KeptShares, StoreError> {
     let of =
         |name, bound| Resource::new(name, Kind::Kept, bound, options.key_share_percent, metrics);
     let retry_bytes = of("idempotency_bytes", options.max_retry_bytes);
@@ -430,5 +440,8 @@ fn kept_shares(
     // The rest is nobody's.
     retry_bytes.note(None, retry_bytes.held(), totals.retry_bytes);
     imports.note(None, imports.held(), totals.imports);
-    Ok((retry_bytes, imports))
+    Ok(KeptShares {
+        retry_bytes,
+        imports,
+    })
 }

@@ -326,9 +326,9 @@ proptest! {
             let free = bound - sum;
             let mut may_have = false;
             let mut is_kept = false;
-            for who in 0..names.len() {
+            for (who, name) in names.iter().enumerate() {
                 let own: u64 = held.iter().filter(|it| it.0 == who).map(|it| it.1.amount()).sum();
-                prop_assert_eq!(resource.held_by(&names[who]), own);
+                prop_assert_eq!(resource.held_by(name), own);
                 let Some(&(_, amount, _)) = waiting.iter().find(|it| it.0 == who) else {
                     continue;
                 };

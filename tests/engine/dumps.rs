@@ -180,7 +180,7 @@ async fn a_dump_is_the_same_whatever_was_checkpointed_and_resident() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_dump_made_while_writes_go_on_is_a_state_between_two_of_them() {
-    let writing = engine(Arc::new(MemoryStore::new()), &options(512));
+    let writing = engine(Arc::new(MemoryStore::new()), &options(2048));
     create(&writing, "f", &small(40_000)).await;
     let (added, stop) = (
         Arc::new(AtomicU64::new(0)),
@@ -196,7 +196,7 @@ async fn a_dump_made_while_writes_go_on_is_a_state_between_two_of_them() {
             }
         }
     });
-    let reading = engine(Arc::new(MemoryStore::new()), &options(512));
+    let reading = engine(Arc::new(MemoryStore::new()), &options(2048));
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_millis(20)).await;
         let before = added.load(Ordering::SeqCst);

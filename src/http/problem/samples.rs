@@ -84,7 +84,6 @@ fn samples() -> Vec<HttpError> {
             sub_filters: 64,
             bound: 4_000_000,
         }),
-        HttpError::Engine(EngineError::TooManyWords { bound: 1 << 20 }),
         HttpError::ItemTooLongForQuery {
             given: 5000,
             limit: MAX_QUERY_ITEM_BYTES,
