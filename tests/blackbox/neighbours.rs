@@ -121,13 +121,12 @@ fn post(http: &Client, server: &Server, path: &str, body: String) -> (StatusCode
 /// Makes the filter of some work, and fills it.
 fn prepare(http: &Client, server: &Server, key: &str, work: &Work, next: &mut u64) {
     server.create_filter(key, &work.create);
-    while work.is_full {
+    let mut has_room = work.is_full;
+    while has_room {
         let body = lines(next, 20_000);
         let (status, answer) = post(http, server, &format!("/filters/{key}/items"), body);
         assert_eq!(status, 200, "{}: {answer}", work.name);
-        if answer.lines().any(|line| line.starts_with("full")) {
-            return;
-        }
+        has_room = !answer.lines().any(|line| line.starts_with("full"));
     }
 }
 
