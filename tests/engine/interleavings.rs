@@ -137,8 +137,12 @@ async fn the_log_is_not_cut_past_a_record_that_is_durable_but_not_published() {
     // and is cut; those of the held lane wait.
     let mut committed = 0;
     let mut waiting = Vec::new();
-    for round in 0..8 {
+    for round in 0..40 {
         for filter in &busy {
+            // Once is enough: after five seconds the disk counts as hanging.
+            if waiting.contains(&filter) {
+                continue;
+            }
             let one = tokio::spawn({
                 let (engine, filter) = (engine.clone(), filter.clone());
                 async move { add(&engine, &filter, [round]).await }
