@@ -270,7 +270,14 @@ impl Metrics {
     /// Makes the series whose labels are known beforehand, so that a rate over
     /// them starts from zero and not from the first event.
     fn touch(&self) {
-        for outcome in ["new", "replayed", "in_flight", "conflict", "full"] {
+        for outcome in [
+            "new",
+            "replayed",
+            "filter_gone",
+            "in_flight",
+            "conflict",
+            "full",
+        ] {
             self.retries.with_label_values(&[outcome]);
         }
         for what in ["keys", "certificates"] {

@@ -169,6 +169,9 @@ pub enum EngineError {
     /// The key was used for another request.
     #[error("the key was used for another request: use a new one for each")]
     RetryConflict,
+    /// The request was done, to a filter that is gone.
+    #[error("the request was done, but its filter has been deleted since: use a new key")]
+    RetryFilterGone,
     /// No more answers can be kept.
     #[error("the stored answers for retries have reached their bound")]
     RetriesFull,

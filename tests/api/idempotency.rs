@@ -52,7 +52,6 @@ async fn a_retry_gets_the_stored_answer_byte_for_byte() {
             json!({"ttl_seconds": 600}),
             200,
         ),
-        (Method::DELETE, "/filters/f", Value::Null, 204),
     ];
     let mut first = Vec::new();
     for (number, (method, path, body, status)) in steps.iter().enumerate() {
@@ -70,10 +69,26 @@ async fn a_retry_gets_the_stored_answer_byte_for_byte() {
         assert_eq!(answer.bytes, first[number].bytes);
         assert_eq!(answer.header("location"), first[number].header("location"));
     }
-    server
-        .get("/filters/f")
-        .await
-        .problem(404, "filter_not_found");
+}
+
+#[tokio::test]
+async fn a_retry_is_not_answered_for_another_filter_of_the_name() {
+    let server = Server::start().await;
+    let add = || async {
+        let items = json!({"items": ["a"]});
+        keyed(&server, Method::POST, "/filters/f/items", "k", items).await
+    };
+    let remove = || keyed(&server, Method::DELETE, "/filters/f", "k", Value::Null);
+    server.put("/filters/f", json!({})).await.ok();
+    assert!(!replayed(&add().await));
+    assert!(replayed(&add().await));
+    assert!(!replayed(&remove().await));
+    add().await.problem(409, "idempotency_filter_gone");
+    server.put("/filters/f", json!({})).await.ok();
+    add().await.problem(409, "idempotency_filter_gone");
+    let removed = remove().await;
+    assert_eq!((removed.status, replayed(&removed)), (204, true));
+    assert_eq!(server.get("/filters/f").await.ok()["items"], 0);
 }
 
 #[tokio::test]

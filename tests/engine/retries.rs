@@ -113,20 +113,33 @@ async fn each_change_is_made_once_and_answered_alike() {
                 .unwrap()
                 .replayed
         );
-        // An answer stays when what it is about is gone, and new things have
-        // nothing to do with it.
-        assert!(keyed_add(engine, 2, 0..100).await.unwrap());
+        // A new filter of the name is not what the first requests were about;
+        // only the deletion is what it was.
+        refuse_all_but_the_deletion(engine, &wanted).await;
         create(engine, "f", &FilterRequest::default()).await;
-        assert!(
-            engine
-                .delete_filter(&filter, retry(6))
-                .await
-                .unwrap()
-                .replayed
-        );
-        assert!(keyed_add(engine, 2, 0..100).await.unwrap());
+        refuse_all_but_the_deletion(engine, &wanted).await;
         assert_eq!(items(engine, "f").await, 0);
+        assert!(!keyed_add(engine, 7, 0..3).await.unwrap());
+        assert!(keyed_add(engine, 7, 0..3).await.unwrap());
     }
+}
+
+async fn refuse_all_but_the_deletion(engine: &Engine, wanted: &NewFilter) {
+    let filter = name("f");
+    let some = batch([1, 1, 777_777]);
+    for refused in [
+        engine.create_filter(&filter, wanted, retry(1)).await.err(),
+        keyed_add(engine, 2, 0..100).await.err(),
+        engine.set_ttl(&filter, Some(900), retry(3)).await.err(),
+        engine.delete(&filter, &some, retry(5)).await.err(),
+    ] {
+        assert!(
+            matches!(refused, Some(EngineError::RetryFilterGone)),
+            "{refused:?}"
+        );
+    }
+    let removed = engine.delete_filter(&filter, retry(6)).await.unwrap();
+    assert!(removed.replayed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -14,8 +14,10 @@ use super::response::StoredResponse;
 use crate::engine::caller::Caller;
 use crate::engine::clock::EngineClock;
 use crate::engine::error::EngineError;
+use crate::engine::filters::OpenFilter;
 use crate::engine::store_work::StoreWork;
 use crate::metrics::Metrics;
+use crate::page::FilterId;
 use crate::share::{Permit, Resource, UsedUp};
 use crate::store::{PageStore, SideRecord, SideRecordChange, SideRecordKey, StoreError};
 use foldhash::fast::FixedState;
@@ -63,8 +65,8 @@ pub(crate) struct IdempotentWrites {
 
 /// How a write with a key begins.
 enum Begun {
-    /// It was made before, and answered so.
-    Replayed(StoredResponse),
+    /// It was made before, to this filter, and answered so.
+    Replayed(FilterId, StoredResponse),
     /// It was not.
     New(Arc<IdempotencyGuard>),
 }
@@ -92,26 +94,42 @@ impl IdempotentWrites {
 
     /// Makes a write, or with a key answers as it was answered before.
     /// `answer_bytes` is what its answer may take, `answer_of` knows the answers
-    /// that are of its kind.
+    /// that are of its kind, and `filter_now` the filter that has the name.
+    ///
+    /// An answer is about one filter, not about all that ever have its name:
+    /// without that filter it is no longer true. Only that it was removed is.
     ///
     /// # Errors
     /// Those of the write. With a key also [`EngineError::RetryInFlight`] while
     /// the first is on its way, [`EngineError::RetryConflict`] if that was
-    /// another request, [`EngineError::RetriesFull`] if no more answers can be
-    /// kept.
-    pub(crate) async fn once<T, W: Future<Output = Result<T, EngineError>>>(
+    /// another request, [`EngineError::RetryFilterGone`] if its filter is gone,
+    /// [`EngineError::RetriesFull`] if no more answers can be kept.
+    pub(crate) async fn once<T, F, W>(
         self: &Arc<Self>,
         caller: &Caller,
         key: Option<IdempotencyKey>,
         answer_bytes: usize,
+        filter_now: impl FnOnce() -> F,
         answer_of: impl FnOnce(StoredResponse) -> Option<T>,
         write: impl FnOnce(Option<SideRecorder>) -> W,
-    ) -> Result<Answered<T>, EngineError> {
+    ) -> Result<Answered<T>, EngineError>
+    where
+        F: Future<Output = Result<Option<Arc<OpenFilter>>, EngineError>>,
+        W: Future<Output = Result<T, EngineError>>,
+    {
         let recorder = match key {
             None => None,
             Some(key) => match Box::pin(self.begin(caller, key, answer_bytes)).await? {
                 Begun::New(guard) => Some(SideRecorder::Response(guard)),
-                Begun::Replayed(answer) => {
+                Begun::Replayed(filter, answer) => {
+                    if answer != StoredResponse::Removed {
+                        let now = Box::pin(filter_now()).await?;
+                        if now.is_none_or(|now| now.id != filter) {
+                            self.count("filter_gone");
+                            return Err(EngineError::RetryFilterGone);
+                        }
+                    }
+                    self.count("replayed");
                     return Ok(Answered {
                         answer: answer_of(answer).ok_or_else(no_sense)?,
                         replayed: true,
@@ -138,17 +156,19 @@ impl IdempotentWrites {
         let looking = move || writes.kept(&record_key, now_ms);
         let kept = self.work.run(caller, looking);
         if let Some(record) = kept.await?? {
-            let (fingerprint, answer) = record.payload.split_first_chunk().ok_or_else(no_sense)?;
+            let (fingerprint, rest) = record.payload.split_first_chunk().ok_or_else(no_sense)?;
             if *fingerprint != key.fingerprint {
                 self.count("conflict");
                 return Err(EngineError::RetryConflict);
             }
+            let (&filter, answer) = rest.split_first_chunk().ok_or_else(no_sense)?;
+            let filter = FilterId(u64::from_le_bytes(filter));
             // The same request has the same items: no more results than these.
             let answer = StoredResponse::decode(answer, answer_bytes).ok_or_else(no_sense)?;
-            self.count("replayed");
-            return Ok(Begun::Replayed(answer));
+            return Ok(Begun::Replayed(filter, answer));
         }
-        let reserved = SideRecord::stored_bytes(key.fingerprint.len() + answer_bytes);
+        let payload_bytes = key.fingerprint.len() + size_of::<FilterId>() + answer_bytes;
+        let reserved = SideRecord::stored_bytes(payload_bytes);
         let reserved = self.reserve(caller, reserved)?;
         self.count("new");
         Ok(Begun::New(Arc::new(IdempotencyGuard {
@@ -268,10 +288,15 @@ pub(crate) struct IdempotencyGuard {
 }
 
 impl IdempotencyGuard {
-    /// What a commit records so that the answer is kept.
-    pub(crate) fn side_record(&self, answer: &StoredResponse) -> SideRecordChange {
+    /// What a commit records so that the answer, about that filter, is kept.
+    pub(crate) fn side_record(
+        &self,
+        filter: FilterId,
+        answer: &StoredResponse,
+    ) -> SideRecordChange {
         let key = self.in_flight.key;
         let mut payload = key.fingerprint.to_vec();
+        payload.extend_from_slice(&filter.0.to_le_bytes());
         payload.extend_from_slice(&answer.encode());
         SideRecordChange {
             key: SideRecordKey::Retry(key.key),

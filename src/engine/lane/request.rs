@@ -97,11 +97,11 @@ impl Request {
     pub(super) fn side_record(&self, outcome: &Outcome) -> Option<SideRecordChange> {
         match (self.recorder.as_ref()?, outcome) {
             (SideRecorder::Response(guard), outcome) => {
-                let reply_with = match &self.command {
-                    Command::Create(create) => create.reply_with,
-                    _ => ReplyWith::Results,
+                let (filter, reply_with) = match &self.command {
+                    Command::Create(create) => (create.id, create.reply_with),
+                    _ => (self.filter.as_ref()?.id, ReplyWith::Results),
                 };
-                Some(guard.side_record(&outcome.response(reply_with)?))
+                Some(guard.side_record(filter, &outcome.response(reply_with)?))
             }
             (SideRecorder::Progress(step), Outcome::Added(results)) => {
                 Some(step.side_record(results))

@@ -37,9 +37,10 @@ impl Engine {
                 }
             }
         };
-        let writes = &state.idempotent_writes;
+        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
+        let most_bytes = StoredResponse::COMPACTION_BYTES;
         writes
-            .once(caller, key, StoredResponse::COMPACTION_BYTES, kept, compact)
+            .once(caller, key, most_bytes, filter_now, kept, compact)
             .await
     }
 

@@ -92,9 +92,10 @@ impl Engine {
                 }
             }
         };
-        let writes = &state.idempotent_writes;
+        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
+        let most_bytes = StoredResponse::FILTER_BYTES;
         writes
-            .once(caller, key, StoredResponse::FILTER_BYTES, kept, create)
+            .once(caller, key, most_bytes, filter_now, kept, create)
             .await
     }
 

@@ -103,9 +103,10 @@ impl Engine {
                 }
             }
         };
-        let writes = &state.idempotent_writes;
+        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
+        let most_bytes = StoredResponse::FILTER_BYTES;
         writes
-            .once(caller, key, StoredResponse::FILTER_BYTES, kept, set)
+            .once(caller, key, most_bytes, filter_now, kept, set)
             .await
     }
 
@@ -133,10 +134,8 @@ impl Engine {
                 }
             }
         };
-        state
-            .idempotent_writes
-            .once(caller, key, 1, kept, remove)
-            .await
+        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
+        writes.once(caller, key, 1, filter_now, kept, remove).await
     }
 }
 

@@ -24,6 +24,7 @@ impl Engine {
     /// [`EngineError::OutcomeUnknown`] if the commit failed. With a key also
     /// [`EngineError::RetryInFlight`] while the first is on its way,
     /// [`EngineError::RetryConflict`] if that was another request,
+    /// [`EngineError::RetryFilterGone`] if its filter has been deleted since,
     /// [`EngineError::RetriesFull`] if no more answers can be kept.
     pub async fn add(
         &self,
@@ -71,8 +72,10 @@ impl Engine {
             }
         };
         let most_bytes = StoredResponse::most_bytes(items.len());
-        let writes = &state.idempotent_writes;
-        writes.once(caller, key, most_bytes, kept, add).await
+        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
+        writes
+            .once(caller, key, most_bytes, filter_now, kept, add)
+            .await
     }
 
     /// Deletes one copy of each item; all or, if an error is returned, none.
@@ -112,8 +115,10 @@ impl Engine {
             }
         };
         let most_bytes = StoredResponse::most_bytes(items.len());
-        let writes = &state.idempotent_writes;
-        writes.once(caller, key, most_bytes, kept, delete).await
+        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
+        writes
+            .once(caller, key, most_bytes, filter_now, kept, delete)
+            .await
     }
 }
 

@@ -82,7 +82,7 @@ impl From<&Compaction> for CompactionBody {
     operation_id = "compact_filter",
     tag = "filters",
     security(("api_key" = ["admin"])),
-    extensions(("x-audited" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, CHANGE, [Code::CompactionRunning], RETRIED]))),
+    extensions(("x-audited" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, CHANGE, [Code::CompactionRunning, Code::IdempotencyFilterGone], RETRIED]))),
     params(FilterKey),
     responses((
         status = 202,

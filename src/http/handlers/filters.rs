@@ -125,7 +125,7 @@ fn list_example() -> serde_json::Value {
     operation_id = "put_filter",
     tag = "filters",
     security(("api_key" = ["write"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, BODY, CHANGE, [Code::FilterDiffers, Code::FilterExists], QUOTA, RETRIED])), ("x-body-is-optional" = json!(true))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, BODY, CHANGE, [Code::FilterDiffers, Code::FilterExists], QUOTA, RETRIED, [Code::IdempotencyFilterGone]])), ("x-body-is-optional" = json!(true))),
     params(
         FilterKey,
         ("If-None-Match" = Option<String>, Header, description = "`*`: fail with 412 if the filter exists.", nullable = false, example = "*"),
@@ -296,7 +296,7 @@ pub(crate) async fn head_filter(
     operation_id = "patch_filter",
     tag = "filters",
     security(("api_key" = ["admin"])),
-    extensions(("x-audited" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, CHANGE, RETRIED]))),
+    extensions(("x-audited" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, CHANGE, RETRIED, [Code::IdempotencyFilterGone]]))),
     params(FilterKey),
     request_body(content = FilterChanges, description = "The fields to change.", content_type = "application/json", example = json!({"ttl_seconds": 86_400})),
     responses((status = 200, description = "The filter with its new expiry.", body = FilterBody, example = json!(ending_example())))

@@ -12,7 +12,7 @@ use crate::http::openapi::facts::{
 use crate::http::openapi::parameters::{FilterKey, OneItem};
 use crate::http::openapi::schemas;
 use crate::http::parse::{AddBody, BatchKind, ItemsBody};
-use crate::http::problem::HttpError;
+use crate::http::problem::{Code, HttpError};
 use crate::http::words::FullReason;
 use axum::extract::{Request, State};
 use axum::http::Uri;
@@ -85,7 +85,7 @@ pub(crate) struct CountBody {
     operation_id = "add_items",
     tag = "items",
     security(("api_key" = ["write"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, QUOTA, RETRIED]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, QUOTA, RETRIED, [Code::IdempotencyFilterGone]]))),
     params(FilterKey),
     request_body(
         description = "The items; as `text/plain` one per line, with the other fields in the query string (`only_if_absent=true`, `create=true`, `capacity=1000`, …).",
@@ -157,7 +157,7 @@ fn added_list() -> Schema {
     operation_id = "delete_items",
     tag = "items",
     security(("api_key" = ["write"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, RETRIED]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, RETRIED, [Code::IdempotencyFilterGone]]))),
     params(FilterKey),
     request_body(
         description = "The items; as `text/plain` one per line.",

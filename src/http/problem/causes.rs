@@ -80,6 +80,10 @@ pub(super) fn engine(error: &EngineError) -> Cause {
             Code::IdempotencyKeyReused,
             "this Idempotency-Key was used for another request to the same path within 24 hours; send the same request as then, or use a new key",
         ),
+        EngineError::RetryFilterGone => said(
+            Code::IdempotencyFilterGone,
+            "the first request with this Idempotency-Key was done for a filter of this name that has since been deleted or replaced, or has expired; nothing was changed now. To do it for the filter that has the name now, send it with a new key",
+        ),
         EngineError::RetriesFull => said(
             Code::IdempotencyFull,
             "the stored answers for retries have reached their bound (--max-idempotency-bytes), and none is 24 hours old; nothing was changed. Try again later, or send requests that may be applied twice without a key",

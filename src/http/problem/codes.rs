@@ -69,6 +69,7 @@ codes! {
     FilterTaken: CONFLICT, "filter_taken", "A filter with this key exists";
     BackupRunning: CONFLICT, "backup_running", "A backup is running";
     IdempotencyInFlight: CONFLICT, "idempotency_in_flight", "A request with this Idempotency-Key is in progress";
+    IdempotencyFilterGone: CONFLICT, "idempotency_filter_gone", "The filter of the first request is gone";
     CompactionRunning: CONFLICT, "compaction_running", "The filter is being compacted";
     ImportRunning: CONFLICT, "import_running", "The import is running";
     FilterChanged: PRECONDITION_FAILED, "filter_changed", "The filter has changed";

@@ -121,6 +121,7 @@ fn samples() -> Vec<HttpError> {
             instead: "use an import_id",
         },
         HttpError::Engine(EngineError::RetryConflict),
+        HttpError::Engine(EngineError::RetryFilterGone),
         HttpError::Engine(EngineError::RetryInFlight),
         HttpError::Engine(EngineError::RetriesFull),
         HttpError::Panicked,
