@@ -343,7 +343,7 @@ fn the_largest_lookup_and_the_longest_list_are_bounded() {
             );
         },
     );
-    let larger = json!({"items": items(1001), "prefix": "campaign-0000"});
+    let larger = json!({"items": items(4001), "prefix": "campaign-0000"});
     measured(&server, "a larger one", 16, || {
         let answer = server
             .client()
@@ -351,7 +351,7 @@ fn the_largest_lookup_and_the_longest_list_are_bounded() {
             .json(&larger)
             .sent()
             .unwrap();
-        refused(answer, 422, "lookup_too_large");
+        refused(answer, 413, "too_many_probes");
     });
     measured(&server, &format!("{filters} filters listed"), 64, || {
         let (mut cursor, mut listed, mut slowest) = (String::new(), 0, 0.0f64);
