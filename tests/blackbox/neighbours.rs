@@ -275,10 +275,15 @@ fn neighbours_do_not_feel_what_others_ask_of_their_filters() {
         server.metric("cuckood_plan_slices_total") > 0.0,
         "{figures}"
     );
-    let slack = if is_quiet { 1 } else { SLACK_ON_ANY };
+    // On a machine that is busy with other things they wait when alone, too.
+    let bound = |bar: Duration, alone: Duration| match is_quiet {
+        true => bar,
+        false => SLACK_ON_ANY * bar.max(alone),
+    };
     for beside in [&beside_dearest, &beside_batches] {
         assert!(beside.requests > 0, "{figures}");
-        assert!(beside.at(0.999) < slack * MOST, "{figures}");
-        assert!(beside.at(1.0) < slack * ALL, "{figures}");
+        let most = bound(MOST, alone.at(0.999));
+        assert!(beside.at(0.999) < most, "{figures}");
+        assert!(beside.at(1.0) < bound(ALL, alone.at(1.0)), "{figures}");
     }
 }
