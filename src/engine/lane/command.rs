@@ -62,15 +62,6 @@ impl Command {
         }
     }
 
-    /// Whether it is planned over the filter's pages, and committed together
-    /// with others. All others have a commit of their own.
-    pub(crate) fn is_planned(&self) -> bool {
-        matches!(
-            self,
-            Command::Items(..) | Command::Compact(CompactStep::Move(_))
-        )
-    }
-
     /// Whether it is refused while the disk is almost full. What removes whole
     /// filters or sub-filters is not: it makes room.
     pub(crate) fn needs_room(&self) -> bool {

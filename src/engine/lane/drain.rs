@@ -11,7 +11,7 @@ use super::units::{COMMAND_UNITS, DRAIN_UNITS, UNITS_PER_COMMAND};
 use super::words::LaneWords;
 use crate::chain::plan::{PlanInput, PlanStats, Planner};
 use crate::cuckoo::kick::KickSearch;
-use crate::engine::error::{EngineError, Overload};
+use crate::engine::error::EngineError;
 use crate::engine::pages::DrainPins;
 use crate::page::FilterId;
 use std::collections::BTreeMap;
@@ -67,6 +67,8 @@ impl Lane {
     ) -> Drained {
         let mut drain = self.begin_drain();
         let room = self.room_beside(suspended.as_deref());
+        // Before a change there was waited for room, before a question not.
+        let has_room = first.command.needs_room();
         let mut next = Some((turn, first));
         while let Some((turn, request)) = next.take() {
             let spent_before = drain.spent;
@@ -91,16 +93,7 @@ impl Lane {
             if drain.spent >= DRAIN_UNITS || drain.pages() >= room / 2 {
                 break;
             }
-            let may_go = |request: &Request| may_go(suspended.as_deref(), request);
-            match self.queue.next(may_go, Duration::ZERO) {
-                Next::Command(turn, request) if request.is_drained() => {
-                    next = Some((turn, *request));
-                }
-                // It has a turn of its own.
-                Next::Command(turn, request) => self.queue.put_back(&turn, *request),
-                Next::Plan(turn) => self.queue.put_back_plan(&turn),
-                Next::Nothing | Next::Stop => {}
-            }
+            next = self.next_of_drain(suspended.as_deref(), has_room);
         }
         let drain = self.without_withdrawn(drain, suspended, search);
         self.count_reads(&drain.pins);
@@ -114,6 +107,35 @@ impl Lane {
         Drained {
             sliced: None,
             in_doubt,
+        }
+    }
+
+    /// The command that a drain takes along, if what comes next is one.
+    fn next_of_drain(
+        &self,
+        suspended: Option<&SlicedPlan>,
+        has_room: bool,
+    ) -> Option<(Turn, Request)> {
+        loop {
+            let may_go = |request: &Request| may_go(suspended, request);
+            match self.queue.next(may_go, Duration::ZERO) {
+                Next::Command(_, request) if request.progress.is_withdrawn() => {}
+                Next::Command(turn, request)
+                    if request.is_drained() && (has_room || !request.command.needs_room()) =>
+                {
+                    return Some((turn, *request));
+                }
+                // It has a turn of its own.
+                Next::Command(turn, request) => {
+                    self.queue.put_back(&turn, *request);
+                    return None;
+                }
+                Next::Plan(turn) => {
+                    self.queue.put_back_plan(&turn);
+                    return None;
+                }
+                Next::Nothing | Next::Stop => return None,
+            }
         }
     }
 
@@ -149,7 +171,9 @@ impl Lane {
         for (request, _) in answers.into_iter().filter(begin) {
             // What was withdrawn only made it dearer or cheaper by a little.
             if let Some(overflow) = self.plan(request, &mut again, suspended, search) {
-                overflow.request.answer(Err(Overload::QueuedItems.into()));
+                // Its caller sends it again, and it may be withdrawn again.
+                let again = Outcome::NeedsPages(Vec::new());
+                overflow.request.answer(Ok(again));
             }
         }
         again
@@ -270,7 +294,8 @@ impl Lane {
     }
 }
 
-/// Whether a command need not wait for the plan that is suspended.
+/// Whether a command need not wait for the plan that is suspended. Nobody waits
+/// for what was withdrawn: it is only taken out, with all that it holds.
 pub(super) fn may_go(suspended: Option<&SlicedPlan>, request: &Request) -> bool {
-    suspended.is_none_or(|plan| !plan.holds_up(request))
+    request.progress.is_withdrawn() || suspended.is_none_or(|plan| !plan.holds_up(request))
 }

@@ -49,11 +49,12 @@ impl Lane {
                 self.begin_compaction(request, &filter, share)
             }
             Command::Compact(CompactStep::End) => self.end_compaction(request, &filter),
-            // They are dealt with elsewhere.
+            // They are dealt with elsewhere. Were one to come here, its caller
+            // would still be told that nothing was done.
             Command::Create(_)
             | Command::Adopt(_)
             | Command::Compact(CompactStep::Move(_))
-            | Command::Items(..) => None,
+            | Command::Items(..) => refuse(request, Ok(Outcome::Stale)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A command on its way through a lane, with what its caller holds for it.
 
-use super::command::{Command, Outcome, ReplyWith};
+use super::command::{Command, CompactStep, Outcome, ReplyWith};
 use super::progress::Progress;
 use super::shares::QueuePlace;
 use super::units::COMMAND_UNITS;
@@ -90,7 +90,13 @@ impl Request {
 
     /// Whether it is planned and committed together with others.
     pub(super) fn is_drained(&self) -> bool {
-        self.command.is_planned() && !self.is_long()
+        match self.command {
+            Command::Items(..) => !self.is_long(),
+            // It is bounded by itself. One that is long waits for the pages of
+            // a suspended plan, and is planned like any other then.
+            Command::Compact(CompactStep::Move(_)) => true,
+            _ => false,
+        }
     }
 
     /// What its commit has to record of an outcome; nothing if nothing was done.
@@ -118,5 +124,28 @@ impl Request {
         drop(self.place);
         // The caller may have gone away; the outcome stands all the same.
         let _ = self.reply.send(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::plan::compact::Slice;
+    use crate::cuckoo::candidates::BucketIndex;
+    use crate::engine::caller::SERVER;
+    use crate::page::Ordinal;
+
+    #[test]
+    fn a_step_of_a_compaction_is_planned_like_others_however_long_it_turned_out_to_be() {
+        let step = Command::Compact(CompactStep::Move(Slice {
+            ordinal: Ordinal(1),
+            from: BucketIndex(0),
+            max_pages: 1,
+            max_entries: 1,
+            max_searches: 1,
+        }));
+        let (request, _reply) = Request::new(&SERVER, step, None, None);
+        let request = request.into_long();
+        assert!(request.is_long() && request.is_drained());
     }
 }
