@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How far the wall clock may run ahead of the time since the machine's start
-/// and is still believed; and a thousandth of the time that has passed.
+/// How far the wall clock may get ahead of where it was when it was looked at,
+/// measured by the time since the machine's start, and is still believed. In
+/// the long run, too, it gets no further ahead than this and a thousandth of the
+/// time that has passed: clocks drift.
 const LEEWAY_MS: i64 = 60_000;
 const LEEWAY_PART: i64 = 1000;
 
@@ -81,6 +83,8 @@ struct Belief {
     confirmed: Reading,
     /// The difference of the clocks when the wall clock was last believed.
     last_difference: i64,
+    /// The greatest difference that was believed since.
+    furthest_difference: i64,
 }
 
 /// The time, and how far the wall clock is ahead of it if that is not believed.
@@ -96,6 +100,7 @@ impl Belief {
         Belief {
             confirmed: reading,
             last_difference: reading.difference(),
+            furthest_difference: reading.difference(),
         }
     }
 
@@ -107,7 +112,9 @@ impl Belief {
             now_ms: reading.wall_ms,
             jump_ms: None,
         };
-        if ahead <= LEEWAY_MS + passed / LEEWAY_PART {
+        // Where it has been before it may come back to.
+        let step = reading.difference() - self.furthest_difference;
+        if step <= LEEWAY_MS && ahead <= LEEWAY_MS + passed / LEEWAY_PART {
             return believed;
         }
         let now_ms = reading.since_boot_ms + self.last_difference;
@@ -124,6 +131,7 @@ impl Belief {
             Some(_) => self,
             None => Belief {
                 last_difference: reading.difference(),
+                furthest_difference: self.furthest_difference.max(reading.difference()),
                 ..self
             },
         }

@@ -88,7 +88,7 @@ impl Overlay {
     }
 
     /// Words that change.
-    pub(super) fn changed_words(&self) -> usize {
+    pub fn changed_words(&self) -> usize {
         self.words.len()
     }
 

@@ -47,6 +47,20 @@ fn silence_is_no_jump_and_backwards_changes_nothing() {
     assert!(belief.tell(at(year, 3_000)).jump_ms.is_some());
 }
 
+#[test]
+fn a_jump_is_none_the_more_believed_after_a_month() {
+    let month = 30 * 86_400_000;
+    // It drifts by two minutes, a little at a time.
+    let looks = (0..=1_000).map(|n| at(n * month / 1_000 + n * 120, n * month / 1_000));
+    let belief = looks.fold(Belief::confirmed(START), Belief::after);
+    let now = month + 120_000;
+    assert_eq!(belief.tell(at(now, month)).jump_ms, None);
+    assert_eq!(belief.tell(at(now + LEEWAY_MS, month)).jump_ms, None);
+    let jumped = belief.tell(at(now + 10 * LEEWAY_MS, month));
+    assert_eq!(jumped.jump_ms, Some(10 * LEEWAY_MS));
+    assert_eq!(jumped.now_ms, START.wall_ms + now);
+}
+
 proptest! {
     /// Whatever the wall clock does, no more time passes unconfirmed than the
     /// other clock says, and the leeway.
@@ -62,6 +76,8 @@ proptest! {
             let since = reading.since_boot_ms - START.since_boot_ms;
             let most = START.wall_ms + since + LEEWAY_MS + since / LEEWAY_PART;
             prop_assert!(told.now_ms <= most);
+            let ahead = told.now_ms - reading.since_boot_ms - belief.furthest_difference;
+            prop_assert!(ahead <= LEEWAY_MS);
             prop_assert!(told.now_ms <= reading.wall_ms);
             prop_assert_eq!(told.jump_ms.is_none(), told.now_ms == reading.wall_ms);
             belief = belief.after(reading);

@@ -75,6 +75,18 @@ impl<Id: Clone + Eq + Hash, M: Default + Idle> Round<Id, M> {
         })
     }
 
+    /// Ends the turn of a member: what it did not use is lost, and all others
+    /// come before it.
+    fn end_turn(&mut self, id: &Id) -> Option<&mut M> {
+        let member = self.members.get_mut(id)?;
+        member.balance = member.balance.min(0);
+        if let Some(at) = self.order.iter().position(|it| it == id) {
+            self.order.remove(at);
+            self.order.push_back(id.clone());
+        }
+        Some(&mut member.of)
+    }
+
     /// What `serve` finds with the member whose turn it is. `None`: with no
     /// member. `can_serve` says whether there is something to be found.
     fn next<R>(
@@ -170,6 +182,14 @@ where
         let of_key = self.keys.member(key, quantum);
         of_key.balance -= cost;
         of_key.of.member(flow, quantum).balance -= cost;
+    }
+
+    /// Ends the turn of a flow, and of its key: others come first, whatever is
+    /// left of it.
+    pub(super) fn end_turn(&mut self, key: &K, flow: &F) {
+        if let Some(flows) = self.keys.end_turn(key) {
+            flows.end_turn(flow);
+        }
     }
 
     /// Takes out what `wanted` says yes to.

@@ -184,6 +184,12 @@ impl LaneQueue {
         waiting.turns.charge(&turn.key, &turn.flow, units);
     }
 
+    /// Ends the turn of whoever asked for something: others come first.
+    pub(super) fn end_turn(&self, turn: &Turn) {
+        let mut waiting = self.waiting.lock();
+        waiting.turns.end_turn(&turn.key, &turn.flow);
+    }
+
     /// Takes no further command; those that wait are still worked on.
     pub(crate) fn close(&self) {
         self.waiting.lock().is_closed = true;

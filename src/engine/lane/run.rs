@@ -128,8 +128,14 @@ impl Lane {
         if let Some(doubt) = &desk.in_doubt {
             return plan.answer(Err(self.disk.refusal(&doubt.cause)));
         }
+        let turn = plan.turn.clone();
         match self.slice(plan, &mut desk.search) {
-            Sliced::Ended(in_doubt) => desk.in_doubt = in_doubt,
+            Sliced::Ended(in_doubt) => {
+                // Or its next long command would begin before those of others,
+                // and they would wait for that one, too.
+                self.queue.end_turn(&turn);
+                desk.in_doubt = in_doubt;
+            }
             // It had no more to do than a command of a drain.
             Sliced::More(plan) if plan.is_small() => desk.in_doubt = self.commit_sliced(*plan),
             Sliced::More(plan) => self.suspend(plan, desk),

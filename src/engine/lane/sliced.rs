@@ -11,7 +11,7 @@ use super::commit::{InDoubt, Lane};
 use super::items::{ItemWork, Pace};
 use super::queue::{Flow, Turn};
 use super::request::Request;
-use super::units::{COMMAND_UNITS, SLICE_UNITS};
+use super::units::{COMMAND_UNITS, COMMITTED_WORD, SLICE_UNITS};
 use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
 use crate::chain::plan::{PartialPlan, Plan, PlanInput, Planner};
@@ -198,7 +198,9 @@ impl Lane {
             plan.answer(refusal);
             return Sliced::Ended(None);
         }
-        if plan.planned.is_some() {
+        if let Some(planned) = &plan.planned {
+            let words = planned.overlay.changed_words() as u64;
+            self.queue.charge(&plan.turn, words * COMMITTED_WORD);
             return Sliced::Ended(self.commit_sliced(*plan));
         }
         let pace = self.plan_slice(&mut plan, search);

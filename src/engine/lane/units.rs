@@ -11,6 +11,10 @@ pub(super) const COMMAND_UNITS: u64 = SLICE_UNITS + SLICE_UNITS / 2;
 /// What the commands of a drain cost after which it takes no further one.
 pub(super) const DRAIN_UNITS: u64 = 2 * SLICE_UNITS;
 
+/// What a word costs when a plan of several slices is committed: its place in
+/// the record, and its publication. Others have it charged with their plan.
+pub(super) const COMMITTED_WORD: u64 = 1;
+
 /// What a command costs beside its plan.
 pub(super) const UNITS_PER_COMMAND: u64 = 64;
 
