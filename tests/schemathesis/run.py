@@ -81,6 +81,8 @@ def main():
         add = [asked.binary, "keys", "add", "tester", "--scope", "admin", "--keys-file", keys]
         key = subprocess.run(add, stdout=subprocess.PIPE, check=True, text=True).stdout.split()[-1]
         flags = ["--keys-file", keys, "--backup-dir", directory / "backups", "--backup-keep", "2"]
+        # The description names the largest bound that a server may be given.
+        flags += ["--max-chain-length", "65536"]
         server = Server(asked.binary, directory, *flags, key=key)
         try:
             sys.exit(run(asked, server, directory))
