@@ -60,9 +60,11 @@ async fn filters_that_grow_shrink_go_and_come_again_meanwhile_are_no_fault() {
     engine.scrub(FAST).unwrap();
     let passes = || metrics.scrub_passes.get();
     let compacted = || metrics.compactions.with_label_values(&["done"]).get();
-    let mut rounds = 0;
+    let (mut rounds, started) = (0, Instant::now());
     while rounds < 10 || passes() < 20 || compacted() == 0 {
-        assert!(rounds < 1_000, "{} passes", passes());
+        // The filters are looked at for compaction each second.
+        let lasts = started.elapsed();
+        assert!(lasts < Duration::from_secs(60), "{} passes", passes());
         for filter in ["paged", "classic"] {
             add(&engine, filter, 0..6_000).await;
             // So many of one that they are counted beside the page.
