@@ -27,7 +27,7 @@ use std::time::Duration;
 const SETTLE_EVERY: Duration = Duration::from_millis(500);
 
 /// What a lane has under way from one turn to the next.
-struct Desk {
+struct UnderWay {
     search: KickSearch,
     in_doubt: Option<InDoubt>,
     /// The plan that takes more than one slice, if there is one.
@@ -37,35 +37,38 @@ struct Desk {
 impl Lane {
     /// Works until no commands can be sent any more.
     pub(crate) fn run(self) {
-        let mut desk = Desk {
+        let mut under_way = UnderWay {
             search: KickSearch::new(),
             in_doubt: None,
             suspended: None,
         };
         let _guard = AbortOnPanic;
         loop {
-            let had_plan = desk.suspended.is_some();
-            let may_go = |request: &Request| may_go(desk.suspended.as_deref(), request);
+            let had_plan = under_way.suspended.is_some();
+            let may_go = |request: &Request| may_go(under_way.suspended.as_deref(), request);
             let next = self.queue.next(may_go, SETTLE_EVERY);
-            desk.in_doubt = desk.in_doubt.take().and_then(|doubt| self.settle(doubt));
+            under_way.in_doubt = under_way
+                .in_doubt
+                .take()
+                .and_then(|doubt| self.settle(doubt));
             match next {
                 Next::Nothing => {}
                 Next::Stop => break,
                 Next::Command(_, request) if request.progress.is_withdrawn() => {}
-                Next::Command(turn, request) => match self.refusal(&desk, &request) {
+                Next::Command(turn, request) => match self.refusal(&under_way, &request) {
                     Some(refusal) => request.answer(Err(refusal)),
-                    None => self.work(turn, *request, &mut desk),
+                    None => self.work(turn, *request, &mut under_way),
                 },
                 Next::Plan(_) => {
-                    if let Some(plan) = desk.suspended.take() {
-                        self.go_on(plan, &mut desk);
+                    if let Some(plan) = under_way.suspended.take() {
+                        self.go_on(plan, &mut under_way);
                     }
                 }
             }
-            let change = i64::from(desk.suspended.is_some()) - i64::from(had_plan);
+            let change = i64::from(under_way.suspended.is_some()) - i64::from(had_plan);
             self.metrics.suspended_plans.add(change);
         }
-        if let Some(doubt) = desk.in_doubt
+        if let Some(doubt) = under_way.in_doubt
             && self.settle(doubt).is_some()
         {
             tracing::error!("stopped with a commit of unknown outcome");
@@ -73,8 +76,8 @@ impl Lane {
     }
 
     /// Why nothing can be committed now, if so.
-    fn refusal(&self, desk: &Desk, request: &Request) -> Option<EngineError> {
-        match &desk.in_doubt {
+    fn refusal(&self, under_way: &UnderWay, request: &Request) -> Option<EngineError> {
+        match &under_way.in_doubt {
             Some(doubt) => Some(self.disk.refusal(&doubt.cause)),
             // What makes room does not wait for it.
             None if request.command.needs_room() => self.wait_for_room().err(),
@@ -94,57 +97,61 @@ impl Lane {
         })
     }
 
-    fn work(&self, turn: Turn, request: Request, desk: &mut Desk) {
+    fn work(&self, turn: Turn, request: Request, under_way: &mut UnderWay) {
         match &request.command {
             Command::Create(create) => {
                 self.queue.charge(&turn, UNITS_ALONE);
                 let create = create.clone();
                 if let Some(plan) = self.begin_creation(turn, request, &create) {
-                    self.go_on(plan, desk);
+                    self.go_on(plan, under_way);
                 }
             }
             _ if request.is_drained() => {
-                let Drained { sliced, in_doubt } =
-                    self.drain(turn, request, &mut desk.suspended, &mut desk.search);
-                desk.in_doubt = in_doubt;
+                let Drained { sliced, in_doubt } = self.drain(
+                    turn,
+                    request,
+                    &mut under_way.suspended,
+                    &mut under_way.search,
+                );
+                under_way.in_doubt = in_doubt;
                 if let Some(plan) = sliced {
-                    self.suspend(plan, desk);
+                    self.suspend(plan, under_way);
                 }
             }
             Command::Items(..) => {
                 if let Some(plan) = self.begin_sliced(turn, request) {
-                    self.go_on(plan, desk);
+                    self.go_on(plan, under_way);
                 }
             }
             _ => {
                 self.queue.charge(&turn, UNITS_ALONE);
-                desk.in_doubt = self.work_alone(request);
+                under_way.in_doubt = self.work_alone(request);
             }
         }
     }
 
     /// Has a plan go on, or be dropped.
-    fn go_on(&self, plan: Box<SlicedPlan>, desk: &mut Desk) {
-        if let Some(doubt) = &desk.in_doubt {
+    fn go_on(&self, plan: Box<SlicedPlan>, under_way: &mut UnderWay) {
+        if let Some(doubt) = &under_way.in_doubt {
             return plan.answer(Err(self.disk.refusal(&doubt.cause)));
         }
         let turn = plan.turn.clone();
-        match self.slice(plan, &mut desk.search) {
+        match self.slice(plan, &mut under_way.search) {
             Sliced::Ended(in_doubt) => {
                 // Or its next long command would begin before those of others,
                 // and they would wait for that one, too.
                 self.queue.end_turn(&turn);
-                desk.in_doubt = in_doubt;
+                under_way.in_doubt = in_doubt;
             }
             // It had no more to do than a command of a drain.
-            Sliced::More(plan) if plan.is_small() => desk.in_doubt = self.commit_sliced(*plan),
-            Sliced::More(plan) => self.suspend(plan, desk),
+            Sliced::More(plan) if plan.is_small() => under_way.in_doubt = self.commit_sliced(*plan),
+            Sliced::More(plan) => self.suspend(plan, under_way),
         }
     }
 
     /// Puts a plan aside until its next turn.
-    fn suspend(&self, plan: Box<SlicedPlan>, desk: &mut Desk) {
-        match desk.suspended {
+    fn suspend(&self, plan: Box<SlicedPlan>, under_way: &mut UnderWay) {
+        match under_way.suspended {
             // There is one at a time: it begins anew when the other has ended.
             Some(_) => {
                 let (turn, request) = plan.into_request();
@@ -152,7 +159,7 @@ impl Lane {
             }
             None => {
                 self.queue.put_back_plan(&plan.turn);
-                desk.suspended = Some(plan);
+                under_way.suspended = Some(plan);
             }
         }
     }
