@@ -394,7 +394,7 @@ impl Scribe {
 
 /// Posts one item a line, perhaps under a key; returns one result a line and
 /// whether they were given before. `None` if no answer came.
-fn post(
+pub(crate) fn post(
     client: &Client,
     url: &str,
     items: &[String],

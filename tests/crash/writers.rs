@@ -28,8 +28,10 @@ const MOST_DELETED: u64 = 1_500;
 const FEW_ITEMS: i64 = 200;
 const FEW_AT_ONCE: usize = 5;
 
-/// Items of a writer beyond which those are added again that were deleted.
+/// Items of a writer beyond which those are added again that were deleted. Of the
+/// growing filter so few that items chosen at random find those that are there.
 const MOST_ITEMS: usize = 300_000;
+const MOST_GROWING_ITEMS: usize = 20_000;
 
 /// Creates the filters that writers share, and the writers.
 pub(crate) fn create(server: &Server, random: &mut Random) -> Vec<Writer> {
@@ -123,6 +125,9 @@ pub(crate) struct Writer {
     /// Acknowledged items that were looked for, and those that were not there.
     pub(crate) looked_for: u64,
     pub(crate) lost: u64,
+    /// Copies that are known to be there, so that they can be deleted. What a kill
+    /// left in doubt is never among them, and stays.
+    deletable: i64,
     is_shrinking: bool,
     grows_to: i64,
 }
@@ -147,6 +152,7 @@ impl Writer {
             changed: 0,
             looked_for: 0,
             lost: 0,
+            deletable: 0,
             is_shrinking: false,
             grows_to: LEAST_GROWN,
         }
@@ -192,8 +198,8 @@ impl Writer {
     /// What grew is made small again, so that compactions have something to do.
     fn turn(&mut self) {
         self.is_shrinking = match self.is_shrinking {
-            true => self.settled_items > FEW_ITEMS,
-            false => self.filter == GROWING && self.settled_items > self.grows_to,
+            true => self.deletable > FEW_ITEMS,
+            false => self.filter == GROWING && self.deletable > self.grows_to,
         };
         if self.is_shrinking {
             self.grows_to = LEAST_GROWN << self.random.below(4);
@@ -203,7 +209,11 @@ impl Writer {
     /// Items that are not there: new ones, until there are many, then any.
     fn absent(&mut self) -> Vec<usize> {
         let first = self.items.len();
-        if first >= MOST_ITEMS {
+        let most = match self.filter {
+            GROWING => MOST_GROWING_ITEMS,
+            _ => MOST_ITEMS,
+        };
+        if first >= most {
             return self.choose(300, |copies| copies.at_most == 0);
         }
         let batch = 1 + self.random.below(150) as usize;
@@ -253,6 +263,7 @@ impl Writer {
         for &index in indexes {
             self.items[index].at_least += 1;
         }
+        self.deletable += change;
         self.settled_items += change;
         self.changed += change.unsigned_abs();
         true
@@ -265,6 +276,7 @@ impl Writer {
         for &index in indexes {
             self.items[index].at_least -= 1;
         }
+        self.deletable -= indexes.len() as i64;
         let change = -(indexes.len() as i64);
         let names = self.names(indexes);
         let Some(results) = post_lines(client, &format!("{url}/items/delete"), &names) else {

@@ -13,6 +13,7 @@
 mod hostile;
 mod polite;
 mod replacing;
+mod shrinking;
 mod watched;
 
 use crate::kill::{TIGHT, check};
@@ -24,6 +25,7 @@ use hostile::Hostile;
 use polite::Polite;
 use replacing::Replacing;
 use serde_json::{Value, json};
+use shrinking::Shrinking;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,6 +43,7 @@ struct Tenants {
     oracle: Load,
     polite: Vec<Polite>,
     replacing: Replacing,
+    shrinking: Shrinking,
     hostile: Hostile,
 }
 
@@ -49,6 +52,7 @@ impl Tenants {
     fn during(&mut self, server: &mut Server, meanwhile: impl FnOnce(&Server)) {
         let (client, base, port) = (server.client().clone(), server.url(""), server.port());
         let (polite, replacing) = (&mut self.polite, &mut self.replacing);
+        let shrinking = &mut self.shrinking;
         let hostile = &self.hostile;
         self.oracle.during(&client, &base, |life: &Life| {
             thread::scope(|scope| {
@@ -57,6 +61,7 @@ impl Tenants {
                     scope.spawn(move || polite.work(base, life));
                 }
                 scope.spawn(|| replacing.work(&base, life));
+                scope.spawn(|| shrinking.work(&base, life));
                 hostile.spawn(scope, &base, port, life);
                 meanwhile(server);
                 life.end();
@@ -71,6 +76,7 @@ impl Tenants {
             polite.verify(server);
         }
         self.replacing.verify(server);
+        self.shrinking.verify(server);
     }
 }
 
@@ -100,6 +106,11 @@ fn nothing_is_lost_nothing_grows_and_hostile_tenants_are_endured() {
         "replacing",
         &["--scope=admin", "--prefix=replacing:"],
     );
+    let shrinking = add_key(
+        &keys,
+        "shrinking",
+        &["--scope=admin", "--prefix=shrinking:"],
+    );
     let hostile = add_key(&keys, "hostile", &["--scope=admin", "--prefix=hostile:"]);
     let port = free_port();
     let mut server = start(port, &data_dir, &keys, &oracle);
@@ -109,6 +120,7 @@ fn nothing_is_lost_nothing_grows_and_hostile_tenants_are_endured() {
             .map(|number| Polite::new(&server, number, &polite, random.next()))
             .collect(),
         replacing: Replacing::new(&server, &replacing, random.next()),
+        shrinking: Shrinking::new(&server, &shrinking, random.next()),
         hostile: Hostile::new(&server, &hostile),
     };
     tenants.oracle.pause = PAUSE;
@@ -140,6 +152,7 @@ fn nothing_is_lost_nothing_grows_and_hostile_tenants_are_endured() {
         .iter()
         .for_each(|polite| polite.leave(&server));
     tenants.replacing.leave(&server);
+    tenants.shrinking.leave(&server);
     tenants.oracle.verify_all(&server);
     server.stop();
     check(&data_dir);
@@ -152,6 +165,7 @@ fn nothing_is_lost_nothing_grows_and_hostile_tenants_are_endured() {
     figures["slowest_start_ms"] = json!(slowest_start.as_millis() as u64);
     figures["polite"] = polite::figures(&tenants.polite);
     figures["replaced"] = tenants.replacing.figures();
+    figures["shrinking"] = tenants.shrinking.figures();
     figures["hostile"] = tenants.hostile.figures();
     figures["resources"] = watched.figures();
     figures["counted_since_the_last_kill"] = counted.clone();
