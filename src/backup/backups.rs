@@ -6,14 +6,15 @@ use super::error::BackupError;
 use super::id::BackupId;
 use crate::metrics::Metrics;
 use crate::store::disk::{DiskReserve, DiskSpace};
-use crate::store::{FrozenStore, PageStore};
+use crate::store::{FrozenStore, PageStore, StoreError};
 use parking_lot::Mutex;
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Room on the disk that a backup leaves alone: the system's and other
 /// programs' files must still fit.
@@ -35,12 +36,21 @@ pub struct BackupOptions {
     pub disk_reserve: DiskReserve,
 }
 
+/// Compares what a store contains with its descriptions. Says how many more
+/// bytes were read, often, and ends if it is told to.
+pub type ContentCheck =
+    fn(&PageStore, &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<(), StoreError>;
+
+/// The content is compared for so long at once, and then not for as long:
+/// it takes half a processor, and half of what the disk reads.
+const CHECK_AT_ONCE: Duration = Duration::from_millis(10);
+
 /// How far a backup is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupState {
     /// The archive is being written.
     Writing,
-    /// It is being read again.
+    /// It is being read again, and what it contains is compared.
     Verifying,
     /// It is whole.
     Complete,
@@ -71,6 +81,7 @@ pub struct Backups {
 
 struct Shared {
     store: Arc<PageStore>,
+    check: ContentCheck,
     catalog: Catalog,
     keep: usize,
     disk_reserve: DiskReserve,
@@ -114,8 +125,9 @@ impl Running {
 }
 
 impl Backups {
-    /// Backups of `store` in a directory, which is made if it is missing.
-    /// Removes what an interrupted backup left there. Blocks.
+    /// Backups of `store` in a directory, which is made if it is missing. None is
+    /// complete in whose content `check` finds a fault. Removes what an interrupted
+    /// backup left there. Blocks.
     ///
     /// # Errors
     /// The directory can't be used.
@@ -123,6 +135,7 @@ impl Backups {
         store: Arc<PageStore>,
         options: &BackupOptions,
         metrics: Arc<Metrics>,
+        check: ContentCheck,
     ) -> Result<Backups, BackupError> {
         let catalog = Catalog::open(&options.directory)?;
         let newest = catalog.list()?.last().map_or(0, |(id, _)| id.seconds());
@@ -137,6 +150,7 @@ impl Backups {
         Ok(Backups {
             shared: Arc::new(Shared {
                 store,
+                check,
                 catalog,
                 keep: options.keep.max(1),
                 disk_reserve: options.disk_reserve,
@@ -315,11 +329,40 @@ impl Shared {
         let partial = self.catalog.begin(&running.id)?;
         let progress = &running.progress;
         archive::write(&partial.file, &running.id, &*frozen, progress)?;
-        drop(frozen);
         progress.bytes.store(0, Ordering::Release);
         progress.verifying.store(true, Ordering::Release);
         archive::verify(partial.reopen()?, progress)?;
+        self.check_content(&*frozen, progress)?;
+        drop(frozen);
         partial.finish()?;
         self.catalog.keep_newest(self.keep)
+    }
+
+    /// The archive has the bytes of the frozen copy; this sees that they make
+    /// sense.
+    fn check_content(
+        &self,
+        frozen: &dyn FrozenStore,
+        progress: &Progress,
+    ) -> Result<(), BackupError> {
+        let store = PageStore::open(frozen.open_store()?)?;
+        let is_cancelled = || progress.cancelled.load(Ordering::Acquire);
+        let mut rested = Instant::now();
+        let checked = (self.check)(&store, &mut |_| {
+            let worked = rested.elapsed();
+            if worked >= CHECK_AT_ONCE {
+                // One long read does not make a stop wait.
+                std::thread::sleep(worked.min(2 * CHECK_AT_ONCE));
+                rested = Instant::now();
+            }
+            match is_cancelled() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        match is_cancelled() {
+            true => Err(BackupError::Stopping),
+            false => checked.map_err(|error| BackupError::Content(Arc::new(error))),
+        }
     }
 }

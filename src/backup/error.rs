@@ -46,6 +46,11 @@ pub enum BackupError {
         /// What is wrong with it.
         what: String,
     },
+    /// All bytes are there, and what they say is wrong: it is stored so.
+    #[error(
+        "the stored data are damaged, so no backup of them is kept, and no older one is dropped: {0}"
+    )]
+    Content(Arc<StoreError>),
     /// A newer program wrote the archive.
     #[error(
         "the backup has format version {found}, this program reads up to {supported}: use a newer cuckood"

@@ -4,9 +4,10 @@
 //! A backup begins with a frozen copy of the store, which takes no time. The
 //! copy is written into an [archive], file by file with their SHA-256, beside
 //! everything else that the server does. The archive is read again from its
-//! start to its end before it counts, and then older ones are dropped, so that
-//! never fewer than asked for are whole. [restore] makes a data directory of
-//! an archive.
+//! start to its end before it counts, and what the copy contains is compared
+//! with its descriptions: bytes that are stored wrong are no backup. Then older
+//! ones are dropped, so that never fewer than asked for are whole. [restore] makes
+//! a data directory of an archive.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -26,6 +27,6 @@ mod error;
 mod id;
 pub mod restore;
 
-pub use backups::{BackupInfo, BackupOptions, BackupState, Backups, RESERVED_BYTES};
+pub use backups::{BackupInfo, BackupOptions, BackupState, Backups, ContentCheck, RESERVED_BYTES};
 pub use error::BackupError;
 pub use id::BackupId;

@@ -7,6 +7,7 @@ use crate::access::audit::ReloadAudit;
 use crate::access::keys::ApiKeys;
 use crate::backup::{BackupOptions, Backups};
 use crate::config::{Machine, ServeConfig, Settings};
+use crate::engine::check::check_while;
 use crate::engine::{Engine, EngineOptions, ScrubOptions};
 use crate::http::{
     Access, App, ClientCertPolicy, Endpoint, ListenerRole, Tls, TlsError, TlsFiles, serve,
@@ -110,7 +111,12 @@ fn open(
     let reads = metrics.page_reads.with_label_values(&["store"]);
     let store = Arc::new(PageStore::open(Arc::new(rocks))?.counting_in(reads));
     let backups = backups
-        .map(|options| Backups::open(Arc::clone(&store), &options, Arc::clone(&metrics)))
+        .map(|options| {
+            let (store, metrics) = (Arc::clone(&store), Arc::clone(&metrics));
+            Backups::open(store, &options, metrics, |store, read| {
+                check_while(store, read).map(|_| ())
+            })
+        })
         .transpose()?;
     let gauges = Arc::clone(&store);
     metrics.register_gauges(Box::new(move || gauges.gauges()))?;

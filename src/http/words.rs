@@ -31,7 +31,7 @@ macro_rules! words {
 }
 
 words! {
-    /// `writing`: the archive is being written; `verifying`: it is being read again; `complete`; `failed`: nothing of it is stored.
+    /// `writing`: the archive is being written; `verifying`: it is being read again, and what it contains is compared; `complete`; `failed`: nothing of it is stored.
     #[schema(example = "writing")]
     BackupState for backup::BackupState { Writing, Verifying, Complete, Failed }
 }

@@ -15,6 +15,7 @@
 use super::disk::DiskSpace;
 use super::error::StoreError;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A set of keys that is ordered and kept apart from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -266,6 +267,13 @@ pub trait FrozenStore: Send + Sync {
     /// # Errors
     /// The system's.
     fn open(&self, file: &FrozenFile) -> std::io::Result<Box<dyn std::io::Read + Send>>;
+
+    /// Opens all of it as a store that can only be read. Close it before this
+    /// is dropped.
+    ///
+    /// # Errors
+    /// It can't be read.
+    fn open_store(&self) -> Result<Arc<dyn KeyValueStore>, StoreError>;
 }
 
 /// A file of a [`FrozenStore`].

@@ -52,6 +52,9 @@ const MAX_ESTIMATED_ENTRIES: usize = 16_384;
 /// A range that takes less in table files is not worth a compaction of its own.
 const WORTH_COMPACTING_BYTES: u64 = 1 << 20;
 
+/// Block cache of a frozen copy: everything in it is read once.
+const FROZEN_CACHE_BYTES: usize = 4 << 20;
+
 /// A [`KeyValueStore`] in a directory, open as long as it lives.
 pub struct RocksStore {
     /// Stops before the database closes; fields drop in order.
@@ -132,6 +135,15 @@ impl RocksStore {
     }
 }
 
+fn open_frozen(directory: &Path) -> Result<Arc<dyn KeyValueStore>, StoreError> {
+    let options = RocksOptions {
+        block_cache_bytes: FROZEN_CACHE_BYTES,
+        ..RocksOptions::default()
+    };
+    let store = RocksStore::open_to_read(directory, options)?;
+    Ok(Arc::new(store))
+}
+
 impl Reader for RocksStore {
     fn get_many(
         &self,
@@ -186,7 +198,11 @@ impl KeyValueStore for RocksStore {
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
         let number = self.frozen.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(frozen::freeze(&self.database, number)?))
+        Ok(Box::new(frozen::freeze(
+            &self.database,
+            number,
+            open_frozen,
+        )?))
     }
 
     fn sync(&self) -> Result<(), StoreError> {

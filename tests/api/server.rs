@@ -5,6 +5,7 @@ use cuckood::access::keys::ApiKeys;
 use cuckood::backup::{BackupOptions, Backups};
 use cuckood::chain::params::Defaults;
 use cuckood::client::remote::choose_cryptography;
+use cuckood::engine::check::check_while;
 use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
 use cuckood::http::{
     Access, App, Endpoint, HostPolicy, Limits, ListenerRole, ServerOptions, Tls, serve,
@@ -102,7 +103,10 @@ impl Server {
             .unwrap();
         if let Some(options) = backups {
             let metrics = Arc::clone(&server.metrics);
-            let backups = Backups::open(backed_up, &options, metrics).unwrap();
+            let backups = Backups::open(backed_up, &options, metrics, |store, read| {
+                check_while(store, read).map(|_| ())
+            });
+            let backups = backups.unwrap();
             server.app.offer_backups(backups);
         }
         server.app.open(engine.clone());

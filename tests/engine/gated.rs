@@ -4,6 +4,7 @@
 use cuckood::store::kv::{
     Batch, Caching, Change, Column, Durability, EachEntry, EachValue, Gauge, KeyRange, Reader,
 };
+use cuckood::store::memory::MemoryStore;
 use cuckood::store::{Condition, FrozenFile, FrozenStore, KeyValueStore, StoreError};
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
@@ -308,5 +309,9 @@ impl FrozenStore for Zeros {
     fn open(&self, file: &FrozenFile) -> std::io::Result<Box<dyn Read + Send>> {
         self.gate.pass(Point::FrozenOpen);
         Ok(Box::new(std::io::repeat(0).take(file.bytes)))
+    }
+
+    fn open_store(&self) -> Result<Arc<dyn KeyValueStore>, StoreError> {
+        Ok(Arc::new(MemoryStore::new()))
     }
 }

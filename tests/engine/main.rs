@@ -6,6 +6,7 @@
     reason = "what helps a test may fail as the test does"
 )]
 
+mod backups;
 mod compaction;
 mod corrupt;
 mod deadlines;

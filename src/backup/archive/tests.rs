@@ -1,4 +1,6 @@
 use super::*;
+use crate::store::{KeyValueStore, StoreError};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 struct Files {
@@ -29,6 +31,10 @@ impl FrozenStore for Files {
     fn open(&self, file: &FrozenFile) -> io::Result<Box<dyn Read + Send>> {
         let at = self.files.iter().position(|it| it == file).unwrap();
         Ok(Box::new(io::Cursor::new(self.contents[at].clone())))
+    }
+
+    fn open_store(&self) -> Result<Arc<dyn KeyValueStore>, StoreError> {
+        Err(StoreError::Unsupported { what: "opened" })
     }
 }
 

@@ -60,25 +60,39 @@ impl fmt::Display for Findings {
 /// # Errors
 /// The first thing that is not as it should be.
 pub fn check(store: &PageStore) -> Result<Findings, StoreError> {
-    let mut first = First::default();
+    check_while(store, &mut |_| ControlFlow::Continue(()))
+}
+
+/// As [`check`], and tells `read` how many more bytes were read, which may rest
+/// for a while, or end it: what was found by then is returned.
+///
+/// # Errors
+/// The first thing that is not as it should be.
+pub fn check_while(
+    store: &PageStore,
+    read: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<Findings, StoreError> {
+    let mut first = First { found: None, read };
     let findings = inspect(store, &mut first);
-    first.0.map_or(Ok(findings), Err)
+    first.found.map_or(Ok(findings), Err)
 }
 
 /// Takes the first fault.
-#[derive(Default)]
-struct First(Option<StoreError>);
+struct First<'a> {
+    found: Option<StoreError>,
+    read: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+}
 
-impl Inspector for First {
-    fn read(&mut self, _: u64) -> ControlFlow<()> {
-        match self.0 {
-            None => ControlFlow::Continue(()),
+impl Inspector for First<'_> {
+    fn read(&mut self, bytes: u64) -> ControlFlow<()> {
+        match self.found {
+            None => (self.read)(bytes),
             Some(_) => ControlFlow::Break(()),
         }
     }
 
     fn fault(&mut self, fault: Fault) {
-        self.0.get_or_insert(fault.error);
+        self.found.get_or_insert(fault.error);
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct BackupBody {
     /// Bytes of the archive when it is complete.
     #[schema(example = 104_857_600)]
     bytes: u64,
-    /// Bytes written, or read again while it is verified.
+    /// Bytes written, or read again while it is verified; all of them while what it contains is compared.
     #[schema(example = 52_428_800)]
     done_bytes: u64,
     /// Why it failed; null unless it did.

@@ -189,9 +189,10 @@ pub(super) fn backup(error: &BackupError) -> Cause {
         ),
         BackupError::DiskShort(_) => own(Code::DiskReserve),
         BackupError::Stopping => own(Code::Draining),
-        BackupError::Damaged { .. } | BackupError::Newer { .. } | BackupError::NotEmpty { .. } => {
-            own(Code::StorageFailed)
-        }
+        BackupError::Damaged { .. }
+        | BackupError::Content(_)
+        | BackupError::Newer { .. }
+        | BackupError::NotEmpty { .. } => own(Code::StorageFailed),
         BackupError::Store(error) => match &**error {
             StoreError::NoSpace { .. } => said(
                 Code::NoRoom,

@@ -2,37 +2,55 @@
 //! directory.
 //!
 //! Table files are linked, not copied, which takes no time and no room. Only
-//! the write-ahead log is copied, up to what was written when its turn came;
-//! no write buffer is flushed for it, so no write waits. Whatever was written
-//! before is in the copy, and a prefix of what is written meanwhile.
+//! the write-ahead log is copied, up to what was written when its turn came.
+//! Write buffers become table files first, at a time when no write has to
+//! wait for it: whoever opens the copy to read it holds in memory what is only
+//! in its log, which is little then. Whatever was written before is in the copy,
+//! and a prefix of what is written meanwhile.
 
 use super::errors::failed;
+use super::opening::LOCK_FILE;
+use super::reading::column_of;
 use crate::store::error::StoreError;
-use crate::store::kv::{FrozenFile, FrozenStore};
-use rocksdb::DB;
+use crate::store::kv::{Column, FrozenFile, FrozenStore, KeyValueStore};
 use rocksdb::checkpoint::Checkpoint;
+use rocksdb::{DB, FlushOptions};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How the directories of frozen copies are called. RocksDB passes over what
 /// it has not named itself.
 const PREFIX: &str = "frozen-";
 
-/// A write-ahead log larger than this would be flushed: none is.
+/// A write-ahead log larger than this would be flushed, whoever waits: none is.
 const NEVER_FLUSH: u64 = u64::MAX;
+
+/// Opens a copy to read it.
+type Open = fn(&Path) -> Result<Arc<dyn KeyValueStore>, StoreError>;
 
 pub(super) struct Frozen {
     directory: PathBuf,
     files: Vec<FrozenFile>,
+    open: Open,
 }
 
 /// Makes a copy. `number` differs from that of every other one of this run.
-pub(super) fn freeze(database: &DB, number: u64) -> Result<Frozen, StoreError> {
+pub(super) fn freeze(database: &DB, number: u64, open: Open) -> Result<Frozen, StoreError> {
     const DOING: &str = "freezing a copy of the data directory";
+    let columns: Vec<_> = Column::ALL
+        .iter()
+        .map(|column| column_of(database, *column))
+        .collect::<Result<_, _>>()?;
+    // By default it waits rather than have writes wait.
+    database
+        .flush_cfs_opt(&columns, &FlushOptions::default())
+        .map_err(|error| failed(DOING, &error))?;
     let mut frozen = Frozen {
         directory: database.path().join(format!("{PREFIX}{number}")),
         files: Vec::new(),
+        open,
     };
     Checkpoint::new(database)
         .and_then(|checkpoint| {
@@ -70,6 +88,15 @@ impl FrozenStore for Frozen {
 
     fn open(&self, file: &FrozenFile) -> io::Result<Box<dyn Read + Send>> {
         Ok(Box::new(File::open(self.directory.join(&file.name))?))
+    }
+
+    fn open_store(&self) -> Result<Arc<dyn KeyValueStore>, StoreError> {
+        // RocksDB links none, and whoever opens a store to read it takes it.
+        File::create(self.directory.join(LOCK_FILE)).map_err(|error| StoreError::Io {
+            doing: "opening a frozen copy",
+            source: error.into(),
+        })?;
+        (self.open)(&self.directory)
     }
 }
 

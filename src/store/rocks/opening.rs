@@ -18,7 +18,7 @@ use std::path::Path;
 const CURRENT_FILE: &str = "CURRENT";
 
 /// The file that is locked while the directory is open.
-const LOCK_FILE: &str = "LOCK";
+pub(super) const LOCK_FILE: &str = "LOCK";
 
 /// Opens the database for reading alone: nothing in the directory is changed,
 /// and as long as the file lives that is returned with it, no server opens it.
