@@ -8,7 +8,8 @@
 use super::error::StoreError;
 use super::kv::{Column, KeyRange};
 use super::values::{
-    Due, Expiry, Garbage, KeyTotals, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter,
+    Due, Expiry, Garbage, KeyTotals, ScrubPosition, SideRecord, SideRecordKey, SideRecordTotals,
+    StoredFilter,
 };
 use super::varint;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
@@ -35,6 +36,9 @@ pub(super) const DATA_VERSION_KEY: &[u8] = b"data_format";
 /// Key of the next filter number in [`Column::Info`].
 pub(super) const NEXT_FILTER_ID_KEY: &[u8] = b"next_filter_id";
 
+/// Key of the position of the scrub in [`Column::Info`].
+pub(super) const SCRUB_POSITION_KEY: &[u8] = b"scrub_position";
+
 /// The first filter number there is; 0 is none.
 pub(super) const FIRST_FILTER_ID: FilterId = FilterId(1);
 
@@ -59,6 +63,7 @@ pub(super) enum Kind {
     SideRecord = 11,
     FilterOwner = 12,
     OwnedSideRecord = 13,
+    ScrubPosition = 14,
 }
 
 /// Names one stored value.
@@ -692,6 +697,28 @@ pub(super) fn open_next_filter_id(value: &[u8]) -> Result<FilterId, StoreError> 
     number(payload)
         .map(FilterId)
         .ok_or_else(|| corrupt(what(), "it is no number"))
+}
+
+pub(super) fn seal_scrub_position(position: &ScrubPosition) -> Vec<u8> {
+    let mut payload = position.filter.0.to_le_bytes().to_vec();
+    payload.extend(position.ordinal.0.to_le_bytes());
+    payload.extend(position.faults.to_le_bytes());
+    seal(Kind::ScrubPosition, SCRUB_POSITION_KEY, &payload)
+}
+
+pub(super) fn open_scrub_position(value: &[u8]) -> Result<ScrubPosition, StoreError> {
+    let what = || "the position of the scrub".to_owned();
+    let payload = open(Kind::ScrubPosition, SCRUB_POSITION_KEY, value, what)?;
+    let read = |payload: &[u8]| {
+        let (filter, rest) = payload.split_first_chunk()?;
+        let (ordinal, faults) = rest.split_first_chunk()?;
+        Some(ScrubPosition {
+            filter: FilterId(u64::from_le_bytes(*filter)),
+            ordinal: Ordinal(u32::from_le_bytes(*ordinal)),
+            faults: number(faults)?,
+        })
+    };
+    read(payload).ok_or_else(|| corrupt(what(), "it has another length"))
 }
 
 /// The number after `count` more were handed out from `first` on.

@@ -95,7 +95,7 @@ pub(crate) fn values(bytes: &[u8]) {
     }
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind::Page,
     Kind::Redo,
     Kind::FilterNumber,
@@ -109,6 +109,7 @@ const KINDS: [Kind; 13] = [
     Kind::SideRecord,
     Kind::FilterOwner,
     Kind::OwnedSideRecord,
+    Kind::ScrubPosition,
 ];
 
 /// Reads a value; what is read would be written as it was.
@@ -178,6 +179,10 @@ fn value(kind: Kind, key: &[u8], value: &[u8]) {
             Ok(next) => format::seal_next_filter_id(next),
             Err(_) => return,
         },
+        Kind::ScrubPosition => match format::open_scrub_position(value) {
+            Ok(position) => format::seal_scrub_position(&position),
+            Err(_) => return,
+        },
     };
     assert_eq!(written.get(2..), value.get(2..));
 }
@@ -228,6 +233,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             Kind::Reclaim => (vec![7; 12], Vec::new()),
             Kind::DataVersion => (b"data_format".to_vec(), 2u32.to_le_bytes().to_vec()),
             Kind::NextFilterId => (b"next_filter_id".to_vec(), 9u64.to_le_bytes().to_vec()),
+            Kind::ScrubPosition => (b"scrub_position".to_vec(), vec![7; 20]),
             Kind::Due => (
                 [&[0, 0, 0, 0, 0, 0, 1, 2, 1][..], &[7; 8]].concat(),
                 Vec::new(),

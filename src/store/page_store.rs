@@ -11,7 +11,9 @@ use super::kv::{
 };
 use super::pending::Pending;
 use super::snapshot::{EachRecord, Snapshot, replay};
-use super::values::{Due, Garbage, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter};
+use super::values::{
+    Due, Garbage, ScrubPosition, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter,
+};
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
 use prometheus::IntCounter;
@@ -227,6 +229,37 @@ impl PageStore {
         batch.put(Column::Info, format::NEXT_FILTER_ID_KEY, value);
         self.write(batch, Durability::Forced)?;
         Ok(first)
+    }
+
+    /// Up to where all pages were read; nothing before the first slice of a pass.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn scrub_position(&self) -> Result<Option<ScrubPosition>, StoreError> {
+        let _pending = self.pending.reads.begin();
+        let mut position = None;
+        let keys = [format::SCRUB_POSITION_KEY];
+        self.kv.get_many(Column::Info, &keys, &mut |_, value| {
+            position = value.map(format::open_scrub_position).transpose()?;
+            Ok(())
+        })?;
+        Ok(position)
+    }
+
+    /// Keeps up to where all pages were read. Not forced to the disk.
+    ///
+    /// # Errors
+    /// It may or may not be kept.
+    pub fn keep_scrub_position(&self, position: Option<ScrubPosition>) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        match position {
+            Some(position) => {
+                let value = format::seal_scrub_position(&position);
+                batch.put(Column::Info, format::SCRUB_POSITION_KEY, value);
+            }
+            None => batch.delete(Column::Info, format::SCRUB_POSITION_KEY),
+        }
+        self.write(batch, Durability::Ordered)
     }
 
     /// Puts the pages of a filter that has no name yet on the reclaim list,

@@ -31,6 +31,17 @@ pub struct SideRecord {
     pub payload: Vec<u8>,
 }
 
+/// How far all pages were read to see whether they are as they should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScrubPosition {
+    /// The filter that comes next.
+    pub filter: FilterId,
+    /// Its sub-filter that comes next.
+    pub ordinal: Ordinal,
+    /// Faults that were found before it.
+    pub faults: u64,
+}
+
 /// Side records as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SideRecordTotals {

@@ -16,6 +16,8 @@ const FAST: ScrubOptions = ScrubOptions {
     bytes_per_second: 1 << 30,
     first_after: Duration::ZERO,
     pass_every: Duration::ZERO,
+    slice_bytes: 256 << 20,
+    keep_every: Duration::ZERO,
 };
 
 fn open(memory: &MemoryStore, options: &EngineOptions) -> (Engine, Arc<Metrics>) {
@@ -113,6 +115,64 @@ async fn damage_shows_until_it_is_gone_and_hides_no_other_damage() {
     assert!(memory.damage(&page(0), 20) && memory.damage(&StoredValue::FilterMeta(FilterId(1)), 9));
     wait_for("the end of the faults", || metrics.scrub_faults.get() == 0).await;
     tokio::task::block_in_place(|| engine.halt());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pass_comes_to_its_end_though_the_server_never_lives_so_long() {
+    const FILTERS: u64 = 8;
+    let mut memory = MemoryStore::new();
+    let (engine, _) = open(&memory, &options(1024));
+    for number in 0..FILTERS {
+        let filter = format!("f{number}");
+        let request = FilterRequest {
+            capacity: Some(2_000),
+            layout: Some(LayoutKind::Paged),
+            ..FilterRequest::default()
+        };
+        create(&engine, &filter, &request).await;
+        add(&engine, &filter, 0..1_000).await;
+    }
+    tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    let first = StoredValue::Page(PageId {
+        filter: FilterId(1),
+        ordinal: Ordinal(0),
+        page: PageIndex(0),
+    });
+    assert!(memory.damage(&first, 20));
+
+    // Each life reads two or three filters.
+    let slowly = ScrubOptions {
+        bytes_per_second: 64 << 10,
+        slice_bytes: 1,
+        ..FAST
+    };
+    let (mut lives, mut pages) = (0, 0);
+    loop {
+        let (engine, metrics) = open(&memory, &options(1024));
+        engine.scrub(slowly).unwrap();
+        let passes = || metrics.scrub_passes.get();
+        wait_for("two slices", || {
+            metrics.scrub_pages.get() >= 2 || passes() > 0
+        })
+        .await;
+        lives += 1;
+        memory = match lives % 2 {
+            0 => memory.fork(),
+            _ => {
+                tokio::task::block_in_place(|| engine.halt());
+                memory
+            }
+        };
+        pages += metrics.scrub_pages.get();
+        if passes() > 0 {
+            // That of the first life.
+            assert_eq!(metrics.scrub_faults.get(), 1);
+            break;
+        }
+        assert!(lives < 2 * FILTERS, "{lives} lives, {pages} pages");
+        tokio::task::block_in_place(|| engine.halt());
+    }
+    assert!(lives > 2, "{lives} lives: that was no test of restarts");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -77,7 +77,7 @@ pub(in crate::engine) fn compare(
     })
 }
 
-pub(super) const fn page_of(filter: FilterId, ordinal: Ordinal) -> PageId {
+pub(in crate::engine) const fn page_of(filter: FilterId, ordinal: Ordinal) -> PageId {
     PageId {
         filter,
         ordinal,

@@ -5,14 +5,17 @@
 //! caches. Nothing waits for it, and it holds no lock; what it costs others is
 //! its share of the disk, and that the store keeps what is overwritten
 //! meanwhile for as long as one slice takes.
+//!
+//! How far a pass is lies in the store, so that one that takes longer than the
+//! server lives comes to its end, too.
 
-use crate::engine::check::pages::{Compared, FIRST_PAGE, SliceBounds, compare};
+use crate::engine::check::pages::{Compared, FIRST_PAGE, SliceBounds, compare, page_of};
 use crate::engine::check::{Fault, Inspector};
 use crate::engine::state::EngineState;
 use crate::engine::threads::repeat;
 use crate::metrics::Metrics;
 use crate::page::PageId;
-use crate::store::StoreError;
+use crate::store::{ScrubPosition, StoreError};
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use std::ops::ControlFlow;
 use std::sync::Weak;
@@ -27,6 +30,11 @@ pub struct ScrubOptions {
     pub first_after: Duration,
     /// Time from the beginning of one pass to that of the next, at least.
     pub pass_every: Duration,
+    /// Bytes of pages that are read as of one moment, at the most; less at a slow
+    /// pace, and at least one sub-filter.
+    pub slice_bytes: u64,
+    /// How often it is stored how far a pass is, at the most.
+    pub keep_every: Duration,
 }
 
 impl ScrubOptions {
@@ -36,12 +44,13 @@ impl ScrubOptions {
             bytes_per_second,
             first_after: Duration::from_secs(5),
             pass_every: Duration::from_secs(3600),
+            slice_bytes: 256 << 20,
+            keep_every: Duration::from_secs(60),
         }
     }
 }
 
-/// What is read as of one moment, at the most; less at a slow pace.
-const SLICE_BYTES: u64 = 256 << 20;
+/// What is read as of one moment, beside its bytes.
 const SLICE_SUB_FILTERS: usize = 10_000;
 const LOG_ENTRIES: usize = 1 << 16;
 
@@ -64,31 +73,36 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>, options: Scrub
     if options.bytes_per_second == 0 {
         return;
     }
-    let mut pass = Pass::begin();
+    let mut pass = None;
     repeat(state, stop, options.first_after, |state| {
-        let compared = slice(state, stop, &mut pass, options.bytes_per_second);
-        let pause = match compared {
+        let pass = pass.get_or_insert_with(|| Pass::go_on(state));
+        let pause = match slice(state, stop, pass, options) {
             Ok(ControlFlow::Break(())) => return ControlFlow::Break(()),
             Ok(ControlFlow::Continue(Some(next))) => {
-                pass.next = next;
+                pass.reach(next);
+                if pass.kept_at.elapsed() >= options.keep_every {
+                    pass.keep(state);
+                }
                 return ControlFlow::Continue(SLICE_PAUSE);
             }
             Ok(ControlFlow::Continue(None)) => {
                 pass.complete(state);
-                options.pass_every.saturating_sub(pass.began.elapsed())
+                let pause = options.pass_every.saturating_sub(pass.began.elapsed());
+                pass.start_over(state);
+                pause
             }
             Err(error) => {
-                let filter = None;
-                pass.fault(&state.metrics, &Fault { filter, error });
-                tracing::error!("the stored data can't be read to its end; it is tried again");
+                pass.fail(state, error);
                 options.pass_every
             }
         };
         let pause = pause.max(PASS_PAUSE);
-        pass = Pass::begin();
-        pass.began += pause;
+        pass.began = Instant::now() + pause;
         ControlFlow::Continue(pause)
     });
+    if let (Some(state), Some(mut pass)) = (state.upgrade(), pass) {
+        pass.keep(&state);
+    }
 }
 
 /// Reads one slice. Breaks if the engine stops; returns where to go on, nothing
@@ -97,12 +111,13 @@ fn slice(
     state: &EngineState,
     stop: &Receiver<()>,
     pass: &mut Pass,
-    bytes_per_second: u64,
+    options: ScrubOptions,
 ) -> Result<ControlFlow<(), Option<PageId>>, StoreError> {
+    let bytes_per_second = options.bytes_per_second;
     let bounds = SliceBounds {
         bytes: bytes_per_second
             .saturating_mul(SLICE_SECONDS)
-            .min(SLICE_BYTES),
+            .min(options.slice_bytes),
         sub_filters: SLICE_SUB_FILTERS,
         log_entries: LOG_ENTRIES,
     };
@@ -130,16 +145,81 @@ fn slice(
 /// All filters once.
 struct Pass {
     began: Instant,
+    /// What was read is before this page.
     next: PageId,
     faults: i64,
+    /// Those before `next`: what lies behind is read again after a restart.
+    settled_faults: i64,
+    /// Where it could not go on.
+    failed_at: Option<PageId>,
+    kept_at: Instant,
+    /// What the store has of it.
+    kept: Option<ScrubPosition>,
 }
 
 impl Pass {
-    fn begin() -> Pass {
+    /// Goes on where the last run of the server ended.
+    fn go_on(state: &EngineState) -> Pass {
+        let kept = state.store.scrub_position().unwrap_or_else(|error| {
+            tracing::warn!(%error, "it can't be read how far the stored data was read: that begins anew");
+            None
+        });
+        let faults = kept.map_or(0, |it| it.faults.min(i64::MAX as u64) as i64);
+        state.metrics.scrub_faults.set(faults);
         Pass {
             began: Instant::now(),
-            next: FIRST_PAGE,
-            faults: 0,
+            next: kept.map_or(FIRST_PAGE, |it| page_of(it.filter, it.ordinal)),
+            faults,
+            settled_faults: faults,
+            failed_at: None,
+            kept_at: Instant::now(),
+            kept,
+        }
+    }
+
+    fn reach(&mut self, next: PageId) {
+        self.next = next;
+        self.settled_faults = self.faults;
+    }
+
+    fn start_over(&mut self, state: &EngineState) {
+        (self.faults, self.failed_at) = (0, None);
+        self.reach(FIRST_PAGE);
+        self.keep(state);
+    }
+
+    /// Stores how far it is, without forcing it to the disk.
+    fn keep(&mut self, state: &EngineState) {
+        let PageId {
+            filter, ordinal, ..
+        } = self.next;
+        let position = (self.next > FIRST_PAGE).then_some(ScrubPosition {
+            filter,
+            ordinal,
+            faults: self.settled_faults as u64,
+        });
+        self.kept_at = Instant::now();
+        if position == self.kept {
+            return;
+        }
+        match state.store.keep_scrub_position(position) {
+            Ok(()) => self.kept = position,
+            Err(error) => {
+                tracing::warn!(%error, "it can't be stored how far the stored data was read: a restart may read some of it again");
+            }
+        }
+    }
+
+    /// Nobody knows which page it is, or whether it passes. It is tried again, the
+    /// second time from the beginning: what comes before must not go unread.
+    fn fail(&mut self, state: &EngineState, error: StoreError) {
+        let filter = None;
+        self.fault(&state.metrics, &Fault { filter, error });
+        tracing::error!("the stored data can't be read to its end; it is tried again");
+        self.faults = self.settled_faults;
+        match self.failed_at.replace(self.next) == Some(self.next) {
+            true => self.start_over(state),
+            false => self.keep(state),
         }
     }
 

@@ -110,6 +110,14 @@ fn the_bytes_are_pinned() {
     let key = [0, 0, 0, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 5];
     assert_eq!(due_key(&due), key);
     assert_eq!(seal_due(&key)[..2], [1, 10]);
+    let sealed = seal_scrub_position(&ScrubPosition {
+        filter: FilterId(258),
+        ordinal: Ordinal(3),
+        faults: 4,
+    });
+    assert_eq!(sealed[..2], [1, 14]);
+    let payload = [2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(sealed[ENVELOPE_BYTES..], payload);
     let retry = SideRecordKey::Retry([7; 32]);
     let key = side_record_key(&retry);
     assert_eq!((key[0], &key[1..]), (1, &[7; 32][..]));
