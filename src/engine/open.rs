@@ -159,7 +159,13 @@ impl Engine {
             Arc::clone(&store),
             Arc::clone(&cache),
             Arc::clone(&checkpointer),
-            frames / 4,
+            Resource::new(
+                "pinned_pages",
+                Kind::Lent,
+                frames as u64 / 4,
+                options.key_share_percent,
+                &metrics,
+            ),
         ));
         let store_work = Arc::new(StoreWork::new(
             Arc::clone(&store),

@@ -130,11 +130,9 @@ impl Recovery<'_> {
             );
         }
         let addresses: Vec<PageAddress> = writes.keys().copied().collect();
-        let Some(permit) = self.loader.permit_now(addresses.len()) else {
-            return Err(StoreError::CacheTooSmall {
-                pages: addresses.len(),
-            });
-        };
+        let pages = addresses.len();
+        let permit = self.loader.pinnable().try_take(None, pages as u64);
+        let permit = permit.map_err(|_| StoreError::CacheTooSmall { pages })?;
         let pins = self.loader.pin(&view.tables, &addresses, permit)?;
         let lane = lane_of(&filter.name, self.lanes);
         let width = view.chain.params().slot_width();

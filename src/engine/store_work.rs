@@ -92,7 +92,11 @@ impl StoreWork {
         self.wait(caller, &self.pages, pages).await.map(PagesHeld)
     }
 
-    async fn wait(
+    /// Waits for a part of something that is held while the disk is waited for.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub(super) async fn wait(
         &self,
         caller: &Caller,
         resource: &Resource<Arc<str>>,

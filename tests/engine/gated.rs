@@ -38,8 +38,11 @@ pub(crate) enum Failing {
 
 struct State {
     closed: Option<Point>,
-    /// A caller waits at the gate; later callers pass.
-    held: bool,
+    /// How many callers are held up at the same time; later ones pass.
+    most_held: usize,
+    held: usize,
+    /// How often those who were held have been released.
+    releases: usize,
     failing: Failing,
     checkpoints_fail: bool,
     disk_full: bool,
@@ -57,7 +60,9 @@ impl GatedStore {
     pub(crate) fn new(inner: Arc<dyn KeyValueStore>) -> Self {
         let state = State {
             closed: None,
-            held: false,
+            most_held: 0,
+            held: 0,
+            releases: 0,
             failing: Failing::Nothing,
             checkpoints_fail: false,
             disk_full: false,
@@ -72,24 +77,35 @@ impl GatedStore {
 
     /// Holds up the first who comes to the point; the others pass.
     pub(crate) fn hold_first(&self, point: Point) {
-        let mut state = self.shared.0.lock().unwrap();
-        state.closed = Some(point);
-        state.held = false;
+        self.hold(point, 1);
     }
 
-    /// Releases the caller that is held.
+    /// Holds up the first so many who come to the point; the others pass.
+    pub(crate) fn hold(&self, point: Point, most: usize) {
+        let mut state = self.shared.0.lock().unwrap();
+        state.closed = Some(point);
+        state.most_held = most;
+    }
+
+    /// Releases the callers that are held.
     pub(crate) fn open(&self) {
         let mut state = self.shared.0.lock().unwrap();
         state.closed = None;
-        state.held = false;
+        state.held = 0;
+        state.releases += 1;
         self.shared.1.notify_all();
+    }
+
+    /// How many callers are held.
+    pub(crate) fn held(&self) -> usize {
+        self.shared.0.lock().unwrap().held
     }
 
     /// Blocks until somebody is held up.
     pub(crate) fn await_arrival(&self) {
         let (state, changed) = &*self.shared;
         let mut state = state.lock().unwrap();
-        while !state.held {
+        while state.held == 0 {
             let (next, timeout) = changed
                 .wait_timeout(state, Duration::from_secs(20))
                 .unwrap();
@@ -130,12 +146,13 @@ impl GatedStore {
     fn pass(&self, point: Point) {
         let (state, changed) = &*self.shared;
         let mut state = state.lock().unwrap();
-        if state.closed != Some(point) || state.held {
+        if state.closed != Some(point) || state.held == state.most_held {
             return;
         }
-        state.held = true;
+        state.held += 1;
         changed.notify_all();
-        while state.held {
+        let releases = state.releases;
+        while state.releases == releases {
             state = changed.wait(state).unwrap();
         }
     }

@@ -302,8 +302,8 @@ impl Submitter {
         pages: &BTreeSet<PageAddress>,
     ) -> Result<Pins, EngineError> {
         self.check_pages(pages.len())?;
-        let permit = caller.within(self.loader.permit(pages.len())).await?;
-        let permit = permit.ok_or(EngineError::Stopping)?;
+        let (pinnable, wanted) = (self.loader.pinnable(), pages.len() as u64);
+        let permit = self.store_work.wait(caller, pinnable, wanted).await?;
         let (loader, view) = (Arc::clone(&self.loader), filter.view.load_full());
         let pages: Vec<PageAddress> = pages.iter().copied().collect();
         let pinning = move || loader.pin(&view.tables, &pages, permit);

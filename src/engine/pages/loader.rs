@@ -18,12 +18,12 @@ use super::table::PageTable;
 use crate::chain::address::PageAddress;
 use crate::chain::counters::{CounterKey, Counters};
 use crate::page::PageId;
+use crate::share::{Permit, Resource};
 use crate::store::{PageStore, StoreError};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Reads pages for readers and for commands.
 pub(crate) struct Loader {
@@ -31,8 +31,7 @@ pub(crate) struct Loader {
     cache: Arc<PageCache>,
     checkpointer: Arc<Checkpointer>,
     flights: Mutex<HashMap<PageId, Arc<Flight>>>,
-    /// Pages that commands may pin, all together.
-    permits: Arc<Semaphore>,
+    pinnable: Resource<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -108,37 +107,26 @@ impl Drop for Own<'_> {
 }
 
 impl Loader {
-    /// A loader that lets commands pin `pinnable` pages.
+    /// A loader that lets commands pin so many pages.
     pub(crate) fn new(
         store: Arc<PageStore>,
         cache: Arc<PageCache>,
         checkpointer: Arc<Checkpointer>,
-        pinnable: usize,
+        pinnable: Resource<Arc<str>>,
     ) -> Self {
         Loader {
             store,
             cache,
             checkpointer,
             flights: Mutex::new(HashMap::new()),
-            permits: Arc::new(Semaphore::new(pinnable)),
+            pinnable,
         }
     }
 
-    /// Waits until `pages` more pages may be pinned. Taken for all pages of a
+    /// Pages that commands may pin, all together. Taken for all pages of a
     /// command at once, so commands can't wait for each other in a circle.
-    /// `None` when the engine has stopped.
-    pub(crate) async fn permit(&self, pages: usize) -> Option<OwnedSemaphorePermit> {
-        let pages = u32::try_from(pages).ok()?;
-        Arc::clone(&self.permits)
-            .acquire_many_owned(pages)
-            .await
-            .ok()
-    }
-
-    /// The same without waiting: `None` if so many may not be pinned now.
-    pub(crate) fn permit_now(&self, pages: usize) -> Option<OwnedSemaphorePermit> {
-        let pages = u32::try_from(pages).ok()?;
-        Arc::clone(&self.permits).try_acquire_many_owned(pages).ok()
+    pub(crate) fn pinnable(&self) -> &Resource<Arc<str>> {
+        &self.pinnable
     }
 
     /// Reads the pages of several filters that are not resident, all of them
@@ -174,7 +162,7 @@ impl Loader {
         &self,
         tables: &[Arc<PageTable>],
         pages: &[PageAddress],
-        permit: OwnedSemaphorePermit,
+        permit: Permit<Arc<str>>,
     ) -> Result<Pins, StoreError> {
         let mut pins = Pins {
             cache: Arc::clone(&self.cache),

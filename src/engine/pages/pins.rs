@@ -8,15 +8,15 @@ use super::cache::PageCache;
 use super::eviction::{expected, reached};
 use super::frame::FrameIndex;
 use super::table::{PageTable, frame_at};
+use crate::share::Permit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// Pages that stay resident until this is dropped.
 pub(crate) struct Pins {
     pub(super) cache: Arc<PageCache>,
     pub(super) frames: Vec<FrameIndex>,
-    pub(super) _permit: OwnedSemaphorePermit,
+    pub(super) _permit: Permit<Arc<str>>,
 }
 
 impl Drop for Pins {

@@ -1,0 +1,138 @@
+//! Shares of what waits for the disk, row by row of the table in
+//! `docs/limits.md`: a filter is larger than the cache, the disk does not answer
+//! the reads of one key, and another key is served from it.
+
+use crate::gated::{GatedStore, Point};
+use crate::server::Setup;
+use crate::tenants::{Raw, Reply, SERVED, Tenants, create, send};
+use cuckood::store::memory::MemoryStore;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// The greedy key waits for less time than the disk may be silent before
+/// everyone who would wait for it is refused.
+const GREEDY: &str = "text/plain\r\nprefer: wait=1.5";
+
+/// Threads that wait for the disk.
+const THREADS: usize = 128;
+
+/// Items that no other request has: on other pages, most of them.
+fn lines(request: usize, items: usize) -> String {
+    let first = 1_000_000 * request;
+    (first..first + items).map(|n| format!("{n}\n")).collect()
+}
+
+fn asks(request: usize, items: usize) -> Raw {
+    Raw::whole("POST /filters/g/exists", GREEDY, &lines(request, items))
+}
+
+fn adds(request: usize, items: usize) -> Raw {
+    Raw::whole("POST /filters/g/items", GREEDY, &lines(request, items))
+}
+
+struct Row {
+    /// Reads that the disk does not answer.
+    most_held: usize,
+    /// How many of the requests of the greedy key such reads are for; an item
+    /// lies on one page or two.
+    held: RangeInclusive<usize>,
+    requests: usize,
+    greedy: fn(usize) -> Raw,
+    modest: &'static str,
+}
+
+/// Releases what is held also when the test fails: the runtime waits for it.
+struct Opened<'a>(&'a GatedStore);
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// All requests of the greedy key are in the hands of the server before the
+/// modest one asks.
+async fn serves_from_a_disk_that_hangs_for_one(mut setup: Setup, row: Row) {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    setup.store = Arc::new(store.clone());
+    setup.engine.lanes = 1;
+    let tenants = Tenants::with(setup).await;
+    // Two filters, and large ones: who asks for a page that is being read waits
+    // for that read.
+    for name in ["g", "m"] {
+        let large = create(name, 3_000_000_000);
+        assert_eq!(tenants.answered(&tenants.greedy, &large).await.status, 201);
+        let line = format!("POST /filters/{name}/items");
+        let one = Raw::whole(&line, "text/plain", "one");
+        assert_eq!(tenants.answered(&tenants.greedy, &one).await.status, 200);
+    }
+
+    let _opened = Opened(&store);
+    store.hold(Point::ReadDone, row.most_held);
+    let mut greedy = Vec::new();
+    for request in 0..row.requests {
+        let request = (row.greedy)(request);
+        greedy.push(send(&tenants.server, &tenants.greedy, &request).await);
+    }
+    let started = Instant::now();
+    while store.held() < *row.held.start() {
+        assert!(started.elapsed() < SERVED, "{} held", store.held());
+        sleep(Duration::from_millis(10)).await;
+    }
+    sleep(Duration::from_millis(200)).await;
+    let held = store.held();
+    assert!(row.held.contains(&held), "{held} held");
+    store.hold(Point::ReadDone, held);
+
+    let request = Raw::whole(row.modest, "text/plain", &lines(2000, 4));
+    let served = tenants.answered(&tenants.modest, &request).await;
+    assert_eq!(served.status, 200, "{}", served.body);
+    for mut stream in greedy {
+        let late = Reply::read(&mut stream).await;
+        late.is_refused(503, "deadline_exceeded");
+    }
+    // What they left behind ends when the disk answers.
+    store.open();
+    let again = tenants.answered(&tenants.greedy, &(row.greedy)(0)).await;
+    assert_eq!(again.status, 200, "{}", again.body);
+}
+
+#[tokio::test]
+async fn cold_reads() {
+    let mut setup = Setup::default();
+    setup.engine.max_cold_read_bytes = 64 * (8 << 10);
+    let row = Row {
+        most_held: usize::MAX,
+        held: 2..=5,
+        requests: 8,
+        greedy: |n| asks(n, 8),
+        modest: "POST /filters/m/exists",
+    };
+    serves_from_a_disk_that_hangs_for_one(setup, row).await;
+}
+
+#[tokio::test]
+async fn disk_threads() {
+    let row = Row {
+        most_held: usize::MAX,
+        held: THREADS / 2 - 2..=THREADS / 2,
+        requests: THREADS + 10,
+        greedy: |n| asks(n, 1),
+        modest: "POST /filters/m/exists",
+    };
+    serves_from_a_disk_that_hangs_for_one(Setup::default(), row).await;
+}
+
+#[tokio::test]
+async fn pinned_pages() {
+    let row = Row {
+        most_held: 1,
+        held: 1..=1,
+        requests: 6,
+        greedy: |n| adds(n, 300),
+        modest: "POST /filters/m/items",
+    };
+    serves_from_a_disk_that_hangs_for_one(Setup::default(), row).await;
+}
