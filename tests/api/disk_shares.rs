@@ -81,6 +81,7 @@ async fn serves_from_a_disk_that_hangs_for_one(mut setup: Setup, row: Row) {
         assert!(started.elapsed() < SERVED, "{} held", store.held());
         sleep(Duration::from_millis(10)).await;
     }
+    // Whoever would come past a bound has come by then.
     sleep(Duration::from_millis(200)).await;
     let held = store.held();
     assert!(row.held.contains(&held), "{held} held");
