@@ -66,6 +66,7 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     let data_dir = config.storage.data_dir.clone();
     let rocks = RocksOptions {
         wal_sync: config.storage.wal_sync,
+        accept_lost_changes: config.storage.accept_lost_changes,
         block_cache_bytes: usize::try_from(settings.block_cache_bytes).unwrap_or(usize::MAX),
         ..RocksOptions::default()
     };

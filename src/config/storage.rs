@@ -37,6 +37,10 @@ pub struct StorageConfig {
     #[arg(long, env = "CUCKOOD_DISK_RESERVE")]
     pub disk_reserve: Option<ByteSize>,
 
+    /// Serve even if changes that were acknowledged are missing because the data's disk has lost or damaged them; without it such a start is refused.
+    #[arg(long, env = "CUCKOOD_ACCEPT_LOST_CHANGES")]
+    pub accept_lost_changes: bool,
+
     /// Bytes of stored pages that are read and compared in the background per second; 0 turns it off.
     #[arg(long, env = "CUCKOOD_SCRUB_BYTES_PER_SECOND", default_value = "8MiB")]
     pub scrub_bytes_per_second: ByteSize,

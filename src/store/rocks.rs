@@ -8,7 +8,8 @@
 //! | `rocks/log_files.rs` | whether its write-ahead log and manifest are whole |
 //! | `rocks/reading.rs` | batched reads, scans, snapshots |
 //! | `rocks/write_health.rs` | whether RocksDB takes writes after one failed |
-//! | `rocks/sync_thread.rs` | forced writes every so many milliseconds |
+//! | `rocks/forced.rs` | up to which write the log was forced to the disk |
+//! | `rocks/every.rs` | a thread that does something every so often |
 //! | `rocks/frozen.rs` | copies for backups |
 //! | `rocks/gauges.rs` | what RocksDB tells about itself |
 //! | `rocks/errors.rs` | what its errors mean |
@@ -17,13 +18,14 @@
 //! them.
 
 mod errors;
+mod every;
+mod forced;
 mod frozen;
 mod gauges;
 mod log_files;
 mod opening;
 mod options;
 mod reading;
-mod sync_thread;
 mod tuning;
 mod write_health;
 
@@ -35,7 +37,9 @@ use super::kv::{
     Batch, Caching, Change, Column, Condition, Durability, EachEntry, EachValue, FrozenStore,
     Gauge, KeyRange, KeyValueStore, Reader, WalSync,
 };
-use errors::failed;
+use errors::{failed, one_line};
+use every::Every;
+use forced::{Forced, Keeper};
 use reading::{Snapshot, column_of, with_caching};
 use rocksdb::{DB, Options, Range, ReadOptions, ReadTier, WriteBatch, WriteOptions};
 use std::fs::File;
@@ -43,7 +47,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use sync_thread::{SyncThread, Synced};
+use std::time::Duration;
 use write_health::WriteHealth;
 
 /// Entries in write buffers that an estimate looks at.
@@ -57,14 +61,16 @@ const FROZEN_CACHE_BYTES: usize = 4 << 20;
 
 /// A [`KeyValueStore`] in a directory, open as long as it lives.
 pub struct RocksStore {
-    /// Stops before the database closes; fields drop in order.
-    _sync_thread: Option<SyncThread>,
+    /// Stop before the database closes, in this order: fields drop in order.
+    _forcing: Option<Every>,
+    keeping: Option<Every>,
     database: Arc<DB>,
     /// Holds the statistics.
     options: Options,
     wal_sync: WalSync,
     failed_syncs: Arc<AtomicU64>,
     write_health: Arc<WriteHealth>,
+    forced: Arc<Forced>,
     /// Copies frozen so far; numbers their directories.
     frozen: AtomicU64,
     /// Keeps others from writing while this store only reads.
@@ -80,19 +86,19 @@ impl RocksStore {
     /// - [`StoreError::Unusable`]: it is no directory or can't be written.
     /// - [`StoreError::NewerFormat`]: a newer program wrote it.
     /// - [`StoreError::Corrupt`]: it is damaged, or the data of another program.
+    /// - [`StoreError::LostChanges`]: changes are missing that were forced to the
+    ///   disk, and that was not accepted. Nothing in the directory is changed.
     pub fn open(path: impl AsRef<Path>, options: RocksOptions) -> Result<RocksStore, StoreError> {
         let (database, database_options) = opening::open_database(path.as_ref(), &options)?;
         frozen::remove_left_over(path.as_ref());
         opening::take_over(&database, path.as_ref())?;
         let mut store = RocksStore::of(database, database_options, options.wal_sync);
         if let WalSync::Interval(interval) = options.wal_sync {
-            let synced = Synced {
-                database: Arc::clone(&store.database),
-                write_health: Arc::clone(&store.write_health),
-                failed: Arc::clone(&store.failed_syncs),
-            };
-            store._sync_thread = Some(SyncThread::start(synced, interval)?);
+            store._forcing = Some(store.force_every(interval)?);
         }
+        let (mut keeper, forced) = (Keeper::new(path.as_ref()), Arc::clone(&store.forced));
+        let keep = move || keeper.keep(forced.get());
+        store.keeping = Some(Every::start("forced", forced::KEEP_EVERY, keep)?);
         Ok(store)
     }
 
@@ -116,15 +122,33 @@ impl RocksStore {
 
     fn of(database: DB, options: Options, wal_sync: WalSync) -> RocksStore {
         RocksStore {
-            _sync_thread: None,
+            _forcing: None,
+            keeping: None,
             database: Arc::new(database),
             options,
             wal_sync,
             failed_syncs: Arc::default(),
             write_health: Arc::default(),
+            forced: Arc::default(),
             frozen: AtomicU64::new(0),
             _lock: None,
         }
+    }
+
+    /// Forces the write-ahead log to the disk every so often.
+    fn force_every(&self, interval: Duration) -> Result<Every, StoreError> {
+        let (database, forced) = (Arc::clone(&self.database), Arc::clone(&self.forced));
+        let (health, failed) = (
+            Arc::clone(&self.write_health),
+            Arc::clone(&self.failed_syncs),
+        );
+        Every::start("wal-sync", interval, move || {
+            if let Err(error) = forced.write(&database, &health, || database.flush_wal(true)) {
+                failed.fetch_add(1, Ordering::Relaxed);
+                let reason = one_line(&error);
+                tracing::error!(reason, "forcing the write-ahead log to the disk failed");
+            }
+        })
     }
 
     fn bytes_in_files(&self, column: Column, keys: &KeyRange) -> Result<u64, StoreError> {
@@ -142,6 +166,16 @@ fn open_frozen(directory: &Path) -> Result<Arc<dyn KeyValueStore>, StoreError> {
     };
     let store = RocksStore::open_to_read(directory, options)?;
     Ok(Arc::new(store))
+}
+
+impl Drop for RocksStore {
+    /// What is known to be forced is one write behind: at the end it is all.
+    fn drop(&mut self) {
+        if self.keeping.is_some() && self.wal_sync != WalSync::Never {
+            // What fails has been said, or is told by the next start.
+            let _ = self.sync();
+        }
+    }
 }
 
 impl Reader for RocksStore {
@@ -179,17 +213,20 @@ impl KeyValueStore for RocksStore {
                 }
             }
         }
-        let mut options = WriteOptions::default();
-        options.set_sync(match durability {
+        let is_forced = match durability {
             Durability::Forced => true,
             Durability::Configured => self.wal_sync == WalSync::Always,
             Durability::Ordered => false,
-        });
-        self.write_health
-            .write(&self.database, || {
-                self.database.write_opt(changes, &options)
-            })
-            .map_err(|error| failed("writing", &error))
+        };
+        let (database, health) = (&self.database, &self.write_health);
+        let mut options = WriteOptions::default();
+        options.set_sync(is_forced);
+        let write = || database.write_opt(changes, &options);
+        match is_forced {
+            true => self.forced.write(database, health, write),
+            false => health.write(database, write),
+        }
+        .map_err(|error| failed("writing", &error))
     }
 
     fn snapshot(&self) -> Box<dyn Reader + '_> {
@@ -206,8 +243,9 @@ impl KeyValueStore for RocksStore {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.write_health
-            .write(&self.database, || self.database.flush_wal(true))
+        let database = &self.database;
+        self.forced
+            .write(database, &self.write_health, || database.flush_wal(true))
             .map_err(|error| failed("forcing writes to the disk", &error))
     }
 

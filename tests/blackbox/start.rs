@@ -95,6 +95,46 @@ fn data_of_a_newer_program_is_refused_and_left_alone() {
 }
 
 #[test]
+fn data_that_lost_acknowledged_changes_are_refused_until_the_loss_is_accepted() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    server.create_filter("f", &serde_json::json!({"capacity": 10_000}));
+    for batch in 0..20 {
+        let names: Vec<String> = (0..50).map(|item| format!("{batch} {item}")).collect();
+        server.post_lines("/filters/f/items", &names).unwrap();
+    }
+    // What is forced is noted within a second.
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    server.kill();
+    let logs = std::fs::read_dir(data.path()).unwrap();
+    let logs = logs.map(|entry| entry.unwrap().path());
+    let log = logs
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap();
+    let mut bytes = std::fs::read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&log, &bytes).unwrap();
+
+    let words = ["lost changes", "cuckood check", "--accept-lost-changes"];
+    refuses_data_dir(data.path(), &words);
+    assert_eq!(std::fs::read(&log).unwrap(), bytes);
+    let check = cuckood()
+        .args(["check", "--data-dir"])
+        .arg(data.path())
+        .output()
+        .unwrap();
+    assert_refused(&check, 1, &["damaged record"]);
+
+    let server = Server::start(data.path(), &["--accept-lost-changes"]);
+    assert!((1..1000).contains(&server.items("f")));
+    assert!(server.log().contains("the loss is accepted"));
+    server.stop();
+    Server::start(data.path(), &[]).stop();
+}
+
+#[test]
 fn a_listen_address_that_is_taken_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

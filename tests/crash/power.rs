@@ -40,8 +40,10 @@ fn what_was_acknowledged_survives_a_disk_that_forgets_what_was_not_forced_to_it(
     let mut server = Server::start(&data_dir, TIGHT);
     let mut load = Load::new(&server, &mut random);
     let (mut bytes_lost, mut names_lost, mut interruptions) = (0, 0, 0);
+    let mut marked = 0;
     for cycle in 1..=cycles {
-        let pause = Duration::from_millis(200 + random.below(1000));
+        // Up to where changes were forced is noted every second.
+        let pause = Duration::from_millis(200 + random.below(2000));
         let (client, base) = (server.client().clone(), server.url(""));
         load.during(&client, &base, |life| {
             thread::sleep(pause);
@@ -57,6 +59,7 @@ fn what_was_acknowledged_survives_a_disk_that_forgets_what_was_not_forced_to_it(
             let lost = disk.cut(cut, &mut random);
             bytes_lost += lost.bytes;
             names_lost += lost.names;
+            marked += u64::from(data_dir.join("FORCED").is_file());
             if random.below(2) == 0 {
                 break;
             }
@@ -79,10 +82,12 @@ fn what_was_acknowledged_survives_a_disk_that_forgets_what_was_not_forced_to_it(
     server.stop();
     check(&data_dir);
     assert!(bytes_lost > 0, "nothing was lost: that tests nothing");
+    assert!(marked > 0, "no start had to prove that nothing was lost");
     let mut figures = load.figures();
     figures["test"] = json!("power");
     figures["seed"] = json!(seed);
     figures["cycles"] = json!(cycles);
+    figures["starts_that_knew_what_was_forced"] = json!(marked);
     figures["recoveries_interrupted"] = json!(interruptions);
     figures["unforced_bytes_lost"] = json!(bytes_lost);
     figures["unforced_names_lost"] = json!(names_lost);

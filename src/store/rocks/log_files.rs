@@ -12,7 +12,7 @@
 use crate::store::error::StoreError;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Records lie in blocks of so many bytes and never cross their ends.
 const BLOCK_BYTES: usize = 32 << 10;
@@ -27,25 +27,8 @@ const SECTOR_BYTES: usize = 512;
 /// # Errors
 /// [`StoreError::Corrupt`] names file and place; or the files can't be read.
 pub(super) fn check(path: &Path) -> Result<(), StoreError> {
-    let reading = |error: io::Error| StoreError::Io {
-        doing: "reading the write-ahead log",
-        source: error.into(),
-    };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(reading)? {
-        let file = entry.map_err(reading)?.path();
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let is_log = name
-            .strip_suffix(".log")
-            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-        if is_log || name.starts_with("MANIFEST-") {
-            files.push(file);
-        }
-    }
-    files.sort();
-    for file in files {
-        let damaged_at = File::open(&file).and_then(find_damage).map_err(reading)?;
-        if let Some(byte) = damaged_at {
+    for (file, found) in look(path).map_err(reading)? {
+        if let Found::Damage(byte) = found {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             return Err(StoreError::Corrupt {
                 what: format!("data directory {}", path.display()),
@@ -58,24 +41,60 @@ pub(super) fn check(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Where the first damaged record begins, if there is one before the place at
-/// which RocksDB ends.
-fn find_damage(mut file: impl Read) -> io::Result<Option<u64>> {
+/// Whether every file is whole to its last byte.
+///
+/// # Errors
+/// The files can't be read.
+pub(super) fn are_whole(path: &Path) -> Result<bool, StoreError> {
+    let found = look(path).map_err(reading)?;
+    Ok(found.iter().all(|(_, found)| *found == Found::Whole))
+}
+
+fn reading(error: io::Error) -> StoreError {
+    StoreError::Io {
+        doing: "reading the write-ahead log",
+        source: error.into(),
+    }
+}
+
+/// Reads the files of a directory, in their order.
+fn look(path: &Path) -> io::Result<Vec<(PathBuf, Found)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let file = entry?.path();
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let is_log = name
+            .strip_suffix(".log")
+            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        if is_log || name.starts_with("MANIFEST-") {
+            files.push(file);
+        }
+    }
+    files.sort();
+    let look = |file: PathBuf| {
+        let found = File::open(&file).and_then(look_through)?;
+        Ok((file, found))
+    };
+    files.into_iter().map(look).collect()
+}
+
+/// What is in a file up to the place at which RocksDB ends.
+fn look_through(mut file: impl Read) -> io::Result<Found> {
     let (mut block, mut first) = (Vec::with_capacity(BLOCK_BYTES), 0);
     loop {
         block.clear();
         let part = file.by_ref().take(BLOCK_BYTES as u64);
         let length = { part }.read_to_end(&mut block)?;
         match look_at(&block) {
-            Found::Damage(at) => return Ok(Some(first + at as u64)),
-            Found::End => return Ok(None),
-            Found::Whole if length < BLOCK_BYTES => return Ok(None),
-            Found::Whole => first += length as u64,
+            Found::Damage(at) => return Ok(Found::Damage(first + at)),
+            Found::End => return Ok(Found::End),
+            Found::Whole if length < BLOCK_BYTES => return Ok(Found::Whole),
+            Found::Whole => first += length,
         }
     }
 }
 
-/// What is in a block.
+/// What is in a block, or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     /// Records that are whole.

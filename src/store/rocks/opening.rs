@@ -1,6 +1,7 @@
 //! Opens a data directory, or says in one line why not.
 
 use super::errors::{one_line, unreadable};
+use super::forced;
 use super::log_files;
 use super::options::RocksOptions;
 use super::reading::column_of;
@@ -61,6 +62,7 @@ pub(super) fn open_to_read(
     // What is in the log and in no table file yet is read, too.
     let database = DB::open_cf_descriptors_read_only(&database_options, path, columns, false)
         .map_err(|error| refused(path, &error))?;
+    see_that_nothing_is_lost(&database, path)?;
     Ok((database, database_options, lock))
 }
 
@@ -71,6 +73,9 @@ pub(super) fn open_database(
     options: &RocksOptions,
 ) -> Result<(DB, Options), StoreError> {
     make_directory(path).map_err(|error| unusable(path, error))?;
+    if !options.accept_lost_changes {
+        see_that_nothing_would_be_lost(path, options)?;
+    }
     let database_options = tuning::database(options);
     let mut columns: Vec<ColumnFamilyDescriptor> = tuning::columns(options)
         .into_iter()
@@ -83,7 +88,46 @@ pub(super) fn open_database(
     }
     let database = DB::open_cf_descriptors(&database_options, path, columns)
         .map_err(|error| refused(path, &error))?;
+    match see_that_nothing_is_lost(&database, path) {
+        Err(lost) if options.accept_lost_changes => {
+            tracing::error!(%lost, "the loss is accepted, as --accept-lost-changes says");
+            forced::accept(path, database.latest_sequence_number())
+                .map_err(|error| unusable(path, error))?;
+        }
+        nothing_is_lost => nothing_is_lost?,
+    }
     Ok((database, database_options))
+}
+
+/// Sees that an open database has all that was forced to the disk.
+fn see_that_nothing_is_lost(database: &DB, path: &Path) -> Result<(), StoreError> {
+    let (recovered, forced) = (database.latest_sequence_number(), forced::read(path));
+    match forced {
+        Some(forced) if recovered < forced => Err(StoreError::LostChanges {
+            path: path.to_owned(),
+            recovered,
+            forced,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// As [`see_that_nothing_is_lost`], before opening the database makes the end of
+/// its log final. Where all records are whole nothing but a missing file can be
+/// lost, and nothing is opened.
+fn see_that_nothing_would_be_lost(path: &Path, options: &RocksOptions) -> Result<(), StoreError> {
+    if forced::read(path).is_none() || log_files::are_whole(path)? {
+        return Ok(());
+    }
+    let database_options = tuning::database(options);
+    // What else is wrong is said when it is opened.
+    let Ok(names) = DB::list_cf(&database_options, path) else {
+        return Ok(());
+    };
+    match DB::open_cf_for_read_only(&database_options, path, names, false) {
+        Ok(database) => see_that_nothing_is_lost(&database, path),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Makes the directory if it is missing, so that a power cut does not take it

@@ -12,6 +12,9 @@ pub struct RocksOptions {
     /// Bytes of writes kept in memory before they become table files, all
     /// columns together.
     pub write_buffer_bytes: usize,
+    /// Whether a directory is opened that has lost changes which were forced to
+    /// the disk.
+    pub accept_lost_changes: bool,
 }
 
 impl Default for RocksOptions {
@@ -20,6 +23,7 @@ impl Default for RocksOptions {
             wal_sync: WalSync::Always,
             block_cache_bytes: 64 << 20,
             write_buffer_bytes: 128 << 20,
+            accept_lost_changes: false,
         }
     }
 }

@@ -15,6 +15,7 @@ fn options() -> RocksOptions {
         wal_sync: WalSync::Never,
         block_cache_bytes: 1 << 20,
         write_buffer_bytes: 4 << 20,
+        accept_lost_changes: false,
     }
 }
 
@@ -395,6 +396,16 @@ fn what_was_not_closed_is_there_when_it_is_opened_again() {
         .unwrap();
 }
 
+/// The file of the write-ahead log that has the most bytes.
+fn largest_log(path: &Path) -> PathBuf {
+    std::fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap()
+}
+
 #[test]
 fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
     let mut subject = OnDisk::new();
@@ -410,12 +421,7 @@ fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
     }
     subject.open = None;
     let path = subject.directory.path();
-    let largest_log = std::fs::read_dir(path)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
-        .max_by_key(|path| path.metadata().unwrap().len())
-        .unwrap();
+    let largest_log = largest_log(path);
     let bytes = std::fs::read(&largest_log).unwrap();
     std::fs::write(&largest_log, &bytes[..bytes.len() - 150]).unwrap();
 
@@ -433,6 +439,119 @@ fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
         sequences.iter().copied().eq(1..=sequences.len() as u64),
         "{sequences:?}"
     );
+}
+
+/// Twenty commits, forced to the disk.
+fn forced_commits() -> OnDisk {
+    let subject = OnDisk::with(RocksOptions {
+        wal_sync: WalSync::Always,
+        ..options()
+    });
+    for sequence in 1..=20u8 {
+        let commit = Commit {
+            sequence: Sequence(sequence.into()),
+            redo: vec![sequence; 100],
+            ..Commit::default()
+        };
+        subject.store().commit(&commit).unwrap();
+    }
+    subject
+}
+
+#[test]
+fn a_log_that_lost_what_was_forced_is_refused_untouched_until_that_is_accepted() {
+    let flip = |bytes: &mut Vec<u8>| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 4;
+    };
+    let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 150);
+    // As a disk does that loses a sector.
+    let zeros = |bytes: &mut Vec<u8>| bytes[1024..1536].fill(0);
+    for damage in [&flip as &dyn Fn(&mut Vec<u8>), &cut, &zeros] {
+        let mut subject = forced_commits();
+        subject.open = None;
+        let path = subject.directory.path();
+        let log = largest_log(path);
+        let mut damaged = std::fs::read(&log).unwrap();
+        damage(&mut damaged);
+        std::fs::write(&log, &damaged).unwrap();
+
+        for _ in 0..2 {
+            let error = open_error(path);
+            assert!(matches!(error, StoreError::LostChanges { .. }), "{error}");
+            assert_eq!(std::fs::read(&log).unwrap(), damaged);
+        }
+        assert!(RocksStore::open_to_read(path, options()).is_err());
+        let accepting = RocksOptions {
+            accept_lost_changes: true,
+            ..options()
+        };
+        // Once is enough.
+        for options in [accepting, options()] {
+            let Opened { store, .. } = Opened::at(path, options);
+            let mut records = 0;
+            store
+                .replay(&mut |_, _| {
+                    records += 1;
+                    Ok(())
+                })
+                .unwrap();
+            assert!((1..20).contains(&records), "{records}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_gone_is_refused_and_one_that_is_in_table_files_is_not() {
+    let mut subject = forced_commits();
+    subject.flush();
+    subject.reopen();
+    let path = subject.directory.path().to_owned();
+    let commit = Commit {
+        sequence: Sequence(21),
+        redo: vec![21],
+        ..Commit::default()
+    };
+    subject.store().commit(&commit).unwrap();
+    subject.rocks().sync().unwrap();
+    subject.open = None;
+    drop(Opened::at(&path, options()));
+
+    let mut subject = forced_commits();
+    subject.open = None;
+    let path = subject.directory.path();
+    std::fs::remove_file(largest_log(path)).unwrap();
+    let error = open_error(path);
+    assert!(matches!(error, StoreError::LostChanges { .. }), "{error}");
+}
+
+#[test]
+fn what_was_not_forced_may_be_torn_off_behind_what_was() {
+    let mut subject = forced_commits();
+    // The number of the last write is known to the next.
+    subject.rocks().sync().unwrap();
+    subject.reopen();
+    let later = Commit {
+        sequence: Sequence(21),
+        redo: vec![21; 1000],
+        ..Commit::default()
+    };
+    // Opened again, nothing is forced.
+    subject.store().commit(&later).unwrap();
+    subject.open = None;
+    let path = subject.directory.path();
+    let log = largest_log(path);
+    let bytes = std::fs::read(&log).unwrap();
+    std::fs::write(&log, &bytes[..bytes.len() - 500]).unwrap();
+    let Opened { store, .. } = Opened::at(path, options());
+    let mut records = 0;
+    store
+        .replay(&mut |_, _| {
+            records += 1;
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(records, 20);
 }
 
 #[test]
