@@ -13,6 +13,7 @@ mod huge;
 mod import_redis;
 mod keys;
 mod load;
+mod memory;
 mod metrics;
 mod neighbours;
 mod overload;
