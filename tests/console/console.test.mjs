@@ -204,6 +204,23 @@ onPage("live figures follow what is asked", async (page, go) => {
   await page.locator(".vitals dd", { hasText: /\d (µs|ms|s)$/ }).first().waitFor();
 });
 
+onPage("a clock that is not believed is said, until it is confirmed", async (page, go) => {
+  let jumped = 172_800;
+  await page.route("**/metrics", async (route) => {
+    const answer = await route.fetch();
+    const text = await answer.text();
+    assert.match(text, /^cuckood_clock_jump_seconds 0$/m);
+    const body = text.replace(/^cuckood_clock_jump_seconds 0$/m, `cuckood_clock_jump_seconds ${jumped}`);
+    await route.fulfill({ response: answer, body });
+  });
+  await go();
+  const notice = page.locator(".vitals .notice", { hasText: "Filters do not expire" });
+  await notice.waitFor();
+  assert.match(await notice.textContent(), /jumped ahead by 2 days.*POST \/admin\/clock\/confirm/);
+  jumped = 0;
+  await notice.waitFor({ state: "detached" });
+});
+
 onPage("everything can be done without a mouse", async (page, go) => {
   await go();
   await page.getByRole("link", { name: "emails" }).waitFor();

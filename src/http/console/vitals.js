@@ -3,8 +3,8 @@
 import { h } from "./preact.mjs";
 import { useEffect, useRef, useState } from "./hooks.mjs";
 import { send } from "./api.js";
-import { perSecond, seconds, share } from "./format.js";
-import { parse, quantile, rate } from "./metrics.js";
+import { perSecond, seconds, share, span } from "./format.js";
+import { parse, quantile, rate, total } from "./metrics.js";
 
 const EVERY_MS = 2000;
 /** Scrapes that are kept: a minute. */
@@ -45,6 +45,7 @@ function figures(scrapes) {
     question: quantile(0.99, oldest, last, TIMES, on(ASKING)),
     change: quantile(0.99, oldest, last, TIMES, on(CHANGING)),
     cached: all > 0 ? cached / all : null,
+    jumped: total(last.families, "cuckood_clock_jump_seconds"),
   };
 }
 
@@ -66,6 +67,16 @@ function Course({ values }) {
 
 function Vital({ name, hint, children }) {
   return h("div", null, h("dt", { title: hint }, name), h("dd", null, children));
+}
+
+/** Nothing ends until somebody says whether the clock is right. */
+function ClockJump({ jumped }) {
+  return h(
+    "p",
+    { class: "notice warn", role: "status" },
+    h("strong", null, "Filters do not expire."),
+    ` The system's clock has jumped ahead by ${span(jumped)}. Put it right, or confirm it with POST /admin/clock/confirm.`,
+  );
 }
 
 export function Vitals() {
@@ -113,6 +124,7 @@ export function Vitals() {
   return h(
     "section",
     { class: "vitals", "aria-label": "Live figures" },
+    it.jumped > 0 && h(ClockJump, { jumped: it.jumped }),
     h(
       "dl",
       null,
