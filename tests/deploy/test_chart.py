@@ -329,6 +329,16 @@ class Consistent(unittest.TestCase):
     def test_the_server_knows_every_variable(self):
         self.assertLessEqual(set(environment(rendered(*LARGEST))), known_variables())
 
+    def test_every_variable_of_the_server_can_be_set(self):
+        own = {*environment(rendered(*LARGEST[:4])), *environment(rendered(ALLOWED, "backup.enabled=true"))}
+        others = sorted(known_variables() - own)
+        self.assertIn("CUCKOOD_KEY_SHARE", others)
+        settings = [f"settings.{name}=7" for name in others]
+        with_all = environment(rendered(ALLOWED, *settings))
+        for name in others:
+            with self.subTest(name):
+                self.assertEqual(with_all[name], "7")
+
     def test_numbers_reach_the_server_as_numbers(self):
         self.assertEqual(environment(rendered(*LARGEST))["CUCKOOD_MAX_BATCH_ITEMS"], "1000000")
 

@@ -86,6 +86,15 @@ class Pages(unittest.TestCase):
                 with self.subTest(page.name, flag=flag):
                     self.assertIn(flag, known)
 
+    def test_they_name_every_flag_of_the_server(self):
+        said = subprocess.run([BINARY, "serve", "--help"], capture_output=True, text=True).stdout
+        flags = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]+)", said, re.MULTILINE)) - {"--help", "--version"}
+        self.assertIn("--key-share", flags)
+        operators = "".join((ROOT / "docs" / page).read_text() for page in ("limits.md", "operations.md"))
+        for flag in sorted(flags):
+            with self.subTest(flag):
+                self.assertTrue(re.search(rf"[` ]{flag}\b(?!-)", operators), "no page names it")
+
 
 if __name__ == "__main__":
     unittest.main()
