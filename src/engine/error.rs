@@ -87,23 +87,25 @@ pub enum EngineError {
         /// How much it may have.
         most: u64,
     },
-    /// A command asks too many sub-filters for too many items.
+    /// A change looks into too many sub-filters for too many items.
     #[error(
-        "the request looks for {items} items in {sub_filters} sub-filters, {bound} looks are allowed: send at most {} items at once, or create a filter with a larger capacity", bound / sub_filters.max(&1)
+        "the change takes {items} times {sub_filters} probes (its items times the sub-filters of the filter), {bound} are allowed: send at most {} items at once, or create a filter with a larger capacity", bound / sub_filters.max(&1)
     )]
-    TooManyLooks {
+    TooManyChangeProbes {
         /// Its items.
         items: usize,
         /// Sub-filters of the filter.
         sub_filters: usize,
-        /// Items times sub-filters that there may be.
+        /// Probes it may take.
         bound: usize,
     },
     /// A command changes too many words of a filter for one commit.
     #[error(
-        "the request would change more than {bound} words of the filter, the bound of one commit: send fewer items at once"
+        "the first {items} items of the request change more than {bound} words of the filter, the bound of one commit: send fewer items at once"
     )]
     TooManyWords {
+        /// Items that change so many.
+        items: usize,
         /// Words that it may change.
         bound: usize,
     },

@@ -285,24 +285,30 @@ impl Engine {
             let depth = depth.with_label_values(&[&index.to_string()]);
             let waits = state.metrics.lane_queue_wait_seconds.clone();
             let queue = Arc::new(LaneQueue::new(bounds, depth, waits));
-            let lane = Lane {
-                number: index,
-                queue: Arc::clone(&queue),
-                max_pages: state.lanes.max_pages,
-                filters: Arc::clone(&state.filters),
-                quota: Arc::clone(&state.quota),
-                disk: Arc::clone(&state.disk),
-                cache: Arc::clone(&state.cache),
-                checkpointer: Arc::clone(&state.checkpointer),
-                loader: Arc::clone(&state.loader),
-                store: Arc::clone(&state.store),
-                metrics: Arc::clone(&state.metrics),
-            };
+            let lane = self.lane(index, Arc::clone(&queue));
             let thread = spawn(&format!("lane-{index}"), move || lane.run())?;
             state.lanes.queues.write().push(queue);
             state.threads.lanes.lock().push(thread);
         }
         Ok(())
+    }
+
+    /// A lane that works on what is put into this queue.
+    pub(super) fn lane(&self, number: usize, queue: Arc<LaneQueue>) -> Lane {
+        let state = &self.state;
+        Lane {
+            number,
+            queue,
+            max_pages: state.lanes.max_pages,
+            filters: Arc::clone(&state.filters),
+            quota: Arc::clone(&state.quota),
+            disk: Arc::clone(&state.disk),
+            cache: Arc::clone(&state.cache),
+            checkpointer: Arc::clone(&state.checkpointer),
+            loader: Arc::clone(&state.loader),
+            store: Arc::clone(&state.store),
+            metrics: Arc::clone(&state.metrics),
+        }
     }
 
     fn start_tasks(

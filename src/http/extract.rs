@@ -124,9 +124,10 @@ pub(crate) fn batch(
         let holder = Principal::holder_of(&parts);
         let holder = holder.as_ref();
         let (bytes, memory) = body::read(&app.admission, holder, deadline, body).await?;
+        let Deadline(until) = deadline.unwrap_or_else(|| Deadline::from_now(&app.admission.limits));
         let turn = app
             .admission
-            .turn(holder, bytes.len(), kind.is_change())
+            .turn(holder, until, bytes.len(), kind.is_change())
             .await?;
         let parse = move |bytes: &Bytes| {
             let mut batch = match options_of_lines {
@@ -142,7 +143,9 @@ pub(crate) fn batch(
         // The items hold as much memory as their body until they are answered,
         // and what is known of each beside its bytes.
         batch.memory = memory;
-        batch.turn = turn;
+        // Those of a question are looked for in its turn, too. A change goes on in
+        // the turns of its lane, and waits for the disk: others need not.
+        batch.turn = turn.filter(|_| !kind.is_change());
         let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
         if beside > FREE_BYTES {
             app.admission.hold_more(holder, &mut batch.memory, beside)?;

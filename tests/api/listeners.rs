@@ -126,3 +126,26 @@ async fn both_listeners_are_closed_by_a_stop() {
         assert!(tokio::net::TcpStream::connect(address).await.is_err());
     }
 }
+
+#[tokio::test]
+async fn one_address_leaves_half_of_the_places_for_operations_to_others() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let both = Both::start().await;
+    let address = both.server.operations.unwrap();
+    let probe = async |from: &str| {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind(format!("{from}:0").parse().unwrap())?;
+        let mut stream = socket.connect(address).await?;
+        let livez = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        stream.write_all(livez).await?;
+        stream.read_exact(&mut [0; 12]).await?;
+        std::io::Result::Ok(stream)
+    };
+    let mut quiet = Vec::new();
+    for _ in 0..64 {
+        quiet.extend(probe("127.0.0.2").await.ok());
+    }
+    assert_eq!(quiet.len(), 32);
+    let other = tokio::time::timeout(std::time::Duration::from_secs(10), probe("127.0.0.3"));
+    assert!(other.await.expect("a free place").is_ok());
+}

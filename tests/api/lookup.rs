@@ -71,14 +71,14 @@ async fn a_lookup_has_bounds() {
     assert!(said.contains("--max-lookup-filters"), "{said}");
     let items: Vec<u64> = (0..7).collect();
     let product = json!({"items": items, "prefix": ""});
-    let said = refused("/lookup", product, 413, "too_many_probes").await;
+    let said = refused("/lookup", product, 413, "too_costly").await;
     assert!(
         said.contains("--max-probes") && said.contains("21"),
         "{said}"
     );
     let items: Vec<u64> = (0..21).collect();
     for path in ["/filters/other/exists", "/filters/other/count"] {
-        let said = refused(path, json!({"items": items}), 413, "too_many_probes").await;
+        let said = refused(path, json!({"items": items}), 413, "too_costly").await;
         assert!(
             said.contains("--max-probes") && said.contains("21"),
             "{said}"

@@ -351,7 +351,7 @@ fn the_largest_lookup_and_the_longest_list_are_bounded() {
             .json(&larger)
             .sent()
             .unwrap();
-        refused(answer, 413, "too_many_probes");
+        refused(answer, 413, "too_costly");
     });
     measured(&server, &format!("{filters} filters listed"), 64, || {
         let (mut cursor, mut listed, mut slowest) = (String::new(), 0, 0.0f64);

@@ -3,10 +3,10 @@
 
 use crate::gated::{Failing, GatedStore, Point};
 use crate::support::{add, all_exist, batch, create, exists, items, name, options};
-use cuckood::chain::params::{Defaults, FilterRequest};
+use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, AddResult, Digest, DiskReserve, DumpSink, Engine, EngineError, EngineOptions,
-    NewFilter, Replace,
+    AddOptions, AddResult, Caller, Clock, Digest, DiskReserve, DumpSink, Engine, EngineError,
+    EngineOptions, IdempotencyKey, NewFilter, Replace,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::disk::DiskSpace;
@@ -14,7 +14,8 @@ use cuckood::store::memory::MemoryStore;
 use cuckood::store::{Condition, PageStore};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 /// As many items as a request may have.
@@ -75,9 +76,20 @@ fn with_room() -> FilterRequest {
 impl Bench {
     /// Begins to add many items, and waits until the plan is suspended.
     async fn begin(&self, filter: &str, options: AddOptions) -> JoinHandle<Added> {
-        let (engine, name) = (self.engine.clone(), name(filter));
+        self.begin_for(Caller::default(), filter, options, None)
+            .await
+    }
+
+    async fn begin_for(
+        &self,
+        caller: Caller,
+        filter: &str,
+        options: AddOptions,
+        key: Option<IdempotencyKey>,
+    ) -> JoinHandle<Added> {
+        let (engine, name) = (self.engine.for_caller(caller), name(filter));
         let adding = tokio::spawn(async move {
-            let added = engine.add(&name, &batch(0..MANY), &options, None).await;
+            let added = engine.add(&name, &batch(0..MANY), &options, key).await;
             added.map(|it| it.answer)
         });
         while self.metrics.suspended_plans.get() == 0 {
@@ -91,12 +103,36 @@ impl Bench {
     /// plan is suspended.
     async fn begin_and_hold(&self, filter: &str, options: AddOptions) -> JoinHandle<Added> {
         let adding = self.begin(filter, options).await;
+        self.hold();
+        adding
+    }
+
+    fn hold(&self) {
         self.store.hold_first(Point::CommitDone);
         let engine = self.engine.clone();
         tokio::spawn(async move { add(&engine, "small", [7]).await });
         tokio::task::block_in_place(|| self.store.await_arrival());
         assert_eq!(self.metrics.suspended_plans.get(), 1, "it ended too soon");
-        adding
+    }
+
+    /// Waits until a command waits for the lane.
+    async fn until_queued(&self) {
+        while self
+            .metrics
+            .lane_queue_depth
+            .with_label_values(&["0"])
+            .get()
+            == 0
+        {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until no plan is suspended: a caller is answered before that counts.
+    async fn until_ended(&self) {
+        while self.metrics.suspended_plans.get() > 0 {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -150,23 +186,233 @@ async fn a_plan_whose_filter_is_removed_is_dropped() {
         let engine = it.engine.clone();
         async move { engine.delete_filter(&name("large"), None).await }
     });
-    while it.metrics.lane_queue_depth.with_label_values(&["0"]).get() == 0 {
-        tokio::task::yield_now().await;
-    }
+    it.until_queued().await;
     it.store.open();
     removal.await.unwrap().unwrap();
-    let dropped = adding.await.unwrap();
+    let dropped = adding.await.unwrap().map(|_| ());
     assert!(
         matches!(dropped, Err(EngineError::NotFound { .. })),
         "{dropped:?}"
     );
-    // It answers first, and counts then.
-    while it.metrics.suspended_plans.get() > 0 {
-        tokio::task::yield_now().await;
-    }
+    it.until_ended().await;
     // One of the same name is another filter.
     create(&it.engine, "large", &with_room()).await;
     assert_eq!(items(&it.engine, "large").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_plan_whose_filter_is_replaced_is_dropped_and_done_to_the_one_in_its_place() {
+    let it = bench(&one_lane()).await;
+    create(&it.engine, "other", &with_room()).await;
+    add(&it.engine, "other", [MANY, MANY + 1]).await;
+    let engine = it.engine.clone();
+    let dump = tokio::task::spawn_blocking(move || {
+        let mut whole = Whole(Vec::new());
+        engine.dump(&name("other"), &mut whole).unwrap();
+        whole.0
+    });
+    let (intake, bytes) = (it.engine.intake().await.unwrap(), dump.await.unwrap());
+    let staged = move || intake.dump(std::io::Cursor::new(bytes)).unwrap();
+    let staged = tokio::task::spawn_blocking(staged).await.unwrap();
+    let adding = it.begin_and_hold("large", AddOptions::default()).await;
+    let adopted = tokio::spawn({
+        let engine = it.engine.clone();
+        async move {
+            engine
+                .adopt(&name("large"), staged, Replace::Something)
+                .await
+        }
+    });
+    it.until_queued().await;
+    it.store.open();
+    adopted.await.unwrap().unwrap();
+    let results = adding.await.unwrap().unwrap();
+    assert!(results.iter().all(|&it| it == AddResult::Added));
+    assert_eq!(items(&it.engine, "large").await, MANY + 2);
+    let stale = it.metrics.commands.with_label_values(&["add", "stale"]);
+    assert_eq!(stale.get(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_plan_whose_filter_ends_is_dropped() {
+    let now_ms = Arc::new(AtomicU64::new(1_800_000_000_000));
+    let it = bench(&EngineOptions {
+        clock: Clock::Set(Arc::clone(&now_ms)),
+        ..one_lane()
+    })
+    .await;
+    let wanted = NewFilter {
+        ttl_seconds: Some(60),
+        ..with_room().into()
+    };
+    let created = it.engine.create_filter(&name("ends"), &wanted, None).await;
+    created.unwrap();
+    let adding = it.begin_and_hold("ends", AddOptions::default()).await;
+    now_ms.fetch_add(61_000, Ordering::SeqCst);
+    // Its removal waits for the lane, as everything does.
+    it.until_queued().await;
+    it.store.open();
+    let dropped = adding.await.unwrap().map(|_| ());
+    assert!(
+        matches!(dropped, Err(EngineError::NotFound { .. })),
+        "{dropped:?}"
+    );
+    create(&it.engine, "ends", &with_room()).await;
+    assert_eq!(items(&it.engine, "ends").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_plan_is_dropped_at_its_deadline_and_its_key_may_be_used_for_the_same_request() {
+    let it = bench(&one_lane()).await;
+    let key = Some(IdempotencyKey {
+        key: [7; 32],
+        fingerprint: [1; 32],
+    });
+    let caller = Caller {
+        deadline: Some(Instant::now() + Duration::from_secs(3600)),
+        ..Caller::default()
+    };
+    let patient = it.engine.for_caller(caller);
+    // Long enough for the items to be hashed, and for the plan to begin.
+    let soon = Caller {
+        deadline: Some(Instant::now() + Duration::from_secs(5)),
+        ..Caller::default()
+    };
+    let always = AddOptions::default;
+    let adding = it.begin_for(soon, "large", always(), key).await;
+    it.hold();
+    let dropped = adding.await.unwrap().map(|_| ());
+    assert!(
+        matches!(dropped, Err(EngineError::DeadlineExceeded)),
+        "{dropped:?}"
+    );
+    it.store.open();
+    it.until_ended().await;
+    assert_eq!(items(&it.engine, "large").await, 0);
+
+    for is_replayed in [false, true] {
+        let all = batch(0..MANY);
+        let (large, always) = (name("large"), always());
+        let again = patient.add(&large, &all, &always, key).await;
+        let again = again.unwrap();
+        assert_eq!(again.replayed, is_replayed);
+        assert_eq!(again.answer, vec![AddResult::Added; MANY as usize]);
+        assert_eq!(items(&it.engine, "large").await, MANY);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_stop_waits_for_a_plan_which_is_done() {
+    let it = bench(&one_lane()).await;
+    let adding = it.begin_and_hold("large", AddOptions::default()).await;
+    let engine = it.engine.clone();
+    let stopped = tokio::task::spawn_blocking(move || engine.halt());
+    // What comes now is refused, and nothing of it is done.
+    let refused = loop {
+        let always = AddOptions::default();
+        let caller = Caller {
+            deadline: Some(Instant::now() + Duration::from_millis(20)),
+            ..Caller::default()
+        };
+        let engine = it.engine.for_caller(caller);
+        match engine
+            .add(&name("large"), &batch([MANY]), &always, None)
+            .await
+        {
+            Err(EngineError::DeadlineExceeded) => {}
+            refused => break refused,
+        }
+    };
+    assert!(matches!(refused, Err(EngineError::Stopping)));
+    it.store.open();
+    stopped.await.unwrap();
+    assert_eq!(adding.await.unwrap().unwrap().len() as u64, MANY);
+    let kept = Arc::new(PageStore::open(Arc::new(it.store.clone())).unwrap());
+    let engine = Engine::open(kept, &one_lane(), Arc::new(Metrics::new().unwrap())).unwrap();
+    assert_eq!(items(&engine, "large").await, MANY);
+    assert!(all_exist(&engine, "large", 0..MANY).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_plan_is_dropped_when_its_key_has_more_bytes_than_it_may_by_its_end() {
+    let bytes = {
+        let it = bench(&one_lane()).await;
+        let large = it.engine.filter_info(&name("large")).await.unwrap();
+        large.slot_bytes
+    };
+    let it = bench(&EngineOptions {
+        defaults: Defaults {
+            max_bytes_per_key: Some(bytes + 2_048),
+            ..one_lane().defaults
+        },
+        ..one_lane()
+    })
+    .await;
+    let caller = Caller {
+        key: Some(Arc::from("tenant")),
+        ..Caller::default()
+    };
+    let tenant = it.engine.for_caller(caller.clone());
+    create(&tenant, "of-tenant", &with_room()).await;
+    create(&tenant, "growing", &FilterRequest::default()).await;
+    let always = AddOptions::default();
+    let adding = it
+        .begin_for(caller, "of-tenant", always.clone(), None)
+        .await;
+    it.hold();
+    let growing = tokio::spawn({
+        let tenant = tenant.clone();
+        async move { add(&tenant, "growing", 0..3_000).await }
+    });
+    it.until_queued().await;
+    it.store.open();
+    growing.await.unwrap();
+    let dropped = adding.await.unwrap().map(|_| ());
+    assert!(
+        matches!(dropped, Err(EngineError::OverKeyQuota { .. })),
+        "{dropped:?}"
+    );
+    assert_eq!(items(&it.engine, "of-tenant").await, 0);
+    // Others, and what takes nothing, are not refused.
+    add(&it.engine, "large", [1]).await;
+    let deleted = tenant.delete(&name("growing"), &batch([1]), None).await;
+    assert_eq!(deleted.unwrap().answer, [true]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_change_of_more_words_than_one_commit_may_write_is_refused_with_the_number_that_fits() {
+    const MOST_WORDS: usize = 1 << 20;
+    let it = bench(&EngineOptions {
+        max_queued_items: 3 * MOST_WORDS,
+        ..EngineOptions {
+            lanes: 1,
+            ..options(120_000)
+        }
+    })
+    .await;
+    let wide = FilterRequest {
+        layout: Some(LayoutKind::Paged),
+        fingerprint_bits: Some(32),
+        capacity: Some(16 * MOST_WORDS as u64),
+        ..FilterRequest::default()
+    };
+    create(&it.engine, "wide", &wide).await;
+    let always = AddOptions::default();
+    let many = batch(0..3 * MOST_WORDS as u64 / 2);
+    let refused = it.engine.add(&name("wide"), &many, &always, None).await;
+    let Err(EngineError::TooManyWords {
+        items: first,
+        bound,
+    }) = refused
+    else {
+        panic!("{refused:?}");
+    };
+    // Two slots a word, so few of the items share one.
+    assert_eq!(bound, MOST_WORDS);
+    assert!((MOST_WORDS..MOST_WORDS * 5 / 4).contains(&first), "{first}");
+    assert_eq!(items(&it.engine, "wide").await, 0);
+    // As many as that, less a slice, are one commit.
+    add(&it.engine, "wide", 0..first as u64 * 15 / 16).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
@@ -189,7 +435,7 @@ async fn a_plan_is_dropped_when_the_disk_is_almost_full_by_its_end() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     it.store.open();
-    let dropped = adding.await.unwrap();
+    let dropped = adding.await.unwrap().map(|_| ());
     assert!(
         matches!(dropped, Err(EngineError::DiskShort(_))),
         "{dropped:?}"
@@ -208,7 +454,7 @@ async fn a_plan_is_dropped_when_a_commit_before_it_is_in_doubt() {
         .add(&name("small"), &batch([1]), &AddOptions::default(), None)
         .await;
     assert!(matches!(failed, Err(EngineError::OutcomeUnknown(_))));
-    let dropped = adding.await.unwrap();
+    let dropped = adding.await.unwrap().map(|_| ());
     assert!(
         matches!(dropped, Err(EngineError::Overloaded(_))),
         "{dropped:?}"
@@ -258,9 +504,7 @@ async fn a_filter_that_is_made_with_many_items_keeps_its_room_and_gives_it_back_
                 .await
         }
     });
-    while it.metrics.lane_queue_depth.with_label_values(&["0"]).get() == 0 {
-        tokio::task::yield_now().await;
-    }
+    it.until_queued().await;
     it.store.open();
     other.await.unwrap().unwrap();
     // It was full long before.

@@ -33,7 +33,7 @@ mod slots;
 
 pub use changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 pub use overlaid::OverlaidPages;
-pub use overlay::Overlay;
+pub use overlay::{ChangesInOrder, Overlay};
 pub use planner::{AddMode, AddResult, PartialPlan, Plan, PlanInput, PlanStats, Planner};
 
 #[cfg(test)]

@@ -35,6 +35,80 @@ pub struct Overlay {
     newest: Option<u32>,
 }
 
+/// The changes of an overlay as they are put in order, some words at a time.
+pub struct ChangesInOrder {
+    /// Those that are in order.
+    pub so_far: PageChanges,
+    /// Numbers of all pages, in order.
+    pages: Vec<(u64, u32)>,
+    counters: Vec<((PageAddress, CounterKey), u64)>,
+}
+
+impl ChangesInOrder {
+    /// None is in order yet. Costs as much as there are pages and counters.
+    pub fn of(overlay: &Overlay) -> ChangesInOrder {
+        let numbers = 0..overlay.pages.len() as u32;
+        let pages = overlay.pages.iter().zip(numbers);
+        let mut pages: Vec<(u64, u32)> = pages
+            .map(|(page, number)| (packed(page.address), number))
+            .collect();
+        pages.sort_unstable();
+        let counters = overlay.counters.iter().map(|(&at, &copies)| (at, copies));
+        let mut counters: Vec<((PageAddress, CounterKey), u64)> = counters.collect();
+        counters.sort_unstable_by_key(|&(at, _)| at);
+        ChangesInOrder {
+            so_far: PageChanges {
+                pages: Vec::with_capacity(pages.len()),
+                words: Vec::with_capacity(overlay.words.len()),
+                counters: Vec::with_capacity(counters.len()),
+            },
+            pages,
+            counters,
+        }
+    }
+
+    /// Puts about so many words more in order, of the same overlay: whole pages.
+    /// `true`: these were the last.
+    pub fn go_on(&mut self, overlay: &Overlay, words: usize) -> bool {
+        let PageChanges {
+            pages,
+            words: in_order,
+            counters,
+        } = &mut self.so_far;
+        let until = in_order.len().saturating_add(words);
+        let left = self.pages.get(pages.len()..).unwrap_or_default();
+        for &(_, number) in left {
+            if in_order.len() >= until {
+                return false;
+            }
+            let Some(page) = overlay.pages.get(number as usize) else {
+                continue;
+            };
+            let address = page.address;
+            let (first_word, first_counter) = (in_order.len(), counters.len());
+            // A loop: most pages have one word, and `extend` counts first.
+            for it in overlay.words_of(page) {
+                in_order.push(ChangedWord {
+                    at: address.word(it.word),
+                    value: it.value,
+                    slots: it.slots,
+                });
+            }
+            let rest = self.counters.get(first_counter..).unwrap_or_default();
+            for &((_, key), copies) in rest.iter().take_while(|it| it.0.0 == address) {
+                counters.push(ChangedCounter { key, copies });
+            }
+            pages.push(ChangedPage {
+                address,
+                words: first_word..in_order.len(),
+                counters: first_counter..counters.len(),
+                occupied: page.growth.occupied,
+            });
+        }
+        true
+    }
+}
+
 /// Number of a page that is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageNumber(u32);
@@ -130,44 +204,9 @@ impl Overlay {
 
     /// The changes in order.
     pub fn changes(&self) -> PageChanges {
-        let pages = self.pages.iter().map(|page| (packed(page.address), page));
-        let mut in_order: Vec<(u64, &Page)> = pages.collect();
-        in_order.sort_unstable_by_key(|&(packed, _)| packed);
-        let counters = self.counters.iter().map(|(&at, &copies)| (at, copies));
-        let mut counters: Vec<((PageAddress, CounterKey), u64)> = counters.collect();
-        counters.sort_unstable_by_key(|&(at, _)| at);
-
-        let mut words: Vec<ChangedWord> = Vec::with_capacity(self.words.len());
-        let mut counter = 0;
-        let pages = in_order.into_iter().map(|(_, page)| {
-            let address = page.address;
-            let (first_word, first_counter) = (words.len(), counter);
-            // A loop: most pages have one word, and `extend` counts first.
-            for it in self.words_of(page) {
-                words.push(ChangedWord {
-                    at: address.word(it.word),
-                    value: it.value,
-                    slots: it.slots,
-                });
-            }
-            let rest = counters.get(counter..).unwrap_or_default();
-            counter += rest.iter().take_while(|it| it.0.0 == address).count();
-            ChangedPage {
-                address,
-                words: first_word..words.len(),
-                counters: first_counter..counter,
-                occupied: page.growth.occupied,
-            }
-        });
-        let pages = pages.collect();
-        let counters = counters
-            .into_iter()
-            .map(|((_, key), copies)| ChangedCounter { key, copies });
-        PageChanges {
-            pages,
-            words,
-            counters: counters.collect(),
-        }
+        let mut changes = ChangesInOrder::of(self);
+        changes.go_on(self, usize::MAX);
+        changes.so_far
     }
 
     /// A page, if it is written to.

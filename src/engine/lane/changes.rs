@@ -1,7 +1,8 @@
 //! What a commit changes in filters, and the redo record that says so.
 
 use crate::chain::meta::Chain;
-use crate::chain::plan::{ChangedPage, Overlay, PageChanges};
+use crate::chain::plan::{ChangedPage, ChangesInOrder, Overlay, PageChanges, PlanInput};
+use crate::cuckoo::bucket::SlotWidth;
 use crate::engine::filters::{FilterView, OpenFilter};
 use crate::engine::pages::{PageCache, PageTable, Version};
 use crate::page::{Ordinal, PageIndex};
@@ -32,6 +33,32 @@ impl PlannedFilter {
             overlay: Overlay::new(),
             dropped: Vec::new(),
         }
+    }
+
+    /// One over the same pages, of which nothing is planned.
+    pub(super) fn over(other: &PlannedFilter) -> PlannedFilter {
+        PlannedFilter {
+            filter: Arc::clone(&other.filter),
+            view: Arc::clone(&other.view),
+            chain: other.chain.clone(),
+            overlay: Overlay::new(),
+            dropped: Vec::new(),
+            fresh_from: other.fresh_from,
+        }
+    }
+
+    /// What is planned next goes on top of.
+    pub(super) fn input(&self) -> PlanInput<'_> {
+        PlanInput {
+            chain: self.chain.clone(),
+            pending: &self.overlay,
+            fresh_from: self.fresh_from,
+        }
+    }
+
+    /// Whether anything is planned.
+    pub(super) fn is_changed(&self) -> bool {
+        !self.overlay.is_empty() || self.chain != self.view.chain
     }
 }
 
@@ -67,21 +94,10 @@ impl Changes {
         of_pages.chain([&self.filter.version])
     }
 
-    fn pages_with_ordinals(&self) -> impl Iterator<Item = (&ChangedPage, Ordinal)> {
-        self.pages.pages.iter().filter_map(|page| {
-            let sub = self
-                .view
-                .chain
-                .sub_filters()
-                .get(page.address.sub as usize)?;
-            Some((page, sub.ordinal))
-        })
-    }
-
-    /// What was planned.
-    pub(super) fn of(state: PlannedFilter) -> Changes {
+    /// What was planned, with these changes of pages.
+    fn of(state: PlannedFilter, pages: PageChanges) -> Changes {
         Changes {
-            pages: state.overlay.changes(),
+            pages,
             view: Arc::new(state.view.advanced(state.filter.id, state.chain)),
             filter: state.filter,
             fresh_from: state.fresh_from,
@@ -90,32 +106,147 @@ impl Changes {
     }
 }
 
-/// The redo record of a commit: every written slot and counter, absolute.
-pub(super) fn redo_record(changes: &[Changes]) -> Vec<u8> {
-    let mut record = RedoBuilder::new();
-    for it in changes {
-        let width = it.view.chain.params().slot_width();
-        let (bits, mask) = (width.bits(), u64::from(width.fingerprints()));
-        record.filter(it.filter.id, width.bytes());
-        for (page, ordinal) in it.pages_with_ordinals() {
-            record.page(ordinal, PageIndex(page.address.page));
-            for word in it.pages.words_of(page) {
-                for lane in (0..width.slots_per_word()).filter(|lane| word.slots & 1 << lane != 0) {
-                    let slot = u32::from(word.at.word * width.slots_per_word() + lane);
-                    record.slot(slot, word.value >> (bits * lane) & mask);
-                }
-            }
+/// What a commit changes in filters, as it is published and as it is logged.
+#[derive(Default)]
+pub(super) struct Encoded {
+    pub(super) changes: Vec<Changes>,
+    /// Every written slot and counter, absolute.
+    pub(super) redo: Vec<u8>,
+}
+
+impl Encoded {
+    /// What was planned, but for filters that stay as they are.
+    pub(super) fn changed(planned: impl IntoIterator<Item = PlannedFilter>) -> Encoded {
+        let mut record = RedoBuilder::new();
+        let changed = planned.into_iter().filter(PlannedFilter::is_changed);
+        let encoded = changed.map(|planned| {
+            let pages = planned.overlay.changes();
+            record.filter(planned.filter.id, slot_width(&planned.chain).bytes());
+            put_slots(&mut record, &planned.chain, &pages, 0);
+            put_counters(&mut record, &planned, &pages);
+            Changes::of(planned, pages)
+        });
+        Encoded {
+            changes: encoded.collect(),
+            redo: record.finish(),
         }
-        if it.pages.counters.is_empty() {
-            continue;
+    }
+
+    /// Words that change.
+    pub(super) fn words(&self) -> usize {
+        self.changes.iter().map(|it| it.pages.words.len()).sum()
+    }
+
+    /// Pages of sub-filters that are new.
+    pub(super) fn fresh_pages(&self) -> usize {
+        let is_fresh = |it: &Changes, page: &ChangedPage| page.address.sub >= it.fresh_from;
+        let of = |it: &Changes| {
+            it.pages
+                .pages
+                .iter()
+                .filter(|page| is_fresh(it, page))
+                .count()
+        };
+        self.changes.iter().map(of).sum()
+    }
+}
+
+/// The changes of one filter that are encoded some words at a time.
+pub(super) struct Encoding {
+    planned: PlannedFilter,
+    changes: ChangesInOrder,
+    record: RedoBuilder,
+}
+
+impl Encoding {
+    /// Nothing of what was planned is encoded yet.
+    pub(super) fn of(planned: PlannedFilter) -> Encoding {
+        let mut record = RedoBuilder::new();
+        record.filter(planned.filter.id, slot_width(&planned.chain).bytes());
+        Encoding {
+            changes: ChangesInOrder::of(&planned.overlay),
+            planned,
+            record,
         }
-        record.counters(it.filter.id);
-        for (page, ordinal) in it.pages_with_ordinals() {
-            record.page(ordinal, PageIndex(page.address.page));
-            for counter in it.pages.counters_of(page) {
-                record.counter(counter.key.0, counter.copies);
+    }
+
+    /// Encodes about so many words more. `true`: these were the last.
+    pub(super) fn go_on(&mut self, words: usize) -> bool {
+        let encoded = self.changes.so_far.pages.len();
+        let is_done = self.changes.go_on(&self.planned.overlay, words);
+        let (chain, pages) = (&self.planned.chain, &self.changes.so_far);
+        put_slots(&mut self.record, chain, pages, encoded);
+        is_done
+    }
+
+    /// Words that change.
+    pub(super) fn words(&self) -> usize {
+        self.planned.overlay.changed_words()
+    }
+
+    /// Pages of sub-filters that are new.
+    pub(super) fn fresh_pages(&self) -> usize {
+        self.planned.overlay.pages_from(self.planned.fresh_from)
+    }
+
+    /// All of it, once it is encoded; of a filter that stays as it is nothing, if
+    /// that is there already.
+    pub(super) fn finish(self, is_new: bool) -> Encoded {
+        let (mut record, pages) = (self.record, self.changes.so_far);
+        put_counters(&mut record, &self.planned, &pages);
+        let is_changed = is_new || self.planned.is_changed();
+        let changes = is_changed.then(|| Changes::of(self.planned, pages));
+        Encoded {
+            changes: changes.into_iter().collect(),
+            redo: record.finish(),
+        }
+    }
+}
+
+fn slot_width(chain: &Chain) -> SlotWidth {
+    chain.params().slot_width()
+}
+
+/// The pages of a chain from the one of that number on, with the ordinals of their
+/// sub-filters.
+fn with_ordinals<'a>(
+    chain: &'a Chain,
+    pages: &'a PageChanges,
+    from: usize,
+) -> impl Iterator<Item = (&'a ChangedPage, Ordinal)> {
+    let pages = pages.pages.iter().skip(from);
+    pages.filter_map(|page| {
+        let sub = chain.sub_filters().get(page.address.sub as usize)?;
+        Some((page, sub.ordinal))
+    })
+}
+
+/// Puts every written slot of the pages from the one of that number on into the
+/// record of their filter.
+fn put_slots(record: &mut RedoBuilder, chain: &Chain, pages: &PageChanges, from: usize) {
+    let width = slot_width(chain);
+    let (bits, mask) = (width.bits(), u64::from(width.fingerprints()));
+    for (page, ordinal) in with_ordinals(chain, pages, from) {
+        record.page(ordinal, PageIndex(page.address.page));
+        for word in pages.words_of(page) {
+            for lane in (0..width.slots_per_word()).filter(|lane| word.slots & 1 << lane != 0) {
+                let slot = u32::from(word.at.word * width.slots_per_word() + lane);
+                record.slot(slot, word.value >> (bits * lane) & mask);
             }
         }
     }
-    record.finish()
+}
+
+/// Puts every counter behind the slots of its filter.
+fn put_counters(record: &mut RedoBuilder, planned: &PlannedFilter, pages: &PageChanges) {
+    if pages.counters.is_empty() {
+        return;
+    }
+    record.counters(planned.filter.id);
+    for (page, ordinal) in with_ordinals(&planned.chain, pages, 0) {
+        record.page(ordinal, PageIndex(page.address.page));
+        for counter in pages.counters_of(page) {
+            record.counter(counter.key.0, counter.copies);
+        }
+    }
 }

@@ -7,7 +7,7 @@
 //! frames of pages that are new) is taken before it. Only then are words
 //! stored, dirty pages noted and views replaced.
 
-use super::changes::{Changes, PlannedFilter, redo_record};
+use super::changes::{Changes, Encoded};
 use super::command::Outcome;
 use super::queue::LaneQueue;
 use super::request::Request;
@@ -60,7 +60,7 @@ pub(crate) struct Lane {
 pub(super) struct Batch {
     pub(super) answers: Vec<(Request, Outcome)>,
     /// What changes in pages, and the views that go with them.
-    pub(super) changes: Vec<Changes>,
+    pub(super) encoded: Encoded,
     /// What changes in the records of filters.
     pub(super) filter_changes: Vec<FilterChange>,
     /// Filters that are restored from what they are in memory, should the
@@ -101,11 +101,10 @@ impl Lane {
     pub(super) fn commit_planned(
         &self,
         answers: Vec<(Request, Outcome)>,
-        planned: impl Iterator<Item = PlannedFilter>,
+        encoded: Encoded,
         publish: impl FnOnce(&[Changes]),
     ) -> Option<InDoubt> {
-        let changed = planned.filter(|it| !it.overlay.is_empty() || it.chain != it.view.chain);
-        let changes: Vec<Changes> = changed.map(Changes::of).collect();
+        let changes = &encoded.changes;
         let published = |it: &Changes| it.filter.view.load().chain.slot_bytes();
         let bytes_before: Vec<u64> = changes.iter().map(published).collect();
         let update = |it: &Changes| FilterChange::Update {
@@ -117,7 +116,7 @@ impl Lane {
             answers,
             filter_changes: changes.iter().map(update).collect(),
             touched: changes.iter().map(|it| Arc::clone(&it.filter)).collect(),
-            changes,
+            encoded,
             created: None,
         };
         self.commit(batch, |changes, _| {
@@ -154,9 +153,10 @@ impl Lane {
         let mut answers: Vec<_> = batch.answers.into_iter().map(with_record).collect();
         let side_records: Vec<SideRecordChange> =
             answers.iter().filter_map(|it| it.2.clone()).collect();
+        let Encoded { changes, redo } = batch.encoded;
         // An answer that says that nothing changed is kept all the same.
         if !batch.filter_changes.is_empty() || !side_records.is_empty() {
-            let written = self.write(&batch.changes, batch.filter_changes, side_records);
+            let written = self.write(&changes, redo, batch.filter_changes, side_records);
             if let Err(failure) = written {
                 let error = failure.error();
                 let answer = |(mut request, ..): (Request, _, _)| {
@@ -178,7 +178,7 @@ impl Lane {
             }
             let first = answers.first_mut();
             let reservation = first.and_then(|it| it.0.reservation.take());
-            publish(&batch.changes, reservation);
+            publish(&changes, reservation);
         }
         for (request, outcome, record) in answers {
             if let (Some(recorder), Some(record)) = (&request.recorder, &record) {
@@ -193,6 +193,7 @@ impl Lane {
     fn write(
         &self,
         changes: &[Changes],
+        redo: Vec<u8>,
         filters: Vec<FilterChange>,
         side_records: Vec<SideRecordChange>,
     ) -> Result<(), CommitFailure> {
@@ -203,7 +204,7 @@ impl Lane {
         let started = Instant::now();
         let commit = Commit {
             sequence: self.checkpointer.begin_commit(self.number),
-            redo: redo_record(changes),
+            redo,
             filters,
             side_records,
         };

@@ -1,15 +1,17 @@
 //! Planning what waits over an overlay, for one commit.
 
-use super::changes::PlannedFilter;
-use super::command::{Command, CompactStep, ItemOp, Outcome};
+use super::changes::{Encoded, PlannedFilter};
+use super::command::{Command, CompactStep, Outcome};
 use super::commit::{InDoubt, Lane};
 use super::items::{ItemWork, Pace};
 use super::queue::{Next, Turn};
 use super::request::Request;
 use super::sliced::{BegunPlan, SlicedPlan};
 use super::units::{COMMAND_UNITS, DRAIN_UNITS, UNITS_PER_COMMAND};
-use super::words::LaneWords;
-use crate::chain::plan::{PlanInput, PlanStats, Planner};
+use super::words::{LaneWords, Missing};
+use crate::chain::meta::Chain;
+use crate::chain::pages::PlanPages;
+use crate::chain::plan::{OverlaidPages, PlanStats, Planner};
 use crate::cuckoo::kick::KickSearch;
 use crate::engine::error::EngineError;
 use crate::engine::pages::DrainPins;
@@ -44,8 +46,16 @@ pub(super) struct Drained {
 /// A command that is too much for a drain.
 struct Overflow {
     request: Request,
-    /// Its plan as far as it came.
-    begun: Option<BegunPlan>,
+    /// Its plan as far as it came, and the chain that came of that.
+    begun: Option<(BegunPlan, Chain)>,
+}
+
+/// What came of planning a command at once.
+enum Worked {
+    /// It costs more than a command of a drain may; this is done.
+    Long(ItemWork),
+    /// `None`: a page was missing.
+    Done(Option<Outcome>),
 }
 
 impl Drain {
@@ -66,7 +76,6 @@ impl Lane {
         search: &mut KickSearch,
     ) -> Drained {
         let mut drain = self.begin_drain();
-        let room = self.room_beside(suspended.as_deref());
         // Before a change there was waited for room, before a question not.
         let has_room = first.command.needs_room();
         let mut next = Some((turn, first));
@@ -80,8 +89,10 @@ impl Lane {
                 let is_alone = drain.answers.is_empty() && drain.filters.len() == 1;
                 if is_alone
                     && suspended.is_none()
-                    && let (Some(begun), Some((_, target))) = (begun, drain.filters.pop_first())
+                    && let Some((begun, chain)) = begun
+                    && let Some((_, target)) = drain.filters.pop_first()
                 {
+                    let target = PlannedFilter { chain, ..target };
                     return Drained {
                         sliced: Some(SlicedPlan::of(turn, request, target, begun, drain.pins)),
                         in_doubt: None,
@@ -90,7 +101,9 @@ impl Lane {
                 self.queue.put_back(&turn, request.into_long());
                 break;
             }
-            if drain.spent >= DRAIN_UNITS || drain.pages() >= room / 2 {
+            // Without a plan there is room for any other command, then.
+            let many_pages = self.allowance(suspended.as_deref()) / 3;
+            if drain.spent >= DRAIN_UNITS || drain.pages() >= many_pages {
                 break;
             }
             next = self.next_of_drain(suspended.as_deref(), has_room);
@@ -98,7 +111,7 @@ impl Lane {
         let drain = self.without_withdrawn(drain, suspended, search);
         self.count_reads(&drain.pins);
         let (stats, items) = (drain.stats, drain.items);
-        let planned = drain.filters.into_values();
+        let planned = Encoded::changed(drain.filters.into_values());
         // The pages stay pinned until it is done.
         let in_doubt = self.commit_planned(drain.answers, planned, |changes| {
             self.record(&stats, items, changes);
@@ -179,12 +192,11 @@ impl Lane {
         again
     }
 
-    /// Pages that a drain may hold beside a plan that is suspended: as many as
-    /// a command, and with it no more than one and a half.
-    fn room_beside(&self, suspended: Option<&SlicedPlan>) -> usize {
+    /// Pages that a drain may hold beside a plan that is suspended: with that, half
+    /// more than any command may touch.
+    pub(super) fn allowance(&self, suspended: Option<&SlicedPlan>) -> usize {
         let held = suspended.map_or(0, SlicedPlan::pages);
-        let left = (self.max_pages + self.max_pages / 2).saturating_sub(held);
-        left.min(self.max_pages)
+        (self.max_pages + self.max_pages / 2).saturating_sub(held)
     }
 
     /// Plans one command on top of the drain, or answers it at once if that
@@ -205,78 +217,72 @@ impl Lane {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
-        let room = self.room_beside(suspended.as_deref());
+        let allowance = self.allowance(suspended.as_deref());
+        let room = allowance.saturating_sub(drain.pages()).min(self.max_pages);
         let own = suspended.as_mut().filter(|it| it.filter().id == filter.id);
         // A page has one drain's pin. This only asks: the plan's will do.
         let pins = own.map_or(&mut drain.pins, |plan| &mut plan.pins);
-        let (pinned_before, held_before) = (pins.len(), pins.held());
+        let held_before = pins.held();
         let state = drain
             .filters
             .entry(filter.id)
             .or_insert_with(|| PlannedFilter::of(&filter));
         let mut words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
-        let input = PlanInput {
-            chain: state.chain.clone(),
-            pending: &state.overlay,
-            fresh_from: state.fresh_from,
-        };
-        let mut planner = Planner::new(input, &mut words, search);
-        planner.reserve(request.command.items().min(COMMAND_UNITS as usize / 4));
-        let (op, items) = match &request.command {
-            Command::Items(op, items) => (*op, &**items),
-            _ => (ItemOp::Exists, &[][..]),
-        };
-        let mut work = ItemWork::begin(op, items.len());
-        let (pace, moved) = match &request.command {
-            Command::Compact(CompactStep::Move(slice)) => (Pace::Done, planner.compact(slice)),
-            _ => (work.go_on(items, &mut planner, COMMAND_UNITS), None),
-        };
+        let mut planner = Planner::new(state.input(), &mut words, search);
+        let worked = work(&request.command, &mut planner);
         drain.spent += planner.spent();
-        if pace == Pace::Spent {
-            let (chain, partial) = planner.suspend();
-            let begun = Some(BegunPlan {
-                chain,
-                partial,
-                work,
-                missing: words.missing,
-            });
-            return Some(Box::new(Overflow { request, begun }));
-        }
-        let plan = planner.finish();
+        let (chain, partial) = planner.suspend();
         let missing = words.missing;
-        let pinned = pins.len() - pinned_before;
-        let moved = matches!(request.command, Command::Compact(_)).then_some(moved);
-        let outcome = match moved {
-            Some(moved) => moved.map(Outcome::Compacted),
-            None => Some(work.into_outcome()),
-        };
-        let (Some(plan), Some(outcome)) = (plan, outcome) else {
-            if missing.over && room < self.max_pages {
-                // It may have what the suspended plan holds, afterwards.
-                let begun = None;
+        let outcome = match worked {
+            Worked::Long(work) => {
+                let begun = BegunPlan {
+                    partial,
+                    work,
+                    missing,
+                };
+                let begun = Some((begun, chain));
                 return Some(Box::new(Overflow { request, begun }));
             }
-            request.answer(if missing.over {
-                Err(self.too_many_pages(self.max_pages + 1))
-            } else {
-                self.metrics.commands_requeued.inc();
-                Ok(Outcome::NeedsPages(missing.pages.into_iter().collect()))
-            });
-            return None;
+            Worked::Done(outcome) => outcome,
         };
         // Pages of sub-filters that this drain appends need frames, too.
-        let new_pages = plan.overlay.pages_from(state.fresh_from);
-        let touched = pinned + new_pages;
-        if touched > self.max_pages {
-            request.answer(Err(self.too_many_pages(touched)));
-            return None;
-        }
+        let new_pages = partial.pages_from(state.fresh_from);
+        let touched = pins.held() - held_before + new_pages;
+        let plan = partial.finish(chain).zip(outcome);
+        let Some((plan, outcome)) = plan.filter(|_| touched <= room) else {
+            let is_over = missing.over || touched > room;
+            return self.without_plan(request, missing, is_over.then_some(room));
+        };
         drain.new_pages += new_pages;
         state.chain = plan.chain;
         state.overlay.merge(plan.overlay);
         drain.items += request.command.items();
         drain.stats.push(plan.stats);
         drain.answers.push((request, outcome));
+        None
+    }
+
+    /// Has a command wait for pages that are not resident, or for those of the
+    /// suspended plan, or refuses it: it touches more pages than this.
+    fn without_plan(
+        &self,
+        request: Request,
+        missing: Missing,
+        more_than: Option<usize>,
+    ) -> Option<Box<Overflow>> {
+        let refusal = match more_than {
+            // It may have what the suspended plan holds, afterwards.
+            Some(room) if room < self.max_pages => {
+                let begun = None;
+                return Some(Box::new(Overflow { request, begun }));
+            }
+            Some(room) => Err(self.too_many_pages(room + 1)),
+            None => {
+                self.metrics.commands_requeued.inc();
+                Ok(Outcome::NeedsPages(missing.pages.into_iter().collect()))
+            }
+        };
+        request.answer(refusal);
         None
     }
 
@@ -294,8 +300,33 @@ impl Lane {
     }
 }
 
+/// Plans one command as far as a drain may.
+fn work<'a, P: PlanPages>(
+    command: &Command,
+    planner: &mut Planner<'a, OverlaidPages<'a, P>>,
+) -> Worked {
+    match command {
+        Command::Items(op, items) => {
+            planner.reserve(items.len().min(COMMAND_UNITS as usize / 4));
+            let mut work = ItemWork::begin(*op, items.len());
+            match work.go_on(items, planner, COMMAND_UNITS) {
+                Pace::Spent => Worked::Long(work),
+                Pace::Done => Worked::Done(Some(work.into_outcome())),
+            }
+        }
+        Command::Compact(CompactStep::Move(slice)) => {
+            Worked::Done(planner.compact(slice).map(Outcome::Compacted))
+        }
+        // It has a commit of its own, and does not come here.
+        _ => Worked::Done(Some(Outcome::Stale)),
+    }
+}
+
 /// Whether a command need not wait for the plan that is suspended. Nobody waits
 /// for what was withdrawn: it is only taken out, with all that it holds.
 pub(super) fn may_go(suspended: Option<&SlicedPlan>, request: &Request) -> bool {
     request.progress.is_withdrawn() || suspended.is_none_or(|plan| !plan.holds_up(request))
 }
+
+#[cfg(test)]
+mod tests;

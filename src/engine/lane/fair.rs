@@ -6,6 +6,10 @@
 //! served while its balance is above zero, what it cost is taken off
 //! afterwards, and a flow in debt waits until the rounds have made up for it. A
 //! flow that has nothing left keeps its debt, and loses what it did not use.
+//!
+//! What comes first in a flow may have to wait until something else has ended. It
+//! would be chance if its turn came just then, so whatever waits like that has an
+//! order of its own: who has had nothing of the kind under way for longest.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -24,10 +28,14 @@ struct Round<Id, M> {
     members: HashMap<Id, Member<M>, FixedState>,
     /// Whose turn it is comes first.
     order: VecDeque<Id>,
+    /// Counts who had something under way, and who came.
+    events: u64,
 }
 
 struct Member<M> {
     balance: i64,
+    /// When it had something under way last, or came.
+    since: u64,
     of: M,
 }
 
@@ -59,6 +67,7 @@ impl<Id, M> Default for Round<Id, M> {
         Round {
             members: HashMap::default(),
             order: VecDeque::new(),
+            events: 0,
         }
     }
 }
@@ -68,22 +77,29 @@ impl<Id: Clone + Eq + Hash, M: Default + Idle> Round<Id, M> {
     fn member(&mut self, id: &Id, quantum: i64) -> &mut Member<M> {
         self.members.entry(id.clone()).or_insert_with(|| {
             self.order.push_back(id.clone());
+            self.events += 1;
             Member {
                 balance: quantum,
+                since: self.events,
                 of: M::default(),
             }
         })
     }
 
-    /// Ends the turn of a member: what it did not use is lost, and all others
-    /// come before it.
-    fn end_turn(&mut self, id: &Id) -> Option<&mut M> {
+    /// Of those who have something wanted the one that has had nothing under way
+    /// for longest.
+    fn longest_waiting(&mut self, has_wanted: impl Fn(&M) -> bool) -> Option<(Id, &mut M)> {
+        let members = self.members.iter_mut();
+        let waiting = members.filter(|(_, member)| has_wanted(&member.of));
+        let (id, member) = waiting.min_by_key(|(_, member)| member.since)?;
+        Some((id.clone(), &mut member.of))
+    }
+
+    /// Notes that a member has something under way.
+    fn note_under_way(&mut self, id: &Id) -> Option<&mut M> {
         let member = self.members.get_mut(id)?;
-        member.balance = member.balance.min(0);
-        if let Some(at) = self.order.iter().position(|it| it == id) {
-            self.order.remove(at);
-            self.order.push_back(id.clone());
-        }
+        self.events += 1;
+        member.since = self.events;
         Some(&mut member.of)
     }
 
@@ -155,6 +171,15 @@ where
         self.len += 1;
     }
 
+    /// Puts something back that is under way, see
+    /// [`next_waiting`](Self::next_waiting).
+    pub(super) fn put_back_under_way(&mut self, key: &K, flow: &F, it: T) {
+        self.put_back(key, flow, it);
+        if let Some(flows) = self.keys.note_under_way(key) {
+            flows.note_under_way(flow);
+        }
+    }
+
     /// Puts something back before all that waits in its flow.
     pub(super) fn put_back(&mut self, key: &K, flow: &F, it: T) {
         self.flow(key, flow).push_front(it);
@@ -176,20 +201,26 @@ where
         Some((key, flow, it))
     }
 
+    /// What comes next of that which had to wait for something under way that has
+    /// ended, in turns by key, and within a key by flow: the first of a flow, if it
+    /// is `wanted`. Whoever owes something owes more then. Looks at all flows.
+    pub(super) fn next_waiting(&mut self, wanted: impl Fn(&T) -> bool) -> Option<(K, F, T)> {
+        let of_flow = |flow: &VecDeque<T>| flow.front().is_some_and(&wanted);
+        let of_key =
+            |flows: &Round<F, VecDeque<T>>| flows.members.values().any(|flow| of_flow(&flow.of));
+        let (key, flows) = self.keys.longest_waiting(of_key)?;
+        let (flow, waiting) = flows.longest_waiting(of_flow)?;
+        let it = waiting.pop_front()?;
+        self.len -= 1;
+        Some((key, flow, it))
+    }
+
     /// Takes off what something has cost that came from there.
     pub(super) fn charge(&mut self, key: &K, flow: &F, cost: i64) {
         let quantum = self.quantum;
         let of_key = self.keys.member(key, quantum);
         of_key.balance -= cost;
         of_key.of.member(flow, quantum).balance -= cost;
-    }
-
-    /// Ends the turn of a flow, and of its key: others come first, whatever is
-    /// left of it.
-    pub(super) fn end_turn(&mut self, key: &K, flow: &F) {
-        if let Some(flows) = self.keys.end_turn(key) {
-            flows.end_turn(flow);
-        }
     }
 
     /// Takes out what `wanted` says yes to.

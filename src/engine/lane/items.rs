@@ -73,6 +73,11 @@ impl ItemWork {
         }
     }
 
+    /// Items that are worked on.
+    pub(super) fn done(&self) -> usize {
+        self.next
+    }
+
     /// What came of it. It says nothing if the plan is not complete.
     pub(super) fn into_outcome(self) -> Outcome {
         self.results

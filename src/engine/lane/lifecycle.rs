@@ -1,7 +1,7 @@
 //! Commands that have a commit of their own: filters come, go, end at another
 //! time, are described, and begin and end a compaction.
 
-use super::changes::{Changes, PlannedFilter};
+use super::changes::{Encoded, PlannedFilter};
 use super::command::{Adopt, Command, CompactStep, Create, Outcome, Replaced};
 use super::commit::{Batch, InDoubt, Lane};
 use super::request::{Answer, Request};
@@ -70,27 +70,26 @@ impl Lane {
         }
     }
 
-    /// Commits a new filter that is planned.
+    /// Commits a new filter that is planned, and what is to be added to it.
     pub(super) fn commit_creation(
         &self,
         request: Request,
         create: Create,
-        planned: PlannedFilter,
+        made: Encoded,
         outcome: Outcome,
-        stats: [PlanStats; 1],
+        stats: &[PlanStats],
     ) -> Option<InDoubt> {
         let ended = match self.place_for(&create) {
             Ok(ended) => ended,
             Err(refusal) => return refuse(request, refusal),
         };
-        let Outcome::Added(results) = outcome else {
+        let (Outcome::Added(results), [filling]) = (outcome, made.changes.as_slice()) else {
             return refuse(request, Ok(Outcome::Stale));
         };
-        let filter = Arc::clone(&planned.filter);
-        let made = Changes::of(planned);
+        let (filter, chain) = (Arc::clone(&filling.filter), &filling.view.chain);
         let described = StoredFilterInfo {
             origin: Origin::New,
-            chain: made.view.chain.clone(),
+            chain: chain.clone(),
             expiry: create.expiry,
             sizes: FilterSizes::default(),
         };
@@ -98,19 +97,19 @@ impl Lane {
         filter_changes.push(FilterChange::Create {
             id: create.id,
             name: create.name.as_str().to_owned(),
-            meta: made.view.chain.encode(),
+            meta: chain.encode(),
         });
         filter_changes.extend(first_expiry(&filter));
         filter_changes.extend(filter.ownership());
         let batch = Batch {
             answers: vec![(request, Outcome::Created(results, Box::new(described)))],
-            changes: vec![made],
+            encoded: made,
             filter_changes,
             touched: ended.iter().cloned().collect(),
             created: Some((create.id, create.name)),
         };
         self.commit(batch, |changes, reservation| {
-            self.record(&stats, create.items.len(), changes);
+            self.record(stats, create.items.len(), changes);
             if let Some(ended) = ended {
                 self.forget(&ended);
                 self.metrics.filters_expired.inc();
@@ -215,7 +214,7 @@ impl Lane {
             false => chain.begin_compaction(share),
         };
         let answers = vec![(request, Outcome::CompactionBegun(closed as u32))];
-        self.commit_planned(answers, std::iter::once(planned), |changes| {
+        self.commit_planned(answers, Encoded::changed([planned]), |changes| {
             self.record(&[], 0, changes);
         })
     }
@@ -227,7 +226,7 @@ impl Lane {
         let left = planned.chain.sub_filters().len();
         let gone: Vec<Arc<PageTable>> = planned.view.tables.iter().skip(left).cloned().collect();
         let answers = vec![(request, Outcome::CompactionEnded(dropped.len()))];
-        self.commit_planned(answers, std::iter::once(planned), |changes| {
+        self.commit_planned(answers, Encoded::changed([planned]), |changes| {
             self.record(&[], 0, changes);
             for table in gone {
                 table.mark_dropped();

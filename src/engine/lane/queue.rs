@@ -34,6 +34,8 @@ pub(crate) struct LaneQueue {
 struct Waiting {
     turns: FairQueue<Option<Arc<str>>, Flow, Waits>,
     commands: usize,
+    /// Commands that need slices of their own.
+    long: usize,
     items: usize,
     is_closed: bool,
 }
@@ -93,6 +95,7 @@ impl LaneQueue {
             waiting: Mutex::new(Waiting {
                 turns: FairQueue::new(SLICE_UNITS as i64),
                 commands: 0,
+                long: 0,
                 items: 0,
                 is_closed: false,
             }),
@@ -122,15 +125,25 @@ impl LaneQueue {
         if waiting.commands >= self.bounds.commands {
             return Err(Overload::QueuedCommands.into());
         }
-        waiting.commands += 1;
-        waiting.items += items;
-        self.depth.inc();
+        self.note_waiting(&mut waiting, &request);
         let (key, flow) = (request.caller.key.clone(), Flow::of(&request));
         let request = Waits::Command(Box::new(request));
         waiting.turns.push(&key, &flow, request);
         drop(waiting);
         self.arrived.notify_one();
         Ok(())
+    }
+
+    /// The long command that comes next, if one waits: for when no plan is
+    /// suspended.
+    pub(super) fn next_long(&self) -> Option<Next> {
+        let mut waiting = self.waiting.lock();
+        if waiting.long == 0 {
+            return None;
+        }
+        let is_long = |it: &Waits| matches!(it, Waits::Command(request) if request.is_long());
+        let next = waiting.turns.next_waiting(is_long)?;
+        Some(self.taken(&mut waiting, next))
     }
 
     /// What comes next of all that may go, waiting for it for a while.
@@ -142,13 +155,7 @@ impl LaneQueue {
                 Waits::Plan => true,
             });
             match next {
-                Some((key, flow, Waits::Command(request))) => {
-                    self.note_taken(&mut waiting, &request);
-                    self.waits
-                        .observe(request.queued_at.elapsed().as_secs_f64());
-                    return Next::Command(Turn { key, flow }, request);
-                }
-                Some((key, flow, Waits::Plan)) => return Next::Plan(Turn { key, flow }),
+                Some(next) => return self.taken(&mut waiting, next),
                 None if waiting.is_closed && waiting.commands == 0 => return Next::Stop,
                 None if patience.is_zero() => return Next::Nothing,
                 None => {
@@ -164,9 +171,7 @@ impl LaneQueue {
     /// Puts a command back to where it was taken from.
     pub(super) fn put_back(&self, turn: &Turn, request: Request) {
         let mut waiting = self.waiting.lock();
-        waiting.commands += 1;
-        waiting.items += request.command.items();
-        self.depth.inc();
+        self.note_waiting(&mut waiting, &request);
         let request = Waits::Command(Box::new(request));
         waiting.turns.put_back(&turn.key, &turn.flow, request);
     }
@@ -174,7 +179,8 @@ impl LaneQueue {
     /// Lets the plan that is suspended have a further turn.
     pub(super) fn put_back_plan(&self, turn: &Turn) {
         let mut waiting = self.waiting.lock();
-        waiting.turns.put_back(&turn.key, &turn.flow, Waits::Plan);
+        let (key, flow) = (&turn.key, &turn.flow);
+        waiting.turns.put_back_under_way(key, flow, Waits::Plan);
     }
 
     /// Takes what was done off the balance of whoever asked for it.
@@ -184,20 +190,36 @@ impl LaneQueue {
         waiting.turns.charge(&turn.key, &turn.flow, units);
     }
 
-    /// Ends the turn of whoever asked for something: others come first.
-    pub(super) fn end_turn(&self, turn: &Turn) {
-        let mut waiting = self.waiting.lock();
-        waiting.turns.end_turn(&turn.key, &turn.flow);
-    }
-
     /// Takes no further command; those that wait are still worked on.
     pub(crate) fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.arrived.notify_one();
     }
 
+    fn taken(&self, waiting: &mut Waiting, it: (Option<Arc<str>>, Flow, Waits)) -> Next {
+        let (key, flow, it) = it;
+        let turn = Turn { key, flow };
+        match it {
+            Waits::Command(request) => {
+                self.note_taken(waiting, &request);
+                let waited = request.queued_at.elapsed();
+                self.waits.observe(waited.as_secs_f64());
+                Next::Command(turn, request)
+            }
+            Waits::Plan => Next::Plan(turn),
+        }
+    }
+
+    fn note_waiting(&self, waiting: &mut Waiting, request: &Request) {
+        waiting.commands += 1;
+        waiting.long += usize::from(request.is_long());
+        waiting.items += request.command.items();
+        self.depth.inc();
+    }
+
     fn note_taken(&self, waiting: &mut Waiting, request: &Request) {
         waiting.commands -= 1;
+        waiting.long -= usize::from(request.is_long());
         waiting.items -= request.command.items();
         self.depth.dec();
     }

@@ -46,7 +46,11 @@ impl Lane {
         loop {
             let had_plan = under_way.suspended.is_some();
             let may_go = |request: &Request| may_go(under_way.suspended.as_deref(), request);
-            let next = self.queue.next(may_go, SETTLE_EVERY);
+            let long = match had_plan {
+                true => None,
+                false => self.queue.next_long(),
+            };
+            let next = long.unwrap_or_else(|| self.queue.next(may_go, SETTLE_EVERY));
             under_way.in_doubt = under_way
                 .in_doubt
                 .take()
@@ -135,16 +139,14 @@ impl Lane {
         if let Some(doubt) = &under_way.in_doubt {
             return plan.answer(Err(self.disk.refusal(&doubt.cause)));
         }
-        let turn = plan.turn.clone();
         match self.slice(plan, &mut under_way.search) {
-            Sliced::Ended(in_doubt) => {
-                // Or its next long command would begin before those of others,
-                // and they would wait for that one, too.
-                self.queue.end_turn(&turn);
-                under_way.in_doubt = in_doubt;
+            Sliced::Ended(in_doubt) => under_way.in_doubt = in_doubt,
+            Sliced::More(plan)
+                if plan.is_small()
+                    && plan.pages() <= self.allowance(under_way.suspended.as_deref()) =>
+            {
+                under_way.in_doubt = self.commit_small(*plan);
             }
-            // It had no more to do than a command of a drain.
-            Sliced::More(plan) if plan.is_small() => under_way.in_doubt = self.commit_sliced(*plan),
             Sliced::More(plan) => self.suspend(plan, under_way),
         }
     }

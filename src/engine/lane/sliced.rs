@@ -5,16 +5,16 @@
 //! that it was planned over is still true at its end, unless its filter was
 //! removed or replaced meanwhile, and then it is dropped.
 
-use super::changes::PlannedFilter;
+use super::changes::{Encoded, Encoding, PlannedFilter};
 use super::command::{Command, Create, ItemOp, Outcome};
 use super::commit::{InDoubt, Lane};
 use super::items::{ItemWork, Pace};
 use super::queue::{Flow, Turn};
-use super::request::Request;
-use super::units::{COMMAND_UNITS, COMMITTED_WORD, SLICE_UNITS};
+use super::request::{Answer, Request};
+use super::units::{COMMAND_UNITS, COMMITTED_WORD, ENCODED_AT_ONCE, ENCODED_WORD, SLICE_UNITS};
 use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
-use crate::chain::plan::{PartialPlan, Plan, PlanInput, Planner};
+use crate::chain::plan::{PartialPlan, PlanStats, Planner};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::engine::error::EngineError;
@@ -22,8 +22,8 @@ use crate::engine::filters::OpenFilter;
 use crate::engine::pages::DrainPins;
 use std::sync::Arc;
 
-/// Words that one plan may change: what its redo record, and the moment in
-/// which it is published, are bounded by.
+/// Words that one plan may change: its redo record is bounded by them, and the
+/// turn in which it is written and published.
 pub(super) const MAX_CHANGED_WORDS: usize = 1 << 20;
 
 /// A plan as far as it came.
@@ -33,22 +33,49 @@ pub(super) struct SlicedPlan {
     pub(super) turn: Turn,
     /// The filter as it was, with the plan's chain.
     target: PlannedFilter,
-    partial: PartialPlan,
-    work: ItemWork,
-    missing: Missing,
     pub(super) pins: DrainPins,
-    /// What it has cost so far.
-    spent: u64,
-    /// Once all of it is planned.
-    planned: Option<Plan>,
+    stage: Stage,
+}
+
+/// How far a plan came.
+enum Stage {
+    /// Its items are being planned.
+    Begun(BegunPlan),
+    /// All of them are planned, and put in order for the record.
+    Planned(Box<PlannedChanges>),
+    /// It is ready to be written.
+    Encoded(Encoded, PlanOutcome),
 }
 
 /// A plan that is not finished.
 pub(super) struct BegunPlan {
-    pub(super) chain: Chain,
     pub(super) partial: PartialPlan,
     pub(super) work: ItemWork,
     pub(super) missing: Missing,
+}
+
+struct PlannedChanges {
+    encoding: Encoding,
+    /// What the plan has cost.
+    spent: u64,
+    came: PlanOutcome,
+}
+
+/// What came of a plan beside changes.
+struct PlanOutcome {
+    outcome: Outcome,
+    stats: PlanStats,
+}
+
+impl PlannedChanges {
+    /// Encodes so many words more.
+    fn encode(mut self: Box<Self>, words: usize, command: &Command) -> Stage {
+        if !self.encoding.go_on(words) {
+            return Stage::Planned(self);
+        }
+        let is_new = matches!(command, Command::Create(_));
+        Stage::Encoded(self.encoding.finish(is_new), self.came)
+    }
 }
 
 /// How a slice ended.
@@ -60,7 +87,7 @@ pub(super) enum Sliced {
 }
 
 impl SlicedPlan {
-    /// A plan that goes on by itself.
+    /// A plan that goes on by itself. The target has its chain.
     pub(super) fn of(
         turn: Turn,
         request: Request,
@@ -71,16 +98,9 @@ impl SlicedPlan {
         Box::new(SlicedPlan {
             request,
             turn,
-            target: PlannedFilter {
-                chain: begun.chain,
-                ..target
-            },
-            spent: begun.partial.spent(),
-            partial: begun.partial,
-            work: begun.work,
-            missing: begun.missing,
+            target,
             pins,
-            planned: None,
+            stage: Stage::Begun(begun),
         })
     }
 
@@ -89,13 +109,16 @@ impl SlicedPlan {
         &self.target.filter
     }
 
-    /// Pages that it keeps in memory.
+    /// Pages that it keeps in memory, or will: those of new sub-filters come when
+    /// it is committed.
     pub(super) fn pages(&self) -> usize {
-        let overlay_pages = match &self.planned {
-            Some(plan) => plan.overlay.pages_from(self.target.fresh_from),
-            None => self.partial.pages_from(self.target.fresh_from),
+        let fresh_from = self.target.fresh_from;
+        let fresh = match &self.stage {
+            Stage::Begun(begun) => begun.partial.pages_from(fresh_from),
+            Stage::Planned(planned) => planned.encoding.fresh_pages(),
+            Stage::Encoded(encoded, _) => encoded.fresh_pages(),
         };
-        self.pins.held() + overlay_pages
+        self.pins.held() + fresh
     }
 
     /// Whether a command has to wait for it.
@@ -113,8 +136,7 @@ impl SlicedPlan {
 
     /// Whether it is planned, and cost no more than a command of a drain may.
     pub(super) fn is_small(&self) -> bool {
-        let changed = self.planned.as_ref().map(|_| self.spent);
-        changed.is_some_and(|spent| spent <= COMMAND_UNITS)
+        matches!(&self.stage, Stage::Planned(planned) if planned.spent <= COMMAND_UNITS)
     }
 
     /// The command, to be planned anew.
@@ -179,7 +201,6 @@ impl Lane {
     fn sliced(&self, turn: Turn, request: Request, target: PlannedFilter) -> Box<SlicedPlan> {
         let (op, items) = SlicedPlan::items(&request.command);
         let begun = BegunPlan {
-            chain: target.chain.clone(),
             partial: PartialPlan::default(),
             work: ItemWork::begin(op, items.len()),
             missing: Missing::default(),
@@ -187,124 +208,217 @@ impl Lane {
         SlicedPlan::of(turn, request, target, begun, DrainPins::begin(&self.cache))
     }
 
-    /// Plans a slice, or commits what is planned: each has a turn of its own, so
-    /// that others have theirs in between.
-    pub(super) fn slice(&self, mut plan: Box<SlicedPlan>, search: &mut KickSearch) -> Sliced {
+    /// Plans a slice, encodes what is planned, or commits it: each has a turn of
+    /// its own, so that others have theirs in between.
+    pub(super) fn slice(&self, plan: Box<SlicedPlan>, search: &mut KickSearch) -> Sliced {
         self.metrics.plan_slices.inc();
         if plan.request.progress.is_withdrawn() {
             return Sliced::Ended(None);
         }
-        if let Err(refusal) = self.is_still_wanted(&plan) {
-            plan.answer(refusal);
+        if !self.is_still_wanted(&plan) {
+            plan.answer(Ok(Outcome::Stale));
             return Sliced::Ended(None);
         }
-        if let Some(planned) = &plan.planned {
-            let words = planned.overlay.changed_words() as u64;
-            self.queue.charge(&plan.turn, words * COMMITTED_WORD);
-            return Sliced::Ended(self.commit_sliced(*plan));
-        }
-        let pace = self.plan_slice(&mut plan, search);
-        let spent = plan.partial.spent();
-        self.queue.charge(&plan.turn, spent - plan.spent);
-        plan.spent = spent;
-        let refusal = match pace {
-            _ if plan.missing.over || plan.pages() > self.max_pages => Some(Err(
-                self.too_many_pages(plan.pages().max(self.max_pages + 1))
-            )),
-            _ if plan.partial.changed_words() > MAX_CHANGED_WORDS => {
-                Some(Err(EngineError::TooManyWords {
-                    bound: MAX_CHANGED_WORDS,
-                }))
+        let SlicedPlan {
+            request,
+            turn,
+            mut target,
+            mut pins,
+            stage,
+        } = *plan;
+        let (stage, spent) = match stage {
+            Stage::Begun(begun) => {
+                let spent_before = begun.partial.spent();
+                let (begun, pace) =
+                    self.plan_items(&request.command, &mut target, &mut pins, begun, search);
+                let spent = begun.partial.spent() - spent_before;
+                (self.bounded(begun, pace, &target, &pins), spent)
             }
-            Pace::Spent => None,
-            Pace::Done => match std::mem::take(&mut plan.partial).finish(plan.target.chain.clone())
-            {
-                Some(planned) => {
-                    plan.planned = Some(planned);
-                    None
-                }
-                None => {
-                    self.metrics.commands_requeued.inc();
-                    let missing = std::mem::take(&mut plan.missing.pages);
-                    Some(Ok(Outcome::NeedsPages(missing.into_iter().collect())))
-                }
-            },
+            Stage::Planned(planned) => {
+                let words = planned.encoding.words().min(ENCODED_AT_ONCE);
+                let stage = planned.encode(ENCODED_AT_ONCE, &request.command);
+                (Ok(stage), words as u64 * ENCODED_WORD)
+            }
+            Stage::Encoded(encoded, came) => {
+                let words = encoded.words() as u64;
+                self.queue.charge(&turn, words * COMMITTED_WORD);
+                let owner = target.filter.owner.as_ref();
+                return Sliced::Ended(self.commit_encoded(request, owner, pins, encoded, came));
+            }
         };
-        match refusal {
-            None => Sliced::More(plan),
-            Some(refusal) => {
-                plan.answer(refusal);
+        self.queue.charge(&turn, spent);
+        match stage {
+            Ok(stage) => Sliced::More(Box::new(SlicedPlan {
+                request,
+                turn,
+                target,
+                pins,
+                stage,
+            })),
+            Err(refusal) => {
+                request.answer(refusal);
                 Sliced::Ended(None)
             }
         }
     }
 
-    fn plan_slice(&self, plan: &mut SlicedPlan, search: &mut KickSearch) -> Pace {
-        let view = Arc::clone(&plan.target.view);
-        let allowed = self.max_pages;
-        let mut words = LaneWords::new(&self.cache, &view, &mut plan.pins, allowed);
-        words.missing = std::mem::take(&mut plan.missing);
-        let input = PlanInput {
-            chain: plan.target.chain.clone(),
-            pending: &plan.target.overlay,
-            fresh_from: plan.target.fresh_from,
+    /// Commits a plan that had no more to do than a command of a drain.
+    pub(super) fn commit_small(&self, plan: SlicedPlan) -> Option<InDoubt> {
+        let SlicedPlan {
+            request,
+            target,
+            pins,
+            stage,
+            ..
+        } = plan;
+        let stage = match stage {
+            Stage::Planned(planned) => planned.encode(usize::MAX, &request.command),
+            stage => stage,
         };
-        let partial = std::mem::take(&mut plan.partial);
-        let until = partial.spent() + SLICE_UNITS;
-        let mut planner = Planner::resume(partial, input, &mut words, search);
-        let (_, items) = SlicedPlan::items(&plan.request.command);
-        let pace = plan.work.go_on(items, &mut planner, until);
-        (plan.target.chain, plan.partial) = planner.suspend();
-        plan.missing = words.missing;
-        pace
-    }
-}
-
-impl Lane {
-    /// Whether what a plan was made over is still there: its filter was neither
-    /// removed nor replaced.
-    fn is_still_wanted(&self, plan: &SlicedPlan) -> Result<(), Result<Outcome, EngineError>> {
-        let (filter, target) = (plan.filter(), &plan.target);
-        match &plan.request.command {
-            Command::Create(_) => Ok(()),
-            _ if self.filters.is_current(filter)
-                && Arc::ptr_eq(&filter.view.load_full(), &target.view) =>
-            {
-                Ok(())
-            }
-            _ => Err(Ok(Outcome::Stale)),
-        }
-    }
-
-    /// Commits what is planned, if there still is room for it and somebody
-    /// waits for it.
-    pub(super) fn commit_sliced(&self, plan: SlicedPlan) -> Option<InDoubt> {
-        let (request, mut target, pins) = (plan.request, plan.target, plan.pins);
-        let Some(planned) = plan.planned else {
+        let Stage::Encoded(encoded, came) = stage else {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
-        let room = match request.command.needs_room() {
-            true => self.wait_for_room().and_then(|()| self.disk.check()),
-            false => Ok(()),
+        let owner = target.filter.owner.as_ref();
+        self.commit_encoded(request, owner, pins, encoded, came)
+    }
+
+    /// Plans items until a slice is spent.
+    fn plan_items(
+        &self,
+        command: &Command,
+        target: &mut PlannedFilter,
+        pins: &mut DrainPins,
+        mut begun: BegunPlan,
+        search: &mut KickSearch,
+    ) -> (BegunPlan, Pace) {
+        let view = Arc::clone(&target.view);
+        let mut words = LaneWords::new(&self.cache, &view, pins, self.max_pages);
+        words.missing = begun.missing;
+        let until = begun.partial.spent() + SLICE_UNITS;
+        let mut planner = Planner::resume(begun.partial, target.input(), &mut words, search);
+        let (_, items) = SlicedPlan::items(command);
+        let pace = begun.work.go_on(items, &mut planner, until);
+        let (chain, partial) = planner.suspend();
+        let missing = words.missing;
+        target.chain = chain;
+        let work = begun.work;
+        let begun = BegunPlan {
+            partial,
+            work,
+            missing,
         };
-        if let Err(refusal) = room {
+        (begun, pace)
+    }
+
+    /// How far a plan came. `Err`: it takes more than it may, or needs pages that
+    /// are not there.
+    fn bounded(
+        &self,
+        begun: BegunPlan,
+        pace: Pace,
+        target: &PlannedFilter,
+        pins: &DrainPins,
+    ) -> Result<Stage, Answer> {
+        let BegunPlan {
+            partial,
+            work,
+            missing,
+        } = begun;
+        let pages = pins.held() + partial.pages_from(target.fresh_from);
+        if missing.over || pages > self.max_pages {
+            return Err(Err(self.too_many_pages(pages.max(self.max_pages + 1))));
+        }
+        if partial.changed_words() > MAX_CHANGED_WORDS {
+            return Err(Err(EngineError::TooManyWords {
+                items: work.done(),
+                bound: MAX_CHANGED_WORDS,
+            }));
+        }
+        if pace == Pace::Spent {
+            return Ok(Stage::Begun(BegunPlan {
+                partial,
+                work,
+                missing,
+            }));
+        }
+        let spent = partial.spent();
+        match partial.finish(target.chain.clone()) {
+            Some(plan) => Ok(Stage::Planned(Box::new(PlannedChanges {
+                encoding: Encoding::of(PlannedFilter {
+                    chain: plan.chain,
+                    overlay: plan.overlay,
+                    ..PlannedFilter::over(target)
+                }),
+                spent,
+                came: PlanOutcome {
+                    outcome: work.into_outcome(),
+                    stats: plan.stats,
+                },
+            }))),
+            None => {
+                self.metrics.commands_requeued.inc();
+                let missing = missing.pages.into_iter().collect();
+                Err(Ok(Outcome::NeedsPages(missing)))
+            }
+        }
+    }
+
+    /// Whether what a plan was made over is still there: its filter was neither
+    /// removed nor replaced.
+    fn is_still_wanted(&self, plan: &SlicedPlan) -> bool {
+        let (filter, target) = (plan.filter(), &plan.target);
+        match &plan.request.command {
+            // Whether its name is still free is asked when it is committed.
+            Command::Create(_) => true,
+            _ => {
+                self.filters.is_current(filter)
+                    && Arc::ptr_eq(&filter.view.load_full(), &target.view)
+            }
+        }
+    }
+
+    /// Commits what is planned, if there still is room for it and somebody waits
+    /// for it.
+    fn commit_encoded(
+        &self,
+        request: Request,
+        owner: Option<&Arc<str>>,
+        pins: DrainPins,
+        encoded: Encoded,
+        came: PlanOutcome,
+    ) -> Option<InDoubt> {
+        if let Err(refusal) = self.check_again(&request.command, owner) {
             request.answer(Err(refusal));
             return None;
         }
-        (target.chain, target.overlay) = (planned.chain, planned.overlay);
-        let (outcome, stats) = (plan.work.into_outcome(), [planned.stats]);
-        let items = request.command.items();
+        let PlanOutcome { outcome, stats } = came;
         self.count_reads(&pins);
         // The pages stay pinned until it is done.
         let _pins = pins;
+        let stats = [stats];
         if let Command::Create(create) = &request.command {
             let create = create.clone();
-            return self.commit_creation(request, create, target, outcome, stats);
+            return self.commit_creation(request, create, encoded, outcome, &stats);
         }
-        let answers = vec![(request, outcome)];
-        self.commit_planned(answers, std::iter::once(target), |changes| {
+        let items = request.command.items();
+        self.commit_planned(vec![(request, outcome)], encoded, |changes| {
             self.record(&stats, items, changes);
         })
+    }
+
+    /// Asks again what was asked before a plan was begun: much may have happened
+    /// since.
+    fn check_again(&self, command: &Command, owner: Option<&Arc<str>>) -> Result<(), EngineError> {
+        if command.needs_room() {
+            self.wait_for_room()?;
+            self.disk.check()?;
+        }
+        match command {
+            Command::Create(_) | Command::Items(ItemOp::Add(_), _) => {
+                self.quota.check_growth(owner)
+            }
+            _ => Ok(()),
+        }
     }
 }

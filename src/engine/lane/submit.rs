@@ -36,7 +36,7 @@ const COMMIT_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Items of a command times the sub-filters that each may have to be looked
 /// for in: 250,000 items in 16 sub-filters.
-const MAX_LOOKS: usize = 4_000_000;
+const MAX_CHANGE_PROBES: usize = 4_000_000;
 
 /// A request that is in a queue, as its caller has it.
 struct Awaited {
@@ -221,7 +221,7 @@ impl Submitter {
         match command {
             Command::Items(_, items) => {
                 let view = filter.view.load_full();
-                check_looks(items.len(), view.chain.sub_filters().len())?;
+                check_probes(items.len(), view.chain.sub_filters().len())?;
                 if !self.all_resident(caller, &view, items).await? {
                     self.need_candidates(&view.chain, items, &mut needed)
                         .await?;
@@ -318,12 +318,12 @@ fn items_per_turn(chain: &Chain) -> usize {
 
 /// # Errors
 /// There are too many items for so many sub-filters.
-fn check_looks(items: usize, sub_filters: usize) -> Result<(), EngineError> {
-    match items.saturating_mul(sub_filters) > MAX_LOOKS {
-        true => Err(EngineError::TooManyLooks {
+fn check_probes(items: usize, sub_filters: usize) -> Result<(), EngineError> {
+    match items.saturating_mul(sub_filters) > MAX_CHANGE_PROBES {
+        true => Err(EngineError::TooManyChangeProbes {
             items,
             sub_filters,
-            bound: MAX_LOOKS,
+            bound: MAX_CHANGE_PROBES,
         }),
         false => Ok(()),
     }

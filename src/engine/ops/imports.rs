@@ -239,7 +239,7 @@ impl Import {
                 batch.push(item);
             }
             match self.step(&batch, progress).await {
-                Err(EngineError::TooManyPages { .. } | EngineError::TooManyLooks { .. })
+                Err(EngineError::TooManyPages { .. } | EngineError::TooManyChangeProbes { .. })
                     if items > 1 =>
                 {
                     self.items_at_once = items / 2;

@@ -4,11 +4,12 @@
 use super::budget::{Budget, Held, Holder};
 use super::throttle::Throttle;
 use crate::access::Scope;
+use crate::engine::EngineError;
 use crate::http::problem::{HttpError, Scarce};
 use crate::metrics::Metrics;
 use prometheus::IntCounter;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Answers may take one part in so many of what bodies may, besides.
 const ANSWERS_PART: usize = 4;
@@ -30,10 +31,6 @@ const DEFAULT_SHARE_PERCENT: u8 = 50;
 /// ones waiting. Changes, and questions, so many for each core.
 const LARGE_BODY_BYTES: usize = 64 << 10;
 const LARGE_PER_CORE: usize = 1;
-
-/// How long it waits: many that are refused at once and come again would be most of
-/// the work.
-const LONGEST_WAIT_FOR_A_TURN: Duration = Duration::from_secs(1);
 
 /// Bounds of what one request may bring. Each is a flag of the server.
 #[derive(Clone, Debug)]
@@ -107,8 +104,9 @@ pub(crate) struct Admission {
     /// clients like, and must leave room for others.
     imports: Budget,
     pub(crate) requests: Budget,
-    /// Requests with large bodies whose items are parsed and worked on: changes,
-    /// and questions, which need not wait for the disk as those do.
+    /// Requests with large bodies whose items are parsed, and questions whose items
+    /// are looked for. Changes are not among them while they wait for a lane or the
+    /// disk.
     large_changes: Budget,
     large_questions: Budget,
     /// Of these, what changes something: changes wait for the disk, and leave
@@ -148,10 +146,11 @@ impl Admission {
     /// none. It ends when this is dropped.
     ///
     /// # Errors
-    /// It does not come soon.
+    /// It does not come before the request's deadline.
     pub(crate) async fn turn(
         &self,
         by: Option<&Holder>,
+        deadline: Instant,
         body_bytes: usize,
         is_change: bool,
     ) -> Result<Option<Held>, HttpError> {
@@ -162,8 +161,13 @@ impl Admission {
             true => &self.large_changes,
             false => &self.large_questions,
         };
-        let turn = Box::pin(large.take_one_within(by, LONGEST_WAIT_FOR_A_TURN));
-        turn.await.map(Some)
+        let longest = deadline.saturating_duration_since(Instant::now());
+        let turn = Box::pin(large.take_one_within(by, longest)).await;
+        turn.map(Some)
+            .map_err(|error| match deadline <= Instant::now() {
+                true => HttpError::Engine(EngineError::DeadlineExceeded),
+                false => error,
+            })
     }
 
     /// A place among the requests that are worked on.
@@ -208,5 +212,37 @@ impl Admission {
         let size = held.as_ref().map_or(0, |held| held.amount() as usize);
         let size = size.saturating_add(bytes).min(self.bodies.bound());
         self.bodies.grow(by, held, size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_large_request_waits_for_its_turn_until_its_deadline() {
+        let admission = Admission::new(Limits::default(), &Metrics::new().unwrap());
+        let turn = |wait: Duration| {
+            let deadline = Instant::now() + wait;
+            admission.turn(None, deadline, LARGE_BODY_BYTES + 1, true)
+        };
+        let mut held = Vec::new();
+        for _ in 0..admission.large_changes.bound() {
+            held.push(turn(Duration::from_secs(20)).await.unwrap());
+        }
+        let started = Instant::now();
+        let refused = turn(Duration::from_millis(50)).await.unwrap_err();
+        assert!(matches!(
+            refused,
+            HttpError::Engine(EngineError::DeadlineExceeded)
+        ));
+        assert!(started.elapsed() >= Duration::from_millis(50));
+        // One whose deadline is later waits for longer than a moment.
+        let later = async {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            drop(held.pop());
+        };
+        let (turn, ()) = tokio::join!(turn(Duration::from_secs(20)), later);
+        assert!(turn.unwrap().is_some());
     }
 }

@@ -210,7 +210,7 @@ pub(crate) async fn get_exists(
     operation_id = "check_items",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, PROBES]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH]))),
     params(FilterKey),
     request_body(
         description = "The items; as `text/plain` one per line.",
@@ -264,7 +264,7 @@ pub(crate) async fn get_count(
     operation_id = "count_items",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, PROBES]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH]))),
     params(FilterKey),
     request_body(
         description = "The items; as `text/plain` one per line.",

@@ -48,7 +48,7 @@ pub(crate) struct FoundBody {
     operation_id = "look_up_items",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, BODY, [Code::BatchTooLarge, Code::LookupTooLarge, Code::TooManyProbes]])), ("x-narrowed" = json!(true))),
+    extensions(("x-fails" = json!([ENGINE, BODY, [Code::BatchTooLarge, Code::LookupTooLarge, Code::TooCostly]])), ("x-narrowed" = json!(true))),
     request_body(
         content = LookupBody,
         description = "The items, and the filters by key or by a prefix of their keys. Up to 1,000 filters, and items times their sub-filters up to 4,000,000, unless the server has other limits.",

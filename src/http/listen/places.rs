@@ -2,9 +2,11 @@
 
 use crate::metrics::Metrics;
 use crate::share::{Claimant, Kind, Permit, Resource, Terms};
+use parking_lot::Mutex;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -12,11 +14,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// addresses behind them.
 const IPV6_HOST_BITS: u32 = 64;
 
+/// Of the connections that are refused one is logged in so long.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+
 /// The connections of one listener.
 pub(super) struct Places {
     free: Arc<Semaphore>,
     addresses: Resource<IpAddr>,
     per_address: u64,
+    logged: Mutex<Option<Instant>>,
 }
 
 /// The place of a connection, as long as this lives.
@@ -32,6 +38,7 @@ impl Places {
             free: Arc::new(Semaphore::new(all)),
             addresses: Resource::new("connections", Kind::Lent, u64::MAX, 100, metrics),
             per_address: per_address as u64,
+            logged: Mutex::new(None),
         }
     }
 
@@ -54,13 +61,29 @@ impl Places {
                         };
                         return Ok((stream, place));
                     }
-                    None => drop(stream),
+                    None => {
+                        drop(stream);
+                        self.log_refusal(peer.ip(), Instant::now());
+                    }
                 },
                 // The client was gone before we came: no fault of ours.
                 Err(error) if is_client_fault(&error) => {}
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Says who is refused, unless that was said lately; returns whether it did.
+    fn log_refusal(&self, address: IpAddr, now: Instant) -> bool {
+        let mut logged = self.logged.lock();
+        if logged.is_some_and(|last| now.duration_since(last) < LOG_EVERY) {
+            return false;
+        }
+        *logged = Some(now);
+        drop(logged);
+        let most = self.per_address;
+        tracing::warn!(%address, most, "connections are closed: their address has as many as it may");
+        true
     }
 
     fn of_address(&self, address: IpAddr) -> Option<Permit<IpAddr>> {
@@ -107,5 +130,15 @@ mod tests {
         assert_ne!(host("2001:db8::1"), host("2001:db8:0:1::1"));
         assert_ne!(host("192.0.2.1"), host("192.0.2.2"));
         assert_eq!(host("192.0.2.1"), host("::ffff:192.0.2.1"));
+    }
+
+    #[test]
+    fn refusals_are_logged_once_a_minute() {
+        let places = Places::new(2, 1, &Metrics::new().unwrap());
+        let address = "192.0.2.1".parse().unwrap();
+        let start = Instant::now();
+        let logged = [0, 1, 59, 61, 62, 122]
+            .map(|second| places.log_refusal(address, start + Duration::from_secs(second)));
+        assert_eq!(logged, [true, false, false, true, false, true]);
     }
 }

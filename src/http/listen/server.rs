@@ -139,15 +139,15 @@ pub async fn serve(
     }
 }
 
-/// The places of a listener. Those for operations are few, and not counted by
-/// address: who scrapes and probes mostly comes from one.
+/// The places of a listener. Of the few for operations one address may have half:
+/// who scrapes and probes mostly comes from one, and must not shut out others.
 fn places(role: ListenerRole, options: &ServerOptions, metrics: &Metrics) -> Places {
     let (all, per_address) = match role {
         ListenerRole::All | ListenerRole::Filters => {
             (options.max_connections, options.max_connections_per_address)
         }
         ListenerRole::Operations | ListenerRole::Scrapers => {
-            (MAX_OPERATIONS_CONNECTIONS, MAX_OPERATIONS_CONNECTIONS)
+            (MAX_OPERATIONS_CONNECTIONS, MAX_OPERATIONS_CONNECTIONS / 2)
         }
     };
     Places::new(all, per_address, metrics)

@@ -97,7 +97,7 @@ pub(crate) const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooCostly, Code::
 pub(crate) const QUESTION: &[Code] = &[Code::ItemTooLongForQuery];
 
 /// Those that look items up in all sub-filters of a filter.
-pub(crate) const PROBES: &[Code] = &[Code::TooManyProbes];
+pub(crate) const PROBES: &[Code] = &[Code::TooCostly];
 
 /// Those that change a filter.
 pub(crate) const CHANGE: &[Code] = &[Code::OutcomeUnknown, Code::DiskReserve, Code::DiskFull];

@@ -103,7 +103,7 @@ fn what_a_request_may_wait_for_and_may_be_too_large_for_is_said_where_it_holds()
     };
     let may_be_too_large = |path: &str, method: &str| {
         let refusals = &document["paths"][path][method]["responses"]["413"];
-        refusals.to_string().contains("too_many_probes")
+        refusals.to_string().contains("too_costly")
     };
     let of_a_filter = |path: &str| format!("/filters/{{key}}{path}");
     for (path, method, is_timed) in [
@@ -119,7 +119,8 @@ fn what_a_request_may_wait_for_and_may_be_too_large_for_is_said_where_it_holds()
         ("/exists", "post", true),
         ("/count", "post", true),
         ("/locate", "get", false),
-        ("/items", "post", false),
+        ("/items", "post", true),
+        ("/import", "post", false),
     ] {
         let may_be = may_be_too_large(&of_a_filter(path), method);
         assert_eq!(may_be, is_bounded, "{method} {path}");

@@ -1,9 +1,9 @@
 //! What the errors of the engine and of backups are to a client.
 
 use super::codes::Code;
+use super::used_up;
 use crate::backup::BackupError;
 use crate::engine::{DumpError, EngineError, RestoreError, StoreError};
-use crate::share::UsedUp;
 use std::borrow::Cow;
 
 /// The kind of an error, and the sentence about it.
@@ -34,20 +34,18 @@ pub(super) fn engine(error: &EngineError) -> Cause {
     match error {
         EngineError::NotFound { .. } => own(Code::FilterNotFound),
         EngineError::InvalidParams(_) => own(Code::InvalidFields),
-        EngineError::OverShare { used_up, .. } => own(match used_up {
-            UsedUp::All { .. } => Code::Overloaded,
-            UsedUp::Share { .. } | UsedUp::Most { .. } => Code::OverShare,
-        }),
+        EngineError::OverShare { used_up, .. } => own(used_up::code(*used_up)),
         EngineError::OverKeyQuota { .. } | EngineError::OverKeptShare { .. } => {
             own(Code::OverKeyQuota)
         }
         EngineError::TooManyPages { .. } => own(Code::TooManyPages),
-        EngineError::TooManyLooks { .. } | EngineError::TooManyWords { .. } => own(Code::TooCostly),
+        EngineError::TooManyChangeProbes { .. }
+        | EngineError::TooManyProbes { .. }
+        | EngineError::TooManyWords { .. } => own(Code::TooCostly),
         EngineError::OverQuota { .. } => own(Code::OverQuota),
         EngineError::TooManyFiltersInAll { .. } => own(Code::TooManyFilters),
         EngineError::DiskShort(_) => own(Code::DiskReserve),
         EngineError::TooManyFilters { .. } => own(Code::LookupTooLarge),
-        EngineError::TooManyProbes { .. } => own(Code::TooManyProbes),
         EngineError::Overloaded(bound) => said(
             Code::Overloaded,
             format!("the server is overloaded ({bound}); try again in a moment"),

@@ -76,7 +76,6 @@ codes! {
     FilterExists: PRECONDITION_FAILED, "filter_exists", "The filter exists already";
     BodyTooLarge: PAYLOAD_TOO_LARGE, "body_too_large", "The body is too large", counted;
     BatchTooLarge: PAYLOAD_TOO_LARGE, "batch_too_large", "The batch has too many items", counted;
-    TooManyProbes: PAYLOAD_TOO_LARGE, "too_many_probes", "The question is too large";
     TooCostly: PAYLOAD_TOO_LARGE, "too_costly", "The request costs too much", counted;
     TooManyPages: PAYLOAD_TOO_LARGE, "too_many_pages", "The batch touches too many pages", counted;
     ItemTooLongForQuery: URI_TOO_LONG, "item_too_long_for_query", "The item is too long for a query string";

@@ -3,7 +3,7 @@
 use super::causes;
 use super::codes::Code;
 use super::fields::{FieldError, Place, excerpt, refusals};
-use super::used_up::Exhausted;
+use super::used_up::{self, Exhausted};
 use crate::access::Scope;
 use crate::access::keys::KeyEnd;
 use crate::backup::BackupError;
@@ -303,7 +303,7 @@ impl HttpError {
             HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,
             HttpError::Starting => Code::Starting,
             HttpError::Draining => Code::Draining,
-            HttpError::UsedUp(exhausted) => exhausted.code(),
+            HttpError::UsedUp(exhausted) => used_up::code(exhausted.used_up),
             HttpError::RateLimited { .. } => Code::RateLimited,
             HttpError::FilterTaken => Code::FilterTaken,
             HttpError::FilterChanged => Code::FilterChanged,

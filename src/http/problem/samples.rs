@@ -79,7 +79,7 @@ fn samples() -> Vec<HttpError> {
             needed: 400_000,
             bound: 100_000,
         }),
-        HttpError::Engine(EngineError::TooManyLooks {
+        HttpError::Engine(EngineError::TooManyChangeProbes {
             items: 250_000,
             sub_filters: 64,
             bound: 4_000_000,
@@ -104,10 +104,6 @@ fn samples() -> Vec<HttpError> {
             allowed: "an integer from 1 to 1099511627776".to_owned(),
         }]),
         HttpError::Engine(EngineError::TooManyFilters { bound: 1000 }),
-        HttpError::Engine(EngineError::TooManyProbes {
-            probes: 16_000_000,
-            bound: 4_000_000,
-        }),
         HttpError::Engine(EngineError::CompactionRunning),
         HttpError::Engine(EngineError::CompactionNotFound),
         HttpError::Engine(EngineError::ImportNotFound),

@@ -1,6 +1,7 @@
 //! What requests can use up, and how that is said.
 
 use super::codes::Code;
+use crate::engine::EngineError;
 use crate::share::UsedUp;
 use std::fmt;
 
@@ -64,13 +65,11 @@ pub(crate) struct Exhausted {
     pub(crate) used_up: UsedUp,
 }
 
-impl Exhausted {
-    /// The kind of problem that it is.
-    pub(crate) fn code(&self) -> Code {
-        match self.used_up {
-            UsedUp::All { .. } => Code::Overloaded,
-            UsedUp::Share { .. } | UsedUp::Most { .. } => Code::OverShare,
-        }
+/// The kind of problem that it is.
+pub(super) fn code(used_up: UsedUp) -> Code {
+    match used_up {
+        UsedUp::All { .. } => Code::Overloaded,
+        UsedUp::Share { .. } | UsedUp::Most { .. } => Code::OverShare,
     }
 }
 
@@ -79,19 +78,9 @@ impl fmt::Display for Exhausted {
         let what = self.what;
         let bound = match self.used_up {
             UsedUp::All { bound } => bound,
-            UsedUp::Share { held, bound } => {
-                return write!(
-                    f,
-                    "the API key has {held} {}, its share of {bound} (--key-share); wait for some of them",
-                    what.held()
-                );
-            }
-            UsedUp::Most { held, most } => {
-                return write!(
-                    f,
-                    "the API key has {held} {}, at most {most} are allowed; wait for some of them",
-                    what.held()
-                );
+            UsedUp::Share { .. } | UsedUp::Most { .. } => {
+                let (what, used_up) = (what.held(), self.used_up);
+                return EngineError::OverShare { what, used_up }.fmt(f);
             }
         };
         match what {

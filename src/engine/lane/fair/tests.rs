@@ -121,50 +121,147 @@ fn what_may_not_go_holds_up_its_own_flow_alone() {
     assert_eq!(queue.next(|_| true), Some(("a", 1, 2)));
 }
 
-/// Serves plans of one slice after another, one plan at a time, as a lane does:
-/// while one is suspended, no other begins. Returns whose plans ended.
-fn plans_in_turn(queue: &mut Queue, most: usize) -> Vec<(&'static str, u32)> {
-    const SLICES: u64 = 3;
-    const SUSPENDED: u64 = 1_000;
-    let (mut ended, mut is_suspended) = (Vec::new(), false);
-    while ended.len() < most
-        && let Some((key, flow, left)) = queue.next(|it| !is_suspended || *it > SUSPENDED)
-    {
-        let left = if is_suspended {
-            left - 1
-        } else {
-            SUSPENDED + SLICES
-        };
-        is_suspended = left > SUSPENDED;
-        if is_suspended {
-            queue.charge(&key, &flow, 10);
-            queue.put_back(&key, &flow, left);
-        } else {
-            // Its commit costs less than what is left.
-            queue.charge(&key, &flow, 1);
-            queue.end_turn(&key, &flow);
-            ended.push((key, flow));
+/// A lane whose keys ask for short and long commands without end. While a plan is
+/// suspended no other begins.
+struct Plans {
+    queue: FairQueue<&'static str, u32, Asked>,
+    quantum: i64,
+    is_suspended: bool,
+    /// What was done so far, in all and of each flow.
+    clock: i64,
+    done: BTreeMap<(&'static str, u32), i64>,
+    seed: u64,
+    drawn: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Short,
+    Long,
+    /// Slices of the suspended plan that are left.
+    Plan(u64),
+}
+
+impl Plans {
+    fn new(quantum: i64, seed: u64) -> Plans {
+        Plans {
+            queue: FairQueue::new(quantum),
+            quantum,
+            is_suspended: false,
+            clock: 0,
+            done: BTreeMap::new(),
+            seed,
+            drawn: 0,
         }
     }
-    ended
+
+    fn random(&mut self, below: i64) -> i64 {
+        self.drawn += 1;
+        (murmur64a(&self.drawn.to_le_bytes(), self.seed) % below as u64) as i64
+    }
+
+    /// Serves one, and says which it was if it ended.
+    fn serve(&mut self) -> Option<(&'static str, u32, Asked)> {
+        let waiting = match self.is_suspended {
+            true => None,
+            false => self.queue.next_waiting(|it| *it == Asked::Long),
+        };
+        let is_suspended = self.is_suspended;
+        let next = waiting.or_else(|| self.queue.next(|it| !is_suspended || *it != Asked::Long));
+        let (key, flow, it) = next.expect("there is always something to do");
+        let (cost, left) = match it {
+            Asked::Short => (1 + self.random(self.quantum + self.quantum / 2), 0),
+            // No slice costs less than a quantum.
+            Asked::Long => (
+                self.quantum + self.random(self.quantum),
+                1 + self.random(6) as u64,
+            ),
+            Asked::Plan(left) => (self.quantum + self.random(5), left - 1),
+        };
+        self.queue.charge(&key, &flow, cost);
+        self.clock += cost;
+        *self.done.entry((key, flow)).or_default() += cost;
+        let is_plan = it != Asked::Short;
+        if is_plan {
+            self.is_suspended = left > 0;
+        }
+        if is_plan && left > 0 {
+            let plan = Asked::Plan(left);
+            self.queue.put_back_under_way(&key, &flow, plan);
+            return None;
+        }
+        let asked = match is_plan {
+            true => Asked::Long,
+            false => Asked::Short,
+        };
+        Some((key, flow, asked))
+    }
 }
 
 #[test]
-fn who_ends_a_long_command_lets_those_of_other_keys_and_filters_go_first() {
-    for quantum in [10, 11, 15, 29, 40, 1_000] {
-        let mut queue = Queue::new(quantum);
-        for n in 0..20 {
-            queue.push(&"a", &1, n);
-            queue.push(&"a", &2, n);
-            queue.push(&"b", &3, n);
+fn nobody_starves_who_asks_for_short_and_long_commands_beside_others_who_do() {
+    for seed in 0..30 {
+        println!("seed {seed}");
+        let mut plans = Plans::new(10 + seed as i64, seed);
+        let keys = ["a", "b", "c", "d"];
+        // Each flow has the same commands without end, or both kinds by turns.
+        let mut flows = Vec::new();
+        for key in keys {
+            for flow in 0..1 + plans.random(4) as u32 {
+                flows.push((key, flow, plans.random(3)));
+            }
         }
-        let ended = plans_in_turn(&mut queue, 24);
-        let of = |key| ended.iter().filter(|it| it.0 == key).count();
-        let of_filter = |filter| ended.iter().filter(|it| it.1 == filter).count();
-        println!("quantum {quantum}: {ended:?}");
-        assert!(of("a").abs_diff(of("b")) <= 2);
-        assert!(of_filter(1).abs_diff(of_filter(2)) <= 2);
-        assert_eq!(of_filter(1).min(1) + of_filter(2).min(1), 2);
+        let ask = |kind: i64, n: i64| match kind {
+            0 => Asked::Short,
+            1 => Asked::Long,
+            _ if n % 2 == 0 => Asked::Short,
+            _ => Asked::Long,
+        };
+        for &(key, flow, kind) in &flows {
+            for n in 0..3 {
+                plans.queue.push(&key, &flow, ask(kind, n));
+            }
+        }
+        let mut last: BTreeMap<_, _> = flows.iter().map(|it| ((it.0, it.1), 0)).collect();
+        // A plan takes seven slices of up to two quanta, in a round of four keys that
+        // overdraw by as much; each flow of each key may have one before.
+        let longest = 7 * 2 * 4 * 2 * flows.len() as i64 * plans.quantum;
+        for n in 0..10_000 {
+            if let Some((key, flow, _)) = plans.serve() {
+                let &(.., kind) = flows.iter().find(|it| (it.0, it.1) == (key, flow)).unwrap();
+                plans.queue.push(&key, &flow, ask(kind, n));
+                last.insert((key, flow), plans.clock);
+            }
+            for (of, &at) in &last {
+                let waited = plans.clock - at;
+                assert!(
+                    waited <= longest,
+                    "seed {seed}: {of:?} waited {waited} of {longest}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn long_commands_take_turns_by_key_and_within_a_key_by_filter() {
+    for quantum in [1, 5, 10, 30] {
+        println!("quantum {quantum}");
+        let mut plans = Plans::new(quantum, 1);
+        for _ in 0..300 {
+            for (key, flow) in [("a", 1), ("a", 2), ("b", 3)] {
+                plans.queue.push(&key, &flow, Asked::Long);
+            }
+        }
+        for _ in 0..1_000 {
+            plans.serve();
+        }
+        let of = |key| of_key(&plans.done, key);
+        // What two plans cost at most.
+        let two = 2 * 7 * 2 * quantum;
+        assert!(of("a").abs_diff(of("b")) <= two as u64, "{:?}", plans.done);
+        let of_flow = |flow| plans.done[&("a", flow)];
+        assert!(of_flow(1) - of_flow(2) <= two, "{:?}", plans.done);
     }
 }
 
