@@ -105,6 +105,7 @@ impl ServeConfig {
                 checkpoint_slice_bytes: self.storage.checkpoint_slice_bytes.0,
                 max_probes: self.requests.max_probes,
                 max_cold_read_bytes: self.requests.max_cold_read_bytes.0,
+                read_patience: EngineOptions::READ_PATIENCE,
                 key_share_percent: self.requests.key_share,
                 max_open_filters: open,
                 compaction_threshold_percent: self.filters.compaction_threshold,

@@ -72,6 +72,8 @@ pub struct EngineOptions {
     /// Bytes of pages that are read for questions at the same time, beside the
     /// cache; further reads wait.
     pub max_cold_read_bytes: u64,
+    /// Nobody waits behind a read that the disk has not answered for so long.
+    pub read_patience: Duration,
     /// Percent of what callers can hold that one API key gets while there are
     /// others, 1 to 100.
     pub key_share_percent: u8,
@@ -89,6 +91,11 @@ pub struct EngineOptions {
     /// Items that may wait in front of one lane; one command may exceed it if
     /// nothing else waits.
     pub max_queued_items: usize,
+}
+
+impl EngineOptions {
+    /// What servers use.
+    pub const READ_PATIENCE: Duration = Duration::from_secs(2);
 }
 
 /// After a start the wall clock is believed, whatever it was before. How much
@@ -170,6 +177,7 @@ impl Engine {
         let store_work = Arc::new(StoreWork::new(
             Arc::clone(&store),
             options.max_cold_read_bytes,
+            options.read_patience,
             options.key_share_percent,
             &metrics,
         ));

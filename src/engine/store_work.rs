@@ -25,14 +25,13 @@ const BYTES_PER_PAGE: u64 = 8 << 10;
 /// How often one who waits looks whether the disk answers.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Nobody waits behind a read that the disk has not answered for so long.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// The threads, and the memory for pages that are read beside the cache.
 pub(super) struct StoreWork {
     store: Arc<PageStore>,
     threads: Resource<Arc<str>>,
     pages: Resource<Arc<str>>,
+    /// Nobody waits behind a read that the disk has not answered for so long.
+    patience: Duration,
 }
 
 /// Memory for pages that are read for a request.
@@ -45,12 +44,14 @@ impl StoreWork {
     pub(super) fn new(
         store: Arc<PageStore>,
         cold_read_bytes: u64,
+        patience: Duration,
         share_percent: u8,
         metrics: &Metrics,
     ) -> StoreWork {
         let of = |name, bound| Resource::new(name, Kind::Lent, bound, share_percent, metrics);
         StoreWork {
             store,
+            patience,
             threads: of("disk_threads", THREADS),
             pages: of("cold_reads", (cold_read_bytes / BYTES_PER_PAGE).max(1)),
         }
@@ -111,7 +112,7 @@ impl StoreWork {
                     return taken.map_err(|_: UsedUp| EngineError::Stopping);
                 }
                 let oldest = self.store.pending().reads.oldest();
-                if oldest.is_some_and(|oldest| oldest > PATIENCE) {
+                if oldest.is_some_and(|oldest| oldest > self.patience) {
                     return Err(Overload::Disk.into());
                 }
             }
@@ -129,7 +130,7 @@ mod tests {
     async fn a_key_that_reads_all_it_can_leaves_reads_to_others() {
         let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new())).unwrap());
         let metrics = Metrics::new().unwrap();
-        let work = StoreWork::new(store, 64 * BYTES_PER_PAGE, 50, &metrics);
+        let work = StoreWork::new(store, 64 * BYTES_PER_PAGE, Duration::MAX, 50, &metrics);
         let [greedy, modest] = ["greedy", "modest"].map(|key| Caller {
             key: Some(key.into()),
             has_rivals: true,

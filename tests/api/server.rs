@@ -51,6 +51,7 @@ impl Default for Setup {
                 checkpoint_slice_bytes: 256 << 10,
                 max_probes: 4_000_000,
                 max_cold_read_bytes: 64 << 20,
+                read_patience: EngineOptions::READ_PATIENCE,
                 key_share_percent: 50,
                 max_open_filters: 100,
                 compaction_threshold_percent: 0,

@@ -32,6 +32,7 @@ impl Model {
             checkpoint_slice_bytes: 1 << 20,
             max_probes: 4_000_000,
             max_cold_read_bytes: 64 << 20,
+            read_patience: EngineOptions::READ_PATIENCE,
             key_share_percent: 50,
             max_open_filters: 64,
             max_queued_commands: 256,

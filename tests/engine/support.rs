@@ -31,6 +31,7 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
         checkpoint_slice_bytes: 8 * PAGE_BYTES,
         max_probes: 4_000_000,
         max_cold_read_bytes: 64 << 20,
+        read_patience: EngineOptions::READ_PATIENCE,
         key_share_percent: 50,
         max_open_filters: 64,
         compaction_threshold_percent: 0,

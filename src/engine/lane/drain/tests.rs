@@ -31,6 +31,7 @@ async fn engine() -> (Engine, Vec<Arc<OpenFilter>>) {
         checkpoint_slice_bytes: 8 * 4_096,
         max_probes: 4_000_000,
         max_cold_read_bytes: 64 << 20,
+        read_patience: EngineOptions::READ_PATIENCE,
         key_share_percent: 50,
         max_open_filters: 64,
         max_queued_commands: 256,

@@ -144,6 +144,7 @@ fn interrupted_compactions_that_find_no_place_wait_without_looking_again_and_aga
         max_imports: 100,
         max_probes: 4_000_000,
         max_cold_read_bytes: 64 << 20,
+        read_patience: EngineOptions::READ_PATIENCE,
         key_share_percent: 50,
         compaction_threshold_percent: 0,
         disk_reserve: DiskReserve::Usual,
