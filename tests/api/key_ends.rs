@@ -3,6 +3,7 @@
 
 use crate::gated::{GatedStore, Point};
 use crate::keys::Keyed;
+use crate::listening::audited;
 use crate::server::{Answer, Setup};
 use cuckood::access::Scope;
 use cuckood::access::token::Token;
@@ -355,7 +356,7 @@ async fn a_dump_that_is_not_begun_yet_ends_with_its_key() {
 }
 
 /// A restore whose condition is being looked at, held up by the store.
-async fn looking_at_a_condition() -> (GatedStore, Keyed, Open) {
+async fn looking_at_a_condition(caller: &str) -> (GatedStore, Keyed, Open) {
     let store = GatedStore::new(Arc::new(MemoryStore::new()));
     let setup = Setup {
         store: Arc::new(store.clone()),
@@ -367,10 +368,10 @@ async fn looking_at_a_condition() -> (GatedStore, Keyed, Open) {
     text_batch(&keyed, &root, "f", 0..100).await;
     let tag = keyed.get(&root, &format!("{path}/dump")).await;
     let tag = tag.header("etag");
-    let token = keyed.add("operator", Scope::Admin, None);
+    let token = keyed.add(caller, Scope::Admin, None);
     store.hold_first(Point::FilterRead);
     let request = format!("PUT {path}/dump?replace=true");
-    let headers = format!("{DUMP}if-match: {tag}\r\ncontent-length: 9\r\n");
+    let headers = format!("{DUMP}expect: 100-continue\r\nif-match: {tag}\r\ncontent-length: 9\r\n");
     let stream = Open::begin(&keyed, &token, &request, &headers).await;
     let gate = store.clone();
     tokio::task::spawn_blocking(move || gate.await_arrival())
@@ -381,8 +382,22 @@ async fn looking_at_a_condition() -> (GatedStore, Keyed, Open) {
 
 #[tokio::test]
 async fn a_condition_is_no_longer_looked_at_once_the_key_is_gone() {
-    let (store, keyed, stream) = looking_at_a_condition().await;
+    let (store, keyed, stream) = looking_at_a_condition("operator").await;
     keyed.remove("operator");
     store.open();
     stream.refused("api_key_revoked").await;
+}
+
+#[tokio::test]
+async fn a_condition_is_no_longer_looked_at_once_the_client_is_gone() {
+    let (store, _keyed, stream) = looking_at_a_condition("leaver").await;
+    drop(stream);
+    // Nothing tells from outside when the server has heard of it.
+    sleep(Duration::from_millis(200)).await;
+    store.open();
+    // One that is looked at to its end is followed by the body, which never comes.
+    let caller = "leaver";
+    until(async || !audited("caller", caller).is_empty()).await;
+    let lines = audited("caller", caller);
+    assert_eq!(lines[0]["code"], "deadline_exceeded", "{lines:?}");
 }

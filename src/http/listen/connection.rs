@@ -1,6 +1,7 @@
 //! One connection: TLS, then HTTP, then what is said to a head that is no
 //! request.
 
+use super::observed::{ConnectionObserver, ObservedStream};
 use super::places::Place;
 use super::timed::{Answering, Phase, ReadProbe, TimedStream, Timeouts};
 use super::tls::Tls;
@@ -10,7 +11,7 @@ use crate::http::mapped_body::MappedBody;
 use crate::http::middleware::errors::{refuse_head, unasked_answer};
 use crate::http::problem::HttpError;
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -62,9 +63,11 @@ impl Connection {
         // Answers are small and written at once: waiting to fill a segment
         // would only add to the latency. Without it the answer comes as well.
         let _ = stream.set_nodelay(true);
+        let stream = ObservedStream::new(stream);
+        let observer = stream.observer();
         let probe = ReadProbe::default();
         let Some(tls) = self.tls.take() else {
-            return self.speak_http(stream, probe).await;
+            return self.speak_http(stream, probe, observer).await;
         };
         // All of it counts as the head: nothing may be asked before it.
         let below_tls = probe.clone();
@@ -76,7 +79,7 @@ impl Connection {
                 if tls.lacks_certificate(&stream) {
                     self.router = self.scrapers.clone();
                 }
-                self.speak_http(stream, probe).await;
+                self.speak_http(stream, probe, observer).await;
             }
             failed => {
                 metrics.tls_handshake_failures.inc();
@@ -89,7 +92,7 @@ impl Connection {
         }
     }
 
-    async fn speak_http<S>(mut self, stream: S, probe: ReadProbe)
+    async fn speak_http<S>(mut self, stream: S, probe: ReadProbe, observer: ConnectionObserver)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -97,8 +100,13 @@ impl Connection {
         let phase = Phase::default();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let answering = phase.begin_answer();
+            let mut request = request.map(Body::new);
+            // Of others the library notices that the client leaves.
+            if !request.body().is_end_stream() {
+                request.extensions_mut().insert(observer.clone());
+            }
             // It is always ready.
-            let answer = self.router.clone().call(request.map(Body::new));
+            let answer = self.router.clone().call(request);
             let written = metrics.http_response_body_bytes.clone();
             async move {
                 let answer = answer.await?;

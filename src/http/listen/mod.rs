@@ -6,10 +6,12 @@
 //! | `places` | how many there may be, in all and from one address |
 //! | `connection` | one connection, from its handshake to its end |
 //! | `timed` | the clocks of a connection |
+//! | `observed` | whether its client has left |
 //! | `tls` | certificates, exchanged while the server runs |
 //! | `role` | what a listener serves, and how it is spoken to |
 
 mod connection;
+pub(super) mod observed;
 mod places;
 pub(super) mod role;
 pub(super) mod server;

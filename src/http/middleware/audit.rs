@@ -8,6 +8,7 @@ use crate::access::audit::{Outcome, TARGET};
 use crate::backup::BackupId;
 use crate::engine::FilterName;
 use crate::http::headers::IDEMPOTENCY_REPLAYED;
+use crate::http::listen::observed::ConnectionObserver;
 use crate::http::openapi::facts::{AUDITED, declares};
 use crate::http::problem::{Code, HttpError};
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
@@ -148,19 +149,28 @@ impl Answered {
 /// Tells a handler that is finished whatever becomes of its client whether this
 /// one still waits.
 #[derive(Clone)]
-pub(crate) struct ClientPresence(watch::Receiver<()>);
+pub(crate) struct ClientPresence {
+    waiting: watch::Receiver<()>,
+    /// Of a request whose body is not read yet.
+    connection: Option<ConnectionObserver>,
+}
 
 /// Held while the client waits.
 pub(super) struct Waiting(#[expect(dead_code, reason = "dropped, it tells")] watch::Sender<()>);
 
 impl ClientPresence {
-    pub(super) fn new() -> (Waiting, ClientPresence) {
-        let (waiting, presence) = watch::channel(());
-        (Waiting(waiting), ClientPresence(presence))
+    pub(super) fn of(request: &Request) -> (Waiting, ClientPresence) {
+        let (sender, waiting) = watch::channel(());
+        let presence = ClientPresence {
+            waiting,
+            connection: request.extensions().get().cloned(),
+        };
+        (Waiting(sender), presence)
     }
 
     /// Whether the client has gone.
     pub(crate) fn is_gone(&self) -> bool {
-        self.0.has_changed().is_err()
+        let has_closed = |connection: &ConnectionObserver| connection.is_closed();
+        self.waiting.has_changed().is_err() || self.connection.as_ref().is_some_and(has_closed)
     }
 }

@@ -68,7 +68,7 @@ impl ErrorLayer {
         action: Arc<str>,
     ) -> Result<Response, Infallible> {
         let (act, mut request) = Act::of(action, request).await;
-        let (_waiting, presence) = ClientPresence::new();
+        let (_waiting, presence) = ClientPresence::of(&request);
         request.extensions_mut().insert(presence);
         let responding = tokio::spawn(self.respond(request, inner, Some(Box::new(act))));
         // It ends early only with the whole server.
