@@ -111,7 +111,7 @@ pub enum EngineError {
     },
     /// An API key has its share of what is kept for hours.
     #[error(
-        "the API key has {held} {what}, its share of {bound} (--key-share); nothing was changed. Try again later"
+        "the API key has {held} {what}, and this would be more than its share of {bound} (--key-share); nothing was changed. Try again later"
     )]
     OverKeptShare {
         /// Of what.
@@ -241,7 +241,7 @@ fn over_share(what: &str, used_up: &UsedUp) -> String {
             format!("there are {bound} {what}, the bound of the server; try again in a moment")
         }
         UsedUp::Share { held, bound } => format!(
-            "the API key has {held} {what}, its share of {bound} (--key-share); wait for some of them"
+            "the API key has {held} {what}, and this would be more than its share of {bound} (--key-share); wait for some of them"
         ),
         UsedUp::Most { held, most } => {
             format!(
