@@ -13,11 +13,5 @@ use tikv_jemallocator::Jemalloc;
 static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
-    match commands::run(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("cuckood: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    commands::run(Cli::parse().command)
 }

@@ -5,10 +5,14 @@
 //! |---|---|
 //! | `remote` | how a server is reached: address, API key, TLS |
 //! | `operations` | whether it is alive, and a backup of it |
+//! | `patience` | sending a request until it is answered |
+//! | `filter` | the commands `filter`: what people do with filters and items |
 //! | `load` | files into a filter: the client of imports |
 //! | `from_redis` | a filter of RedisBloom, from a running Redis into a server |
 
+pub mod filter;
 pub mod from_redis;
 pub mod load;
 pub mod operations;
+mod patience;
 pub mod remote;

@@ -4,7 +4,7 @@
 //! Knows HTTP, nothing of what a cuckood means by it.
 
 use clap::Args;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::tls::{Certificate, Identity};
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, StatusCode, Url};
@@ -42,23 +42,23 @@ impl From<&str> for Secret {
 #[derive(Clone, Debug, Default, Args)]
 pub struct Credentials {
     /// API key [default: none]. Prefer the variable or a file: other users of this machine can read command lines.
-    #[arg(long, env = "CUCKOOD_API_KEY", hide_env_values = true)]
+    #[arg(long, global = true, env = "CUCKOOD_API_KEY", hide_env_values = true)]
     pub api_key: Option<Secret>,
 
     /// File with the API key in its first line, in place of --api-key [default: none].
-    #[arg(long, env = "CUCKOOD_API_KEY_FILE")]
+    #[arg(long, global = true, env = "CUCKOOD_API_KEY_FILE")]
     pub api_key_file: Option<PathBuf>,
 
     /// Certificate authorities, in PEM; one of them must have signed the server's certificate [default: those that this system trusts].
-    #[arg(long, env = "CUCKOOD_CA_FILE")]
+    #[arg(long, global = true, env = "CUCKOOD_CA_FILE")]
     pub ca_file: Option<PathBuf>,
 
     /// Certificate of this client, in PEM, for a server with --tls-client-ca; needs --client-key [default: none].
-    #[arg(long, env = "CUCKOOD_CLIENT_CERT")]
+    #[arg(long, global = true, env = "CUCKOOD_CLIENT_CERT")]
     pub client_cert: Option<PathBuf>,
 
     /// Private key of --client-cert, in PEM.
-    #[arg(long, env = "CUCKOOD_CLIENT_KEY")]
+    #[arg(long, global = true, env = "CUCKOOD_CLIENT_KEY")]
     pub client_key: Option<PathBuf>,
 }
 
@@ -121,6 +121,8 @@ pub enum RemoteError {
 pub struct Answer {
     /// Its status.
     pub status: StatusCode,
+    /// When the server wants to be asked again, if it says so.
+    pub retry_after: Option<Duration>,
     /// Its body.
     pub body: Vec<u8>,
 }
@@ -176,6 +178,17 @@ impl Remote {
             client = client.identity(identity);
         }
         Remote::built(base, client)
+    }
+
+    /// A server by its host name or address with its port, or by its URL.
+    ///
+    /// # Errors
+    /// As [`new`](Remote::new).
+    pub fn named(server: &str, credentials: &Credentials) -> Result<Remote, RemoteError> {
+        match server.contains("://") {
+            true => Remote::new(server, credentials),
+            false => Remote::new(&format!("http://{server}"), credentials),
+        }
     }
 
     /// A server on this very machine. Its certificate is not verified, since
@@ -238,6 +251,7 @@ impl Remote {
         }
         Ok(Answer {
             status: response.status(),
+            retry_after: retry_after(response.headers()),
             body,
         })
     }
@@ -247,7 +261,14 @@ impl Remote {
     /// # Errors
     /// There is no answer, or it is no.
     pub async fn ask(&self, request: RequestBuilder) -> Result<Vec<u8>, RemoteError> {
-        let answer = self.send(request).await?;
+        self.granted(self.send(request).await?)
+    }
+
+    /// The body of a good answer.
+    ///
+    /// # Errors
+    /// It is no.
+    pub fn granted(&self, answer: Answer) -> Result<Vec<u8>, RemoteError> {
         match answer.status.is_success() {
             true => Ok(answer.body),
             false => Err(RemoteError::Refused {
@@ -331,6 +352,11 @@ fn sources<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 fn authorization(credentials: &Credentials) -> Result<HeaderMap, RemoteError> {

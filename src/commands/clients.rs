@@ -1,12 +1,14 @@
-//! `healthcheck`, `backup`, `load` and `import-redis`: clients of a running
-//! server.
+//! `filter`, `healthcheck`, `backup`, `load` and `import-redis`: clients of a
+//! running server.
 
 use super::failure::Failure;
+use crate::client::filter::{self, FilterOptions, Verdict};
 use crate::client::from_redis::{self, RedisImport};
 use crate::client::load::{LoadOptions, load};
 use crate::client::operations;
 use crate::client::remote::{Credentials, Remote};
 use std::net::SocketAddr;
+use std::process::ExitCode;
 
 pub(super) fn run_healthcheck(listen: SocketAddr, has_tls: bool) -> Result<(), Failure> {
     let scheme = if has_tls { "https" } else { "http" };
@@ -16,14 +18,17 @@ pub(super) fn run_healthcheck(listen: SocketAddr, has_tls: bool) -> Result<(), F
 }
 
 pub(super) fn run_backup(server: &str, credentials: &Credentials) -> Result<(), Failure> {
-    let url = match server.contains("://") {
-        true => server.to_owned(),
-        false => format!("http://{server}"),
-    };
-    let server = Remote::new(&url, credentials)?;
+    let server = Remote::named(server, credentials)?;
     let backup = on_one_thread(operations::back_up(&server))??;
     println!("backup {} is complete: {} bytes", backup.id, backup.bytes);
     Ok(())
+}
+
+pub(super) fn run_filter(options: &FilterOptions) -> Result<ExitCode, Failure> {
+    Ok(match on_one_thread(filter::run(options))?? {
+        Verdict::Yes => ExitCode::SUCCESS,
+        Verdict::No => ExitCode::from(1),
+    })
 }
 
 pub(super) fn run_load(options: &LoadOptions) -> Result<(), Failure> {

@@ -6,7 +6,7 @@
 //! | `serve` | the server: from settings to store, engine and listeners, and back down |
 //! | `logging` | the log lines of a server |
 //! | `data` | `check` and `restore`: data directories of servers that do not run |
-//! | `clients` | `healthcheck`, `backup`, `load`, `import-redis` |
+//! | `clients` | `filter`, `healthcheck`, `backup`, `load`, `import-redis` |
 //! | `keys` | `keys`: the file of API keys |
 
 mod clients;
@@ -16,38 +16,59 @@ mod keys;
 mod logging;
 mod serve;
 
-use crate::config::Command;
+use crate::config::{Cli, Command};
 use crate::http::openapi_document;
+use clap::CommandFactory as _;
+use clap_complete::Shell;
 use failure::Failure;
 use std::io::Write as _;
+use std::process::ExitCode;
 
-/// Does what the command line says.
-///
-/// # Errors
-/// The error's text says what is wrong, and what to do.
-pub fn run(command: Command) -> Result<(), Failure> {
+/// Does what the command line says; what went wrong goes to the standard error.
+/// The exit code is 1 for errors; [`filter`](Command::Filter) has its own.
+pub fn run(command: Command) -> ExitCode {
+    let failed = match command {
+        Command::Filter(_) => 2,
+        _ => 1,
+    };
+    execute(command).unwrap_or_else(|error| {
+        eprintln!("cuckood: {error}");
+        ExitCode::from(failed)
+    })
+}
+
+fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
-        Command::Serve(config) => serve::run(&config),
-        Command::Openapi => print_openapi(),
-        Command::Check { data_dir } => data::run_check(&data_dir),
+        Command::Serve(config) => serve::run(&config)?,
+        Command::Openapi => print_openapi()?,
+        Command::Check { data_dir } => data::run_check(&data_dir)?,
         Command::Backup {
             server,
             credentials,
-        } => clients::run_backup(&server, &credentials),
+        } => clients::run_backup(&server, &credentials)?,
         Command::Restore {
             backup,
             data_dir,
             unless_present,
-        } => data::run_restore(&backup, &data_dir, unless_present),
-        Command::Load(options) => clients::run_load(&options),
-        Command::ImportRedis(options) => clients::run_import_redis(&options),
-        Command::Keys { keys_file, command } => keys::run(&keys_file, command),
+        } => data::run_restore(&backup, &data_dir, unless_present)?,
+        Command::Filter(options) => return clients::run_filter(&options),
+        Command::Load(options) => clients::run_load(&options)?,
+        Command::ImportRedis(options) => clients::run_import_redis(&options)?,
+        Command::Keys { keys_file, command } => keys::run(&keys_file, command)?,
+        Command::Completions { shell } => print_completions(shell)?,
         Command::Healthcheck {
             listen,
             admin_listen,
             tls_cert,
-        } => clients::run_healthcheck(admin_listen.unwrap_or(listen), tls_cert.is_some()),
+        } => clients::run_healthcheck(admin_listen.unwrap_or(listen), tls_cert.is_some())?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_completions(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "cuckood", &mut script);
+    Ok(std::io::stdout().write_all(&script)?)
 }
 
 fn print_openapi() -> Result<(), Failure> {

@@ -3,10 +3,12 @@
 use super::serve::ServeConfig;
 use crate::access::file::NewKey;
 use crate::access::{Description, KeyExpiry, KeyName, Prefix, Scope};
+use crate::client::filter::FilterOptions;
 use crate::client::from_redis::RedisImport;
 use crate::client::load::LoadOptions;
 use crate::client::remote::Credentials;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -56,6 +58,10 @@ pub enum Command {
         #[arg(long)]
         unless_present: bool,
     },
+    /// List, create, describe and delete filters of a running server, and add, ask for, count and delete items.
+    ///
+    /// Exit code 0: done. 1: `exists -q` found an item absent, or `add` found a filter full. 2: an error.
+    Filter(FilterOptions),
     /// Load files of any length, one item per line, into a filter of a running server.
     ///
     /// Shows a progress bar on a terminal. When the connection breaks or the server restarts, the command continues after the last committed line; so does the same command when it is run again, as long as the file has not changed.
@@ -77,6 +83,13 @@ pub enum Command {
         /// The operation.
         #[command(subcommand)]
         command: KeysCommand,
+    },
+    /// Print what a shell needs to complete this command line.
+    ///
+    /// For bash: cuckood completions bash > /etc/bash_completion.d/cuckood
+    Completions {
+        /// The shell.
+        shell: Shell,
     },
     /// Check that a running server is alive: exit code 0 if it is, 1 if not.
     Healthcheck {

@@ -9,6 +9,7 @@
 
 mod backup;
 mod besieging;
+mod filter;
 mod huge;
 mod import_redis;
 mod keys;

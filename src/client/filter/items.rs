@@ -1,0 +1,186 @@
+//! Adding, asking for, counting and deleting items.
+
+use super::batches::{self, Item};
+use super::error::FilterError;
+use crate::client::patience::{IDEMPOTENCY_KEY, PatientRemote, fresh_key};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+/// Refusals of a batch of which smaller ones may pass. Nothing of it is done.
+const SMALLER_PASS: [&str; 4] = [
+    "batch_too_large",
+    "body_too_large",
+    "too_costly",
+    "too_many_pages",
+];
+
+/// What a command found, for its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done, and all items are there.
+    Yes,
+    /// An item is absent, or was not added.
+    No,
+}
+
+/// What is done with items.
+#[derive(Clone, Copy)]
+pub(super) enum Work {
+    Add { only_if_absent: bool },
+    Exists,
+    Count,
+    Delete,
+}
+
+impl Work {
+    /// The path below the filter's.
+    fn path(self) -> &'static [&'static str] {
+        match self {
+            Work::Add { .. } => &["items"],
+            Work::Exists => &["exists"],
+            Work::Count => &["count"],
+            Work::Delete => &["items", "delete"],
+        }
+    }
+
+    /// What a result is called in JSON.
+    fn result(self) -> &'static str {
+        match self {
+            Work::Add { .. } => "result",
+            Work::Exists => "exists",
+            Work::Count => "count",
+            Work::Delete => "deleted",
+        }
+    }
+
+    fn is_change(self) -> bool {
+        matches!(self, Work::Add { .. } | Work::Delete)
+    }
+
+    /// Whether a result makes the exit code 1.
+    fn is_no(self, result: &Value) -> bool {
+        match self {
+            Work::Add { .. } => result == "full",
+            Work::Exists => result == false,
+            Work::Count | Work::Delete => false,
+        }
+    }
+}
+
+/// The answer to a batch.
+#[derive(Deserialize)]
+struct Results {
+    results: Vec<Value>,
+    full_detail: Option<String>,
+}
+
+/// One command about items.
+pub(super) struct ItemCommand<'a> {
+    pub(super) server: &'a PatientRemote,
+    pub(super) key: &'a str,
+    pub(super) work: Work,
+    pub(super) json: bool,
+}
+
+impl ItemCommand<'_> {
+    /// Sends the items in batches and prints a line for each item.
+    pub(super) async fn run(
+        &self,
+        given: &[OsString],
+        out: &mut dyn Write,
+    ) -> Result<Verdict, FilterError> {
+        let mut verdict = Verdict::Yes;
+        let (mut done, mut is_told) = (0, false);
+        for batch in batches::given(given).ok_or(FilterError::NoItems)? {
+            let mut waiting = vec![batch?];
+            while let Some(mut part) = waiting.pop() {
+                let answer = self.send(&part).await;
+                let Some(results) = answer.map_err(|error| interrupted(error, done))? else {
+                    let rest = part.split_off(part.len() / 2);
+                    waiting.extend([rest, part]);
+                    continue;
+                };
+                done += part.len();
+                if results.results.iter().any(|it| self.work.is_no(it)) {
+                    verdict = Verdict::No;
+                }
+                if let Some(detail) = results.full_detail.filter(|_| !is_told) {
+                    eprintln!("cuckood: {} is full: {detail}", self.key);
+                    is_told = true;
+                }
+                for (item, result) in part.iter().zip(&results.results) {
+                    self.print(item, result, out)?;
+                }
+                // Who pipes items in sees what became of them so far.
+                out.flush()?;
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// Sends a batch; `None` if the server wants smaller ones.
+    async fn send(&self, items: &[Item]) -> Result<Option<Results>, FilterError> {
+        let mut fields = batches::fields(items);
+        if let Work::Add { only_if_absent } = self.work {
+            fields.insert("only_if_absent".to_owned(), Value::from(only_if_absent));
+        }
+        let body = Value::Object(fields).to_string();
+        let path = [&["filters", self.key], self.work.path()].concat();
+        let idempotency_key = fresh_key()?;
+        let answer = self
+            .server
+            .send(|remote| {
+                let request = remote
+                    .request(Method::POST, &path)
+                    .header(CONTENT_TYPE, "application/json")
+                    .body(body.clone());
+                match self.work.is_change() {
+                    true => request.header(IDEMPOTENCY_KEY, &idempotency_key),
+                    false => request,
+                }
+            })
+            .await?;
+        if items.len() > 1 && SMALLER_PASS.contains(&answer.problem().code.as_str()) {
+            return Ok(None);
+        }
+        let body = self.server.remote.granted(answer)?;
+        let understood: Option<Results> = serde_json::from_slice(&body).ok();
+        match understood {
+            Some(it) if it.results.len() == items.len() => Ok(Some(it)),
+            _ => Err(self.server.remote.not_understood().into()),
+        }
+    }
+
+    /// The result and the item, which may be any bytes.
+    fn print(&self, item: &Item, result: &Value, out: &mut dyn Write) -> io::Result<()> {
+        if !self.json {
+            let result = result
+                .as_str()
+                .map_or_else(|| result.to_string(), str::to_owned);
+            write!(out, "{result}\t")?;
+            out.write_all(item)?;
+            return writeln!(out);
+        }
+        let name = self.work.result();
+        match std::str::from_utf8(item) {
+            Ok(text) => writeln!(out, "{}", json!({ "item": text, name: result })),
+            Err(_) => {
+                let encoded = STANDARD.encode(item);
+                writeln!(out, "{}", json!({ "item_base64": encoded, name: result }))
+            }
+        }
+    }
+}
+
+fn interrupted(error: FilterError, done: usize) -> FilterError {
+    match error {
+        FilterError::Remote(error) if done > 0 => FilterError::Interrupted { error, done },
+        other => other,
+    }
+}

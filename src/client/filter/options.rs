@@ -1,0 +1,125 @@
+//! What is asked of `filter`.
+
+use crate::client::remote::Credentials;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::str::FromStr;
+
+/// Which server, and what it is asked.
+#[derive(Debug, Args)]
+pub struct FilterOptions {
+    /// Host name or address of the server with its port, or its URL.
+    #[arg(
+        long,
+        global = true,
+        env = "CUCKOOD_SERVER",
+        default_value = "127.0.0.1:8080"
+    )]
+    pub server: String,
+
+    /// API key and certificates.
+    #[command(flatten)]
+    pub credentials: Credentials,
+
+    /// Print JSON: a description as the server answers it, one line for each filter of a list, one line for each item.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Seconds for which a request is sent again while the server does not answer, or is busy. A change is made once.
+    #[arg(long, global = true, default_value_t = 10)]
+    pub patience_seconds: u64,
+
+    /// The operation.
+    #[command(subcommand)]
+    pub command: FilterCommand,
+}
+
+/// Operations on filters and their items.
+#[derive(Debug, Subcommand)]
+pub enum FilterCommand {
+    /// List filters, in byte order of their keys.
+    Ls {
+        /// Only those whose keys start with this.
+        #[arg(default_value = "")]
+        prefix: String,
+    },
+    /// Create a filter, and describe it. Nothing changes if it exists with these parameters.
+    Create {
+        /// Key of the filter.
+        key: String,
+        /// Parameters, such as capacity=100000 error_rate=0.001 ttl_seconds=3600: the fields that PUT /filters/{key} takes. The server's defaults fill in the others.
+        #[arg(value_name = "FIELD=VALUE")]
+        fields: Vec<Field>,
+        /// Refuse a filter that exists already.
+        #[arg(long)]
+        only_new: bool,
+    },
+    /// Describe a filter: its parameters, how full it is, its false-positive rate.
+    Info {
+        /// Key of the filter.
+        key: String,
+    },
+    /// Delete filters with all that is in them.
+    Rm {
+        /// Keys of the filters.
+        #[arg(required = true)]
+        keys: Vec<String>,
+    },
+    /// Add items, and print for each `added`, `exists` or `full`. Exit code 1 if one is `full`.
+    Add {
+        /// The filter and the items.
+        #[command(flatten)]
+        of: Items,
+        /// Do not add items that the filter already contains.
+        #[arg(long)]
+        only_if_absent: bool,
+    },
+    /// Print for each item whether the filter contains it. False is certain, true can be a false positive.
+    Exists {
+        /// The filter and the items.
+        #[command(flatten)]
+        of: Items,
+        /// Print nothing: exit code 0 if the filter contains all items, 1 if one is absent.
+        #[arg(long, short)]
+        quiet: bool,
+    },
+    /// Print for each item how many copies the filter contains.
+    Count(Items),
+    /// Delete one copy of each item, and print whether there was one. Delete only what was added.
+    Delete(Items),
+}
+
+/// Items of a filter.
+#[derive(Debug, Args)]
+pub struct Items {
+    /// Key of the filter.
+    pub key: String,
+    /// Items [default: the lines of the standard input, without blank ones].
+    #[arg(value_name = "ITEM")]
+    pub items: Vec<OsString>,
+}
+
+/// A parameter of a filter. Its value is JSON, or else a string.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: Value,
+}
+
+impl FromStr for Field {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Field, Self::Err> {
+        let (name, value) = text
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or("write it as FIELD=VALUE, such as capacity=100000")?;
+        Ok(Field {
+            name: name.to_owned(),
+            value: serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
+        })
+    }
+}

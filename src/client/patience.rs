@@ -1,0 +1,95 @@
+//! Sends a request again while it makes sense: after a broken connection, and
+//! after answers that pass. A change needs its `Idempotency-Key` for that.
+
+use super::remote::{Answer, Remote, RemoteError};
+use reqwest::{RequestBuilder, StatusCode};
+use std::io;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// The header by which a change is made once, however often it is sent.
+pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Longest pause after the first attempt; it doubles with each.
+const FIRST: Duration = Duration::from_millis(100);
+/// Longest pause at all, beside what the server asks for.
+const LONGEST: Duration = Duration::from_secs(5);
+/// How long one attempt may take: longer than a server works by default.
+const ATTEMPT: Duration = Duration::from_secs(65);
+
+/// A server that is asked again, for a while.
+pub(super) struct PatientRemote {
+    pub(super) remote: Remote,
+    /// How long after the first attempt others may begin.
+    pub(super) patience: Duration,
+}
+
+impl PatientRemote {
+    /// Sends a request until it is answered. Says so once if that takes a
+    /// second attempt.
+    ///
+    /// # Errors
+    /// There was no answer. An answer may be a refusal.
+    pub(super) async fn send(
+        &self,
+        request: impl Fn(&Remote) -> RequestBuilder,
+    ) -> Result<Answer, RemoteError> {
+        let began = Instant::now();
+        let mut longest = FIRST;
+        loop {
+            let sent = request(&self.remote).timeout(ATTEMPT);
+            let answered = self.remote.send(sent).await;
+            let Some((wanted, reason)) = passes(&answered) else {
+                return answered;
+            };
+            let pause = wanted + part_of(longest);
+            if began.elapsed() + pause > self.patience {
+                return answered;
+            }
+            if longest == FIRST {
+                let seconds = self.patience.as_secs();
+                eprintln!("cuckood: {reason}; trying again for up to {seconds} s");
+            }
+            sleep(pause).await;
+            longest = LONGEST.min(longest * 2);
+        }
+    }
+}
+
+/// An `Idempotency-Key` for one change.
+///
+/// # Errors
+/// The system has no randomness.
+pub(super) fn fresh_key() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(hex::encode(bytes))
+}
+
+/// Whether another attempt makes sense: after how long at the earliest, and why.
+fn passes(answered: &Result<Answer, RemoteError>) -> Option<(Duration, String)> {
+    match answered {
+        Err(error @ RemoteError::Unreachable { .. }) => Some((Duration::ZERO, error.to_string())),
+        Err(_) => None,
+        Ok(answer) => {
+            let problem = answer.problem();
+            let passing_status = [
+                StatusCode::REQUEST_TIMEOUT,
+                StatusCode::TOO_MANY_REQUESTS,
+                StatusCode::BAD_GATEWAY,
+                StatusCode::SERVICE_UNAVAILABLE,
+                StatusCode::GATEWAY_TIMEOUT,
+            ];
+            let passing_code = ["idempotency_in_flight", "outcome_unknown"];
+            let passes = passing_status.contains(&answer.status)
+                || passing_code.contains(&problem.code.as_str());
+            passes.then(|| (answer.retry_after.unwrap_or_default(), problem.detail))
+        }
+    }
+}
+
+/// A random part of a pause, so that many clients do not come back at once.
+fn part_of(longest: Duration) -> Duration {
+    let chance = getrandom::u32().unwrap_or(u32::MAX);
+    longest.mul_f64(f64::from(chance) / f64::from(u32::MAX))
+}

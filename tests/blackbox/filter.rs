@@ -1,0 +1,202 @@
+//! `cuckood filter` and `cuckood completions`: what people type.
+
+use crate::server::{Server, cuckood, free_port};
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+fn filter(port: u16, arguments: &[&str]) -> Command {
+    let mut command = cuckood();
+    command
+        .env("CUCKOOD_SERVER", format!("127.0.0.1:{port}"))
+        .arg("filter")
+        .args(arguments)
+        .stdin(Stdio::null());
+    command
+}
+
+fn piped(mut command: Command, input: &[u8]) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    output
+}
+
+/// What a command printed that ended with this exit code.
+#[track_caller]
+fn printed(output: &Output, code: i32) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(out),
+        String::from_utf8_lossy(err)
+    );
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    text
+}
+
+#[test]
+fn filters_are_created_listed_described_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let run = |arguments: &[&str]| filter(server.port(), arguments).output().unwrap();
+
+    let made = printed(
+        &run(&["create", "users", "capacity=10000", "error_rate=0.01"]),
+        0,
+    );
+    assert!(
+        made.contains("capacity") && made.contains("10000"),
+        "{made}"
+    );
+    printed(&run(&["create", "url:1", "layout=classic"]), 0);
+    let differs = printed(&run(&["create", "users", "capacity=20000"]), 2);
+    assert!(
+        differs.contains("409") && differs.contains("capacity"),
+        "{differs}"
+    );
+    let taken = printed(&run(&["create", "users", "--only-new"]), 2);
+    assert!(taken.contains("412"), "{taken}");
+    let typo = printed(&run(&["create", "x", "capacity"]), 2);
+    assert!(typo.contains("FIELD=VALUE"), "{typo}");
+
+    let list = printed(&run(&["ls"]), 0);
+    let keys: Vec<&str> = list
+        .lines()
+        .filter_map(|line| line.split('\t').next())
+        .collect();
+    assert_eq!(keys, ["url:1", "users"], "{list}");
+    let list = printed(&run(&["ls", "us", "--json"]), 0);
+    let line: Value = serde_json::from_str(&list).unwrap();
+    assert_eq!((&line["key"], &line["items"]), (&json!("users"), &json!(0)));
+
+    let info = printed(&run(&["info", "users"]), 0);
+    assert!(
+        info.starts_with("key ") && info.contains("\nsub_filters:\n"),
+        "{info}"
+    );
+    let info: Value =
+        serde_json::from_str(&printed(&run(&["info", "users", "--json"]), 0)).unwrap();
+    assert_eq!(info, server.get_json("/filters/users"));
+
+    printed(&run(&["rm", "users", "url:1"]), 0);
+    assert_eq!(printed(&run(&["ls"]), 0), "");
+    let gone = printed(&run(&["info", "users"]), 2);
+    assert!(
+        gone.contains("404") && gone.contains("does not exist"),
+        "{gone}"
+    );
+}
+
+#[test]
+fn a_list_of_several_pages_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--wal-sync", "never"]);
+    for number in 0..501 {
+        server.create_filter(&format!("f{number:03}"), &json!({"capacity": 1}));
+    }
+    let list = printed(&filter(server.port(), &["ls"]).output().unwrap(), 0);
+    assert_eq!(list.lines().count(), 501);
+    assert!(list.lines().last().unwrap().starts_with("f500\t"), "{list}");
+}
+
+#[test]
+fn items_come_from_arguments_or_lines_and_absent_ones_make_exit_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--max-batch-items", "3000"]);
+    server.create_filter("f", &json!({"capacity": 50_000, "fingerprint_bits": 32}));
+    let run = |arguments: &[&str]| filter(server.port(), arguments).output().unwrap();
+    let pipe = |arguments: &[&str], input: &[u8]| piped(filter(server.port(), arguments), input);
+
+    let added = printed(&run(&["add", "f", "ada", "grace", "--", "-7"]), 0);
+    assert_eq!(added, "added\tada\nadded\tgrace\nadded\t-7\n");
+    let again = printed(&run(&["add", "f", "ada", "--only-if-absent", "--json"]), 0);
+    assert_eq!(again, "{\"item\":\"ada\",\"result\":\"exists\"}\n");
+    let bytes = pipe(&["add", "f"], b"line\r\n\n\xff\xfe\n");
+    assert_eq!(bytes.stdout, b"added\tline\nadded\t\xff\xfe\n");
+
+    let found = printed(&pipe(&["exists", "f"], b"ada\nline\nnobody\n"), 0);
+    assert_eq!(found, "true\tada\ntrue\tline\nfalse\tnobody\n");
+    assert_eq!(printed(&run(&["exists", "-q", "f", "ada", "line"]), 0), "");
+    assert_eq!(
+        printed(&run(&["exists", "-q", "f", "ada", "nobody"]), 1),
+        ""
+    );
+    assert_eq!(printed(&pipe(&["exists", "-q", "f"], b"\xff\xfe\n"), 0), "");
+    printed(&run(&["exists", "-q", "other", "ada"]), 2);
+
+    assert_eq!(
+        printed(&run(&["count", "f", "ada", "nobody"]), 0),
+        "1\tada\n0\tnobody\n"
+    );
+    let deleted = printed(&run(&["delete", "f", "ada", "nobody", "--json"]), 0);
+    assert_eq!(
+        deleted,
+        "{\"deleted\":true,\"item\":\"ada\"}\n{\"deleted\":false,\"item\":\"nobody\"}\n"
+    );
+    printed(&run(&["exists", "-q", "f", "ada"]), 1);
+
+    // More than one batch, and each more than the server takes.
+    let lines: String = (0..25_000)
+        .map(|number| format!("item {number}\n"))
+        .collect();
+    let added = printed(&pipe(&["add", "f"], lines.as_bytes()), 0);
+    let expected: String = lines
+        .lines()
+        .map(|line| format!("added\t{line}\n"))
+        .collect();
+    assert_eq!(added, expected);
+    assert_eq!(server.items("f"), 25_004);
+}
+
+#[test]
+fn a_full_filter_a_bad_address_and_a_missing_key_say_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    server.create_filter("small", &json!({"capacity": 10, "expansion": 0}));
+    let lines: String = (0..5000).map(|number| format!("{number}\n")).collect();
+    let full = printed(
+        &piped(filter(server.port(), &["add", "small"]), lines.as_bytes()),
+        1,
+    );
+    assert!(
+        full.contains("full\t4999") && full.contains("small is full: "),
+        "{full}"
+    );
+
+    let nobody = filter(free_port(), &["ls", "--patience-seconds", "0"])
+        .output()
+        .unwrap();
+    assert!(printed(&nobody, 2).contains("does not answer"));
+    let url = filter(1, &["ls", "--server", "ftp://somewhere"])
+        .output()
+        .unwrap();
+    assert!(printed(&url, 2).contains("only http and https"));
+}
+
+#[test]
+fn shells_get_what_completes_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = cuckood().args(["completions", shell]).output().unwrap();
+        let script = printed(&output, 0);
+        for word in ["filter", "only-if-absent", "import-redis"] {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+    }
+    let script = cuckood().args(["completions", "bash"]).output().unwrap();
+    let mut bash = Command::new("bash");
+    bash.args([
+        "-c",
+        "source /dev/stdin; COMP_WORDS=(cuckood filter ex); COMP_CWORD=2; \
+         _cuckood cuckood ex filter; echo ${COMPREPLY[@]}",
+    ]);
+    assert_eq!(printed(&piped(bash, &script.stdout), 0), "exists\n");
+}
