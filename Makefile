@@ -16,6 +16,9 @@ CARGO_FLAGS := --release --locked
 # Runs the binary that was built, in Debian's Chromium.
 CONSOLE_CHECK := cd tests/console && node --test --test-reporter=tap
 
+# Runs the binary that was built, with both clients.
+CLIENTS_CHECK := .venv/bin/python -m unittest discover --start-directory tests/clients
+
 # Runs the binary that was built, and the tools in .venv.
 DEPLOY_CHECK := .venv/bin/hadolint Dockerfile && \
 	.venv/bin/python -m unittest discover --start-directory tests/deploy
@@ -31,7 +34,7 @@ serve: ## Build the server and run it on 127.0.0.1:8080, data in ./data (CUCKOOD
 	$(CARGO) run --quiet $(CARGO_FLAGS) -- serve
 
 .PHONY: test
-test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, deployment, console
+test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, clients, deployment, console
 	@.ci/setup test
 	$(CARGO) fmt --check
 	$(CARGO) clippy $(CARGO_FLAGS) --all-targets -- --deny warnings
@@ -43,8 +46,15 @@ test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, de
 	.venv/bin/openapi-spec-validator openapi/openapi.json
 	.venv/bin/python tests/schemathesis/run.py
 	.venv/bin/python tests/clients/run.py
+	$(CLIENTS_CHECK)
 	$(DEPLOY_CHECK)
 	$(CONSOLE_CHECK)
+
+.PHONY: clients-check
+clients-check: ## Check the clients in clients/ against a real server
+	@.ci/setup test
+	$(CARGO) build $(CARGO_FLAGS)
+	$(CLIENTS_CHECK)
 
 .PHONY: console-check
 console-check: ## Check the console in a real browser
@@ -121,3 +131,9 @@ openapi: ## Write openapi/openapi.json anew from the code
 	@.ci/setup serve
 	$(CARGO) run --quiet $(CARGO_FLAGS) -- openapi > openapi/openapi.json.new
 	mv openapi/openapi.json.new openapi/openapi.json
+
+.PHONY: clients
+clients: ## Write what is generated in clients/ anew, after a change to the API or to their sources
+	@.ci/setup test
+	python3 clients/python/generate.py
+	clients/typescript/generate

@@ -13,15 +13,20 @@ ROOT = pathlib.Path(__file__).parent.parent
 BINARY = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/cuckood"
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 class Server:
     """The binary that was built, on a port and in a directory of its own."""
 
-    def __init__(self, binary, directory, *flags, key=None):
-        """`key` is an API key that one of the flags lets in."""
+    def __init__(self, binary, directory, *flags, key=None, port=None):
+        """`key` is an API key that one of the flags lets in; `port` that of a
+        server that ran before."""
         self.key = key
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = port or free_port()
         self.log = directory / "log"
         command = [binary, "serve", "--listen", f"127.0.0.1:{self.port}"]
         command += ["--data-dir", directory / "data", *flags]

@@ -1,0 +1,18 @@
+"""Client of cuckood: named cuckoo filters over HTTP.
+
+    with cuckood.Client() as client:
+        users = client.filter("users")
+        users.create(capacity=10_000, error_rate=0.01)
+        users.add("ada")
+        assert users.exists("ada")
+
+`AsyncClient` has the same calls with `await`.
+"""
+
+from ._async.client import AsyncClient
+from ._async.filter import AsyncFilter
+from ._batches import BatchLimits, Item
+from ._models import *  # noqa: F403
+from ._sync.client import Client
+from ._sync.filter import Filter
+from .errors import *  # noqa: F403

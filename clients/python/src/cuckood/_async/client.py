@@ -1,0 +1,125 @@
+"""A server and its filters."""
+
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Self, Unpack
+
+import httpx
+
+from .._batches import BatchLimits, Item
+from .._models import (
+    BackupBody, BackupListBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
+)
+from .._retry import Backoff, Request
+from ..errors import json_of
+from .filter import AsyncFilter
+from .transport import AsyncTransport, path
+
+Download = AbstractAsyncContextManager[AsyncIterator[bytes]]
+
+
+class AsyncClient:
+    """A cuckood server.
+
+    Questions and changes are sent again until they are answered, for `patience`
+    seconds: after broken connections and after answers that pass (429, 503 and
+    the like), with growing random pauses, and not before `Retry-After`. Each
+    change has an `Idempotency-Key`, so it is made once.
+
+    `url`: address of the server; without it `CUCKOOD_SERVER`, else http://127.0.0.1:8080.
+    `api_key`: without it `CUCKOOD_API_KEY`, else none.
+    `timeout`: seconds in which one request is to be answered.
+    `patience`: seconds after the first attempt in which others may begin; 0: none.
+    `limits`: what the server takes in one request. Larger batches are split.
+    `http`: a client of httpx, for example with certificates. It is not closed.
+
+    Use it as a context manager, or call `aclose()`.
+    """
+
+    def __init__(
+        self, url: str | None = None, *, api_key: str | None = None, timeout: float = 30.0,
+        patience: float = 60.0, limits: BatchLimits | None = None, http: httpx.AsyncClient | None = None,
+    ) -> None:
+        url = url or os.environ.get("CUCKOOD_SERVER") or "http://127.0.0.1:8080"
+        key = api_key or os.environ.get("CUCKOOD_API_KEY")
+        self._transport = AsyncTransport(
+            url if "://" in url else f"http://{url}", {"authorization": f"Bearer {key}"} if key else {},
+            timeout, Backoff(patience), limits or BatchLimits(), http,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._transport.aclose()
+
+    def filter(self, key: str) -> AsyncFilter:
+        """The filter of this key, whether it exists or not. Sends nothing."""
+        return AsyncFilter(self._transport, key)
+
+    async def filters(self, prefix: str = "", *, page: int = 1000) -> AsyncIterator[FilterLineBody]:
+        """All filters whose keys start with `prefix`, in byte order; one request for `page` of them."""
+        params = {"prefix": prefix, "limit": str(page)}
+        while True:
+            listed = FilterListBody.from_json(await self._transport.ask("GET", "/filters", params))
+            for line in listed.filters:
+                yield line
+            if listed.next_cursor is None:
+                return
+            params["cursor"] = listed.next_cursor
+
+    async def preview(self, **fields: Unpack[FilterFields]) -> PreviewBody:
+        """What a filter with these parameters would be; nothing is created."""
+        return PreviewBody.from_json(await self._transport.ask_with("/preview", fields))
+
+    async def lookup(
+        self, items: Iterable[Item], *, filters: Iterable[str] | None = None, prefix: str | None = None,
+        first: bool = False,
+    ) -> FoundBody:
+        """For each item the keys of the filters that contain it.
+
+        Asks these `filters`, in their order, or all whose keys start with
+        `prefix`; with `first` only up to the first that contains the item.
+        """
+        fields: dict[str, object] = {"first": first}
+        if filters is not None:
+            fields["filters"] = list(filters)
+        if prefix is not None:
+            fields["prefix"] = prefix
+        answers = await self._transport.ask_batch("/lookup", items, fields)
+        return FoundBody(
+            results=[found for answer in answers for found in answer["results"]],
+            missing_filters=list(dict.fromkeys(key for answer in answers for key in answer["missing_filters"])),
+        )
+
+    async def is_ready(self) -> bool:
+        """Whether the server takes requests now. Asks once."""
+        try:
+            return await self._transport.is_ready()
+        except httpx.TransportError:
+            return False
+
+    async def backups(self) -> BackupListBody:
+        """The backups, newest first."""
+        return BackupListBody.from_json(await self._transport.ask("GET", "/admin/backups"))
+
+    async def create_backup(self) -> BackupBody:
+        """Starts a backup. Raises `ProblemError` `backup_running` if one is running."""
+        request = Request("POST", "/admin/backups", repeatable=False)
+        return BackupBody.from_json(json_of(await self._transport.send(request)))
+
+    async def backup(self, id: str) -> BackupBody:
+        """The state of a backup."""
+        return BackupBody.from_json(await self._transport.ask("GET", path("admin", "backups", id, "status")))
+
+    def download_backup(self, id: str) -> Download:
+        """A complete backup, a tar archive, as a context manager around its pieces of bytes."""
+        return self._transport.download(path("admin", "backups", id))

@@ -1,0 +1,100 @@
+"""Items as JSON, and batches as parts that the server takes. Sends nothing."""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .errors import ProblemError
+
+Item = str | int | bytes
+"""A string (its UTF-8 bytes), an integer (its decimal digits, so `7` and `"7"`
+are the same item) or bytes."""
+
+# The server refused these as a whole; smaller parts may pass.
+_SMALLER_PASS = frozenset({"batch_too_large", "body_too_large", "too_costly", "too_many_pages"})
+# Room for the other fields of a body.
+_BODY_BYTES = 64 << 10
+
+
+@dataclass
+class BatchLimits:
+    """What the server takes in one request: `--max-batch-items`,
+    `--max-body-bytes`. They shrink when the server refuses a part."""
+
+    items: int = 250_000
+    bytes: int = 32 << 20
+
+
+def encoded(items: Iterable[Item]) -> tuple[list[bytes], dict[str, str]]:
+    """The items in JSON, and the field that says how they are encoded."""
+    items = list(items)
+    if any(isinstance(item, bytes) for item in items):
+        return [_json(base64.b64encode(_bytes(item)).decode()) for item in items], {"encoding": "base64"}
+    return [line(item) for item in items], {}
+
+
+def line(item: object) -> bytes:
+    """An item as a line of NDJSON, without its end."""
+    if isinstance(item, bool) or not isinstance(item, (str, int)):
+        raise TypeError(f"{item!r} is no item: an item is a str, an int or, except in imports, bytes")
+    return _json(item)
+
+
+def body(items: Sequence[bytes], fields: dict[str, object]) -> bytes:
+    """The body of a request for a part."""
+    rest = _json(fields)[1:-1]
+    return b'{"items":[' + b",".join(items) + (b"]," + rest if rest else b"]") + b"}"
+
+
+class Parts:
+    """The parts of a batch, in order; a part that is refused is halved.
+
+    Nothing of a refused part is done, so its halves are new requests."""
+
+    def __init__(self, items: list[bytes], limits: BatchLimits, *, whole: bool) -> None:
+        """`whole`: the batch goes as one request, or not at all."""
+        self._limits = limits
+        self._whole = whole
+        self._waiting = [items] if whole else list(_split(items, limits))[::-1]
+        self._current: list[bytes] = []
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        while self._waiting:
+            self._current = self._waiting.pop()
+            yield self._current
+
+    def halve(self, problem: ProblemError) -> bool:
+        """Puts the refused part back as two; whether that may help."""
+        half = len(self._current) // 2
+        if self._whole or half == 0 or problem.code not in _SMALLER_PASS:
+            return False
+        if problem.code == "batch_too_large":
+            self._limits.items = min(self._limits.items, half)
+        if problem.code == "body_too_large":
+            size = sum(map(len, self._current))
+            self._limits.bytes = min(self._limits.bytes, max(size // 2, _BODY_BYTES))
+        self._waiting += [self._current[half:], self._current[:half]]
+        return True
+
+
+def _split(items: list[bytes], limits: BatchLimits) -> Iterator[list[bytes]]:
+    room = max(limits.bytes - _BODY_BYTES, limits.bytes // 2)
+    begin, size = 0, 0
+    for at, item in enumerate(items):
+        if at > begin and (at - begin >= limits.items or size + len(item) + 1 > room):
+            yield items[begin:at]
+            begin, size = at, 0
+        size += len(item) + 1
+    yield items[begin:]
+
+
+def _bytes(item: Item) -> bytes:
+    if isinstance(item, bytes):
+        return item
+    line(item)
+    return str(item).encode()
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,78 @@
+"""When a request is sent again, and after how long. Sends nothing itself."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import httpx
+
+from .errors import NoAnswerError, ProblemError
+
+# Answers after which the same request can succeed. It has its
+# Idempotency-Key, so it is also safe where the change may have been made.
+_PASSING_STATUS = frozenset({408, 429, 502, 503, 504})
+_PASSING_CODES = frozenset({"idempotency_in_flight", "import_running", "outcome_unknown"})
+# Failures that the next attempt would meet, too.
+_LASTING = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+# Failures before a request was sent.
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+# Answers that say of any request that nothing was done.
+_NOT_DONE_STATUS = frozenset({429, 503})
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request. One that is not `repeatable` is sent again only where the
+    first one certainly did nothing."""
+
+    method: str
+    path: str
+    params: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    content: bytes | None = None
+    repeatable: bool = True
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Pauses between attempts, in seconds: a random part of `first` doubled
+    with each attempt, up to `longest`; `Retry-After` is added to it. No attempt
+    begins later than `patience` after the first one."""
+
+    patience: float
+    first: float = 0.1
+    longest: float = 5.0
+    chance: Callable[[], float] = random.random
+    clock: Callable[[], float] = time.monotonic
+
+
+class Attempts:
+    """The attempts of one request."""
+
+    def __init__(self, backoff: Backoff) -> None:
+        self._backoff = backoff
+        self._made = 0
+        self._ends = backoff.clock() + backoff.patience
+
+    def after_silence(self, request: Request, error: httpx.TransportError) -> float:
+        """The pause after an attempt without an answer; raises if it was the last."""
+        passes = not isinstance(error, _LASTING) and (request.repeatable or isinstance(error, _NEVER_SENT))
+        return self._pause(passes, NoAnswerError(request.method, request.path, error))
+
+    def after_problem(self, request: Request, problem: ProblemError) -> float:
+        """The pause after a refusal; raises it if it was the last attempt."""
+        passes = problem.status in _NOT_DONE_STATUS or request.repeatable and (
+            problem.status in _PASSING_STATUS or problem.code in _PASSING_CODES
+        )
+        return self._pause(passes, problem)
+
+    def _pause(self, passes: bool, error: NoAnswerError | ProblemError) -> float:
+        it = self._backoff
+        pause = it.chance() * min(it.longest, it.first * 2 ** min(self._made, 30))
+        if isinstance(error, ProblemError) and error.retry_after is not None:
+            pause += error.retry_after
+        self._made += 1
+        if not passes or it.clock() + pause > self._ends:
+            raise error
+        return pause

@@ -1,0 +1,160 @@
+"""What calls raise. `code` is the server's stable word for the cause."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from ._models import ProblemField
+
+
+__all__ = [
+    "CuckoodError", "NoAnswerError", "NotUnderstoodError", "ProblemError", "FilterNotFound", "ImportNotFound", "FilterExists",
+    "FilterDiffers", "FilterChanged", "OutcomeUnknown", "InvalidRequest", "Unauthorized", "Forbidden", "TooLarge",
+    "TooManyRequests", "Unavailable", "OutOfSpace",
+]
+
+
+class CuckoodError(Exception):
+    """All errors of this package.
+
+    `completed`: results of the items before the failed part, if a batch was sent
+    in several parts; those are done and stay done.
+    """
+
+    completed: Sequence[Any] = ()
+
+
+class NoAnswerError(CuckoodError):
+    """No answer arrived within the client's patience. A change may be made or not."""
+
+    def __init__(self, method: str, path: str, cause: Exception) -> None:
+        super().__init__(f"{method} {path}: no answer: {cause or type(cause).__name__}")
+        self.__cause__ = cause
+
+
+class NotUnderstoodError(CuckoodError):
+    """What answers is no cuckood server."""
+
+
+class ProblemError(CuckoodError):
+    """The server refuses the request (RFC 9457)."""
+
+    def __init__(
+        self, status: int, code: str, detail: str, *,
+        request_id: str | None = None, retry_after: float | None = None, errors: Sequence[ProblemField] = (),
+    ) -> None:
+        super().__init__(f"{status} {code}: {detail}")
+        self.status = status
+        """HTTP status."""
+        self.code = code
+        """Stable name of the cause, such as `filter_not_found`; docs/limits.md lists them."""
+        self.detail = detail
+        """What was wrong, what is allowed, what to do."""
+        self.request_id = request_id
+        """Identifies the request in the server's log."""
+        self.retry_after = retry_after
+        """Seconds after which to try again, if the server says so."""
+        self.errors = errors
+        """The refused or differing fields."""
+
+
+class FilterNotFound(ProblemError):
+    """The filter does not exist."""
+
+
+class ImportNotFound(ProblemError):
+    """The import does not exist."""
+
+
+class FilterExists(ProblemError):
+    """The filter exists, and the request demands a new one."""
+
+
+class FilterDiffers(ProblemError):
+    """The filter exists with other parameters; `errors` lists them."""
+
+
+class FilterChanged(ProblemError):
+    """The filter has changed since its dump."""
+
+
+class OutcomeUnknown(ProblemError):
+    """The change may be made or not."""
+
+
+class InvalidRequest(ProblemError):
+    """400, 414, 415, 422: a field or the path is invalid; `errors` lists the fields."""
+
+
+class Unauthorized(ProblemError):
+    """401: the API key is missing, unknown, expired or removed."""
+
+
+class Forbidden(ProblemError):
+    """403: the API key does not allow this, or the server does not answer here."""
+
+
+class TooLarge(ProblemError):
+    """413: the request is too large, also after it was split."""
+
+
+class TooManyRequests(ProblemError):
+    """429: the API key exceeds its rate or its share, beyond the client's patience."""
+
+
+class Unavailable(ProblemError):
+    """503: the server starts, stops or is overloaded, beyond the client's patience."""
+
+
+class OutOfSpace(ProblemError):
+    """507: a quota is used up, or the disk is full."""
+
+
+_BY_CODE: dict[str, type[ProblemError]] = {
+    "filter_not_found": FilterNotFound,
+    "import_not_found": ImportNotFound,
+    "filter_exists": FilterExists,
+    "filter_taken": FilterExists,
+    "filter_differs": FilterDiffers,
+    "filter_changed": FilterChanged,
+    "outcome_unknown": OutcomeUnknown,
+}
+_BY_STATUS: dict[int, type[ProblemError]] = {
+    400: InvalidRequest, 414: InvalidRequest, 415: InvalidRequest, 422: InvalidRequest,
+    401: Unauthorized, 403: Forbidden, 413: TooLarge, 429: TooManyRequests, 503: Unavailable, 507: OutOfSpace,
+}
+
+
+def problem_of(response: httpx.Response) -> ProblemError:
+    """The error of an answer that is not 2xx, whoever sent it."""
+    try:
+        body = json.loads(response.content)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        body = {}
+    code = str(body.get("code", "unknown"))
+    kind = _BY_CODE.get(code) or _BY_STATUS.get(response.status_code, ProblemError)
+    return kind(
+        response.status_code, code, str(body.get("detail", "the answer does not say why")),
+        request_id=response.headers.get("x-request-id"),
+        retry_after=_seconds(response.headers.get("retry-after")),
+        errors=tuple(ProblemField.from_json(field) for field in body.get("errors", ())),
+    )
+
+
+def json_of(response: httpx.Response) -> Any:
+    """The body of a good answer."""
+    try:
+        return json.loads(response.content)
+    except ValueError:
+        raise NotUnderstoodError(f"{response.url.host} does not answer like a cuckood server") from None
+
+
+def _seconds(header: str | None) -> float | None:
+    # A proxy may send a date; the backoff alone is a fair answer to that.
+    return float(header) if header is not None and header.isascii() and header.isdigit() else None

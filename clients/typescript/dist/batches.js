@@ -1,0 +1,106 @@
+// The server refused these as a whole; smaller parts may pass.
+const SMALLER_PASS = new Set([
+    "batch_too_large", "body_too_large", "too_costly", "too_many_pages",
+]);
+// Room for the other fields of a body.
+const BODY_BYTES = 64 << 10;
+export function encoded(items) {
+    const all = [...items];
+    if (!all.some((item) => item instanceof Uint8Array))
+        return { items: all.map(line), fields: {} };
+    const inBase64 = all.map((item) => {
+        if (!(item instanceof Uint8Array))
+            line(item);
+        const bytes = item instanceof Uint8Array ? item : Buffer.from(String(item));
+        return JSON.stringify(Buffer.from(bytes).toString("base64"));
+    });
+    return { items: inBase64, fields: { encoding: "base64" } };
+}
+/** An item as a line of NDJSON, without its end. */
+export function line(item) {
+    if (typeof item === "string")
+        return JSON.stringify(item);
+    // Its digits are the item, so no number of JSON has to hold it.
+    if (typeof item === "bigint")
+        return `"${item}"`;
+    if (typeof item === "number") {
+        if (Number.isSafeInteger(item))
+            return String(item === 0 ? 0 : item);
+        throw new RangeError(`${item} is no safe integer: pass a bigint or a string`);
+    }
+    throw new TypeError(`${String(item)} is no item: an item is a string, a number, a bigint or, except in imports, a Uint8Array`);
+}
+/** The body of a request for a part. */
+export function body(items, fields) {
+    const rest = JSON.stringify(fields).slice(1, -1);
+    return `{"items":[${items.join(",")}]${rest === "" ? "" : `,${rest}`}}`;
+}
+/**
+ * The parts of a batch, in order; a part that is refused is halved. Nothing of a
+ * refused part is done, so its halves are new requests.
+ */
+export class Parts {
+    #waiting;
+    #limits;
+    #whole;
+    #current = [];
+    /** `whole`: the batch goes as one request, or not at all. */
+    constructor(items, limits, whole) {
+        this.#limits = limits;
+        this.#whole = whole;
+        this.#waiting = whole ? [items] : split(items, limits).reverse();
+    }
+    next() {
+        const part = this.#waiting.pop();
+        this.#current = part ?? [];
+        return part;
+    }
+    /** Puts the refused part back as two; whether that may help. */
+    halve(problem) {
+        const half = Math.floor(this.#current.length / 2);
+        if (this.#whole || half === 0 || !SMALLER_PASS.has(problem.code))
+            return false;
+        if (problem.code === "batch_too_large")
+            this.#limits.items = Math.min(this.#limits.items, half);
+        if (problem.code === "body_too_large") {
+            const size = this.#current.reduce((sum, item) => sum + Buffer.byteLength(item), 0);
+            this.#limits.bytes = Math.min(this.#limits.bytes, Math.max(Math.floor(size / 2), BODY_BYTES));
+        }
+        this.#waiting.push(this.#current.slice(half), this.#current.slice(0, half));
+        return true;
+    }
+}
+function split(items, limits) {
+    const room = Math.max(limits.bytes - BODY_BYTES, limits.bytes / 2);
+    const parts = [];
+    let [begin, size] = [0, 0];
+    items.forEach((item, at) => {
+        const bytes = Buffer.byteLength(item) + 1;
+        if (at > begin && (at - begin >= limits.items || size + bytes > room)) {
+            parts.push(items.slice(begin, at));
+            [begin, size] = [at, 0];
+        }
+        size += bytes;
+    });
+    parts.push(items.slice(begin));
+    return parts;
+}
+/** Chunks of NDJSON, without the first `skip` items. */
+export async function* chunks(items, skip, maxLines, maxBytes) {
+    let [lines, size, number] = [[], 0, 0];
+    for await (const item of items) {
+        number += 1;
+        if (number <= skip)
+            continue;
+        const text = `${line(item)}\n`;
+        const bytes = Buffer.byteLength(text);
+        if (lines.length > 0 && (lines.length >= maxLines || size + bytes > maxBytes)) {
+            yield lines.join("");
+            [lines, size] = [[], 0];
+        }
+        lines.push(text);
+        size += bytes;
+    }
+    if (lines.length > 0)
+        yield lines.join("");
+}

@@ -1,0 +1,3 @@
+export { Client } from "./client.js";
+export * from "./errors.js";
+export { Filter } from "./filter.js";

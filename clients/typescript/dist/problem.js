@@ -1,0 +1,38 @@
+import { FilterChanged, FilterDiffers, FilterExists, FilterNotFound, Forbidden, ImportNotFound, InvalidRequest, OutOfSpace, OutcomeUnknown, ProblemError, TooLarge, TooManyRequests, Unauthorized, Unavailable, } from "./errors.js";
+const BY_CODE = {
+    filter_not_found: FilterNotFound,
+    import_not_found: ImportNotFound,
+    filter_exists: FilterExists,
+    filter_taken: FilterExists,
+    filter_differs: FilterDiffers,
+    filter_changed: FilterChanged,
+    outcome_unknown: OutcomeUnknown,
+};
+const BY_STATUS = {
+    400: InvalidRequest, 414: InvalidRequest, 415: InvalidRequest, 422: InvalidRequest,
+    401: Unauthorized, 403: Forbidden, 413: TooLarge, 429: TooManyRequests, 503: Unavailable, 507: OutOfSpace,
+};
+/** The error of an answer that is not 2xx, whoever sent it. */
+export function problemOf(status, headers, text) {
+    let body = {};
+    try {
+        const parsed = JSON.parse(text);
+        if (typeof parsed === "object" && parsed !== null)
+            body = parsed;
+    }
+    catch {
+        // Something between the server and here answered.
+    }
+    const code = body.code ?? "unknown";
+    const kind = BY_CODE[code] ?? BY_STATUS[status] ?? ProblemError;
+    const wait = headers.get("retry-after");
+    return new kind({
+        status,
+        code,
+        detail: body.detail ?? "the answer does not say why",
+        requestId: headers.get("x-request-id") ?? undefined,
+        // A proxy may send a date; the backoff alone is a fair answer to that.
+        retryAfter: wait !== null && /^\d+$/.test(wait) ? Number(wait) : undefined,
+        errors: body.errors,
+    });
+}

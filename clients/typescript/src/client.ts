@@ -1,0 +1,110 @@
+import type { BatchLimits, Item } from "./batches.js";
+import { Filter } from "./filter.js";
+import type {
+  BackupBody, BackupListBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
+} from "./models/types.gen.js";
+import { backoff } from "./retry.js";
+import { Transport, path } from "./transport.js";
+
+/** How a server is reached and asked. */
+export interface ClientOptions {
+  /** Address of the server; without it `CUCKOOD_SERVER`, else http://127.0.0.1:8080. */
+  url?: string;
+  /** API key; without it `CUCKOOD_API_KEY`, else none. */
+  apiKey?: string;
+  /** Seconds in which one request is to be answered, 30 by default. */
+  timeout?: number;
+  /** Seconds after the first attempt in which others may begin, 60 by default; 0: none. */
+  patience?: number;
+  /** What the server takes in one request. Larger batches are split. */
+  limits?: BatchLimits;
+}
+
+/**
+ * A cuckood server.
+ *
+ * Questions and changes are sent again until they are answered, for `patience`
+ * seconds: after broken connections and after answers that pass (429, 503 and the
+ * like), with growing random pauses, and not before `Retry-After`. Each change has
+ * an `Idempotency-Key`, so it is made once.
+ */
+export class Client {
+  readonly #transport: Transport;
+
+  constructor(options: ClientOptions = {}) {
+    const url = options.url ?? process.env["CUCKOOD_SERVER"] ?? "http://127.0.0.1:8080";
+    const key = options.apiKey ?? process.env["CUCKOOD_API_KEY"];
+    this.#transport = new Transport(
+      url.includes("://") ? url : `http://${url}`,
+      key ? { authorization: `Bearer ${key}` } : {},
+      options.timeout ?? 30,
+      backoff(options.patience ?? 60),
+      options.limits ?? { items: 250_000, bytes: 32 << 20 },
+    );
+  }
+
+  /** The filter of this key, whether it exists or not. Sends nothing. */
+  filter(key: string): Filter {
+    return new Filter(this.#transport, key);
+  }
+
+  /** All filters whose keys start with `prefix`, in byte order; one request for `page` of them. */
+  async *filters(prefix = "", page = 1000): AsyncGenerator<FilterLineBody, void> {
+    const query: Record<string, string> = { prefix, limit: String(page) };
+    for (;;) {
+      const listed = await this.#transport.ask<FilterListBody>("/filters", query);
+      yield* listed.filters;
+      if (listed.next_cursor == null) return;
+      query["cursor"] = listed.next_cursor;
+    }
+  }
+
+  /** What a filter with these parameters would be; nothing is created. */
+  async preview(fields: FilterFields): Promise<PreviewBody> {
+    return this.#transport.askWith("/preview", fields);
+  }
+
+  /**
+   * For each item the keys of the filters that contain it. Asks these `filters`, in
+   * their order, or all whose keys start with `prefix`; with `first` only up to the
+   * first that contains the item.
+   */
+  async lookup(
+    items: Iterable<Item>, ask: ({ filters: string[] } | { prefix: string }) & { first?: boolean },
+  ): Promise<FoundBody> {
+    const answers = await this.#transport.askBatch<FoundBody>("/lookup", items, ask);
+    return {
+      results: answers.flatMap((answer) => answer.results),
+      missing_filters: [...new Set(answers.flatMap((answer) => answer.missing_filters))],
+    };
+  }
+
+  /** Whether the server takes requests now. Asks once. */
+  async isReady(): Promise<boolean> {
+    try {
+      return (await this.#transport.once({ method: "GET", path: "/readyz" })).ok;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The backups, newest first. */
+  async backups(): Promise<BackupListBody> {
+    return this.#transport.ask("/admin/backups");
+  }
+
+  /** Starts a backup. Throws `ProblemError` `backup_running` if one is running. */
+  async createBackup(): Promise<BackupBody> {
+    return this.#transport.send({ method: "POST", path: "/admin/backups", repeatable: false });
+  }
+
+  /** The state of a backup. */
+  async backup(id: string): Promise<BackupBody> {
+    return this.#transport.ask(path("admin", "backups", id, "status"));
+  }
+
+  /** A complete backup, a tar archive. */
+  async downloadBackup(id: string): Promise<ReadableStream<Uint8Array>> {
+    return this.#transport.download(path("admin", "backups", id));
+  }
+}

@@ -1,0 +1,72 @@
+import { NoAnswerError, ProblemError } from "./errors.js";
+
+// Answers after which the same request can succeed. It has its Idempotency-Key,
+// so it is also safe where the change may have been made.
+const PASSING_STATUS = new Set([408, 429, 502, 503, 504]);
+const PASSING_CODES = new Set(["idempotency_in_flight", "import_running", "outcome_unknown"]);
+// Answers that say of any request that nothing was done.
+const NOT_DONE_STATUS = new Set([429, 503]);
+// Failures before a request was sent.
+const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
+
+/**
+ * Pauses between attempts, in seconds: a random part of `first` doubled with each
+ * attempt, up to `longest`; `Retry-After` is added to it. No attempt begins later
+ * than `patience` after the first one.
+ */
+export interface Backoff {
+  patience: number;
+  first: number;
+  longest: number;
+  chance: () => number;
+  clock: () => number;
+}
+
+export function backoff(patience: number): Backoff {
+  return { patience, first: 0.1, longest: 5, chance: Math.random, clock: () => performance.now() / 1000 };
+}
+
+/** What attempts need to know of a request. */
+export interface Attempted {
+  method: string;
+  path: string;
+  /** False: it is sent again only where the first one certainly did nothing. */
+  repeatable: boolean;
+}
+
+/** The attempts of one request. Sends nothing itself. */
+export class Attempts {
+  #made = 0;
+  readonly #backoff: Backoff;
+  readonly #ends: number;
+
+  constructor(backoff: Backoff) {
+    this.#backoff = backoff;
+    this.#ends = backoff.clock() + backoff.patience;
+  }
+
+  /** The pause after an attempt without an answer; throws if it was the last. */
+  afterSilence(request: Attempted, error: unknown): number {
+    const { name, cause } = error as { name?: string; cause?: { code?: string } };
+    // What fetch refuses to send has no cause, and the next attempt would meet it, too.
+    const passes =
+      (cause !== undefined || name === "TimeoutError") && (request.repeatable || NEVER_SENT.has(cause?.code ?? ""));
+    return this.#pause(passes, 0, new NoAnswerError(request.method, request.path, error));
+  }
+
+  /** The pause after a refusal; throws it if it was the last attempt. */
+  afterProblem(request: Attempted, problem: ProblemError): number {
+    const passes =
+      NOT_DONE_STATUS.has(problem.status) ||
+      (request.repeatable && (PASSING_STATUS.has(problem.status) || PASSING_CODES.has(problem.code)));
+    return this.#pause(passes, problem.retryAfter ?? 0, problem);
+  }
+
+  #pause(passes: boolean, wanted: number, error: Error): number {
+    const { first, longest, chance, clock } = this.#backoff;
+    const pause = wanted + chance() * Math.min(longest, first * 2 ** this.#made);
+    this.#made += 1;
+    if (!passes || clock() + pause > this.#ends) throw error;
+    return pause;
+  }
+}

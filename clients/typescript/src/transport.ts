@@ -1,0 +1,203 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type BatchLimits, type Item, Parts, body, encoded } from "./batches.js";
+import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
+import { problemOf } from "./problem.js";
+import { Attempts, type Backoff } from "./retry.js";
+
+/** What can be sent as a body of any length. */
+export type Bytes = Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+
+const JSON_BODY = { "content-type": "application/json" };
+
+interface Request {
+  method: string;
+  path: string;
+  query?: Record<string, string>;
+  headers?: Record<string, string>;
+  content?: string | Uint8Array | undefined;
+  /** False: it is sent again only where the first one certainly did nothing. */
+  repeatable?: boolean;
+}
+
+/** An answer that was read to its end. */
+interface Answer {
+  ok: boolean;
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/** A path with each part percent-encoded. */
+export function path(...parts: string[]): string {
+  return parts.map((part) => `/${encodeURIComponent(part)}`).join("");
+}
+
+/** A server, and how patiently it is asked. */
+export class Transport {
+  readonly #url: string;
+  readonly #headers: Record<string, string>;
+  readonly #timeout: number;
+  readonly #backoff: Backoff;
+  readonly #limits: BatchLimits;
+
+  constructor(url: string, headers: Record<string, string>, timeout: number, backoff: Backoff, limits: BatchLimits) {
+    this.#url = new URL(url).href.replace(/\/+$/, "");
+    this.#headers = headers;
+    this.#timeout = timeout;
+    this.#backoff = backoff;
+    this.#limits = limits;
+  }
+
+  /** The body of a good answer. */
+  async send<T>(request: Request): Promise<T> {
+    const attempts = new Attempts(this.#backoff);
+    const attempted = { repeatable: true, ...request };
+    for (;;) {
+      let pause: number;
+      let answer: Answer | undefined;
+      try {
+        answer = await this.once(request);
+      } catch (error) {
+        pause = attempts.afterSilence(attempted, error);
+        await sleep(pause * 1000);
+        continue;
+      }
+      if (answer.ok) return this.#parsed(answer.text);
+      pause = attempts.afterProblem(attempted, problemOf(answer.status, answer.headers, answer.text));
+      await sleep(pause * 1000);
+    }
+  }
+
+  /** One attempt. */
+  async once(request: Request): Promise<Answer> {
+    const response = await fetch(this.#address(request.path, request.query), {
+      method: request.method,
+      // The server stops work for which nobody waits any longer.
+      headers: { ...this.#headers, prefer: `wait=${this.#timeout.toFixed(3)}`, ...request.headers },
+      // Its types are those of browsers, which know no bytes of Node.
+      body: (request.content ?? null) as BodyInit | null,
+      redirect: "manual",
+      signal: AbortSignal.timeout(this.#timeout * 1000),
+    });
+    const { ok, status, headers } = response;
+    return { ok, status, headers, text: await response.text() };
+  }
+
+  /** A question without a body. */
+  async ask<T>(at: string, query: Record<string, string> = {}): Promise<T> {
+    return this.send({ method: "GET", path: at, query });
+  }
+
+  /** A question with a body. */
+  async askWith<T>(at: string, fields: object): Promise<T> {
+    return this.send(post(at, JSON.stringify(fields)));
+  }
+
+  /** A change that is made once, however often it is sent. */
+  async change<T>(
+    method: string, at: string, fields: object | undefined, idempotencyKey: string | undefined,
+    headers: Record<string, string> = {},
+  ): Promise<T> {
+    return this.#change(method, at, fields && JSON.stringify(fields), idempotencyKey, headers);
+  }
+
+  async #change<T>(
+    method: string, at: string, content: string | undefined, idempotencyKey: string | undefined,
+    headers: Record<string, string> = {},
+  ): Promise<T> {
+    const sent = { "idempotency-key": idempotencyKey ?? randomUUID(), ...(content && JSON_BODY), ...headers };
+    return this.send({ method, path: at, headers: sent, content });
+  }
+
+  /** The answers to the parts of a batch of questions, in order. */
+  async askBatch<T extends Results>(at: string, items: Iterable<Item>, fields: object): Promise<T[]> {
+    return this.#batch(items, fields, false, (content) => this.send(post(at, content)));
+  }
+
+  /** The answers to the parts of a batch of changes, in order. */
+  async changeBatch<T extends Results>(
+    at: string, items: Iterable<Item>, fields: object, idempotencyKey: string | undefined,
+  ): Promise<T[]> {
+    // One key names one request: a batch that was split differently the next time
+    // would be made twice.
+    const whole = idempotencyKey !== undefined;
+    return this.#batch(items, fields, whole, (content) => this.#change("POST", at, content, idempotencyKey));
+  }
+
+  async #batch<T extends Results>(
+    items: Iterable<Item>, fields: object, whole: boolean, send: (content: string) => Promise<T>,
+  ): Promise<T[]> {
+    const lines = encoded(items);
+    const parts = new Parts(lines.items, this.#limits, whole);
+    const answers: T[] = [];
+    for (let part = parts.next(); part !== undefined; part = parts.next()) {
+      try {
+        answers.push(await send(body(part, { ...lines.fields, ...fields })));
+      } catch (error) {
+        if (error instanceof ProblemError && parts.halve(error)) continue;
+        if (error instanceof CuckoodError) error.completed = answers.flatMap((answer) => answer.results);
+        throw error;
+      }
+    }
+    return answers;
+  }
+
+  /** The bytes of an answer of any length. The timeout is for its beginning. */
+  async download(at: string): Promise<ReadableStream<Uint8Array>> {
+    const begun = new AbortController();
+    const timer = setTimeout(() => begun.abort(), this.#timeout * 1000);
+    try {
+      const response = await fetch(this.#address(at), { headers: this.#headers, signal: begun.signal });
+      if (!response.ok) throw problemOf(response.status, response.headers, await response.text());
+      return response.body ?? new ReadableStream();
+    } catch (error) {
+      throw error instanceof ProblemError ? error : new NoAnswerError("GET", at, error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Sends a body of any length. Only bytes can be sent a second time. */
+  async upload<T>(at: string, query: Record<string, string>, content: Bytes): Promise<T> {
+    const headers = { "content-type": "application/octet-stream" };
+    if (content instanceof Uint8Array) {
+      return this.send({ method: "PUT", path: at, query, headers, content, repeatable: false });
+    }
+    // fetch takes any iterable of bytes and needs `duplex`; its types know neither.
+    const sent = { method: "PUT", headers: { ...this.#headers, ...headers }, body: content, duplex: "half" };
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(this.#address(at, query), sent as unknown as RequestInit);
+      text = await response.text();
+    } catch (error) {
+      throw new NoAnswerError("PUT", at, error);
+    }
+    if (!response.ok) throw problemOf(response.status, response.headers, text);
+    return this.#parsed(text);
+  }
+
+  /** The body of a good answer; that of a deletion is empty. */
+  #parsed<T>(text: string): T {
+    try {
+      return text === "" ? (undefined as T) : JSON.parse(text);
+    } catch {
+      throw new NotUnderstoodError(`${this.#url} does not answer like a cuckood server`);
+    }
+  }
+
+  #address(at: string, query: Record<string, string> = {}): string {
+    const search = new URLSearchParams(query).toString();
+    return `${this.#url}${at}${search && `?${search}`}`;
+  }
+}
+
+/** The answer to a batch. */
+interface Results {
+  results: readonly unknown[];
+}
+
+function post(at: string, content: string): Request {
+  return { method: "POST", path: at, headers: JSON_BODY, content };
+}

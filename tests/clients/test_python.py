@@ -1,0 +1,295 @@
+"""The Python client against a real server, the synchronous and the asynchronous
+one, and the pages that show it."""
+
+import asyncio
+import doctest
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "clients/python/src")]
+
+import cuckood  # noqa: E402
+import httpx  # noqa: E402
+from cuckood._retry import Attempts, Backoff, Request  # noqa: E402
+from lossy import LossyProxy  # noqa: E402
+from served import BINARY, ROOT, Server, free_port  # noqa: E402
+
+PACKAGE = ROOT / "clients/python"
+
+
+class Served(unittest.TestCase):
+    FLAGS = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.server = Server(BINARY, pathlib.Path(cls.directory.name), *cls.FLAGS)
+        cls.addClassCleanup(cls.server.process.wait)
+        cls.addClassCleanup(cls.server.process.kill)
+
+    def client(self, **options):
+        client = cuckood.Client(options.pop("url", self.server.url("")), **options)
+        self.addCleanup(client.close)
+        return client
+
+
+class Calls(Served):
+    # A compaction that the server begins would refuse the one that is asked for.
+    FLAGS = ("--compaction-threshold", "0")
+
+    def test_filters_are_created_described_listed_and_dropped(self):
+        client = self.client()
+        coupons = client.filter("coupons")
+        self.assertFalse(coupons.is_there())
+        made = coupons.create(capacity=1000, error_rate=0.001, ttl_seconds=3600)
+        self.assertEqual((made.key, made.capacity, made.items), ("coupons", 1000, 0))
+        self.assertGreater(made.expires_at, made.created_at)
+        self.assertIsNone(coupons.expire_after(None).expires_at)
+        self.assertEqual(coupons.info().sub_filters[0].items, 0)
+        client.filter("copy").create(capacity=10)
+        self.assertEqual([line.key for line in client.filters("co", page=1)], ["copy", "coupons"])
+        self.assertEqual(client.preview(capacity=1000, error_rate=0.001).slot_bytes, made.slot_bytes)
+        client.filter("copy").drop()
+        self.assertEqual([line.key for line in client.filters("co")], ["coupons"])
+
+    def test_items_are_added_found_counted_and_deleted(self):
+        client = self.client()
+        users = client.filter("users")
+        self.assertEqual(users.add("ada", create={"capacity": 1000, "fingerprint_bits": 32}), "added")
+        self.assertEqual(users.add_many(["ada", 7, b"\xff\0"]).results, ["added"] * 3)
+        self.assertEqual(users.add("ada", only_if_absent=True), "exists")
+        self.assertEqual(users.exists_many(["7", b"\xff\0", "alan"]), [True, True, False])
+        self.assertEqual(users.count_many(["ada", 7, "alan"]), [2, 1, 0])
+        self.assertEqual(users.delete_many(["ada", "alan"]), [True, False])
+        self.assertEqual((users.count("ada"), users.exists("alan"), users.delete(7)), (1, False, True))
+        self.assertEqual(users.locate("ada").count, 1)
+        found = client.lookup(["ada", "alan"], filters=["users", "none"])
+        self.assertEqual((found.results, found.missing_filters), ([["users"], []], ["none"]))
+        self.assertEqual(client.lookup(["ada"], prefix="use", first=True).results, [["users"]])
+
+    def test_a_filter_moves_by_its_dump_and_compacts(self):
+        client = self.client()
+        source, copy = client.filter("source"), client.filter("target")
+        source.add_many(range(5000), create={"capacity": 100})
+        with source.dump() as pieces:
+            dump = b"".join(pieces)
+        self.assertEqual(copy.restore(dump).items, 5000)
+        self.assertEqual(copy.restore(iter([dump[:100], dump[100:]]), replace=True).items, 5000)
+        with self.assertRaises(cuckood.FilterExists):
+            copy.restore(dump)
+        copy.delete_many(range(4900))
+        self.assertRegex(copy.compact().status_url, "compaction$")
+        self.assertIn(copy.compaction().state, ("running", "complete", "done"))
+
+    def test_every_error_has_its_class_and_code(self):
+        client = self.client()
+        with self.assertRaises(cuckood.FilterNotFound) as missing:
+            client.filter("nothing").exists("a")
+        self.assertEqual((missing.exception.status, missing.exception.code), (404, "filter_not_found"))
+        self.assertTrue(missing.exception.request_id)
+        with self.assertRaises(cuckood.InvalidRequest) as refused:
+            client.filter("f").create(capacity=0, error_rate=2)
+        pointers = {field.pointer for field in refused.exception.errors}
+        self.assertEqual(pointers, {"/capacity", "/error_rate"})
+        client.filter("f").create(capacity=10)
+        with self.assertRaises(cuckood.FilterDiffers):
+            client.filter("f").create(capacity=20)
+        with self.assertRaises(cuckood.FilterExists):
+            client.filter("f").create(only_new=True)
+        with self.assertRaises(cuckood.ImportNotFound):
+            client.filter("f").import_progress("none")
+        with self.assertRaises(TypeError):
+            client.filter("f").add(True)
+        with self.assertRaises(cuckood.Forbidden):
+            client.backups()
+        nobody = self.client(url=f"http://127.0.0.1:{free_port()}", patience=0)
+        self.assertFalse(nobody.is_ready())
+        with self.assertRaises(cuckood.NoAnswerError):
+            nobody.filter("f").info()
+        with self.assertRaises(cuckood.NoAnswerError), nobody.filter("f").dump():
+            pass
+        other = self.client(http=httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, text="<p>"))))
+        with self.assertRaises(cuckood.NotUnderstoodError):
+            other.filter("f").info()
+
+    def test_an_idempotency_key_of_ones_own_makes_a_change_once(self):
+        orders = self.client().filter("orders")
+        for _ in range(3):
+            orders.add("hedy", create={"fingerprint_bits": 32}, idempotency_key="order-1")
+        self.assertEqual(orders.count("hedy"), 1)
+
+    def test_an_import_tells_its_progress_and_resumes_where_it_was(self):
+        guests = self.client().filter("guests")
+        guests.create(capacity=200_000)
+        seen = [progress.committed_lines for progress in guests.import_items(range(120_001), import_id="list")]
+        self.assertEqual(seen, [50_000, 100_000, 120_001])
+        again = list(guests.import_items(range(120_001), import_id="list"))
+        self.assertEqual([progress.added for progress in again], [120_001])
+        more = list(guests.import_items(range(120_003), import_id="list"))
+        self.assertEqual(more[-1].committed_lines, 120_003)
+        self.assertEqual(guests.info().items, 120_003)
+        self.assertEqual([it.added for it in guests.import_items([])], [0])
+
+    def test_an_import_is_made_once_although_answers_are_lost(self):
+        proxy = LossyProxy(self.server.port, 0.5, seed=4)
+        self.addCleanup(proxy.stop)
+        lossy = self.client(url=proxy.url).filter("lossy")
+        lossy.create(capacity=600_000)
+        last = list(lossy.import_items(f"line\n{n}" for n in range(500_000)))[-1]
+        self.assertEqual((last.added, lossy.info().items), (500_000, 500_000))
+        self.assertGreater(proxy.lost, 0)
+
+    def test_the_asynchronous_client_has_the_same_calls(self):
+        async def calls():
+            async def names():
+                for number in range(3):
+                    yield f"name-{number}"
+
+            async with cuckood.AsyncClient(self.server.url("")) as client:
+                crowd = client.filter("crowd")
+                await crowd.create(capacity=5000)
+                await asyncio.gather(*(crowd.add(f"user-{n}") for n in range(50)))
+                self.assertEqual((await crowd.info()).items, 50)
+                self.assertEqual([it.added async for it in crowd.import_items(names())], [3])
+                self.assertEqual([it.key async for it in client.filters("crowd")], ["crowd"])
+                async with crowd.dump() as pieces:
+                    dump = b"".join([piece async for piece in pieces])
+                self.assertEqual((await client.filter("crowd2").restore(dump)).items, 53)
+                with self.assertRaises(cuckood.FilterNotFound):
+                    await client.filter("nothing").count("a")
+
+        asyncio.run(calls())
+        public = lambda kind: {name for name in dir(kind) if not name.startswith("_")}
+        self.assertEqual(public(cuckood.Filter), public(cuckood.AsyncFilter))
+        self.assertEqual(public(cuckood.Client) - {"close"}, public(cuckood.AsyncClient) - {"aclose"})
+
+
+class SmallLimits(Served):
+    FLAGS = ("--max-batch-items", "1000", "--max-body-bytes", "128KiB", "--max-probes", "1500")
+
+    def test_batches_are_split_to_the_limits_and_joined_in_order(self):
+        limits = cuckood.BatchLimits()
+        client = self.client(limits=limits)
+        small = client.filter("small")
+        items = [f"{'x' * (number % 97)}-{number}" for number in range(7001)]
+        added = small.add_many(items, create={"capacity": 20_000, "fingerprint_bits": 32})
+        self.assertEqual((len(added.results), set(added.results)), (7001, {"added"}))
+        self.assertEqual(small.info().items, 7001)
+        self.assertLessEqual(limits.items, 1000)
+        absent = [item + "?" for item in items]
+        mixed = [item for pair in zip(items, absent) for item in pair]
+        self.assertEqual(small.exists_many(mixed), [True, False] * 7001)
+        self.assertEqual(client.lookup(mixed, filters=["small"]).results, [["small"], []] * 7001)
+        self.assertEqual(small.delete_many(mixed), [True, False] * 7001)
+
+    def test_what_was_done_before_a_failure_is_told(self):
+        once = self.client(limits=cuckood.BatchLimits(items=2)).filter("once")
+        once.create(capacity=100)
+        with self.assertRaises(cuckood.InvalidRequest) as refused:
+            once.add_many(["a", "b", 2**70, "c"])
+        self.assertEqual(refused.exception.completed, ["added", "added"])
+        self.assertEqual(once.info().items, 2)
+
+    def test_a_batch_with_a_key_of_ones_own_is_not_split(self):
+        keyed = self.client().filter("keyed")
+        with self.assertRaises(cuckood.TooLarge):
+            keyed.add_many(range(2000), create={}, idempotency_key="mine")
+        self.assertFalse(keyed.is_there())
+
+    def test_a_full_filter_says_why(self):
+        full = self.client().filter("full").add_many(range(3000), create={"capacity": 100, "expansion": 0})
+        self.assertEqual((full.results[0], full.results[-1], full.full_reason), ("added", "full", "expansion_off"))
+
+
+class Retries(unittest.TestCase):
+    REQUEST = Request("POST", "/x")
+
+    def attempts(self, *, patience=60.0, chance=1.0):
+        self.now = 0.0
+        return Attempts(Backoff(patience, chance=lambda: chance, clock=lambda: self.now))
+
+    def problem(self, status, code="", retry_after=None):
+        return cuckood.ProblemError(status, code, "", retry_after=retry_after)
+
+    def test_pauses_grow_to_a_bound_and_are_random(self):
+        attempts = self.attempts()
+        pauses = [attempts.after_problem(self.REQUEST, self.problem(503)) for _ in range(8)]
+        self.assertEqual(pauses, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0])
+        self.assertEqual(self.attempts(chance=0.25).after_problem(self.REQUEST, self.problem(503)), 0.025)
+
+    def test_retry_after_is_a_lower_bound(self):
+        attempts = self.attempts(chance=0.5)
+        self.assertEqual(attempts.after_problem(self.REQUEST, self.problem(429, retry_after=7)), 7.05)
+        with self.assertRaises(cuckood.ProblemError):
+            attempts.after_problem(self.REQUEST, self.problem(429, retry_after=61))
+
+    def test_patience_ends(self):
+        attempts = self.attempts(patience=10)
+        self.now = 10.0
+        with self.assertRaises(cuckood.NoAnswerError):
+            attempts.after_silence(self.REQUEST, httpx.ReadError("gone"))
+
+    def test_only_what_can_pass_is_sent_again(self):
+        once = Request("PUT", "/x", repeatable=False)
+        for request, problem, again in (
+            (self.REQUEST, self.problem(409, "idempotency_in_flight"), True),
+            (self.REQUEST, self.problem(500, "outcome_unknown"), True),
+            (self.REQUEST, self.problem(409, "filter_differs"), False),
+            (self.REQUEST, self.problem(507, "disk_full"), False),
+            (once, self.problem(503), True),
+            (once, self.problem(500, "outcome_unknown"), False),
+        ):
+            with self.subTest(problem=problem, repeatable=request.repeatable):
+                if again:
+                    self.attempts().after_problem(request, problem)
+                else:
+                    with self.assertRaises(cuckood.ProblemError):
+                        self.attempts().after_problem(request, problem)
+        self.attempts().after_silence(once, httpx.ConnectError("refused"))
+        with self.assertRaises(cuckood.NoAnswerError):
+            self.attempts().after_silence(self.REQUEST, httpx.UnsupportedProtocol("ftp"))
+        with self.assertRaises(cuckood.NoAnswerError):
+            self.attempts().after_silence(once, httpx.ReadError("gone"))
+
+
+class Package(Served):
+    def test_what_is_generated_is_current(self):
+        subprocess.run([sys.executable, PACKAGE / "generate.py", "--check"], check=True)
+
+    def test_the_clients_have_the_version_of_the_server(self):
+        versions = [
+            tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["version"],
+            tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]["version"],
+            json.loads((ROOT / "clients/typescript/package.json").read_text())["version"],
+        ]
+        self.assertEqual(len(set(versions)), 1, versions)
+
+    def test_the_examples_of_its_page_work_as_printed(self):
+        os.environ["CUCKOOD_SERVER"] = self.server.url("")
+        self.addCleanup(os.environ.pop, "CUCKOOD_SERVER")
+        ran = doctest.testfile(str(PACKAGE / "README.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
+        self.assertEqual(ran.failed, 0)
+        self.assertGreater(ran.attempted, 20)
+
+    def test_pip_installs_it_with_its_types(self):
+        with tempfile.TemporaryDirectory() as target:
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+            subprocess.run([*pip, "--target", target, PACKAGE], check=True)
+            where = subprocess.run(
+                [sys.executable, "-c", "import cuckood; print(cuckood.__file__); cuckood.Client().filter('a')"],
+                env={"PYTHONPATH": target}, check=True, stdout=subprocess.PIPE, text=True,
+            ).stdout
+            self.assertTrue(where.startswith(target), where)
+            self.assertTrue((pathlib.Path(target) / "cuckood/py.typed").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
