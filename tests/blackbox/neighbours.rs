@@ -87,7 +87,8 @@ fn works(capacity: u64) -> Vec<Work> {
         action: "items",
         fill: Fill::Nearly,
     };
-    let large = 4 * capacity;
+    // Larger ones take minutes to fill, item by item with a long search each.
+    let large = (4 * capacity).min(1_000_000);
     let pages = |bits: u64| json!({"fingerprint_bits": bits, "capacity": large, "expansion": 0});
     let pairs = json!({"layout": "classic", "bucket_size": 2, "max_iterations": 500,
         "capacity": large, "expansion": 0});
