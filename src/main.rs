@@ -12,6 +12,15 @@ use tikv_jemallocator::Jemalloc;
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
+/// What is freed goes back to the system at once: the memory of large requests is
+/// bounded by what they hold, not by what they held in the last ten seconds.
+#[allow(
+    unsafe_code,
+    reason = "the name by which jemalloc looks for its options"
+)]
+#[unsafe(export_name = "malloc_conf")]
+static ALLOCATOR_OPTIONS: &[u8; 34] = b"dirty_decay_ms:0,muzzy_decay_ms:0\0";
+
 fn main() -> ExitCode {
     commands::run(Cli::parse().command)
 }

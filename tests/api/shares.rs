@@ -130,47 +130,6 @@ async fn places_of_changes() {
     holds(setup, row).await;
 }
 
-/// Large changes that wait for a commit keep their turns; another key has one.
-#[tokio::test]
-async fn turns_of_large_requests() {
-    let store = GatedStore::new(Arc::new(MemoryStore::new()));
-    let setup = Setup {
-        store: Arc::new(store.clone()),
-        ..Setup::default()
-    };
-    let tenants = Tenants::with(setup).await;
-    let create = Raw::whole("PUT /filters/g", "application/json", "{}");
-    assert_eq!(tenants.answered(&tenants.greedy, &create).await.status, 201);
-    let items: String = (0..20_000).map(|n| format!("{n}\n")).collect();
-    let large = Raw::whole("POST /filters/g/items", "text/plain", &items);
-    store.hold_first(Point::CommitDone);
-    let turns = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut waiting = Vec::new();
-    for _ in 0..turns + 1 {
-        waiting.push(send(&tenants.server, &tenants.greedy, &large).await);
-    }
-    let started = Instant::now();
-    while tenants.refusals("large_requests", "share") == 0 {
-        assert!(started.elapsed() < 2 * SERVED, "it is never refused");
-        sleep(Duration::from_millis(20)).await;
-    }
-    // Its turn is one of the same.
-    let mut modest = send(&tenants.server, &tenants.modest, &large).await;
-    sleep(Duration::from_millis(1200)).await;
-    assert_eq!(tenants.refusals("large_requests", "bound"), 0);
-    store.open();
-    assert_eq!(Reply::read(&mut modest).await.status, 200);
-    let mut refused = 0;
-    for mut stream in waiting {
-        let reply = Reply::read(&mut stream).await;
-        if reply.status != 200 {
-            reply.is_refused(429, "over_share");
-            refused += 1;
-        }
-    }
-    assert!((1..=turns).contains(&refused), "{refused} of {turns}");
-}
-
 #[tokio::test]
 async fn memory_of_bodies() {
     let mut setup = Setup::default();

@@ -85,6 +85,7 @@ impl Keeper {
 }
 
 fn write(path: &Path, forced: u64) -> io::Result<()> {
+    let is_new = !path.exists();
     let number = forced.to_le_bytes();
     let checksum = crc32c::crc32c(&number).to_le_bytes();
     let mut options = OpenOptions::new();
@@ -94,7 +95,12 @@ fn write(path: &Path, forced: u64) -> io::Result<()> {
         .truncate(false)
         .open(path)?;
     file.write_all_at(&[&number[..], &checksum].concat(), 0)?;
-    file.sync_data()
+    file.sync_data()?;
+    match path.parent() {
+        // Else a power cut may take its name away.
+        Some(directory) if is_new => File::open(directory)?.sync_all(),
+        _ => Ok(()),
+    }
 }
 
 /// What the file says. `None`: there is none, or its bytes make no sense, as in a
