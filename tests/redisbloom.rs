@@ -8,13 +8,13 @@
 )]
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use cuckood::chain::params::{Defaults, FilterRequest};
+use cuckood::chain::params::FilterRequest;
 use cuckood::cuckoo::classic::Classic;
 use cuckood::cuckoo::hash::{HashId, ItemHash, murmur64a};
 use cuckood::cuckoo::layout::Layout;
 use cuckood::engine::{
-    AddOptions, AddResult, Adopted, Clock, DiskReserve, Engine, EngineOptions, FilterName,
-    ItemBatch, Replace, RestoreError, StagedFilter,
+    AddOptions, AddResult, Adopted, Engine, EngineOptions, FilterName, ItemBatch, Replace,
+    RestoreError, StagedFilter,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
@@ -210,24 +210,11 @@ fn every_item_of_a_dump_lies_in_a_bucket_that_our_arithmetic_names() {
 
 fn engine() -> Engine {
     let options = EngineOptions {
-        clock: Clock::System,
-        defaults: Defaults::default(),
         lanes: 1,
-        cache_bytes: 16 << 20,
-        max_dirty_bytes: 4 << 20,
         max_log_bytes: 4 << 20,
-        checkpoint_slice_bytes: 256 << 10,
-        max_probes: 4_000_000,
-        max_cold_read_bytes: 64 << 20,
-        read_patience: EngineOptions::READ_PATIENCE,
-        key_share_percent: 50,
-        max_open_filters: 64,
-        compaction_threshold_percent: 0,
         max_queued_commands: 64,
         max_queued_items: 100_000,
-        max_retry_bytes: 1 << 20,
-        max_imports: 100,
-        disk_reserve: DiskReserve::Usual,
+        ..EngineOptions::with_cache(16 << 20)
     };
     let metrics = Arc::new(Metrics::new().unwrap());
     let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();

@@ -1,9 +1,7 @@
 //! An engine on RocksDB, as the program has it, and items to fill it with.
 
-use cuckood::chain::params::{Defaults, FilterRequest};
-use cuckood::engine::{
-    AddOptions, AddResult, Clock, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch,
-};
+use cuckood::chain::params::FilterRequest;
+use cuckood::engine::{AddOptions, AddResult, Engine, EngineOptions, FilterName, ItemBatch};
 use cuckood::metrics::Metrics;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use cuckood::store::{Garbage, PageStore, StoreCounts};
@@ -16,24 +14,10 @@ use tokio::runtime::Runtime;
 /// The usual settings of the program with a cache of so many bytes.
 pub(crate) fn options(cache_bytes: u64) -> EngineOptions {
     EngineOptions {
-        clock: Clock::System,
-        defaults: Defaults::default(),
-        lanes: 2,
-        cache_bytes,
-        max_dirty_bytes: cache_bytes / 4,
         max_log_bytes: 64 << 20,
-        checkpoint_slice_bytes: 256 << 10,
-        max_probes: 4_000_000,
-        max_cold_read_bytes: 64 << 20,
-        read_patience: EngineOptions::READ_PATIENCE,
-        key_share_percent: 50,
         max_open_filters: 10_000,
-        compaction_threshold_percent: 0,
         max_queued_commands: 1024,
-        max_queued_items: 1_000_000,
-        max_retry_bytes: 1 << 20,
-        max_imports: 100,
-        disk_reserve: DiskReserve::Usual,
+        ..EngineOptions::with_cache(cache_bytes)
     }
 }
 

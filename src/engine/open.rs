@@ -96,6 +96,32 @@ pub struct EngineOptions {
 impl EngineOptions {
     /// What servers use.
     pub const READ_PATIENCE: Duration = Duration::from_secs(2);
+
+    /// A cache of so many bytes, a quarter of which may wait for a checkpoint, and
+    /// everything else as it suits tests, fuzzing and benches. A server says all of
+    /// it.
+    pub fn with_cache(cache_bytes: u64) -> EngineOptions {
+        EngineOptions {
+            clock: Clock::System,
+            defaults: Defaults::default(),
+            lanes: 2,
+            cache_bytes,
+            max_dirty_bytes: cache_bytes / 4,
+            max_log_bytes: 1 << 20,
+            checkpoint_slice_bytes: 256 << 10,
+            compaction_threshold_percent: 0,
+            max_probes: 4_000_000,
+            max_cold_read_bytes: 64 << 20,
+            read_patience: EngineOptions::READ_PATIENCE,
+            key_share_percent: 50,
+            max_open_filters: 64,
+            max_queued_commands: 256,
+            max_retry_bytes: 1 << 20,
+            max_imports: 100,
+            disk_reserve: DiskReserve::Usual,
+            max_queued_items: 1_000_000,
+        }
+    }
 }
 
 /// After a start the wall clock is believed, whatever it was before. How much

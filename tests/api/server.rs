@@ -3,10 +3,9 @@
 use crate::{listening, words};
 use cuckood::access::keys::ApiKeys;
 use cuckood::backup::{BackupOptions, Backups};
-use cuckood::chain::params::Defaults;
 use cuckood::client::remote::choose_cryptography;
 use cuckood::engine::check::check_while;
-use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
+use cuckood::engine::{Engine, EngineOptions};
 use cuckood::http::{
     Access, App, Endpoint, HostPolicy, Limits, ListenerRole, ServerOptions, Tls, serve,
 };
@@ -42,24 +41,10 @@ impl Default for Setup {
         Setup {
             store: Arc::new(MemoryStore::new()),
             engine: EngineOptions {
-                clock: Clock::System,
-                defaults: Defaults::default(),
-                lanes: 2,
-                cache_bytes: 16 << 20,
-                max_dirty_bytes: 4 << 20,
                 max_log_bytes: 4 << 20,
-                checkpoint_slice_bytes: 256 << 10,
-                max_probes: 4_000_000,
-                max_cold_read_bytes: 64 << 20,
-                read_patience: EngineOptions::READ_PATIENCE,
-                key_share_percent: 50,
                 max_open_filters: 100,
-                compaction_threshold_percent: 0,
                 max_queued_commands: 100,
-                max_queued_items: 1_000_000,
-                max_retry_bytes: 1 << 20,
-                max_imports: 100,
-                disk_reserve: DiskReserve::Usual,
+                ..EngineOptions::with_cache(16 << 20)
             },
             limits: Limits::default(),
             server: ServerOptions {

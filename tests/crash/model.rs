@@ -2,10 +2,8 @@
 //! same commands give the same bytes, so every answer must be the same, false
 //! positives included.
 
-use cuckood::chain::params::Defaults;
 use cuckood::engine::{
-    AddMode, AddOptions, AddResult, Adopted, Clock, DiskReserve, Engine, EngineOptions, FilterName,
-    ItemBatch, Replace,
+    AddMode, AddOptions, AddResult, Adopted, Engine, EngineOptions, FilterName, ItemBatch, Replace,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
@@ -23,24 +21,10 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn new() -> Model {
         let options = EngineOptions {
-            clock: Clock::System,
-            defaults: Defaults::default(),
-            lanes: 2,
-            cache_bytes: 128 << 20,
-            max_dirty_bytes: 32 << 20,
             max_log_bytes: 16 << 20,
             checkpoint_slice_bytes: 1 << 20,
-            max_probes: 4_000_000,
-            max_cold_read_bytes: 64 << 20,
-            read_patience: EngineOptions::READ_PATIENCE,
-            key_share_percent: 50,
-            max_open_filters: 64,
-            max_queued_commands: 256,
-            max_queued_items: 1_000_000,
-            max_retry_bytes: 1 << 20,
             max_imports: 1,
-            disk_reserve: DiskReserve::Usual,
-            compaction_threshold_percent: 0,
+            ..EngineOptions::with_cache(128 << 20)
         };
         let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
         let metrics = Metrics::new().unwrap();

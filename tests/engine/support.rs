@@ -2,8 +2,7 @@
 
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, AddResult, Clock, Digest, DiskReserve, DumpSink, Engine, EngineOptions, FilterName,
-    ItemBatch,
+    AddOptions, AddResult, Digest, DumpSink, Engine, EngineOptions, FilterName, ItemBatch,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::memory::MemoryStore;
@@ -16,7 +15,6 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Options for a small engine: `frames` pages of cache.
 pub(crate) fn options(frames: u64) -> EngineOptions {
     EngineOptions {
-        clock: Clock::System,
         defaults: Defaults {
             // Small pages make small filters of many pages.
             layout: LayoutKind::Classic,
@@ -24,22 +22,9 @@ pub(crate) fn options(frames: u64) -> EngineOptions {
             max_chain_length: 1 << 16,
             ..Defaults::default()
         },
-        lanes: 2,
-        cache_bytes: frames * PAGE_BYTES,
-        max_dirty_bytes: frames / 4 * PAGE_BYTES,
-        max_log_bytes: 1 << 20,
         checkpoint_slice_bytes: 8 * PAGE_BYTES,
-        max_probes: 4_000_000,
-        max_cold_read_bytes: 64 << 20,
-        read_patience: EngineOptions::READ_PATIENCE,
-        key_share_percent: 50,
-        max_open_filters: 64,
-        compaction_threshold_percent: 0,
-        max_queued_commands: 256,
-        max_queued_items: 1_000_000,
-        max_retry_bytes: 1 << 20,
-        max_imports: 100,
-        disk_reserve: DiskReserve::Usual,
+        max_dirty_bytes: frames / 4 * PAGE_BYTES,
+        ..EngineOptions::with_cache(frames * PAGE_BYTES)
     }
 }
 

@@ -5,7 +5,7 @@ use super::stage::RestoreError;
 use super::write;
 use crate::chain::meta::META_VERSION;
 use crate::chain::params::Defaults;
-use crate::engine::{Clock, DiskReserve, Engine, EngineOptions, Intake};
+use crate::engine::{Engine, EngineOptions, Intake};
 use crate::metrics::Metrics;
 use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
@@ -33,27 +33,15 @@ impl Taker {
                 panic!("there is no runtime, or no room for metrics");
             };
             let options = EngineOptions {
-                clock: Clock::System,
                 defaults: Defaults {
                     max_filter_bytes: MAX_FILTER_BYTES,
                     ..Defaults::default()
                 },
                 lanes: 1,
-                cache_bytes: 64 << 20,
-                max_dirty_bytes: 16 << 20,
                 max_log_bytes: 16 << 20,
                 checkpoint_slice_bytes: 1 << 20,
-                max_probes: 4_000_000,
-                max_cold_read_bytes: 64 << 20,
-                read_patience: EngineOptions::READ_PATIENCE,
-                key_share_percent: 50,
-                max_open_filters: 64,
-                max_queued_commands: 256,
                 max_queued_items: 100_000,
-                max_retry_bytes: 1 << 20,
-                max_imports: 100,
-                compaction_threshold_percent: 0,
-                disk_reserve: DiskReserve::Usual,
+                ..EngineOptions::with_cache(64 << 20)
             };
             let opened = PageStore::open(Arc::new(MemoryStore::new()))
                 .and_then(|store| Engine::open(Arc::new(store), &options, Arc::new(metrics)));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::chain::params::{Defaults, FilterRequest};
+use crate::chain::params::FilterRequest;
 use crate::chain::plan::AddMode;
 use crate::cuckoo::hash::murmur64a;
 use crate::engine::caller::SERVER;
@@ -7,7 +7,7 @@ use crate::engine::filters::OpenFilter;
 use crate::engine::lane::command::ItemOp;
 use crate::engine::lane::queue::{LaneQueue, QueueBounds};
 use crate::engine::lane::sliced::Sliced;
-use crate::engine::{AddOptions, Clock, DiskReserve, Engine, EngineOptions, FilterName, ItemBatch};
+use crate::engine::{AddOptions, Engine, EngineOptions, FilterName, ItemBatch};
 use crate::metrics::Metrics;
 use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
@@ -22,24 +22,9 @@ const OF_LANE: usize = FRAMES as usize / 16 * 15 / 4;
 /// An engine of one lane, with filters of many pages and of few, which grow.
 async fn engine() -> (Engine, Vec<Arc<OpenFilter>>) {
     let options = EngineOptions {
-        clock: Clock::System,
-        defaults: Defaults::default(),
         lanes: 1,
-        cache_bytes: FRAMES * 4_096,
-        max_dirty_bytes: FRAMES * 1_024,
-        max_log_bytes: 1 << 20,
         checkpoint_slice_bytes: 8 * 4_096,
-        max_probes: 4_000_000,
-        max_cold_read_bytes: 64 << 20,
-        read_patience: EngineOptions::READ_PATIENCE,
-        key_share_percent: 50,
-        max_open_filters: 64,
-        max_queued_commands: 256,
-        max_queued_items: 1_000_000,
-        max_retry_bytes: 1 << 20,
-        max_imports: 100,
-        compaction_threshold_percent: 0,
-        disk_reserve: DiskReserve::Usual,
+        ..EngineOptions::with_cache(FRAMES * 4_096)
     };
     let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
     let metrics = Arc::new(Metrics::new().unwrap());

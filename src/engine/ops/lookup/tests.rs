@@ -1,6 +1,6 @@
 use super::*;
 use crate::chain::params::{Defaults, FilterRequest, LayoutKind};
-use crate::engine::{AddOptions, Clock, DiskReserve, EngineOptions};
+use crate::engine::{AddOptions, EngineOptions};
 use crate::metrics::Metrics;
 use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
@@ -8,28 +8,15 @@ use crate::store::memory::MemoryStore;
 /// An engine whose lane may touch 42 pages for one command.
 fn tiny() -> Engine {
     let options = EngineOptions {
-        clock: Clock::System,
         defaults: Defaults {
             // Small pages make small filters of many pages.
             layout: LayoutKind::Classic,
             ..Defaults::default()
         },
         lanes: 1,
-        cache_bytes: 256 * 4096,
-        max_dirty_bytes: 64 * 4096,
-        max_log_bytes: 1 << 20,
         checkpoint_slice_bytes: 8 * 4096,
-        max_probes: 4_000_000,
-        max_cold_read_bytes: 64 << 20,
-        read_patience: EngineOptions::READ_PATIENCE,
-        key_share_percent: 50,
-        max_open_filters: 64,
-        max_queued_commands: 256,
         max_queued_items: 100_000,
-        max_retry_bytes: 1 << 20,
-        max_imports: 100,
-        compaction_threshold_percent: 0,
-        disk_reserve: DiskReserve::Usual,
+        ..EngineOptions::with_cache(256 * 4096)
     };
     let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
     let metrics = Arc::new(Metrics::new().unwrap());

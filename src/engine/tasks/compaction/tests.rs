@@ -1,7 +1,7 @@
 use super::*;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
 use crate::cuckoo::hash::HashKey;
-use crate::engine::{Clock, DiskReserve, Engine, EngineOptions};
+use crate::engine::{Engine, EngineOptions};
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Sequence};
 use crate::store::kv::{
@@ -130,24 +130,11 @@ fn interrupted_compactions_that_find_no_place_wait_without_looking_again_and_aga
         store.commit(&commit).unwrap();
     }
     let options = EngineOptions {
-        clock: Clock::System,
-        defaults: Defaults::default(),
-        lanes: 2,
-        cache_bytes: 64 << 20,
-        max_dirty_bytes: 16 << 20,
         max_log_bytes: 16 << 20,
         checkpoint_slice_bytes: 1 << 20,
         max_open_filters: 1_000,
-        max_queued_commands: 256,
         max_queued_items: 100_000,
-        max_retry_bytes: 1 << 20,
-        max_imports: 100,
-        max_probes: 4_000_000,
-        max_cold_read_bytes: 64 << 20,
-        read_patience: EngineOptions::READ_PATIENCE,
-        key_share_percent: 50,
-        compaction_threshold_percent: 0,
-        disk_reserve: DiskReserve::Usual,
+        ..EngineOptions::with_cache(64 << 20)
     };
     let metrics = Arc::new(Metrics::new().unwrap());
     let engine = Engine::open(store, &options, Arc::clone(&metrics)).unwrap();
