@@ -21,6 +21,8 @@ pub(super) struct FairQueue<K, F, T> {
     keys: Round<K, Round<F, VecDeque<T>>>,
     quantum: i64,
     len: usize,
+    /// Whether what was taken last came out of turn.
+    was_out_of_turn: bool,
 }
 
 /// Members that take turns.
@@ -156,6 +158,7 @@ where
             keys: Round::default(),
             quantum: quantum.max(1),
             len: 0,
+            was_out_of_turn: false,
         }
     }
 
@@ -175,9 +178,7 @@ where
     /// [`next_waiting`](Self::next_waiting).
     pub(super) fn put_back_under_way(&mut self, key: &K, flow: &F, it: T) {
         self.put_back(key, flow, it);
-        if let Some(flows) = self.keys.note_under_way(key) {
-            flows.note_under_way(flow);
-        }
+        self.note_under_way(key, flow);
     }
 
     /// Puts something back before all that waits in its flow.
@@ -198,13 +199,18 @@ where
             |flows: &mut Round<F, VecDeque<T>>| flows.next(quantum, flow_goes, serve_flow);
         let (key, (flow, it)) = self.keys.next(quantum, key_goes, serve_key)?;
         self.len -= 1;
+        self.was_out_of_turn = false;
         Some((key, flow, it))
     }
 
     /// What comes next of that which had to wait for something under way that has
     /// ended, in turns by key, and within a key by flow: the first of a flow, if it
-    /// is `wanted`. Whoever owes something owes more then. Looks at all flows.
+    /// is `wanted`. Whoever owes something owes more then. Never twice in a row: what
+    /// ends at once would leave nothing to all others. Looks at all flows.
     pub(super) fn next_waiting(&mut self, wanted: impl Fn(&T) -> bool) -> Option<(K, F, T)> {
+        if self.was_out_of_turn {
+            return None;
+        }
         let of_flow = |flow: &VecDeque<T>| flow.front().is_some_and(&wanted);
         let of_key =
             |flows: &Round<F, VecDeque<T>>| flows.members.values().any(|flow| of_flow(&flow.of));
@@ -212,7 +218,15 @@ where
         let (flow, waiting) = flows.longest_waiting(of_flow)?;
         let it = waiting.pop_front()?;
         self.len -= 1;
+        self.was_out_of_turn = true;
+        self.note_under_way(&key, &flow);
         Some((key, flow, it))
+    }
+
+    fn note_under_way(&mut self, key: &K, flow: &F) {
+        if let Some(flows) = self.keys.note_under_way(key) {
+            flows.note_under_way(flow);
+        }
     }
 
     /// Takes off what something has cost that came from there.
