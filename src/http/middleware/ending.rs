@@ -79,9 +79,6 @@ impl EndingBody {
     }
 
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<KeyEnd> {
-        if let Some(end) = self.key.end() {
-            return Poll::Ready(end);
-        }
         let key = &self.key;
         let ended = self.ended.get_or_insert_with(|| {
             let key = Arc::clone(key);

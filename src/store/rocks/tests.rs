@@ -441,6 +441,17 @@ fn a_torn_tail_of_the_write_ahead_log_keeps_a_prefix() {
     );
 }
 
+/// Records of the redo log.
+fn records_in(store: &PageStore) -> usize {
+    let mut records = 0;
+    let counted = store.replay(&mut |_, _| {
+        records += 1;
+        Ok(())
+    });
+    counted.unwrap();
+    records
+}
+
 /// Twenty commits, forced to the disk.
 fn forced_commits() -> OnDisk {
     let subject = OnDisk::with(RocksOptions {
@@ -489,13 +500,7 @@ fn a_log_that_lost_what_was_forced_is_refused_untouched_until_that_is_accepted()
         // Once is enough.
         for options in [accepting, options()] {
             let Opened { store, .. } = Opened::at(path, options);
-            let mut records = 0;
-            store
-                .replay(&mut |_, _| {
-                    records += 1;
-                    Ok(())
-                })
-                .unwrap();
+            let records = records_in(&store);
             assert!((1..20).contains(&records), "{records}");
         }
     }
@@ -544,13 +549,7 @@ fn what_was_not_forced_may_be_torn_off_behind_what_was() {
     let bytes = std::fs::read(&log).unwrap();
     std::fs::write(&log, &bytes[..bytes.len() - 500]).unwrap();
     let Opened { store, .. } = Opened::at(path, options());
-    let mut records = 0;
-    store
-        .replay(&mut |_, _| {
-            records += 1;
-            Ok(())
-        })
-        .unwrap();
+    let records = records_in(&store);
     assert_eq!(records, 20);
 }
 
