@@ -1,16 +1,15 @@
 //! A disk that is almost full, and one that is.
 
 use crate::gated::{GatedStore, Point};
-use crate::support::{self, add, all_exist, batch, create, engine, items, name, options};
+use crate::support::{self, Whole, add, all_exist, batch, create, engine, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
-    AddMode, AddOptions, Adopted, CompactionState, DiskReserve, DiskShort, DumpSink, Engine,
-    EngineError, ImportId, ImportLines, Overload, Replace, RestoreError, Writes,
+    AddMode, AddOptions, Adopted, CompactionState, DiskReserve, DiskShort, Engine, EngineError,
+    ImportId, ImportLines, Overload, Replace, RestoreError, Writes,
 };
 use cuckood::store::disk::DiskSpace;
 use cuckood::store::memory::MemoryStore;
 use cuckood::store::{Condition, StoreError};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -243,19 +242,6 @@ async fn an_import_keeps_what_was_committed_and_goes_on_behind_it() {
     assert_eq!(items(&engine, "f").await, 200);
 }
 
-struct Bytes(Vec<u8>);
-
-impl DumpSink for Bytes {
-    fn begin(&mut self, _: cuckood::engine::Digest, _: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
-        self.0.extend(bytes);
-        ControlFlow::Continue(())
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_kept_of_a_dump_that_finds_no_room() {
     let memory = MemoryStore::new();
@@ -268,7 +254,7 @@ async fn nothing_is_kept_of_a_dump_that_finds_no_room() {
     for first in (0..4_000).step_by(25) {
         add(&engine, "f", first..first + 25).await;
     }
-    let mut dump = Bytes(Vec::new());
+    let mut dump = Whole(Vec::new());
     engine.dump(&name("f"), &mut dump).unwrap();
 
     // Refused before it is read.

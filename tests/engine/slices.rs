@@ -2,17 +2,16 @@
 //! leave when they are dropped, and that slicing changes nothing.
 
 use crate::gated::{Failing, GatedStore, Point};
-use crate::support::{add, all_exist, batch, create, exists, items, name, options};
+use crate::support::{Whole, add, all_exist, batch, create, exists, items, name, options};
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, AddResult, Caller, Clock, Digest, DiskReserve, DumpSink, Engine, EngineError,
-    EngineOptions, IdempotencyKey, NewFilter, Replace,
+    AddOptions, AddResult, Caller, Clock, DiskReserve, Engine, EngineError, EngineOptions,
+    IdempotencyKey, NewFilter, Replace,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::disk::DiskSpace;
 use cuckood::store::memory::MemoryStore;
 use cuckood::store::{Condition, PageStore};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,20 +27,6 @@ struct Bench {
     engine: Engine,
     metrics: Arc<Metrics>,
     store: GatedStore,
-}
-
-/// All bytes of a dump.
-struct Whole(Vec<u8>);
-
-impl DumpSink for Whole {
-    fn begin(&mut self, _: Digest, _: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    fn piece(&mut self, bytes: Vec<u8>) -> ControlFlow<()> {
-        self.0.extend(bytes);
-        ControlFlow::Continue(())
-    }
 }
 
 fn one_lane() -> EngineOptions {
