@@ -75,6 +75,13 @@ pub enum UsedUp {
     },
 }
 
+/// Whom something may be taken before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Past {
+    Nobody,
+    ThoseWhoWait,
+}
+
 /// A resource of which no more than its bound is held, and of that no more than
 /// its share by one holder. Cheap to clone; all clones are the same.
 pub struct Resource<H: Holder>(Arc<Inner<H>>);
@@ -168,7 +175,7 @@ impl<H: Holder> Resource<H> {
     /// # Errors
     /// There is not so much, or not for this claimant.
     pub fn try_take(&self, by: Option<&Claimant<H>>, amount: u64) -> Result<Permit<H>, UsedUp> {
-        let taken = self.take_now(by, amount);
+        let taken = self.take_now(by, amount, Past::ThoseWhoWait);
         taken.inspect_err(|used_up| self.0.count(*used_up))
     }
 
@@ -186,8 +193,7 @@ impl<H: Holder> Resource<H> {
     ) -> Result<Permit<H>, UsedUp> {
         // Not past those who wait: what is large would wait for ever. But what
         // never will be there is not to be waited for: it would block the others.
-        let nobody_waits = self.0.state.lock().turns.is_empty();
-        if nobody_waits && let Ok(permit) = self.take_now(by, amount) {
+        if let Ok(permit) = self.take_now(by, amount, Past::Nobody) {
             return Ok(permit);
         }
         if amount > self.bound() {
@@ -203,10 +209,19 @@ impl<H: Holder> Resource<H> {
         }
     }
 
-    fn take_now(&self, by: Option<&Claimant<H>>, amount: u64) -> Result<Permit<H>, UsedUp> {
+    fn take_now(
+        &self,
+        by: Option<&Claimant<H>>,
+        amount: u64,
+        past: Past,
+    ) -> Result<Permit<H>, UsedUp> {
         let holder = by.map(|by| by.holder.clone());
         let terms = by.map_or_else(Terms::default, |by| by.terms);
         let mut state = self.0.state.lock();
+        if past == Past::Nobody && !state.turns.is_empty() {
+            let bound = self.bound();
+            return Err(UsedUp::All { bound });
+        }
         self.0.check(&state, &holder, terms, 0, amount)?;
         state.add(&holder, amount);
         let is_waiting = state.accounts.get(&holder);

@@ -104,14 +104,14 @@ pub(crate) struct Admission {
     /// clients like, and must leave room for others.
     imports: Budget,
     pub(crate) requests: Budget,
+    /// Of these, what changes something: changes wait for the disk, and leave
+    /// places for questions that do not.
+    pub(crate) changes: Budget,
     /// Requests with large bodies whose items are parsed, and questions whose items
     /// are looked for. Changes are not among them while they wait for a lane or the
     /// disk.
     large_changes: Budget,
     large_questions: Budget,
-    /// Of these, what changes something: changes wait for the disk, and leave
-    /// places for questions that do not.
-    pub(crate) changes: Budget,
     /// Answers that are made while they are sent.
     pub(crate) downloads: Budget,
     /// Filters that are restored while they come.
