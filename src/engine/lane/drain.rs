@@ -72,7 +72,7 @@ impl Lane {
         &self,
         turn: Turn,
         first: Request,
-        suspended: &mut Option<Box<SlicedPlan>>,
+        suspended: Option<&SlicedPlan>,
         search: &mut KickSearch,
     ) -> Drained {
         let mut drain = self.begin_drain();
@@ -102,11 +102,11 @@ impl Lane {
                 break;
             }
             // Without a plan there is room for any other command, then.
-            let many_pages = self.allowance(suspended.as_deref()) / 3;
+            let many_pages = self.allowance(suspended) / 3;
             if drain.spent >= DRAIN_UNITS || drain.pages() >= many_pages {
                 break;
             }
-            next = self.next_of_drain(suspended.as_deref(), has_room);
+            next = self.next_of_drain(suspended, has_room);
         }
         let drain = self.without_withdrawn(drain, suspended, search);
         self.count_reads(&drain.pins);
@@ -169,7 +169,7 @@ impl Lane {
     fn without_withdrawn(
         &self,
         drain: Drain,
-        suspended: &mut Option<Box<SlicedPlan>>,
+        suspended: Option<&SlicedPlan>,
         search: &mut KickSearch,
     ) -> Drain {
         let begin = |(request, _): &(Request, Outcome)| request.progress.begin_commit();
@@ -206,7 +206,7 @@ impl Lane {
         &self,
         request: Request,
         drain: &mut Drain,
-        suspended: &mut Option<Box<SlicedPlan>>,
+        suspended: Option<&SlicedPlan>,
         search: &mut KickSearch,
     ) -> Option<Box<Overflow>> {
         if request.progress.is_withdrawn() {
@@ -217,17 +217,19 @@ impl Lane {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
-        let allowance = self.allowance(suspended.as_deref());
+        let allowance = self.allowance(suspended);
         let room = allowance.saturating_sub(drain.pages()).min(self.max_pages);
-        let own = suspended.as_mut().filter(|it| it.filter().id == filter.id);
-        // A page has one drain's pin. This only asks: the plan's will do.
-        let pins = own.map_or(&mut drain.pins, |plan| &mut plan.pins);
+        // A page has one pin. This only asks: the plan's will do.
+        let of_plan = suspended.filter(|it| it.filter().id == filter.id);
+        let of_plan = of_plan.map(|plan| &plan.pins);
+        let pins = &mut drain.pins;
         let held_before = pins.held();
         let state = drain
             .filters
             .entry(filter.id)
             .or_insert_with(|| PlannedFilter::of(&filter));
-        let mut words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
+        let words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
+        let mut words = words.beside(of_plan);
         let mut planner = Planner::new(state.input(), &mut words, search);
         let worked = work(&request.command, &mut planner);
         drain.spent += planner.spent();

@@ -114,7 +114,7 @@ impl Lane {
                 let Drained { sliced, in_doubt } = self.drain(
                     turn,
                     request,
-                    &mut under_way.suspended,
+                    under_way.suspended.as_deref(),
                     &mut under_way.search,
                 );
                 under_way.in_doubt = in_doubt;

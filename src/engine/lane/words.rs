@@ -4,7 +4,7 @@ use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::pages::{PageWords, PlanPages};
 use crate::engine::filters::FilterView;
-use crate::engine::pages::{DrainPins, Frame, PageCache};
+use crate::engine::pages::{DrainPins, Frame, PageCache, PageTable};
 use std::collections::BTreeSet;
 
 /// What a plan needs and has not.
@@ -21,6 +21,8 @@ pub(super) struct LaneWords<'a> {
     cache: &'a PageCache,
     view: &'a FilterView,
     pins: &'a mut DrainPins,
+    /// Those of a plan over the same pages, which are left to it.
+    others: Option<&'a DrainPins>,
     /// Pages that the drain may hold after this command.
     allowed: usize,
     pub(super) missing: Missing,
@@ -41,10 +43,17 @@ impl<'a> LaneWords<'a> {
             cache,
             view,
             pins,
+            others: None,
             allowed,
             missing: Missing::default(),
             here: None,
         }
+    }
+
+    /// The same beside the pins of a plan over these pages: what it holds need
+    /// not be held.
+    pub(super) fn beside(self, others: Option<&'a DrainPins>) -> LaneWords<'a> {
+        LaneWords { others, ..self }
     }
 
     /// The frame of a page, which stays resident until the drain ends.
@@ -63,7 +72,8 @@ impl<'a> LaneWords<'a> {
     #[inline]
     fn find(&mut self, page: PageAddress) -> Option<Frame<'a>> {
         let table = self.view.tables.get(page.sub as usize)?;
-        if let Some(index) = self.pins.pinned(table, page.page) {
+        let others = self.others.and_then(|it| it.holds(table, page.page));
+        if let Some(index) = others.or_else(|| self.pins.pinned(table, page.page)) {
             return self.cache.frame(index);
         }
         if self.missing.over || self.pins.held() + self.missing.pages.len() >= self.allowed {
@@ -109,10 +119,13 @@ impl PlanPages for LaneWords<'_> {
     }
 
     fn expect(&mut self, words: &[WordAddress]) {
-        let tables = &self.view.tables;
+        let (tables, others) = (&self.view.tables, self.others);
         let words = words
             .iter()
             .filter_map(|at| Some((&**tables.get(at.sub as usize)?, at.page, at.word)));
+        let is_free =
+            |table: &PageTable, page| others.is_none_or(|it| it.holds(table, page).is_none());
+        let words = words.filter(|&(table, page, _)| is_free(table, page));
         self.pins.expect(words, self.allowed);
     }
 }

@@ -32,7 +32,9 @@ impl Drop for Pins {
 ///
 /// A frame that carries the number of a drain which is under way is pinned by
 /// it, so the page that names the frame is the page that was pinned. A page
-/// belongs to one lane, which has one drain at a time: no other drain's number
+/// belongs to one lane, which has one drain at a time, and at most one plan that
+/// is suspended, with pins of its own. What is planned over that plan's pages
+/// meanwhile looks at its pins first ([`holds`](Self::holds)): no number of either
 /// is overwritten.
 pub(crate) struct DrainPins {
     cache: Arc<PageCache>,
@@ -82,6 +84,14 @@ impl DrainPins {
             return Some(index);
         }
         (number == reached(self.drain)).then_some(index)
+    }
+
+    /// The frame of a page, if it is held. No lock.
+    #[inline]
+    pub(crate) fn holds(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        let index = frame_at(table.entry(page)?.read())?;
+        let number = self.cache.stamp(index)?.load(Ordering::Relaxed);
+        (number | 1 == reached(self.drain)).then_some(index)
     }
 
     /// Pins a page that the drain comes to, and holds not yet. `None` if it is

@@ -1,7 +1,8 @@
 use super::*;
 use crate::chain::params::FilterRequest;
 use crate::chain::plan::AddMode;
-use crate::cuckoo::hash::murmur64a;
+use crate::chain::read::candidate_pages;
+use crate::cuckoo::hash::{ItemHash, murmur64a};
 use crate::engine::caller::SERVER;
 use crate::engine::filters::OpenFilter;
 use crate::engine::lane::command::ItemOp;
@@ -55,9 +56,8 @@ async fn engine() -> (Engine, Vec<Arc<OpenFilter>>) {
     (engine, filters)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() {
-    let (engine, filters) = engine().await;
+/// The only lane of an engine, with a queue of its own.
+fn lane(engine: &Engine) -> Lane {
     let bounds = QueueBounds {
         commands: 1_000,
         items: 1_000_000,
@@ -65,7 +65,25 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
     let metrics = Metrics::new().unwrap();
     let depth = metrics.lane_queue_depth.with_label_values(&["0"]);
     let queue = LaneQueue::new(bounds, depth, metrics.lane_queue_wait_seconds.clone());
-    let lane = engine.lane(0, Arc::new(queue));
+    engine.lane(0, Arc::new(queue))
+}
+
+/// Begins a plan that takes more than a slice.
+fn suspended(lane: &Lane, request: Request, search: &mut KickSearch) -> Option<Box<SlicedPlan>> {
+    lane.queue.push(request).unwrap();
+    if let Next::Command(turn, request) = lane.queue.next(|_| true, Duration::ZERO)
+        && let Some(plan) = lane.begin_sliced(turn, *request)
+        && let Sliced::More(plan) = lane.slice(plan, search)
+    {
+        return Some(plan);
+    }
+    None
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() {
+    let (engine, filters) = engine().await;
+    let lane = lane(&engine);
     assert_eq!(lane.max_pages, MOST);
     let mut search = KickSearch::new();
     let (mut planned, mut refused, mut beside, mut most) = (0, 0, 0, 0);
@@ -76,11 +94,12 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
             drawn += 1;
             (murmur64a(&drawn.to_le_bytes(), seed) % below as u64) as usize
         };
-        let mut request = |filter: &Arc<OpenFilter>, items: usize| {
+        let mut request = |filter: &Arc<OpenFilter>, items: usize, only_asks: bool| {
             let chain = &filter.view.load().chain;
             let from = random(1_000_000);
             let hashes = (from..from + items).map(|n| chain.hash(&n.to_le_bytes()));
             let op = match random(4) {
+                _ if only_asks => ItemOp::Exists,
                 0 => ItemOp::Add(AddMode::OnlyIfAbsent),
                 1 => ItemOp::Exists,
                 _ => ItemOp::Add(AddMode::Always),
@@ -88,31 +107,26 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
             let command = Command::Items(op, hashes.collect());
             Request::new(&SERVER, command, Some(filter), None).0
         };
-        let mut suspended = None;
+        let mut plan = None;
         if seed % 2 == 0 {
             let items = 20_000 + 40 * seed as usize;
-            let request = request(&filters[4], items);
-            lane.queue.push(request).unwrap();
-            if let Next::Command(turn, request) = lane.queue.next(|_| true, Duration::ZERO)
-                && let Some(plan) = lane.begin_sliced(turn, *request)
-                && let Sliced::More(plan) = lane.slice(plan, &mut search)
-            {
-                beside += 1;
-                suspended = Some(plan);
-            }
+            plan = suspended(&lane, request(&filters[4], items, false), &mut search);
+            beside += usize::from(plan.is_some());
         }
         let mut drain = lane.begin_drain();
         for n in 0..12 {
             let items = 1 + (n * 37 + seed as usize) % 400;
-            let filter = &filters[(n + seed as usize) % 4];
+            let about = (n + seed as usize) % filters.len();
+            // Changes to the filter of a plan wait for it.
+            let only_asks = about == 4 && plan.is_some();
             let overflow = lane.plan(
-                request(filter, items),
+                request(&filters[about], items, only_asks),
                 &mut drain,
-                &mut suspended,
+                plan.as_deref(),
                 &mut search,
             );
             refused += usize::from(overflow.is_some());
-            let held = drain.pages() + suspended.as_ref().map_or(0, |it| it.pages());
+            let held = drain.pages() + plan.as_ref().map_or(0, |it| it.pages());
             assert!(held <= OF_LANE, "seed {seed}: {held} pages of {OF_LANE}");
             most = most.max(held);
         }
@@ -120,5 +134,57 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
     }
     println!("planned {planned}, refused {refused}, beside a plan {beside}, {most} pages at most");
     assert!(planned > 300 && refused > 300 && beside > 100 && most > OF_LANE * 9 / 10);
+    tokio::task::block_in_place(|| engine.halt());
+}
+
+/// Items whose pages in the first sub-filter are all below that one, or none is.
+fn items_on(chain: &Chain, many: usize, is_on: impl Fn(u32) -> bool) -> Arc<[ItemHash]> {
+    let all = (0u64..).map(|n| chain.hash(&n.to_le_bytes()));
+    let fits = |hash: &ItemHash| candidate_pages(chain, *hash).all(|it| is_on(it.page));
+    all.filter(fits).take(many).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_to_the_filter_of_a_plan_takes_none_of_the_pages_that_it_may_touch() {
+    let (engine, filters) = engine().await;
+    let lane = lane(&engine);
+    let mut search = KickSearch::new();
+    let chain = &filters[0].view.load().chain.clone();
+    // As many pages as a change may touch, all but a few, and others.
+    let of_plan = MOST as u32 - 4;
+    let added = items_on(chain, 30_000, |page| page < of_plan);
+    let asked = items_on(chain, 400, |page| page >= of_plan);
+    let request = |op, items: &Arc<[ItemHash]>| {
+        let command = Command::Items(op, Arc::clone(items));
+        Request::new(&SERVER, command, Some(&filters[0]), None)
+    };
+    let (add, mut added) = request(ItemOp::Add(AddMode::Always), &added);
+    let mut plan = suspended(&lane, add, &mut search).unwrap();
+    let pages = plan.pages();
+    assert!(pages > MOST / 2);
+
+    let mut drain = lane.begin_drain();
+    let (question, mut found) = request(ItemOp::Exists, &asked);
+    let overflow = lane.plan(question, &mut drain, Some(&plan), &mut search);
+    assert!(
+        overflow.is_none() && drain.pages() > 20,
+        "{}",
+        drain.pages()
+    );
+    assert_eq!(plan.pages(), pages);
+    for (request, outcome) in drain.answers {
+        request.answer(Ok(outcome));
+    }
+    let found = found.try_recv().unwrap();
+    assert!(matches!(found, Ok(Outcome::Found(found)) if found.len() == asked.len()));
+    drop(drain.pins);
+
+    tokio::task::block_in_place(|| {
+        while let Sliced::More(more) = lane.slice(plan, &mut search) {
+            plan = more;
+        }
+    });
+    let added = added.try_recv().unwrap();
+    assert!(matches!(added, Ok(Outcome::Added(_))));
     tokio::task::block_in_place(|| engine.halt());
 }
