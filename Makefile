@@ -102,9 +102,10 @@ full-disk: ## Fill the server's disk under load, and make room again; needs root
 	CUCKOOD_TEST_REQUIRE=tmpfs $(CARGO) test $(CARGO_FLAGS) --test crash full_disk:: -- --nocapture
 
 .PHONY: hanging-disk
+hanging-disk: SECONDS := 30
 hanging-disk: ## Have the server's disk answer nothing under load, for SECONDS (30); needs /dev/fuse and root
 	@.ci/setup serve
-	CUCKOOD_TEST_REQUIRE=fuse CUCKOOD_STALL_SECONDS=$(or $(SECONDS),30) $(CARGO) test $(CARGO_FLAGS) --test crash hang:: -- --nocapture
+	CUCKOOD_TEST_REQUIRE=fuse CUCKOOD_STALL_SECONDS=$(SECONDS) $(CARGO) test $(CARGO_FLAGS) --test crash hang:: -- --nocapture
 
 .PHONY: linearizable
 linearizable: ## Check that what many clients see could have happened in one order, OPERATIONS of them (100000)
