@@ -27,7 +27,7 @@ pub(crate) struct LaneQueue {
     bounds: QueueBounds,
     /// Commands that wait, for the metrics.
     depth: IntGauge,
-    /// How long they waited.
+    /// How long they waited, each until it was taken first.
     waits: Histogram,
 }
 
@@ -200,10 +200,12 @@ impl LaneQueue {
         let (key, flow, it) = it;
         let turn = Turn { key, flow };
         match it {
-            Waits::Command(request) => {
+            Waits::Command(mut request) => {
                 self.note_taken(waiting, &request);
-                let waited = request.queued_at.elapsed();
-                self.waits.observe(waited.as_secs_f64());
+                // One that was put back has waited already.
+                if let Some(queued_at) = request.queued_at.take() {
+                    self.waits.observe(queued_at.elapsed().as_secs_f64());
+                }
                 Next::Command(turn, request)
             }
             Waits::Plan => Next::Plan(turn),
@@ -241,3 +243,6 @@ impl Waiting {
         self.commands >= bounds.commands || self.items + items > bounds.items
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,8 +36,8 @@ pub(crate) struct Request {
     pub(super) place: Option<QueuePlace>,
     /// How far it has come.
     pub(super) progress: Progress,
-    /// When it was put into the queue.
-    pub(super) queued_at: Instant,
+    /// When it was put into the queue, until it is taken for the first time.
+    pub(super) queued_at: Option<Instant>,
     /// Whether it turned out to need slices of its own.
     is_long: bool,
     reply: oneshot::Sender<Answer>,
@@ -68,7 +68,7 @@ impl Request {
             reservation: None,
             place: None,
             progress: Progress::default(),
-            queued_at: Instant::now(),
+            queued_at: Some(Instant::now()),
             is_long: false,
             reply,
         };

@@ -141,13 +141,13 @@ impl Lane {
         }
         match self.slice(plan, &mut under_way.search) {
             Sliced::Ended(in_doubt) => under_way.in_doubt = in_doubt,
-            Sliced::More(plan)
-                if plan.is_small()
-                    && plan.pages() <= self.allowance(under_way.suspended.as_deref()) =>
-            {
-                under_way.in_doubt = self.commit_small(*plan);
+            Sliced::More(plan) => {
+                let most_pages = self.allowance(under_way.suspended.as_deref());
+                match plan.into_small(most_pages) {
+                    Ok(small) => under_way.in_doubt = self.commit_small(small),
+                    Err(plan) => self.suspend(plan, under_way),
+                }
             }
-            Sliced::More(plan) => self.suspend(plan, under_way),
         }
     }
 

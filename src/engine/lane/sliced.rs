@@ -73,9 +73,24 @@ impl PlannedChanges {
         if !self.encoding.go_on(words) {
             return Stage::Planned(self);
         }
-        let is_new = matches!(command, Command::Create(_));
-        Stage::Encoded(self.encoding.finish(is_new), self.came)
+        let (encoded, came) = self.encode_all(command);
+        Stage::Encoded(encoded, came)
     }
+
+    /// Encodes what is left.
+    fn encode_all(mut self: Box<Self>, command: &Command) -> (Encoded, PlanOutcome) {
+        self.encoding.go_on(usize::MAX);
+        let is_new = matches!(command, Command::Create(_));
+        (self.encoding.finish(is_new), self.came)
+    }
+}
+
+/// A plan that had no more to do than a command of a drain.
+pub(super) struct SmallPlan {
+    request: Request,
+    target: PlannedFilter,
+    pins: DrainPins,
+    planned: Box<PlannedChanges>,
 }
 
 /// How a slice ended.
@@ -134,9 +149,20 @@ impl SlicedPlan {
         self.request.answer(answer);
     }
 
-    /// Whether it is planned, and cost no more than a command of a drain may.
-    pub(super) fn is_small(&self) -> bool {
-        matches!(&self.stage, Stage::Planned(planned) if planned.spent <= COMMAND_UNITS)
+    /// What it is if it is planned, and neither cost more than a command of a drain
+    /// may nor holds more than so many pages.
+    pub(super) fn into_small(self: Box<Self>, most_pages: usize) -> Result<SmallPlan, Box<Self>> {
+        let fits = self.pages() <= most_pages;
+        let plan = *self;
+        match plan.stage {
+            Stage::Planned(planned) if fits && planned.spent <= COMMAND_UNITS => Ok(SmallPlan {
+                request: plan.request,
+                target: plan.target,
+                pins: plan.pins,
+                planned,
+            }),
+            stage => Err(Box::new(SlicedPlan { stage, ..plan })),
+        }
     }
 
     /// The command, to be planned anew.
@@ -262,23 +288,15 @@ impl Lane {
         }
     }
 
-    /// Commits a plan that had no more to do than a command of a drain.
-    pub(super) fn commit_small(&self, plan: SlicedPlan) -> Option<InDoubt> {
-        let SlicedPlan {
+    /// Commits a plan at once.
+    pub(super) fn commit_small(&self, plan: SmallPlan) -> Option<InDoubt> {
+        let SmallPlan {
             request,
             target,
             pins,
-            stage,
-            ..
+            planned,
         } = plan;
-        let stage = match stage {
-            Stage::Planned(planned) => planned.encode(usize::MAX, &request.command),
-            stage => stage,
-        };
-        let Stage::Encoded(encoded, came) = stage else {
-            request.answer(Ok(Outcome::Stale));
-            return None;
-        };
+        let (encoded, came) = planned.encode_all(&request.command);
         let owner = target.filter.owner.as_ref();
         self.commit_encoded(request, owner, pins, encoded, came)
     }
