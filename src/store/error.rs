@@ -17,17 +17,15 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
-    /// The write-ahead log ends before what was forced to the disk.
+    /// The write-ahead log has not all that was forced to the disk.
     #[error(
-        "data directory {path} has lost changes that were acknowledged: its write-ahead log can be read up to write {recovered}, and was forced to the disk up to write {forced}. See what is damaged with cuckood check, then restore a backup; or accept the loss: start once with --accept-lost-changes"
+        "data directory {path} has lost changes that were acknowledged: {reason}. See what is damaged with cuckood check, then restore a backup; or accept the loss: start once with --accept-lost-changes"
     )]
     LostChanges {
         /// The directory.
         path: PathBuf,
-        /// The last write that can be read.
-        recovered: u64,
-        /// One that was forced to the disk.
-        forced: u64,
+        /// What is missing.
+        reason: String,
     },
     /// The data directory can't be created or written.
     #[error(

@@ -5,6 +5,8 @@
 //! | `rocks/options.rs` | what is set from outside |
 //! | `rocks/tuning.rs` | the settings of RocksDB, and why |
 //! | `rocks/opening.rs` | opening a data directory, or one line that says why not |
+//! | `rocks/directory_lock.rs` | the lock of a data directory |
+//! | `rocks/lost_changes.rs` | whether all is there that was forced to the disk |
 //! | `rocks/log_files.rs` | whether its write-ahead log and manifest are whole |
 //! | `rocks/reading.rs` | batched reads, scans, snapshots |
 //! | `rocks/write_health.rs` | whether RocksDB takes writes after one failed |
@@ -17,12 +19,14 @@
 //! All writes go through one write-ahead log, so a crash keeps a prefix of
 //! them.
 
+mod directory_lock;
 mod errors;
 mod every;
 mod forced;
 mod frozen;
 mod gauges;
 mod log_files;
+mod lost_changes;
 mod opening;
 mod options;
 mod reading;
@@ -37,12 +41,12 @@ use super::kv::{
     Batch, Caching, Change, Column, Condition, Durability, EachEntry, EachValue, FrozenStore,
     Gauge, KeyRange, KeyValueStore, Reader, WalSync,
 };
+use directory_lock::DirectoryLock;
 use errors::{failed, one_line};
 use every::Every;
 use forced::{Forced, Keeper};
 use reading::{Snapshot, column_of, with_caching};
 use rocksdb::{DB, Options, Range, ReadOptions, ReadTier, WriteBatch, WriteOptions};
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,8 +77,8 @@ pub struct RocksStore {
     forced: Arc<Forced>,
     /// Copies frozen so far; numbers their directories.
     frozen: AtomicU64,
-    /// Keeps others from writing while this store only reads.
-    _lock: Option<File>,
+    /// The last to go.
+    _lock: DirectoryLock,
 }
 
 impl RocksStore {
@@ -89,10 +93,10 @@ impl RocksStore {
     /// - [`StoreError::LostChanges`]: changes are missing that were forced to the
     ///   disk, and that was not accepted. Nothing in the directory is changed.
     pub fn open(path: impl AsRef<Path>, options: RocksOptions) -> Result<RocksStore, StoreError> {
-        let (database, database_options) = opening::open_database(path.as_ref(), &options)?;
+        let (database, database_options, lock) = opening::open_database(path.as_ref(), &options)?;
         frozen::remove_left_over(path.as_ref());
         opening::take_over(&database, path.as_ref())?;
-        let mut store = RocksStore::of(database, database_options, options.wal_sync);
+        let mut store = RocksStore::of(database, database_options, options.wal_sync, lock);
         if let WalSync::Interval(interval) = options.wal_sync {
             store._forcing = Some(store.force_every(interval)?);
         }
@@ -115,12 +119,11 @@ impl RocksStore {
     ) -> Result<RocksStore, StoreError> {
         let (database, database_options, lock) = opening::open_to_read(path.as_ref(), &options)?;
         opening::check_version(&database, path.as_ref())?;
-        let mut store = RocksStore::of(database, database_options, WalSync::Never);
-        store._lock = Some(lock);
-        Ok(store)
+        let wal_sync = WalSync::Never;
+        Ok(RocksStore::of(database, database_options, wal_sync, lock))
     }
 
-    fn of(database: DB, options: Options, wal_sync: WalSync) -> RocksStore {
+    fn of(database: DB, options: Options, wal_sync: WalSync, lock: DirectoryLock) -> RocksStore {
         RocksStore {
             _forcing: None,
             keeping: None,
@@ -131,7 +134,7 @@ impl RocksStore {
             write_health: Arc::default(),
             forced: Arc::default(),
             frozen: AtomicU64::new(0),
-            _lock: None,
+            _lock: lock,
         }
     }
 

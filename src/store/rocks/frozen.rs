@@ -9,7 +9,6 @@
 //! and a prefix of what is written meanwhile.
 
 use super::errors::failed;
-use super::opening::LOCK_FILE;
 use super::reading::column_of;
 use crate::store::error::StoreError;
 use crate::store::kv::{Column, FrozenFile, FrozenStore, KeyValueStore};
@@ -91,11 +90,6 @@ impl FrozenStore for Frozen {
     }
 
     fn open_store(&self) -> Result<Arc<dyn KeyValueStore>, StoreError> {
-        // RocksDB links none, and whoever opens a store to read it takes it.
-        File::create(self.directory.join(LOCK_FILE)).map_err(|error| StoreError::Io {
-            doing: "opening a frozen copy",
-            source: error.into(),
-        })?;
         (self.open)(&self.directory)
     }
 }

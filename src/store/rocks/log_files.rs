@@ -21,6 +21,10 @@ const BLOCK_BYTES: usize = 32 << 10;
 /// the number of the file follows.)
 const HEADER_BYTES: usize = 7;
 
+/// Types of records: a batch of writes in one, and the first of several.
+const FULL: u8 = 1;
+const FIRST: u8 = 2;
+
 /// What a disk writes as a whole.
 const SECTOR_BYTES: usize = 512;
 
@@ -41,13 +45,29 @@ pub(super) fn check(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether every file is whole to its last byte.
+/// The last write in the log, if every file of it and the manifest are whole to
+/// their last bytes; 0: there is none in it.
 ///
 /// # Errors
 /// The files can't be read.
-pub(super) fn are_whole(path: &Path) -> Result<bool, StoreError> {
-    let found = look(path).map_err(reading)?;
-    Ok(found.iter().all(|(_, found)| *found == Found::Whole))
+pub(super) fn whole_up_to(path: &Path) -> Result<Option<u64>, StoreError> {
+    let mut last = 0;
+    for (file, found) in look(path).map_err(reading)? {
+        match found {
+            Found::Whole(write) if number_of(&file).is_some() => last = last.max(write),
+            Found::Whole(_) => {}
+            Found::End | Found::Damage(_) => return Ok(None),
+        }
+    }
+    Ok(Some(last))
+}
+
+/// The files of the log with their numbers, in their order.
+pub(super) fn numbered(path: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
+    let files = files(path)?.into_iter();
+    Ok(files
+        .filter_map(|file| number_of(&file).map(|number| (file, number)))
+        .collect())
 }
 
 fn reading(error: io::Error) -> StoreError {
@@ -59,28 +79,38 @@ fn reading(error: io::Error) -> StoreError {
 
 /// Reads the files of a directory, in their order.
 fn look(path: &Path) -> io::Result<Vec<(PathBuf, Found)>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let file = entry?.path();
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let is_log = name
-            .strip_suffix(".log")
-            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-        if is_log || name.starts_with("MANIFEST-") {
-            files.push(file);
-        }
-    }
-    files.sort();
     let look = |file: PathBuf| {
         let found = File::open(&file).and_then(look_through)?;
         Ok((file, found))
     };
-    files.into_iter().map(look).collect()
+    files(path)?.into_iter().map(look).collect()
+}
+
+fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let file = entry?.path();
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if number_of(&file).is_some() || name.starts_with("MANIFEST-") {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The number of a file of the write-ahead log.
+fn number_of(file: &Path) -> Option<u64> {
+    let name = file.file_name()?.to_str()?;
+    let number = name.strip_suffix(".log")?;
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| number.parse().ok())?
 }
 
 /// What is in a file up to the place at which RocksDB ends.
 fn look_through(mut file: impl Read) -> io::Result<Found> {
     let (mut block, mut first) = (Vec::with_capacity(BLOCK_BYTES), 0);
+    let mut last = 0;
     loop {
         block.clear();
         let part = file.by_ref().take(BLOCK_BYTES as u64);
@@ -88,17 +118,20 @@ fn look_through(mut file: impl Read) -> io::Result<Found> {
         match look_at(&block) {
             Found::Damage(at) => return Ok(Found::Damage(first + at)),
             Found::End => return Ok(Found::End),
-            Found::Whole if length < BLOCK_BYTES => return Ok(Found::Whole),
-            Found::Whole => first += length,
+            Found::Whole(write) => last = last.max(write),
         }
+        if length < BLOCK_BYTES {
+            return Ok(Found::Whole(last));
+        }
+        first += length;
     }
 }
 
 /// What is in a block, or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// Records that are whole.
-    Whole,
+    /// Records that are whole, and the last write in them where they are a log's.
+    Whole(u64),
     /// One that was not written to its end: the log ends there.
     End,
     /// One that was, and is not as it was written.
@@ -106,9 +139,10 @@ enum Found {
 }
 
 fn look_at(block: &[u8]) -> Found {
-    let mut at = 0;
+    let (mut at, mut last) = (0, 0);
     while let Some(record) = block.get(at..).and_then(Record::read) {
         if record.is_whole(record.length) {
+            last = last.max(record.last_write());
             at += HEADER_BYTES + record.length;
             continue;
         }
@@ -123,7 +157,7 @@ fn look_at(block: &[u8]) -> Found {
             Found::Damage(at)
         };
     }
-    Found::Whole
+    Found::Whole(last)
 }
 
 /// Whether a sector that these bytes lie in was never written.
@@ -159,6 +193,21 @@ impl<'a> Record<'a> {
         })
     }
 
+    /// The number of the last write in the batch that begins with it, 0 if none
+    /// does: a batch says the number of its first write, and how many there are.
+    fn last_write(&self) -> u64 {
+        let content = self.bytes.get(HEADER_BYTES - 1..HEADER_BYTES + self.length);
+        match content.and_then(|it| it.split_first()) {
+            Some((&(FULL | FIRST), batch)) => {
+                let first = batch.first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
+                let count = batch.get(8..).and_then(|rest| rest.first_chunk());
+                let count = count.map_or(0, |it| u64::from(u32::from_le_bytes(*it)));
+                first.saturating_add(count.saturating_sub(1))
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether it matches its checksum, were it so long.
     fn is_whole(&self, length: usize) -> bool {
         let summed = self.bytes.get(HEADER_BYTES - 1..HEADER_BYTES + length);
@@ -190,7 +239,7 @@ mod tests {
     fn every_flipped_bit_is_damage_and_every_cut_is_the_end() {
         let mut log = record(&[7; 100]);
         log.extend(record(&(0..200).map(|at| at as u8 | 1).collect::<Vec<_>>()));
-        assert_eq!(look_at(&log), Found::Whole);
+        assert!(matches!(look_at(&log), Found::Whole(_)));
         for bit in 0..8 * log.len() {
             let mut flipped = log.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -201,6 +250,20 @@ mod tests {
             let found = look_at(&log[..length]);
             assert!(!matches!(found, Found::Damage(_)), "{length}: {found:?}");
         }
+    }
+
+    #[test]
+    fn the_last_write_is_that_of_the_last_batch() {
+        let batch = |first: u64, count: u32| {
+            let mut batch = first.to_le_bytes().to_vec();
+            batch.extend_from_slice(&count.to_le_bytes());
+            batch
+        };
+        let log = [record(&batch(7, 1)), record(&batch(8, 5))].concat();
+        assert_eq!(look_at(&log), Found::Whole(12));
+        // As RocksDB begins a log, after the end of another was torn off.
+        assert_eq!(look_at(&record(&batch(12, 0))), Found::Whole(12));
+        assert_eq!(look_at(&[]), Found::Whole(0));
     }
 
     #[test]

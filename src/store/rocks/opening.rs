@@ -1,16 +1,17 @@
 //! Opens a data directory, or says in one line why not.
 
+use super::directory_lock::DirectoryLock;
 use super::errors::{one_line, unreadable};
 use super::forced;
 use super::log_files;
+use super::lost_changes;
 use super::options::RocksOptions;
 use super::reading::column_of;
 use super::tuning;
 use crate::store::error::{Cause, StoreError};
 use crate::store::format;
 use crate::store::kv::Column;
-use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, InfoLogger, IteratorMode, LogLevel, Options};
-use rustix::fs::{FlockOperation, fcntl_lock};
+use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, IteratorMode, Options};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -18,11 +19,8 @@ use std::path::Path;
 /// The file by which RocksDB knows a directory that it has used.
 const CURRENT_FILE: &str = "CURRENT";
 
-/// The file that is locked while the directory is open.
-pub(super) const LOCK_FILE: &str = "LOCK";
-
 /// Opens the database for reading alone: nothing in the directory is changed,
-/// and as long as the file lives that is returned with it, no server opens it.
+/// and as long as the lock lives that is returned with it, no server opens it.
 ///
 /// # Errors
 /// There is no data, or it is open elsewhere; also an older version, which
@@ -30,16 +28,9 @@ pub(super) const LOCK_FILE: &str = "LOCK";
 pub(super) fn open_to_read(
     path: &Path,
     options: &RocksOptions,
-) -> Result<(DB, Options, File), StoreError> {
-    let lock = File::open(path.join(LOCK_FILE))
-        .map_err(|error| unusable(path, format!("{LOCK_FILE} can't be opened: {error}")))?;
-    fcntl_lock(&lock, FlockOperation::NonBlockingLockShared).map_err(|_| StoreError::Locked {
-        path: path.to_owned(),
-    })?;
-    let mut database_options = tuning::database(options);
-    // Otherwise it would keep its diary in the directory. What goes wrong is
-    // returned as an error anyway.
-    database_options.set_info_logger(InfoLogger::new_callback_logger(LogLevel::Fatal, |_, _| {}));
+) -> Result<(DB, Options, DirectoryLock), StoreError> {
+    let lock = DirectoryLock::shared(path)?;
+    let database_options = tuning::read_only_database(options);
     let present = DB::list_cf(&database_options, path).map_err(|error| refused(path, &error))?;
     let missing = Column::ALL
         .iter()
@@ -51,83 +42,68 @@ pub(super) fn open_to_read(
         );
         return Err(unusable(path, reason));
     }
-    let mut columns: Vec<ColumnFamilyDescriptor> = tuning::columns(options)
-        .into_iter()
-        .map(|(column, options)| ColumnFamilyDescriptor::new(column.name(), options))
-        .collect();
-    for name in unknown_columns(path, &database_options)? {
-        columns.push(ColumnFamilyDescriptor::new(name, Options::default()));
-    }
+    let columns = columns(path, options)?;
     log_files::check(path)?;
     // What is in the log and in no table file yet is read, too.
     let database = DB::open_cf_descriptors_read_only(&database_options, path, columns, false)
         .map_err(|error| refused(path, &error))?;
-    see_that_nothing_is_lost(&database, path)?;
+    lost_changes::see_that_none_are(&database, path)?;
     Ok((database, database_options, lock))
 }
 
-/// Opens the database with all its columns, and returns its options with it:
-/// they hold the statistics.
+/// Opens the database with all its columns, and returns its options with it: they
+/// hold the statistics. No other server opens it as long as the lock lives.
 pub(super) fn open_database(
     path: &Path,
     options: &RocksOptions,
-) -> Result<(DB, Options), StoreError> {
+) -> Result<(DB, Options, DirectoryLock), StoreError> {
     make_directory(path).map_err(|error| unusable(path, error))?;
+    let lock = DirectoryLock::exclusive(path)?;
     if !options.accept_lost_changes {
-        see_that_nothing_would_be_lost(path, options)?;
+        lost_changes::see_that_none_would_be(path, options, &lock)?;
     }
     let database_options = tuning::database(options);
-    let mut columns: Vec<ColumnFamilyDescriptor> = tuning::columns(options)
-        .into_iter()
-        .map(|(column, options)| ColumnFamilyDescriptor::new(column.name(), options))
-        .collect();
-    // Columns of a newer program must be opened too: only then can its version
-    // be read and named.
-    for name in unknown_columns(path, &database_options)? {
-        columns.push(ColumnFamilyDescriptor::new(name, Options::default()));
+    let open = |options: &Options, columns| DB::open_cf_descriptors(options, path, columns);
+    let opened = open(&database_options, columns(path, options)?);
+    let database = match opened {
+        Err(error)
+            if options.accept_lost_changes
+                && let Some(lost) = lost_log_file(&error) =>
+        {
+            let reason = one_line(&error);
+            tracing::error!(
+                reason,
+                "the loss is accepted, as --accept-lost-changes says"
+            );
+            lost_changes::set_aside_behind(path, lost).map_err(|error| unusable(path, error))?;
+            open(&tuning::forgiving(options), columns(path, options)?)
+        }
+        opened => opened,
     }
-    let database = DB::open_cf_descriptors(&database_options, path, columns)
-        .map_err(|error| refused(path, &error))?;
-    match see_that_nothing_is_lost(&database, path) {
+    .map_err(|error| refused(path, &error))?;
+    match lost_changes::see_that_none_are(&database, path) {
         Err(lost) if options.accept_lost_changes => {
             tracing::error!(%lost, "the loss is accepted, as --accept-lost-changes says");
             forced::accept(path, database.latest_sequence_number())
                 .map_err(|error| unusable(path, error))?;
         }
-        nothing_is_lost => nothing_is_lost?,
+        none_are => none_are?,
     }
-    Ok((database, database_options))
+    Ok((database, database_options, lock))
 }
 
-/// Sees that an open database has all that was forced to the disk.
-fn see_that_nothing_is_lost(database: &DB, path: &Path) -> Result<(), StoreError> {
-    let (recovered, forced) = (database.latest_sequence_number(), forced::read(path));
-    match forced {
-        Some(forced) if recovered < forced => Err(StoreError::LostChanges {
-            path: path.to_owned(),
-            recovered,
-            forced,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// As [`see_that_nothing_is_lost`], before opening the database makes the end of
-/// its log final. Where all records are whole nothing but a missing file can be
-/// lost, and nothing is opened.
-fn see_that_nothing_would_be_lost(path: &Path, options: &RocksOptions) -> Result<(), StoreError> {
-    if forced::read(path).is_none() || log_files::are_whole(path)? {
-        return Ok(());
-    }
-    let database_options = tuning::database(options);
-    // What else is wrong is said when it is opened.
-    let Ok(names) = DB::list_cf(&database_options, path) else {
-        return Ok(());
-    };
-    match DB::open_cf_for_read_only(&database_options, path, names, false) {
-        Ok(database) => see_that_nothing_is_lost(&database, path),
-        Err(_) => Ok(()),
-    }
+/// The columns that there are to be, and those of a newer program: they must be
+/// opened too, because only then can its version be read and named.
+fn columns(path: &Path, options: &RocksOptions) -> Result<Vec<ColumnFamilyDescriptor>, StoreError> {
+    let known = tuning::columns(options);
+    let known = known
+        .into_iter()
+        .map(|(column, options)| ColumnFamilyDescriptor::new(column.name(), options));
+    let unknown = unknown_columns(path, &Options::default())?;
+    let unknown = unknown
+        .into_iter()
+        .map(|name| ColumnFamilyDescriptor::new(name, Options::default()));
+    Ok(known.chain(unknown).collect())
 }
 
 /// Makes the directory if it is missing, so that a power cut does not take it
@@ -223,9 +199,17 @@ fn refused(path: &Path, error: &rocksdb::Error) -> StoreError {
         };
     }
     match error.kind() {
+        ErrorKind::Corruption if lost_log_file(error).is_some() => StoreError::LostChanges {
+            path: path.to_owned(),
+            reason: one_line(error),
+        },
         ErrorKind::Corruption => corrupt(path, &one_line(error)),
         _ => unusable(path, one_line(error)),
     }
+}
+
+fn lost_log_file(error: &rocksdb::Error) -> Option<u64> {
+    lost_changes::log_file_in(error.as_ref())
 }
 
 fn unusable(path: &Path, source: impl Into<Cause>) -> StoreError {

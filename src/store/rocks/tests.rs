@@ -9,6 +9,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+mod lost_changes;
+
 /// Forced writes are left out: no test here pulls a plug.
 fn options() -> RocksOptions {
     RocksOptions {
@@ -163,26 +165,58 @@ fn a_directory_that_is_open_is_locked() {
 const HELD_BY_PARENT: &str = "CUCKOOD_TEST_DIRECTORY_HELD_BY_PARENT";
 
 #[test]
-fn a_directory_that_another_process_has_open_is_locked() {
+fn a_directory_that_another_process_writes_to_is_locked_whenever_it_is_tried() {
     // This test runs itself: the child finds the directory that the parent holds.
     if let Some(path) = std::env::var_os(HELD_BY_PARENT) {
-        let error = open_error(PathBuf::from(path));
-        assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+        for _ in 0..300 {
+            let error = open_error(PathBuf::from(&path));
+            assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+            let options = options();
+            let error = RocksStore::open_to_read(&path, options).err().unwrap();
+            assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+        }
         return;
     }
-    let subject = OnDisk::new();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "store::rocks::tests::a_directory_that_another_process_has_open_is_locked",
-        ])
-        .env(HELD_BY_PARENT, subject.directory.path())
-        .output()
-        .unwrap();
-    let output = String::from_utf8_lossy(&child.stdout);
+    let subject = OnDisk::with(RocksOptions {
+        wal_sync: WalSync::Always,
+        ..options()
+    });
+    let (subject, is_over) = (&subject, AtomicU64::new(0));
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // What is forced goes from log files that are removed to table files.
+            for sequence in 1.. {
+                if is_over.load(Ordering::Acquire) == 1 {
+                    break;
+                }
+                let commit = Commit {
+                    sequence: Sequence(sequence),
+                    redo: vec![1; 100],
+                    ..Commit::default()
+                };
+                subject.store().commit(&commit).unwrap();
+                let forced = subject.rocks().forced.get();
+                Keeper::new(subject.directory.path()).keep(forced);
+                if sequence % 16 == 0 {
+                    subject.flush();
+                }
+            }
+        });
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "store::rocks::tests::a_directory_that_another_process_writes_to_is_locked_whenever_it_is_tried",
+            ])
+            .env(HELD_BY_PARENT, subject.directory.path())
+            .output()
+            .unwrap();
+        is_over.store(1, Ordering::Release);
+        child
+    });
+    let said = String::from_utf8_lossy(&output.stdout);
     assert!(
-        child.status.success() && output.contains("1 passed"),
-        "{output}"
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
     );
 }
 
@@ -450,107 +484,6 @@ fn records_in(store: &PageStore) -> usize {
     });
     counted.unwrap();
     records
-}
-
-/// Twenty commits, forced to the disk.
-fn forced_commits() -> OnDisk {
-    let subject = OnDisk::with(RocksOptions {
-        wal_sync: WalSync::Always,
-        ..options()
-    });
-    for sequence in 1..=20u8 {
-        let commit = Commit {
-            sequence: Sequence(sequence.into()),
-            redo: vec![sequence; 100],
-            ..Commit::default()
-        };
-        subject.store().commit(&commit).unwrap();
-    }
-    subject
-}
-
-#[test]
-fn a_log_that_lost_what_was_forced_is_refused_untouched_until_that_is_accepted() {
-    let flip = |bytes: &mut Vec<u8>| {
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 4;
-    };
-    let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 150);
-    // As a disk does that loses a sector.
-    let zeros = |bytes: &mut Vec<u8>| bytes[1024..1536].fill(0);
-    for damage in [&flip as &dyn Fn(&mut Vec<u8>), &cut, &zeros] {
-        let mut subject = forced_commits();
-        subject.open = None;
-        let path = subject.directory.path();
-        let log = largest_log(path);
-        let mut damaged = std::fs::read(&log).unwrap();
-        damage(&mut damaged);
-        std::fs::write(&log, &damaged).unwrap();
-
-        for _ in 0..2 {
-            let error = open_error(path);
-            assert!(matches!(error, StoreError::LostChanges { .. }), "{error}");
-            assert_eq!(std::fs::read(&log).unwrap(), damaged);
-        }
-        assert!(RocksStore::open_to_read(path, options()).is_err());
-        let accepting = RocksOptions {
-            accept_lost_changes: true,
-            ..options()
-        };
-        // Once is enough.
-        for options in [accepting, options()] {
-            let Opened { store, .. } = Opened::at(path, options);
-            let records = records_in(&store);
-            assert!((1..20).contains(&records), "{records}");
-        }
-    }
-}
-
-#[test]
-fn a_log_that_is_gone_is_refused_and_one_that_is_in_table_files_is_not() {
-    let mut subject = forced_commits();
-    subject.flush();
-    subject.reopen();
-    let path = subject.directory.path().to_owned();
-    let commit = Commit {
-        sequence: Sequence(21),
-        redo: vec![21],
-        ..Commit::default()
-    };
-    subject.store().commit(&commit).unwrap();
-    subject.rocks().sync().unwrap();
-    subject.open = None;
-    drop(Opened::at(&path, options()));
-
-    let mut subject = forced_commits();
-    subject.open = None;
-    let path = subject.directory.path();
-    std::fs::remove_file(largest_log(path)).unwrap();
-    let error = open_error(path);
-    assert!(matches!(error, StoreError::LostChanges { .. }), "{error}");
-}
-
-#[test]
-fn what_was_not_forced_may_be_torn_off_behind_what_was() {
-    let mut subject = forced_commits();
-    // The number of the last write is known to the next.
-    subject.rocks().sync().unwrap();
-    subject.reopen();
-    let later = Commit {
-        sequence: Sequence(21),
-        redo: vec![21; 1000],
-        ..Commit::default()
-    };
-    // Opened again, nothing is forced.
-    subject.store().commit(&later).unwrap();
-    subject.open = None;
-    let path = subject.directory.path();
-    let log = largest_log(path);
-    let bytes = std::fs::read(&log).unwrap();
-    std::fs::write(&log, &bytes[..bytes.len() - 500]).unwrap();
-    let Opened { store, .. } = Opened::at(path, options());
-    let records = records_in(&store);
-    assert_eq!(records, 20);
 }
 
 #[test]

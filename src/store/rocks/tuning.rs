@@ -3,7 +3,8 @@
 use super::options::RocksOptions;
 use crate::store::kv::Column;
 use rocksdb::{
-    BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, DataBlockIndexType, Options,
+    BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, DataBlockIndexType, InfoLogger,
+    LogLevel, Options,
 };
 
 /// Beyond so many bytes of write-ahead log, the columns that hold it back are
@@ -33,6 +34,8 @@ pub(super) fn database(options: &RocksOptions) -> Options {
     // whole. That needs log files that are never written over.
     database.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
     database.set_recycle_log_file_num(0);
+    // What is lost between two files of the log does not look like an end.
+    database.set_track_and_verify_wals_in_manifest(true);
     database.set_max_total_wal_size(MAX_WAL_BYTES);
     database.set_db_write_buffer_size(options.write_buffer_bytes);
     database.set_max_open_files(MAX_OPEN_FILES);
@@ -42,6 +45,22 @@ pub(super) fn database(options: &RocksOptions) -> Options {
     // not wait for a large one.
     database.set_bytes_per_sync(1 << 20);
     database.enable_statistics();
+    database
+}
+
+/// The same for a database that is opened for reading alone.
+pub(super) fn read_only_database(options: &RocksOptions) -> Options {
+    let mut database = database(options);
+    // Otherwise it would keep its diary in the directory. What goes wrong is
+    // returned as an error anyway.
+    database.set_info_logger(InfoLogger::new_callback_logger(LogLevel::Fatal, |_, _| {}));
+    database
+}
+
+/// The same for a database that is known to have lost files of its log.
+pub(super) fn forgiving(options: &RocksOptions) -> Options {
+    let mut database = database(options);
+    database.set_track_and_verify_wals_in_manifest(false);
     database
 }
 
