@@ -89,6 +89,10 @@ struct Shared {
     /// When the newest whole backup was begun, in seconds since 1970; 0 = there
     /// is none.
     newest: Arc<AtomicU64>,
+    /// Held while a backup is begun, which takes as long as the store needs to
+    /// freeze a copy.
+    starting: Mutex<()>,
+    /// Never held while the disk is waited for.
     current: Mutex<Current>,
 }
 
@@ -99,6 +103,18 @@ struct Current {
     failed: Option<BackupInfo>,
     thread: Option<JoinHandle<()>>,
     is_stopping: bool,
+}
+
+impl Current {
+    /// Sees that a backup may begin. Returns the thread of the one before, which
+    /// has ended.
+    fn make_way(&mut self) -> Result<Option<JoinHandle<()>>, BackupError> {
+        match &self.running {
+            _ if self.is_stopping => Err(BackupError::Stopping),
+            Some(Running { id, .. }) => Err(BackupError::Running { id: id.clone() }),
+            None => Ok(self.thread.take()),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -156,6 +172,7 @@ impl Backups {
                 disk_reserve: options.disk_reserve,
                 metrics,
                 newest,
+                starting: Mutex::default(),
                 current: Mutex::default(),
             }),
         })
@@ -174,17 +191,14 @@ impl Backups {
     /// [`BackupError::NoRoom`]: a disk is too full for it; nothing was written.
     pub fn start(&self, now: SystemTime) -> Result<BackupInfo, BackupError> {
         let shared = &self.shared;
-        let mut current = shared.current.lock();
-        if current.is_stopping {
-            return Err(BackupError::Stopping);
+        // A second request waits for the first to be under way, and is told so
+        // then.
+        let _starting = shared.starting.lock();
+        let ended = shared.current.lock().make_way()?;
+        if let Some(ended) = ended {
+            // It has put `running` back as the last thing it did.
+            let _ = ended.join();
         }
-        if let Some(running) = &current.running {
-            return Err(BackupError::Running {
-                id: running.id.clone(),
-            });
-        }
-        // The lock is held: a second request waits for the first to be under
-        // way, and is told so then.
         let id = shared.catalog.new_id(now)?;
         let data_disk = shared.store.condition().disk;
         if let Some(disk) = &data_disk {
@@ -200,10 +214,8 @@ impl Backups {
             progress: Arc::default(),
         };
         let info = running.info();
-        if let Some(ended) = current.thread.take() {
-            // It has put `running` back as the last thing it did.
-            let _ = ended.join();
-        }
+        let mut current = shared.current.lock();
+        current.make_way()?;
         let (worker, written) = (Arc::clone(shared), running.clone());
         let thread = std::thread::Builder::new()
             .name("backup".to_owned())
@@ -270,14 +282,16 @@ impl Backups {
     /// Abandons the backup under way and takes no further one. Blocks until
     /// nothing of it is left.
     pub fn stop(&self) {
-        let thread = {
+        {
             let mut current = self.shared.current.lock();
             current.is_stopping = true;
             if let Some(running) = &current.running {
                 running.progress.cancelled.store(true, Ordering::Release);
             }
-            current.thread.take()
-        };
+        }
+        // One that is being begun comes to nothing.
+        let _starting = self.shared.starting.lock();
+        let thread = self.shared.current.lock().thread.take();
         if let Some(thread) = thread {
             // A backup that panicked has said so.
             let _ = thread.join();

@@ -1,14 +1,18 @@
 //! A backup is complete only if what it contains is right: not every wrong
 //! byte is one that a checksum tells.
 
+use crate::gated::{GatedStore, Point};
 use crate::support::{add, create, engine_on, options};
 use cuckood::backup::archive::{Progress, verify};
-use cuckood::backup::{BackupId, BackupInfo, BackupOptions, BackupState, Backups, ContentCheck};
+use cuckood::backup::{
+    BackupError, BackupId, BackupInfo, BackupOptions, BackupState, Backups, ContentCheck,
+};
 use cuckood::chain::params::{FilterRequest, LayoutKind};
 use cuckood::engine::DiskReserve;
 use cuckood::engine::check::{check, check_while};
 use cuckood::metrics::Metrics;
 use cuckood::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
+use cuckood::store::memory::MemoryStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use cuckood::store::{PageStore, StoreError};
 use std::ops::ControlFlow;
@@ -124,6 +128,49 @@ async fn data_whose_checksums_agree_and_whose_content_is_wrong_make_no_backup() 
     assert!(backed.backups.archive(&failed.id).is_err());
     let backups = std::fs::read_dir(backed.directory.path().join("backups"));
     assert_eq!((backups.unwrap().count(), backed.frozen()), (1, 0));
+}
+
+#[test]
+fn nobody_who_looks_at_backups_waits_for_the_frozen_copy() {
+    let gate = GatedStore::new(Arc::new(MemoryStore::new()));
+    gate.freeze_to(1);
+    let store = Arc::new(PageStore::open(Arc::new(gate.clone())).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let options = BackupOptions {
+        directory: directory.path().to_owned(),
+        keep: 1,
+        disk_reserve: DiskReserve::Usual,
+    };
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let backups = Backups::open(store, &options, metrics, check_all).unwrap();
+    gate.hold_first(Point::Freeze);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| backups.start(SystemTime::now()));
+        gate.await_arrival();
+        let looking = scope.spawn(|| {
+            assert_eq!(backups.list().unwrap(), []);
+            let id = BackupId::of(SystemTime::now()).unwrap();
+            assert!(backups.info(&id).is_err());
+            assert!(backups.archive(&id).is_err());
+        });
+        let began = Instant::now();
+        while !looking.is_finished() {
+            if began.elapsed() > Duration::from_secs(20) {
+                gate.open();
+                panic!("it waits for the frozen copy");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // A stop ends what is about to begin, and waits for it.
+        let stop = scope.spawn(|| backups.stop());
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!stop.is_finished());
+        gate.open();
+        stop.join().unwrap();
+        let refused = first.join().unwrap().unwrap_err();
+        assert!(matches!(refused, BackupError::Stopping), "{refused}");
+    });
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

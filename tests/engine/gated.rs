@@ -24,6 +24,8 @@ pub(crate) enum Point {
     FilterRead,
     /// A frozen file was opened, nothing of it is read yet.
     FrozenOpen,
+    /// A frozen copy is asked for, nothing of it is made yet.
+    Freeze,
 }
 
 /// What goes wrong with commits.
@@ -278,6 +280,7 @@ impl KeyValueStore for GatedStore {
     }
 
     fn freeze(&self) -> Result<Box<dyn FrozenStore>, StoreError> {
+        self.pass(Point::Freeze);
         let frozen_bytes = self.shared.0.lock().unwrap().frozen_bytes;
         match frozen_bytes {
             None => self.inner.freeze(),
