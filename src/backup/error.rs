@@ -48,7 +48,7 @@ pub enum BackupError {
     },
     /// All bytes are there, and what they say is wrong: it is stored so.
     #[error(
-        "the stored data are damaged, so no backup of them is kept, and no older one is dropped: {0}"
+        "the stored data are damaged, so no backup of them is kept, and no older one is dropped: {0}; delete the filter that is named, or, where none is, stop the server and run cuckood check --repair"
     )]
     Content(Arc<StoreError>),
     /// A newer program wrote the archive.

@@ -4,13 +4,16 @@ use super::failure::Failure;
 use crate::backup::{BackupError, archive::Progress, restore};
 use crate::engine::check::{self, Fault, Inspector};
 use crate::store::rocks::{RocksOptions, RocksStore};
-use crate::store::{PageStore, StoreError};
+use crate::store::{PageStore, StoreError, repair};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+/// What removes faults, for those that are told of some.
+const REMEDY: &str = "delete the filters that are named, or restore a backup; what belongs to no filter is removed by cuckood check --repair";
+
 /// Reads the whole directory and prints what is in it.
-pub(super) fn run_check(data_dir: &Path) -> Result<(), Failure> {
+pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result<(), Failure> {
     let unusable = |reason: &str| StoreError::Unusable {
         path: data_dir.to_owned(),
         source: reason.into(),
@@ -21,19 +24,29 @@ pub(super) fn run_check(data_dir: &Path) -> Result<(), Failure> {
     if !holds_data(data_dir) {
         return Err(unusable("it holds no data of cuckood").into());
     }
+    if repair_it {
+        run_repair(data_dir)?;
+    }
     let rocks = RocksStore::open_to_read(data_dir, RocksOptions::default())?;
     let store = PageStore::open(Arc::new(rocks))?;
     let mut faults = Faults(0);
     let findings = check::inspect(&store, &mut faults);
     match faults.0 {
         0 => println!("{findings}"),
-        1 => return Err("1 fault was found: restore what it names from a backup".into()),
-        count => {
-            return Err(
-                format!("{count} faults were found: restore what they name from a backup").into(),
-            );
-        }
+        1 => return Err(format!("1 fault was found: {REMEDY}").into()),
+        count => return Err(format!("{count} faults were found: {REMEDY}").into()),
     }
+    Ok(())
+}
+
+/// Removes what can't be read, and then what nothing can reach.
+fn run_repair(data_dir: &Path) -> Result<(), StoreError> {
+    let rocks = Arc::new(RocksStore::open(data_dir, RocksOptions::default())?);
+    let removed = repair::remove_unreadable(&*rocks)?;
+    println!("removed, because it can't be read: {removed}");
+    let store = PageStore::open(rocks)?;
+    let sub_filters = check::remove_unreachable(&store)?;
+    println!("removed, because nothing can reach them: the pages of {sub_filters} sub-filters");
     Ok(())
 }
 

@@ -41,7 +41,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Serve(config) => serve::run(&config)?,
         Command::Openapi => print_openapi()?,
-        Command::Check { data_dir } => data::run_check(&data_dir)?,
+        Command::Check { data_dir, repair } => data::run_check(&data_dir, repair)?,
         Command::Backup {
             server,
             credentials,

@@ -36,6 +36,9 @@ pub enum Command {
         /// Directory of the data.
         #[arg(long, env = "CUCKOOD_DATA_DIR", default_value = "./data")]
         data_dir: PathBuf,
+        /// Remove what belongs to no filter first: pages that nothing can reach, and entries of lists that can't be read. No filter is changed.
+        #[arg(long)]
+        repair: bool,
     },
     /// Make a backup of a running server and wait until it is complete: exit code 0 if it is, 1 if not.
     Backup {

@@ -16,6 +16,7 @@
 //! | `redo/` | the bytes of a redo record |
 //! | `varint.rs` | numbers in few bytes |
 //! | `pending.rs` | what the disk has not answered yet |
+//! | `repair.rs` | taking out entries that can't be read |
 //! | `counts.rs` | what is counted of reads and writes |
 //! | `kv.rs` | the seam |
 //! | `rocks.rs` and `rocks/`, `memory.rs` | the two stores of bytes |
@@ -54,6 +55,7 @@ pub mod memory;
 mod page_store;
 mod pending;
 pub mod redo;
+pub mod repair;
 pub mod rocks;
 mod snapshot;
 mod values;

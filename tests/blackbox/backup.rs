@@ -1,9 +1,13 @@
 //! Backups taken under load, restored elsewhere: each is a state that existed.
 
 use crate::server::{Sent as _, Server, cuckood, post_lines};
+use cuckood::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
+use cuckood::store::PageStore;
+use cuckood::store::rocks::{RocksOptions, RocksStore};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -280,4 +284,67 @@ fn a_job_asks_for_a_backup_and_restores_it_before_the_first_start_only() {
         said.contains("403") && said.contains("--backup-dir"),
         "{said}"
     );
+}
+
+/// Stores pages of a filter that there is none of, as another program might.
+fn leave_pages_of_no_filter(data_dir: &Path) {
+    let rocks = RocksStore::open(data_dir, RocksOptions::default()).unwrap();
+    let store = PageStore::open(Arc::new(rocks)).unwrap();
+    let page = PageId {
+        filter: FilterId(1 << 40),
+        ordinal: Ordinal(0),
+        page: PageIndex(0),
+    };
+    store.checkpoint(&[(page, vec![1])], Sequence(0)).unwrap();
+    store.sync().unwrap();
+}
+
+#[test]
+fn damage_of_no_filter_is_removed_by_a_repair_and_backups_are_complete_again() {
+    let place = tempfile::tempdir().unwrap();
+    let data_dir = place.path().join("data");
+    let backup_dir = format!("--backup-dir={}", place.path().join("backups").display());
+    let check = |flags: &[&str]| {
+        let mut command = cuckood();
+        let done = command.args(["check", "--data-dir"]).arg(&data_dir);
+        let done = done.args(flags).output().unwrap();
+        let said = [done.stdout, done.stderr].concat();
+        (done.status.success(), String::from_utf8(said).unwrap())
+    };
+    let server = Server::start(&data_dir, &[]);
+    server.create_filter("seen", &json!({"capacity": 1_000}));
+    let items: Vec<String> = (0..500).map(item).collect();
+    server.post_lines("/filters/seen/items", &items).unwrap();
+    server.stop();
+    leave_pages_of_no_filter(&data_dir);
+
+    let server = Server::start(&data_dir, &[&backup_dir]);
+    let begun = server.client().post(server.url("/admin/backups"));
+    let begun: Value = begun.sent().unwrap().json().unwrap();
+    let status = format!("/admin/backups/{}/status", begun["id"].as_str().unwrap());
+    let began = Instant::now();
+    let failed = loop {
+        let status = server.get_json(&status);
+        if status["state"] == "failed" {
+            break status.to_string();
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{status}");
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert!(failed.contains("cuckood check --repair"), "{failed}");
+    server.stop();
+
+    for _ in 0..2 {
+        let (is_sound, said) = check(&[]);
+        assert!(!is_sound && said.contains("1 fault was found"), "{said}");
+    }
+    let (is_sound, said) = check(&["--repair"]);
+    assert!(
+        is_sound && said.contains("the pages of 1 sub-filters"),
+        "{said}"
+    );
+    assert!(check(&[]).0);
+    let server = Server::start(&data_dir, &[&backup_dir]);
+    assert_eq!(server.items("seen"), 500);
+    back_up(&server);
 }

@@ -1,6 +1,6 @@
 //! Who takes what a check finds.
 
-use crate::store::StoreError;
+use crate::store::{Garbage, StoreError};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -12,6 +12,19 @@ pub struct Fault {
     pub filter: Option<String>,
     /// What it is; names filters by their numbers.
     pub error: StoreError,
+    /// Pages that nothing can reach: all that is wrong with them is that they are
+    /// there.
+    pub unreachable: Option<Garbage>,
+}
+
+impl Fault {
+    pub(in crate::engine) fn new(filter: Option<String>, error: StoreError) -> Fault {
+        Fault {
+            filter,
+            error,
+            unreachable: None,
+        }
+    }
 }
 
 impl fmt::Display for Fault {

@@ -13,7 +13,7 @@ pub(super) mod pages;
 
 pub use inspector::{Fault, Inspector};
 
-use crate::store::{Due, PageStore, StoreError, redo};
+use crate::store::{Due, Garbage, PageStore, StoreError, redo};
 use pages::{Compared, FIRST_PAGE, SliceBounds, compare};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -96,6 +96,33 @@ impl Inspector for First<'_> {
     }
 }
 
+/// Removes the pages that nothing can reach; nobody else may change the store
+/// meanwhile. Returns of how many sub-filters there were some.
+///
+/// # Errors
+/// Some of them may be removed.
+pub fn remove_unreachable(store: &PageStore) -> Result<usize, StoreError> {
+    let mut unreachable = Unreachable(Vec::new());
+    inspect(store, &mut unreachable);
+    for pages in &unreachable.0 {
+        store.reclaim(*pages)?;
+    }
+    store.sync()?;
+    Ok(unreachable.0.len())
+}
+
+struct Unreachable(Vec<Garbage>);
+
+impl Inspector for Unreachable {
+    fn read(&mut self, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        self.0.extend(fault.unreachable);
+    }
+}
+
 /// A part of a check.
 type Part = fn(&PageStore, &mut dyn Inspector) -> Result<(), StoreError>;
 
@@ -125,7 +152,7 @@ pub fn inspect(store: &PageStore, inspector: &mut dyn Inspector) -> Findings {
 fn fault(inspector: &mut dyn Inspector, outcome: Result<(), StoreError>) {
     if let Err(error) = outcome {
         let filter = None;
-        inspector.fault(Fault { filter, error });
+        inspector.fault(Fault::new(filter, error));
     }
 }
 
@@ -174,7 +201,7 @@ fn check_names(store: &PageStore, inspector: &mut dyn Inspector) -> Result<(), S
             }
             if let Err(error) = found {
                 let filter = Some(name);
-                inspector.fault(Fault { filter, error });
+                inspector.fault(Fault::new(filter, error));
             }
         }
     }

@@ -142,13 +142,13 @@ impl Slice {
                     Err(error) => {
                         slice.undescribed.insert(id);
                         let filter = None;
-                        inspector.fault(Fault { filter, error });
+                        inspector.fault(Fault::new(filter, error));
                         continue;
                     }
                 };
                 if let Err(error) = see_that_its_name_leads_to(view, &stored) {
                     let filter = Some(stored.name.clone());
-                    inspector.fault(Fault { filter, error });
+                    inspector.fault(Fault::new(filter, error));
                 }
                 match slice.add(&stored, ordinal, bounds) {
                     Ok(ControlFlow::Continue(())) => {}
@@ -156,7 +156,7 @@ impl Slice {
                     Err(error) => {
                         slice.undescribed.insert(id);
                         let filter = Some(stored.name);
-                        inspector.fault(Fault { filter, error });
+                        inspector.fault(Fault::new(filter, error));
                     }
                 }
             }
@@ -235,7 +235,7 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     fn fault(&mut self, filter: FilterId, error: StoreError) {
         let filter = self.slice.names.get(&filter).cloned();
-        self.inspector.fault(Fault { filter, error });
+        self.inspector.fault(Fault::new(filter, error));
     }
 
     fn corrupt(&mut self, id: PageId, reason: String) {
@@ -248,10 +248,17 @@ impl Comparison<'_> {
         if self.slice.is_accounted_for(id) {
             return;
         }
-        self.slice
-            .garbage
-            .insert(Garbage::SubFilter(id.filter, id.ordinal));
-        self.corrupt(id, "it belongs to nothing that is described".to_owned());
+        let pages = Garbage::SubFilter(id.filter, id.ordinal);
+        self.slice.garbage.insert(pages);
+        let error = StoreError::Corrupt {
+            what: id.to_string(),
+            reason: "it belongs to nothing that is described".to_owned(),
+        };
+        let filter = self.slice.names.get(&id.filter).cloned();
+        self.inspector.fault(Fault {
+            unreachable: Some(pages),
+            ..Fault::new(filter, error)
+        });
     }
 
     /// A page, as far as its image says anything.

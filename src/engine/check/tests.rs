@@ -172,6 +172,18 @@ fn pages_of_nothing_that_is_described_are_found_unless_they_wait_to_be_reclaimed
     ]) {
         assert!(fault.contains(&named), "{fault}");
     }
+    // The one beyond the end of a sub-filter that is described goes with it.
+    assert_eq!(remove_unreachable(&store).unwrap(), 3);
+    let left = faults(&store);
+    assert_eq!(left, [found[1].as_str()]);
+    let read = |page| {
+        let mut bytes = None;
+        let read = store.read_pages(&[page], &mut |_, image| bytes = image.map(<[u8]>::to_vec));
+        read.unwrap();
+        bytes
+    };
+    assert_eq!(read(page(1, 0, 3)), Some(vec![1, 2, 0, 3]));
+    assert_eq!(read(page(1, 2, 1)), None);
     let (_, store) = with_pages();
     store.stage(FilterId(9)).unwrap();
     write(&store, page(9, 0, 0), &[1]);

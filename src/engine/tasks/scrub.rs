@@ -214,7 +214,7 @@ impl Pass {
     /// second time from the beginning: what comes before must not go unread.
     fn fail(&mut self, state: &EngineState, error: StoreError) {
         let filter = None;
-        self.fault(&state.metrics, &Fault { filter, error });
+        self.fault(&state.metrics, &Fault::new(filter, error));
         tracing::error!("the stored data can't be read to its end; it is tried again");
         self.faults = self.settled_faults;
         match self.failed_at.replace(self.next) == Some(self.next) {

@@ -1,0 +1,263 @@
+//! Takes entries out of a store that can't be read and that belong to no filter.
+//!
+//! One bit that a disk has flipped in such an entry is damage that deleting a
+//! filter does not remove: it would keep every backup from being complete, or the
+//! server from starting.
+
+use super::error::StoreError;
+use super::format;
+use super::kv::{Batch, Caching, Column, Durability, KeyValueStore};
+use super::values::Due;
+use std::fmt;
+use std::ops::ControlFlow;
+
+/// Changes written at once.
+const CHANGES_AT_ONCE: usize = 10_000;
+
+/// Bytes read ahead when a whole column is read.
+const READ_AHEAD: Caching = Caching::Bypass {
+    read_ahead_bytes: 1 << 20,
+};
+
+/// Entries that were taken out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Of the list of what ends when. Nothing is lost with them: the list is made
+    /// anew of what ends.
+    pub due: u64,
+    /// Of the list of pages to be reclaimed. The pages stay, and belong to nothing.
+    pub reclaim: u64,
+    /// Side records. What they said is lost: a request that is sent again with its
+    /// key may be done again, an import may begin anew.
+    pub side_records: u64,
+}
+
+impl fmt::Display for Removed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} entries of what ends when, {} of what is to be reclaimed, {} answers and imports kept for retries",
+            self.due, self.reclaim, self.side_records
+        )
+    }
+}
+
+/// Takes out what can't be read, and puts all that ends on the list of what ends
+/// when. Forced to the disk when it returns. Nobody else may change the store
+/// meanwhile.
+///
+/// # Errors
+/// Some of it may be done; to be repeated.
+pub fn remove_unreadable(kv: &dyn KeyValueStore) -> Result<Removed, StoreError> {
+    let removed = Removed {
+        due: remove(kv, Column::Due, |key, value| {
+            format::read_due(key, value).map(|_| ())
+        })?,
+        reclaim: remove(kv, Column::Reclaim, |key, value| {
+            format::read_reclaim(key, value).map(|_| ())
+        })?,
+        side_records: remove(kv, Column::SideRecords, |key, value| {
+            format::open_side_record(key, value).map(|_| ())
+        })?,
+    };
+    list_what_ends(kv)?;
+    kv.sync()?;
+    Ok(removed)
+}
+
+fn remove(
+    kv: &dyn KeyValueStore,
+    column: Column,
+    read: fn(&[u8], &[u8]) -> Result<(), StoreError>,
+) -> Result<u64, StoreError> {
+    let mut removed = 0;
+    change(kv, column, &mut |key, value, batch| {
+        match read(key, value) {
+            Err(StoreError::Corrupt { .. }) => {
+                removed += 1;
+                batch.delete(column, key);
+            }
+            // What a newer program wrote is sound.
+            outcome => outcome?,
+        }
+        Ok(())
+    })?;
+    Ok(removed)
+}
+
+fn list_what_ends(kv: &dyn KeyValueStore) -> Result<(), StoreError> {
+    let list = |due: &Due, batch: &mut Batch| {
+        let key = format::due_key(due);
+        batch.put(Column::Due, &key, format::seal_due(&key));
+    };
+    change(kv, Column::Filters, &mut |key, value, batch| {
+        let id = format::filter_of(key)?;
+        if *key == format::filter_expiry_key(id)
+            // That it can't be read is a fault of its filter.
+            && let Ok(expiry) = format::open_filter_expiry(id, value)
+        {
+            let at_ms = expiry.at_ms;
+            list(&Due::Filter { at_ms, id }, batch);
+        }
+        Ok(())
+    })?;
+    change(kv, Column::SideRecords, &mut |key, value, batch| {
+        let at_ms = format::open_side_record(key, value)?.ends_at_ms;
+        if let Some(key) = format::read_side_record_key(key) {
+            list(&Due::SideRecord { at_ms, key }, batch);
+        }
+        Ok(())
+    })
+}
+
+type EachChange<'a> = &'a mut dyn FnMut(&[u8], &[u8], &mut Batch) -> Result<(), StoreError>;
+
+/// Goes through a column as it is now, and writes what is to be changed.
+fn change(kv: &dyn KeyValueStore, column: Column, each: EachChange<'_>) -> Result<(), StoreError> {
+    let (view, all, mut batch) = (kv.snapshot(), format::all_keys(), Batch::default());
+    view.scan(column, &all, READ_AHEAD, &mut |key, value| {
+        each(key, value, &mut batch)?;
+        if batch.changes.len() >= CHANGES_AT_ONCE {
+            kv.write(std::mem::take(&mut batch), Durability::Ordered)?;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    kv.write(batch, Durability::Ordered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{FilterId, Sequence};
+    use crate::store::kv::{Batch, Change};
+    use crate::store::memory::MemoryStore;
+    use crate::store::{
+        Commit, Expiry, FilterChange, Garbage, PageStore, SideRecord, SideRecordChange,
+        SideRecordKey,
+    };
+    use std::sync::Arc;
+
+    fn retry(number: u8) -> SideRecordKey {
+        SideRecordKey::Retry([number; 32])
+    }
+
+    /// A filter and two side records that end, and a filter that is gone.
+    fn filled() -> (MemoryStore, PageStore) {
+        let memory = MemoryStore::new();
+        let store = PageStore::open(Arc::new(memory.clone())).unwrap();
+        let kept = |number: u8| SideRecordChange {
+            key: retry(number),
+            before: None,
+            after: Some(SideRecord {
+                ends_at_ms: 100 * u64::from(number),
+                owner: None,
+                payload: vec![number],
+            }),
+        };
+        let expiry = Expiry {
+            ttl_seconds: 50,
+            at_ms: 70,
+        };
+        let commit = Commit {
+            sequence: Sequence(1),
+            filters: vec![
+                FilterChange::Create {
+                    id: FilterId(1),
+                    name: "seen".to_owned(),
+                    meta: vec![1],
+                },
+                FilterChange::Expire {
+                    id: FilterId(1),
+                    before: None,
+                    after: Some(expiry),
+                },
+            ],
+            side_records: vec![kept(1), kept(2)],
+            ..Commit::default()
+        };
+        store.commit(&commit).unwrap();
+        store.stage(FilterId(9)).unwrap();
+        (memory, store)
+    }
+
+    /// All that is stored.
+    fn all(memory: &MemoryStore) -> Vec<(Column, Vec<u8>, Vec<u8>)> {
+        let (mut all, keys) = (Vec::new(), format::all_keys());
+        for column in Column::ALL {
+            let scanned = memory
+                .snapshot()
+                .scan(column, &keys, Caching::Keep, &mut |k, v| {
+                    all.push((column, k.to_vec(), v.to_vec()));
+                    Ok(ControlFlow::Continue(()))
+                });
+            scanned.unwrap();
+        }
+        all
+    }
+
+    fn write(memory: &MemoryStore, change: Change) {
+        let batch = Batch {
+            changes: vec![change],
+        };
+        memory.write(batch, Durability::Ordered).unwrap();
+    }
+
+    #[test]
+    fn a_sound_store_stays_as_it_is() {
+        let (memory, _) = filled();
+        let before = all(&memory);
+        assert_eq!(remove_unreadable(&memory).unwrap(), Removed::default());
+        assert_eq!(all(&memory), before);
+    }
+
+    #[test]
+    fn whatever_bit_of_an_entry_has_flipped_all_can_be_read_again_and_all_else_is_there() {
+        let (memory, _) = filled();
+        let sound = all(&memory);
+        let lists = [Column::Due, Column::Reclaim, Column::SideRecords];
+        let entries = sound.iter().filter(|(column, _, _)| lists.contains(column));
+        let mut tried = 0;
+        for (column, key, value) in entries {
+            for bit in 0..8 * (key.len() + value.len()) {
+                let (memory, store) = filled();
+                let mut bytes = [key.as_slice(), value].concat();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                let (new_key, new_value) = bytes.split_at(key.len());
+                write(&memory, Change::Delete(*column, key.clone()));
+                write(
+                    &memory,
+                    Change::Put(*column, new_key.to_vec(), new_value.to_vec()),
+                );
+                let removed = remove_unreadable(&memory).unwrap();
+                let Removed {
+                    due,
+                    reclaim,
+                    side_records,
+                } = removed;
+                assert_eq!(
+                    due + reclaim + side_records,
+                    1,
+                    "{column:?} bit {bit}: {removed}"
+                );
+                // The list of what ends is as it was; of the others one is gone.
+                let mut expected = sound.clone();
+                if *column != Column::Due {
+                    expected.retain(|(at, it, _)| (at, it) != (column, key));
+                }
+                let mut found = all(&memory);
+                if *column == Column::SideRecords {
+                    // Its end leads to nothing, and goes when its time has come.
+                    let is_due = |(at, _, _): &(Column, Vec<u8>, Vec<u8>)| *at == Column::Due;
+                    expected.retain(|entry| !is_due(entry));
+                    found.retain(|entry| !is_due(entry));
+                }
+                assert_eq!(found, expected, "{column:?} bit {bit}");
+                assert_eq!(store.due(0, u64::MAX, 9).unwrap().len(), 3);
+                tried += 1;
+            }
+        }
+        assert!(tried > 1000, "{tried}");
+        let (_, store) = filled();
+        assert_eq!(store.garbage().unwrap(), [Garbage::Filter(FilterId(9))]);
+    }
+}
