@@ -12,11 +12,11 @@ use cuckood::chain::meta::Chain;
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::chain::plan::{AddMode, PageChanges};
 use cuckood::chain::resident::ResidentFilter;
-use cuckood::cuckoo::bucket::{self, Piece};
+use cuckood::cuckoo::bucket;
 use cuckood::cuckoo::candidates::BucketIndex;
 use cuckood::cuckoo::hash::{HashId, HashKey, ItemHash, murmur64a, siphash13};
 use cuckood::cuckoo::kick::KickSearch;
-use cuckood::cuckoo::layout::Layout;
+use cuckood::cuckoo::paged::{PAGE_WORDS, Paged, SEARCH};
 use cuckood::engine::ItemBatch;
 use cuckood::http::measured;
 use cuckood::page::{FilterId, Ordinal, PageIndex};
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     hash(seed);
     probe(seed)?;
     add(seed)?;
-    for load in [50, 80, 90, 95] {
+    for load in [50, 80, 90, 94] {
         kick(seed, load)?;
     }
     plan(seed)?;
@@ -113,7 +113,7 @@ fn fold(item: &[u8]) -> u64 {
 /// A filter of about so many slots of 16 bits that never grows.
 fn filter(slots: u64) -> Result<ResidentFilter, Box<dyn Error>> {
     let request = FilterRequest {
-        capacity: Some(slots * 95 / 100 - 1),
+        capacity: Some(slots * 94 / 100 - 1),
         fingerprint_bits: Some(16),
         expansion: Some(0),
         ..FilterRequest::default()
@@ -131,16 +131,16 @@ fn hashes(filter: &ResidentFilter, seed: u64, numbers: std::ops::Range<u64>) -> 
         .collect()
 }
 
-fn layout(filter: &ResidentFilter) -> Result<Layout, Box<dyn Error>> {
-    let sub = filter.chain().sub_filters().first();
-    Ok(sub.ok_or("a filter has a sub-filter")?.layout)
+fn layout(filter: &ResidentFilter) -> Result<Paged, Box<dyn Error>> {
+    let table = filter.chain().table();
+    Ok(*table.ok_or("it is no filter that splits pages")?.layout())
 }
 
 /// A word, and what is looked for in it.
 struct Probe {
     word: usize,
-    piece: Piece,
-    fingerprint: u32,
+    slot: u32,
+    level: u32,
 }
 
 fn probe(seed: u64) -> Result<(), Box<dyn Error>> {
@@ -155,27 +155,23 @@ fn probe(seed: u64) -> Result<(), Box<dyn Error>> {
         // These bits decide nothing else.
         mixed.sort_by_key(|hash| hash.low() >> 42);
         let layout = layout(&filter)?;
-        let width = layout.slot_width();
+        let code = layout.code();
         // The same words in an array, and where each probe goes.
         let mut words = Vec::new();
         for page in 0..layout.pages() {
-            let all = 0..(layout.page_bytes() / 8) as u16;
+            let all = 0..PAGE_WORDS;
             words.extend(all.map(|word| filter.word(WordAddress { sub: 0, page, word })));
         }
         let probes: Vec<Probe> = absent
             .iter()
             .flat_map(|&hash| {
-                let candidates = layout.candidates(hash);
-                candidates.buckets().flat_map(move |bucket| {
-                    let place = layout.address(bucket);
-                    let first = place.page as usize * layout.page_bytes() as usize / 8;
-                    bucket::pieces(width, place.first_slot, layout.bucket_size()).map(
-                        move |piece| Probe {
-                            word: first + usize::from(piece.word),
-                            piece,
-                            fingerprint: candidates.fingerprint.0,
-                        },
-                    )
+                layout.candidates(hash).map(|candidate| {
+                    let (page, word) = layout.address(candidate.bucket);
+                    Probe {
+                        word: page as usize * usize::from(PAGE_WORDS) + usize::from(word),
+                        slot: candidate.slot,
+                        level: candidate.level.into(),
+                    }
                 })
             })
             .collect();
@@ -188,9 +184,9 @@ fn probe(seed: u64) -> Result<(), Box<dyn Error>> {
                 absent.len() as u64
             }),
             contender("finding the fingerprint in them", || {
-                let matches = probes.iter().map(|probe| {
-                    bucket::find(width, word(probe), probe.piece, probe.fingerprint).count()
-                });
+                let matches = probes
+                    .iter()
+                    .map(|probe| code.matching(word(probe), probe.slot, probe.level).count());
                 black_box(matches.sum::<u32>());
                 absent.len() as u64
             }),
@@ -224,16 +220,17 @@ fn probe(seed: u64) -> Result<(), Box<dyn Error>> {
 fn add(seed: u64) -> Result<(), Box<dyn Error>> {
     let slots = 1 << 20;
     let empty = filter(slots)?;
-    let items = hashes(&empty, seed, 0..slots * 95 / 100 - 1);
+    let items = hashes(&empty, seed, 0..slots * 94 / 100 - 1);
     let layout = layout(&empty)?;
     let (layout, items) = (&layout, &items);
-    let page_words = layout.page_bytes() as usize / 8;
+    let page_words = usize::from(PAGE_WORDS);
     let contenders = vec![
         contender("writing a word of its page", || {
             let mut words = vec![0u64; layout.pages() as usize * page_words];
             for &hash in items {
-                let place = layout.address(layout.candidates(hash).first);
-                let word = place.page as usize * page_words + usize::from(place.first_slot / 4);
+                let [first, _] = layout.candidates(hash);
+                let (page, word) = layout.address(first.bucket);
+                let word = page as usize * page_words + usize::from(word);
                 if let Some(word) = words.get_mut(word) {
                     *word = word.wrapping_add(hash.low());
                 }
@@ -241,13 +238,13 @@ fn add(seed: u64) -> Result<(), Box<dyn Error>> {
             black_box(words);
             items.len() as u64
         }),
-        contender("adding it, 0 to 95 %", || {
+        contender("adding it, 0 to 94 %", || {
             if let Ok(mut filter) = filter(slots) {
                 black_box(filter.add_at_once(items, AddMode::Always));
             }
             items.len() as u64
         }),
-        contender("planning, then adding it, 0 to 95 %", || {
+        contender("planning, then adding it, 0 to 94 %", || {
             if let Ok(mut filter) = filter(slots) {
                 for batch in items.chunks(BATCH as usize) {
                     black_box(filter.add(batch, AddMode::Always));
@@ -261,13 +258,10 @@ fn add(seed: u64) -> Result<(), Box<dyn Error>> {
 }
 
 /// The slots of a bucket.
-fn load(filter: &ResidentFilter, layout: &Layout, bucket: BucketIndex) -> [u32; 4] {
-    let (place, width) = (layout.address(bucket), layout.slot_width());
-    std::array::from_fn(|slot| {
-        let (word, lane) = width.word_and_lane(place.first_slot + slot as u16);
-        let page = place.page;
-        bucket::get(width, filter.word(WordAddress { sub: 0, page, word }), lane)
-    })
+fn load(filter: &ResidentFilter, layout: &Paged, bucket: BucketIndex) -> [u32; 4] {
+    let ((page, word), width) = (layout.address(bucket), layout.code().width());
+    let word = filter.word(WordAddress { sub: 0, page, word });
+    std::array::from_fn(|lane| bucket::get(width, word, lane as u16))
 }
 
 fn kick(seed: u64, percent: u64) -> Result<(), Box<dyn Error>> {
@@ -281,10 +275,10 @@ fn kick(seed: u64, percent: u64) -> Result<(), Box<dyn Error>> {
     let asked = absent.len();
     let homeless: Vec<_> = absent
         .into_iter()
-        .map(|hash| layout.candidates(hash))
+        .map(|hash| layout.candidates(hash).map(|it| it.bucket))
         .filter(|it| {
-            let mut buckets = it.buckets();
-            buckets.all(|bucket| !load(filter, layout, bucket).contains(&0))
+            let mut buckets = it.iter();
+            buckets.all(|&bucket| !load(filter, layout, bucket).contains(&0))
         })
         .collect();
     let share = homeless.len() as f64 / asked as f64;
@@ -298,7 +292,7 @@ fn kick(seed: u64, percent: u64) -> Result<(), Box<dyn Error>> {
     let contenders = vec![
         contender("reading both buckets", || {
             for candidates in homeless {
-                for bucket in candidates.buckets() {
+                for &bucket in candidates {
                     black_box(load(filter, layout, bucket));
                 }
             }
@@ -307,9 +301,10 @@ fn kick(seed: u64, percent: u64) -> Result<(), Box<dyn Error>> {
         contender("the search", || {
             (looked, moved) = (0, 0);
             for candidates in homeless {
-                search.start(candidates.buckets(), layout.search_bounds(), u16::MAX);
+                search.start(candidates.iter().copied(), SEARCH, u16::MAX);
                 while let Some(bucket) = search.next_bucket() {
-                    search.look(layout, &load(filter, layout, bucket));
+                    let slots = load(filter, layout, bucket);
+                    search.look(&slots, |_, slot| layout.elsewhere(bucket, slot));
                     looked += 1;
                 }
                 moved += search.moves().count();
@@ -427,10 +422,10 @@ fn plan(seed: u64) -> Result<(), Box<dyn Error>> {
 
 /// Every slot that was written, and its value.
 fn written<'a>(
-    layout: &'a Layout,
+    layout: &'a Paged,
     changes: &'a PageChanges,
 ) -> impl Iterator<Item = (u32, u32, u32)> + 'a {
-    let width = layout.slot_width();
+    let width = layout.code().width();
     changes.words.iter().flat_map(move |word| {
         let lanes = (0..width.slots_per_word()).filter(|lane| word.slots & 1 << lane != 0);
         lanes.map(move |lane| {
@@ -440,9 +435,9 @@ fn written<'a>(
     })
 }
 
-fn record(layout: &Layout, changes: &PageChanges) -> Vec<u8> {
+fn record(layout: &Paged, changes: &PageChanges) -> Vec<u8> {
     let mut record = RedoBuilder::new();
-    record.filter(FilterId(7), layout.slot_width().bytes());
+    record.filter(FilterId(7), layout.code().width().bits() as u8);
     let mut last = None;
     for (page, slot, value) in written(layout, changes) {
         if last != Some(page) {
@@ -455,7 +450,7 @@ fn record(layout: &Layout, changes: &PageChanges) -> Vec<u8> {
 }
 
 /// Eight bytes a slot: page, slot, value.
-fn plain_record(layout: &Layout, changes: &PageChanges) -> Vec<u8> {
+fn plain_record(layout: &Paged, changes: &PageChanges) -> Vec<u8> {
     let mut record = Vec::new();
     for (page, slot, value) in written(layout, changes) {
         record.extend_from_slice(&page.to_le_bytes());
@@ -465,16 +460,16 @@ fn plain_record(layout: &Layout, changes: &PageChanges) -> Vec<u8> {
     record
 }
 
-fn set(layout: &Layout, words: &mut [u64], page: u32, slot: u16, value: u32) {
-    let width = layout.slot_width();
+fn set(layout: &Paged, words: &mut [u64], page: u32, slot: u16, value: u32) {
+    let width = layout.code().width();
     let (word, lane) = width.word_and_lane(slot);
-    let at = page as usize * layout.page_bytes() as usize / 8 + usize::from(word);
+    let at = page as usize * usize::from(PAGE_WORDS) + usize::from(word);
     if let Some(word) = words.get_mut(at) {
         *word = bucket::set(width, *word, lane, value);
     }
 }
 
-fn replay_plain(layout: &Layout, record: &[u8], words: &mut [u64]) {
+fn replay_plain(layout: &Paged, record: &[u8], words: &mut [u64]) {
     let (entries, _) = record.as_chunks::<8>();
     for entry in entries {
         let entry = u64::from_le_bytes(*entry);
@@ -483,7 +478,7 @@ fn replay_plain(layout: &Layout, record: &[u8], words: &mut [u64]) {
     }
 }
 
-fn replay(layout: &Layout, record: &[u8], words: &mut [u64]) {
+fn replay(layout: &Paged, record: &[u8], words: &mut [u64]) {
     for write in RedoReader::new(record) {
         if let Ok(RedoWrite::Slot(write)) = write {
             let (slot, value) = (write.slot as u16, write.value as u32);

@@ -17,8 +17,9 @@
 mod legend;
 
 use cuckood::chain::forecast::{Forecast, forecast};
+use cuckood::chain::meta::Chain;
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
-use cuckood::cuckoo::layout::Layout;
+use cuckood::cuckoo::hash::HashKey;
 use legend::legend;
 use plotters::prelude::*;
 use std::path::PathBuf;
@@ -76,7 +77,7 @@ fn table() -> String {
     let mut table = String::from(
         "| requested | bits per slot | bytes per item | false positives, at capacity | false positives, grown |\n|---|---|---|---|---|\n",
     );
-    let rates = [0.3, 0.1, 0.01, 0.001, 0.0001, 0.000_001, 0.000_000_02];
+    let rates = [0.1, 0.01, 0.001, 0.0001, 0.000_001, 0.000_000_02];
     let rows = rates
         .iter()
         .map(|&rate| (format!("`error_rate` {rate}"), asking(rate)))
@@ -84,7 +85,7 @@ fn table() -> String {
     for (name, request) in rows {
         let params = resolved(request, CAPACITY);
         let it: Forecast = forecast(&params).unwrap();
-        let bytes = params.first_sub_filter_bytes() as f64 / CAPACITY as f64;
+        let bytes = params.first_bytes() as f64 / CAPACITY as f64;
         let grown = it.stages.last().unwrap().false_positive_rate;
         table += &format!(
             "| {name} | {} | {bytes:.2} | {} | {} |\n",
@@ -115,16 +116,17 @@ fn one_in(probability: f64) -> String {
 }
 
 /// Bytes an item and the error, from a tenth full to full.
-fn course(layout: &Layout) -> Vec<(f64, f64)> {
-    let bytes = f64::from(layout.pages()) * f64::from(layout.page_bytes());
+fn course(empty: &Chain) -> Vec<(f64, f64)> {
+    let bytes = empty.slot_bytes() as f64;
+    let slots: u64 = empty.sub_filters().map(|sub| sub.layout.slots()).sum();
     let steps = (100..=1000)
         .step_by(10)
-        .map(|step| f64::from(step) / 1000.0);
+        .map(|step| (slots as f64 * f64::from(step) / 1000.0) as u64);
     steps
-        .filter(|&load| load <= layout.target_load())
-        .map(|load| {
-            let items = layout.slots() as f64 * load;
-            (bytes / items, layout.false_positive_rate(load))
+        .filter(|&items| items <= empty.adds_before_expansion())
+        .map(|items| {
+            let filled = empty.clone().with_occupied(&[items]).unwrap();
+            (bytes / items as f64, filled.false_positive_rate())
         })
         .filter(|&(bytes, _)| bytes <= MOST_BYTES)
         .collect()
@@ -142,8 +144,9 @@ fn plot() -> String {
             classic(2),
             RGBColor(176, 112, 0),
         ),
-        ("paged, 8 bits", bits(8), RGBColor(166, 38, 28)),
+        ("paged, 12 bits", bits(12), RGBColor(166, 38, 28)),
         ("paged, 16 bits", bits(16), RGBColor(29, 112, 118)),
+        ("paged, 21 bits", bits(21), RGBColor(96, 120, 40)),
         ("paged, 32 bits", bits(32), RGBColor(46, 46, 90)),
     ];
     let mut svg = String::new();
@@ -170,9 +173,10 @@ fn plot() -> String {
             .draw()
             .unwrap();
         for (name, request, colour) in lines {
-            let layout = resolved(request, CAPACITY).layout_at(0).unwrap();
+            let params = resolved(request, CAPACITY);
+            let empty = Chain::new(params, HashKey([0; 16]), 0).unwrap();
             chart
-                .draw_series(LineSeries::new(course(&layout), colour.stroke_width(3)))
+                .draw_series(LineSeries::new(course(&empty), colour.stroke_width(3)))
                 .unwrap()
                 .label(name)
                 .legend(move |(x, y)| {

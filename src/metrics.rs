@@ -126,9 +126,17 @@ const PATH_LENGTHS: [f64; 11] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 
 families! {
     /// Fingerprints moved to their alternate bucket to free a slot.
     kick_outs: IntCounter = "cuckood_kick_outs_total", [], [];
-    /// Sub-filters added to a chain because it had no room.
+    /// Times that a filter grew: sub-filters appended (`classic`), doublings completed (`paged`).
     expansions: IntCounter = "cuckood_expansions_total", [], [];
-    /// Filters that grew beyond the sub-filters for which their false-positive rate is promised.
+    /// Pages split in two as filters of the layout `paged` grow.
+    page_splits: IntCounter = "cuckood_page_splits_total", [], [];
+    /// Pages split because an item found no room: more than a few say that a filter's slots don't suit its items.
+    forced_page_splits: IntCounter = "cuckood_forced_page_splits_total", [], [];
+    /// Pairs of pages merged as filters of the layout `paged` shrink.
+    page_merges: IntCounter = "cuckood_page_merges_total", [], [];
+    /// Entries that splits copied to both pages because their slots no longer tell which is theirs.
+    ghosts: IntCounter = "cuckood_ghost_entries_total", [], [];
+    /// Filters that grew further than their false-positive rate is promised for.
     promises_ended: IntCounter = "cuckood_error_rate_promises_ended_total", [], [];
     /// Pages read, by source (`cache`, `store`).
     page_reads: IntCounterVec = "cuckood_page_reads_total", ["source"], [];
@@ -172,6 +180,8 @@ families! {
     clock_jumps: IntCounter = "cuckood_clock_jumps_total", [], [];
     /// Filters that had ended when the server started, by the system's clock; at most 100,000 are counted.
     ended_while_stopped: IntGauge = "cuckood_filters_ended_while_stopped", [], [];
+    /// Filters that are two doublings or less from the largest size that their slots record, by the last survey.
+    filters_near_growth_limit: IntGauge = "cuckood_filters_near_growth_limit", [], [];
     /// Bytes of stored pages that the scrub has read.
     scrub_bytes: IntCounter = "cuckood_scrub_bytes_total", [], [];
     /// Stored pages that the scrub has compared with the descriptions of their filters.

@@ -11,7 +11,6 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use cuckood::chain::params::FilterRequest;
 use cuckood::cuckoo::classic::Classic;
 use cuckood::cuckoo::hash::{HashId, ItemHash, murmur64a};
-use cuckood::cuckoo::layout::Layout;
 use cuckood::engine::{
     AddOptions, AddResult, Adopted, Engine, EngineOptions, FilterName, ItemBatch, Replace,
     RestoreError, StagedFilter,
@@ -47,7 +46,7 @@ struct Chunk {
 struct Dump {
     items: u64,
     deletions: u64,
-    sub_filters: Vec<(Layout, Vec<u8>)>,
+    sub_filters: Vec<(Classic, Vec<u8>)>,
 }
 
 fn folder() -> PathBuf {
@@ -108,7 +107,7 @@ impl Recording {
         let mut sub_filters = Vec::new();
         for position in 0..filters as u32 {
             let buckets = buckets * expansion.pow(position);
-            let layout = Layout::Classic(Classic::new(buckets, bucket_size, 4096).unwrap());
+            let layout = Classic::new(buckets, bucket_size, 4096).unwrap();
             let rest = bytes.split_off((buckets * u64::from(bucket_size)) as usize);
             sub_filters.push((layout, std::mem::replace(&mut bytes, rest)));
         }

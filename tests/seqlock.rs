@@ -8,8 +8,8 @@
 //! or `Entry::read`; with a relaxed end of `Version::change`; with a relaxed
 //! store in `Entry::set`, or one before the words; if the beginning or the end
 //! of a change, or `Entry::clear`, does nothing; if two lanes count in one
-//! number whose parity says whether a change is under way; and if either
-//! `is_still` is always true.
+//! number whose parity says whether a change is under way; if either `is_still`
+//! is always true; and if a reader does not look at the shape of its view.
 //!
 //! It does not fail with a relaxed store in `Entry::clear`: the fence of the
 //! `set` that follows is what readers of the last page meet. Loom takes
@@ -221,4 +221,90 @@ fn a_page_that_was_cleared_by_another_thread_is_not_read_from_its_frame() {
         installing.join().unwrap();
         whole
     });
+}
+
+/// A filter of two pages whose first is split: before, an item lies on it, and
+/// after, on the second.
+struct Splitting {
+    /// The number of the shape that it is of, which is the page of the item.
+    view: AtomicU64,
+    shape: Version,
+    versions: [Version; 2],
+    words: [AtomicU64; 2],
+}
+
+/// The entry of the item.
+const ITS_OWN: u64 = 1;
+
+/// An entry of another item. On the first page, as it was before the split, it
+/// would be one of an item that was never added.
+const ANOTHER: u64 = 2;
+
+/// Asks for an item while the first page is split, as a reader does that has a
+/// view already when it comes to the versions. What is read counts if `is_right`
+/// says so.
+fn ask_beside_a_split(item: u64, is_right: fn(&Splitting, u64, WordsRead) -> bool) {
+    explore(move || {
+        let filter = Arc::new(Splitting {
+            view: AtomicU64::new(0),
+            shape: Version::new(),
+            versions: [Version::new(), Version::new()],
+            words: [AtomicU64::new(ITS_OWN), AtomicU64::new(0)],
+        });
+        let lane = thread::spawn({
+            let filter = Arc::clone(&filter);
+            move || {
+                let [first, second] = &filter.versions;
+                let [stays, goes] = &filter.words;
+                Version::change(
+                    || [first, second, &filter.shape].into_iter(),
+                    || {
+                        stays.store(ANOTHER, Ordering::Relaxed);
+                        goes.store(ITS_OWN, Ordering::Relaxed);
+                        filter.view.store(1, Ordering::Release);
+                    },
+                );
+            }
+        });
+        let view = filter.view.load(Ordering::Acquire);
+        let page = view as usize;
+        let version = filter.versions.get(page).unwrap();
+        let number = version.read();
+        let word = filter.words.get(page).unwrap().load(Ordering::Relaxed);
+        let read = WordsRead::fence();
+        let of_its_shape = is_right(&filter, view, read);
+        let undisturbed = number.is_some_and(|it| version.is_still(it, read));
+        // A "no" needs that nothing was changed, a "yes" does not.
+        let is_there = match item {
+            ITS_OWN => word == ITS_OWN,
+            _ => page == 0 && word == ANOTHER,
+        };
+        let counts = of_its_shape && (is_there || undisturbed);
+        assert!(!counts || is_there || item != ITS_OWN, "a wrong no");
+        assert!(!counts || !is_there || item == ITS_OWN, "a wrong yes");
+        lane.join().unwrap();
+        counts
+    });
+}
+
+fn is_shaped_as(filter: &Splitting, view: u64, read: WordsRead) -> bool {
+    filter.shape.is_still(view, read)
+}
+
+#[test]
+fn no_answer_counts_that_crossed_a_split() {
+    ask_beside_a_split(ITS_OWN, is_shaped_as);
+    ask_beside_a_split(ANOTHER, is_shaped_as);
+}
+
+#[test]
+#[should_panic(expected = "a wrong no")]
+fn without_its_shape_a_view_from_before_a_split_misses_what_the_split_moved() {
+    ask_beside_a_split(ITS_OWN, |_, _, _| true);
+}
+
+#[test]
+#[should_panic(expected = "a wrong yes")]
+fn without_its_shape_a_view_from_before_a_split_misreads_what_stayed() {
+    ask_beside_a_split(ANOTHER, |_, _, _| true);
 }

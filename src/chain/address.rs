@@ -1,7 +1,7 @@
 //! How pages, words and slots of one chain are named.
 
+use crate::cuckoo::classic::Classic;
 use crate::cuckoo::kick::Slot;
-use crate::cuckoo::layout::Layout;
 
 /// A page of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +62,7 @@ impl WordAddress {
 impl SlotAddress {
     /// A slot of a bucket in the sub-filter at a position.
     #[inline]
-    pub(super) fn of(position: usize, layout: &Layout, slot: Slot) -> SlotAddress {
+    pub(super) fn of(position: usize, layout: &Classic, slot: Slot) -> SlotAddress {
         let bucket = layout.address(slot.bucket);
         SlotAddress {
             page: PageAddress::new(position, bucket.page),

@@ -1,7 +1,7 @@
 //! Side counters: the copies of hot items, beside the page.
 //!
 //! A class (fingerprint and pair of buckets) that fills as many slots as it may
-//! ([`Layout::class_limit`](crate::cuckoo::layout::Layout::class_limit)) is
+//! ([`Classic::class_limit`]) is
 //! counted from then on, so that 10^6 copies of one item cost one number and
 //! no growth. The counters of a page belong to the classes whose canonical
 //! bucket lies on it. They are stored behind the page's slots; here is their
@@ -9,7 +9,7 @@
 
 use super::address::PageAddress;
 use crate::cuckoo::candidates::Candidates;
-use crate::cuckoo::layout::Layout;
+use crate::cuckoo::classic::Classic;
 
 /// Counters that a page may have. A class that comes when there are so many
 /// takes slots like any other.
@@ -23,7 +23,7 @@ pub struct CounterKey(pub u64);
 /// Where the copies of a class are counted, in the sub-filter at a position.
 #[inline]
 pub(super) fn address(
-    layout: &Layout,
+    layout: &Classic,
     position: usize,
     class: &Candidates,
 ) -> (PageAddress, CounterKey) {
@@ -80,6 +80,11 @@ impl Counters {
             Err(_) if copies == 0 => {}
             Err(at) => self.entries.insert(at, (key, copies)),
         }
+    }
+
+    /// Counts more copies of a class.
+    pub fn add(&mut self, key: CounterKey, more: u64) {
+        self.set(key, self.get(key) + more);
     }
 
     /// All of them, by ascending key.

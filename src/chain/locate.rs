@@ -5,11 +5,13 @@
 
 use super::address::PageAddress;
 use super::counters;
-use super::meta::{Chain, SubFilter};
+use super::meta::{Chain, Link};
+use super::paged::{self, Table};
 use super::pages::PageWords;
 use super::read;
 use crate::cuckoo::bucket;
 use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
+use crate::cuckoo::classic::WIDTH;
 use crate::cuckoo::hash::ItemHash;
 
 /// Sub-filters that are told of at most, the newest.
@@ -32,7 +34,7 @@ pub struct Located {
 pub struct Location {
     /// Position of the sub-filter, 0 = oldest.
     pub position: u32,
-    /// What its slots hold of the item.
+    /// What a slot of its first bucket would hold of the item.
     pub fingerprint: Fingerprint,
     /// The item's candidate buckets, one or two, in the order of trying.
     pub buckets: Vec<LocatedBucket>,
@@ -58,10 +60,21 @@ pub struct LocatedBucket {
 pub enum SlotUse {
     /// Nothing.
     Empty,
-    /// The item's fingerprint, its own or that of another item of its class.
+    /// All that it knows agrees with the item: its own entry, or that of
+    /// another item of its class.
     Match,
     /// Another fingerprint.
     Other,
+}
+
+impl SlotUse {
+    fn of(held: u32, is_match: bool) -> SlotUse {
+        match held {
+            0 => SlotUse::Empty,
+            _ if is_match => SlotUse::Match,
+            _ => SlotUse::Other,
+        }
+    }
 }
 
 impl Location {
@@ -75,15 +88,17 @@ impl Location {
 /// Where an item lies. Looks at up to two pages a sub-filter; `None` if a word
 /// was not at hand.
 pub fn locate(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<Located> {
-    let sub_filters = chain.sub_filters().len();
+    let sub_filters = chain.sub_filter_count();
     let untold = sub_filters.saturating_sub(MAX_LOCATED);
-    let locations = chain
-        .sub_filters()
-        .iter()
-        .enumerate()
-        .skip(untold)
-        .map(|(position, sub)| locate_in(sub, position, hash, pages))
-        .collect::<Option<Vec<_>>>()?;
+    let locations = match chain.table() {
+        Some(table) => vec![locate_in_table(table, hash, pages)?],
+        None => {
+            let links = chain.links().iter().enumerate().skip(untold);
+            links
+                .map(|(position, link)| locate_in(link, position, hash, pages))
+                .collect::<Option<Vec<_>>>()?
+        }
+    };
     Some(Located {
         count: read::count(chain, hash, pages)?,
         sub_filters,
@@ -92,15 +107,15 @@ pub fn locate(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Opti
 }
 
 fn locate_in(
-    sub: &SubFilter,
+    link: &Link,
     position: usize,
     hash: ItemHash,
     pages: &mut impl PageWords,
 ) -> Option<Location> {
-    let candidates = sub.layout.candidates(hash);
+    let candidates = link.layout.candidates(hash);
     let buckets = candidates
         .buckets()
-        .map(|bucket| look_into(sub, position, bucket, &candidates, pages))
+        .map(|bucket| look_into(link, position, bucket, &candidates, pages))
         .collect::<Option<Vec<_>>>()?;
     let mut location = Location {
         position: position as u32,
@@ -110,31 +125,28 @@ fn locate_in(
     };
     // Without a slot there is no counter.
     if location.matches() > 0 {
-        let (page, key) = counters::address(&sub.layout, position, &candidates);
+        let (page, key) = counters::address(&link.layout, position, &candidates);
         location.counted = pages.counter(page, key)?;
     }
     Some(location)
 }
 
 fn look_into(
-    sub: &SubFilter,
+    link: &Link,
     position: usize,
     bucket: BucketIndex,
     candidates: &Candidates,
     pages: &mut impl PageWords,
 ) -> Option<LocatedBucket> {
-    let (width, size) = (sub.layout.slot_width(), sub.layout.bucket_size());
-    let at = sub.layout.address(bucket);
+    let size = link.layout.bucket_size();
+    let at = link.layout.address(bucket);
     let page = PageAddress::new(position, at.page);
     let mut slots = Vec::with_capacity(usize::from(size));
-    for piece in bucket::pieces(width, at.first_slot, size) {
+    for piece in bucket::pieces(WIDTH, at.first_slot, size) {
         let word = pages.word(page.word(piece.word))?;
-        slots.extend(bucket::lanes_of(width, piece).map(|lane| {
-            match bucket::get(width, word, lane) {
-                0 => SlotUse::Empty,
-                held if held == candidates.fingerprint.0 => SlotUse::Match,
-                _ => SlotUse::Other,
-            }
+        slots.extend(bucket::lanes_of(WIDTH, piece).map(|lane| {
+            let held = bucket::get(WIDTH, word, lane);
+            SlotUse::of(held, held == candidates.fingerprint.0)
         }));
     }
     Some(LocatedBucket {
@@ -142,6 +154,41 @@ fn look_into(
         page: at.page,
         first_slot: at.first_slot,
         slots,
+    })
+}
+
+/// The same where pages are split: what a slot would hold of the item depends
+/// on the bucket, and a slot that knows less of it matches, too.
+fn locate_in_table(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Option<Location> {
+    let (layout, code) = (table.layout(), table.layout().code());
+    let candidates = layout.candidates(hash);
+    let mut buckets = Vec::with_capacity(2);
+    for candidate in candidates {
+        let (page, first_word) = layout.address(candidate.bucket);
+        let mut slots = Vec::with_capacity(usize::from(layout.bucket_size()));
+        for word in first_word..first_word + layout.words_per_bucket() {
+            let word = pages.word(PageAddress::new(0, page).word(word))?;
+            let matching = code.matching(word, candidate.slot, candidate.level.into());
+            slots.extend((0..code.width().slots_per_word()).map(|lane| {
+                let held = bucket::get(code.width(), word, lane);
+                SlotUse::of(held, matching.clone().any(|it| it == lane))
+            }));
+        }
+        buckets.push(LocatedBucket {
+            bucket: candidate.bucket,
+            page,
+            first_slot: first_word * code.width().slots_per_word(),
+            slots,
+        });
+    }
+    let found = buckets.iter().flat_map(|it| &it.slots);
+    let in_slots = found.filter(|&&it| it == SlotUse::Match).count();
+    let count = paged::read::count(table, hash, pages)?;
+    Some(Location {
+        position: 0,
+        fingerprint: Fingerprint(candidates.first()?.slot),
+        buckets,
+        counted: count.saturating_sub(in_slots as u64),
     })
 }
 

@@ -57,6 +57,7 @@ pub mod counters;
 pub mod forecast;
 pub mod locate;
 pub mod meta;
+pub mod paged;
 pub mod pages;
 pub mod params;
 pub mod plan;

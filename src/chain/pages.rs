@@ -5,8 +5,9 @@
 //! and the caller fetches the page and asks again.
 
 use super::address::{PageAddress, WordAddress};
-use super::counters::CounterKey;
+use super::counters::{CounterKey, Counters};
 use super::meta::Chain;
+use crate::cuckoo::paged::PAGE_WORDS;
 
 /// Hands out what pages hold, word by word.
 pub trait PageWords {
@@ -51,6 +52,9 @@ pub trait PlanPages: PageWords {
     /// How many classes are counted beside a page, or `None` likewise.
     fn counters(&mut self, page: PageAddress) -> Option<usize>;
 
+    /// All that is counted beside a page, or `None` likewise.
+    fn counters_of(&mut self, page: PageAddress) -> Option<Counters>;
+
     /// Says that these words will be asked for soon, so that their pages can
     /// be taken hold of together.
     #[inline]
@@ -72,4 +76,32 @@ pub trait Draft: PlanPages {
 
     /// Says that the chain has a sub-filter more, all of whose words are 0.
     fn note_grown(&mut self, chain: &Chain);
+
+    /// Sets a whole page, whatever it held; it may be a new one.
+    fn set_page(&mut self, page: PageAddress, whole: WholePage);
+
+    /// Says that there is no such page any more. It may come back as a new one.
+    fn drop_page(&mut self, page: PageAddress);
+}
+
+/// A page as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WholePage {
+    /// Its words.
+    pub words: Box<[u64; PAGE_WORDS as usize]>,
+    /// Slots in use.
+    pub occupied: u32,
+    /// What is counted beside it.
+    pub counters: Counters,
+}
+
+impl WholePage {
+    /// A page without an entry.
+    pub fn empty() -> WholePage {
+        WholePage {
+            words: Box::new([0; PAGE_WORDS as usize]),
+            occupied: 0,
+            counters: Counters::default(),
+        }
+    }
 }

@@ -1,13 +1,14 @@
-//! Asking: whether an item is in the chain, and how often.
+//! Asking: whether an item is in the filter, and how often.
 
 use super::address::{PageAddress, WordAddress};
 use super::counters;
-use super::meta::{Chain, SubFilter};
+use super::meta::{Chain, Link};
+use super::paged;
 use super::pages::{HeldPages, PageWords};
 use crate::cuckoo::bucket::{self, SlotWidth};
-use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
+use crate::cuckoo::candidates::{BucketIndex, Candidates};
+use crate::cuckoo::classic::{Classic, WIDTH};
 use crate::cuckoo::hash::ItemHash;
-use crate::cuckoo::layout::{Geometry, Layout};
 use crate::cuckoo::paged::OfWidth;
 
 /// Items that are asked about together.
@@ -15,9 +16,9 @@ pub const GROUP: usize = 32;
 
 /// Where a bucket begins.
 #[inline]
-pub(super) fn first_word(layout: &Layout, position: usize, bucket: BucketIndex) -> WordAddress {
+pub(super) fn first_word(layout: &Classic, position: usize, bucket: BucketIndex) -> WordAddress {
     let at = layout.address(bucket);
-    let (word, _) = layout.slot_width().word_and_lane(at.first_slot);
+    let (word, _) = WIDTH.word_and_lane(at.first_slot);
     PageAddress::new(position, at.page).word(word)
 }
 
@@ -49,36 +50,118 @@ fn exists_among<P: HeldPages, const MOST: usize>(
 ) {
     answers.fill(Some(false));
     let answers = answers.as_mut_slice();
-    for (position, sub) in chain.sub_filters().iter().enumerate().rev() {
-        match &sub.layout {
-            Layout::Classic(classic) => {
-                probe_group::<_, P, MOST>(classic, position, items, pages, answers);
-            }
-            Layout::Paged(paged) => match paged.width() {
-                SlotWidth::Bits8 => {
-                    let layout = OfWidth::<8>(*paged);
-                    probe_group::<_, P, MOST>(&layout, position, items, pages, answers);
-                }
-                SlotWidth::Bits16 => {
-                    let layout = OfWidth::<16>(*paged);
-                    probe_group::<_, P, MOST>(&layout, position, items, pages, answers);
-                }
-                SlotWidth::Bits32 => {
-                    let layout = OfWidth::<32>(*paged);
-                    probe_group::<_, P, MOST>(&layout, position, items, pages, answers);
-                }
-            },
+    let Some(table) = chain.table() else {
+        for (position, link) in chain.links().iter().enumerate().rev() {
+            probe_group::<_, P, MOST>(&link.layout, position, items, pages, answers);
+        }
+        return;
+    };
+    let layout = *table.layout();
+    match layout.code().width() {
+        SlotWidth::Bits12 => {
+            probe_group::<_, P, MOST>(&OfWidth::<12>(layout), 0, items, pages, answers);
+        }
+        SlotWidth::Bits21 => {
+            probe_group::<_, P, MOST>(&OfWidth::<21>(layout), 0, items, pages, answers);
+        }
+        SlotWidth::Bits32 => {
+            probe_group::<_, P, MOST>(&OfWidth::<32>(layout), 0, items, pages, answers);
+        }
+        SlotWidth::Bits8 | SlotWidth::Bits16 => {
+            probe_group::<_, P, MOST>(&OfWidth::<16>(layout), 0, items, pages, answers);
         }
     }
 }
 
-/// An item's candidate buckets, found but not looked into: their pages, as far
-/// as these are at hand, and their first slots.
+/// Where an item may lie, as a probe needs it.
 #[derive(Clone, Copy)]
-struct HeldCandidates<Page> {
-    fingerprint: Fingerprint,
-    buckets: [(Option<Page>, u16); 2],
+struct Place {
+    page: u32,
+    /// The first word of the bucket, or for buckets that begin anywhere the
+    /// first slot.
+    first: u16,
+    /// What a slot holds there of the item.
+    slot: u32,
+    /// Level of the page.
+    level: u8,
 }
+
+/// What a probe needs of a layout. Loops over many items are generic over it,
+/// so that the layout is matched once and not for each item.
+trait Geometry: Copy {
+    /// Both buckets that an item may lie in.
+    fn places(&self, hash: ItemHash) -> [Place; 2];
+
+    /// The first word of a bucket.
+    fn first_word(place: &Place) -> u16;
+
+    /// A bit for each slot of a bucket that may be the item's.
+    fn matching(&self, place: &Place, word: impl Fn(u16) -> u64) -> u64;
+}
+
+impl Geometry for Classic {
+    #[inline]
+    fn places(&self, hash: ItemHash) -> [Place; 2] {
+        let candidates = self.candidates(hash);
+        [candidates.first, candidates.second].map(|bucket| {
+            let at = self.address(bucket);
+            Place {
+                page: at.page,
+                first: at.first_slot,
+                slot: candidates.fingerprint.0,
+                level: 0,
+            }
+        })
+    }
+
+    #[inline]
+    fn first_word(place: &Place) -> u16 {
+        WIDTH.word_and_lane(place.first).0
+    }
+
+    #[inline]
+    fn matching(&self, place: &Place, word: impl Fn(u16) -> u64) -> u64 {
+        let pieces = bucket::pieces(WIDTH, place.first, self.bucket_size());
+        pieces.fold(0, |matches, piece| {
+            let word = word(piece.word);
+            matches | bucket::find(WIDTH, word, piece, place.slot).bits()
+        })
+    }
+}
+
+impl<const BITS: u16> Geometry for OfWidth<BITS> {
+    #[inline]
+    fn places(&self, hash: ItemHash) -> [Place; 2] {
+        let layout = self.paged();
+        layout.candidates(hash).map(|candidate| {
+            let (page, first) = layout.address(candidate.bucket);
+            Place {
+                page,
+                first,
+                slot: candidate.slot,
+                level: candidate.level,
+            }
+        })
+    }
+
+    #[inline]
+    fn first_word(place: &Place) -> u16 {
+        place.first
+    }
+
+    #[inline]
+    fn matching(&self, place: &Place, word: impl Fn(u16) -> u64) -> u64 {
+        let code = self.paged().code();
+        (0..code.words_per_bucket()).fold(0, |matches, next| {
+            let word = word(place.first + next);
+            matches | code.matching(word, place.slot, place.level.into()).bits()
+        })
+    }
+}
+
+/// An item's candidate buckets, found but not looked into, and their pages as
+/// far as these are at hand.
+type HeldPlaces<Page> = [(Option<Page>, Place); 2];
 
 /// The answer to an item: by whether there is a match, which is an answer
 /// whatever is missing elsewhere, and, twice that, by whether something was not
@@ -94,53 +177,37 @@ fn probe_group<G: Geometry, P: HeldPages, const MOST: usize>(
     pages: &mut P,
     answers: &mut [Option<bool>],
 ) {
-    let width = layout.slot_width();
-    let mut all_held: [Option<HeldCandidates<P::Page>>; MOST] = [None; MOST];
+    let mut all_held: [Option<HeldPlaces<P::Page>>; MOST] = [None; MOST];
     for ((&hash, held), answer) in items.iter().zip(&mut all_held).zip(&*answers) {
         if *answer == Some(true) {
             continue;
         }
-        let candidates = layout.candidates(hash);
-        let [first, second] =
-            [candidates.first, candidates.second].map(|bucket| layout.address(bucket));
+        let [first, second] = layout.places(hash);
         let mut hold = |page: u32| pages.hold(PageAddress::new(position, page));
         let first_page = hold(first.page);
         let second_page = match second.page == first.page {
             true => first_page,
             false => hold(second.page),
         };
-        let buckets = [
-            (first_page, first.first_slot),
-            (second_page, second.first_slot),
-        ];
-        for (page, first_slot) in buckets {
-            if let Some(page) = page {
-                P::prefetch(page, width.word_and_lane(first_slot).0);
+        let places = [(first_page, first), (second_page, second)];
+        for (page, place) in &places {
+            if let Some(page) = *page {
+                P::prefetch(page, G::first_word(place));
             }
         }
-        *held = Some(HeldCandidates {
-            fingerprint: candidates.fingerprint,
-            buckets,
-        });
+        *held = Some(places);
     }
     for (held, answer) in all_held.iter().zip(answers) {
-        let Some(HeldCandidates {
-            fingerprint,
-            buckets,
-        }) = held
-        else {
+        let Some(places) = held else {
             continue;
         };
         let (mut matches, mut unknown) = (0, answer.is_none());
-        for (page, first_slot) in buckets {
+        for (page, place) in places {
             let Some(page) = *page else {
                 unknown = true;
                 continue;
             };
-            for piece in layout.pieces(*first_slot) {
-                let word = P::load(page, piece.word);
-                matches |= bucket::find(width, word, piece, fingerprint.0).bits();
-            }
+            matches |= layout.matching(place, |word| P::load(page, word));
         }
         // Looked up, since a jump that depends on a match is foreseen by nothing.
         let index = usize::from(matches != 0) | usize::from(unknown) << 1;
@@ -148,17 +215,20 @@ fn probe_group<G: Geometry, P: HeldPages, const MOST: usize>(
     }
 }
 
-/// Whether the item's fingerprint lies in one of its candidate buckets,
-/// newest sub-filter first. Looks at up to two pages a sub-filter.
+/// Whether the item is found: in one of its candidate buckets, of the newest
+/// sub-filter first. Looks at up to two pages a sub-filter.
 ///
 /// A match is an answer whatever else is missing; `None` if there was no match
 /// and a word was not at hand.
 #[inline]
 pub fn exists(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
+    if let Some(table) = chain.table() {
+        return paged::read::exists(table, hash, pages);
+    }
     let mut known = true;
-    for (position, sub) in chain.sub_filters().iter().enumerate().rev() {
-        let candidates = sub.layout.candidates(hash);
-        match matches_in(sub, position, &candidates, pages) {
+    for (position, link) in chain.links().iter().enumerate().rev() {
+        let candidates = link.layout.candidates(hash);
+        match matches_in(link, position, &candidates, pages) {
             Some(0) => {}
             Some(_) => return Some(true),
             None => known = false,
@@ -167,18 +237,21 @@ pub fn exists(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Opti
     known.then_some(false)
 }
 
-/// How often the item's class is in the whole chain, in slots and counters: at
-/// least the item's true count. `None` if a word was not at hand.
+/// How often the item's class is in the filter, in slots and counters: at least
+/// the item's true count. `None` if a word was not at hand.
 #[inline]
 pub fn count(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<u64> {
+    if let Some(table) = chain.table() {
+        return paged::read::count(table, hash, pages);
+    }
     let mut total = Some(0u64);
-    for (position, sub) in chain.sub_filters().iter().enumerate().rev() {
-        let candidates = sub.layout.candidates(hash);
-        let found = match matches_in(sub, position, &candidates, pages) {
+    for (position, link) in chain.links().iter().enumerate().rev() {
+        let candidates = link.layout.candidates(hash);
+        let found = match matches_in(link, position, &candidates, pages) {
             // Without a slot there is no counter.
             Some(0) => Some(0),
             Some(slots) => {
-                let (page, key) = counters::address(&sub.layout, position, &candidates);
+                let (page, key) = counters::address(&link.layout, position, &candidates);
                 let copies = pages.counter(page, key);
                 copies.map(|copies| copies.saturating_add(u64::from(slots)))
             }
@@ -191,39 +264,38 @@ pub fn count(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Optio
     total
 }
 
-/// The pages that an item's candidate buckets lie on, over the whole chain; a
+/// The pages that an item's candidate buckets lie on, over the whole filter; a
 /// page that holds both is named twice.
 #[inline]
 pub fn candidate_pages(chain: &Chain, hash: ItemHash) -> impl Iterator<Item = PageAddress> + '_ {
-    chain
-        .sub_filters()
-        .iter()
-        .enumerate()
-        .flat_map(move |(position, sub)| {
-            let layout = sub.layout;
-            let buckets = layout.candidates(hash).buckets();
-            buckets.map(move |bucket| PageAddress::new(position, layout.address(bucket).page))
-        })
+    let of_table = chain.table().into_iter().flat_map(move |table| {
+        paged::read::first_words(table.layout(), hash).map(|word| word.on())
+    });
+    let links = chain.links().iter().enumerate();
+    let of_links = links.flat_map(move |(position, link)| {
+        let buckets = link.layout.candidates(hash).buckets();
+        buckets.map(move |bucket| PageAddress::new(position, link.layout.address(bucket).page))
+    });
+    of_table.chain(of_links)
 }
 
 /// Matching slots in one sub-filter. Asks for every word even after one was
 /// missing, so that all missing pages are noted at once.
 #[inline]
 fn matches_in(
-    sub: &SubFilter,
+    link: &Link,
     position: usize,
     candidates: &Candidates,
     pages: &mut impl PageWords,
 ) -> Option<u32> {
-    let width = sub.layout.slot_width();
     let mut matches = Some(0);
     for bucket in candidates.buckets() {
-        let at = sub.layout.address(bucket);
+        let at = link.layout.address(bucket);
         let page = PageAddress::new(position, at.page);
-        for piece in bucket::pieces(width, at.first_slot, sub.layout.bucket_size()) {
+        for piece in bucket::pieces(WIDTH, at.first_slot, link.layout.bucket_size()) {
             let word = pages.word(page.word(piece.word));
             matches = matches.zip(word).map(|(matches, word)| {
-                matches + bucket::find(width, word, piece, candidates.fingerprint.0).count()
+                matches + bucket::find(WIDTH, word, piece, candidates.fingerprint.0).count()
             });
         }
     }

@@ -8,7 +8,7 @@ use super::address::{PageAddress, WordAddress};
 use super::counters::{CounterKey, Counters};
 use super::locate::{Located, locate};
 use super::meta::Chain;
-use super::pages::{Draft, HeldPages, PageWords, PlanPages};
+use super::pages::{Draft, HeldPages, PageWords, PlanPages, WholePage};
 use super::plan::compact::{Slice, SliceEnd};
 use super::plan::{
     AddMode, AddResult, ChangedPage, OverlaidPages, Overlay, PageChanges, Plan, PlanInput,
@@ -62,15 +62,27 @@ impl ResidentFilter {
     /// dropped; see [`add`](Self::add) for one with. The pages are the same
     /// afterwards.
     pub fn add_at_once(&mut self, items: &[ItemHash], mode: AddMode) -> Vec<AddResult> {
+        let mut results = Vec::with_capacity(items.len());
+        self.at_once(|planner| {
+            for group in items.chunks(read::GROUP) {
+                planner.expect(group);
+                results.extend(group.iter().filter_map(|&hash| planner.add(hash, mode)));
+            }
+        });
+        results
+    }
+
+    /// Works on the pages as they are. Returns what the algorithm did.
+    pub(in crate::chain) fn at_once(
+        &mut self,
+        work: impl FnOnce(&mut Planner<'_, Pages>),
+    ) -> PlanStats {
         let (chain, pages) = (self.chain.clone(), mem::take(&mut self.pages));
         let mut planner = Planner::on(pages, chain, &mut self.search);
-        let mut results = Vec::with_capacity(items.len());
-        for group in items.chunks(read::GROUP) {
-            planner.expect(group);
-            results.extend(group.iter().filter_map(|&hash| planner.add(hash, mode)));
-        }
-        (self.chain, self.pages) = planner.into_parts();
-        results
+        work(&mut planner);
+        let (chain, pages, stats) = planner.into_parts();
+        (self.chain, self.pages) = (chain, pages);
+        stats
     }
 
     /// Adds items.
@@ -98,10 +110,9 @@ impl ResidentFilter {
     /// have room for all of it, and drops those that are empty then. Returns
     /// how many entries moved.
     pub fn compact(&mut self) -> u64 {
-        self.chain.begin_compaction(1.0);
-        let open = self.chain.open();
-        let closed = self.chain.sub_filters().get(open..).unwrap_or_default();
-        let ordinals: Vec<Ordinal> = closed.iter().rev().map(|sub| sub.ordinal).collect();
+        let closed = self.chain.begin_compaction(1.0);
+        let subs = self.chain.sub_filters().rev();
+        let ordinals: Vec<Ordinal> = subs.take(closed).map(|sub| sub.ordinal).collect();
         let mut moved = 0;
         'filter: for ordinal in ordinals {
             let mut from = BucketIndex(0);
@@ -127,7 +138,7 @@ impl ResidentFilter {
             }
         }
         self.chain.end_compaction();
-        self.pages.subs.truncate(self.chain.sub_filters().len());
+        self.pages.subs.truncate(self.chain.sub_filter_count());
         moved
     }
 
@@ -169,6 +180,22 @@ impl ResidentFilter {
         self.pages.sub(page)?.counters.get(&page.page)
     }
 
+    /// A page as a whole.
+    pub fn page(&self, page: PageAddress) -> Option<WholePage> {
+        let sub = self.pages.sub(page)?;
+        let mut whole = WholePage::empty();
+        let words = sub
+            .words
+            .chunks(sub.words_per_page)
+            .nth(page.page as usize)?;
+        for (to, from) in whole.words.iter_mut().zip(words) {
+            *to = *from;
+        }
+        whole.occupied = *sub.occupied.get(page.page as usize)?;
+        whole.counters = sub.counters.get(&page.page).cloned().unwrap_or_default();
+        Some(whole)
+    }
+
     /// Plans adds, over an overlay, and changes nothing.
     pub fn plan(&mut self, items: &[ItemHash], mode: AddMode) -> Option<Plan> {
         self.planned(|planner| add_all(planner, items, mode)).1
@@ -183,7 +210,7 @@ impl ResidentFilter {
         let input = PlanInput {
             chain: self.chain.clone(),
             pending: &pending,
-            fresh_from: self.chain.sub_filters().len() as u32,
+            fresh_from: self.chain.sub_filter_count() as u32,
         };
         let mut planner = Planner::new(input, &mut self.pages, &mut self.search);
         let result = work(&mut planner);
@@ -201,7 +228,13 @@ impl ResidentFilter {
         for page in &changes.pages {
             self.pages.apply(&changes, page);
         }
-        changes.pages.len()
+        for (address, whole) in &changes.wholes {
+            self.pages.set_page(*address, WholePage::clone(whole));
+        }
+        if let Some(&first) = changes.dropped.first() {
+            self.pages.drop_page(first);
+        }
+        changes.pages.len() + changes.wholes.len()
     }
 }
 
@@ -217,7 +250,7 @@ fn add_all(
 
 /// The pages of all sub-filters.
 #[derive(Default)]
-struct Pages {
+pub(in crate::chain) struct Pages {
     subs: Vec<SubPages>,
 }
 
@@ -317,6 +350,11 @@ impl PlanPages for Pages {
         let counters = self.sub(page)?.counters.get(&page.page);
         Some(counters.map_or(0, Counters::len))
     }
+
+    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
+        let counters = self.sub(page)?.counters.get(&page.page);
+        Some(counters.cloned().unwrap_or_default())
+    }
 }
 
 impl Draft for Pages {
@@ -342,7 +380,7 @@ impl Draft for Pages {
     }
 
     fn note_grown(&mut self, chain: &Chain) {
-        for sub in chain.sub_filters().iter().skip(self.subs.len()) {
+        for sub in chain.sub_filters().skip(self.subs.len()) {
             let words_per_page = (sub.layout.page_bytes() as usize).div_ceil(8);
             let pages = sub.layout.pages() as usize;
             self.subs.push(SubPages {
@@ -351,6 +389,37 @@ impl Draft for Pages {
                 occupied: vec![0; pages],
                 counters: BTreeMap::new(),
             });
+        }
+    }
+
+    fn set_page(&mut self, page: PageAddress, whole: WholePage) {
+        let Some(sub) = self.subs.get_mut(page.sub as usize) else {
+            return;
+        };
+        let number = page.page as usize;
+        if number == sub.occupied.len() {
+            sub.occupied.push(0);
+            sub.words.resize(sub.words.len() + sub.words_per_page, 0);
+        }
+        let words = sub.words.chunks_mut(sub.words_per_page).nth(number);
+        for (to, from) in words.unwrap_or_default().iter_mut().zip(whole.words.iter()) {
+            *to = *from;
+        }
+        if let Some(occupied) = sub.occupied.get_mut(number) {
+            *occupied = whole.occupied;
+        }
+        match whole.counters.is_empty() {
+            true => sub.counters.remove(&page.page),
+            false => sub.counters.insert(page.page, whole.counters),
+        };
+    }
+
+    fn drop_page(&mut self, page: PageAddress) {
+        if let Some(sub) = self.subs.get_mut(page.sub as usize) {
+            let pages = page.page as usize;
+            sub.occupied.truncate(pages);
+            sub.words.truncate(pages * sub.words_per_page);
+            sub.counters.split_off(&page.page);
         }
     }
 }

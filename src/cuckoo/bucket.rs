@@ -1,29 +1,38 @@
 //! Buckets as parts of machine words.
 //!
-//! A page is an array of 64-bit words, a slot is 8, 16 or 32 bits of a word
-//! (least significant first). A bucket is a run of slots; it may begin and end
-//! within a word. All work is done on whole words: a match is a bit per slot
-//! (SWAR, Warren, "Hacker's Delight", 2nd edition, section 6-1), exact for
-//! every slot.
+//! A page is an array of 64-bit words, a slot is 8 to 32 bits of a word (least
+//! significant first; bits beyond the last slot are 0). A bucket is a run of
+//! slots; it may begin and end within a word. All work is done on whole words:
+//! a match is a bit per slot (SWAR, Warren, "Hacker's Delight", 2nd edition,
+//! section 6-1), exact for every slot.
 
 /// How many bits a slot has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotWidth {
     /// Eight slots a word, 255 fingerprints.
     Bits8,
+    /// Five slots a word, 4,095 fingerprints.
+    Bits12,
     /// Four slots a word, 65,535 fingerprints.
     Bits16,
+    /// Three slots a word, 2,097,151 fingerprints.
+    Bits21,
     /// Two slots a word, 4,294,967,295 fingerprints.
     Bits32,
 }
 
 impl SlotWidth {
-    /// All of them, the narrowest first.
-    pub const ALL: [SlotWidth; 3] = [SlotWidth::Bits8, SlotWidth::Bits16, SlotWidth::Bits32];
+    /// Those of the layout `paged`, the narrowest first.
+    pub const PAGED: [SlotWidth; 4] = [
+        SlotWidth::Bits12,
+        SlotWidth::Bits16,
+        SlotWidth::Bits21,
+        SlotWidth::Bits32,
+    ];
 
-    /// The width of so many bits, if there is one.
+    /// That of the layout `paged` with so many bits, if there is one.
     pub fn from_bits(bits: u64) -> Option<SlotWidth> {
-        SlotWidth::ALL
+        SlotWidth::PAGED
             .into_iter()
             .find(|width| u64::from(width.bits()) == bits)
     }
@@ -33,41 +42,58 @@ impl SlotWidth {
     pub const fn bits(self) -> u16 {
         match self {
             SlotWidth::Bits8 => 8,
+            SlotWidth::Bits12 => 12,
             SlotWidth::Bits16 => 16,
+            SlotWidth::Bits21 => 21,
             SlotWidth::Bits32 => 32,
         }
     }
 
-    /// Bytes of a slot.
+    /// Bytes that hold what is in a slot.
     #[inline]
     pub const fn bytes(self) -> u8 {
-        (self.bits() / 8) as u8
+        self.bits().div_ceil(8) as u8
     }
+
+    // Each width has its constants, which the compiler turns into shifts and
+    // multiplications: these are asked for at every probe, and a division by a
+    // number that is not known costs as much as the rest of it.
 
     /// Slots in a word.
     #[inline]
     pub const fn slots_per_word(self) -> u16 {
-        1 << self.slots_per_word_log2()
-    }
-
-    // Constants and shifts instead of divisions: these are asked for at every
-    // probe, and a division costs as much as the rest of it.
-    #[inline]
-    const fn slots_per_word_log2(self) -> u16 {
         match self {
-            SlotWidth::Bits8 => 3,
-            SlotWidth::Bits16 => 2,
-            SlotWidth::Bits32 => 1,
+            SlotWidth::Bits8 => 8,
+            SlotWidth::Bits12 => 5,
+            SlotWidth::Bits16 => 4,
+            SlotWidth::Bits21 => 3,
+            SlotWidth::Bits32 => 2,
         }
     }
 
     /// The word of a page that a slot lies in, and its place in the word.
     #[inline]
     pub const fn word_and_lane(self, slot: u16) -> (u16, u16) {
-        (
-            slot >> self.slots_per_word_log2(),
-            slot & (self.slots_per_word() - 1),
-        )
+        match self {
+            SlotWidth::Bits8 => (slot / 8, slot % 8),
+            SlotWidth::Bits12 => (slot / 5, slot % 5),
+            SlotWidth::Bits16 => (slot / 4, slot % 4),
+            SlotWidth::Bits21 => (slot / 3, slot % 3),
+            SlotWidth::Bits32 => (slot / 2, slot % 2),
+        }
+    }
+
+    /// The slot of a word that a bit lies in.
+    #[inline]
+    const fn lane_of_bit(self, bit: u32) -> u16 {
+        let lane = match self {
+            SlotWidth::Bits8 => bit / 8,
+            SlotWidth::Bits12 => bit / 12,
+            SlotWidth::Bits16 => bit / 16,
+            SlotWidth::Bits21 => bit / 21,
+            SlotWidth::Bits32 => bit / 32,
+        };
+        lane as u16
     }
 
     /// The largest fingerprint, which is also how many there are: 0 is the
@@ -79,18 +105,35 @@ impl SlotWidth {
 
     /// The lowest bit of every slot of a word.
     #[inline]
-    const fn low_bits(self) -> u64 {
+    pub(super) const fn low_bits(self) -> u64 {
         match self {
             SlotWidth::Bits8 => 0x0101_0101_0101_0101,
+            SlotWidth::Bits12 => 0x0001_0010_0100_1001,
             SlotWidth::Bits16 => 0x0001_0001_0001_0001,
+            SlotWidth::Bits21 => 0x0000_0400_0020_0001,
             SlotWidth::Bits32 => 0x0000_0001_0000_0001,
         }
     }
 
     /// The highest bit of every slot of a word.
     #[inline]
-    const fn high_bits(self) -> u64 {
+    pub(super) const fn high_bits(self) -> u64 {
         self.low_bits() << (self.bits() - 1)
+    }
+
+    /// All other bits of every slot of a word.
+    #[inline]
+    pub(super) const fn rest_bits(self) -> u64 {
+        self.high_bits() - self.low_bits()
+    }
+
+    /// The high bit of each slot in which `word` has a bit.
+    #[inline]
+    pub(super) const fn not_zero(self, word: u64) -> u64 {
+        // The high bit of each slot of the sum is set unless the other bits are
+        // zero; no carry leaves its slot, so neighbours are not miscounted.
+        let rest = self.rest_bits();
+        (((word & rest) + rest) | word) & self.high_bits()
     }
 }
 
@@ -115,33 +158,18 @@ pub fn pieces(width: SlotWidth, first_slot: u16, slots: u8) -> impl Iterator<Ite
         let from = first_slot.saturating_sub(start_of_word);
         let to = (end - start_of_word).min(per_word);
         let (below, above) = (width.bits() * from, width.bits() * (per_word - to));
-        let lanes = width.high_bits() << below & width.high_bits() >> above;
+        let all = width.high_bits();
+        let lanes = all & all << below & all >> above;
         Piece { word, lanes }
-    })
-}
-
-/// [`pieces`] of four slots that begin at a multiple of four, and so cover half
-/// a word, one, or two.
-#[inline]
-pub fn pieces_of_four(width: SlotWidth, first_slot: u16) -> impl Iterator<Item = Piece> {
-    let (first, lane) = width.word_and_lane(first_slot);
-    let (words, lanes) = match width {
-        SlotWidth::Bits8 => (1, (width.high_bits() >> 32) << (8 * (lane & 4))),
-        SlotWidth::Bits16 => (1, width.high_bits()),
-        SlotWidth::Bits32 => (2, width.high_bits()),
-    };
-    (0..words).map(move |next| Piece {
-        word: first + next,
-        lanes,
     })
 }
 
 /// A set of slots within a word, the lowest slot first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
-    width: SlotWidth,
+    pub(super) width: SlotWidth,
     /// The high bit of each slot.
-    bits: u64,
+    pub(super) bits: u64,
 }
 
 impl Lanes {
@@ -160,8 +188,7 @@ impl Lanes {
     /// Position of the lowest within the word, 0 to 7.
     #[inline]
     pub fn first(self) -> Option<u16> {
-        (self.bits != 0)
-            .then(|| self.bits.trailing_zeros() as u16 >> (6 - self.width.slots_per_word_log2()))
+        (self.bits != 0).then(|| self.width.lane_of_bit(self.bits.trailing_zeros()))
     }
 }
 
@@ -179,14 +206,19 @@ impl Iterator for Lanes {
 /// The slots of a piece that hold `fingerprint`; 0 finds the empty ones.
 #[inline]
 pub fn find(width: SlotWidth, word: u64, piece: Piece, fingerprint: u32) -> Lanes {
-    let high_bits = width.high_bits();
     let difference = word ^ (width.low_bits() * u64::from(fingerprint));
-    // The high bit of each slot of `carried` is set unless its lower bits are
-    // zero; no carry leaves its slot, so neighbours are not miscounted.
-    let carried = (difference & !high_bits) + !high_bits;
     Lanes {
         width,
-        bits: !(carried | difference) & piece.lanes,
+        bits: piece.lanes & !width.not_zero(difference),
+    }
+}
+
+/// The empty slots of a whole word.
+#[inline]
+pub fn empty(width: SlotWidth, word: u64) -> Lanes {
+    Lanes {
+        width,
+        bits: width.high_bits() & !width.not_zero(word),
     }
 }
 
@@ -202,9 +234,7 @@ pub fn lanes_of(width: SlotWidth, piece: Piece) -> Lanes {
 /// How many slots of a word hold a fingerprint.
 #[inline]
 pub fn occupied(width: SlotWidth, word: u64) -> u32 {
-    let high_bits = width.high_bits();
-    let carried = (word & !high_bits) + !high_bits;
-    count(width, (carried | word) & high_bits)
+    count(width, width.not_zero(word))
 }
 
 /// How many slots have their high bit set in `bits`, in which no other bit is.
@@ -214,7 +244,9 @@ pub fn occupied(width: SlotWidth, word: u64) -> u32 {
 #[inline]
 fn count(width: SlotWidth, bits: u64) -> u32 {
     let ones = bits >> (width.bits() - 1);
-    (ones.wrapping_mul(width.low_bits()) >> (64 - width.bits())) as u32
+    let sums = ones.wrapping_mul(width.low_bits());
+    let topmost = width.bits() * (width.slots_per_word() - 1);
+    (sums >> topmost) as u32 & width.fingerprints()
 }
 
 /// The fingerprint in a slot of a word.

@@ -8,10 +8,24 @@
 //!
 //! A page holds the largest power of two of whole buckets that fits.
 
+use super::bucket::SlotWidth;
 use super::candidates::{BucketAddress, BucketIndex, Candidates, Fingerprint};
 use super::hash::ItemHash;
+use super::kick::{Elsewhere, MAX_PAGES_PER_SEARCH, SearchBounds};
 
 const ALTERNATE_MULTIPLIER: u64 = 0x5bd1_e995;
+
+/// Bits of a slot.
+pub const WIDTH: SlotWidth = SlotWidth::Bits8;
+
+/// How far a search for kick-outs goes. Pages mean nothing to it: a
+/// fingerprint's buckets lie anywhere.
+pub const SEARCH: SearchBounds = SearchBounds {
+    expanded_per_level: 500,
+    levels: 1,
+    crossings_per_level: 0,
+    buckets: MAX_PAGES_PER_SEARCH,
+};
 
 /// Geometry of one sub-filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,11 +95,45 @@ impl Classic {
         BucketIndex((bucket.0 ^ offset) & self.bucket_mask)
     }
 
-    /// The bucket here of an item whose bucket is known in a sub-filter at least
-    /// as large.
+    /// The same as a search for kick-outs has to know it.
     #[inline]
-    pub fn under(&self, bucket: BucketIndex) -> BucketIndex {
-        BucketIndex(bucket.0 & self.bucket_mask)
+    pub fn elsewhere(&self, bucket: BucketIndex, slot: u32) -> Option<Elsewhere> {
+        Some(Elsewhere {
+            bucket: self.alternate(bucket, Fingerprint(slot)),
+            slot,
+            is_near: true,
+        })
+    }
+
+    /// Where a fingerprint may lie that was found in a bucket of a sub-filter
+    /// of the same chain that is at least as large. That is exact: sub-filters
+    /// nest.
+    pub fn candidates_under(&self, bucket: BucketIndex, fingerprint: Fingerprint) -> Candidates {
+        let first = BucketIndex(bucket.0 & self.bucket_mask);
+        Candidates {
+            fingerprint,
+            first,
+            second: self.alternate(first, fingerprint),
+        }
+    }
+
+    /// The first bucket of the page after that of a bucket.
+    pub fn next_page(&self, bucket: BucketIndex) -> BucketIndex {
+        BucketIndex(((bucket.0 >> self.page_shift) + 1) << self.page_shift)
+    }
+
+    /// Slots of one class in a sub-filter from which on further copies are
+    /// counted beside the page, at least 1 and less than the candidate slots.
+    /// So one hot item can't fill its buckets. Large buckets of 8-bit
+    /// fingerprints hold some matches by chance, hence the allowance.
+    #[inline]
+    pub fn class_limit(&self, candidates: &Candidates) -> u32 {
+        let bucket_size = u32::from(self.bucket_size);
+        let slots = match candidates.first == candidates.second {
+            true => bucket_size,
+            false => 2 * bucket_size,
+        };
+        (3 + (8 * bucket_size).div_ceil(255)).min(slots - 1).max(1)
     }
 
     /// Page and slots of a bucket.
@@ -116,9 +164,19 @@ impl Classic {
         (self.bucket_mask >> self.page_shift) as u32 + 1
     }
 
-    /// Bytes of one page.
+    /// Slots of all buckets.
+    pub fn slots(&self) -> u64 {
+        self.buckets() * u64::from(self.bucket_size)
+    }
+
+    /// Bytes of one page, and its slots.
     pub fn page_bytes(&self) -> u32 {
         u32::from(self.bucket_size) << self.page_shift
+    }
+
+    /// Bytes of all pages.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.pages()) * u64::from(self.page_bytes())
     }
 
     /// Share of the slots that kick-outs are expected to reach.

@@ -3,9 +3,10 @@
 //! Breadth first, so the path found is a shortest one (RocksDB's
 //! CuckooTableBuilder; Li et al., "Algorithmic Improvements for Fast
 //! Concurrent Cuckoo Hashing", EuroSys 2014, which is libcuckoo). The search
-//! changes nothing: it asks for one bucket at a time and the caller decides
-//! where its contents come from. Only when a path is known are fingerprints
-//! moved, from the empty end backwards, so there is nothing to undo.
+//! changes nothing and knows no layout: it asks for one bucket at a time, and
+//! the caller says what its slots hold and where else each of these may lie.
+//! Only when a path is known are fingerprints moved, from the empty end
+//! backwards, so there is nothing to undo.
 //!
 //! The search goes in levels. On a level it follows fingerprints as far as
 //! they stay near, which for the layout `paged` means on one page; the buckets
@@ -13,12 +14,35 @@
 //! that stays on the page is found first, and one over many pages never. For
 //! the layout `classic` everything is near, and there is one level.
 
-use super::candidates::{BucketIndex, Fingerprint};
-use super::layout::{Layout, MAX_BUCKETS_PER_SEARCH, SearchBounds};
+use super::candidates::BucketIndex;
 
-/// Room for the marks of a search, a power of two: twice the buckets that it may
-/// look at, so that a probe for a free one is short and always ends.
-const MARKS: usize = (2 * MAX_BUCKETS_PER_SEARCH).next_power_of_two();
+/// Pages that a search for kick-outs may look at, whatever the layout.
+pub const MAX_PAGES_PER_SEARCH: usize = 1024;
+
+/// How far a search goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchBounds {
+    /// Buckets of a level whose fingerprints are followed. On a level the
+    /// search stays on the pages where the level began.
+    pub expanded_per_level: usize,
+    /// Levels.
+    pub levels: u8,
+    /// Buckets of other pages that a level hands on to the next.
+    pub crossings_per_level: usize,
+    /// Buckets looked at in all.
+    pub buckets: usize,
+}
+
+/// Where else the fingerprint of a slot may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The bucket.
+    pub bucket: BucketIndex,
+    /// What a slot there would hold.
+    pub slot: u32,
+    /// Whether the search follows it on the same level.
+    pub is_near: bool,
+}
 
 /// One search after another, reusing its memory.
 pub struct KickSearch {
@@ -45,6 +69,8 @@ pub struct KickSearch {
 #[derive(Clone, Copy)]
 struct Node {
     bucket: BucketIndex,
+    /// What would move here.
+    value: u32,
     /// The node whose fingerprint would move here, and that fingerprint's
     /// slot; roots have none.
     parent: Option<(u32, u8)>,
@@ -73,6 +99,8 @@ pub struct Move {
     pub from: Slot,
     /// The empty slot it moves to.
     pub to: Slot,
+    /// What that slot holds then.
+    pub value: u32,
 }
 
 impl Default for KickSearch {
@@ -99,7 +127,7 @@ impl KickSearch {
             crossings: Vec::with_capacity(16),
             max_path: 0,
             found: None,
-            marks: vec![(0, BucketIndex(0)); MARKS],
+            marks: Vec::new(),
             call: 0,
         }
     }
@@ -123,10 +151,17 @@ impl KickSearch {
         self.max_path = u32::from(max_path);
         self.found = None;
         self.call += 1;
+        // Twice the buckets, so that a probe for a free mark is short and
+        // always ends.
+        let marks = (2 * bounds.buckets + 2).next_power_of_two();
+        if self.marks.len() < marks {
+            self.marks = vec![(0, BucketIndex(0)); marks];
+        }
         for bucket in candidates {
             if self.mark(bucket) {
                 self.nodes.push(Node {
                     bucket,
+                    value: 0,
                     parent: None,
                     depth: 0,
                 });
@@ -143,19 +178,26 @@ impl KickSearch {
     }
 
     /// Takes the contents of the bucket that [`next_bucket`](Self::next_bucket)
-    /// named, slot by slot; 0 is an empty slot.
-    pub fn look(&mut self, layout: &Layout, slots: &[u32]) {
+    /// named, slot by slot; 0 is an empty slot. `elsewhere` says of the slot at
+    /// a position, and what it holds, where else that may lie; `None`: nowhere.
+    pub fn look(&mut self, slots: &[u32], elsewhere: impl FnMut(usize, u32) -> Option<Elsewhere>) {
         let Some(&node) = self.nodes.get(self.cursor) else {
             return;
         };
         let index = self.cursor;
         self.cursor += 1;
         self.added_from = self.nodes.len();
-        self.follow(layout, node, index, slots);
+        self.follow(node, index, slots, elsewhere);
         self.begin_level();
     }
 
-    fn follow(&mut self, layout: &Layout, node: Node, index: usize, slots: &[u32]) {
+    fn follow(
+        &mut self,
+        node: Node,
+        index: usize,
+        slots: &[u32],
+        mut elsewhere: impl FnMut(usize, u32) -> Option<Elsewhere>,
+    ) {
         if let Some(empty) = slots.iter().position(|&slot| slot == 0) {
             self.found = Some(Found {
                 node: index,
@@ -171,18 +213,20 @@ impl KickSearch {
             if self.nodes.len() + self.crossings.len() >= self.bounds.buckets {
                 return;
             }
-            let bucket = layout.alternate(node.bucket, Fingerprint(fingerprint));
-            let is_near = layout.is_near(node.bucket, bucket);
-            if !is_near && self.crossings.len() >= self.bounds.crossings_per_level {
+            let Some(to) = elsewhere(slot, fingerprint) else {
+                continue;
+            };
+            if !to.is_near && self.crossings.len() >= self.bounds.crossings_per_level {
                 continue;
             }
-            if self.mark(bucket) {
-                let to = match is_near {
+            if self.mark(to.bucket) {
+                let nodes = match to.is_near {
                     true => &mut self.nodes,
                     false => &mut self.crossings,
                 };
-                to.push(Node {
-                    bucket,
+                nodes.push(Node {
+                    bucket: to.bucket,
+                    value: to.slot,
                     parent: Some((index as u32, slot as u8)),
                     depth: node.depth + 1,
                 });
@@ -205,6 +249,11 @@ impl KickSearch {
     pub fn added(&self) -> impl Iterator<Item = BucketIndex> + '_ {
         let added = self.nodes.get(self.added_from..).unwrap_or_default();
         added.iter().map(|node| node.bucket)
+    }
+
+    /// Buckets looked at so far, or passed over.
+    pub fn looked_at(&self) -> u64 {
+        self.cursor as u64
     }
 
     /// Passes over the bucket that [`next_bucket`](Self::next_bucket) named
@@ -241,14 +290,16 @@ impl KickSearch {
                 slot,
             };
             next = Some((parent, from));
-            Some(Move { from, to })
+            let value = node.value;
+            Some(Move { from, to, value })
         })
     }
 
     /// Marks a bucket as seen; says whether it is new. There are more
     /// marks than nodes, so the probe always ends.
     fn mark(&mut self, bucket: BucketIndex) -> bool {
-        let mut at = (bucket.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize % MARKS;
+        let last = self.marks.len() - 1;
+        let mut at = (bucket.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & last;
         loop {
             let Some(entry) = self.marks.get_mut(at) else {
                 return false;
@@ -260,7 +311,7 @@ impl KickSearch {
             if entry.1 == bucket {
                 return false;
             }
-            at = (at + 1) % MARKS;
+            at = (at + 1) & last;
         }
     }
 }

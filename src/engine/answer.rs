@@ -22,7 +22,7 @@ pub struct FilterInfo {
     pub items: u64,
     /// Deletes that found their item, since creation.
     pub deletions: u64,
-    /// The chain, oldest sub-filter first.
+    /// The sub-filters, oldest first; `paged` has one.
     pub sub_filters: Vec<SubFilterInfo>,
     /// Bits of slots per item; `None` while the filter is empty.
     pub bits_per_item: Option<f64>,
@@ -32,17 +32,19 @@ pub struct FilterInfo {
     pub memory_bytes: u64,
     /// Bytes of its page images in the store, an estimate.
     pub disk_bytes: u64,
-    /// Expected false-positive rate at the current load: the probability that a
-    /// never-added item is found.
+    /// Expected false-positive rate now: the probability that a never-added
+    /// item is found.
     pub expected_false_positive_rate: f64,
-    /// The same with as many sub-filters as a false-positive rate is promised for, all
-    /// of them full: [`PROMISED_SUB_FILTERS`](crate::chain::params::PROMISED_SUB_FILTERS),
-    /// or one for a filter that never grows.
+    /// The same once it has grown as far as its promise goes; `classic`: with
+    /// [`PROMISED_SUB_FILTERS`](crate::chain::params::PROMISED_SUB_FILTERS), or
+    /// one if it never grows, all of them full.
     pub full_false_positive_rate: f64,
-    /// Whether it has no more sub-filters than that, or no false-positive rate was
+    /// Whether the expected rate is no larger than promised, or none was
     /// promised.
     pub keeps_promise: bool,
-    /// Estimated number of adds before the next expansion.
+    /// How often it has grown: sub-filters appended, doublings completed.
+    pub expansions: u32,
+    /// Estimated number of adds before it takes more pages.
     pub adds_before_expansion: u64,
     /// When it was created.
     pub created_at: SystemTime,
@@ -75,15 +77,14 @@ impl FilterInfo {
             deletions: chain.deletions(),
             sub_filters: chain
                 .sub_filters()
-                .iter()
                 .map(|sub| SubFilterInfo {
                     buckets: sub.layout.buckets(),
                     pages: u64::from(sub.layout.pages()),
-                    bytes: u64::from(sub.layout.pages()) * u64::from(sub.layout.page_bytes()),
-                    items: sub.items(),
+                    bytes: sub.layout.bytes(),
+                    items: sub.items,
                     counted: sub.counted,
                     load: sub.load(),
-                    expected_false_positive_rate: sub.false_positive_rate(),
+                    expected_false_positive_rate: chain.rate_in(&sub),
                 })
                 .collect(),
             bits_per_item: (items > 0).then(|| slot_bytes as f64 * 8.0 / items as f64),
@@ -93,6 +94,7 @@ impl FilterInfo {
             expected_false_positive_rate: chain.false_positive_rate(),
             full_false_positive_rate: chain.full_false_positive_rate(),
             keeps_promise: chain.keeps_promise(),
+            expansions: chain.expansions(),
             adds_before_expansion: chain.adds_before_expansion(),
             created_at: moment(chain.created_at_ms()),
             expiry: expiry.map(Ends::from),
@@ -118,7 +120,7 @@ impl From<Expiry> for Ends {
     }
 }
 
-/// One link of the chain.
+/// One sub-filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubFilterInfo {
     /// Buckets.
@@ -166,8 +168,8 @@ pub struct FilterSummary {
     pub load: f64,
     /// Expected false-positive rate: the probability that a never-added item is found.
     pub expected_false_positive_rate: f64,
-    /// Whether it has no more sub-filters than its false-positive rate is promised for,
-    /// or none was promised.
+    /// Whether the expected rate is no larger than promised, or none was
+    /// promised.
     pub keeps_promise: bool,
     /// When it was created.
     pub created_at: SystemTime,

@@ -6,7 +6,7 @@
 
 use super::clock::EngineClock;
 use super::name::FilterName;
-use super::pages::{PageTable, Version};
+use super::pages::{PageGeometry, PageTable, Version, WordsRead};
 use super::ttl;
 use crate::chain::meta::{Chain, MetaError};
 use crate::page::FilterId;
@@ -28,6 +28,8 @@ pub(super) struct FilterView {
     pub(super) chain: Chain,
     /// The tables of its sub-filters' pages, aligned with the chain.
     pub(super) tables: Vec<Arc<PageTable>>,
+    /// Number of the filter's [shape](OpenFilter::shape) that this view is of.
+    shape: u64,
 }
 
 impl FilterView {
@@ -36,6 +38,7 @@ impl FilterView {
         FilterView {
             tables: Vec::new(),
             chain: chain.clone(),
+            shape: 0,
         }
         .advanced(id, chain)
     }
@@ -45,18 +48,30 @@ impl FilterView {
     pub(super) fn advanced(&self, id: FilterId, chain: Chain) -> Self {
         let tables = chain
             .sub_filters()
-            .iter()
             .map(|sub| {
                 self.chain
                     .position_of(sub.ordinal)
                     .and_then(|position| self.tables.get(position))
                     .map_or_else(
-                        || Arc::new(PageTable::new(id, sub.ordinal, &sub.layout)),
+                        || {
+                            let geometry = PageGeometry::of(&sub.layout);
+                            Arc::new(PageTable::new(id, sub.ordinal, &geometry))
+                        },
                         Arc::clone,
                     )
             })
             .collect();
-        FilterView { chain, tables }
+        FilterView {
+            chain,
+            tables,
+            shape: self.shape,
+        }
+    }
+
+    /// The same after a commit that splits or merges pages.
+    pub(super) fn reshaped(mut self) -> Self {
+        self.shape += 1;
+        self
     }
 
     fn is_clean(&self) -> bool {
@@ -76,6 +91,9 @@ pub(super) struct OpenFilter {
     pub(super) view: ArcSwap<FilterView>,
     /// Of all its pages.
     pub(super) version: Version,
+    /// Of what its pages mean: changed by commits that split or merge pages.
+    /// A view carries the number that it is of.
+    pub(super) shape: Version,
     /// The API key that created it, if there was one.
     pub(super) owner: Option<Arc<str>>,
     expiry: ArcSwapOption<Expiry>,
@@ -106,10 +124,18 @@ impl OpenFilter {
             name,
             view: ArcSwap::from_pointee(FilterView::new(id, chain)),
             version: Version::new(),
+            shape: Version::new(),
             expiry: ArcSwapOption::from_pointee(expiry),
             removed: AtomicBool::new(false),
             used: AtomicBool::new(true),
         }
+    }
+
+    /// Whether no page was split or merged since that view was published: what
+    /// was read of pages is what the view takes it for.
+    #[inline]
+    pub(super) fn is_shaped_as(&self, view: &FilterView, read: WordsRead) -> bool {
+        self.shape.is_still(view.shape, read)
     }
 
     /// When it ends, if ever.
@@ -350,9 +376,9 @@ pub(super) fn decode(stored: &StoredFilter) -> Result<Chain, StoreError> {
             found: u32::from(found),
             supported: u32::from(crate::chain::meta::META_VERSION),
         },
-        MetaError::Corrupt(reason) => StoreError::Corrupt {
+        MetaError::Older { .. } | MetaError::Corrupt(_) => StoreError::Corrupt {
             what: format!("metadata of filter {}", stored.id),
-            reason: reason.to_owned(),
+            reason: error.to_string(),
         },
     })
 }

@@ -36,7 +36,7 @@ use std::time::Duration;
 pub const MAX_LANES: usize = 256;
 
 /// Pages that a search for room may look at, and some more for the item's own.
-const PAGES_PER_SEARCH: usize = crate::cuckoo::layout::MAX_PAGES_PER_SEARCH + 176;
+const PAGES_PER_SEARCH: usize = crate::cuckoo::kick::MAX_PAGES_PER_SEARCH + 176;
 
 /// How often the store's disk is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

@@ -1,7 +1,16 @@
 //! Asking a filter, beside its lane: exists and count over the pages as they
 //! are published.
 //!
-//! A positive answer needs no check: every published slot is committed. A
+//! A view says on which pages an item may lie and what their slots mean. Once
+//! a page was split or merged an older view is wrong about it: it looks for an
+//! item on the page that it has left, and takes an entry that has one bit less
+//! for one of another item. So no answer counts, yes or no, unless the filter
+//! still has the shape of its view after the last word was read; see
+//! [`OpenFilter::is_shaped_as`], and `pages/seqlock.rs` for why that is enough.
+//! Otherwise it is asked again, of the view as it is then.
+//!
+//! Of one shape, a positive answer needs no other check: every published slot
+//! is committed. A
 //! negative answer or a count is right if no page it rests on was published
 //! to between the first word read and the last; otherwise it is asked again.
 //! Questions about many items are asked in groups first, which are right if
@@ -172,19 +181,24 @@ pub(super) async fn ask<Q: Question>(
         let turn = items.turn(first, per_turn);
         let of_turn = items.iter().skip(first).take(turn.len());
         hasher.hash_all(of_turn, &mut hashes);
-        // The view comes first: pages that it does not name were published
-        // after this request began.
-        let mut view = filter.view.load_full();
-        let mut open = result.ask_resident(question, filter, &view, cache, first, &hashes);
+        let mut open = {
+            let view = filter.view.load();
+            result.ask_resident(question, filter, &view, cache, first, &hashes)
+        };
         for _ in 1..ROUNDS {
             if open.is_empty() {
                 break;
             }
+            // Pages that it does not name were published after this request
+            // began, or split off meanwhile: these are for the next round.
+            let view = filter.view.load_full();
             let pages = all_pages(&view.chain, open.iter().filter_map(|&it| hashes.get(it)));
             let read = Box::pin(cold.read(caller, vec![(view, pages)])).await?;
-            view = filter.view.load_full();
-            let mut words = PublishedWords::new(cache, &view, &read.images);
-            result.ask_each(question, &mut words, first, &hashes, &mut open);
+            let of_turn = Turn {
+                first,
+                hashes: &hashes,
+            };
+            result.ask_each(question, filter, cache, &read.images, of_turn, &mut open);
         }
         result.open.extend(open.iter().map(|within| first + within));
         first += hashes.len();
@@ -225,39 +239,83 @@ impl<A: Copy + Default> Answers<A> {
         hashes: &[ItemHash],
     ) -> Vec<usize> {
         let answers = self.answers.get_mut(first..first + hashes.len());
+        let answers = answers.unwrap_or_default();
         let mut groups = Groups::new(cache, filter, view);
-        let mut open = groups.settle(question, hashes, answers.unwrap_or_default());
+        let mut open = groups.settle(question, hashes, answers);
         self.cached_pages += groups.pages;
         if !open.is_empty() {
             let images = Images::default();
-            let mut words = PublishedWords::new(cache, view, &images);
-            self.ask_each(question, &mut words, first, hashes, &mut open);
+            let of_turn = Turn { first, hashes };
+            self.ask_each(question, filter, cache, &images, of_turn, &mut open);
         }
         open
     }
 
-    /// Asks about the open items one by one, and leaves those that stay open.
+    /// Asks about the open items of a turn one by one, and leaves those that
+    /// stay open.
     fn ask_each<Q: Question<Answer = A>>(
         &mut self,
         question: Q,
-        words: &mut PublishedWords<'_>,
-        first: usize,
-        hashes: &[ItemHash],
+        filter: &OpenFilter,
+        cache: &PageCache,
+        images: &Images,
+        Turn { first, hashes }: Turn<'_>,
         open: &mut Vec<usize>,
     ) {
-        open.retain(|&within| {
-            let answer = self.answers.get_mut(first + within);
-            let Some((&hash, answer)) = hashes.get(within).zip(answer) else {
-                return false;
-            };
-            let settled = words.settle(question, hash);
-            if let Some(settled) = settled {
-                *answer = settled;
+        let mut reshapes = Reshapes::default();
+        loop {
+            let view = filter.view.load();
+            let mut words = PublishedWords::new(cache, filter, &view, images);
+            open.retain(|&within| {
+                let answer = self.answers.get_mut(first + within);
+                let Some((&hash, answer)) = hashes.get(within).zip(answer) else {
+                    return false;
+                };
+                let settled = words.settle(question, hash);
+                if let Some(settled) = settled {
+                    *answer = settled;
+                }
+                settled.is_none()
+            });
+            self.cached_pages += words.cached_pages;
+            self.retries += words.retries;
+            if open.is_empty() || !reshapes.ask_again(&words) {
+                return;
             }
-            settled.is_none()
-        });
-        self.cached_pages += std::mem::take(&mut words.cached_pages);
-        self.retries += std::mem::take(&mut words.retries);
+        }
+    }
+}
+
+/// Items of a request that are asked about together.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    /// Position of the first.
+    first: usize,
+    hashes: &'a [ItemHash],
+}
+
+/// How often a filter was split or merged while it was asked.
+#[derive(Default)]
+pub(super) struct Reshapes(usize);
+
+impl Reshapes {
+    /// Whether to ask again of the view as it is now: what is not answered may
+    /// not be for no other reason than that the last one was of another shape.
+    pub(super) fn ask_again(&mut self, last: &PublishedWords<'_>) -> bool {
+        let again = last.is_reshaped && self.0 < REPEATS;
+        if again {
+            pause(self.0);
+            self.0 += 1;
+        }
+        again
+    }
+}
+
+/// Lets a publication go on, which takes microseconds: storing words, no I/O.
+fn pause(repeat: usize) {
+    match repeat % 16 {
+        15 => std::thread::yield_now(),
+        _ => std::hint::spin_loop(),
     }
 }
 
@@ -283,6 +341,8 @@ pub(super) struct Groups<'a> {
     view: &'a FilterView,
     /// The pages that the last group was asked of.
     held: Vec<ResidentPage<'a>>,
+    /// Pages were split or merged since the view.
+    is_reshaped: bool,
     /// Pages looked at.
     pub(super) pages: u64,
 }
@@ -295,6 +355,7 @@ impl<'a> Groups<'a> {
             filter,
             view,
             held: Vec::with_capacity(4),
+            is_reshaped: false,
             pages: 0,
         }
     }
@@ -307,41 +368,65 @@ impl<'a> Groups<'a> {
         items: &[ItemHash],
         results: &mut [Q::Answer],
     ) -> Vec<usize> {
-        let (chain, filter_version) = (&self.view.chain, &self.filter.version);
         let mut open = Vec::new();
-        let mut answers = [None; read::GROUP];
         let groups = items
             .chunks(read::GROUP)
             .zip(results.chunks_mut(read::GROUP));
         for (number, (group, results)) in groups.enumerate() {
-            for repeat in 0..GROUP_REPEATS {
-                self.held.clear();
-                let version = filter_version.read();
-                question.ask_group(chain, group, self, &mut answers);
-                let read = WordsRead::fence();
-                self.pages += self.held.len() as u64;
-                // Every page was in its frame until the end.
-                let in_place = self.held.iter().all(|page| page.is_still(read));
-                // Nothing was published to the filter.
-                let undisturbed = version.is_some_and(|it| filter_version.is_still(it, read));
-                let is_right = |answer| in_place && (undisturbed || question.is_certain(answer));
-                let all_right = answers.iter().take(group.len()).all(|answer| {
-                    // One that is not at hand does not come by asking again.
-                    answer.is_none_or(is_right)
-                });
-                if !all_right && repeat + 1 < GROUP_REPEATS {
-                    continue;
+            let first = number * read::GROUP;
+            if self.is_reshaped {
+                open.extend(first..first + group.len());
+                continue;
+            }
+            let mut answers = [None; read::GROUP];
+            self.ask(question, group, &mut answers);
+            for (at, (result, answer)) in results.iter_mut().zip(&answers).enumerate() {
+                match *answer {
+                    Some(answer) => *result = answer,
+                    None => open.push(first + at),
                 }
-                for (at, (result, answer)) in results.iter_mut().zip(&answers).enumerate() {
-                    match *answer {
-                        Some(answer) if is_right(answer) => *result = answer,
-                        _ => open.push(number * read::GROUP + at),
-                    }
-                }
-                break;
             }
         }
         open
+    }
+
+    /// Asks about a group, again if commits disturb it, and leaves the answers
+    /// that are right.
+    #[inline]
+    fn ask<Q: Question>(
+        &mut self,
+        question: Q,
+        group: &[ItemHash],
+        answers: &mut [Option<Q::Answer>; read::GROUP],
+    ) {
+        let (chain, filter_version) = (&self.view.chain, &self.filter.version);
+        for repeat in 0..GROUP_REPEATS {
+            self.held.clear();
+            let version = filter_version.read();
+            question.ask_group(chain, group, self, answers);
+            let read = WordsRead::fence();
+            self.pages += self.held.len() as u64;
+            // What the view takes the pages for, they are no more.
+            self.is_reshaped = !self.filter.is_shaped_as(self.view, read);
+            // Every page was in its frame until the end.
+            let in_place = self.held.iter().all(|page| page.is_still(read));
+            let in_place = in_place && !self.is_reshaped;
+            // Nothing was published to the filter.
+            let undisturbed = version.is_some_and(|it| filter_version.is_still(it, read));
+            let is_right = |answer| in_place && (undisturbed || question.is_certain(answer));
+            let all_right = answers.iter().take(group.len()).all(|answer| {
+                // One that is not at hand does not come by asking again.
+                answer.is_none_or(is_right)
+            });
+            if all_right || self.is_reshaped || repeat + 1 == GROUP_REPEATS {
+                if !all_right {
+                    answers
+                        .iter_mut()
+                        .for_each(|it| *it = it.filter(|&it| is_right(it)));
+                }
+                return;
+            }
+        }
     }
 }
 
@@ -370,12 +455,16 @@ impl<'a> HeldPages for Groups<'a> {
 /// Words as published, with the versions they had.
 pub(super) struct PublishedWords<'a> {
     cache: &'a PageCache,
+    filter: &'a OpenFilter,
     view: &'a FilterView,
     images: &'a Images,
     /// Versions of the pages that this question has read so far, each with its
     /// number before.
     seen: Vec<(&'a Version, u64)>,
     overtaken: bool,
+    /// Pages were split or merged since the view: nothing is settled with it any
+    /// more.
+    is_reshaped: bool,
     last_page: Option<PageAddress>,
     /// Pages looked at in the cache.
     pub(super) cached_pages: u64,
@@ -385,21 +474,29 @@ pub(super) struct PublishedWords<'a> {
 
 impl<'a> PublishedWords<'a> {
     /// The words of the view's resident pages, and of those in `images`.
-    pub(super) fn new(cache: &'a PageCache, view: &'a FilterView, images: &'a Images) -> Self {
+    pub(super) fn new(
+        cache: &'a PageCache,
+        filter: &'a OpenFilter,
+        view: &'a FilterView,
+        images: &'a Images,
+    ) -> Self {
         PublishedWords {
             cache,
+            filter,
             view,
             images,
             seen: Vec::new(),
             overtaken: false,
+            is_reshaped: false,
             last_page: None,
             cached_pages: 0,
             retries: 0,
         }
     }
 
-    /// Asks until the answer is right. `None`: pages are missing, or the
-    /// question rests on an image that a commit has overtaken.
+    /// Asks until the answer is right. `None`: pages are missing, the question
+    /// rests on an image that a commit has overtaken, or pages were split or
+    /// merged since the view was published.
     pub(super) fn settle<Q: Question>(&mut self, question: Q, hash: ItemHash) -> Option<Q::Answer> {
         self.settle_with(
             |chain, words| question.ask(chain, hash, words),
@@ -417,19 +514,24 @@ impl<'a> PublishedWords<'a> {
     ) -> Option<T> {
         let view = self.view;
         for repeat in 0..REPEATS {
+            if self.is_reshaped {
+                return None;
+            }
             self.seen.clear();
             self.overtaken = false;
             self.last_page = None;
-            let answer = ask(&view.chain, self)?;
-            if is_certain(&answer) || (!self.overtaken && Versions::are_still(&self.seen)) {
-                return Some(answer);
+            let answer = ask(&view.chain, self);
+            let read = WordsRead::fence();
+            // Whatever is missing may be on a page that the item has left.
+            self.is_reshaped = !self.filter.is_shaped_as(view, read);
+            let is_right = |answer: &T| {
+                is_certain(answer) || (!self.overtaken && Versions::are_still(&self.seen, read))
+            };
+            if !self.is_reshaped && is_right(answer.as_ref()?) {
+                return answer;
             }
             self.retries += 1;
-            // A publication takes microseconds: storing words, no I/O.
-            match repeat % 16 {
-                15 => std::thread::yield_now(),
-                _ => std::hint::spin_loop(),
-            }
+            pause(repeat);
         }
         None
     }
@@ -458,8 +560,9 @@ impl PublishedWords<'_> {
             }
             None => {
                 let (value, read_at) = of_image(self.images, table.id(page.page))?;
-                // An image that was overtaken is as good as none.
-                if read_at != number {
+                // An image that was overtaken, or may have been, is as good as
+                // none.
+                if read_at.is_none() || read_at != number {
                     return None;
                 }
                 (value, read_at)

@@ -5,11 +5,14 @@
 //! starts over. Records of filters and sub-filters that are no more are passed
 //! over. Nothing else is loaded: what is not asked for stays in the store.
 
-use super::filters::{Filters, OpenFilter, decode, lane_of, stored_name};
+use super::filters::{FilterView, Filters, OpenFilter, decode, lane_of, stored_name};
 use super::name::FilterName;
-use super::pages::{Checkpointer, CutLog, Loader, PageCache, image};
+use super::pages::{
+    Checkpointer, CutLog, FrameIndex, Loader, PageCache, PageGeometry, PageTable, image,
+};
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
+use crate::chain::pages::WholePage;
 use crate::chain::plan::ChangedCounter;
 use crate::cuckoo::bucket;
 use crate::page::{FilterId, PageId, Sequence};
@@ -52,7 +55,7 @@ impl Recovery<'_> {
             recovered.records += 1;
             self.checkpointer.note_logged(sequence, record.len() as u64);
             self.checkpointer.continue_after(sequence);
-            let mut pages: BTreeMap<PageId, Vec<RedoWrite>> = BTreeMap::new();
+            let mut pages: BTreeMap<PageId, Vec<RedoWrite<'_>>> = BTreeMap::new();
             for write in RedoReader::new(record) {
                 let write = write.map_err(|error| error.in_record(sequence))?;
                 pages.entry(write.page()).or_default().push(write);
@@ -71,7 +74,7 @@ impl Recovery<'_> {
         &self,
         sequence: Sequence,
         known: &mut HashMap<FilterId, Option<Arc<OpenFilter>>>,
-        mut pages: BTreeMap<PageId, Vec<RedoWrite>>,
+        mut pages: BTreeMap<PageId, Vec<RedoWrite<'_>>>,
     ) -> Result<u64, StoreError> {
         let mut slots = 0;
         while let Some((&PageId { filter: id, .. }, _)) = pages.first_key_value() {
@@ -103,72 +106,32 @@ impl Recovery<'_> {
         &self,
         sequence: Sequence,
         filter: &OpenFilter,
-        pages: BTreeMap<PageId, Vec<RedoWrite>>,
+        pages: BTreeMap<PageId, Vec<RedoWrite<'_>>>,
     ) -> Result<u64, StoreError> {
         let view = filter.view.load_full();
-        let mut writes: BTreeMap<PageAddress, Vec<RedoWrite>> = BTreeMap::new();
-        for (id, slots) in pages {
-            let Some(position) = view.chain.position_of(id.ordinal) else {
-                continue;
-            };
-            let layout = view.chain.sub_filters().get(position).map(|sub| sub.layout);
-            let fits = layout.is_some_and(|layout| {
-                id.page.0 < layout.pages() && slots.iter().all(|write| image::fits(write, &layout))
-            });
-            if !fits {
-                return Err(StoreError::Corrupt {
-                    what: format!("redo record {}", sequence.0),
-                    reason: format!("{id} has no such slot"),
-                });
-            }
-            writes.insert(
-                PageAddress {
-                    sub: position as u32,
-                    page: id.page.0,
-                },
-                slots,
-            );
-        }
-        let addresses: Vec<PageAddress> = writes.keys().copied().collect();
+        let logged = LoggedPages::of(&view, sequence, pages)?;
+        let addresses: Vec<PageAddress> = logged.there.keys().copied().collect();
         let pages = addresses.len();
         let permit = self.loader.pinnable().try_take(None, pages as u64);
         let permit = permit.map_err(|_| StoreError::CacheTooSmall { pages })?;
         let pins = self.loader.pin(&view.tables, &addresses, permit)?;
         let lane = lane_of(&filter.name, self.lanes);
-        let width = view.chain.params().slot_width();
         let mut applied = 0;
         self.checkpointer.publish(lane, sequence, 0, |publication| {
-            for (address, slots) in &writes {
+            for (address, page) in &logged.there {
                 let Some(table) = view.tables.get(address.sub as usize) else {
                     continue;
                 };
                 let Some(index) = self.cache.resident_frame(table, address.page) else {
                     continue;
                 };
-                let Some(frame) = self.cache.frame(index) else {
-                    continue;
-                };
-                let mut counters = Vec::new();
-                for write in slots {
-                    match write {
-                        RedoWrite::Slot(write) => {
-                            let slot = write.slot as u16;
-                            let (word, lane) = width.word_and_lane(slot);
-                            let before = frame.load(word);
-                            let after = bucket::set(width, before, lane, write.value as u32);
-                            frame.store(word, after);
-                            let occupied = |word| bucket::occupied(width, word) as i32;
-                            frame.note_occupied(occupied(after) - occupied(before));
-                        }
-                        RedoWrite::Counter(write) => counters.push(ChangedCounter {
-                            key: CounterKey(write.key),
-                            copies: write.value,
-                        }),
-                    }
-                    applied += 1;
-                }
-                self.cache.set_counters(index, &counters);
+                applied += self.apply_to_page(table, index, page);
                 publication.changed(table, address.page, index);
+            }
+            for address in &logged.gone {
+                if let Some(table) = view.tables.get(address.sub as usize) {
+                    publication.drop_page(table, address.page);
+                }
             }
         });
         drop(pins);
@@ -179,6 +142,41 @@ impl Recovery<'_> {
             self.checkpointer.checkpoint_slice(CutLog::No)?;
         }
         Ok(applied)
+    }
+
+    /// Returns how many slots and counters were set.
+    fn apply_to_page(&self, table: &PageTable, index: FrameIndex, page: &LoggedPage<'_>) -> u64 {
+        let Some(frame) = self.cache.frame(index) else {
+            return 0;
+        };
+        let slots_per_page = u64::from(table.geometry().slots_per_page());
+        let mut applied = 0;
+        if let Some(whole) = &page.whole {
+            self.cache.set_page(index, whole);
+            applied += slots_per_page;
+        }
+        let (width, mut counters) = (table.geometry().slot_width(), Vec::new());
+        for write in &page.writes {
+            match write {
+                RedoWrite::Slot(write) => {
+                    let (word, lane) = width.word_and_lane(write.slot as u16);
+                    let before = frame.load(word);
+                    let after = bucket::set(width, before, lane, write.value as u32);
+                    frame.store(word, after);
+                    let occupied = |word| bucket::occupied(width, word) as i32;
+                    frame.note_occupied(occupied(after) - occupied(before));
+                }
+                RedoWrite::Counter(write) => counters.push(ChangedCounter {
+                    key: CounterKey(write.key),
+                    copies: write.value,
+                }),
+                // They are no writes to a page that is there.
+                RedoWrite::Whole(_) | RedoWrite::Dropped(_) => {}
+            }
+            applied += 1;
+        }
+        self.cache.set_counters(index, &counters);
+        applied
     }
 
     fn open(&self, id: FilterId) -> Result<Option<Arc<OpenFilter>>, StoreError> {
@@ -192,5 +190,94 @@ impl Recovery<'_> {
         let filter = Arc::new(filter);
         self.filters.insert(Arc::clone(&filter), None);
         Ok(Some(filter))
+    }
+}
+
+/// What a record says about the pages of one filter.
+struct LoggedPages<'a> {
+    /// Of those that are there. Pages that were merged away since are not:
+    /// whatever the record says of them, the merge made void.
+    there: BTreeMap<PageAddress, LoggedPage<'a>>,
+    /// Those that it dropped and that did not come back. Their images may still
+    /// have to be removed.
+    gone: Vec<PageAddress>,
+}
+
+/// What a record says about one page.
+#[derive(Default)]
+struct LoggedPage<'a> {
+    whole: Option<WholePage>,
+    /// Slots and counters.
+    writes: Vec<RedoWrite<'a>>,
+}
+
+impl<'a> LoggedPages<'a> {
+    /// # Errors
+    /// The filter can't ever have had such pages.
+    fn of(
+        view: &FilterView,
+        sequence: Sequence,
+        pages: BTreeMap<PageId, Vec<RedoWrite<'a>>>,
+    ) -> Result<LoggedPages<'a>, StoreError> {
+        let mut logged = LoggedPages {
+            there: BTreeMap::new(),
+            gone: Vec::new(),
+        };
+        for (id, writes) in pages {
+            let position = view.chain.position_of(id.ordinal);
+            let table = position.and_then(|it| Some((it, view.tables.get(it)?)));
+            // Sub-filters that are gone have none.
+            let Some((position, table)) = table else {
+                continue;
+            };
+            let geometry = table.geometry();
+            if !writes.iter().all(|write| geometry.fits(write)) {
+                return Err(StoreError::Corrupt {
+                    what: format!("redo record {}", sequence.0),
+                    reason: format!("{id} has no such slot"),
+                });
+            }
+            let address = PageAddress {
+                sub: position as u32,
+                page: id.page.0,
+            };
+            if address.page >= geometry.pages() {
+                let is_drop = |write: &RedoWrite<'_>| matches!(write, RedoWrite::Dropped(_));
+                logged
+                    .gone
+                    .extend(writes.iter().any(is_drop).then_some(address));
+                continue;
+            }
+            let page = LoggedPage::of(&geometry, sequence, id, writes)?;
+            if page.whole.is_some() || !page.writes.is_empty() {
+                logged.there.insert(address, page);
+            }
+        }
+        Ok(logged)
+    }
+}
+
+impl<'a> LoggedPage<'a> {
+    fn of(
+        geometry: &PageGeometry,
+        sequence: Sequence,
+        id: PageId,
+        writes: Vec<RedoWrite<'a>>,
+    ) -> Result<LoggedPage<'a>, StoreError> {
+        let mut page = LoggedPage::default();
+        for write in writes {
+            match write {
+                RedoWrite::Slot(_) | RedoWrite::Counter(_) => page.writes.push(write),
+                RedoWrite::Whole(whole) => {
+                    let mut scratch = Vec::new();
+                    let bytes = whole.image(&mut scratch);
+                    let bytes = bytes.map_err(|error| error.in_record(sequence))?;
+                    page.whole = Some(image::whole(bytes, geometry, id)?);
+                }
+                // It has come back since: a later record sets it as a whole.
+                RedoWrite::Dropped(_) => {}
+            }
+        }
+        Ok(page)
     }
 }

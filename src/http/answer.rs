@@ -212,6 +212,9 @@ fn advice(reason: FullReason) -> &'static str {
         FullReason::MaxExpansions => {
             "the filter has grown as often as max_expansions allows; create one with a larger capacity and add the items there"
         }
+        FullReason::GrowthLimit => {
+            "the filter has grown as far as its slots record (max_growth); create one with a larger capacity or with more fingerprint_bits and add the items there"
+        }
         FullReason::MaxFilterBytes => {
             "growing would exceed the bytes that a filter may have on this server (--max-filter-bytes when it was created)"
         }

@@ -49,6 +49,18 @@ pub enum StoreError {
         /// Newest version understood.
         supported: u32,
     },
+    /// The bytes were written by an older program.
+    #[error(
+        "{what} has format version {found}, this program reads {supported} alone: start the cuckood that wrote it, or give this one an empty directory"
+    )]
+    OlderFormat {
+        /// What was read.
+        what: String,
+        /// Version found.
+        found: u32,
+        /// The version understood.
+        supported: u32,
+    },
     /// The bytes do not match their checksum or make no sense.
     #[error("{what} is corrupt: {reason}")]
     Corrupt {

@@ -20,9 +20,9 @@ use std::sync::Arc;
 pub const VALUE_VERSION: u8 = 1;
 
 /// Version of the data directory as a whole: which columns there are and what
-/// their keys look like. Version 1 had no side records and no list of
-/// what ends when.
-pub const DATA_VERSION: u32 = 2;
+/// their keys look like, and what redo records hold. Other versions are
+/// refused.
+pub const DATA_VERSION: u32 = 3;
 
 /// Largest page image in bytes: a page and the counters beside it.
 pub const MAX_IMAGE_BYTES: usize = 1 << 16;
@@ -338,25 +338,38 @@ pub(super) fn decode_page<'a>(
         Some((&DENSE, page)) if page.len() <= MAX_IMAGE_BYTES => Ok(page),
         Some((&DENSE, _)) => Err("it is larger than a page may be"),
         Some((&PACKED, pairs)) => {
-            unpack(pairs, scratch)?;
+            scratch.clear();
+            unpack(pairs, |at, byte| {
+                scratch.resize(at, 0);
+                scratch.push(byte);
+            })?;
             Ok(scratch)
         }
         _ => Err("its encoding is unknown"),
     }
 }
 
-fn unpack(mut pairs: &[u8], page: &mut Vec<u8>) -> Result<(), &'static str> {
-    page.clear();
+/// Whether [`decode_page`] can read it; allocates nothing.
+pub(super) fn check_page(payload: &[u8]) -> Result<(), &'static str> {
+    match payload.split_first() {
+        Some((&PACKED, pairs)) => unpack(pairs, |_, _| {}),
+        _ => decode_page(payload, &mut Vec::new()).map(|_| ()),
+    }
+}
+
+/// Says where each byte that is not left out lies.
+fn unpack(mut pairs: &[u8], mut each: impl FnMut(usize, u8)) -> Result<(), &'static str> {
+    let mut end = 0usize;
     while !pairs.is_empty() {
         let zeros = varint::take(&mut pairs).ok_or("its packed bytes end early")?;
         let (&byte, rest) = pairs.split_first().ok_or("its packed bytes end early")?;
         let at = usize::try_from(zeros)
             .ok()
-            .and_then(|zeros| page.len().checked_add(zeros))
+            .and_then(|zeros| end.checked_add(zeros))
             .filter(|&at| at < MAX_IMAGE_BYTES)
             .ok_or("it is larger than a page may be")?;
-        page.resize(at, 0);
-        page.push(byte);
+        each(at, byte);
+        end = at + 1;
         pairs = rest;
     }
     Ok(())
@@ -674,7 +687,12 @@ pub(super) fn read_data_version(value: &[u8]) -> Result<u32, StoreError> {
         .map_err(|_| corrupt(what(), "its version is no number"))?;
     match found {
         0 => Err(corrupt(what(), "its version is 0")),
-        1..=DATA_VERSION => Ok(found),
+        DATA_VERSION => Ok(found),
+        1..DATA_VERSION => Err(StoreError::OlderFormat {
+            what: what(),
+            found,
+            supported: DATA_VERSION,
+        }),
         _ => Err(StoreError::NewerFormat {
             what: what(),
             found,

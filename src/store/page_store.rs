@@ -144,7 +144,24 @@ impl PageStore {
         images: &[(PageId, Vec<u8>)],
         truncate_before: Sequence,
     ) -> Result<(), StoreError> {
+        self.write_back(images, &[], truncate_before)
+    }
+
+    /// As [`checkpoint`](Self::checkpoint), and removes the images of pages
+    /// that are no more; none of them is among `images`.
+    ///
+    /// # Errors
+    /// The images may or may not be there; the records still are.
+    pub fn write_back(
+        &self,
+        images: &[(PageId, Vec<u8>)],
+        gone: &[PageId],
+        truncate_before: Sequence,
+    ) -> Result<(), StoreError> {
         let mut batch = Batch::default();
+        for &id in gone {
+            batch.delete(Column::Pages, &format::page_key(id));
+        }
         for (id, image) in images {
             let sealed = format::seal_page(*id, image)?;
             batch.put(Column::Pages, &format::page_key(*id), sealed);

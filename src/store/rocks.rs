@@ -88,7 +88,8 @@ impl RocksStore {
     /// - [`StoreError::Locked`]: another process, or another store of this
     ///   one, has it open.
     /// - [`StoreError::Unusable`]: it is no directory or can't be written.
-    /// - [`StoreError::NewerFormat`]: a newer program wrote it.
+    /// - [`StoreError::NewerFormat`], [`StoreError::OlderFormat`]: a newer or an
+    ///   older program wrote it.
     /// - [`StoreError::Corrupt`]: it is damaged, or the data of another program.
     /// - [`StoreError::LostChanges`]: changes are missing that were forced to the
     ///   disk, and that was not accepted. Nothing in the directory is changed.
@@ -111,8 +112,7 @@ impl RocksStore {
     /// every change is refused. Meanwhile it can't be opened for writing.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`StoreError::Unusable`] for an older
-    /// version, which opening it for writing takes over.
+    /// As [`open`](Self::open).
     pub fn open_to_read(
         path: impl AsRef<Path>,
         options: RocksOptions,

@@ -20,7 +20,12 @@ async fn ended(server: &Server) -> Value {
 #[tokio::test]
 async fn a_filter_is_compacted_and_tells_how_far_it_is() {
     let server = Server::start().await;
-    server.put("/filters/f", json!({"capacity": 500})).await;
+    server
+        .put(
+            "/filters/f",
+            json!({"capacity": 500, "bucket_size": 4, "expansion": 2}),
+        )
+        .await;
     let unknown = server.get("/filters/f/compaction").await;
     unknown.problem(404, "compaction_not_found");
     let items: Vec<u64> = (0..8_000).collect();

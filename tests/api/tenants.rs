@@ -177,6 +177,6 @@ pub(crate) async fn restarted(tenants: Tenants, setup: Setup) -> Tenants {
 
 /// A request that makes a filter of 8-bit fingerprints.
 pub(crate) fn create(name: &str, capacity: u64) -> Raw {
-    let fields = format!(r#"{{"capacity": {capacity}, "fingerprint_bits": 8}}"#);
+    let fields = format!(r#"{{"capacity": {capacity}, "fingerprint_bits": 12}}"#);
     Raw::whole(&format!("PUT /filters/{name}"), "application/json", &fields)
 }

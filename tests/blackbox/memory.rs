@@ -200,7 +200,7 @@ fn memory_stays_within_what_the_flags_say_whatever_is_taken() {
     // Of 4 times as many pages as the cache has.
     server.create_filter(
         "cold",
-        &json!({"capacity": 250_000_000, "fingerprint_bits": 8}),
+        &json!({"capacity": 165_000_000, "fingerprint_bits": 12}),
     );
     server.post_lines("/filters/cold/items", &["x".to_owned()]);
     let dump = server.client().get(server.url("/filters/g/dump"));

@@ -98,7 +98,7 @@ fn works(capacity: u64) -> Vec<Work> {
     vec![
         work("full, one slot a bucket", one_slot, "items", MOST_ITEMS),
         work("full, wide buckets", wide, "items", MOST_ITEMS),
-        work("full, 8 bits", bits(8), "items", MOST_ITEMS),
+        work("full, 12 bits", bits(12), "items", MOST_ITEMS),
         work("full, 32 bits", bits(32), "items", MOST_ITEMS),
         work("adds to a chain", chain.clone(), "items", in_chain),
         work(

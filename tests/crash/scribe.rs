@@ -25,7 +25,7 @@ const HOT_ITEMS: u64 = 4;
 const FILTERS: [(&str, &str); 6] = [
     (
         "scribe-8-bits",
-        r#"{"capacity": 500, "fingerprint_bits": 8}"#,
+        r#"{"capacity": 500, "fingerprint_bits": 12}"#,
     ),
     (
         "scribe-16-bits",

@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One filter of each layout.
+/// Filters with buckets of two sizes. Those of the layout `paged` merge pages
+/// as items are deleted, and have nothing to compact.
 fn kinds() -> [FilterRequest; 2] {
     let request = FilterRequest {
         capacity: Some(3_000),
@@ -28,7 +29,7 @@ fn kinds() -> [FilterRequest; 2] {
             ..request.clone()
         },
         FilterRequest {
-            fingerprint_bits: Some(16),
+            bucket_size: Some(2),
             ..request
         },
     ]
@@ -143,17 +144,11 @@ async fn a_filter_is_compacted_while_it_is_used_and_has_not_all_its_pages_in_mem
         let memory = MemoryStore::new();
         let options = EngineOptions {
             lanes: 1,
-            // Fewer would not do for a search of the layout `classic`.
-            ..options(if request.bucket_size.is_some() {
-                2048
-            } else {
-                512
-            })
+            // Fewer would not do for a search.
+            ..options(2048)
         };
         let request = FilterRequest {
             capacity: Some(60_000),
-            // 434 pages.
-            fingerprint_bits: request.fingerprint_bits.map(|_| 32),
             ..request
         };
         created(&request, Arc::new(memory.clone())).await;
@@ -259,7 +254,7 @@ async fn a_store_that_refuses_for_a_while_only_delays_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_filter_is_compacted_unasked_once_its_share_was_deleted() {
-    let [_, request] = kinds();
+    let [request, _] = kinds();
     let memory = MemoryStore::new();
     created(&request, Arc::new(memory.clone())).await;
     let options = EngineOptions {
@@ -340,6 +335,31 @@ async fn a_compaction_asked_for_again_with_its_key_is_answered_as_before() {
     assert_eq!((it.state, it.moved), (CompactionState::Done, 0));
     let missing = engine.compact(&name("g"), None).await;
     assert!(matches!(missing, Err(EngineError::NotFound { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_filter_that_splits_pages_has_nothing_to_compact_and_gives_pages_back_as_it_shrinks() {
+    let memory = MemoryStore::new();
+    let request = FilterRequest {
+        capacity: Some(3_000),
+        fingerprint_bits: Some(16),
+        ..Default::default()
+    };
+    created(&request, Arc::new(memory.clone())).await;
+    let engine = shrunk(Arc::new(memory.clone()), &options(512)).await;
+    let info = engine.filter_info(&name("f")).await.unwrap();
+    // Of ten pages; two would be more than four tenths full.
+    assert_eq!((info.slot_bytes, info.expansions), (3 * 4096, 0));
+    assert_eq!(engine.compact(&name("f"), None).await.unwrap().answer, 0);
+    let it = ended(&engine).await;
+    assert_eq!((it.state, it.moved), (CompactionState::Done, 0));
+    let restarted = support::engine(Arc::new(memory.fork()), &options(512));
+    for engine in [engine, restarted] {
+        assert_eq!(items(&engine, "f").await, LEFT);
+        assert!(all_exist(&engine, "f", left()).await);
+        delete(&engine, left()).await;
+        assert_eq!(items(&engine, "f").await, 0);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -126,7 +126,7 @@ async fn a_dump_restored_elsewhere_is_the_same_filter() {
         here.delete(&name("f"), &batch(gone), None).await.unwrap();
     }
     let info = here.filter_info(&name("f")).await.unwrap();
-    assert!(info.sub_filters.len() > 2 && info.deletions > 100);
+    assert!(info.expansions > 0 && info.deletions > 100);
     let (bytes, digest) = dump(&here, "f").await;
 
     let store = MemoryStore::new();
@@ -420,7 +420,7 @@ async fn an_adoption_that_is_done_says_so_though_its_deadline_passed_meanwhile()
 /// a dump: no copy is lost, and each can be taken away again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_million_copies_survive_crash_restart_and_dump() {
-    let kinds = [8, 16, 32].map(|bits| FilterRequest {
+    let kinds = [12, 16, 21, 32].map(|bits| FilterRequest {
         fingerprint_bits: Some(bits),
         ..small(3_000)
     });

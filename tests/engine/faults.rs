@@ -313,6 +313,7 @@ async fn an_expansion_over_more_pages_than_a_commit_may_touch_is_refused() {
     let engine = engine(Arc::new(MemoryStore::new()), &options(512));
     let request = FilterRequest {
         capacity: Some(4_000),
+        bucket_size: Some(2),
         expansion: Some(4096),
         ..Default::default()
     };

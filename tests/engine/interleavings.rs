@@ -239,6 +239,7 @@ async fn a_sub_filter_that_was_dropped_never_shines_through_the_next_one() {
         "f",
         &FilterRequest {
             capacity: Some(100),
+            bucket_size: Some(4),
             ..Default::default()
         },
     )

@@ -176,6 +176,7 @@ async fn a_question_is_bounded_by_its_items_times_the_sub_filters() {
     let engine = engine(Arc::new(MemoryStore::new()), &options);
     let request = FilterRequest {
         capacity: Some(100),
+        bucket_size: Some(2),
         expansion: Some(1),
         ..FilterRequest::default()
     };

@@ -16,6 +16,7 @@ mod expiry;
 mod faults;
 #[expect(dead_code, reason = "the API's tests need more of it")]
 mod gated;
+mod growth;
 mod imports;
 mod interleavings;
 mod lookup;

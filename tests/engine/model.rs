@@ -190,7 +190,7 @@ fn kind(seed: u64) -> FilterRequest {
         expansion: Some(2),
         ..Default::default()
     };
-    match seed % 5 {
+    match seed % 6 {
         0 => FilterRequest {
             bucket_size: Some(2),
             ..request
@@ -200,7 +200,12 @@ fn kind(seed: u64) -> FilterRequest {
             ..request
         },
         step => FilterRequest {
-            fingerprint_bits: Some(2 << step),
+            fingerprint_bits: Some(match step {
+                2 => 12,
+                3 => 16,
+                4 => 21,
+                _ => 32,
+            }),
             ..request
         },
     }
@@ -214,14 +219,14 @@ fn steps() -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_engine_on_memory_agrees_with_a_multiset() {
-    for seed in 0..15 {
+    for seed in 0..18 {
         agrees_with_a_multiset(MemoryStore::new(), seed, steps()).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_engine_on_rocksdb_agrees_with_a_multiset() {
-    for seed in 100..105 {
+    for seed in 100..106 {
         let directory = Directory(tempfile::tempdir().unwrap());
         agrees_with_a_multiset(directory, seed, steps()).await;
     }

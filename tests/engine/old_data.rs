@@ -1,5 +1,5 @@
 //! Data directories and dumps of each format that a version has written are
-//! kept, and must open and answer as they did.
+//! kept. They must open and answer as they did, or be refused by their version.
 //!
 //! `tests/fixtures/formats` holds, for each, a data directory as a gzipped tar
 //! and the dumps of its filters, named by the versions of the formats. When a
@@ -19,6 +19,7 @@ use cuckood::engine::{
 };
 use cuckood::store::PageStore;
 use cuckood::store::format::{DATA_VERSION, VALUE_VERSION};
+use cuckood::store::memory::MemoryStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -77,7 +78,7 @@ async fn holds_what_it_held(engine: &Engine, filter: &str, more: std::ops::Range
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn data_of_every_format_that_was_ever_written_opens_and_answers() {
+async fn data_of_every_format_that_was_ever_written_answers_or_is_refused_by_its_version() {
     let mut seen = Vec::new();
     for entry in fs::read_dir(formats()).unwrap() {
         let kept = entry.unwrap().path();
@@ -89,7 +90,22 @@ async fn data_of_every_format_that_was_ever_written_opens_and_answers() {
             .unpack(unpacked.path())
             .unwrap();
         let path = unpacked.path().join("data");
-        let rocks = RocksStore::open_to_read(&path, RocksOptions::default()).unwrap();
+        let reading = RocksStore::open_to_read(&path, RocksOptions::default());
+        if !version.starts_with(&format!("data{DATA_VERSION}-")) {
+            for refused in [reading, RocksStore::open(&path, RocksOptions::default())] {
+                let error = refused.err().unwrap().to_string();
+                assert!(error.contains("has format version 2,"), "{error}");
+            }
+            let engine = support::engine(Arc::new(MemoryStore::new()), &options(512));
+            for (filter, _) in FILTERS {
+                let dump = fs::read(kept.join(format!("{filter}.dump"))).unwrap();
+                let intake = engine.intake().await.unwrap();
+                let error = intake.dump(dump.as_slice()).err().unwrap().to_string();
+                assert!(error.contains("has format version 1,"), "{error}");
+            }
+            continue;
+        }
+        let rocks = reading.unwrap();
         let store = PageStore::open(Arc::new(rocks)).unwrap();
         assert_eq!(check(&store).unwrap().filters, 2);
         drop(store);

@@ -61,18 +61,14 @@ async fn an_absent_item_reads_one_page_and_an_eighth_in_one_batch() {
 /// an engine that has just been opened.
 #[tokio::test]
 async fn a_longer_chain_reads_as_many_pages_from_each_sub_filter() {
-    let kinds = [("paged", 1.13), ("classic", 2.0)];
+    let kinds = [("classic", 2.0)];
     for (kind, per_sub_filter) in kinds {
         for (sub_filters, capacity) in [(4, 60_000u64), (8, 15_000)] {
             let folder = tempfile::tempdir().unwrap();
             let store = rocks(&folder);
             let large = options(16_384);
             let filling = engine_on(Arc::clone(&store), &large);
-            let request = match kind {
-                "paged" => paged(capacity),
-                _ => classic(capacity),
-            };
-            create(&filling, "f", &request).await;
+            create(&filling, "f", &classic(capacity)).await;
             let mut next = 0;
             while filling
                 .filter_info(&name("f"))

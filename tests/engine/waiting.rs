@@ -17,6 +17,7 @@ async fn a_cold_request_reads_all_its_pages_over_all_sub_filters_in_one_batch() 
     let before = engine(Arc::new(memory.clone()), &options(4096));
     let request = FilterRequest {
         capacity: Some(100_000),
+        bucket_size: Some(4),
         expansion: Some(2),
         ..Default::default()
     };

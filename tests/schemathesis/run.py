@@ -24,7 +24,7 @@ from served import BINARY, Server  # noqa: E402
 MOST_OF_AN_OPERATION = 400
 FILTERS = {
     "coupons": {"capacity": 100_000, "error_rate": 0.001},
-    "sessions": {"capacity": 1000, "fingerprint_bits": 8, "ttl_seconds": 1_000_000},
+    "sessions": {"capacity": 1000, "fingerprint_bits": 12, "ttl_seconds": 1_000_000},
     "redis": {"layout": "classic", "capacity": 1000},
 }
 

@@ -1,63 +1,56 @@
-//! A chain: one filter's parameters and its sub-filters, and how it grows.
+//! A filter's parameters, and its pages: a chain of sub-filters, or one table
+//! that splits pages.
 
+use super::full_reason::FullReason;
+use super::links::Links;
 use super::sub_filter::SubFilter;
+use crate::chain::paged::Table;
 use crate::chain::params::{FilterParams, LayoutKind};
 use crate::cuckoo::hash::{HashId, HashKey, ItemHash};
-use crate::cuckoo::layout::Layout;
 use crate::page::Ordinal;
 
 /// Items that a chain may hold at most, copies included: more than can be added
 /// one by one, and sums of them never overflow.
 pub(in crate::chain) const MAX_ITEMS: u64 = 1 << 48;
 
-/// Why a filter may not grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FullReason {
-    /// It was created with `expansion` 0.
-    ExpansionOff,
-    /// It has as many sub-filters as `max_expansions` allows.
-    MaxExpansions,
-    /// The next sub-filter would exceed the bytes a filter may have.
-    MaxFilterBytes,
-}
-
-/// A filter: its parameters and its sub-filters, oldest first.
+/// A filter: its parameters, and what is known of its pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     pub(super) params: FilterParams,
     pub(super) hash: HashId,
     pub(super) created_at_ms: u64,
     pub(super) deletions: u64,
-    pub(super) next_ordinal: u32,
-    pub(super) sub_filters: Vec<SubFilter>,
-    /// Sub-filters that take adds, the oldest ones; those after them are being
-    /// emptied into them.
-    pub(super) open: usize,
-    /// What `deletions` was when the filter was last compacted.
-    pub(super) compacted_at: u64,
+    pub(super) pages: Pages,
+}
+
+/// What the pages of a filter are, by its layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Pages {
+    /// `classic`: those of sub-filters.
+    Links(Links),
+    /// `paged`: those of one table.
+    Table(Table),
 }
 
 impl Chain {
-    /// An empty chain of one sub-filter; `key` is for layouts with a keyed
-    /// hash. `None` if its pages could not be numbered, which parameters that
-    /// passed their checks do not ask for.
+    /// An empty filter; `key` is for layouts with a keyed hash. `None` if its
+    /// pages could not be numbered, which parameters that passed their checks
+    /// do not ask for.
     pub fn new(params: FilterParams, key: HashKey, created_at_ms: u64) -> Option<Chain> {
-        let mut chain = Chain {
-            hash: match params.layout() {
-                LayoutKind::Classic => HashId::Murmur64A,
-                LayoutKind::Paged => HashId::SipHash13(key),
-            },
+        let (hash, pages) = match params.layout() {
+            LayoutKind::Classic => (HashId::Murmur64A, Pages::Links(Links::new(&params)?)),
+            LayoutKind::Paged => {
+                let table = Table::new(params.first_pages()?);
+                (HashId::SipHash13(key), Pages::Table(table))
+            }
+        };
+        Some(Chain {
             params,
+            hash,
             created_at_ms,
             deletions: 0,
-            next_ordinal: 0,
-            sub_filters: Vec::new(),
-            open: 0,
-            compacted_at: 0,
-        };
-        let layout = chain.params.layout_at(0)?;
-        chain.push(layout);
-        Some(chain)
+            pages,
+        })
     }
 
     /// What the filter was asked to be.
@@ -77,18 +70,83 @@ impl Chain {
 
     /// Items in the filter: adds less deletes.
     pub fn items(&self) -> u64 {
-        self.sub_filters.iter().map(SubFilter::items).sum()
+        match &self.pages {
+            Pages::Links(links) => links.iter().map(|it| it.items()).sum(),
+            Pages::Table(table) => table.items(),
+        }
     }
 
-    /// The sub-filters, oldest first; never empty.
+    /// The sub-filters, oldest first; never empty. A filter of the layout
+    /// `paged` has one.
+    pub fn sub_filters(&self) -> impl DoubleEndedIterator<Item = SubFilter> + '_ {
+        let table = self.table().map(SubFilter::of_table);
+        self.links().iter().map(SubFilter::of_link).chain(table)
+    }
+
+    /// How many there are.
+    pub fn sub_filter_count(&self) -> usize {
+        match &self.pages {
+            Pages::Links(links) => links.iter().len(),
+            Pages::Table(_) => 1,
+        }
+    }
+
+    /// The sub-filter at a position.
+    pub fn sub_filter(&self, position: usize) -> Option<SubFilter> {
+        match &self.pages {
+            Pages::Links(links) => links.get(position).map(SubFilter::of_link),
+            Pages::Table(table) => (position == 0).then(|| SubFilter::of_table(table)),
+        }
+    }
+
+    /// The sub-filters of a filter of the layout `classic`, oldest first.
     #[inline]
-    pub fn sub_filters(&self) -> &[SubFilter] {
-        &self.sub_filters
+    pub(in crate::chain) fn links(&self) -> &Links {
+        match &self.pages {
+            Pages::Links(links) => links,
+            Pages::Table(_) => Links::NONE,
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(in crate::chain) fn links_mut(&mut self) -> Option<&mut Links> {
+        match &mut self.pages {
+            Pages::Links(links) => Some(links),
+            Pages::Table(_) => None,
+        }
+    }
+
+    /// The pages of a filter of the layout `paged`.
+    #[inline]
+    pub fn table(&self) -> Option<&Table> {
+        match &self.pages {
+            Pages::Table(table) => Some(table),
+            Pages::Links(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(in crate::chain) fn table_mut(&mut self) -> Option<&mut Table> {
+        match &mut self.pages {
+            Pages::Table(table) => Some(table),
+            Pages::Links(_) => None,
+        }
+    }
+
+    /// How often the filter has grown: sub-filters appended, or doublings that
+    /// are complete.
+    pub fn expansions(&self) -> u32 {
+        match &self.pages {
+            Pages::Links(links) => links.iter().len().saturating_sub(1) as u32,
+            Pages::Table(table) => u32::from(table.layout().level()),
+        }
     }
 
     /// Bytes that all slots take when every page is written.
     pub fn slot_bytes(&self) -> u64 {
-        self.sub_filters.iter().map(|sub| sub.layout.bytes()).sum()
+        self.sub_filters().map(|sub| sub.layout.bytes()).sum()
     }
 
     /// Hashes an item with the filter's hash.
@@ -104,10 +162,10 @@ impl Chain {
 
     /// Position of the sub-filter that has this ordinal.
     pub fn position_of(&self, ordinal: Ordinal) -> Option<usize> {
-        // Ordinals grow along the chain.
-        self.sub_filters
-            .binary_search_by_key(&ordinal, |sub| sub.ordinal)
-            .ok()
+        match &self.pages {
+            Pages::Links(links) => links.position_of(ordinal),
+            Pages::Table(_) => (ordinal == Table::ORDINAL).then_some(0),
+        }
     }
 
     /// Appends a sub-filter, `expansion` times as large as the newest.
@@ -115,44 +173,22 @@ impl Chain {
     /// # Errors
     /// Why it may not grow; the chain is as it was.
     pub(in crate::chain) fn grow(&mut self) -> Result<(), FullReason> {
-        let layout = self.next_layout()?;
-        self.push(layout);
-        Ok(())
-    }
-
-    /// The geometry of the sub-filter that comes next.
-    pub(super) fn next_layout(&self) -> Result<Layout, FullReason> {
-        if self.params.expansion() == 0 {
-            return Err(FullReason::ExpansionOff);
-        }
-        if self.sub_filters.len() > usize::from(self.params.max_expansions())
-            || self.next_ordinal == u32::MAX
-        {
-            return Err(FullReason::MaxExpansions);
-        }
-        let layout = self
-            .params
-            .layout_at(self.sub_filters.len())
-            .ok_or(FullReason::MaxFilterBytes)?;
-        let bytes = self.slot_bytes().checked_add(layout.bytes());
-        if bytes.is_none_or(|bytes| bytes > self.params.max_filter_bytes()) {
-            return Err(FullReason::MaxFilterBytes);
-        }
-        Ok(layout)
-    }
-
-    /// Keeps count of slots in a sub-filter: so many more are in use.
-    pub(in crate::chain) fn note_occupied(&mut self, position: u32, more: i32) {
-        if let Some(sub) = self.sub_filters.get_mut(position as usize) {
-            sub.occupied = sub.occupied.strict_add_signed(i64::from(more));
+        match &mut self.pages {
+            Pages::Links(links) => links.grow(&self.params),
+            // It grows page by page.
+            Pages::Table(_) => Err(FullReason::GrowthLimit),
         }
     }
 
-    /// Keeps count of a side counter in a sub-filter that was `before`.
-    pub(in crate::chain) fn note_counted(&mut self, position: u32, before: u64, after: u64) {
-        if let Some(sub) = self.sub_filters.get_mut(position as usize) {
-            sub.counted = sub.counted - before + after;
-        }
+    /// Whether the filter has grown no further than its false-positive rate is
+    /// promised for.
+    #[inline]
+    pub(in crate::chain) fn is_within_promise(&self) -> bool {
+        let (Some(table), Some(growth)) = (self.table(), self.params.promised_growth()) else {
+            return true;
+        };
+        let promised = u64::from(table.layout().families()) * u64::from(growth);
+        self.params.error_rate().is_none() || u64::from(table.layout().pages()) <= promised
     }
 
     /// Keeps count of a delete that found its item.
@@ -160,12 +196,19 @@ impl Chain {
         self.deletions = self.deletions.saturating_add(1);
     }
 
-    pub(super) fn push(&mut self, layout: Layout) {
-        let ordinal = Ordinal(self.next_ordinal);
-        self.sub_filters
-            .push(SubFilter::new(ordinal, layout, &self.params));
-        self.next_ordinal += 1;
-        self.open = self.sub_filters.len();
+    /// Why the filter can't grow any more; `None` while it can.
+    pub(super) fn growth_end(&self) -> Option<FullReason> {
+        match &self.pages {
+            Pages::Links(links) => links.next(&self.params).err(),
+            Pages::Table(table) => table.next_layout(&self.params.growth_bounds()).err(),
+        }
+    }
+
+    /// The filter with other pages.
+    #[cfg(test)]
+    pub(crate) fn with_table_for_tests(self, table: Table) -> Chain {
+        let pages = Pages::Table(table);
+        Chain { pages, ..self }
     }
 
     /// The chain with one more sub-filter.

@@ -1,11 +1,10 @@
 //! Chains that leave for another server or come from elsewhere.
 
 use super::chain::Chain;
-use super::encoding::{META_VERSION, MetaError};
+use super::encoding::MetaError;
 use crate::chain::params::{FilterParams, MAX_CAPACITY, PAGE_BYTES, Placement, StoredParams};
 use crate::cuckoo::classic::Classic;
 use crate::cuckoo::hash::HashKey;
-use crate::cuckoo::layout::Layout;
 use crate::page::Ordinal;
 
 /// The last millisecond that a date of RFC 3339 shows, of the year 9999.
@@ -41,12 +40,14 @@ impl Chain {
     pub fn portable(&self) -> Chain {
         let mut chain = self.clone();
         chain.reopen();
-        chain.compacted_at = 0;
         chain.params = chain.params.with_max_filter_bytes(u64::MAX);
-        for (sub, ordinal) in chain.sub_filters.iter_mut().zip(0..) {
-            sub.ordinal = Ordinal(ordinal);
+        if let Some(links) = chain.links_mut() {
+            links.compacted_at = 0;
+            for (link, ordinal) in links.links.iter_mut().zip(0..) {
+                link.ordinal = Ordinal(ordinal);
+            }
+            links.next_ordinal = links.links.len() as u32;
         }
-        chain.next_ordinal = chain.sub_filters.len() as u32;
         chain
     }
 
@@ -55,11 +56,10 @@ impl Chain {
     /// take so many bytes.
     ///
     /// # Errors
-    /// A newer version, or bytes that are no such chain.
+    /// Another version, or bytes that are no such chain.
     pub fn from_portable(bytes: &[u8], max_filter_bytes: u64) -> Result<Chain, MetaError> {
         let mut chain = Chain::decode(bytes)?;
-        // Older versions are not written any more.
-        if bytes.first() == Some(&META_VERSION) && chain.portable().encode() != bytes {
+        if chain.portable().encode() != bytes {
             return Err(MetaError::Corrupt("it is not as it would be written"));
         }
         if chain.created_at_ms > LAST_DATE_MS {
@@ -97,12 +97,12 @@ impl Chain {
         })?;
         // Its hash has no key.
         let mut chain = Chain::new(params, HashKey([0; 16]), foreign.created_at_ms)?;
+        chain.deletions = foreign.deletions;
         for position in 1..foreign.sub_filters {
             let layout = chain.params.layout_at(position)?;
-            chain.push(layout);
+            chain.links_mut()?.push(layout);
         }
-        chain.deletions = foreign.deletions;
-        let is_alike = chain.sub_filters.first()?.layout == Layout::Classic(first);
+        let is_alike = chain.links().get(0)?.layout == first;
         is_alike.then_some(chain)
     }
 }

@@ -49,6 +49,11 @@ impl FilterParams {
                 text(of(LayoutKind::Paged, width)),
             ),
             (
+                "promised_growth",
+                text(request.promised_growth),
+                text(self.promised_growth().map(u64::from)),
+            ),
+            (
                 "bucket_size",
                 text(request.bucket_size),
                 text(of(LayoutKind::Classic, bucket_size)),

@@ -1,12 +1,15 @@
 //! The parameters of a filter as they are stored with it.
 
-use super::error_rate::{ErrorRate, promised_sub_filters};
-use super::limits::{MAX_CAPACITY, MAX_EXPANSION, PAGE_BYTES};
+use super::error_rate::ErrorRate;
+use super::growth::GrowthBounds;
+use super::limits::{
+    MAX_CAPACITY, MAX_EXPANSION, MAX_PROMISED_GROWTH, PAGE_BYTES, PROMISED_SUB_FILTERS,
+};
 use super::placement::{LayoutKind, Placement};
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::classic::{self, Classic};
-use crate::cuckoo::layout::Layout;
-use crate::cuckoo::paged::{self, Paged};
+use crate::cuckoo::paged::code::SlotCode;
+use crate::cuckoo::paged::{Paged, rate};
 
 /// The parameters of one filter; valid by construction and stored with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ impl FilterParams {
     pub fn bucket_size(&self) -> u8 {
         match self.placement {
             Placement::Classic { bucket_size, .. } => bucket_size,
-            Placement::Paged { .. } => paged::BUCKET_SIZE,
+            Placement::Paged { width, .. } => SlotCode::of(width).bucket_size(),
         }
     }
 
@@ -65,17 +68,18 @@ impl FilterParams {
         }
     }
 
-    /// Growth factor of each further sub-filter, a power of two; 0 = never grow.
+    /// Growth factor of each further sub-filter, a power of two; 0 = never
+    /// grow. `paged`: whether the filter grows.
     pub fn expansion(&self) -> u32 {
         self.expansion
     }
 
-    /// Largest number of sub-filters beyond the first.
+    /// Largest number of sub-filters beyond the first; `paged`: of doublings.
     pub fn max_expansions(&self) -> u16 {
         self.max_expansions
     }
 
-    /// Most bytes that the slots of all sub-filters together may take.
+    /// Most bytes that the slots of all pages together may take.
     pub fn max_filter_bytes(&self) -> u64 {
         self.max_filter_bytes
     }
@@ -85,54 +89,89 @@ impl FilterParams {
         self.page_bytes
     }
 
-    /// Geometry of the sub-filter at a position: `expansion^position` times
-    /// the first one's buckets. `None` if that is beyond what can be addressed.
-    pub fn layout_at(&self, position: usize) -> Option<Layout> {
+    /// Geometry of the sub-filter at a position of a filter of the layout
+    /// `classic`: `expansion^position` times the first one's buckets. `None` if
+    /// that is beyond what can be addressed.
+    pub(in crate::chain) fn layout_at(&self, position: usize) -> Option<Classic> {
+        let Placement::Classic { bucket_size, .. } = self.placement else {
+            return None;
+        };
         let growth = match (position, self.expansion) {
             (0, _) | (_, 0 | 1) => 0,
             (_, factor) => factor.ilog2().checked_mul(u32::try_from(position).ok()?)?,
         };
-        match self.placement {
-            Placement::Classic { bucket_size, .. } => {
-                let buckets = classic::buckets_for(self.capacity, bucket_size)
-                    .checked_mul(1u64.checked_shl(growth)?)?;
-                buckets.checked_mul(u64::from(bucket_size))?;
-                Classic::new(buckets, bucket_size, self.page_bytes).map(Layout::Classic)
-            }
-            Placement::Paged { width, .. } => {
-                Paged::new(paged::pages_for(self.capacity, width), growth, width).map(Layout::Paged)
-            }
+        let buckets = classic::buckets_for(self.capacity, bucket_size)
+            .checked_mul(1u64.checked_shl(growth)?)?;
+        buckets.checked_mul(u64::from(bucket_size))?;
+        Classic::new(buckets, bucket_size, self.page_bytes)
+    }
+
+    /// Geometry of a filter of the layout `paged` before it grows. `None` if
+    /// its pages could not be numbered.
+    pub(in crate::chain) fn first_pages(&self) -> Option<Paged> {
+        let Placement::Paged { width, .. } = self.placement else {
+            return None;
+        };
+        Paged::new(rate::pages_for(self.capacity, width), SlotCode::of(width))
+    }
+
+    /// Whether the pages that it begins with could be numbered.
+    pub fn can_be_numbered(&self) -> bool {
+        self.layout_at(0).is_some() || self.first_pages().is_some()
+    }
+
+    /// How far a filter of the layout `paged` may grow.
+    pub(in crate::chain) fn growth_bounds(&self) -> GrowthBounds {
+        GrowthBounds {
+            grows: self.expansion > 0,
+            max_doublings: self.max_expansions,
+            max_bytes: self.max_filter_bytes,
         }
     }
 
-    /// Bytes that the slots of the first sub-filter take.
-    pub fn first_sub_filter_bytes(&self) -> u64 {
+    /// Bytes that the slots take before the filter grows.
+    pub fn first_bytes(&self) -> u64 {
         // At most 2^41 buckets of 255 bytes, or 2^31 pages: no overflow.
         match self.placement {
             Placement::Classic { bucket_size, .. } => {
                 classic::buckets_for(self.capacity, bucket_size) * u64::from(bucket_size)
             }
             Placement::Paged { width, .. } => {
-                paged::pages_for(self.capacity, width) * u64::from(self.page_bytes)
+                rate::pages_for(self.capacity, width) * u64::from(self.page_bytes)
             }
         }
     }
 
-    /// Share of a sub-filter's slots that may be used: as many as keep the
-    /// promise, 0 to 1.
-    pub fn load_limit(&self) -> f64 {
-        match self.placement {
-            Placement::Paged {
-                width,
-                error_rate: Some(rate),
-            } => rate.load_limit(width, promised_sub_filters(u64::from(self.expansion))),
-            _ => 1.0,
+    /// Sub-filters up to which the false-positive rate of the layout `classic`
+    /// is told.
+    pub fn promised_sub_filters(&self) -> u32 {
+        match self.expansion {
+            0 => 1,
+            _ => PROMISED_SUB_FILTERS,
         }
     }
 
-    /// Sub-filters up to which a false-positive rate is promised.
-    pub fn promised_sub_filters(&self) -> u32 {
-        promised_sub_filters(u64::from(self.expansion))
+    /// `paged`: how many times its capacity the filter may have and keep its
+    /// promise.
+    pub fn promised_growth(&self) -> Option<u32> {
+        match self.placement {
+            Placement::Classic { .. } => None,
+            Placement::Paged {
+                promised_growth, ..
+            } => Some(promised_growth),
+        }
+    }
+
+    /// `paged`: how many times its first pages the filter may have, as far as
+    /// its slots record it.
+    pub fn max_growth(&self) -> Option<u32> {
+        Some(self.first_pages()?.max_growth())
+    }
+
+    /// `paged`: the expected false-positive rate at that growth.
+    pub(in crate::chain) fn promised_rate(&self) -> Option<f64> {
+        let doublings = doublings_of(self.promised_growth()?);
+        Some(rate::rate_after(self.slot_width(), doublings))
     }
 
     /// The same with another bound.
@@ -152,14 +191,22 @@ impl FilterParams {
                 max_iterations,
             } if bucket_size >= 1 && max_iterations >= 1 => 2 * u64::from(bucket_size),
             Placement::Classic { .. } => return None,
-            // Another width would not keep the rate, or be wasted on it.
             Placement::Paged {
                 width,
-                error_rate: Some(rate),
-            } if width != rate.width(promised_sub_filters(u64::from(stored.expansion))) => {
-                return None;
+                error_rate,
+                promised_growth,
+            } => {
+                // Another width would not keep the rate, or be wasted on it.
+                let is_right = match error_rate {
+                    Some(rate) => rate.width(promised_growth) == Some(width),
+                    None => doublings_of(promised_growth) <= rate::most_promised(width),
+                };
+                let may_be = 1..=MAX_PROMISED_GROWTH;
+                if !is_right || !may_be.contains(&u64::from(promised_growth)) {
+                    return None;
+                }
+                1
             }
-            Placement::Paged { .. } => 1,
         };
         let valid = (smallest..=MAX_CAPACITY).contains(&stored.capacity)
             && u64::from(stored.expansion) <= MAX_EXPANSION
@@ -174,6 +221,11 @@ impl FilterParams {
             page_bytes: stored.page_bytes,
         })
     }
+}
+
+/// Doublings after which a filter has grown so many times.
+pub(super) fn doublings_of(growth: u32) -> u32 {
+    growth.next_power_of_two().ilog2()
 }
 
 /// Parameters as they were read, not checked yet.

@@ -11,7 +11,8 @@ pub const MAX_CAPACITY: u64 = 1 << 40;
 /// Most slots a bucket may have.
 pub const MAX_BUCKET_SIZE: u64 = 255;
 
-/// Largest growth factor from one sub-filter to the next.
+/// Largest growth factor from one sub-filter of the layout `classic` to the
+/// next.
 pub const MAX_EXPANSION: u64 = 32_768;
 
 /// Smallest false-positive rate that may be asked for: what slots of 32 bits keep.
@@ -20,9 +21,20 @@ pub const MIN_ERROR_RATE: f64 = 2e-8;
 /// Largest false-positive rate that may be asked for.
 pub const MAX_ERROR_RATE: f64 = 0.5;
 
-/// Sub-filters up to which a false-positive rate is promised. Where each is twice as
-/// large as the one before, that is 255 times the capacity.
+/// Sub-filters up to which the false-positive rate of the layout `classic` is
+/// told.
 pub const PROMISED_SUB_FILTERS: u32 = 8;
+
+/// How many times its capacity a filter of the layout `paged` may have and keep
+/// its false-positive rate, unless it was asked for another number.
+pub const DEFAULT_PROMISED_GROWTH: u32 = 64;
+
+/// The same for filters that were created without a capacity: nobody knows how
+/// far they will grow.
+pub const PROMISED_GROWTH_WITHOUT_CAPACITY: u32 = 8192;
+
+/// Largest growth that a promise may be asked for.
+pub const MAX_PROMISED_GROWTH: u64 = 1 << 24;
 
 /// Most sub-filters that a server may allow a filter.
 pub const MAX_CHAIN_LENGTH: u64 = 1 << 16;

@@ -6,6 +6,7 @@
 //! | `limits.rs` | the limits, as numbers |
 //! | `request.rs` | [`FilterRequest`], the server's [`Defaults`], and the checks |
 //! | `filter_params.rs` | [`FilterParams`]: what is stored, and the geometry that follows |
+//! | `growth.rs` | [`GrowthBounds`]: how far `paged` may grow |
 //! | `placement.rs` | [`LayoutKind`] and [`Placement`] |
 //! | `error_rate.rs` | [`ErrorRate`]: the promise, and the slots that keep it |
 //! | `differences.rs` | [`Difference`]: a request beside a filter that exists |
@@ -13,6 +14,7 @@
 mod differences;
 mod error_rate;
 mod filter_params;
+mod growth;
 mod limits;
 mod placement;
 mod request;
@@ -21,9 +23,11 @@ pub use differences::Difference;
 pub use error_rate::ErrorRate;
 pub use filter_params::FilterParams;
 pub(in crate::chain) use filter_params::StoredParams;
+pub use growth::GrowthBounds;
 pub use limits::{
-    MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_CHAIN_LENGTH, MAX_ERROR_RATE, MAX_EXPANSION, MIN_ERROR_RATE,
-    PAGE_BYTES, PROMISED_SUB_FILTERS,
+    DEFAULT_PROMISED_GROWTH, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_CHAIN_LENGTH, MAX_ERROR_RATE,
+    MAX_EXPANSION, MAX_PROMISED_GROWTH, MIN_ERROR_RATE, PAGE_BYTES,
+    PROMISED_GROWTH_WITHOUT_CAPACITY, PROMISED_SUB_FILTERS,
 };
 pub use placement::{LayoutKind, Placement};
 pub use request::{Defaults, FilterRequest, ParamsError};

@@ -41,5 +41,7 @@ pub enum Placement {
         width: SlotWidth,
         /// The promise, unless the width was asked for.
         error_rate: Option<ErrorRate>,
+        /// How many times its capacity the filter may have until then.
+        promised_growth: u32,
     },
 }

@@ -1,10 +1,14 @@
 //! What a user asks for, checked against every limit.
 
-use super::error_rate::{ErrorRate, promised_sub_filters};
+use super::error_rate::ErrorRate;
 use super::filter_params::FilterParams;
-use super::limits::{MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EXPANSION, PAGE_BYTES};
+use super::limits::{
+    DEFAULT_PROMISED_GROWTH, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EXPANSION, MAX_PROMISED_GROWTH,
+    PAGE_BYTES, PROMISED_GROWTH_WITHOUT_CAPACITY,
+};
 use super::placement::{LayoutKind, Placement};
 use crate::cuckoo::bucket::SlotWidth;
+use crate::cuckoo::paged::rate;
 
 /// The fields a user sent; absent means "as the server's defaults say".
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,18 +18,22 @@ pub struct FilterRequest {
     /// Layout, when the user insists.
     pub layout: Option<LayoutKind>,
     /// `paged`: probability that an item which was never added is found,
-    /// 2e-8 to 0.5, kept up to [`PROMISED_SUB_FILTERS`](super::PROMISED_SUB_FILTERS)
-    /// sub-filters.
+    /// 2e-8 to 0.5, kept up to `promised_growth`.
     pub error_rate: Option<f64>,
-    /// `paged`: bits of a slot, 8, 16 or 32, instead of a false-positive rate.
+    /// `paged`: how many times its capacity the filter may have and keep its
+    /// false-positive rate, 1 to 16,777,216.
+    pub promised_growth: Option<u64>,
+    /// `paged`: bits of a slot, 12, 16, 21 or 32, instead of a false-positive
+    /// rate.
     pub fingerprint_bits: Option<u64>,
     /// `classic`: slots per bucket, 1 to 255.
     pub bucket_size: Option<u64>,
     /// `classic`: longest kick-out path, 1 to 65535.
     pub max_iterations: Option<u64>,
     /// Growth factor of each further sub-filter, 0 to 32768; 0 = never grow.
+    /// `paged` only tells 0 from the others.
     pub expansion: Option<u64>,
-    /// Most sub-filters beyond the first, 0 to 65535.
+    /// Most sub-filters beyond the first, 0 to 65535; `paged`: most doublings.
     pub max_expansions: Option<u64>,
 }
 
@@ -128,16 +136,11 @@ impl FilterParams {
             MAX_EXPANSION,
             &mut errors,
         );
-        let max_expansions = max_expansions(request, defaults, &mut errors);
+        let max_expansions = max_expansions(request, defaults, kind, &mut errors);
         let (placement, smallest) = match kind {
             LayoutKind::Classic => classic_placement(request, defaults, &mut errors),
             LayoutKind::Paged => (
-                paged_placement(
-                    request,
-                    defaults,
-                    promised_sub_filters(expansion),
-                    &mut errors,
-                ),
+                paged_placement(request, defaults, expansion, &mut errors),
                 1,
             ),
         };
@@ -159,7 +162,7 @@ impl FilterParams {
             max_filter_bytes: defaults.max_filter_bytes,
             page_bytes: PAGE_BYTES,
         };
-        let bytes = params.first_sub_filter_bytes();
+        let bytes = params.first_bytes();
         if bytes > params.max_filter_bytes {
             return Err(vec![ParamsError {
                 field: "capacity",
@@ -174,27 +177,36 @@ impl FilterParams {
     }
 }
 
-/// Expansions after which the filter is full: each item is asked of every
-/// sub-filter, so a server bounds how many there may be.
+/// Expansions after which the filter is full. With the layout `classic` each
+/// item is asked of every sub-filter, so a server bounds how many there may be;
+/// doublings of the layout `paged` make no question dearer.
 fn max_expansions(
     request: &FilterRequest,
     defaults: &Defaults,
+    kind: LayoutKind,
     errors: &mut Vec<ParamsError>,
 ) -> u64 {
-    let most = defaults.most_expansions();
+    let most = match kind {
+        LayoutKind::Classic => defaults.most_expansions(),
+        LayoutKind::Paged => u64::from(u16::MAX),
+    };
     let given = match request.max_expansions {
         Some(given) => given,
         // A default never refuses what was asked for.
         None => defaults.max_expansions.min(most),
     };
     if given > most {
-        errors.push(ParamsError {
-            field: "max_expansions",
-            given: given.to_string(),
-            allowed: format!(
+        let allowed = match kind {
+            LayoutKind::Classic => format!(
                 "0 to {most}: a filter has up to {} sub-filters on this server (--max-chain-length); ask for fewer, or for a larger capacity or expansion",
                 defaults.max_chain_length
             ),
+            LayoutKind::Paged => format!("0 to {most}, as doublings of the capacity"),
+        };
+        errors.push(ParamsError {
+            field: "max_expansions",
+            given: given.to_string(),
+            allowed,
         });
     }
     given
@@ -210,15 +222,16 @@ fn choose_layout(
     let error_rate = request
         .error_rate
         .map(|rate| ("error_rate", rate.to_string()));
-    let bits = request.fingerprint_bits;
-    let bits = bits.map(|bits| ("fingerprint_bits", bits.to_string()));
-    let bucket_size = request.bucket_size;
-    let bucket_size = bucket_size.map(|slots| ("bucket_size", slots.to_string()));
-    let iterations = request.max_iterations;
-    let iterations = iterations.map(|most| ("max_iterations", most.to_string()));
-    let of_paged = error_rate.or(bits.clone());
-    let of_classic = [bucket_size, iterations];
-    let (kind, because) = match (request.layout, &of_paged) {
+    let number = |field, given: Option<u64>| given.map(|given| (field, given.to_string()));
+    let bits = number("fingerprint_bits", request.fingerprint_bits);
+    let growth = number("promised_growth", request.promised_growth);
+    let of_paged = [error_rate, bits.clone(), growth];
+    let of_classic = [
+        number("bucket_size", request.bucket_size),
+        number("max_iterations", request.max_iterations),
+    ];
+    let first_of_paged = of_paged.iter().flatten().next();
+    let (kind, because) = match (request.layout, first_of_paged) {
         (Some(kind), _) => (kind, format!("with the layout {}", kind.name())),
         (None, Some((field, _))) => (LayoutKind::Paged, format!("beside {field}")),
         (None, None) if of_classic.iter().any(Option::is_some) => {
@@ -237,7 +250,7 @@ fn choose_layout(
         LayoutKind::Paged => {
             for given in of_classic.into_iter().flatten() {
                 let allowed = format!(
-                    "no value {because}: it belongs to the layout classic, where the bucket size decides the error; leave it out, or leave error_rate, fingerprint_bits and layout out"
+                    "no value {because}: it belongs to the layout classic, where the bucket size decides the error; leave it out and say the error_rate, or leave error_rate, promised_growth, fingerprint_bits and layout out"
                 );
                 refuse(given, allowed);
             }
@@ -249,7 +262,7 @@ fn choose_layout(
             }
         }
         LayoutKind::Classic => {
-            if let Some(given) = of_paged {
+            for given in of_paged.into_iter().flatten() {
                 let allowed = format!(
                     "no value {because}, whose error follows from bucket_size; leave it out, or ask for the layout paged"
                 );
@@ -287,25 +300,17 @@ fn classic_placement(
     (placement, bucket_size.saturating_mul(2))
 }
 
+/// The slots of a filter that splits pages, by their width or by what it
+/// promises.
 fn paged_placement(
     request: &FilterRequest,
     defaults: &Defaults,
-    promised: u32,
+    expansion: u64,
     errors: &mut Vec<ParamsError>,
 ) -> Placement {
+    let growth = promised_growth(request, expansion, errors);
     if let Some(bits) = request.fingerprint_bits {
-        let width = SlotWidth::from_bits(bits);
-        if width.is_none() {
-            errors.push(ParamsError {
-                field: "fingerprint_bits",
-                given: bits.to_string(),
-                allowed: "8, 16 or 32".to_owned(),
-            });
-        }
-        return Placement::Paged {
-            width: width.unwrap_or(SlotWidth::Bits16),
-            error_rate: None,
-        };
+        return of_width(bits, request, growth, errors);
     }
     let asked_for = request.error_rate.unwrap_or(defaults.error_rate);
     let error_rate = ErrorRate::new(asked_for);
@@ -318,10 +323,92 @@ fn paged_placement(
                     .to_owned(),
         });
     }
-    Placement::Paged {
-        width: error_rate.map_or(SlotWidth::Bits16, |rate| rate.width(promised)),
-        error_rate,
+    // A default never refuses what was asked for.
+    let most = error_rate.map_or(growth, ErrorRate::largest_growth);
+    let promised_growth = match request.promised_growth {
+        Some(_) => growth,
+        None => growth.min(most),
+    };
+    if promised_growth > most {
+        errors.push(ParamsError {
+            field: "promised_growth",
+            given: promised_growth.to_string(),
+            allowed: format!(
+                "1 to {most} with the error_rate {asked_for:?}, kept by slots of 32 bits; ask for a larger error_rate, or for a larger capacity and less growth"
+            ),
+        });
     }
+    Placement::Paged {
+        width: error_rate
+            .and_then(|rate| rate.width(promised_growth))
+            .unwrap_or(SlotWidth::Bits32),
+        error_rate,
+        promised_growth,
+    }
+}
+
+/// Slots of a width that was asked for: what they keep up to the growth is
+/// told, but not promised.
+fn of_width(
+    bits: u64,
+    request: &FilterRequest,
+    growth: u32,
+    errors: &mut Vec<ParamsError>,
+) -> Placement {
+    let width = SlotWidth::from_bits(bits);
+    if width.is_none() {
+        let or = match bits {
+            8 => "; slots of 8 bits are those of the layout classic",
+            _ => "",
+        };
+        errors.push(ParamsError {
+            field: "fingerprint_bits",
+            given: bits.to_string(),
+            allowed: format!("12, 16, 21 or 32{or}"),
+        });
+    }
+    let width = width.unwrap_or(SlotWidth::Bits16);
+    let most = 1 << rate::most_promised(width);
+    if request.promised_growth.is_some() && growth > most {
+        errors.push(ParamsError {
+            field: "promised_growth",
+            given: growth.to_string(),
+            allowed: format!("1 to {most} with fingerprint_bits {bits}; ask for more bits"),
+        });
+    }
+    Placement::Paged {
+        width,
+        error_rate: None,
+        promised_growth: growth.min(most),
+    }
+}
+
+/// How many times its capacity the filter may have and keep its rate.
+fn promised_growth(request: &FilterRequest, expansion: u64, errors: &mut Vec<ParamsError>) -> u32 {
+    let most = match expansion {
+        0 => 1,
+        _ => MAX_PROMISED_GROWTH,
+    };
+    let default = match request.capacity {
+        Some(_) => DEFAULT_PROMISED_GROWTH,
+        None => PROMISED_GROWTH_WITHOUT_CAPACITY,
+    };
+    let given = match request.promised_growth {
+        Some(given) => given,
+        None => most.min(u64::from(default)),
+    };
+    if !(1..=most).contains(&given) {
+        let allowed = match expansion {
+            0 => "1 with expansion 0, which keeps the filter from growing".to_owned(),
+            _ => format!("1 to {most}, as a multiple of the capacity"),
+        };
+        errors.push(ParamsError {
+            field: "promised_growth",
+            given: given.to_string(),
+            allowed,
+        });
+    }
+    narrow(given.clamp(1, most))
 }
 
 /// Checks `low..=high` and hands the value on, so that all fields are checked

@@ -1,6 +1,5 @@
-use super::error_rate::PROMISED_LOAD;
 use super::*;
-use crate::cuckoo::paged;
+use crate::cuckoo::paged::rate;
 
 fn resolve(request: FilterRequest) -> Result<FilterParams, Vec<ParamsError>> {
     FilterParams::resolve(&request, &Defaults::default())
@@ -109,54 +108,106 @@ fn expansion_is_rounded_up_to_a_power_of_two_and_compared_so() {
     assert_eq!(differences[0].existing, "4");
 }
 
-fn width(error_rate: f64, expansion: u64) -> u16 {
-    let params = resolve(FilterRequest {
-        error_rate: Some(error_rate),
-        expansion: Some(expansion),
-        ..Default::default()
-    });
-    params.unwrap().slot_width().bits()
+fn width(request: FilterRequest) -> u16 {
+    resolve(request).unwrap().slot_width().bits()
 }
 
 #[test]
 fn the_width_is_the_narrowest_that_keeps_the_promise() {
     for (error_rate, growing, fixed) in [
-        (0.5, 8, 8),
-        (0.24, 8, 8),
-        (0.23, 16, 8),
-        (0.03, 16, 8),
-        (0.029, 16, 16),
+        (0.5, 12, 12),
+        (0.018, 12, 12),
+        (0.016, 16, 12),
         (0.001, 16, 16),
-        (0.00093, 16, 16),
-        (0.00092, 32, 16),
-        (0.00012, 32, 16),
-        (0.00011, 32, 32),
+        (0.00083, 16, 16),
+        (0.00082, 21, 16),
+        (0.00012, 21, 16),
+        (0.00011, 21, 21),
+        (1.9e-5, 21, 21),
+        (1.8e-5, 32, 21),
         (2e-8, 32, 32),
     ] {
-        assert_eq!(width(error_rate, 2), growing, "{error_rate}");
-        assert_eq!(width(error_rate, 0), fixed, "{error_rate} without growth");
+        let with = |expansion, capacity| FilterRequest {
+            error_rate: Some(error_rate),
+            expansion: Some(expansion),
+            capacity,
+            ..Default::default()
+        };
+        assert_eq!(width(with(2, Some(1000))), growing, "{error_rate}");
+        assert_eq!(
+            width(with(0, Some(1000))),
+            fixed,
+            "{error_rate} without growth"
+        );
+        assert_eq!(width(with(0, None)), fixed, "{error_rate} without growth");
+        let without_capacity = if error_rate > 3.8e-5 { 21 } else { 32 };
+        assert_eq!(width(with(2, None)), without_capacity, "{error_rate}");
     }
 }
 
 #[test]
-fn full_sub_filters_keep_the_promise_whatever_it_is() {
+fn slots_keep_the_promise_whatever_it_is() {
     for step in 0..2_000 {
         let error_rate =
             MIN_ERROR_RATE * (MAX_ERROR_RATE / MIN_ERROR_RATE).powf(f64::from(step) / 1_999.0);
-        for expansion in [0, 2] {
+        for growth in [1, 5, 64, 1024] {
             let params = resolve(FilterRequest {
+                capacity: Some(1000),
                 error_rate: Some(error_rate.min(MAX_ERROR_RATE)),
-                expansion: Some(expansion),
+                promised_growth: Some(growth),
                 ..Default::default()
             });
             let params = params.unwrap();
-            let limit = params.load_limit();
-            assert!(limit >= PROMISED_LOAD, "{error_rate}: {limit}");
-            let one = paged::false_positive_rate(params.slot_width(), limit);
-            let all = 1.0 - (1.0 - one).powi(params.promised_sub_filters() as i32);
-            assert!(all <= error_rate * 1.000_001, "{error_rate}: {all}");
+            assert_eq!(params.promised_growth().map(u64::from), Some(growth));
+            let rate = params.promised_rate().unwrap();
+            assert!(rate <= error_rate, "{growth} times, {error_rate}: {rate}");
         }
     }
+}
+
+#[test]
+fn a_promise_that_no_slots_keep_is_refused_with_the_largest_that_they_do() {
+    let ask = |error_rate, fingerprint_bits, promised_growth, expansion| {
+        let request = FilterRequest {
+            error_rate,
+            fingerprint_bits,
+            promised_growth: Some(promised_growth),
+            expansion,
+            ..Default::default()
+        };
+        resolve(request).map_err(|mut errors| errors.remove(0).to_string())
+    };
+    assert!(ask(Some(2e-8), None, 1024, None).is_ok());
+    assert_eq!(
+        ask(Some(2e-8), None, 1025, None).unwrap_err(),
+        "promised_growth is 1025, allowed is 1 to 1024 with the error_rate 2e-8, kept by slots of 32 bits; ask for a larger error_rate, or for a larger capacity and less growth"
+    );
+    assert_eq!(
+        ask(None, Some(12), 64, None).unwrap().promised_growth(),
+        Some(64)
+    );
+    assert_eq!(
+        ask(None, Some(12), 65, None).unwrap_err(),
+        "promised_growth is 65, allowed is 1 to 64 with fingerprint_bits 12; ask for more bits"
+    );
+    assert_eq!(
+        ask(Some(0.1), None, 0, None).unwrap_err(),
+        "promised_growth is 0, allowed is 1 to 16777216, as a multiple of the capacity"
+    );
+    assert_eq!(
+        ask(Some(0.1), None, 2, Some(0)).unwrap_err(),
+        "promised_growth is 2, allowed is 1 with expansion 0, which keeps the filter from growing"
+    );
+    // A default never refuses what was asked for.
+    let bits = FilterRequest {
+        fingerprint_bits: Some(12),
+        ..Default::default()
+    };
+    assert_eq!(resolve(bits).unwrap().promised_growth(), Some(64));
+    assert_eq!(
+        rate::most_promised(resolve(FilterRequest::default()).unwrap().slot_width()),
+        13
+    );
 }
 
 #[test]
@@ -225,7 +276,7 @@ fn the_fields_decide_the_layout_and_contradictions_are_refused() {
         (
             FilterRequest {
                 error_rate: rate,
-                fingerprint_bits: Some(8),
+                fingerprint_bits: Some(16),
                 ..ask()
             },
             "fingerprint_bits",
@@ -233,11 +284,20 @@ fn the_fields_decide_the_layout_and_contradictions_are_refused() {
         ),
         (
             FilterRequest {
-                fingerprint_bits: Some(12),
+                fingerprint_bits: Some(8),
                 ..ask()
             },
             "fingerprint_bits",
-            "8, 16 or 32",
+            "12, 16, 21 or 32; slots of 8 bits are those of the layout classic",
+        ),
+        (
+            FilterRequest {
+                layout: Some(LayoutKind::Classic),
+                promised_growth: Some(2),
+                ..ask()
+            },
+            "promised_growth",
+            "with the layout classic",
         ),
         (
             FilterRequest {
@@ -306,6 +366,7 @@ fn a_request_differs_in_what_the_filter_does_not_have() {
 fn a_filter_may_not_ask_for_a_longer_chain_than_the_server_allows() {
     let with = |max_expansions, max_chain_length| {
         let request = FilterRequest {
+            layout: Some(LayoutKind::Classic),
             max_expansions,
             ..Default::default()
         };
@@ -328,4 +389,12 @@ fn a_filter_may_not_ask_for_a_longer_chain_than_the_server_allows() {
     // A default never refuses what was not asked for.
     assert_eq!(with(None, 8).unwrap().max_expansions(), 7);
     assert_eq!(with(None, 1).unwrap().max_expansions(), 0);
+    // Doublings make no question dearer.
+    let paged = FilterRequest::default();
+    let defaults = Defaults {
+        max_chain_length: 8,
+        ..Defaults::default()
+    };
+    let params = FilterParams::resolve(&paged, &defaults).unwrap();
+    assert_eq!(params.max_expansions(), 32);
 }

@@ -2,7 +2,10 @@
 
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
+use crate::chain::pages::WholePage;
+use crate::cuckoo::paged::PAGE_WORDS;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A word as it shall be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +50,19 @@ pub struct PageChanges {
     pub words: Vec<ChangedWord>,
     /// The counters of all pages.
     pub counters: Vec<ChangedCounter>,
+    /// Pages that are set as a whole, by ascending address; new ones are among
+    /// them.
+    pub wholes: Vec<(PageAddress, Arc<WholePage>)>,
+    /// Pages that are no more, by ascending address.
+    pub dropped: Vec<PageAddress>,
 }
 
 impl PageChanges {
+    /// Words that change, those of whole pages included.
+    pub fn changed_words(&self) -> usize {
+        self.words.len() + usize::from(PAGE_WORDS) * self.wholes.len()
+    }
+
     /// The words of one of the pages.
     pub fn words_of(&self, page: &ChangedPage) -> &[ChangedWord] {
         self.words.get(page.words.clone()).unwrap_or_default()

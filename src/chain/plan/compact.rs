@@ -16,8 +16,8 @@ use crate::chain::address::{PageAddress, SlotAddress};
 use crate::chain::counters;
 use crate::chain::pages::Draft;
 use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
+use crate::cuckoo::classic::Classic;
 use crate::cuckoo::kick::Slot;
-use crate::cuckoo::layout::Layout;
 use crate::page::Ordinal;
 
 /// A bounded piece of the work on one sub-filter.
@@ -61,15 +61,14 @@ pub enum SliceEnd {
 /// An entry of a newer sub-filter.
 #[derive(Clone, Copy)]
 struct Entry {
-    layout: Layout,
     bucket: BucketIndex,
     fingerprint: Fingerprint,
 }
 
 impl Entry {
     /// Its fingerprint and candidate buckets in an older sub-filter, or its own.
-    fn candidates(self, layout: &Layout) -> Candidates {
-        layout.candidates_under(&self.layout, self.bucket, self.fingerprint)
+    fn candidates(self, layout: &Classic) -> Candidates {
+        layout.candidates_under(self.bucket, self.fingerprint)
     }
 }
 
@@ -82,7 +81,7 @@ impl<D: Draft> Planner<'_, D> {
         let Some(position) = position.filter(|&it| it >= self.chain.open()) else {
             return ended(moved, SliceEnd::Reopened);
         };
-        let layout = self.chain.sub_filters().get(position)?.layout;
+        let layout = self.chain.links().get(position)?.layout;
         let searches_before = self.searches;
         let mut slots = [0; u8::MAX as usize];
         let (mut bucket, mut pages, mut page) = (slice.from, 0, None);
@@ -112,7 +111,6 @@ impl<D: Draft> Planner<'_, D> {
                     continue;
                 }
                 let entry = Entry {
-                    layout,
                     bucket,
                     fingerprint: Fingerprint(fingerprint),
                 };
@@ -133,8 +131,8 @@ impl<D: Draft> Planner<'_, D> {
     /// Whether a slot of a sub-filter is in use. Most of the pages of one that
     /// is emptied need not be looked at.
     fn holds_something(&self, position: usize) -> bool {
-        let sub = self.chain.sub_filters().get(position);
-        sub.is_some_and(|sub| sub.occupied > 0)
+        let link = self.chain.links().get(position);
+        link.is_some_and(|link| link.occupied > 0)
     }
 
     /// Nothing once a page was not at hand.
@@ -145,10 +143,10 @@ impl<D: Draft> Planner<'_, D> {
     /// Moves one entry into a sub-filter that takes adds; if it is the last of
     /// its class, with the copies counted beside it.
     fn move_down(&mut self, position: usize, slot: Slot, entry: Entry) -> Option<()> {
-        let sub = *self.chain.sub_filters().get(position)?;
-        let here = entry.candidates(&sub.layout);
-        let [first, second] = self.probe(position, &sub.layout, &here);
-        let (page, key) = counters::address(&sub.layout, position, &here);
+        let link = *self.chain.links().get(position)?;
+        let here = entry.candidates(&link.layout);
+        let [first, second] = self.probe(position, &link.layout, &here);
+        let (page, key) = counters::address(&link.layout, position, &here);
         let copies = match first.matches + second.matches {
             1 => self.missing.note(self.draft.counter(page, key)),
             _ => Some(0),
@@ -160,7 +158,7 @@ impl<D: Draft> Planner<'_, D> {
         let target = placed.or_else(|| self.make_room(entry))?;
         let copies = copies?;
         if copies > 0 {
-            let layout = self.chain.sub_filters().get(target)?.layout;
+            let layout = self.chain.links().get(target)?.layout;
             let there = entry.candidates(&layout);
             if self.count_copies(target, &there, copies).is_none() {
                 self.take_back(target, &layout, &there);
@@ -168,8 +166,8 @@ impl<D: Draft> Planner<'_, D> {
             }
             self.set_counter(page, key, copies, 0);
         }
-        let left = SlotAddress::of(position, &sub.layout, slot);
-        self.write(&sub.layout, left, 0);
+        let left = SlotAddress::of(position, &link.layout, slot);
+        self.write(left, 0);
         Some(())
     }
 
@@ -178,8 +176,8 @@ impl<D: Draft> Planner<'_, D> {
     /// ones, which deletes made room in, are to be filled up as well.
     fn make_room(&mut self, entry: Entry) -> Option<usize> {
         for position in (0..self.chain.open()).rev() {
-            let sub = self.chain.sub_filters().get(position)?;
-            if !sub.is_within_reach() {
+            let link = self.chain.links().get(position)?;
+            if !link.is_within_reach() {
                 continue;
             }
             let made = self.kick_out(position, |layout| entry.candidates(layout));
@@ -191,10 +189,10 @@ impl<D: Draft> Planner<'_, D> {
     }
 
     /// Clears a slot that an entry was to move into.
-    fn take_back(&mut self, target: usize, layout: &Layout, entry: &Candidates) {
+    fn take_back(&mut self, target: usize, layout: &Classic, entry: &Candidates) {
         let [first, second] = self.probe(target, layout, entry);
         if let Some(taken) = first.matching.or(second.matching) {
-            self.write(layout, taken, 0);
+            self.write(taken, 0);
         }
     }
 }

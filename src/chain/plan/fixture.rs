@@ -57,6 +57,28 @@ impl Pages {
                 assert_eq!(word.at.on(), page.address);
             }
         }
+        for (address, whole) in &changes.wholes {
+            self.forget(*address);
+            for (word, &value) in (0..).zip(whole.words.iter()) {
+                let at = (address.sub, address.page, word);
+                self.words.insert(at, value);
+            }
+            self.occupied.insert(*address, whole.occupied);
+            self.counters.insert(*address, whole.counters.clone());
+        }
+        for &address in &changes.dropped {
+            self.forget(address);
+        }
+    }
+
+    fn forget(&mut self, page: PageAddress) {
+        let (first, last) = ((page.sub, page.page, 0), (page.sub, page.page, u16::MAX));
+        let words: Vec<_> = self.words.range(first..=last).map(|it| *it.0).collect();
+        for word in words {
+            self.words.remove(&word);
+        }
+        self.occupied.remove(&page);
+        self.counters.remove(&page);
     }
 }
 
@@ -82,6 +104,11 @@ impl PlanPages for Pages {
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
         self.at_hand(page)?;
         Some(self.counters.get(&page).map_or(0, Counters::len))
+    }
+
+    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
+        self.at_hand(page)?;
+        Some(self.counters.get(&page).cloned().unwrap_or_default())
     }
 }
 
@@ -112,7 +139,7 @@ impl Filter {
     ) -> (T, Option<PlanStats>) {
         let pending = Overlay::new();
         let input = PlanInput {
-            fresh_from: self.chain.sub_filters().len() as u32,
+            fresh_from: self.chain.sub_filter_count() as u32,
             chain: self.chain.clone(),
             pending: &pending,
         };
@@ -164,7 +191,7 @@ impl Filter {
         for (page, &found) in &of_pages {
             assert_eq!(self.pages.occupied.get(page), Some(&found));
         }
-        for (position, sub) in self.chain.sub_filters().iter().enumerate() {
+        for (position, sub) in self.chain.sub_filters().enumerate() {
             let here = |it: &PageAddress| it.sub == position as u32;
             let slots = of_pages.iter().filter(|(page, _)| here(page));
             assert_eq!(
@@ -183,15 +210,20 @@ impl Filter {
 
 /// One request of each kind of filter.
 pub(super) fn kinds(capacity: u64) -> Vec<FilterRequest> {
+    let paged = [12, 16, 21, 32].map(|bits| FilterRequest {
+        capacity: Some(capacity),
+        fingerprint_bits: Some(bits),
+        ..Default::default()
+    });
+    classics(capacity).into_iter().chain(paged).collect()
+}
+
+/// One request of each kind of filter that is a chain.
+pub(super) fn classics(capacity: u64) -> Vec<FilterRequest> {
     let classic = [1, 2, 3, 4, 255].map(|bucket_size| FilterRequest {
         capacity: Some(capacity.max(2 * bucket_size)),
         bucket_size: Some(bucket_size),
         ..Default::default()
     });
-    let paged = [8, 16, 32].map(|bits| FilterRequest {
-        capacity: Some(capacity),
-        fingerprint_bits: Some(bits),
-        ..Default::default()
-    });
-    classic.into_iter().chain(paged).collect()
+    classic.into()
 }

@@ -18,6 +18,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `planner.rs` | [`Planner`]: the rules of adds and deletes |
+//! | `outcome.rs` | what becomes of items, and what planning costs |
 //! | `slots.rs` | slots probed, read and written through a draft |
 //! | `compact.rs` | entries of newer sub-filters moved into older ones |
 //! | `overlay.rs` | [`Overlay`]: what differs from the pages |
@@ -26,15 +27,18 @@
 
 mod changes;
 pub mod compact;
+mod outcome;
 mod overlaid;
 mod overlay;
 mod planner;
 mod slots;
 
 pub use changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+pub use outcome::{AddMode, AddResult, PlanStats};
+pub(in crate::chain) use outcome::{MAX_FUTILE_SEARCHES, PROBE, SEARCHED_BUCKET, WRITTEN_WORD};
 pub use overlaid::OverlaidPages;
 pub use overlay::{ChangesInOrder, Overlay};
-pub use planner::{AddMode, AddResult, PartialPlan, Plan, PlanInput, PlanStats, Planner};
+pub use planner::{PartialPlan, Plan, PlanInput, Planner};
 
 #[cfg(test)]
 mod fixture;

@@ -2,9 +2,10 @@
 
 use super::overlay::{Growth, Overlay, PageNumber};
 use crate::chain::address::{PageAddress, WordAddress};
-use crate::chain::counters::CounterKey;
+use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::Chain;
-use crate::chain::pages::{Draft, PageWords, PlanPages};
+use crate::chain::pages::{Draft, PageWords, PlanPages, WholePage};
+use std::sync::Arc;
 
 /// Pages as they are planned to be: changes over others that wait over the
 /// pages themselves.
@@ -29,7 +30,7 @@ struct LastPage {
 impl<'a, P> OverlaidPages<'a, P> {
     /// Nothing is changed yet, over changes that wait and the pages. Words of
     /// sub-filters from `fresh_from` on are 0 where no change waits.
-    pub(super) fn new(pending: &'a Overlay, fresh_from: u32, pages: &'a mut P) -> Self {
+    pub(in crate::chain) fn new(pending: &'a Overlay, fresh_from: u32, pages: &'a mut P) -> Self {
         OverlaidPages {
             overlay: Overlay::new(),
             pending,
@@ -67,20 +68,26 @@ impl<'a, P> OverlaidPages<'a, P> {
         number
     }
 
-    /// By how much a page has more than before all that is planned.
-    fn growth(&mut self, page: PageAddress) -> Growth {
+    /// A page that some change holds as a whole, and by how much it has more by
+    /// now; else by how much it has more than in the pages.
+    fn growth(&mut self, page: PageAddress) -> (Option<&WholePage>, Growth) {
         let known = self.page(page);
         let of = |overlay: &Overlay, number: Option<PageNumber>| {
             number.map(|it| overlay.growth(it)).unwrap_or_default()
         };
-        let (planned, pending) = (
-            of(&self.overlay, known.planned),
-            of(self.pending, known.pending),
-        );
-        Growth {
+        let planned = of(&self.overlay, known.planned);
+        if let Some(whole) = known.planned.and_then(|it| self.overlay.whole(it)) {
+            return (Some(whole), Growth::default());
+        }
+        if let Some(whole) = known.pending.and_then(|it| self.pending.whole(it)) {
+            return (Some(whole), planned);
+        }
+        let pending = of(self.pending, known.pending);
+        let growth = Growth {
             occupied: planned.occupied + pending.occupied,
             counters: planned.counters + pending.counters,
-        }
+        };
+        (None, growth)
     }
 }
 
@@ -129,21 +136,44 @@ impl<P: PlanPages> PlanPages for OverlaidPages<'_, P> {
     }
 
     fn occupied(&mut self, page: PageAddress) -> Option<u32> {
-        let before = match page.sub >= self.fresh_from {
-            true => Some(0),
-            false => self.pages.occupied(page),
+        let is_fresh = page.sub >= self.fresh_from;
+        let (whole, growth) = self.growth(page);
+        let before = match whole {
+            Some(whole) => Some(whole.occupied),
+            None if is_fresh => Some(0),
+            None => self.pages.occupied(page),
         };
-        let more = self.growth(page).occupied;
-        Some(before?.saturating_add_signed(more))
+        Some(before?.saturating_add_signed(growth.occupied))
     }
 
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
-        let before = match page.sub >= self.fresh_from {
-            true => Some(0),
-            false => self.pages.counters(page),
+        let is_fresh = page.sub >= self.fresh_from;
+        let (whole, growth) = self.growth(page);
+        let before = match whole {
+            Some(whole) => Some(whole.counters.len()),
+            None if is_fresh => Some(0),
+            None => self.pages.counters(page),
         };
-        let more = self.growth(page).counters;
-        Some(before?.saturating_add_signed(more as isize))
+        Some(before?.saturating_add_signed(growth.counters as isize))
+    }
+
+    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
+        let known = self.page(page);
+        let planned = known.planned.and_then(|it| self.overlay.whole(it));
+        if let Some(whole) = planned {
+            return Some(whole.counters.clone());
+        }
+        let mut counters = match known.pending.and_then(|it| self.pending.whole(it)) {
+            Some(whole) => whole.counters.clone(),
+            None if page.sub >= self.fresh_from => Counters::default(),
+            None => self.pages.counters_of(page)?,
+        };
+        for overlay in [self.pending, &self.overlay] {
+            for (key, copies) in overlay.counters_of(page) {
+                counters.set(key, copies);
+            }
+        }
+        Some(counters)
     }
 }
 
@@ -170,4 +200,14 @@ impl<P: PlanPages> Draft for OverlaidPages<'_, P> {
 
     /// Sub-filters beyond those that have pages read as 0 anyway.
     fn note_grown(&mut self, _: &Chain) {}
+
+    fn set_page(&mut self, page: PageAddress, whole: WholePage) {
+        self.overlay.set_whole(page, Arc::new(whole));
+        self.last = None;
+    }
+
+    fn drop_page(&mut self, page: PageAddress) {
+        self.overlay.drop_page(page);
+        self.last = None;
+    }
 }

@@ -1,16 +1,24 @@
 //! What a plan would change, page by page.
 //!
-//! A batch meets most of its pages once or twice, so a page has a short list
-//! of the words that change. One of which many words change has a table of
-//! them instead, or small filters would be slow to fill. A page is found once
-//! and then named by its number.
+//! A page that is split or merged is held as a whole; whatever else changes in
+//! it is changed there. Of the others it is held what differs: a batch meets most
+//! of its pages once or twice, so a page has a short list of the words that
+//! change. One of which many words change has a table of them instead, or small
+//! filters would be slow to fill. A page is found once and then named by its
+//! number.
 
-use super::changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+use super::changes::PageChanges;
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
+use crate::chain::pages::WholePage;
 use crate::chain::params::PAGE_BYTES;
-use foldhash::fast::FixedState;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashTable;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+mod in_order;
+
+pub use in_order::ChangesInOrder;
 
 /// Words of a page that are listed; of more there is a table.
 const LISTED_WORDS: u32 = 16;
@@ -30,83 +38,14 @@ pub struct Overlay {
     words: Vec<Word>,
     /// Where in `words` each word of a page is.
     tables: Vec<[u32; PAGE_WORDS]>,
-    counters: HashMap<(PageAddress, CounterKey), u64, FixedState>,
+    /// Of pages that are not held as a whole.
+    counters: BTreeMap<(PageAddress, CounterKey), u64>,
+    /// Pages that are held as a whole.
+    wholes: Vec<Arc<WholePage>>,
+    /// Whether any page is set as a whole or dropped.
+    reshapes: bool,
     /// The newest sub-filter with a page.
     newest: Option<u32>,
-}
-
-/// The changes of an overlay as they are put in order, some words at a time.
-pub struct ChangesInOrder {
-    /// Those that are in order.
-    pub so_far: PageChanges,
-    /// Numbers of all pages, in order.
-    pages: Vec<(u64, u32)>,
-    counters: Vec<((PageAddress, CounterKey), u64)>,
-}
-
-impl ChangesInOrder {
-    /// None is in order yet. Costs as much as there are pages and counters.
-    pub fn of(overlay: &Overlay) -> ChangesInOrder {
-        let numbers = 0..overlay.pages.len() as u32;
-        let pages = overlay.pages.iter().zip(numbers);
-        let mut pages: Vec<(u64, u32)> = pages
-            .map(|(page, number)| (packed(page.address), number))
-            .collect();
-        pages.sort_unstable();
-        let counters = overlay.counters.iter().map(|(&at, &copies)| (at, copies));
-        let mut counters: Vec<((PageAddress, CounterKey), u64)> = counters.collect();
-        counters.sort_unstable_by_key(|&(at, _)| at);
-        ChangesInOrder {
-            so_far: PageChanges {
-                pages: Vec::with_capacity(pages.len()),
-                words: Vec::with_capacity(overlay.words.len()),
-                counters: Vec::with_capacity(counters.len()),
-            },
-            pages,
-            counters,
-        }
-    }
-
-    /// Puts about so many words more in order, of the same overlay: whole pages.
-    /// `true`: these were the last.
-    pub fn go_on(&mut self, overlay: &Overlay, words: usize) -> bool {
-        let PageChanges {
-            pages,
-            words: in_order,
-            counters,
-        } = &mut self.so_far;
-        let until = in_order.len().saturating_add(words);
-        let left = self.pages.get(pages.len()..).unwrap_or_default();
-        for &(_, number) in left {
-            if in_order.len() >= until {
-                return false;
-            }
-            let Some(page) = overlay.pages.get(number as usize) else {
-                continue;
-            };
-            let address = page.address;
-            let (first_word, first_counter) = (in_order.len(), counters.len());
-            // A loop: most pages have one word, and `extend` counts first.
-            for it in overlay.words_of(page) {
-                in_order.push(ChangedWord {
-                    at: address.word(it.word),
-                    value: it.value,
-                    slots: it.slots,
-                });
-            }
-            let rest = self.counters.get(first_counter..).unwrap_or_default();
-            for &((_, key), copies) in rest.iter().take_while(|it| it.0.0 == address) {
-                counters.push(ChangedCounter { key, copies });
-            }
-            pages.push(ChangedPage {
-                address,
-                words: first_word..in_order.len(),
-                counters: first_counter..counters.len(),
-                occupied: page.growth.occupied,
-            });
-        }
-        true
-    }
 }
 
 /// Number of a page that is written to.
@@ -122,11 +61,23 @@ pub(super) struct Growth {
 
 struct Page {
     address: PageAddress,
+    outcome: Outcome,
     growth: Growth,
     /// Words that change.
     words: u32,
     /// The first of its words, or its table if there are many.
     first: u32,
+}
+
+/// What becomes of a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Some of its words and counters change.
+    Changed,
+    /// It is as one of `wholes`.
+    Whole(u32),
+    /// It is no more.
+    Dropped,
 }
 
 struct Word {
@@ -163,7 +114,12 @@ impl Overlay {
 
     /// Words that change.
     pub fn changed_words(&self) -> usize {
-        self.words.len()
+        self.words.len() + PAGE_WORDS * self.wholes.len()
+    }
+
+    /// Whether it splits or merges pages.
+    pub fn reshapes(&self) -> bool {
+        self.reshapes
     }
 
     /// Whether nothing was changed.
@@ -179,27 +135,44 @@ impl Overlay {
         }
         self.reserve(later.pages.len());
         for page in &later.pages {
-            let number = match self.page(page.address) {
-                Some(number) => number,
-                None => self.add_page(page.address),
-            };
-            self.grow(number, page.growth);
-            for word in later.words_of(page) {
-                self.set(number, word.word, word.value, word.slots);
+            match page.outcome {
+                Outcome::Whole(whole) => {
+                    if let Some(whole) = later.wholes.get(whole as usize) {
+                        self.set_whole(page.address, Arc::clone(whole));
+                    }
+                }
+                Outcome::Dropped => self.drop_page(page.address),
+                Outcome::Changed => {
+                    let number = match self.page(page.address) {
+                        Some(number) => number,
+                        None => self.add_page(page.address),
+                    };
+                    self.grow(number, page.growth);
+                    for word in later.words_of(page) {
+                        self.set(number, word.word, word.value, word.slots);
+                    }
+                }
             }
         }
-        self.counters.extend(later.counters);
+        for (&(page, key), &copies) in &later.counters {
+            self.set_counter(page, key, copies);
+        }
     }
 
-    /// Distinct pages with changes in sub-filters from `sub` on.
-    pub fn pages_from(&self, sub: u32) -> usize {
-        match self.newest {
-            Some(newest) if newest >= sub => {
-                let pages = self.pages.iter();
-                pages.filter(|page| page.address.sub >= sub).count()
-            }
-            _ => 0,
+    /// Pages with changes that there are not yet: those of sub-filters from
+    /// `fresh_from` on, and of the others, those that are set as a whole beyond
+    /// the `published` pages of their sub-filter.
+    pub fn new_pages(&self, fresh_from: u32, published: impl Fn(u32) -> u32) -> usize {
+        let has_fresh = self.newest.is_some_and(|newest| newest >= fresh_from);
+        if !has_fresh && self.wholes.is_empty() {
+            return 0;
         }
+        let is_new = |page: &&Page| {
+            let PageAddress { sub, page: number } = page.address;
+            let is_whole = matches!(page.outcome, Outcome::Whole(_));
+            sub >= fresh_from || is_whole && number >= published(sub)
+        };
+        self.pages.iter().filter(is_new).count()
     }
 
     /// The changes in order.
@@ -229,6 +202,7 @@ impl Overlay {
         let number = self.pages.len() as u32;
         self.pages.push(Page {
             address,
+            outcome: Outcome::Changed,
             growth: Growth::default(),
             words: 0,
             first: NONE,
@@ -243,6 +217,9 @@ impl Overlay {
     /// A word of a page, if it changes.
     #[inline]
     pub(super) fn word(&self, page: PageNumber, word: u16) -> Option<u64> {
+        if let Some(whole) = self.whole(page) {
+            return whole.words.get(usize::from(word)).copied();
+        }
         let Found::There(found) = self.find(page, word) else {
             return None;
         };
@@ -256,19 +233,98 @@ impl Overlay {
         page.map(|page| page.growth).unwrap_or_default()
     }
 
-    /// A counter, if it changes.
-    pub(super) fn counter(&self, page: PageAddress, key: CounterKey) -> Option<u64> {
-        self.counters.get(&(page, key)).copied()
+    /// A page that is held as a whole.
+    #[inline]
+    pub(super) fn whole(&self, page: PageNumber) -> Option<&WholePage> {
+        match self.pages.get(page.0 as usize)?.outcome {
+            Outcome::Whole(whole) => self.wholes.get(whole as usize).map(Arc::as_ref),
+            Outcome::Changed | Outcome::Dropped => None,
+        }
     }
 
-    /// Sets a counter.
+    /// The same, to be changed.
+    #[inline]
+    fn whole_mut(&mut self, page: PageNumber) -> Option<&mut WholePage> {
+        match self.pages.get(page.0 as usize)?.outcome {
+            Outcome::Whole(whole) => self.wholes.get_mut(whole as usize).map(Arc::make_mut),
+            Outcome::Changed | Outcome::Dropped => None,
+        }
+    }
+
+    /// Sets a whole page, whatever was to change in it before.
+    pub(super) fn set_whole(&mut self, address: PageAddress, whole: Arc<WholePage>) {
+        let held = self
+            .page(address)
+            .and_then(|it| self.pages.get(it.0 as usize));
+        let number = match held.map(|page| page.outcome) {
+            Some(Outcome::Whole(number)) => number,
+            _ => self.wholes.len() as u32,
+        };
+        match self.wholes.get_mut(number as usize) {
+            Some(held) => *held = whole,
+            None => self.wholes.push(whole),
+        }
+        self.settle(address, Outcome::Whole(number));
+    }
+
+    /// Says that a page is no more, whatever was to change in it before.
+    pub(super) fn drop_page(&mut self, address: PageAddress) {
+        self.settle(address, Outcome::Dropped);
+    }
+
+    fn settle(&mut self, address: PageAddress, outcome: Outcome) {
+        self.reshapes = true;
+        let number = match self.page(address) {
+            Some(number) => number,
+            None => self.add_page(address),
+        };
+        if let Some(page) = self.pages.get_mut(number.0 as usize) {
+            page.outcome = outcome;
+            (page.growth, page.words, page.first) = (Growth::default(), 0, NONE);
+        }
+        let of_page: Vec<CounterKey> = self.counters_of(address).map(|it| it.0).collect();
+        for key in of_page {
+            self.counters.remove(&(address, key));
+        }
+    }
+
+    /// The counters that change of a page that is not held as a whole.
+    pub(super) fn counters_of(
+        &self,
+        page: PageAddress,
+    ) -> impl Iterator<Item = (CounterKey, u64)> + '_ {
+        let (first, last) = (CounterKey(0), CounterKey(u64::MAX));
+        let range = self.counters.range((page, first)..=(page, last));
+        range.map(|(&(_, key), &copies)| (key, copies))
+    }
+
+    /// A counter, if it changes.
+    pub(super) fn counter(&self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        let whole = self.page(page).and_then(|number| self.whole(number));
+        match whole {
+            Some(whole) => Some(whole.counters.get(key)),
+            None => self.counters.get(&(page, key)).copied(),
+        }
+    }
+
+    /// Sets a counter of a page that is written to.
     pub(super) fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64) {
-        self.counters.insert((page, key), copies);
+        let number = self.page(page);
+        match number.and_then(|number| self.whole_mut(number)) {
+            Some(whole) => whole.counters.set(key, copies),
+            None => {
+                self.counters.insert((page, key), copies);
+            }
+        }
     }
 
     /// Notes that a page has more, or fewer.
     #[inline]
     pub(super) fn grow(&mut self, page: PageNumber, by: Growth) {
+        if let Some(whole) = self.whole_mut(page) {
+            whole.occupied = whole.occupied.saturating_add_signed(by.occupied);
+            return;
+        }
         if let Some(page) = self.pages.get_mut(page.0 as usize) {
             page.growth.occupied += by.occupied;
             page.growth.counters += by.counters;
@@ -303,6 +359,12 @@ impl Overlay {
 
     /// Sets a word of which some slots were written, bit `n` for slot `n`.
     pub(super) fn set(&mut self, number: PageNumber, word: u16, value: u64, slots: u8) {
+        if let Some(whole) = self.whole_mut(number) {
+            if let Some(word) = whole.words.get_mut(usize::from(word)) {
+                *word = value;
+            }
+            return;
+        }
         let found = self.find(number, word);
         let new = self.words.len() as u32;
         let Some(page) = self.pages.get_mut(number.0 as usize) else {

@@ -1,53 +1,20 @@
 //! Adds and deletes, planned item by item.
 
+use super::outcome::{
+    AddMode, AddResult, MAX_FUTILE_SEARCHES, PROBE, PlanStats, SEARCHED_BUCKET, SLOTS_PER_UNIT,
+};
 use super::overlaid::OverlaidPages;
 use super::overlay::Overlay;
 use crate::chain::address::{SlotAddress, WordAddress};
 use crate::chain::counters::{self, MAX_COUNTERS};
 use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
+use crate::chain::paged::{self, PagePlanner};
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::read;
 use crate::cuckoo::candidates::Candidates;
+use crate::cuckoo::classic::{self, Classic};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::{KickSearch, Move};
-use crate::cuckoo::layout::Layout;
-
-/// Searches in vain after which a command's further adds to a filter that may
-/// not grow only look at their own buckets: the filter is full, and a search
-/// costs as much as a thousand looks.
-const MAX_FUTILE_SEARCHES: u32 = 32;
-
-/// What to do with an item that is found already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AddMode {
-    /// Add another copy of it.
-    #[default]
-    Always,
-    /// Leave it.
-    OnlyIfAbsent,
-}
-
-/// What became of one added item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddResult {
-    /// It is in.
-    Added,
-    /// It was found already and left ([`AddMode::OnlyIfAbsent`]).
-    Exists,
-    /// There was no room and the filter may not grow.
-    Full(FullReason),
-}
-
-/// What the algorithm did, for the caller's metrics.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PlanStats {
-    /// Kick-outs of each path that made room, one entry a path.
-    pub kick_paths: Vec<u16>,
-    /// Sub-filters appended.
-    pub expansions: u32,
-    /// Whether the filter grew beyond what its false-positive rate is promised for.
-    pub promise_ended: bool,
-}
 
 /// What to plan over: how the filter stands before the command.
 pub struct PlanInput<'a> {
@@ -87,9 +54,9 @@ impl PartialPlan {
         self.spent
     }
 
-    /// Distinct pages with changes in sub-filters from `sub` on.
-    pub fn pages_from(&self, sub: u32) -> usize {
-        self.overlay.pages_from(sub)
+    /// What changes so far.
+    pub fn overlay(&self) -> &Overlay {
+        &self.overlay
     }
 
     /// Words that it changes so far.
@@ -123,18 +90,6 @@ pub struct Planner<'a, D> {
     pub(super) complete: bool,
     spent: u64,
 }
-
-/// What a bucket costs in which a search looks for room, beside a sixth of its
-/// slots: each is followed to its other bucket.
-const SEARCHED_BUCKET: u64 = 1;
-const SLOTS_PER_UNIT: u64 = 6;
-
-/// What a look at an item's two buckets in one sub-filter costs, beside their
-/// words.
-pub(super) const PROBE: u64 = 2;
-
-/// What a word costs that is written: in the redo record, and in its page.
-pub(super) const WRITTEN_WORD: u64 = 2;
 
 /// Whether a page was not at hand since that was last taken.
 #[derive(Default)]
@@ -230,9 +185,24 @@ impl<'a, D: Draft> Planner<'a, D> {
         self.spent += units;
     }
 
-    /// The chain and the draft as they are by now.
-    pub fn into_parts(self) -> (Chain, D) {
-        (self.chain, self.draft)
+    /// The chain and the draft as they are by now, and what was done.
+    pub fn into_parts(self) -> (Chain, D, PlanStats) {
+        (self.chain, self.draft, self.stats)
+    }
+
+    /// The rules of a filter that splits pages, if it is one.
+    #[inline]
+    fn paged(&mut self) -> Option<PagePlanner<'_, D>> {
+        let bounds = self.chain.params().growth_bounds();
+        Some(PagePlanner {
+            bounds,
+            table: self.chain.table_mut()?,
+            draft: &mut self.draft,
+            search: self.search,
+            stats: &mut self.stats,
+            futile_searches: &mut self.futile_searches,
+            spent: &mut self.spent,
+        })
     }
 
     /// Says that a group of items, up to [`GROUP`](read::GROUP), comes next:
@@ -240,10 +210,6 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// asked for together.
     #[inline]
     pub fn expect(&mut self, items: &[ItemHash]) {
-        let subs = self.chain.sub_filters().iter().enumerate();
-        let Some((position, sub)) = subs.take(self.chain.open()).next_back() else {
-            return;
-        };
         const NOWHERE: WordAddress = WordAddress {
             sub: 0,
             page: 0,
@@ -251,10 +217,17 @@ impl<'a, D: Draft> Planner<'a, D> {
         };
         let mut words = [NOWHERE; 2 * read::GROUP];
         let (pairs, _) = words.as_chunks_mut::<2>();
-        for (&hash, pair) in items.iter().zip(pairs) {
-            let candidates = sub.layout.candidates(hash);
-            *pair = [candidates.first, candidates.second]
-                .map(|bucket| read::first_word(&sub.layout, position, bucket));
+        let newest = self.chain.open() - 1;
+        if let Some(table) = self.chain.table() {
+            for (&hash, pair) in items.iter().zip(pairs) {
+                *pair = paged::read::first_words(table.layout(), hash);
+            }
+        } else if let Some(link) = self.chain.links().get(newest) {
+            for (&hash, pair) in items.iter().zip(pairs) {
+                let candidates = link.layout.candidates(hash);
+                *pair = [candidates.first, candidates.second]
+                    .map(|bucket| read::first_word(&link.layout, newest, bucket));
+            }
         }
         let named = 2 * items.len().min(read::GROUP);
         self.draft.expect(words.get(..named).unwrap_or_default());
@@ -265,14 +238,29 @@ impl<'a, D: Draft> Planner<'a, D> {
     ///
     /// Looks at up to two pages a sub-filter, and where no slot is empty at no
     /// more than
-    /// [`MAX_PAGES_PER_SEARCH`](crate::cuckoo::layout::MAX_PAGES_PER_SEARCH).
+    /// [`MAX_PAGES_PER_SEARCH`](crate::cuckoo::kick::MAX_PAGES_PER_SEARCH).
     /// A command whose searches were in vain a few times, in a filter that may
     /// not grow, searches no more.
     pub fn add(&mut self, hash: ItemHash, mode: AddMode) -> Option<AddResult> {
         if mode == AddMode::OnlyIfAbsent && self.exists(hash)? {
             return Some(AddResult::Exists);
         }
-        let candidates = |layout: &Layout| layout.candidates(hash);
+        match self.chain.table() {
+            Some(_) => self.add_paged(hash),
+            None => self.add_to_links(hash),
+        }
+    }
+
+    fn add_paged(&mut self, hash: ItemHash) -> Option<AddResult> {
+        let kept = self.chain.is_within_promise();
+        let added = self.paged()?.add(hash);
+        self.complete &= added.is_some();
+        self.stats.promise_ended |= kept && !self.chain.is_within_promise();
+        added
+    }
+
+    fn add_to_links(&mut self, hash: ItemHash) -> Option<AddResult> {
+        let candidates = |layout: &Classic| layout.candidates(hash);
         let placed = self.count_or_place(candidates);
         if self.settled(placed)?.is_some() {
             return Some(AddResult::Added);
@@ -285,7 +273,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             }
         }
         if self.chain.reopen() {
-            return self.add(hash, AddMode::Always);
+            return self.add_to_links(hash);
         }
         let added = self.expand(hash);
         self.futile_searches += u32::from(added != AddResult::Added);
@@ -295,13 +283,26 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// Plans a delete and says whether there was a match to clear. `None` as
     /// for [`add`](Self::add).
     pub fn delete(&mut self, hash: ItemHash) -> Option<bool> {
-        let cleared = self.clear_match(hash);
-        Some(self.settled(cleared)?.is_some())
+        let deleted = match self.paged() {
+            Some(mut paged) => {
+                let deleted = paged.delete(hash);
+                self.complete &= deleted.is_some();
+                deleted
+            }
+            None => {
+                let cleared = self.clear_match(hash);
+                self.settled(cleared).map(|cleared| cleared.is_some())
+            }
+        };
+        if deleted == Some(true) {
+            self.chain.note_deletion();
+        }
+        deleted
     }
 
     /// Whether the item is found, what was planned before included.
     pub fn exists(&mut self, hash: ItemHash) -> Option<bool> {
-        self.spend(PROBE * self.chain.sub_filters().len() as u64);
+        self.spend(PROBE * self.chain.sub_filter_count() as u64);
         let found = read::exists(&self.chain, hash, &mut self.draft);
         self.complete &= found.is_some();
         found
@@ -309,7 +310,7 @@ impl<'a, D: Draft> Planner<'a, D> {
 
     /// How often the item is found, what was planned before included.
     pub fn count(&mut self, hash: ItemHash) -> Option<u64> {
-        self.spend(PROBE * self.chain.sub_filters().len() as u64);
+        self.spend(PROBE * self.chain.sub_filter_count() as u64);
         let found = read::count(&self.chain, hash, &mut self.draft);
         self.complete &= found.is_some();
         found
@@ -328,31 +329,23 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// first. Returns the position of the sub-filter.
     pub(super) fn count_or_place(
         &mut self,
-        candidates: impl Fn(&Layout) -> Candidates,
+        candidates: impl Fn(&Classic) -> Candidates,
     ) -> Option<usize> {
         let newest = self.chain.open().checked_sub(1)?;
         for position in (0..=newest).rev() {
-            let sub = *self.chain.sub_filters().get(position)?;
-            let candidates = candidates(&sub.layout);
-            let probes = self.probe(position, &sub.layout, &candidates);
+            let link = *self.chain.links().get(position)?;
+            let candidates = candidates(&link.layout);
+            let probes = self.probe(position, &link.layout, &candidates);
             let [first, second] = &probes;
             if position == newest
-                && first.matches + second.matches >= sub.layout.class_limit(&candidates)
+                && first.matches + second.matches >= link.layout.class_limit(&candidates)
                 && self.chain.items() < MAX_ITEMS
                 && self.count_copies(position, &candidates, 1).is_some()
             {
                 return Some(position);
             }
-            if !sub.has_room() {
-                continue;
-            }
-            let second_first = self.second_is_emptier(position, &sub.layout, &candidates, &probes);
-            let free = match second_first {
-                true => second.free.or(first.free),
-                false => first.free.or(second.free),
-            };
-            if let Some(free) = free {
-                self.write(&sub.layout, free, candidates.fingerprint.0);
+            if let Some(free) = first.free.or(second.free) {
+                self.write(free, candidates.fingerprint.0);
                 return Some(position);
             }
         }
@@ -367,8 +360,8 @@ impl<'a, D: Draft> Planner<'a, D> {
         class: &Candidates,
         more: u64,
     ) -> Option<()> {
-        let sub = self.chain.sub_filters().get(position)?;
-        let (page, key) = counters::address(&sub.layout, position, class);
+        let link = self.chain.links().get(position)?;
+        let (page, key) = counters::address(&link.layout, position, class);
         let copies = self.missing.note(self.draft.counter(page, key))?;
         if copies == 0 && self.missing.note(self.draft.counters(page))? >= MAX_COUNTERS {
             return None;
@@ -382,29 +375,23 @@ impl<'a, D: Draft> Planner<'a, D> {
     pub(super) fn kick_out(
         &mut self,
         position: usize,
-        candidates: impl Fn(&Layout) -> Candidates,
+        candidates: impl Fn(&Classic) -> Candidates,
     ) -> Option<usize> {
-        let sub = *self.chain.sub_filters().get(position)?;
-        if !sub.has_room() {
-            return None;
-        }
-        let (layout, candidates) = (sub.layout, candidates(&sub.layout));
-        let probes = self.probe(position, &layout, &candidates);
-        let mut roots = [candidates.first, candidates.second];
-        if self.second_is_emptier(position, &layout, &candidates, &probes) {
-            roots.reverse();
-        }
+        let link = *self.chain.links().get(position)?;
+        let (layout, candidates) = (link.layout, candidates(&link.layout));
+        let roots = [candidates.first, candidates.second];
         let longest = self.chain.params().max_iterations().unwrap_or(u16::MAX);
         self.searches += 1;
         self.search
-            .start(roots.into_iter(), layout.search_bounds(), longest);
+            .start(roots.into_iter(), classic::SEARCH, longest);
         let per_bucket = SEARCHED_BUCKET + u64::from(layout.bucket_size()) / SLOTS_PER_UNIT;
         let mut slots = [0u32; u8::MAX as usize];
         while let Some(bucket) = self.search.next_bucket() {
             self.spend(per_bucket);
             match self.read_bucket(position, &layout, bucket, &mut slots) {
                 Some(slots) => {
-                    self.search.look(&layout, slots);
+                    self.search
+                        .look(slots, |_, slot| layout.elsewhere(bucket, slot));
                     for bucket in self.search.added() {
                         let word = read::first_word(&layout, position, bucket);
                         self.draft.prefetch(word);
@@ -420,23 +407,21 @@ impl<'a, D: Draft> Planner<'a, D> {
         let moves: Vec<Move> = self.search.moves().collect();
         for step in &moves {
             let from = SlotAddress::of(position, &layout, step.from);
-            self.relocate(&layout, from, free);
+            self.relocate(from, free);
             free = from;
         }
-        self.write(&layout, free, candidates.fingerprint.0);
+        self.write(free, candidates.fingerprint.0);
         self.stats.kick_paths.push(moves.len() as u16);
         Some(position)
     }
 
     /// Appends a sub-filter and puts the item into its first candidate.
     fn expand(&mut self, hash: ItemHash) -> AddResult {
-        let kept = self.chain.keeps_promise();
         if let Err(reason) = self.chain.grow() {
             return AddResult::Full(reason);
         }
         self.draft.note_grown(&self.chain);
         self.stats.expansions += 1;
-        self.stats.promise_ended |= kept && !self.chain.keeps_promise();
         // All slots of the new sub-filter are free.
         match self.count_or_place(|layout| layout.candidates(hash)) {
             Some(_) => AddResult::Added,
@@ -446,8 +431,9 @@ impl<'a, D: Draft> Planner<'a, D> {
 
     /// Takes a counted copy away or clears a slot, newest sub-filter first.
     fn clear_match(&mut self, hash: ItemHash) -> Option<()> {
-        for position in (0..self.chain.sub_filters().len()).rev() {
-            let layout = self.chain.sub_filters().get(position)?.layout;
+        let links = self.chain.links().iter().len();
+        for position in (0..links).rev() {
+            let layout = self.chain.links().get(position)?.layout;
             let candidates = layout.candidates(hash);
             let [first, second] = self.probe(position, &layout, &candidates);
             let Some(matching) = first.matching.or(second.matching) else {
@@ -456,10 +442,9 @@ impl<'a, D: Draft> Planner<'a, D> {
             let (page, key) = counters::address(&layout, position, &candidates);
             match self.missing.note(self.draft.counter(page, key)) {
                 None => continue,
-                Some(0) => self.write(&layout, matching, 0),
+                Some(0) => self.write(matching, 0),
                 Some(copies) => self.set_counter(page, key, copies, copies - 1),
             }
-            self.chain.note_deletion();
             return Some(());
         }
         None

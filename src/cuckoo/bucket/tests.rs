@@ -1,8 +1,16 @@
 use super::*;
 use proptest::prelude::*;
 
+const WIDTHS: [SlotWidth; 5] = [
+    SlotWidth::Bits8,
+    SlotWidth::Bits12,
+    SlotWidth::Bits16,
+    SlotWidth::Bits21,
+    SlotWidth::Bits32,
+];
+
 fn widths() -> impl Strategy<Value = SlotWidth> {
-    proptest::sample::select(SlotWidth::ALL.to_vec())
+    proptest::sample::select(WIDTHS.to_vec())
 }
 
 #[test]
@@ -19,17 +27,6 @@ fn a_bucket_of_four_slots_of_16_bits_is_one_whole_word() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].word, 2);
     assert_eq!(found[0].lanes, 0x8000_8000_8000_8000);
-}
-
-#[test]
-fn aligned_buckets_of_four_slots_have_the_same_pieces() {
-    for width in SlotWidth::ALL {
-        for first_slot in (0..64).step_by(4) {
-            let pieces: Vec<Piece> = pieces(width, first_slot, 4).collect();
-            let of_four: Vec<Piece> = pieces_of_four(width, first_slot).collect();
-            assert_eq!(of_four, pieces, "{width:?}, slot {first_slot}");
-        }
-    }
 }
 
 #[test]

@@ -1,113 +1,351 @@
-use super::*;
+use super::code::{Deeper, SlotCode};
+use super::rate;
+use super::{Candidate, PAGE_WORDS, Paged};
+use crate::cuckoo::bucket::{self, SlotWidth};
+use crate::cuckoo::hash::ItemHash;
 use proptest::prelude::*;
 
-fn widths() -> impl Strategy<Value = SlotWidth> {
-    proptest::sample::select(SlotWidth::ALL.to_vec())
+const WIDTHS: [SlotWidth; 4] = [
+    SlotWidth::Bits12,
+    SlotWidth::Bits16,
+    SlotWidth::Bits21,
+    SlotWidth::Bits32,
+];
+
+fn codes() -> impl Strategy<Value = SlotCode> {
+    prop_oneof![
+        proptest::sample::select(WIDTHS.map(SlotCode::of).to_vec()),
+        // Suffixes so short that many entries are void.
+        Just(SlotCode::with_anchor_bits(SlotWidth::Bits12, 9)),
+        Just(SlotCode::with_anchor_bits(SlotWidth::Bits16, 11)),
+    ]
 }
 
-#[test]
-fn the_requested_capacity_fits_below_the_target_load() {
-    for (capacity, width, pages) in [
-        (1, SlotWidth::Bits16, 1),
-        (1_945, SlotWidth::Bits16, 1),
-        (1_946, SlotWidth::Bits16, 2),
-        (10_000_000, SlotWidth::Bits16, 5_140),
-        (10_000_000, SlotWidth::Bits8, 2_598),
-        (10_000_000, SlotWidth::Bits32, 10_280),
-    ] {
-        assert_eq!(pages_for(capacity, width), pages, "{capacity} {width:?}");
+/// A geometry, by how many splits it has seen.
+fn geometries() -> impl Strategy<Value = Paged> {
+    (codes(), 1u64..200, 0u32..9, any::<u32>()).prop_map(|(code, families, level, at)| {
+        let level = level.min(code.suffix_bits() + 3) as u8;
+        let pointer = at % ((families as u32) << level);
+        Paged::grown(families, level, pointer, code).unwrap()
+    })
+}
+
+fn hash((high, low): (u64, u64)) -> ItemHash {
+    ItemHash(u128::from(high) << 64 | u128::from(low))
+}
+
+/// The bits of the path that a slot holds, first one first: another way to read
+/// the table of `code.rs`.
+fn held(code: SlotCode, slot: u32, level: u32) -> Vec<bool> {
+    let bits = code.suffix_bits();
+    let mut suffix: Vec<bool> = (0..bits).rev().map(|bit| slot >> bit & 1 == 1).collect();
+    if level > 0 {
+        while suffix.pop() == Some(false) {}
     }
+    suffix
 }
 
-#[test]
-fn pages_beyond_32_bits_are_refused() {
-    let width = SlotWidth::Bits16;
-    assert!(Paged::new(1, 31, width).is_some());
-    assert_eq!(Paged::new(1, 32, width), None);
-    assert_eq!(Paged::new(2, 31, width), None);
-    assert_eq!(Paged::new(0, 0, width), None);
-    assert_eq!(Paged::new(3, 64, width), None);
-    assert_eq!(Paged::new(1 << 32, 0, width), None);
+/// All bits that are known of an entry: those of its page, and of its slot.
+fn known(layout: &Paged, page: u32, slot: u32) -> Vec<bool> {
+    let level = layout.level_of(page);
+    let branch = page / layout.families();
+    let mut known: Vec<bool> = (0..level).map(|bit| branch >> bit & 1 == 1).collect();
+    known.extend(held(layout.code(), slot, level));
+    known
 }
 
-#[test]
-fn where_an_item_lies_is_pinned() {
-    // From an independent implementation of the table and formulas above.
-    let stays = ItemHash(0x0123_4567_89ab_cdef_0f1e_2d3c_4b4f_ffff);
-    let crosses = ItemHash(0x0123_4567_89ab_cdef_0f1e_2d3c_4f4f_ffff);
-    for (hash, width, expected) in [
-        (stays, SlotWidth::Bits8, (0x4c, 12_135_740, 12_136_167)),
-        (crosses, SlotWidth::Bits8, (0x50, 12_135_740, 1_946_806_477)),
-        (stays, SlotWidth::Bits16, (0x4b50, 6_068_028, 1_209_241_639)),
-        (crosses, SlotWidth::Bits16, (0x4f50, 6_068_028, 93_144_845)),
-        (
-            stays,
-            SlotWidth::Bits32,
-            (0x4b4f_ffff, 3_033_916, 3_034_083),
-        ),
-    ] {
-        let layout = Paged::new(333_333, 3, width).unwrap();
-        let it = layout.candidates(hash);
-        assert_eq!(
-            (it.fingerprint.0, it.first.0, it.second.0),
-            expected,
-            "{width:?}"
-        );
+/// Slots that pages of a level can have.
+fn slots_of(code: SlotCode, level: u32, random: u32) -> u32 {
+    let age = random >> 27;
+    let bits = code.suffix_bits();
+    let mut slot = random.rotate_left(16) & code.width().fingerprints();
+    if level > 0 {
+        let age = age % level.min(bits);
+        slot = slot >> age << age | 1 << age;
+        slot |= (slot & ((1 << bits) - 1) == 0) as u32;
     }
-}
-
-#[test]
-fn every_fingerprint_is_equally_likely() {
-    let layout = Paged::new(1, 0, SlotWidth::Bits8).unwrap();
-    let mut seen = [0u32; 256];
-    for step in 0..255u128 << 8 {
-        let hash = ItemHash((step << 32).div_ceil(255 << 8));
-        seen[layout.candidates(hash).fingerprint.0 as usize] += 1;
-    }
-    assert_eq!(seen[0], 0);
-    assert!(seen[1..].iter().all(|&times| times == 256), "{seen:?}");
-}
-
-#[test]
-fn one_in_eight_fingerprints_crosses() {
-    for (width, share) in [(SlotWidth::Bits8, 15.0 / 255.0), (SlotWidth::Bits16, 0.125)] {
-        let all = width.fingerprints();
-        let crossing = (1..=all).filter(|&it| crosses(width, it)).count();
-        assert!((crossing as f64 / f64::from(all) - share).abs() < 1e-4);
-    }
+    slot
 }
 
 proptest! {
     #[test]
-    fn the_alternate_is_another_bucket_and_its_own_inverse(
-        width in widths(), high: u64, low: u64, families in 1u64..100_000, growth in 0u32..14,
+    fn a_split_takes_the_first_bit_and_a_merge_brings_it_back(
+        code in codes(), level in 0u32..9, random: u32,
     ) {
-        let layout = Paged::new(families, growth, width).unwrap();
-        let it = layout.candidates(ItemHash(u128::from(high) << 64 | u128::from(low)));
-        prop_assert!((1..=width.fingerprints()).contains(&it.fingerprint.0));
-        prop_assert!(it.first != it.second);
-        prop_assert_eq!(layout.alternate(it.second, it.fingerprint), it.first);
-        for bucket in it.buckets() {
-            let at = layout.address(bucket);
-            prop_assert!(at.page < layout.pages());
-            let last_slot = u32::from(at.first_slot) + u32::from(BUCKET_SIZE);
-            prop_assert!(last_slot * u32::from(width.bytes()) <= PAGE_BYTES);
+        let slot = slots_of(code, level, random);
+        let before = held(code, slot, level);
+        prop_assert_eq!(code.known(slot, level), level + before.len() as u32);
+        match code.deeper(slot, level) {
+            Deeper::Void => prop_assert!(before.is_empty() && level > 0),
+            Deeper::Child { bit, slot: deeper } => {
+                prop_assert!(deeper != 0);
+                prop_assert_eq!(code.anchor(deeper), code.anchor(slot));
+                prop_assert_eq!(bit, before[0]);
+                prop_assert_eq!(&held(code, deeper, level + 1), &before[1..]);
+                let back = code.shallower(deeper, level + 1, bit);
+                prop_assert!(!back.loses_a_bit);
+                prop_assert_eq!(back.slot, slot);
+            }
         }
-        let stays = layout.address(it.first).page == layout.address(it.second).page;
-        prop_assert!(stays || crosses(width, it.fingerprint.0));
     }
 
     #[test]
-    fn the_buckets_in_a_larger_sub_filter_lie_over_those_in_a_smaller_one(
-        width in widths(), high: u64, low: u64,
-        families in 1u64..10_000, growth in 0u32..8, more in 1u32..8,
+    fn a_merge_gives_back_a_bit_or_loses_the_last(
+        code in codes(), level in 1u32..9, random: u32, bit: bool,
     ) {
-        let hash = ItemHash(u128::from(high) << 64 | u128::from(low));
-        let small = Paged::new(families, growth, width).unwrap();
-        let large = Paged::new(families, growth + more, width).unwrap();
-        let (one, other) = (small.candidates(hash), large.candidates(hash));
-        prop_assert_eq!(one.fingerprint, other.fingerprint);
-        prop_assert_eq!(one.first, small.under(other.first, &large));
-        prop_assert_eq!(one.second, small.under(other.second, &large));
+        let slot = slots_of(code, level, random);
+        let before = held(code, slot, level);
+        let merged = code.shallower(slot, level, bit);
+        let mut expected = vec![bit];
+        expected.extend(&before);
+        // A fresh entry of a deep page has no room for one more.
+        let room = code.suffix_bits() as usize - usize::from(level > 1);
+        prop_assert_eq!(merged.loses_a_bit, expected.len() > room);
+        expected.truncate(room);
+        prop_assert_eq!(held(code, merged.slot, level - 1), expected);
+        prop_assert_eq!(code.anchor(merged.slot), code.anchor(slot));
+    }
+
+    #[test]
+    fn a_slot_matches_if_all_it_knows_agrees(
+        code in codes(), level in 0u32..9, random: [u32; 5], item: u64, anchor: u32, near in 0u32..40,
+    ) {
+        let width = code.width();
+        let anchor = anchor & ((1 << code.anchor_bits()) - 1);
+        let path = code.path_of(anchor, item);
+        let fresh = code.fresh(anchor, path, level);
+        let lanes = usize::from(width.slots_per_word());
+        let slots: Vec<u32> = random.iter().take(lanes).enumerate().map(|(lane, &random)| {
+            // Some are the item's own, as an older entry or with one bit wrong.
+            match (lane as u32 + near) % 5 {
+                0 => 0,
+                1 => slots_of(code, level, random),
+                2 => fresh,
+                3 => fresh ^ 1 << (random % u32::from(width.bits())),
+                _ => {
+                    let age = random % (level + 1).min(code.suffix_bits());
+                    if level > 0 { fresh >> age << age | 1 << age } else { fresh }
+                }
+            }
+        }).collect();
+        let word = slots.iter().enumerate().fold(0, |word, (lane, &slot)| {
+            bucket::set(width, word, lane as u16, slot)
+        });
+        let found: Vec<u16> = code.matching(word, fresh, level).collect();
+        let expected: Vec<u16> = slots.iter().enumerate().filter(|&(_, &slot)| {
+            let path: Vec<bool> = (level..64).map(|bit| path >> bit & 1 == 1).collect();
+            slot != 0 && code.anchor(slot) == anchor
+                && path.starts_with(&held(code, slot, level))
+        }).map(|(lane, _)| lane as u16).collect();
+        prop_assert_eq!(found, expected);
+        prop_assert_eq!(bucket::empty(width, word).count() as usize, slots.iter().filter(|&&it| it == 0).count());
+    }
+
+    #[test]
+    fn an_item_has_two_buckets_in_both_of_which_it_is_recognised(
+        layout in geometries(), bits: (u64, u64),
+    ) {
+        let [first, second] = layout.candidates(hash(bits));
+        prop_assert!(first.bucket != second.bucket);
+        let code = layout.code();
+        for (here, there) in [(first, second), (second, first)] {
+            let (page, word) = layout.address(here.bucket);
+            prop_assert!(page < layout.pages());
+            prop_assert!(word + layout.words_per_bucket() <= PAGE_WORDS);
+            prop_assert_eq!(layout.bucket_at(page, word), here.bucket);
+            prop_assert_eq!(layout.level_of(page), u32::from(here.level));
+            prop_assert!(here.slot != 0);
+            let crosses = layout.crosses(here.slot);
+            prop_assert!(crosses || layout.address(there.bucket).0 == page);
+            let class = |it: Candidate| layout.class_bucket(it.bucket, it.slot);
+            prop_assert_eq!(class(here) == class(there) || crosses, true);
+            // Where a fresh entry goes if it is kicked out.
+            match layout.elsewhere(here.bucket, here.slot) {
+                None => prop_assert!(here.level > there.level),
+                Some(other) => {
+                    prop_assert_eq!(other.bucket, there.bucket);
+                    let found = code.matching(u64::from(other.slot), there.slot, there.level.into());
+                    prop_assert_eq!(found.first(), Some(0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_kick_out_keeps_all_that_is_known_and_can_be_taken_back(
+        layout in geometries(), page: u32, word in 0..PAGE_WORDS, random: u32,
+    ) {
+        let page = page % layout.pages();
+        let here = layout.bucket_at(page, word);
+        let slot = slots_of(layout.code(), layout.level_of(page), random);
+        let Some(there) = layout.elsewhere(here, slot) else {
+            return Ok(());
+        };
+        let (other, _) = layout.address(there.bucket);
+        prop_assert!(other < layout.pages());
+        let [before, after] = [known(&layout, page, slot), known(&layout, other, there.slot)];
+        prop_assert_eq!(before.len(), after.len());
+        let back = layout.elsewhere(there.bucket, there.slot).unwrap();
+        prop_assert_eq!((back.bucket, back.slot), (here, slot));
+    }
+
+    #[test]
+    fn an_entry_stays_with_its_item_through_splits_and_merges(
+        code in codes(), families in 1u64..40, bits: (u64, u64), splits in 0u32..2_000,
+    ) {
+        let mut layout = Paged::new(families, code).unwrap();
+        let hash = hash(bits);
+        // The entry of each candidate as it was added at first.
+        let mut entries = layout.candidates(hash);
+        for _ in 0..splits {
+            let (pair, next) = (layout.next_pair(), layout.split());
+            let Some(next) = next else { break };
+            for entry in &mut entries {
+                let (page, word) = layout.address(entry.bucket);
+                let to = match (page == pair.page, code.deeper(entry.slot, pair.level.into())) {
+                    (false, _) => page,
+                    // Copied: one of the copies is where the item is looked for.
+                    (true, Deeper::Void) => {
+                        let here = next.candidates(hash).map(|it| next.address(it.bucket).0);
+                        if here.contains(&pair.sibling) { pair.sibling } else { page }
+                    }
+                    (true, Deeper::Child { bit, slot }) => {
+                        entry.slot = slot;
+                        if bit { pair.sibling } else { page }
+                    }
+                };
+                entry.bucket = next.bucket_at(to, word);
+                entry.level = next.level_of(to) as u8;
+            }
+            prop_assert_eq!(next.merged(), Some(layout));
+            layout = next;
+        }
+        for (entry, candidate) in entries.iter().zip(layout.candidates(hash)) {
+            let (of_entry, of_candidate) = (layout.address(entry.bucket), layout.address(candidate.bucket));
+            prop_assert_eq!(of_entry.1, of_candidate.1);
+            // Of two copies the wrong one may have been followed here.
+            let is_void = held(code, entry.slot, entry.level.into()).is_empty() && entry.level > 0;
+            if is_void { continue; }
+            prop_assert_eq!(of_entry.0, of_candidate.0);
+            let found = code.matching(u64::from(entry.slot), candidate.slot, entry.level.into());
+            prop_assert_eq!(found.first(), Some(0));
+        }
+    }
+}
+
+#[test]
+fn geometries_that_cannot_be_are_refused() {
+    let code = SlotCode::of(SlotWidth::Bits16);
+    assert_eq!(code.suffix_bits(), 8);
+    assert_eq!(Paged::new(0, code), None);
+    assert_eq!(Paged::new(1 << 32, code), None);
+    assert!(Paged::new(u64::from(u32::MAX), code).is_some());
+    assert_eq!(Paged::new(u64::from(u32::MAX), code).unwrap().split(), None);
+    assert!(Paged::grown(3, 5, 95, code).is_some());
+    assert_eq!(
+        Paged::grown(3, 5, 96, code),
+        None,
+        "the level would be over"
+    );
+    assert_eq!(Paged::grown(1 << 20, 12, 0, code), None, "2^32 pages");
+    let last = Paged::grown(3, 13, 0, code).unwrap();
+    assert_eq!(last.max_level(), 13);
+    assert_eq!(last.split(), None);
+    assert_eq!(Paged::grown(3, 13, 1, code), None);
+    assert_eq!(Paged::grown(3, 14, 0, code), None);
+    assert_eq!(Paged::new(3, code).unwrap().merged(), None);
+}
+
+#[test]
+fn one_anchor_in_eight_crosses() {
+    for code in WIDTHS.map(SlotCode::of) {
+        let layout = Paged::new(1, code).unwrap();
+        let anchors = 1u32 << code.anchor_bits();
+        let crossing = (0..anchors).filter(|it| layout.crosses(it << code.suffix_bits()));
+        assert_eq!(crossing.count() as u32, anchors / 8);
+        assert!(!layout.crosses(0), "what could look empty stays");
+    }
+}
+
+#[test]
+fn where_an_item_lies_is_pinned() {
+    // From an independent implementation of the tables and formulas: page and
+    // word, level, slot.
+    let (high, stays) = (0x0f1e_2d3c_4b4f_ffff, 0x0123_4567_89ab_cdef);
+    let crosses = stays & !(7 << 9) | 1 << 9;
+    for (width, low, expected) in [
+        (
+            SlotWidth::Bits12,
+            stays,
+            [(0x92e, 0x1ef, 3, 0x995), (0x92e, 0x22, 3, 0x995)],
+        ),
+        (
+            SlotWidth::Bits12,
+            crosses,
+            [(0x92e, 0x1ef, 3, 0x855), (0x8c4, 0x122, 3, 0x845)],
+        ),
+        (
+            SlotWidth::Bits16,
+            stays,
+            [(0x694, 0x1ef, 3, 0xe659), (0x694, 0xc4, 3, 0xe659)],
+        ),
+        (
+            SlotWidth::Bits16,
+            crosses,
+            [(0x694, 0x1ef, 3, 0xe159), (0x799, 0x44, 3, 0xe1e5)],
+        ),
+        (
+            SlotWidth::Bits21,
+            stays,
+            [(0x694, 0x1ef, 3, 0x1c_cb23), (0x694, 0xc4, 3, 0x1c_cb23)],
+        ),
+        (
+            SlotWidth::Bits21,
+            crosses,
+            [(0x694, 0x1ef, 3, 0x1c_2b23), (0x799, 0x44, 3, 0x1c_3ca3)],
+        ),
+        (
+            SlotWidth::Bits32,
+            stays,
+            [
+                (0x694, 0x1de, 3, 0xe659_1e6b),
+                (0x694, 0x188, 3, 0xe659_1e6b),
+            ],
+        ),
+        (
+            SlotWidth::Bits32,
+            crosses,
+            [
+                (0x694, 0x1de, 3, 0xe159_1e6b),
+                (0x799, 0x88, 3, 0xe1e5_15ff),
+            ],
+        ),
+    ] {
+        let layout = Paged::grown(333, 3, 700, SlotCode::of(width)).unwrap();
+        let places = layout.candidates(hash((high, low))).map(|it| {
+            let (page, word) = layout.address(it.bucket);
+            (page, word, it.level, it.slot)
+        });
+        assert_eq!(places, expected, "{width:?}");
+    }
+}
+
+#[test]
+fn doublings_within_a_rate_are_those_of_the_design() {
+    for (width, rate, doublings) in [
+        (SlotWidth::Bits12, 1e-3, None),
+        (SlotWidth::Bits12, 1e-2, Some(3)),
+        (SlotWidth::Bits12, 3e-2, Some(6)),
+        (SlotWidth::Bits16, 5e-4, Some(3)),
+        (SlotWidth::Bits16, 1e-3, Some(7)),
+        (SlotWidth::Bits21, 3e-5, Some(10)),
+        (SlotWidth::Bits21, 1e-4, Some(13)),
+        (SlotWidth::Bits32, 1e-6, Some(24)),
+    ] {
+        assert_eq!(
+            rate::doublings_within(rate, width),
+            doublings,
+            "{width:?} {rate}"
+        );
     }
 }

@@ -2,8 +2,8 @@
 //! sub-filters at a time: each slice as it was at one moment.
 
 use super::inspector::{Fault, Inspector};
-use crate::cuckoo::layout::Layout;
 use crate::engine::filters::decode;
+use crate::engine::pages::PageGeometry;
 use crate::engine::stored::page::{Contents, contents};
 use crate::engine::stored::{PageVisitor, each_page};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
@@ -87,7 +87,7 @@ pub(in crate::engine) const fn page_of(filter: FilterId, ordinal: Ordinal) -> Pa
 
 /// A sub-filter as it is described, and as its pages are.
 struct Described {
-    layout: Layout,
+    geometry: PageGeometry,
     told: Contents,
     found: Contents,
     /// Not all of its pages could be read: what is in them can't be known.
@@ -173,10 +173,11 @@ impl Slice {
     ) -> Result<ControlFlow<()>, StoreError> {
         let (id, chain) = (stored.id, decode(stored)?);
         self.names.insert(id, stored.name.clone());
-        let oldest = chain.sub_filters().first().map(|sub| sub.ordinal);
-        let subs = chain.sub_filters().iter();
+        let oldest = chain.sub_filters().next().map(|sub| sub.ordinal);
+        let subs = chain.sub_filters();
         for sub in subs.filter(|sub| sub.ordinal >= from) {
-            let bytes = u64::from(sub.layout.pages()) * u64::from(sub.layout.page_bytes());
+            let geometry = PageGeometry::of(&sub.layout);
+            let bytes = u64::from(geometry.pages()) * u64::from(geometry.page_bytes());
             let is_over = self.bytes.saturating_add(bytes) > bounds.bytes
                 || self.described.len() >= bounds.sub_filters;
             if is_over && !self.described.is_empty() {
@@ -191,8 +192,8 @@ impl Slice {
             self.described.insert(
                 (id, sub.ordinal),
                 Described {
-                    layout: sub.layout,
-                    told: Contents::told_by(sub),
+                    geometry,
+                    told: Contents::told_by(&sub),
                     found: Contents::default(),
                     is_broken: false,
                 },
@@ -267,11 +268,11 @@ impl Comparison<'_> {
         let Some(sub) = self.slice.described.get_mut(&place) else {
             return self.stray(id);
         };
-        let pages = sub.layout.pages();
+        let pages = sub.geometry.pages();
         if id.page.0 >= pages {
             return self.corrupt(id, format!("its sub-filter has {pages} pages"));
         }
-        let contents = image.map(|image| contents(image, &sub.layout));
+        let contents = image.map(|image| contents(image, &sub.geometry));
         match contents {
             Ok(Some(contents)) => sub.found.add(contents),
             Ok(None) => {
@@ -320,7 +321,7 @@ impl Comparison<'_> {
             .filter(|((id, ordinal), sub)| {
                 let first = page_of(*id, *ordinal);
                 let behind = PageId {
-                    page: PageIndex(sub.layout.pages()),
+                    page: PageIndex(sub.geometry.pages()),
                     ..first
                 };
                 first < pages.end && behind > pages.start
@@ -328,7 +329,7 @@ impl Comparison<'_> {
         let concerned: Vec<(PageId, u32)> = concerned
             .map(|(&(id, ordinal), sub)| {
                 sub.is_broken = true;
-                (page_of(id, ordinal), sub.layout.pages())
+                (page_of(id, ordinal), sub.geometry.pages())
             })
             .collect();
         for (first, count) in concerned {
@@ -358,9 +359,9 @@ impl PageVisitor for Comparison<'_> {
         self.inspector.read(0)
     }
 
-    fn layout(&self, id: PageId) -> Option<Layout> {
+    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
         let sub = self.slice.described.get(&(id.filter, id.ordinal))?;
-        Some(sub.layout)
+        Some(sub.geometry)
     }
 
     fn page(

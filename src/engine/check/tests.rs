@@ -52,7 +52,7 @@ fn with_pages() -> (MemoryStore, PageStore) {
     let (memory, store) = stored(chain.encode());
     write(&store, page(1, 0, 3), &[1, 2, 0, 3]);
     let mut record = RedoBuilder::new();
-    record.filter(FilterId(1), 1);
+    record.filter(FilterId(1), 8);
     record.page(Ordinal(1), PageIndex(0)).slot(0, 9).slot(4, 9);
     log(&store, 2, record);
     (memory, store)
@@ -136,7 +136,7 @@ fn pages_that_hold_other_than_their_filter_says_are_found() {
     let (_, store) = with_pages();
     write(&store, page(1, 0, 3), &[1, 2, 0, 0]);
     let mut record = RedoBuilder::new();
-    record.filter(FilterId(1), 1);
+    record.filter(FilterId(1), 8);
     record.page(Ordinal(1), PageIndex(1)).slot(0, 9);
     log(&store, 3, record);
     let found = faults(&store);
@@ -157,7 +157,7 @@ fn pages_that_hold_other_than_their_filter_says_are_found() {
 #[test]
 fn pages_of_nothing_that_is_described_are_found_unless_they_wait_to_be_reclaimed() {
     let (_, store) = with_pages();
-    let beyond = chain().sub_filters()[0].layout.pages();
+    let beyond = chain().sub_filter(0).unwrap().layout.pages();
     for stray in [page(0, 0, 0), page(1, 2, 1), page(1, 2, 2), page(9, 0, 0)] {
         write(&store, stray, &[1]);
     }

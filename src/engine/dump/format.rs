@@ -7,13 +7,14 @@
 //! would be written.
 
 use sha2::{Digest as _, Sha256};
+use std::cmp::Ordering;
 use std::io::{self, Read};
 
 /// The first bytes of every dump.
 pub const MAGIC: [u8; 8] = *b"CUCKDUMP";
 
 /// Newest version of the format.
-pub const DUMP_VERSION: u8 = 1;
+pub const DUMP_VERSION: u8 = 2;
 
 /// Largest image of a page, with what is counted beside it.
 pub const MAX_IMAGE_BYTES: usize = 64 << 10;
@@ -79,8 +80,16 @@ pub enum DumpError {
     #[error("the dump is corrupt: {0}")]
     Corrupt(String),
     /// A newer program wrote them.
-    #[error("the dump has format version {found}, this server reads up to {DUMP_VERSION}")]
+    #[error("the dump has format version {found}, this server reads {DUMP_VERSION} alone")]
     Newer {
+        /// The version found.
+        found: u8,
+    },
+    /// An older program wrote them.
+    #[error(
+        "the dump has format version {found}, this server reads {DUMP_VERSION} alone: restore it on a server of the version that made it, or create the filter anew and add its items again"
+    )]
+    Older {
         /// The version found.
         found: u8,
     },
@@ -234,11 +243,10 @@ impl<R: Read> DumpReader<R> {
         if magic != MAGIC {
             return Err(DumpError::corrupt("it does not begin like a dump"));
         }
-        if version > DUMP_VERSION {
-            return Err(DumpError::Newer { found: version });
-        }
-        if version != DUMP_VERSION {
-            return Err(DumpError::corrupt("its version makes no sense"));
+        match version.cmp(&DUMP_VERSION) {
+            Ordering::Equal => {}
+            Ordering::Greater => return Err(DumpError::Newer { found: version }),
+            Ordering::Less => return Err(DumpError::Older { found: version }),
         }
         reader.digest.update(start);
         let (kind, description) = reader.block()?;

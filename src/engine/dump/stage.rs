@@ -12,6 +12,7 @@ use crate::chain::meta::{Chain, ForeignChain, MetaError};
 use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
 use crate::engine::pages::Checkpointer;
+use crate::engine::pages::PageGeometry;
 use crate::engine::stored::page::{Contents, contents};
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use crate::store::disk::DiskShort;
@@ -81,6 +82,7 @@ impl Intake {
             Chain::from_portable(reader.description(), self.max_filter_bytes).map_err(|error| {
                 match error {
                     MetaError::Newer { found } => DumpError::Newer { found },
+                    MetaError::Older { found } => DumpError::Older { found },
                     MetaError::Corrupt(reason) => DumpError::corrupt(reason),
                 }
             })?;
@@ -110,7 +112,7 @@ impl Intake {
             max_expansions: self.max_expansions,
         })
         .ok_or_else(|| DumpError::corrupt("a filter can't have its number of buckets here"))?;
-        let layouts: Vec<_> = chain.sub_filters().iter().map(|sub| sub.layout).collect();
+        let layouts: Vec<_> = chain.sub_filters().map(|sub| sub.layout).collect();
         let mut stager = Stager::begin(self, chain)?;
         for (sub, layout) in (0..).zip(layouts) {
             let mut image = vec![0; layout.page_bytes() as usize];
@@ -179,7 +181,7 @@ impl Stager {
         check_room(&intake.disk)?;
         intake.store.stage(intake.id)?;
         Ok(Stager {
-            found: vec![Contents::default(); chain.sub_filters().len()],
+            found: vec![Contents::default(); chain.sub_filter_count()],
             pages: StagedPages {
                 id: intake.id,
                 checkpointer: Arc::clone(&intake.checkpointer),
@@ -194,12 +196,13 @@ impl Stager {
 
     /// Takes in a page. Pages ascend.
     pub(super) fn page(&mut self, at: DumpedPage, image: &[u8]) -> Result<(), RestoreError> {
-        let sub = self.chain.sub_filters().get(at.sub as usize);
+        let sub = self.chain.sub_filter(at.sub as usize);
         let found = self.found.get_mut(at.sub as usize);
         let (Some(sub), Some(found)) = (sub, found) else {
             return Err(DumpError::corrupt("a page is of no sub-filter").into());
         };
-        let contents = contents(image, &sub.layout).filter(|_| at.page < sub.layout.pages());
+        let geometry = PageGeometry::of(&sub.layout);
+        let contents = contents(image, &geometry).filter(|_| at.page < geometry.pages());
         let Some(contents) = contents else {
             return Err(DumpError::corrupt("a page does not fit its sub-filter").into());
         };
@@ -220,7 +223,7 @@ impl Stager {
     /// Sees that the filter holds what it says.
     pub(super) fn finish(mut self) -> Result<StagedFilter, RestoreError> {
         self.write_slice()?;
-        let says = self.chain.sub_filters().iter().map(Contents::told_by);
+        let says = self.chain.sub_filters().map(|sub| Contents::told_by(&sub));
         if !says.eq(self.found.iter().copied()) {
             return Err(
                 DumpError::corrupt("its pages do not hold as many items as it says").into(),
@@ -263,7 +266,7 @@ fn most_sub_filters(chain: &Chain) -> u64 {
         0 => 1,
         _ => u64::from(chain.params().max_expansions()) + 1,
     };
-    may_have.max(chain.sub_filters().len() as u64)
+    may_have.max(chain.sub_filter_count() as u64)
 }
 
 /// # Errors

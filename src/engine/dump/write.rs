@@ -3,8 +3,8 @@
 use super::budget::MemoryShare;
 use super::format::{Digest, DumpWriter, DumpedPage};
 use crate::chain::meta::Chain;
-use crate::cuckoo::layout::Layout;
 use crate::engine::filters::decode;
+use crate::engine::pages::PageGeometry;
 use crate::engine::stored::{self, PageVisitor};
 use crate::page::{FilterId, PageId, PageIndex};
 use crate::store::{Snapshot, StoreError, StoredFilter};
@@ -124,7 +124,7 @@ impl<T: Taker> Dumping<'_, T> {
             ordinal,
             page: PageIndex(page),
         };
-        let subs = self.chain.sub_filters().iter();
+        let subs = self.chain.sub_filters();
         let spans: Vec<_> = subs
             .map(|sub| page(sub.ordinal, 0)..page(sub.ordinal, sub.layout.pages()))
             .collect();
@@ -142,9 +142,9 @@ impl<T: Taker> PageVisitor for Dumping<'_, T> {
         self.taker.between()
     }
 
-    fn layout(&self, id: PageId) -> Option<Layout> {
-        let sub = self.chain.sub_filters().get(self.position_of(id)?)?;
-        Some(sub.layout)
+    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
+        let sub = self.chain.sub_filter(self.position_of(id)?)?;
+        Some(PageGeometry::of(&sub.layout))
     }
 
     fn page(

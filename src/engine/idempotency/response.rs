@@ -191,6 +191,7 @@ pub(super) fn code_of_reason(reason: FullReason) -> u8 {
         FullReason::ExpansionOff => 1,
         FullReason::MaxExpansions => 2,
         FullReason::MaxFilterBytes => 3,
+        FullReason::GrowthLimit => 4,
     }
 }
 
@@ -200,6 +201,7 @@ pub(super) fn reason_of(code: u8) -> Option<FullReason> {
         1 => Some(FullReason::ExpansionOff),
         2 => Some(FullReason::MaxExpansions),
         3 => Some(FullReason::MaxFilterBytes),
+        4 => Some(FullReason::GrowthLimit),
         _ => None,
     }
 }

@@ -1,11 +1,11 @@
 //! What a commit changes in filters, and the redo record that says so.
 
+use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{ChangedPage, ChangesInOrder, Overlay, PageChanges, PlanInput};
-use crate::cuckoo::bucket::SlotWidth;
+use crate::chain::plan::{ChangesInOrder, Overlay, PageChanges, PlanInput};
 use crate::engine::filters::{FilterView, OpenFilter};
-use crate::engine::pages::{PageCache, PageTable, Version};
-use crate::page::{Ordinal, PageIndex};
+use crate::engine::pages::{PageCache, PageTable, Version, image};
+use crate::page::{Ordinal, PageId};
 use crate::store::redo::RedoBuilder;
 use std::sync::Arc;
 
@@ -60,6 +60,18 @@ impl PlannedFilter {
     pub(super) fn is_changed(&self) -> bool {
         !self.overlay.is_empty() || self.chain != self.view.chain
     }
+
+    /// Pages of an overlay that are not published yet.
+    pub(super) fn new_pages(&self, overlay: &Overlay) -> usize {
+        new_pages(&self.view, self.fresh_from, overlay)
+    }
+}
+
+fn new_pages(view: &FilterView, fresh_from: u32, overlay: &Overlay) -> usize {
+    overlay.new_pages(fresh_from, |sub| {
+        let table = view.tables.get(sub as usize);
+        table.map_or(0, |table| table.pages())
+    })
 }
 
 /// What a commit changes in one filter.
@@ -77,8 +89,35 @@ pub(super) struct Changes {
 
 impl Changes {
     /// The table of a page that it changes.
-    pub(super) fn table(&self, page: &ChangedPage) -> Option<&Arc<PageTable>> {
-        self.view.tables.get(page.address.sub as usize)
+    pub(super) fn table(&self, page: PageAddress) -> Option<&Arc<PageTable>> {
+        self.view.tables.get(page.sub as usize)
+    }
+
+    /// Whether a page comes to be with this.
+    pub(super) fn is_new(&self, page: PageAddress) -> bool {
+        let is_published = |table: &Arc<PageTable>| page.page < table.pages();
+        page.sub >= self.fresh_from || !self.table(page).is_some_and(is_published)
+    }
+
+    /// Pages that it writes to, drops or sets as a whole.
+    pub(super) fn pages(&self) -> usize {
+        self.pages.pages.len() + self.pages.wholes.len() + self.pages.dropped.len()
+    }
+
+    /// The tables whose pages become more or fewer, and how many these are
+    /// then. Pages come and go at the end.
+    pub(super) fn tables_resized(&self) -> impl Iterator<Item = (&Arc<PageTable>, u32)> {
+        (0u32..).zip(&self.view.tables).filter_map(|(sub, table)| {
+            let of_table = |page: &PageAddress| page.sub == sub;
+            let wholes = self.pages.wholes.iter().map(|it| it.0).filter(of_table);
+            let pages = wholes.map(|it| it.page + 1).max().unwrap_or(0);
+            let pages = pages.max(table.pages());
+            let mut dropped = self.pages.dropped.iter().filter(|it| of_table(it));
+            // Some may have come and gone within the plan.
+            let first_dropped = dropped.next().map_or(pages, |it| it.page);
+            let pages = pages.min(first_dropped);
+            (pages != table.pages()).then_some((table, pages))
+        })
     }
 
     /// Those of the pages that it changes, and of the filter.
@@ -86,23 +125,50 @@ impl Changes {
         &'a self,
         cache: &'a PageCache,
     ) -> impl Iterator<Item = &'a Version> {
-        let of_page = |page: &'a ChangedPage| {
+        let of_page = |page: PageAddress| {
             let table = self.table(page)?;
-            cache.versions().of(table, page.address.page)
+            cache.versions().of(table, page.page)
         };
-        let of_pages = self.pages.pages.iter().filter_map(of_page);
-        of_pages.chain([&self.filter.version])
+        let changed = self.pages.pages.iter().map(|it| it.address);
+        let wholes = self.pages.wholes.iter().map(|it| it.0);
+        let dropped = self.pages.dropped.iter().copied();
+        let all = changed.chain(wholes).chain(dropped);
+        let of_pages = all.filter_map(of_page);
+        let shape = self.reshapes().then_some(&self.filter.shape);
+        of_pages.chain([&self.filter.version]).chain(shape)
     }
 
-    /// What was planned, with these changes of pages.
-    fn of(state: PlannedFilter, pages: PageChanges) -> Changes {
-        Changes {
-            pages,
-            view: Arc::new(state.view.advanced(state.filter.id, state.chain)),
+    /// Whether it splits or merges pages.
+    fn reshapes(&self) -> bool {
+        !self.pages.wholes.is_empty() || !self.pages.dropped.is_empty()
+    }
+
+    /// The number of a page among all pages of its filter.
+    fn id(&self, page: PageAddress) -> Option<PageId> {
+        Some(self.table(page)?.id(page.page))
+    }
+
+    /// Pages that come to be with this.
+    fn new_pages(&self) -> usize {
+        let changed = self.pages.pages.iter().map(|it| it.address);
+        let wholes = self.pages.wholes.iter().map(|it| it.0);
+        changed.chain(wholes).filter(|&it| self.is_new(it)).count()
+    }
+
+    /// What was planned, without the changes of pages: those of the overlay.
+    fn of(state: PlannedFilter) -> (Changes, Overlay) {
+        let mut view = state.view.advanced(state.filter.id, state.chain);
+        if state.overlay.reshapes() {
+            view = view.reshaped();
+        }
+        let changes = Changes {
+            pages: PageChanges::default(),
+            view: Arc::new(view),
             filter: state.filter,
             fresh_from: state.fresh_from,
             dropped: state.dropped,
-        }
+        };
+        (changes, state.overlay)
     }
 }
 
@@ -110,7 +176,8 @@ impl Changes {
 #[derive(Default)]
 pub(super) struct Encoded {
     pub(super) changes: Vec<Changes>,
-    /// Every written slot and counter, absolute.
+    /// Every written slot and counter, absolute, and every page that is split or
+    /// merged, as a whole.
     pub(super) redo: Vec<u8>,
 }
 
@@ -120,11 +187,17 @@ impl Encoded {
         let mut record = RedoBuilder::new();
         let changed = planned.into_iter().filter(PlannedFilter::is_changed);
         let encoded = changed.map(|planned| {
-            let pages = planned.overlay.changes();
-            record.filter(planned.filter.id, slot_width(&planned.chain).bytes());
-            put_slots(&mut record, &planned.chain, &pages, 0);
-            put_counters(&mut record, &planned, &pages);
-            Changes::of(planned, pages)
+            let (mut changes, overlay) = Changes::of(planned);
+            changes.pages = overlay.changes();
+            begin_slots(&mut record, &changes);
+            put_slots(&mut record, &changes, &changes.pages, 0);
+            put_counters(&mut record, &changes);
+            if changes.reshapes() {
+                record.wholes(changes.filter.id);
+                put_wholes(&mut record, &changes, &changes.pages, 0);
+                put_dropped(&mut record, &changes);
+            }
+            changes
         });
         Encoded {
             changes: encoded.collect(),
@@ -134,100 +207,100 @@ impl Encoded {
 
     /// Words that change.
     pub(super) fn words(&self) -> usize {
-        self.changes.iter().map(|it| it.pages.words.len()).sum()
+        self.changes.iter().map(|it| it.pages.changed_words()).sum()
     }
 
-    /// Pages of sub-filters that are new.
-    pub(super) fn fresh_pages(&self) -> usize {
-        let is_fresh = |it: &Changes, page: &ChangedPage| page.address.sub >= it.fresh_from;
-        let of = |it: &Changes| {
-            it.pages
-                .pages
-                .iter()
-                .filter(|page| is_fresh(it, page))
-                .count()
-        };
-        self.changes.iter().map(of).sum()
+    /// Pages that come to be with this.
+    pub(super) fn new_pages(&self) -> usize {
+        self.changes.iter().map(Changes::new_pages).sum()
     }
 }
 
 /// The changes of one filter that are encoded some words at a time.
 pub(super) struct Encoding {
-    planned: PlannedFilter,
-    changes: ChangesInOrder,
+    overlay: Overlay,
+    /// Without those of pages.
+    changes: Changes,
+    /// Whether the filter does not stay as it is.
+    is_changed: bool,
+    in_order: ChangesInOrder,
+    /// The slots.
     record: RedoBuilder,
+    /// The pages that are set as a whole, which come behind slots and counters.
+    wholes: RedoBuilder,
 }
 
 impl Encoding {
     /// Nothing of what was planned is encoded yet.
     pub(super) fn of(planned: PlannedFilter) -> Encoding {
-        let mut record = RedoBuilder::new();
-        record.filter(planned.filter.id, slot_width(&planned.chain).bytes());
+        let is_changed = planned.is_changed();
+        let (changes, overlay) = Changes::of(planned);
+        let (mut record, mut wholes) = (RedoBuilder::new(), RedoBuilder::new());
+        begin_slots(&mut record, &changes);
+        wholes.wholes(changes.filter.id);
         Encoding {
-            changes: ChangesInOrder::of(&planned.overlay),
-            planned,
+            in_order: ChangesInOrder::of(&overlay),
+            overlay,
+            changes,
+            is_changed,
             record,
+            wholes,
         }
     }
 
     /// Encodes about so many words more. `true`: these were the last.
     pub(super) fn go_on(&mut self, words: usize) -> bool {
-        let encoded = self.changes.so_far.pages.len();
-        let is_done = self.changes.go_on(&self.planned.overlay, words);
-        let (chain, pages) = (&self.planned.chain, &self.changes.so_far);
-        put_slots(&mut self.record, chain, pages, encoded);
+        let so_far = &self.in_order.so_far;
+        let (pages, wholes) = (so_far.pages.len(), so_far.wholes.len());
+        let is_done = self.in_order.go_on(&self.overlay, words);
+        let so_far = &self.in_order.so_far;
+        put_slots(&mut self.record, &self.changes, so_far, pages);
+        put_wholes(&mut self.wholes, &self.changes, so_far, wholes);
         is_done
     }
 
     /// Words that change.
     pub(super) fn words(&self) -> usize {
-        self.planned.overlay.changed_words()
+        self.overlay.changed_words()
     }
 
-    /// Pages of sub-filters that are new.
-    pub(super) fn fresh_pages(&self) -> usize {
-        self.planned.overlay.pages_from(self.planned.fresh_from)
+    /// Pages that come to be with this.
+    pub(super) fn new_pages(&self) -> usize {
+        new_pages(&self.changes.view, self.changes.fresh_from, &self.overlay)
     }
 
     /// All of it, once it is encoded; of a filter that stays as it is nothing, if
     /// that is there already.
     pub(super) fn finish(self, is_new: bool) -> Encoded {
-        let (mut record, pages) = (self.record, self.changes.so_far);
-        put_counters(&mut record, &self.planned, &pages);
-        let is_changed = is_new || self.planned.is_changed();
-        let changes = is_changed.then(|| Changes::of(self.planned, pages));
+        let (mut changes, mut record, mut wholes) = (self.changes, self.record, self.wholes);
+        changes.pages = self.in_order.so_far;
+        put_counters(&mut record, &changes);
+        put_dropped(&mut wholes, &changes);
+        let mut redo = record.finish();
+        redo.append(&mut wholes.finish());
+        let is_changed = is_new || self.is_changed;
         Encoded {
-            changes: changes.into_iter().collect(),
-            redo: record.finish(),
+            changes: is_changed.then_some(changes).into_iter().collect(),
+            redo,
         }
     }
 }
 
-fn slot_width(chain: &Chain) -> SlotWidth {
-    chain.params().slot_width()
-}
-
-/// The pages of a chain from the one of that number on, with the ordinals of their
-/// sub-filters.
-fn with_ordinals<'a>(
-    chain: &'a Chain,
-    pages: &'a PageChanges,
-    from: usize,
-) -> impl Iterator<Item = (&'a ChangedPage, Ordinal)> {
-    let pages = pages.pages.iter().skip(from);
-    pages.filter_map(|page| {
-        let sub = chain.sub_filters().get(page.address.sub as usize)?;
-        Some((page, sub.ordinal))
-    })
+fn begin_slots(record: &mut RedoBuilder, changes: &Changes) {
+    let width = changes.view.chain.params().slot_width();
+    record.filter(changes.filter.id, width.bits() as u8);
 }
 
 /// Puts every written slot of the pages from the one of that number on into the
 /// record of their filter.
-fn put_slots(record: &mut RedoBuilder, chain: &Chain, pages: &PageChanges, from: usize) {
-    let width = slot_width(chain);
+fn put_slots(record: &mut RedoBuilder, changes: &Changes, pages: &PageChanges, from: usize) {
+    let width = changes.view.chain.params().slot_width();
     let (bits, mask) = (width.bits(), u64::from(width.fingerprints()));
-    for (page, ordinal) in with_ordinals(chain, pages, from) {
-        record.page(ordinal, PageIndex(page.address.page));
+    for page in pages.pages.iter().skip(from) {
+        let Some(id) = changes.id(page.address) else {
+            continue;
+        };
+        record.page(id.ordinal, id.page);
         for word in pages.words_of(page) {
             for lane in (0..width.slots_per_word()).filter(|lane| word.slots & 1 << lane != 0) {
                 let slot = u32::from(word.at.word * width.slots_per_word() + lane);
@@ -238,15 +311,40 @@ fn put_slots(record: &mut RedoBuilder, chain: &Chain, pages: &PageChanges, from:
 }
 
 /// Puts every counter behind the slots of its filter.
-fn put_counters(record: &mut RedoBuilder, planned: &PlannedFilter, pages: &PageChanges) {
-    if pages.counters.is_empty() {
+fn put_counters(record: &mut RedoBuilder, changes: &Changes) {
+    if changes.pages.counters.is_empty() {
         return;
     }
-    record.counters(planned.filter.id);
-    for (page, ordinal) in with_ordinals(&planned.chain, pages, 0) {
-        record.page(ordinal, PageIndex(page.address.page));
-        for counter in pages.counters_of(page) {
+    record.counters(changes.filter.id);
+    for page in &changes.pages.pages {
+        let Some(id) = changes.id(page.address) else {
+            continue;
+        };
+        record.page(id.ordinal, id.page);
+        for counter in changes.pages.counters_of(page) {
             record.counter(counter.key.0, counter.copies);
         }
+    }
+}
+
+/// Puts every page that is set as a whole, from the one of that number on, into
+/// the section of these.
+fn put_wholes(record: &mut RedoBuilder, changes: &Changes, pages: &PageChanges, from: usize) {
+    for (page, whole) in pages.wholes.iter().skip(from) {
+        if let Some((table, id)) = changes.table(*page).zip(changes.id(*page)) {
+            let page_bytes = table.geometry().page_bytes();
+            let counters = Some(&whole.counters).filter(|it| !it.is_empty());
+            let image = image::encode(whole.words.iter().copied(), page_bytes, counters);
+            record.whole(id.ordinal, id.page, &image);
+        }
+    }
+}
+
+/// Puts every page that is no more behind those that are set as a whole.
+fn put_dropped(record: &mut RedoBuilder, changes: &Changes) {
+    record.dropped(changes.filter.id);
+    let dropped = changes.pages.dropped.iter();
+    for id in dropped.filter_map(|&it| changes.id(it)) {
+        record.dropped_page(id.ordinal, id.page);
     }
 }

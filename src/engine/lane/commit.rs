@@ -11,13 +11,16 @@ use super::changes::{Changes, Encoded};
 use super::command::Outcome;
 use super::queue::LaneQueue;
 use super::request::Request;
+use crate::chain::address::PageAddress;
 use crate::chain::plan::PlanStats;
 use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
 use crate::engine::filters::{Filters, OpenFilter};
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::name::FilterName;
-use crate::engine::pages::{Checkpointer, FrameIndex, Loader, PageCache, PageImage, Version};
+use crate::engine::pages::{
+    Checkpointer, FrameIndex, Loader, PageCache, PageTable, Publication, Version,
+};
 use crate::engine::quota::{Quota, Reservation};
 use crate::metrics::Metrics;
 use crate::page::FilterId;
@@ -199,7 +202,7 @@ impl Lane {
     ) -> Result<(), CommitFailure> {
         // Frames for pages that are not published yet are taken before the
         // commit: after it nothing may fail.
-        let frames =
+        let mut frames =
             Frames::take(self, changes).map_err(|error| CommitFailure::Refused(Arc::new(error)))?;
         let started = Instant::now();
         let commit = Commit {
@@ -219,37 +222,68 @@ impl Lane {
             .publish(self.number, commit.sequence, redo_bytes, |publication| {
                 let versions = || changes.iter().flat_map(|it| it.versions(&self.cache));
                 Version::change(versions, || {
-                    for (it, frames) in changes.iter().zip(&frames.by_page) {
-                        let mut ahead = it.pages.pages.iter().zip(frames).skip(FRAMES_AHEAD);
-                        for (page, &index) in it.pages.pages.iter().zip(frames) {
-                            if let Some((page, &index)) = ahead.next()
-                                && let Some(frame) = self.cache.frame(index)
-                            {
-                                let word = it.pages.words_of(page).first();
-                                frame.prefetch_to_change(word.map_or(0, |word| word.at.word));
-                            }
-                            let (Some(table), Some(frame)) =
-                                (it.table(page), self.cache.frame(index))
-                            else {
-                                continue;
-                            };
-                            for word in it.pages.words_of(page) {
-                                frame.store(word.at.word, word.value);
-                            }
-                            frame.note_occupied(page.occupied);
-                            self.cache.set_counters(index, it.pages.counters_of(page));
-                            publication.changed(table, page.address.page, index);
-                        }
+                    for (it, frames) in changes.iter().zip(&frames.of_changes) {
+                        self.publish_words(it, &frames.changed, publication);
+                        self.publish_pages(it, &frames.wholes, publication);
                         it.filter.view.store(Arc::clone(&it.view));
                     }
                 });
             });
+        frames.are_published = true;
         self.cache.shed_counters();
         self.metrics
             .commit_seconds
             .observe(started.elapsed().as_secs_f64());
         self.metrics.log_bytes_written.inc_by(redo_bytes);
         Ok(())
+    }
+
+    /// Stores the words and counters that change one by one.
+    fn publish_words(
+        &self,
+        changes: &Changes,
+        frames: &[FrameIndex],
+        publication: &mut Publication<'_>,
+    ) {
+        let pages = &changes.pages;
+        let mut ahead = pages.pages.iter().zip(frames).skip(FRAMES_AHEAD);
+        for (page, &index) in pages.pages.iter().zip(frames) {
+            if let Some((page, &index)) = ahead.next()
+                && let Some(frame) = self.cache.frame(index)
+            {
+                let word = pages.words_of(page).first();
+                frame.prefetch_to_change(word.map_or(0, |word| word.at.word));
+            }
+            let table = changes.table(page.address);
+            let Some((table, frame)) = table.zip(self.cache.frame(index)) else {
+                continue;
+            };
+            for word in pages.words_of(page) {
+                frame.store(word.at.word, word.value);
+            }
+            frame.note_occupied(page.occupied);
+            self.cache.set_counters(index, pages.counters_of(page));
+            publication.changed(table, page.address.page, index);
+        }
+    }
+
+    /// Stores the pages that are split or merged, and drops those that are no
+    /// more.
+    fn publish_pages(
+        &self,
+        changes: &Changes,
+        frames: &[FrameIndex],
+        publication: &mut Publication<'_>,
+    ) {
+        for ((page, whole), &index) in changes.pages.wholes.iter().zip(frames) {
+            if let Some(table) = changes.table(*page) {
+                self.cache.set_page(index, whole);
+                publication.changed(table, page.page, index);
+            }
+        }
+        for (table, pages) in changes.tables_resized() {
+            publication.set_pages(table, pages);
+        }
     }
 
     /// Settles a commit of unknown outcome: its number is written again
@@ -278,11 +312,15 @@ impl Lane {
                 self.metrics.kick_path_length.observe(f64::from(path));
             }
             self.metrics.expansions.inc_by(u64::from(stats.expansions));
+            self.metrics.page_splits.inc_by(stats.splits);
+            self.metrics.forced_page_splits.inc_by(stats.forced_splits);
+            self.metrics.page_merges.inc_by(stats.merges);
+            self.metrics.ghosts.inc_by(stats.ghosts);
             let ended = u64::from(stats.promise_ended);
             self.metrics.promises_ended.inc_by(ended);
         }
         self.metrics.commit_items.observe(items as f64);
-        let pages: usize = changes.iter().map(|it| it.pages.pages.len()).sum();
+        let pages: usize = changes.iter().map(Changes::pages).sum();
         self.metrics.commit_pages_dirtied.observe(pages as f64);
     }
 }
@@ -371,48 +409,79 @@ fn reclaimed(commit: &Commit, filter: FilterId) -> Vec<Garbage> {
 }
 
 /// The frame of every page that a commit changes. Pages that were there are
-/// pinned by the drain; pages of sub-filters that are not published yet get
-/// their frames here, and are pinned until this is dropped.
+/// pinned by the drain; those that are not published yet get their frames here,
+/// and are pinned until this is dropped.
 struct Frames<'a> {
     cache: &'a PageCache,
-    /// Aligned with the changes and their pages.
-    by_page: Vec<Vec<FrameIndex>>,
-    new: Vec<FrameIndex>,
+    /// Aligned with the changes.
+    of_changes: Vec<ChangedFrames>,
+    new: Vec<NewFrame>,
+    are_published: bool,
+}
+
+/// The frames of what changes in one filter.
+#[derive(Default)]
+struct ChangedFrames {
+    /// Aligned with the pages in which words change.
+    changed: Vec<FrameIndex>,
+    /// Aligned with the pages that are set as a whole.
+    wholes: Vec<FrameIndex>,
+}
+
+/// The frame of a page that comes to be with the commit.
+struct NewFrame {
+    index: FrameIndex,
+    table: Arc<PageTable>,
+    page: u32,
 }
 
 impl<'a> Frames<'a> {
     fn take(lane: &'a Lane, changes: &[Changes]) -> Result<Self, StoreError> {
         let mut frames = Frames {
             cache: &lane.cache,
-            by_page: Vec::with_capacity(changes.len()),
+            of_changes: Vec::with_capacity(changes.len()),
             new: Vec::new(),
+            are_published: false,
         };
         for it in changes {
-            let mut by_page = Vec::with_capacity(it.pages.pages.len());
-            for page in &it.pages.pages {
-                let table = it.table(page).ok_or(StoreError::PageNotResident)?;
-                let number = page.address.page;
-                let frame = if page.address.sub >= it.fresh_from {
-                    let nothing = PageImage::default();
-                    let frame = lane.loader.install_pinned(table, number, &nothing)?;
-                    frames.new.push(frame);
-                    frame
-                } else {
-                    let pinned = lane.cache.resident_frame(table, number);
-                    pinned.ok_or(StoreError::PageNotResident)?
-                };
-                by_page.push(frame);
-            }
-            frames.by_page.push(by_page);
+            let mut of_each = |page| frames.frame_of(lane, it, page);
+            let changed = it.pages.pages.iter().map(|page| of_each(page.address));
+            let changed = changed.collect::<Result<_, _>>()?;
+            let wholes = it.pages.wholes.iter().map(|&(page, _)| of_each(page));
+            let wholes = wholes.collect::<Result<_, _>>()?;
+            frames.of_changes.push(ChangedFrames { changed, wholes });
         }
         Ok(frames)
+    }
+
+    fn frame_of(
+        &mut self,
+        lane: &Lane,
+        changes: &Changes,
+        page: PageAddress,
+    ) -> Result<FrameIndex, StoreError> {
+        let table = changes.table(page).ok_or(StoreError::PageNotResident)?;
+        if !changes.is_new(page) {
+            let pinned = lane.cache.resident_frame(table, page.page);
+            return pinned.ok_or(StoreError::PageNotResident);
+        }
+        let index = lane.loader.install_new(table, page.page)?;
+        self.new.push(NewFrame {
+            index,
+            table: Arc::clone(table),
+            page: page.page,
+        });
+        Ok(index)
     }
 }
 
 impl Drop for Frames<'_> {
     fn drop(&mut self) {
-        for &frame in &self.new {
-            self.cache.unpin(frame);
+        for new in &self.new {
+            self.cache.unpin(new.index);
+            if !self.are_published {
+                self.cache.take_back(&new.table, new.page);
+            }
         }
     }
 }

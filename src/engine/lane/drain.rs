@@ -247,8 +247,8 @@ impl Lane {
             }
             Worked::Done(outcome) => outcome,
         };
-        // Pages of sub-filters that this drain appends need frames, too.
-        let new_pages = partial.pages_from(state.fresh_from);
+        // Pages that come to be need frames, too.
+        let new_pages = state.new_pages(partial.overlay());
         let touched = pins.held() - held_before + new_pages;
         let plan = partial.finish(chain).zip(outcome);
         let Some((plan, outcome)) = plan.filter(|_| touched <= room) else {

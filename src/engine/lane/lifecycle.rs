@@ -210,7 +210,7 @@ impl Lane {
         let chain = &mut planned.chain;
         let closed = match chain.is_compacting() {
             // A restart interrupted it.
-            true => chain.sub_filters().len() - chain.open(),
+            true => chain.sub_filter_count() - chain.open(),
             false => chain.begin_compaction(share),
         };
         let answers = vec![(request, Outcome::CompactionBegun(closed as u32))];
@@ -223,7 +223,7 @@ impl Lane {
         let mut planned = PlannedFilter::of(filter);
         let dropped = planned.chain.end_compaction();
         planned.dropped = dropped.clone();
-        let left = planned.chain.sub_filters().len();
+        let left = planned.chain.sub_filter_count();
         let gone: Vec<Arc<PageTable>> = planned.view.tables.iter().skip(left).cloned().collect();
         let answers = vec![(request, Outcome::CompactionEnded(dropped.len()))];
         self.commit_planned(answers, Encoded::changed([planned]), |changes| {

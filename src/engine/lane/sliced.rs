@@ -124,16 +124,14 @@ impl SlicedPlan {
         &self.target.filter
     }
 
-    /// Pages that it keeps in memory, or will: those of new sub-filters come when
-    /// it is committed.
+    /// Pages that it keeps in memory, or will: new ones come when it is committed.
     pub(super) fn pages(&self) -> usize {
-        let fresh_from = self.target.fresh_from;
-        let fresh = match &self.stage {
-            Stage::Begun(begun) => begun.partial.pages_from(fresh_from),
-            Stage::Planned(planned) => planned.encoding.fresh_pages(),
-            Stage::Encoded(encoded, _) => encoded.fresh_pages(),
+        let new = match &self.stage {
+            Stage::Begun(begun) => self.target.new_pages(begun.partial.overlay()),
+            Stage::Planned(planned) => planned.encoding.new_pages(),
+            Stage::Encoded(encoded, _) => encoded.new_pages(),
         };
-        self.pins.held() + fresh
+        self.pins.held() + new
     }
 
     /// Whether a command has to wait for it.
@@ -343,7 +341,7 @@ impl Lane {
             work,
             missing,
         } = begun;
-        let pages = pins.held() + partial.pages_from(target.fresh_from);
+        let pages = pins.held() + target.new_pages(partial.overlay());
         if missing.over || pages > self.max_pages {
             return Err(Err(self.too_many_pages(pages.max(self.max_pages + 1))));
         }

@@ -119,9 +119,9 @@ impl Submitter {
             };
             // What was needed before stays needed: the plan starts over.
             needed.extend(missing);
-            if let Command::Items(_, items) = &command {
+            if let Command::Items(op, items) = &command {
                 let view = filter.view.load_full();
-                self.need_candidates(&view.chain, items, &mut needed)
+                self.need_pages(&view.chain, *op, items, &mut needed)
                     .await?;
             }
         }
@@ -219,21 +219,21 @@ impl Submitter {
     ) -> Result<BTreeSet<PageAddress>, EngineError> {
         let mut needed = BTreeSet::new();
         match command {
-            Command::Items(_, items) => {
+            Command::Items(op, items) => {
                 let view = filter.view.load_full();
-                check_probes(items.len(), view.chain.sub_filters().len())?;
-                if !self.all_resident(caller, &view, items).await? {
-                    self.need_candidates(&view.chain, items, &mut needed)
+                check_probes(items.len(), view.chain.sub_filter_count())?;
+                if !self.all_resident(caller, &view, *op, items).await? {
+                    self.need_pages(&view.chain, *op, items, &mut needed)
                         .await?;
                 }
             }
             Command::Compact(CompactStep::Move(slice)) => {
                 let chain = &filter.view.load_full().chain;
                 if let Some(position) = chain.position_of(slice.ordinal)
-                    && let Some(sub) = chain.sub_filters().get(position)
+                    && let Some(sub) = chain.sub_filter(position)
                     && sub.occupied > 0
                 {
-                    let first = sub.layout.address(slice.from).page;
+                    let first = sub.layout.page_of(slice.from);
                     let pages = first..sub.layout.pages().min(first + slice.max_pages);
                     needed.extend(pages.map(|page| PageAddress {
                         sub: position as u32,
@@ -250,12 +250,16 @@ impl Submitter {
         &self,
         caller: &Caller,
         view: &FilterView,
+        op: ItemOp,
         items: &[ItemHash],
     ) -> Result<bool, EngineError> {
         let is_resident = |page: PageAddress| {
             let table = view.tables.get(page.sub as usize);
             table.is_some_and(|table| self.cache.is_resident(table, page.page))
         };
+        if !pages_ahead(&view.chain, op, items.len()).all(is_resident) {
+            return Ok(false);
+        }
         for turn in items.chunks(items_per_turn(&view.chain)) {
             let resident = |&hash: &ItemHash| candidate_pages(&view.chain, hash).all(is_resident);
             if !turn.iter().all(resident) {
@@ -268,10 +272,11 @@ impl Submitter {
     }
 
     /// Adds the pages that the items may lie on, but not many more than a
-    /// command may touch.
-    async fn need_candidates(
+    /// command may touch, and those that are split or merged on the way.
+    async fn need_pages(
         &self,
         chain: &Chain,
+        op: ItemOp,
         items: &[ItemHash],
         needed: &mut BTreeSet<PageAddress>,
     ) -> Result<(), EngineError> {
@@ -282,6 +287,9 @@ impl Submitter {
             }
             tokio::task::yield_now().await;
         }
+        // Without them a plan finds out what it needs.
+        let left = self.max_pages.saturating_sub(needed.len());
+        needed.extend(pages_ahead(chain, op, items.len()).take(left));
         Ok(())
     }
 
@@ -311,9 +319,23 @@ impl Submitter {
     }
 }
 
+/// Pages that are split or merged by work on so many items, and that these may
+/// have nothing to do with.
+fn pages_ahead(chain: &Chain, op: ItemOp, items: usize) -> impl Iterator<Item = PageAddress> {
+    let (adds, deletes) = match op {
+        ItemOp::Add(_) => (items, 0),
+        ItemOp::Delete => (0, items),
+        ItemOp::Exists | ItemOp::Count => (0, 0),
+    };
+    let splits = (adds > 0).then(|| chain.pages_to_split(adds));
+    let merges = (deletes > 0).then(|| chain.pages_to_merge(deletes));
+    let splits = splits.into_iter().flatten();
+    splits.chain(merges.into_iter().flatten())
+}
+
 /// Items that are looked for in a chain before the thread is given back.
 fn items_per_turn(chain: &Chain) -> usize {
-    (ITEMS_PER_TURN / chain.sub_filters().len().max(1)).max(1)
+    (ITEMS_PER_TURN / chain.sub_filter_count().max(1)).max(1)
 }
 
 /// # Errors

@@ -1,7 +1,7 @@
 //! The words that a lane plans over.
 
 use crate::chain::address::{PageAddress, WordAddress};
-use crate::chain::counters::CounterKey;
+use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::pages::{PageWords, PlanPages};
 use crate::engine::filters::FilterView;
 use crate::engine::pages::{DrainPins, Frame, PageCache, PageTable};
@@ -116,6 +116,10 @@ impl PlanPages for LaneWords<'_> {
 
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
         Some(self.frame(page)?.counters())
+    }
+
+    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
+        Some(self.frame(page)?.copy_counters())
     }
 
     fn expect(&mut self, words: &[WordAddress]) {

@@ -106,10 +106,9 @@ impl Engine {
     /// [`EngineError::OverQuota`].
     pub fn preview_filter(&self, wanted: &NewFilter) -> Result<FilterPreview, EngineError> {
         let new = self.state.resolve_new(wanted)?;
-        self.state.quota.check_new(
-            self.caller.key.as_ref(),
-            new.params.first_sub_filter_bytes(),
-        )?;
+        self.state
+            .quota
+            .check_new(self.caller.key.as_ref(), new.params.first_bytes())?;
         match forecast(&new.params) {
             Some(forecast) => Ok(FilterPreview {
                 params: new.params,
@@ -126,7 +125,7 @@ impl EngineState {
     pub(super) fn resolve_new(&self, wanted: &NewFilter) -> Result<ResolvedFilter, EngineError> {
         let params = FilterParams::resolve(&wanted.params, &self.defaults)
             .map_err(EngineError::InvalidParams)?;
-        if params.layout_at(0).is_none() {
+        if !params.can_be_numbered() {
             return Err(too_many_pages_to_number(&params));
         }
         ttl::expiry(wanted.ttl_seconds, 0)?;
@@ -148,7 +147,7 @@ impl EngineState {
         let expiry = ttl::expiry(new.filter.ttl_seconds, created_at_ms)?;
         let reservation = self
             .quota
-            .take_new(caller.key.as_ref(), params.first_sub_filter_bytes())?;
+            .take_new(caller.key.as_ref(), params.first_bytes())?;
         self.make_room(caller).await?;
         let hash_key = random_key()?;
         let items = match Chain::new(params.clone(), hash_key, 0) {

@@ -60,7 +60,7 @@ impl Engine {
                     name: stored_name(stored)?,
                     items: chain.items(),
                     slot_bytes: chain.slot_bytes(),
-                    sub_filters: chain.sub_filters().len(),
+                    sub_filters: chain.sub_filter_count(),
                     load: chain.load(),
                     expected_false_positive_rate: chain.false_positive_rate(),
                     keeps_promise: chain.keeps_promise(),

@@ -8,7 +8,7 @@ use crate::chain::locate::{Located, locate};
 use crate::engine::cold::ColdImages;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::name::FilterName;
-use crate::engine::reader::{PublishedWords, ROUNDS, all_pages};
+use crate::engine::reader::{PublishedWords, ROUNDS, Reshapes, all_pages};
 use crate::engine::state::Engine;
 
 /// How often it starts over because the filter was replaced.
@@ -26,17 +26,24 @@ impl Engine {
         for _ in 0..RESTARTS {
             let filter = state.find(caller, name).await?;
             let mut read = ColdImages::default();
-            for _ in 0..ROUNDS {
+            let mut round = 0;
+            let mut reshapes = Reshapes::default();
+            while round < ROUNDS {
                 let view = filter.view.load_full();
                 let hash = view.chain.hash(item);
-                let located = {
-                    let mut words = PublishedWords::new(&state.cache, &view, &read.images);
+                let (located, again) = {
+                    let mut words = PublishedWords::new(&state.cache, &filter, &view, &read.images);
                     let located =
                         words.settle_with(|chain, words| locate(chain, hash, words), |_| false);
                     state.cached_reads.inc_by(words.cached_pages);
                     state.metrics.read_retries.inc_by(words.retries);
-                    located
+                    let again = located.is_none() && reshapes.ask_again(&words);
+                    (located, again)
                 };
+                if again {
+                    continue;
+                }
+                round += 1;
                 // Pages of a filter that is gone read as zeros.
                 if filter.is_removed() {
                     break;

@@ -16,8 +16,10 @@ use crate::engine::filters::{OpenFilter, stored_name};
 use crate::engine::lane::submit::hash_items;
 use crate::engine::match_bits::MatchBitSet;
 use crate::engine::name::FilterName;
-use crate::engine::pages::Images;
-use crate::engine::reader::{Exists, Groups, PAGES_PER_LOAD, PublishedWords, ROUNDS, all_pages};
+use crate::engine::pages::{Images, WordsRead};
+use crate::engine::reader::{
+    Exists, Groups, PAGES_PER_LOAD, PublishedWords, ROUNDS, Reshapes, all_pages,
+};
 use crate::engine::state::{Engine, EngineState};
 use crate::engine::ttl::list_live;
 use std::ops::Range;
@@ -254,7 +256,7 @@ impl<'a> Sweep<'a> {
         let view = open.view.load_full();
         let images = Images::default();
         let mut groups = Groups::new(&self.state.cache, open, &view);
-        let mut words = PublishedWords::new(&self.state.cache, &view, &images);
+        let mut words = PublishedWords::new(&self.state.cache, open, &view, &images);
         let (mut pairs, mut hashes) = (Vec::new(), Vec::new());
         let mut next = items.start;
         while next < items.end && self.cold_pages < PAGES_PER_LOAD {
@@ -290,6 +292,10 @@ impl<'a> Sweep<'a> {
                     }
                 }
             }
+            if !open.is_shaped_as(&view, WordsRead::fence()) {
+                // The others are asked of the view as it is now.
+                break;
+            }
         }
         self.count(groups.pages + words.cached_pages, words.retries);
         next
@@ -315,38 +321,51 @@ impl<'a> Sweep<'a> {
     /// overtaken.
     async fn read_and_ask(&mut self, open: Vec<Pair>) -> Result<Vec<Pair>, EngineError> {
         let by_filter = || open.chunk_by(|a, b| a.filter == b.filter);
-        let (mut views, mut wanted) = (Vec::new(), Vec::new());
+        let mut wanted = Vec::new();
         for pairs in by_filter() {
             let Some(filter) = self.filter_of(pairs) else {
                 continue;
             };
-            // The view comes first, as for a question to one filter.
             let view = filter.view.load_full();
             let hashes: Vec<ItemHash> = pairs
                 .iter()
                 .filter_map(|&pair| self.hash_of(pair))
                 .collect();
             let pages = all_pages(&view.chain, hashes.iter());
-            views.push(Arc::clone(&view));
             wanted.push((view, pages));
         }
         let read = self.state.cold_pages.read(self.caller, wanted).await?;
         let mut overtaken = Vec::new();
-        for (pairs, view) in by_filter().zip(&views) {
-            let mut words = PublishedWords::new(&self.state.cache, view, &read.images);
-            for &pair in pairs {
-                let Some(hash) = self.hash_of(pair) else {
-                    continue;
-                };
-                match words.settle(Exists, hash) {
-                    Some(true) => self.note(pair),
-                    Some(false) => {}
-                    None => overtaken.push(pair),
-                }
-            }
-            self.count(words.cached_pages, words.retries);
+        for pairs in by_filter() {
+            let mut open = pairs.to_vec();
+            self.ask_each(&mut open, &read.images);
+            overtaken.append(&mut open);
         }
         Ok(overtaken)
+    }
+
+    /// Asks one filter about items one by one, and leaves what stays open.
+    fn ask_each(&mut self, open: &mut Vec<Pair>, images: &Images) {
+        let Some(filter) = self.filter_of(open) else {
+            return open.clear();
+        };
+        let mut reshapes = Reshapes::default();
+        loop {
+            // As it is now: pages may have been split while others were read.
+            let view = filter.view.load();
+            let mut words = PublishedWords::new(&self.state.cache, filter, &view, images);
+            open.retain(|&pair| {
+                let found = self.hash_of(pair).map(|hash| words.settle(Exists, hash));
+                if found == Some(Some(true)) {
+                    self.note(pair);
+                }
+                found == Some(None)
+            });
+            self.count(words.cached_pages, words.retries);
+            if open.is_empty() || !reshapes.ask_again(&words) {
+                return;
+            }
+        }
     }
 
     /// Has the lanes answer what commits keep overtaking.

@@ -18,10 +18,11 @@ use super::eviction::Eviction;
 use super::frame::{Frame, FrameIndex, Words};
 use super::frames::{Chunk, Frames};
 use super::image::PageImage;
-use super::seqlock::{Entry, WordsRead};
-use super::table::{PageTable, frame_at};
+use super::seqlock::{Entry, Version, WordsRead};
+use super::table::{Extent, PageTable, frame_at};
 use super::versions::Versions;
 use crate::chain::counters::CounterKey;
+use crate::chain::pages::WholePage;
 use crate::chain::plan::ChangedCounter;
 use parking_lot::{Mutex, MutexGuard};
 use prometheus::{IntCounter, IntGauge};
@@ -56,6 +57,30 @@ impl<'a> ResidentPage<'a> {
     pub(crate) fn is_still(self, read: WordsRead) -> bool {
         self.entry.is_still(self.place, read)
     }
+}
+
+/// A page as it was when somebody began to read its image.
+#[derive(Clone, Copy)]
+pub(super) struct AsOf {
+    /// Its version; `None` during a change.
+    pub(super) version: Option<u64>,
+    extent: Extent,
+}
+
+impl AsOf {
+    /// Whether there was such a page.
+    pub(super) fn is_there(&self, page: u32) -> bool {
+        page < self.extent.pages()
+    }
+}
+
+/// Why a page got no frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotInstalled {
+    /// Every frame is dirty or pinned just now.
+    NoFrame,
+    /// The page may be no more.
+    Gone,
 }
 
 /// What keeps a page resident beyond its installation.
@@ -157,29 +182,52 @@ impl PageCache {
         frame_at(table.entry(page)?.read())
     }
 
-    /// Gives a page a frame, unless it has one already. `None`: every frame
-    /// is dirty or pinned just now.
+    /// What tells later whether a page was dropped since. To be asked for
+    /// before its image is read.
+    pub(super) fn as_of(&self, table: &PageTable, page: u32) -> AsOf {
+        // In this order: a drop that the version does not tell about is one
+        // that the extent tells about.
+        let version = self.versions.of(table, page).and_then(Version::read);
+        AsOf {
+            version,
+            extent: table.extent(),
+        }
+    }
+
+    /// Gives a page a frame, unless it has one already. `as_of` is from before
+    /// the image was read.
     ///
     /// Only the owner of the page's flight (see `loader`) calls this, or the
-    /// lane for a page that nothing can name yet; so an image can't be late.
+    /// lane for a page that is not published; so an image can't be late, unless
+    /// its page was dropped since: whatever has its number now is another page.
     pub(super) fn install(
         &self,
         table: &Arc<PageTable>,
         page: u32,
         image: &PageImage<'_>,
         hold: Hold,
-    ) -> Option<FrameIndex> {
-        let entry = table.entry_to_fill(page)?;
+        as_of: AsOf,
+    ) -> Result<FrameIndex, NotInstalled> {
+        let entry = table.entry_to_fill(page).ok_or(NotInstalled::Gone)?;
         let mut eviction = self.eviction.lock();
+        // Pages are detached under the lock, after version and extent changed.
+        if table.extent().drops() != as_of.extent.drops() {
+            let version = self.versions.of(table, page).and_then(Version::read);
+            if version.is_none() || version != as_of.version {
+                return Err(NotInstalled::Gone);
+            }
+        }
         let index = match frame_at(entry.read()) {
             Some(index) => index,
             None => {
-                let index = eviction.take_frame(&self.frames)?;
-                let frame = self.frame(index)?;
-                self.frames.stamp(index)?.store(0, Ordering::Relaxed);
+                let index = eviction.take_frame(&self.frames);
+                let index = index.ok_or(NotInstalled::NoFrame)?;
+                let frame = self.frame(index).ok_or(NotInstalled::NoFrame)?;
+                let stamp = self.frames.stamp(index).ok_or(NotInstalled::NoFrame)?;
+                stamp.store(0, Ordering::Relaxed);
                 self.frames.mark_referenced(index);
                 entry.set(eviction.assign(index, table, page), || {
-                    frame.fill(table.slot_width(), image.slots);
+                    frame.fill(table.geometry().slot_width(), image.slots);
                     self.frames.set_counters(frame, image.counters.clone());
                 });
                 table.count_resident();
@@ -189,7 +237,30 @@ impl PageCache {
         };
         self.hold(index, hold);
         eviction.shed_counters(&self.frames);
+        Ok(index)
+    }
+
+    /// Takes a page out of its frame that is no more, and returns the frame,
+    /// which is to be [released](Self::release) once no checkpoint has to do
+    /// with it. Pins of the page are pins of the frame from then on.
+    pub(super) fn detach(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
+        let entry = table.entry(page)?;
+        let _lock = self.eviction.lock();
+        let index = frame_at(entry.read())?;
+        entry.clear();
         Some(index)
+    }
+
+    /// Takes a frame back whose page was detached.
+    pub(super) fn release(&self, index: FrameIndex) {
+        self.eviction.lock().release(&self.frames, index);
+    }
+
+    /// Takes back the frame that was given to a page which did not come to be.
+    pub(crate) fn take_back(&self, table: &PageTable, page: u32) {
+        if let Some(index) = self.detach(table, page) {
+            self.release(index);
+        }
     }
 
     /// Pins a page if it is resident.
@@ -227,6 +298,20 @@ impl PageCache {
         }
         counters.shrink();
         let counters = (!counters.is_empty()).then(|| Arc::new(counters));
+        self.frames.set_counters(frame, counters);
+    }
+
+    /// Sets a page as a whole that is pinned, under the same conditions.
+    pub(crate) fn set_page(&self, index: FrameIndex, whole: &WholePage) {
+        let Some(frame) = self.frame(index) else {
+            return;
+        };
+        frame.set(whole);
+        let counters = (!whole.counters.is_empty()).then(|| {
+            let mut counters = whole.counters.clone();
+            counters.shrink();
+            Arc::new(counters)
+        });
         self.frames.set_counters(frame, counters);
     }
 

@@ -89,6 +89,59 @@ pub(crate) struct Publication<'a> {
 }
 
 impl Publication<'_> {
+    /// Says how many pages a table has from now on, and drops those that are
+    /// gone: nobody comes to them any more, and a checkpoint removes their
+    /// images.
+    pub(crate) fn set_pages(&mut self, table: &Arc<PageTable>, pages: u32) {
+        let before = table.pages();
+        if pages != before {
+            table.set_pages(pages);
+        }
+        for page in pages..before {
+            self.drop_page(table, page);
+        }
+    }
+
+    /// Says that a page is no more. A checkpoint removes its image, as it writes
+    /// those of others: not before this commit is published, and so known to
+    /// have happened, and before the log is cut that says so.
+    pub(crate) fn drop_page(&mut self, table: &Arc<PageTable>, page: u32) {
+        let cache = &self.checkpointer.cache;
+        let index = cache.detach(table, page);
+        let frame = index.and_then(|index| Some((index, cache.frame(index)?)));
+        if let Some((index, frame)) = frame {
+            match frame.dirty_state() {
+                DirtyState::Clean => cache.release(index),
+                // What waits, or is being written, is to be removed instead.
+                DirtyState::Dirty | DirtyState::Copied | DirtyState::Dropped => {
+                    frame.set_dirty_state(DirtyState::Dropped);
+                    if frame.changed_since_copy() == 0 {
+                        frame.set_changed_since_copy(self.sequence.0);
+                    }
+                    return;
+                }
+            }
+        }
+        self.wait_for_checkpoint(table, page, None);
+    }
+
+    fn wait_for_checkpoint(
+        &mut self,
+        table: &Arc<PageTable>,
+        page: u32,
+        frame: Option<FrameIndex>,
+    ) {
+        table.dirty().fetch_add(1, Ordering::AcqRel);
+        let dirty_pages = &self.checkpointer.dirty_pages;
+        dirty_pages.fetch_add(1, Ordering::Relaxed);
+        self.pages.dirty.push_back(DirtyPage {
+            oldest: self.sequence,
+            frame,
+            table: Arc::clone(table),
+            page,
+        });
+    }
+
     /// Notes that a resident page was changed by this commit.
     pub(crate) fn changed(&mut self, table: &Arc<PageTable>, page: u32, frame: FrameIndex) {
         let Some(resident) = self.checkpointer.cache.frame(frame) else {
@@ -97,18 +150,9 @@ impl Publication<'_> {
         match resident.dirty_state() {
             DirtyState::Clean => {
                 resident.set_dirty_state(DirtyState::Dirty);
-                table.dirty().fetch_add(1, Ordering::AcqRel);
-                self.checkpointer
-                    .dirty_pages
-                    .fetch_add(1, Ordering::Relaxed);
-                self.pages.dirty.push_back(DirtyPage {
-                    oldest: self.sequence,
-                    frame,
-                    table: Arc::clone(table),
-                    page,
-                });
+                self.wait_for_checkpoint(table, page, Some(frame));
             }
-            DirtyState::Dirty => {}
+            DirtyState::Dirty | DirtyState::Dropped => {}
             DirtyState::Copied => {
                 if resident.changed_since_copy() == 0 {
                     resident.set_changed_since_copy(self.sequence.0);

@@ -21,11 +21,12 @@ pub(super) struct DirtyPages {
     pub(super) in_slice: Option<Sequence>,
 }
 
-/// A page that has to be written.
+/// A page that has to be written, or whose image has to be removed.
 pub(super) struct DirtyPage {
     /// The oldest record that it needs.
     pub(super) oldest: Sequence,
-    pub(super) frame: FrameIndex,
+    /// Where it lies. `None`: it is no more.
+    pub(super) frame: Option<FrameIndex>,
     pub(super) table: Arc<PageTable>,
     pub(super) page: u32,
 }

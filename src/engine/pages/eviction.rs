@@ -120,6 +120,23 @@ impl Eviction {
         place_in(index, self.generation)
     }
 
+    /// Takes back the frame of a page that is no more, and is nowhere named any
+    /// more.
+    pub(super) fn release(&mut self, frames: &Frames, index: FrameIndex) {
+        let (Some(frame), Some(slot)) = (frames.get(index), self.owners.get_mut(index.0 as usize))
+        else {
+            return;
+        };
+        if let Some(owner) = slot.take() {
+            owner.table.count_evicted();
+            frames.set_counters(frame, None);
+            frames.count_evicted();
+            frame.set_dirty_state(DirtyState::Clean);
+            frame.set_changed_since_copy(0);
+            self.free.push(index);
+        }
+    }
+
     /// Evicts pages with counters while there are more counters than should
     /// be, as far as such pages may be evicted.
     pub(super) fn shed_counters(&mut self, frames: &Frames) {

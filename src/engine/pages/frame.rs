@@ -2,6 +2,7 @@
 
 use super::image;
 use crate::chain::counters::{CounterKey, Counters};
+use crate::chain::pages::WholePage;
 use crate::chain::params::PAGE_BYTES;
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::hints;
@@ -52,6 +53,8 @@ pub(super) enum DirtyState {
     Dirty,
     /// Its image was copied and is being written.
     Copied,
+    /// The page is no more; a checkpoint has still to do with the frame.
+    Dropped,
 }
 
 impl State {
@@ -140,6 +143,12 @@ impl Frame<'_> {
             .as_ref()
             .map_or(0, |counters| counters.len())
     }
+
+    /// All that is counted beside the page.
+    pub(crate) fn copy_counters(self) -> Counters {
+        let counters = self.state.counters.load();
+        counters.as_deref().cloned().unwrap_or_default()
+    }
 }
 
 /// For the cache and its checkpoints.
@@ -159,16 +168,18 @@ impl Frame<'_> {
         self.state.occupied.store(occupied, Ordering::Relaxed);
     }
 
+    /// Stores the words of a page that is split or merged.
+    pub(super) fn set(self, whole: &WholePage) {
+        for (cell, &word) in self.words.0.iter().zip(whole.words.iter()) {
+            cell.store(word, Ordering::Relaxed);
+        }
+        self.state.occupied.store(whole.occupied, Ordering::Relaxed);
+    }
+
     /// The page as it is stored; its slots take `page_bytes`.
     pub(super) fn image(self, page_bytes: u32) -> Vec<u8> {
         let words = self.words.0.iter().map(|word| word.load(Ordering::Relaxed));
         image::encode(words, page_bytes, self.state.counters.load().as_deref())
-    }
-
-    /// The page's counters, to be changed.
-    pub(super) fn copy_counters(self) -> Counters {
-        let counters = self.state.counters.load();
-        counters.as_deref().cloned().unwrap_or_default()
     }
 
     pub(super) fn replace_counters(self, counters: Option<Arc<Counters>>) -> Option<Arc<Counters>> {
@@ -191,7 +202,8 @@ impl Frame<'_> {
         match self.state.dirty.load(Ordering::Acquire) {
             0 => DirtyState::Clean,
             1 => DirtyState::Dirty,
-            _ => DirtyState::Copied,
+            2 => DirtyState::Copied,
+            _ => DirtyState::Dropped,
         }
     }
 
@@ -200,6 +212,7 @@ impl Frame<'_> {
             DirtyState::Clean => 0,
             DirtyState::Dirty => 1,
             DirtyState::Copied => 2,
+            DirtyState::Dropped => 3,
         };
         self.state.dirty.store(byte, Ordering::Release);
     }

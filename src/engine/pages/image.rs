@@ -1,11 +1,12 @@
 //! What the stored image of a page holds: its slots, and behind them, if it has
 //! any, its side counters. To the store both are bytes.
 
-use crate::chain::counters::{CounterKey, Counters, CountersError};
-use crate::cuckoo::layout::Layout;
+use super::geometry::PageGeometry;
+use crate::chain::counters::{Counters, CountersError};
+use crate::chain::pages::WholePage;
+use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::page::PageId;
 use crate::store::StoreError;
-use crate::store::redo::RedoWrite;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -78,24 +79,56 @@ pub(crate) fn encode(
     image
 }
 
-/// Whether an entry of the redo log makes sense for a page of that layout.
-pub(crate) fn fits(write: &RedoWrite, layout: &Layout) -> bool {
-    match write {
-        RedoWrite::Slot(write) => {
-            write.slot_bytes == layout.slot_width().bytes() && write.slot < slots_of(layout)
+/// Takes an image apart that a split or a merge has written.
+///
+/// # Errors
+/// Bytes that are no page of that geometry; the error names the page.
+pub(crate) fn whole(
+    bytes: &[u8],
+    geometry: &PageGeometry,
+    id: PageId,
+) -> Result<WholePage, StoreError> {
+    let page = decode(bytes, geometry.page_bytes(), id)?;
+    let counters = page.counters.as_deref().cloned().unwrap_or_default();
+    let occupied = occupied(page.slots, geometry.slot_width());
+    let fits = counters.iter().all(|(key, _)| geometry.has_class(key));
+    let Some(occupied) = occupied.filter(|_| fits) else {
+        return Err(StoreError::Corrupt {
+            what: id.to_string(),
+            reason: "it does not fit its sub-filter".to_owned(),
+        });
+    };
+    let mut whole = WholePage {
+        occupied: occupied as u32,
+        counters,
+        ..WholePage::empty()
+    };
+    for (word, bytes) in whole.words.iter_mut().zip(page.slots.chunks(8)) {
+        *word = little_endian(bytes);
+    }
+    Ok(whole)
+}
+
+/// Sets a slot of an image, whose slots are all there.
+pub(crate) fn set_slot(slots: &mut [u8], width: SlotWidth, slot: u32, value: u32) {
+    // A page has at most 4,096.
+    let (word, lane) = width.word_and_lane(slot as u16);
+    if let Some(bytes) = slots.chunks_mut(8).nth(usize::from(word)) {
+        let changed = bucket::set(width, little_endian(bytes), lane, value);
+        for (byte, changed) in bytes.iter_mut().zip(changed.to_le_bytes()) {
+            *byte = changed;
         }
-        RedoWrite::Counter(write) => has_class(CounterKey(write.key), layout),
     }
 }
 
-/// Whether a page of that layout can have a counter of that class.
-pub(crate) fn has_class(key: CounterKey, layout: &Layout) -> bool {
-    key.0 >> 32 < u64::from(slots_of(layout))
-        && (1..=layout.slot_width().fingerprints()).contains(&(key.0 as u32))
-}
-
-fn slots_of(layout: &Layout) -> u32 {
-    layout.page_bytes() / u32::from(layout.slot_width().bytes())
+/// How many slots of an image are in use; `None` if bits are set that belong to
+/// no slot.
+pub(crate) fn occupied(slots: &[u8], width: SlotWidth) -> Option<u64> {
+    let used = width.bits() * width.slots_per_word();
+    slots.chunks(8).map(little_endian).try_fold(0, |sum, word| {
+        let is_sound = word.checked_shr(u32::from(used)).unwrap_or(0) == 0;
+        is_sound.then(|| sum + u64::from(bucket::occupied(width, word)))
+    })
 }
 
 /// Up to eight bytes as a word, missing ones as zeros.
@@ -109,6 +142,7 @@ pub(super) fn little_endian(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chain::counters::CounterKey;
     use crate::page::{FilterId, Ordinal, PageIndex};
 
     const ID: PageId = PageId {
@@ -144,5 +178,40 @@ mod tests {
         image.push(1);
         let error = decode(&image, 12, ID).err().unwrap().to_string();
         assert!(error.contains("filter 7 sub-filter 1 page 9"), "{error}");
+    }
+
+    #[test]
+    fn slots_of_every_width_are_set_and_counted_where_words_have_them() {
+        for width in [
+            SlotWidth::Bits8,
+            SlotWidth::Bits12,
+            SlotWidth::Bits16,
+            SlotWidth::Bits21,
+            SlotWidth::Bits32,
+        ] {
+            let mut slots = [0; 24];
+            let all = 3 * u32::from(width.slots_per_word());
+            for slot in 0..all {
+                set_slot(&mut slots, width, slot, width.fingerprints() - slot);
+                assert_eq!(occupied(&slots, width), Some(u64::from(slot) + 1));
+            }
+            for slot in 0..all {
+                let (word, lane) = width.word_and_lane(slot as u16);
+                let bytes = slots.chunks(8).nth(usize::from(word)).unwrap();
+                let found = bucket::get(width, little_endian(bytes), lane);
+                assert_eq!(found, width.fingerprints() - slot, "{width:?} {slot}");
+            }
+            let is_full = width.bits() * width.slots_per_word() == 64;
+            slots[15] |= 0x80;
+            assert_eq!(occupied(&slots, width).is_some(), is_full, "{width:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_ends_within_a_word_keeps_its_length() {
+        let mut slots = [0; 6];
+        set_slot(&mut slots, SlotWidth::Bits8, 5, 9);
+        assert_eq!(slots, [0, 0, 0, 0, 0, 9]);
+        assert_eq!(occupied(&slots, SlotWidth::Bits8), Some(1));
     }
 }

@@ -8,12 +8,11 @@
 //!
 //! All pages of a call are read in one sorted batch.
 
-use super::cache::{Hold, PageCache};
+use super::cache::{AsOf, Hold, NotInstalled, PageCache};
 use super::checkpoint::Checkpointer;
 use super::frame::FrameIndex;
 use super::image::{self, PageImage, little_endian};
 use super::pins::Pins;
-use super::seqlock::Version;
 use super::table::PageTable;
 use crate::chain::address::PageAddress;
 use crate::chain::counters::{CounterKey, Counters};
@@ -90,18 +89,25 @@ impl Images {
 /// Flights to be landed however the work ends.
 struct Own<'a> {
     loader: &'a Loader,
-    pages: Vec<(Wanted<'a>, Arc<Flight>)>,
+    pages: Vec<OwnFlight<'a>>,
+}
+
+struct OwnFlight<'a> {
+    page: Wanted<'a>,
+    /// From before the page was read.
+    as_of: AsOf,
+    flight: Arc<Flight>,
 }
 
 impl Drop for Own<'_> {
     fn drop(&mut self) {
         let mut flights = self.loader.flights.lock();
-        for (page, _) in &self.pages {
-            flights.remove(&page.id());
+        for own in &self.pages {
+            flights.remove(&own.page.id());
         }
         drop(flights);
-        for (_, flight) in &self.pages {
-            flight.land();
+        for own in &self.pages {
+            own.flight.land();
         }
     }
 }
@@ -140,16 +146,18 @@ impl Loader {
         let mut pages: Vec<Wanted<'_>> = wanted.collect();
         pages.sort_by_key(Wanted::id);
         let mut images = Images::default();
-        self.fetch(&pages, |owned, page, version| {
+        self.fetch(&pages, |own, page| {
             let image = Image {
-                version,
+                version: own.as_of.version,
                 words: page.slots.chunks(8).map(little_endian).collect(),
                 counters: page.counters.clone(),
             };
-            images.pages.insert(owned.id(), image);
+            let Wanted { address, table } = own.page;
+            images.pages.insert(own.page.id(), image);
             // Without room in the cache the request is answered all the same.
-            self.cache
-                .install(owned.table, owned.address.page, page, Hold::Loose);
+            let _ = self
+                .cache
+                .install(table, address.page, page, Hold::Loose, own.as_of);
             Ok(())
         })?;
         Ok(images)
@@ -169,38 +177,63 @@ impl Loader {
             frames: Vec::with_capacity(pages.len()),
             _permit: permit,
         };
-        // A filter that has lost sub-filters since the pages were named has no
-        // table for some; the lane will find that out.
+        // A filter that has lost sub-filters or pages since the pages were named
+        // does not have some; the lane will find that out.
         let mut wanted: Vec<Wanted<'_>> = wanted(tables, pages).collect();
-        while !wanted.is_empty() {
+        loop {
             wanted.retain(|page| {
+                if page.address.page >= page.table.pages() {
+                    return false;
+                }
                 let pinned = self.cache.pin(page.table, page.address.page);
                 pins.frames.extend(pinned);
                 pinned.is_none()
             });
+            if wanted.is_empty() {
+                return Ok(pins);
+            }
             let mut landed = Vec::new();
-            self.fetch(&wanted, |owned, page, _| {
-                let frame = self.install_pinned(owned.table, owned.address.page, page)?;
-                pins.frames.push(frame);
-                landed.push(owned.address);
+            self.fetch(&wanted, |own, page| {
+                let Wanted { address, table } = own.page;
+                let frame = self.install_pinned(table, address.page, page, own.as_of)?;
+                if let Some(frame) = frame {
+                    pins.frames.push(frame);
+                    landed.push(address);
+                }
                 Ok(())
             })?;
             // Both ascend.
             wanted.retain(|page| landed.binary_search(&page.address).is_err());
         }
-        Ok(pins)
     }
 
-    /// Installs a page and pins it, waiting for a frame.
-    pub(crate) fn install_pinned(
+    /// Gives a page that is not published yet a frame without an entry, and
+    /// pins it, waiting for a frame. For the lane of its filter.
+    pub(crate) fn install_new(
+        &self,
+        table: &Arc<PageTable>,
+        page: u32,
+    ) -> Result<FrameIndex, StoreError> {
+        let nothing = PageImage::default();
+        let as_of = self.cache.as_of(table, page);
+        let installed = self.install_pinned(table, page, &nothing, as_of)?;
+        installed.ok_or(StoreError::PageNotResident)
+    }
+
+    /// Installs a page and pins it, waiting for a frame. `None`: it is no more.
+    fn install_pinned(
         &self,
         table: &Arc<PageTable>,
         page: u32,
         image: &PageImage<'_>,
-    ) -> Result<FrameIndex, StoreError> {
+        as_of: AsOf,
+    ) -> Result<Option<FrameIndex>, StoreError> {
         loop {
-            if let Some(frame) = self.cache.install(table, page, image, Hold::Pinned) {
-                return Ok(frame);
+            let installed = self.cache.install(table, page, image, Hold::Pinned, as_of);
+            match installed {
+                Ok(frame) => return Ok(Some(frame)),
+                Err(NotInstalled::Gone) => return Ok(None),
+                Err(NotInstalled::NoFrame) => {}
             }
             // Dirty and pinned pages are bounded, so a checkpoint or the end
             // of a drain frees frames.
@@ -215,7 +248,7 @@ impl Loader {
     fn fetch(
         &self,
         pages: &[Wanted<'_>],
-        mut each: impl FnMut(Wanted<'_>, &PageImage<'_>, Option<u64>) -> Result<(), StoreError>,
+        mut each: impl FnMut(&OwnFlight<'_>, &PageImage<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut own = Own {
             loader: self,
@@ -225,7 +258,9 @@ impl Loader {
         {
             let mut flights = self.flights.lock();
             for &page in pages {
-                if self.cache.is_resident(page.table, page.address.page) {
+                let as_of = self.cache.as_of(page.table, page.address.page);
+                let is_gone = !as_of.is_there(page.address.page);
+                if is_gone || self.cache.is_resident(page.table, page.address.page) {
                     continue;
                 }
                 let id = page.id();
@@ -234,7 +269,11 @@ impl Loader {
                 } else {
                     let flight = Arc::new(Flight::default());
                     flights.insert(id, Arc::clone(&flight));
-                    own.pages.push((page, flight));
+                    own.pages.push(OwnFlight {
+                        page,
+                        as_of,
+                        flight,
+                    });
                 }
             }
         }
@@ -251,30 +290,21 @@ impl Loader {
     fn read_own(
         &self,
         own: &Own<'_>,
-        each: &mut impl FnMut(Wanted<'_>, &PageImage<'_>, Option<u64>) -> Result<(), StoreError>,
+        each: &mut impl FnMut(&OwnFlight<'_>, &PageImage<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let ids: Vec<PageId> = own.pages.iter().map(|(page, _)| page.id()).collect();
-        // The versions are taken before the first read.
-        let versions: Vec<Option<u64>> = own
-            .pages
-            .iter()
-            .map(|(page, _)| {
-                let version = self.cache.versions().of(page.table, page.address.page);
-                version.and_then(Version::read)
-            })
-            .collect();
+        let ids: Vec<PageId> = own.pages.iter().map(|own| own.page.id()).collect();
         let mut result = Ok(());
         self.store.read_pages(&ids, &mut |index, bytes| {
-            let Some(&(page, _)) = own.pages.get(index) else {
+            let Some(own) = own.pages.get(index) else {
                 return;
             };
             let bytes = bytes.unwrap_or_default();
             if result.is_err() {
                 return;
             }
-            let version = versions.get(index).copied().flatten();
-            result = image::decode(bytes, page.table.page_bytes(), page.id())
-                .and_then(|image| each(page, &image, version));
+            let page_bytes = own.page.table.geometry().page_bytes();
+            result =
+                image::decode(bytes, page_bytes, own.page.id()).and_then(|image| each(own, &image));
         })?;
         result
     }

@@ -9,6 +9,7 @@
 //! | `seqlock` | how words are read whole without a lock, and why that is right |
 //! | `versions` | the versions of pages, which commits change |
 //! | `frame`, `frames` | memory: words, what is known of the page in a frame, what all takes |
+//! | `geometry` | how many pages a sub-filter has, and what fits on one |
 //! | `table` | which page of a sub-filter lies in which frame |
 //! | `eviction` | which page leaves when another needs its frame |
 //! | `cache` | pages in memory: reading, installing, counters |
@@ -28,6 +29,7 @@ mod dirty;
 mod eviction;
 mod frame;
 mod frames;
+mod geometry;
 pub(crate) mod image;
 mod loader;
 mod log;
@@ -38,9 +40,9 @@ mod versions;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use cache::{PageCache, ResidentPage};
-pub(crate) use checkpoint::{Checkpointer, CutLog};
+pub(crate) use checkpoint::{Checkpointer, CutLog, Publication};
 pub(crate) use frame::{Frame, FrameIndex, Words};
-pub(crate) use image::PageImage;
+pub(crate) use geometry::PageGeometry;
 pub(crate) use loader::{Images, Loader};
 pub(crate) use pins::{DrainPins, Pins};
 pub(crate) use seqlock::{Version, WordsRead};

@@ -33,12 +33,37 @@
 //! |---|---|---|---|
 //! | [`Version`] in [`Versions`](super::Versions) | pages of one stripe | all lanes | words and counters of these pages are as of one commit each |
 //! | [`Version`] of an open filter | all its pages | its lane | all words of a group of items are as of one commit |
+//! | [`Version`] of its shape | what its pages mean | its lane, where it splits or merges pages | the view says where items lie, and what the words say |
 //! | [`Entry`] | one page | evictions and installations, under their lock | the frame held this page |
 //!
 //! With an [`Entry`] the steps are spread over two numbers: the frame's last
 //! page loses its entry (1), and after the words are stored the next page gets
 //! one (4). A reader of the last page finds that its entry is gone, and a reader
 //! of the next one sees its words.
+//!
+//! # Views
+//! Which pages a filter has, and what their slots mean, is said by a view that
+//! is published with them. A reader loads the view, finds out from it where an
+//! item lies, and only then reads the versions of those pages and their words:
+//! the view may be of a commit long past by then. An item that a split has
+//! moved is not where such a view looks for it, and all versions agree that
+//! nothing was changed. So a view carries the number that the filter's shape
+//! has from its commit on, and there is no step *a*: the number comes with the
+//! view. In step 3 the view is stored after the words, and in step *d* the
+//! reader looks whether the shape still has that number.
+//!
+//! - *No word is of a later shape*, as above: the commit that stored it
+//!   changed the number before.
+//! - *No word is of an earlier shape.* The view was loaded before any word, by
+//!   a load that acquires, and stored after the words of its commit, by a store
+//!   that releases.
+//!
+//! This holds for every word alone, so it makes a "yes" right that rests on one
+//! word; without it a word of two shapes may look like an entry of an item that
+//! was never added. For a "no", versions tell in addition that all words are as
+//! of one moment, which is then a moment of that shape. To read the versions
+//! first and the view after them would do as well for a "no", but not for a
+//! "yes", and would load the view again for every item that is asked about.
 //!
 //! `tests/seqlock.rs` runs this file under loom: through the interleavings of
 //! some small programs, and all values that their loads may return.

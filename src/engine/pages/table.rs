@@ -1,23 +1,33 @@
 //! Which pages of a sub-filter are resident, and where.
+//!
+//! Where pages are split and merged, a table grows while others read it. So
+//! nothing in it is ever copied or moved: behind the pages that there were when
+//! it was made, it takes segments, each twice as long as the one before.
 
 use super::frame::FrameIndex;
+use super::geometry::PageGeometry;
 use super::seqlock::Entry;
-use crate::cuckoo::bucket::SlotWidth;
-use crate::cuckoo::layout::Layout;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Pages whose entries are allocated together.
 const LEAF_PAGES: usize = 512;
+
+/// Bits of a page number.
+const NUMBER_BITS: u32 = 32;
+
+/// Entries of neighbouring pages, allocated with the first of these that comes
+/// in.
+type Leaf = OnceLock<Box<[Entry]>>;
 
 /// The pages of one sub-filter.
 pub(crate) struct PageTable {
     filter: FilterId,
     ordinal: Ordinal,
-    pages: u32,
-    page_bytes: u32,
-    width: SlotWidth,
+    geometry: PageGeometry,
+    /// An [`Extent`].
+    extent: AtomicU64,
     /// Number of its first page's [version](super::Versions).
     first_stripe: usize,
     /// The filter was removed or the sub-filter dropped: its pages need no
@@ -25,28 +35,63 @@ pub(crate) struct PageTable {
     dropped: AtomicBool,
     resident: AtomicU32,
     dirty: AtomicU32,
-    /// Entries by page. Leaves are allocated with their first page.
-    leaves: Box<[OnceLock<Box<[Entry]>>]>,
+    /// Of the pages whose numbers have no bit from this one on.
+    first_bits: u32,
+    first: Box<[Leaf]>,
+    /// Of the others, by the highest bit of their numbers.
+    grown: OnceLock<Box<[Segment]>>,
+}
+
+type Segment = OnceLock<Box<[Leaf]>>;
+
+/// How many pages there are, and how often there came to be fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent(u64);
+
+impl Extent {
+    fn new(pages: u32, drops: u32) -> Extent {
+        Extent(u64::from(drops) << NUMBER_BITS | u64::from(pages))
+    }
+
+    pub(super) fn pages(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// How often there came to be fewer pages.
+    pub(super) fn drops(self) -> u32 {
+        (self.0 >> NUMBER_BITS) as u32
+    }
+}
+
+/// Where the entry of a page lies.
+struct Place<'a> {
+    leaf: &'a Leaf,
+    within: usize,
 }
 
 impl PageTable {
     /// A table of a sub-filter's pages, none of them resident.
-    pub(crate) fn new(filter: FilterId, ordinal: Ordinal, layout: &Layout) -> Self {
-        let pages = layout.pages();
-        let leaves = (pages as usize).div_ceil(LEAF_PAGES);
+    pub(crate) fn new(filter: FilterId, ordinal: Ordinal, geometry: &PageGeometry) -> Self {
+        let pages = geometry.pages();
+        // Sized to be full, unless more may come.
+        let first_pages = match geometry.splits() {
+            true => u64::from(pages).next_power_of_two() as usize,
+            false => pages as usize,
+        };
         let mixed =
             (filter.0 ^ u64::from(ordinal.0).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         PageTable {
             filter,
             ordinal,
-            pages,
-            page_bytes: layout.page_bytes(),
-            width: layout.slot_width(),
+            geometry: *geometry,
+            extent: AtomicU64::new(Extent::new(pages, 0).0),
             first_stripe: (mixed >> 40) as usize,
             dropped: AtomicBool::new(false),
             resident: AtomicU32::new(0),
             dirty: AtomicU32::new(0),
-            leaves: (0..leaves).map(|_| OnceLock::new()).collect(),
+            first_bits: first_pages.next_power_of_two().ilog2(),
+            first: leaves(first_pages),
+            grown: OnceLock::new(),
         }
     }
 
@@ -59,14 +104,30 @@ impl PageTable {
         }
     }
 
-    /// Bytes of each of its pages.
-    pub(crate) fn page_bytes(&self) -> u32 {
-        self.page_bytes
+    /// What its pages are like, and how many there are.
+    pub(crate) fn geometry(&self) -> PageGeometry {
+        self.geometry.with_pages(self.extent().pages())
     }
 
-    /// Width of its slots.
-    pub(super) fn slot_width(&self) -> SlotWidth {
-        self.width
+    /// How many pages there are.
+    pub(crate) fn pages(&self) -> u32 {
+        self.extent().pages()
+    }
+
+    /// How many pages there are, and how often there came to be fewer.
+    pub(crate) fn extent(&self) -> Extent {
+        Extent(self.extent.load(Ordering::Acquire))
+    }
+
+    /// Says how many pages there are from now on. The filter's lane alone does,
+    /// when it publishes, and before it [drops](super::PageCache::detach) those
+    /// that are gone.
+    pub(super) fn set_pages(&self, pages: u32) {
+        let before = self.extent();
+        let is_fewer = pages < before.pages();
+        let drops = before.drops().wrapping_add(u32::from(is_fewer));
+        let extent = Extent::new(pages, drops);
+        self.extent.store(extent.0, Ordering::Release);
     }
 
     #[inline]
@@ -105,21 +166,65 @@ impl PageTable {
     /// The entry of a page, if one of its leaf was ever resident.
     #[inline]
     pub(super) fn entry(&self, page: u32) -> Option<&Entry> {
-        self.leaves
-            .get(page as usize / LEAF_PAGES)?
-            .get()?
-            .get(page as usize % LEAF_PAGES)
+        let above = u64::from(page) >> self.first_bits;
+        let (leaves, within) = match above {
+            0 => (&self.first, page as usize),
+            _ => {
+                let segment = self.grown.get()?.get(above.ilog2() as usize)?;
+                (segment.get()?, within_segment(page))
+            }
+        };
+        let leaf = leaves.get(within / LEAF_PAGES)?.get()?;
+        leaf.get(within % LEAF_PAGES)
     }
 
     /// The same for a page that is to be resident.
     pub(super) fn entry_to_fill(&self, page: u32) -> Option<&Entry> {
-        let leaf = page as usize / LEAF_PAGES;
-        let length = (self.pages as usize - leaf * LEAF_PAGES).min(LEAF_PAGES);
-        self.leaves
-            .get(leaf)?
-            .get_or_init(|| (0..length).map(|_| Entry::new()).collect())
-            .get(page as usize % LEAF_PAGES)
+        let Place { leaf, within } = self.place_to_fill(page)?;
+        let leaf_pages = self.segment_pages(page).min(LEAF_PAGES);
+        leaf.get_or_init(|| (0..leaf_pages).map(|_| Entry::new()).collect())
+            .get(within)
     }
+
+    fn place_to_fill(&self, page: u32) -> Option<Place<'_>> {
+        let above = u64::from(page) >> self.first_bits;
+        let (leaves_of, within) = match above {
+            0 => (&self.first, page as usize),
+            _ if !self.geometry.splits() => return None,
+            _ => {
+                let count = NUMBER_BITS - self.first_bits;
+                let segments = || (0..count).map(|_| Segment::new()).collect();
+                let segments = self.grown.get_or_init(segments);
+                let segment = segments.get(above.ilog2() as usize)?;
+                let pages = self.segment_pages(page);
+                (segment.get_or_init(|| leaves(pages)), within_segment(page))
+            }
+        };
+        Some(Place {
+            leaf: leaves_of.get(within / LEAF_PAGES)?,
+            within: within % LEAF_PAGES,
+        })
+    }
+
+    /// Pages that the segment of a page has entries for.
+    fn segment_pages(&self, page: u32) -> usize {
+        match u64::from(page) >> self.first_bits {
+            0 => 1 << self.first_bits,
+            _ => 1 << page.ilog2(),
+        }
+    }
+}
+
+/// Where a page lies in its segment, which begins with the page whose number
+/// has the same highest bit and no other.
+#[inline]
+fn within_segment(page: u32) -> usize {
+    (page - (1 << page.ilog2())) as usize
+}
+
+fn leaves(pages: usize) -> Box<[Leaf]> {
+    let leaves = 0..pages.div_ceil(LEAF_PAGES);
+    leaves.map(|_| Leaf::new()).collect()
 }
 
 /// What the entry of a page in that frame says: the generation in the high and
@@ -132,4 +237,71 @@ pub(super) fn place_in(frame: FrameIndex, generation: u32) -> u64 {
 #[inline]
 pub(super) fn frame_at(place: u64) -> Option<FrameIndex> {
     (place as u32).checked_sub(1).map(FrameIndex)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuckoo::bucket::SlotWidth;
+    use std::collections::BTreeSet;
+
+    fn table(pages: u32, splits: bool) -> PageTable {
+        let geometry = PageGeometry::fixed(pages, SlotWidth::Bits16);
+        let geometry = match splits {
+            true => geometry.splitting(),
+            false => geometry,
+        };
+        PageTable::new(FilterId(7), Ordinal(0), &geometry)
+    }
+
+    #[test]
+    fn entries_stay_where_they_are_while_a_table_grows() {
+        for pages in [1, 2, 3, 5, 511, 512, 513, 1025] {
+            let table = table(pages, true);
+            let before: Vec<*const Entry> = (0..pages)
+                .map(|page| table.entry_to_fill(page).unwrap() as *const Entry)
+                .collect();
+            let mut all: BTreeSet<*const Entry> = before.iter().copied().collect();
+            for page in pages..40 * pages {
+                assert!(all.insert(table.entry_to_fill(page).unwrap()), "{page}");
+            }
+            assert_eq!(all.len(), 40 * pages as usize);
+            for (page, &entry) in (0..).zip(&before) {
+                assert!(std::ptr::eq(table.entry(page).unwrap(), entry));
+            }
+            table.entry_to_fill(u32::MAX).unwrap();
+            assert!(table.entry(u32::MAX).is_some() && table.entry(u32::MAX / 2).is_none());
+        }
+    }
+
+    #[test]
+    fn a_table_takes_no_more_entries_than_there_are_pages() {
+        let entries = |table: &PageTable, page| {
+            let place = table.place_to_fill(page).unwrap();
+            place.leaf.get().map_or(0, |leaf| leaf.len())
+        };
+        let small = table(1, true);
+        for (page, expected) in [(0, 1), (1, 1), (2, 2), (7, 4), (600, 512), (5000, 512)] {
+            small.entry_to_fill(page).unwrap();
+            assert_eq!(entries(&small, page), expected, "{page}");
+        }
+        let fixed = table(5, false);
+        fixed.entry_to_fill(4).unwrap();
+        assert!(fixed.entry(4).is_some() && fixed.entry_to_fill(8).is_none());
+    }
+
+    #[test]
+    fn an_extent_tells_a_page_that_was_dropped_from_one_that_came_back() {
+        let table = table(3, true);
+        let before = table.extent();
+        assert_eq!(before.pages(), 3);
+        table.set_pages(4);
+        assert_eq!(table.extent().drops(), before.drops());
+        table.set_pages(3);
+        table.set_pages(4);
+        let after = table.extent();
+        assert_eq!(after.pages(), 4);
+        assert_ne!(after.drops(), before.drops());
+        assert_eq!(table.geometry().pages(), 4);
+    }
 }

@@ -29,10 +29,9 @@ impl Versions {
     }
 
     /// Whether each version still has the number that it had before words were
-    /// read. To be called after the last of them.
+    /// read.
     #[inline]
-    pub(crate) fn are_still(seen: &[(&Version, u64)]) -> bool {
-        let read = WordsRead::fence();
+    pub(crate) fn are_still(seen: &[(&Version, u64)], read: WordsRead) -> bool {
         seen.iter()
             .all(|&(version, number)| version.is_still(number, read))
     }
@@ -42,14 +41,13 @@ impl Versions {
 mod tests {
     use super::*;
     use crate::cuckoo::bucket::SlotWidth;
-    use crate::cuckoo::layout::Layout;
-    use crate::cuckoo::paged::Paged;
+    use crate::engine::pages::PageGeometry;
     use crate::page::{FilterId, Ordinal};
 
     #[test]
     fn a_version_is_unknown_while_two_lanes_publish_and_new_afterwards() {
-        let layout = Layout::Paged(Paged::new(1, 0, SlotWidth::Bits16).unwrap());
-        let table = PageTable::new(FilterId(7), Ordinal(0), &layout);
+        let geometry = PageGeometry::fixed(1, SlotWidth::Bits16);
+        let table = PageTable::new(FilterId(7), Ordinal(0), &geometry);
         let versions = Versions::new();
         let version = versions.of(&table, 0).unwrap();
         let before = version.read().unwrap();
@@ -65,6 +63,9 @@ mod tests {
             },
         );
         assert_ne!(version.read(), Some(before));
-        assert!(!Versions::are_still(&[(version, before)]));
+        assert!(!Versions::are_still(
+            &[(version, before)],
+            WordsRead::fence()
+        ));
     }
 }

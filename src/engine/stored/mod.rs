@@ -11,7 +11,7 @@
 
 pub(super) mod page;
 
-use crate::cuckoo::layout::Layout;
+use crate::engine::pages::PageGeometry;
 use crate::page::{PageId, PageIndex, Sequence};
 use crate::store::redo::{self, RedoReader, RedoWrite};
 use crate::store::{Snapshot, StoreError};
@@ -27,7 +27,7 @@ pub(super) trait PageVisitor {
 
     /// The geometry of a page's sub-filter. `None`: no filter that is wanted
     /// has it, and what the log says of it means nothing.
-    fn layout(&self, id: PageId) -> Option<Layout>;
+    fn geometry(&self, id: PageId) -> Option<PageGeometry>;
 
     /// The next page, or what is wrong with its image.
     fn page(
@@ -118,8 +118,8 @@ impl Window {
             for write in RedoReader::new(record) {
                 let write = write.map_err(|error| error.in_record(sequence))?;
                 // Filters and sub-filters that are gone have none.
-                if let Some(layout) = visitor.layout(write.page()) {
-                    window.note(spans, sequence, &write, &layout, max_entries)?;
+                if let Some(geometry) = visitor.geometry(write.page()) {
+                    window.note(spans, sequence, &write, &geometry, max_entries)?;
                 }
             }
             Ok(())
@@ -131,12 +131,12 @@ impl Window {
         &mut self,
         spans: &[Range<PageId>],
         sequence: Sequence,
-        write: &RedoWrite,
-        layout: &Layout,
+        write: &RedoWrite<'_>,
+        geometry: &PageGeometry,
         max_entries: usize,
     ) -> Result<(), StoreError> {
         let page = write.page();
-        if page.page.0 >= layout.pages() || !page::fits(write, layout) {
+        if !geometry.fits(write) {
             return Err(StoreError::Corrupt {
                 what: format!("redo record {}", sequence.0),
                 reason: format!("{page} has no such slot"),
@@ -148,8 +148,10 @@ impl Window {
         }
         let logged = self.logged.entry(page).or_default();
         let before = logged.entries();
-        logged.note(write);
-        self.entries += logged.entries() - before;
+        logged
+            .note(write)
+            .map_err(|error| error.in_record(sequence))?;
+        self.entries = self.entries - before + logged.entries();
         while self.entries > max_entries && self.logged.len() > 1 {
             // What is behind has its turn in the next window.
             let Some((last, dropped)) = self.logged.pop_last() else {
@@ -236,6 +238,8 @@ fn show_up_to<'a>(
     let entries = logged.next_if(|&(&it, _)| it == id);
     match (entries, stored) {
         (Some((_, entries)), Ok(stored)) => show(id, entries, stored, visitor),
+        // Nobody reads an image any more that waits to be removed.
+        (Some((_, entries)), Err(_)) if entries.is_dropped() => Ok(flow),
         (_, stored) => visitor.page(id, stored),
     }
 }
@@ -252,10 +256,11 @@ fn show(
     stored: &[u8],
     visitor: &mut dyn PageVisitor,
 ) -> Result<ControlFlow<()>, StoreError> {
-    let Some(layout) = visitor.layout(id) else {
+    let geometry = visitor.geometry(id).filter(|_| !entries.is_dropped());
+    let Some(geometry) = geometry else {
         return Ok(ControlFlow::Continue(()));
     };
-    match entries.applied(stored, &layout, id) {
+    match entries.applied(stored, &geometry, id) {
         Ok(image) => visitor.page(id, Ok(&image)),
         Err(error) => visitor.page(id, Err(error)),
     }

@@ -2,24 +2,39 @@
 
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::SubFilter;
-use crate::cuckoo::layout::Layout;
-pub(super) use crate::engine::pages::image::fits;
+use crate::engine::pages::PageGeometry;
 use crate::engine::pages::image::{self, PageImage};
 use crate::page::PageId;
 use crate::store::StoreError;
-use crate::store::redo::RedoWrite;
+use crate::store::redo::{RedoError, RedoWrite};
 use std::collections::BTreeMap;
 
 /// What the log says about one page: the last value of everything it names.
 #[derive(Default)]
 pub(super) struct LoggedPage {
+    base: Base,
     slots: BTreeMap<u32, u64>,
     counters: BTreeMap<CounterKey, u64>,
 }
 
+/// What the slots and counters of a page are changes of.
+#[derive(Default)]
+enum Base {
+    /// Of its stored image.
+    #[default]
+    Stored,
+    /// Of the page as it was last set as a whole.
+    Whole(Vec<u8>),
+    /// There is no such page any more.
+    Dropped,
+}
+
 impl LoggedPage {
     /// Notes an entry.
-    pub(super) fn note(&mut self, write: &RedoWrite) {
+    ///
+    /// # Errors
+    /// The image of a whole page can't be read.
+    pub(super) fn note(&mut self, write: &RedoWrite<'_>) -> Result<(), RedoError> {
         match write {
             RedoWrite::Slot(write) => {
                 self.slots.insert(write.slot, write.value);
@@ -27,33 +42,53 @@ impl LoggedPage {
             RedoWrite::Counter(write) => {
                 self.counters.insert(CounterKey(write.key), write.value);
             }
+            RedoWrite::Whole(write) => {
+                let image = write.image(&mut Vec::new())?.to_vec();
+                *self = LoggedPage {
+                    base: Base::Whole(image),
+                    ..LoggedPage::default()
+                };
+            }
+            RedoWrite::Dropped(_) => {
+                *self = LoggedPage {
+                    base: Base::Dropped,
+                    ..LoggedPage::default()
+                };
+            }
         }
+        Ok(())
     }
 
-    /// Entries that it has.
+    /// Entries that it has; an image counts as those that take as much memory.
     pub(super) fn entries(&self) -> usize {
-        self.slots.len() + self.counters.len()
+        let of_base = match &self.base {
+            Base::Stored | Base::Dropped => 0,
+            Base::Whole(image) => image.len() / 32,
+        };
+        of_base + self.slots.len() + self.counters.len()
+    }
+
+    /// Whether there is no such page any more.
+    pub(super) fn is_dropped(&self) -> bool {
+        matches!(self.base, Base::Dropped)
     }
 
     /// The image afterwards.
     pub(super) fn applied(
         &self,
         stored: &[u8],
-        layout: &Layout,
+        geometry: &PageGeometry,
         id: PageId,
     ) -> Result<Vec<u8>, StoreError> {
-        let page = image::decode(stored, layout.page_bytes(), id)?;
+        let before = match &self.base {
+            Base::Whole(image) => image,
+            Base::Stored | Base::Dropped => stored,
+        };
+        let page = image::decode(before, geometry.page_bytes(), id)?;
         let mut changed = page.slots.to_vec();
-        changed.resize(layout.page_bytes() as usize, 0);
-        let width = usize::from(layout.slot_width().bytes());
-        for (&slot, value) in &self.slots {
-            let at = slot as usize * width;
-            let bytes = value.to_le_bytes();
-            if let Some(cell) = changed.get_mut(at..at + width) {
-                for (cell, byte) in cell.iter_mut().zip(bytes) {
-                    *cell = byte;
-                }
-            }
+        changed.resize(geometry.page_bytes() as usize, 0);
+        for (&slot, &value) in &self.slots {
+            image::set_slot(&mut changed, geometry.slot_width(), slot, value as u32);
         }
         let mut counters = page.counters.as_deref().cloned().unwrap_or_default();
         for (&key, &copies) in &self.counters {
@@ -73,26 +108,21 @@ pub(in crate::engine) struct Contents {
     pub(in crate::engine) counted: u64,
 }
 
-/// Counts what is in a page; `None` if it can't be a page of that layout.
-pub(in crate::engine) fn contents(bytes: &[u8], layout: &Layout) -> Option<Contents> {
-    let PageImage { slots, counters } = image::parse(bytes, layout.page_bytes()).ok()?;
-    let width = usize::from(layout.slot_width().bytes());
-    let occupied = slots
-        .chunks(width)
-        .filter(|slot| slot.iter().any(|&byte| byte != 0))
-        .count();
+/// Counts what is in a page; `None` if it can't be a page of that geometry.
+pub(in crate::engine) fn contents(bytes: &[u8], geometry: &PageGeometry) -> Option<Contents> {
+    let PageImage { slots, counters } = image::parse(bytes, geometry.page_bytes()).ok()?;
     Some(Contents {
-        occupied: occupied as u64,
+        occupied: image::occupied(slots, geometry.slot_width())?,
         counted: counters
             .as_deref()
-            .map_or(Some(0), |it| copies(it, layout))?,
+            .map_or(Some(0), |it| copies(it, geometry))?,
     })
 }
 
 /// The sum of the counters; `None` if one can't be of such a page.
-fn copies(counters: &Counters, layout: &Layout) -> Option<u64> {
+fn copies(counters: &Counters, geometry: &PageGeometry) -> Option<u64> {
     counters.iter().try_fold(0u64, |sum, (key, copies)| {
-        image::has_class(key, layout).then_some(())?;
+        geometry.has_class(key).then_some(())?;
         sum.checked_add(copies)
     })
 }

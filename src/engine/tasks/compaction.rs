@@ -83,9 +83,9 @@ struct Cursor {
 impl Cursor {
     /// The newest sub-filter before one, or of all, that is to be emptied.
     fn of_newest(chain: &Chain, before: Option<Ordinal>) -> Option<Cursor> {
-        let closed = chain.sub_filters().get(chain.open()..)?;
+        let closed = chain.sub_filters().skip(chain.open());
         let is_before = |ordinal| before.is_none_or(|before| ordinal < before);
-        let newest = closed.iter().rev().find(|sub| is_before(sub.ordinal))?;
+        let newest = closed.filter(|sub| is_before(sub.ordinal)).last()?;
         Some(Cursor {
             ordinal: newest.ordinal,
             from: BucketIndex(0),
@@ -295,9 +295,9 @@ fn is_due(chain: &Chain, threshold_percent: u8) -> bool {
     let was_there = items.saturating_add(deleted);
     chain.is_compacting()
         || threshold_percent > 0
-            && chain.sub_filters().len() > 1
+            && chain.sub_filter_count() > 1
             && deleted.saturating_mul(100) > was_there.saturating_mul(threshold_percent.into())
-            && chain.would_do(UNASKED_SHARE) < chain.sub_filters().len()
+            && chain.would_do(UNASKED_SHARE) < chain.sub_filter_count()
 }
 
 impl EngineState {

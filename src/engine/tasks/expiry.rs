@@ -150,7 +150,9 @@ fn is_damage(error: &EngineError) -> bool {
     };
     matches!(
         **error,
-        StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }
+        StoreError::Corrupt { .. }
+            | StoreError::NewerFormat { .. }
+            | StoreError::OlderFormat { .. }
     )
 }
 

@@ -35,6 +35,9 @@ const FILTERS_AT_ONCE: usize = 500;
 /// slots on.
 const NEARLY_FULL: f64 = 0.9;
 
+/// Doublings that are few, if a filter has no more left.
+const FEW_DOUBLINGS: u32 = 2;
+
 /// What a survey found.
 #[derive(Debug, Default, PartialEq)]
 struct Survey {
@@ -42,6 +45,7 @@ struct Survey {
     bytes: i64,
     over_error_rate: i64,
     nearly_full: i64,
+    near_growth_limit: i64,
     /// The largest, in no order; up to twice as many as are wanted.
     largest: Vec<Surveyed>,
 }
@@ -71,6 +75,8 @@ impl Survey {
         self.bytes = self.bytes.saturating_add_unsigned(it.bytes);
         self.over_error_rate += i64::from(it.promised.is_some_and(|rate| it.error > rate));
         self.nearly_full += i64::from(it.final_fill > NEARLY_FULL);
+        let left = chain.doublings_left().unwrap_or(u32::MAX);
+        self.near_growth_limit += i64::from(left <= FEW_DOUBLINGS);
         if named > 0 {
             self.largest.push(it);
             if self.largest.len() >= 2 * named {
@@ -92,6 +98,8 @@ impl Survey {
         metrics.filters_bytes.set(self.bytes);
         metrics.filters_over_error_rate.set(self.over_error_rate);
         metrics.filters_nearly_full.set(self.nearly_full);
+        let near_limit = &metrics.filters_near_growth_limit;
+        near_limit.set(self.near_growth_limit);
         let names: BTreeSet<String> = self.largest.iter().map(|it| it.name.clone()).collect();
         for gone in shown.difference(&names) {
             let label = [gone.as_str()];

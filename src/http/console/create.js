@@ -147,7 +147,7 @@ export function Create({ name }) {
               !(form.fingerprint_bits ?? "").trim() &&
                 field("error_rate", "False-positive rate, at most", { hint: "The share of items that were never added and get a “yes”: 0.001 is one in a thousand." }),
               !(form.error_rate ?? "").trim() &&
-                field("fingerprint_bits", "Bits per slot, instead", { hint: "8, 16 or 32." }),
+                field("fingerprint_bits", "Bits per slot, instead", { hint: "12, 16, 21 or 32." }),
             )
           : h(
               Fragment,
@@ -207,13 +207,13 @@ function Preview({ it }) {
         ["Buckets", `${count(it.buckets)} of ${it.bucket_size} slots`],
         ["Pages", count(it.pages)],
         ["False positives, promised", it.error_rate === null ? "none" : oneIn(it.error_rate)],
-        it.error_rate !== null && ["Promised up to", counted(it.promised_sub_filters, "sub-filter")],
+        it.error_rate !== null && ["Promised up to", `${count(it.promised_growth)} times the capacity`],
       ]
         .filter(Boolean)
         .map(([name, value]) => h("div", { key: name }, h("dt", null, name), h("dd", null, value))),
     ),
     h("h3", null, "Growth"),
-    h("p", { class: "quiet small" }, "The filter when full, by its number of sub-filters."),
+    h("p", { class: "quiet small" }, "The filter when full, by its size as a multiple of the first."),
     h(
       "div",
       { class: "scroll", role: "region", "aria-label": "Growth", tabIndex: 0 },
@@ -226,7 +226,7 @@ function Preview({ it }) {
           h(
             "tr",
             null,
-            h("th", { scope: "col", class: "number" }, "Sub-filters"),
+            h("th", { scope: "col", class: "number" }, "Growth"),
             h("th", { scope: "col", class: "number" }, "Items"),
             h("th", { scope: "col", class: "number" }, "Size"),
             h("th", { scope: "col", class: "number" }, "False positives"),
@@ -238,8 +238,8 @@ function Preview({ it }) {
           it.stages.map((stage) =>
             h(
               "tr",
-              { key: stage.sub_filters },
-              h("th", { scope: "row", class: "number" }, count(stage.sub_filters)),
+              { key: stage.growth },
+              h("th", { scope: "row", class: "number" }, `${count(stage.growth)} ×`),
               h("td", { class: "number" }, count(stage.items)),
               h("td", { class: "number" }, bytes(stage.bytes)),
               h("td", { class: "number" }, oneIn(stage.expected_false_positive_rate)),

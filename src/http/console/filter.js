@@ -190,7 +190,7 @@ function Parameters({ it }) {
     ["Expansion", it.expansion === 0 ? "off" : `× ${count(it.expansion)}`],
     ["Expansions, at most", count(it.max_expansions)],
     it.error_rate !== null && ["False positives, promised", oneIn(it.error_rate)],
-    it.error_rate !== null && ["Promised up to", counted(it.promised_sub_filters, "sub-filter")],
+    it.error_rate !== null && ["Promised up to", `${count(it.promised_growth)} times the capacity`],
     ["False positives when full", oneIn(it.expected_false_positive_rate_full)],
     ["Bits per item", it.bits_per_item === null ? "–" : it.bits_per_item.toFixed(1)],
     ["Bits per item at capacity", it.bits_per_item_at_capacity.toFixed(1)],

@@ -167,7 +167,7 @@ impl DumpSink for Sink<'_> {
     operation_id = "restore_filter",
     tag = "filters",
     security(("api_key" = ["write"])),
-    extensions(("x-audited" = json!(true)), ("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, STREAM, CHANGE, [Code::NoRoom, Code::FilterTaken, Code::FilterChanged, Code::CorruptDump, Code::NewerDump, Code::FilterTooLarge], QUOTA]))),
+    extensions(("x-audited" = json!(true)), ("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, STREAM, CHANGE, [Code::NoRoom, Code::FilterTaken, Code::FilterChanged, Code::CorruptDump, Code::NewerDump, Code::OlderDump, Code::FilterTooLarge], QUOTA]))),
     params(
         FilterKey,
         ("replace" = Option<bool>, Query, description = "Replace an existing filter. Its expiry is kept. Needs the scope `admin`.", example = true),

@@ -16,7 +16,7 @@ pub(crate) struct FilterBody {
     /// How fingerprints are placed.
     #[schema(schema_with = schemas::layout)]
     layout: &'static str,
-    /// Items that fit before the first expansion.
+    /// Items that fit before the filter grows.
     #[schema(example = 100_000)]
     capacity: u64,
     /// Bits per slot.
@@ -25,10 +25,13 @@ pub(crate) struct FilterBody {
     /// The promised false-positive rate: the share of never-added items that are found; null without a promise.
     #[schema(example = 0.001)]
     error_rate: Option<f64>,
-    /// Sub-filters up to which it is promised: 8, or 1 for a filter that never grows.
-    #[schema(example = 8)]
-    promised_sub_filters: u32,
-    /// Whether the promise still holds: false once the filter has more sub-filters than that.
+    /// How far a filter may grow with its promise kept, as a multiple of its capacity; null for `classic`.
+    #[schema(example = 64)]
+    promised_growth: Option<u32>,
+    /// How far its slots let it grow, as a multiple of its first size; beyond, adds are `full` by `growth_limit`. Null for `classic`.
+    #[schema(example = 8_192)]
+    max_growth: Option<u32>,
+    /// Whether the promise holds: false once the expected false-positive rate is above it.
     #[schema(example = true)]
     error_rate_holds: bool,
     /// Slots per bucket.
@@ -37,19 +40,22 @@ pub(crate) struct FilterBody {
     /// Longest path of kick-outs; null for `paged`, whose searches stay on a few pages.
     #[schema(example = json!(null))]
     max_iterations: Option<u16>,
-    /// How much larger each further sub-filter is; 0 = never grows.
+    /// `classic`: how much larger each further sub-filter is; 0 = never grows.
     #[schema(example = 2)]
     expansion: u32,
-    /// Largest number of sub-filters beyond the first.
+    /// `classic`: largest number of sub-filters beyond the first; `paged`: of doublings.
     #[schema(example = 32)]
     max_expansions: u16,
+    /// How often it has grown: sub-filters appended, or doublings that are complete.
+    #[schema(example = 0)]
+    expansions: u32,
     /// Items in it: adds less deletes.
     #[schema(example = 50_000)]
     items: u64,
     /// Deletes that found their item, since creation.
     #[schema(example = 0)]
     deletions: u64,
-    /// The chain, oldest sub-filter first.
+    /// The chain, oldest sub-filter first; one for `paged`, which splits its pages.
     sub_filters: Vec<SubFilterBody>,
     /// Bits of slots per item; null while the filter is empty.
     #[schema(example = 34.08)]
@@ -66,14 +72,14 @@ pub(crate) struct FilterBody {
     /// Bytes of its pages on disk, an estimate.
     #[schema(example = 163_840)]
     disk_bytes: u64,
-    /// Expected false-positive rate at the current load: the probability that a never-added item is found.
+    /// Expected false-positive rate now: the probability that a never-added item is found.
     #[schema(example = 0.000_06)]
     expected_false_positive_rate: f64,
-    /// The same with promised_sub_filters sub-filters, all of them full.
-    #[schema(example = 0.000_93)]
+    /// The same once the filter has grown to promised_growth; for `classic` with eight sub-filters, or one if it never grows, all of them full.
+    #[schema(example = 0.000_82)]
     expected_false_positive_rate_full: f64,
-    /// Estimated number of adds before the next expansion.
-    #[schema(example = 51_171)]
+    /// Estimated number of adds before it takes more pages.
+    #[schema(example = 50_638)]
     adds_before_expansion: u64,
     /// When it was created (RFC 3339).
     #[schema(example = "2026-11-21T10:00:00Z", format = DateTime)]
@@ -126,12 +132,14 @@ impl From<&FilterInfo> for FilterBody {
             capacity: info.params.capacity(),
             fingerprint_bits: info.params.slot_width().bits(),
             error_rate: info.params.error_rate(),
-            promised_sub_filters: info.params.promised_sub_filters(),
+            promised_growth: info.params.promised_growth(),
+            max_growth: info.params.max_growth(),
             error_rate_holds: info.keeps_promise,
             bucket_size: info.params.bucket_size(),
             max_iterations: info.params.max_iterations(),
             expansion: info.params.expansion(),
             max_expansions: info.params.max_expansions(),
+            expansions: info.expansions,
             items: info.items,
             deletions: info.deletions,
             sub_filters: info
@@ -140,7 +148,7 @@ impl From<&FilterInfo> for FilterBody {
                 .map(|sub| SubFilterBody::new(&info.params, sub))
                 .collect(),
             bits_per_item: info.bits_per_item,
-            bits_per_item_at_capacity: info.params.first_sub_filter_bytes() as f64 * 8.0
+            bits_per_item_at_capacity: info.params.first_bytes() as f64 * 8.0
                 / info.params.capacity() as f64,
             slot_bytes: info.slot_bytes,
             memory_bytes: info.memory_bytes,
@@ -180,12 +188,14 @@ pub(super) fn filter_example() -> serde_json::Value {
         capacity: 100_000,
         fingerprint_bits: 16,
         error_rate: Some(0.001),
-        promised_sub_filters: 8,
+        promised_growth: Some(64),
+        max_growth: Some(8_192),
         error_rate_holds: true,
         bucket_size: 4,
         max_iterations: None,
         expansion: 2,
         max_expansions: 32,
+        expansions: 0,
         items: 50_000,
         deletions: 0,
         sub_filters: vec![SubFilterBody {
@@ -205,8 +215,8 @@ pub(super) fn filter_example() -> serde_json::Value {
         memory_bytes: 212_992,
         disk_bytes: 163_840,
         expected_false_positive_rate: rate,
-        expected_false_positive_rate_full: 0.000_927_3,
-        adds_before_expansion: 51_171,
+        expected_false_positive_rate_full: 0.000_822_1,
+        adds_before_expansion: 50_638,
         created_at: "2026-11-21T10:00:00.000Z".to_owned(),
         ttl_seconds: None,
         expires_at: None,

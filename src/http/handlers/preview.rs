@@ -23,7 +23,7 @@ pub(crate) struct PreviewBody {
     /// How fingerprints are placed.
     #[schema(schema_with = schemas::layout)]
     layout: &'static str,
-    /// Items that fit before the first expansion.
+    /// Items that fit before the filter grows.
     #[schema(example = 100_000)]
     capacity: u64,
     /// Bits per slot.
@@ -32,25 +32,28 @@ pub(crate) struct PreviewBody {
     /// The promised false-positive rate: the share of never-added items that are found; null without a promise.
     #[schema(example = 0.001)]
     error_rate: Option<f64>,
-    /// Number of sub-filters up to which it is promised.
-    #[schema(example = 8)]
-    promised_sub_filters: u32,
+    /// How far a filter may grow with its promise kept, as a multiple of its capacity; null for `classic`.
+    #[schema(example = 64)]
+    promised_growth: Option<u32>,
+    /// How far its slots let it grow, as a multiple of its first size; beyond, adds are `full` by `growth_limit`. Null for `classic`.
+    #[schema(example = 8_192)]
+    max_growth: Option<u32>,
     /// Slots per bucket.
     #[schema(example = 4)]
     bucket_size: u8,
     /// Longest path of kick-outs; null for `paged`, whose searches stay on a few pages.
     #[schema(example = json!(null))]
     max_iterations: Option<u16>,
-    /// How much larger each further sub-filter is; 0 = never grows.
+    /// `classic`: how much larger each further sub-filter is; 0 = never grows.
     #[schema(example = 2)]
     expansion: u32,
-    /// Largest number of sub-filters beyond the first.
+    /// `classic`: largest number of sub-filters beyond the first; `paged`: of doublings.
     #[schema(example = 32)]
     max_expansions: u16,
     /// Seconds until it would expire; null: it would not expire.
     #[schema(example = json!(null))]
     ttl_seconds: Option<u64>,
-    /// Buckets of the first sub-filter.
+    /// Buckets before it grows.
     #[schema(example = 26_624)]
     buckets: u64,
     /// Pages that hold the buckets.
@@ -68,39 +71,43 @@ pub(crate) struct PreviewBody {
     /// Expected false-positive rate at capacity.
     #[schema(example = 0.000_114)]
     expected_false_positive_rate: f64,
-    /// The filter with one sub-filter, with two, and so on, each full: up to as many as promised_sub_filters.
+    /// The filter before it grows, and each time that it has grown, always full: up to promised_growth, or for `classic` to eight sub-filters.
     stages: Vec<StageBody>,
     #[schema(schema_with = FullReason::stopping)]
     stopped_by: Option<FullReason>,
 }
 
-/// The filter with this number of sub-filters, all of them full.
+/// A filter that has grown so far, and is full.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct StageBody {
-    /// Sub-filters.
+    /// Sub-filters; one for `paged`, which splits its pages.
     #[schema(example = 1)]
     sub_filters: u32,
+    /// Its size as a multiple of its first.
+    #[schema(example = 1)]
+    growth: u64,
     /// Expected number of items that fit.
-    #[schema(example = 101_171)]
+    #[schema(example = 100_638)]
     items: u64,
     /// Bytes that its slots take.
     #[schema(example = 212_992)]
     bytes: u64,
     /// Expected false-positive rate: the probability that a never-added item is found.
-    #[schema(example = 0.000_116)]
+    #[schema(example = 0.000_117)]
     expected_false_positive_rate: f64,
 }
 
 impl From<&FilterPreview> for PreviewBody {
     fn from(preview: &FilterPreview) -> PreviewBody {
         let (params, forecast) = (&preview.params, &preview.forecast);
-        let slot_bytes = params.first_sub_filter_bytes();
+        let slot_bytes = params.first_bytes();
         PreviewBody {
             layout: params.layout().name(),
             capacity: params.capacity(),
             fingerprint_bits: params.slot_width().bits(),
             error_rate: params.error_rate(),
-            promised_sub_filters: params.promised_sub_filters(),
+            promised_growth: params.promised_growth(),
+            max_growth: params.max_growth(),
             bucket_size: params.bucket_size(),
             max_iterations: params.max_iterations(),
             expansion: params.expansion(),
@@ -122,6 +129,7 @@ impl From<&Stage> for StageBody {
     fn from(stage: &Stage) -> StageBody {
         StageBody {
             sub_filters: stage.sub_filters,
+            growth: stage.growth,
             items: stage.items,
             bytes: stage.bytes,
             expected_false_positive_rate: stage.false_positive_rate,
@@ -135,7 +143,8 @@ fn example() -> serde_json::Value {
         capacity: 100_000,
         fingerprint_bits: 16,
         error_rate: Some(0.001),
-        promised_sub_filters: 8,
+        promised_growth: Some(64),
+        max_growth: Some(8_192),
         bucket_size: 4,
         max_iterations: None,
         expansion: 2,
@@ -150,15 +159,17 @@ fn example() -> serde_json::Value {
         stages: vec![
             StageBody {
                 sub_filters: 1,
-                items: 101_171,
+                growth: 1,
+                items: 100_638,
                 bytes: 212_992,
-                expected_false_positive_rate: 0.000_115_9,
+                expected_false_positive_rate: 0.000_117_5,
             },
             StageBody {
-                sub_filters: 2,
-                items: 303_513,
-                bytes: 638_976,
-                expected_false_positive_rate: 0.000_231_9,
+                sub_filters: 1,
+                growth: 2,
+                items: 201_276,
+                bytes: 425_984,
+                expected_false_positive_rate: 0.000_235,
             },
         ],
         stopped_by: Some(FullReason::MaxExpansions),

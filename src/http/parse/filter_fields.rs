@@ -2,7 +2,8 @@
 //! read, in JSON and in queries, refused and described.
 
 use crate::chain::params::{
-    LayoutKind, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, MIN_ERROR_RATE,
+    LayoutKind, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, MAX_PROMISED_GROWTH,
+    MIN_ERROR_RATE,
 };
 use crate::engine::{MAX_TTL_SECONDS, NewFilter};
 use crate::http::openapi::schemas::{closed_object, one_of};
@@ -29,7 +30,7 @@ enum Takes {
     },
     /// One of these integers.
     OneOf {
-        integers: [u64; 3],
+        integers: [u64; 4],
         field: IntegerOf,
     },
     /// A false-positive rate.
@@ -42,7 +43,7 @@ enum Takes {
 type IntegerOf = fn(&mut NewFilter) -> &mut Option<u64>;
 
 /// All of them.
-pub(super) static FILTER_FIELDS: [FilterField; 9] = [
+pub(super) static FILTER_FIELDS: [FilterField; 10] = [
     FilterField {
         name: "capacity",
         takes: Takes::Integer {
@@ -51,25 +52,35 @@ pub(super) static FILTER_FIELDS: [FilterField; 9] = [
             like: 100_000,
             field: |filter| &mut filter.params.capacity,
         },
-        about: "Items that fit before the first expansion, up to 2^40; for the layout `classic` at least 2 * bucket_size.",
+        about: "Items that fit before the filter grows, up to 2^40; for the layout `classic` at least 2 * bucket_size.",
     },
     FilterField {
         name: "error_rate",
         takes: Takes::Rate,
-        about: "`paged`: the highest false-positive rate (the share of never-added items that are found), promised for the whole filter while it grows to 8 sub-filters (255 times the capacity). It determines the width of a slot.",
+        about: "`paged`: the highest false-positive rate (the share of never-added items that are found), promised while the filter grows to promised_growth times its capacity. It determines the width of a slot.",
     },
     FilterField {
         name: "fingerprint_bits",
         takes: Takes::OneOf {
-            integers: [8, 16, 32],
+            integers: [12, 16, 21, 32],
             field: |filter| &mut filter.params.fingerprint_bits,
         },
         about: "`paged`: bits per slot, instead of `error_rate`.",
     },
     FilterField {
+        name: "promised_growth",
+        takes: Takes::Integer {
+            from: 1,
+            to: MAX_PROMISED_GROWTH,
+            like: 64,
+            field: |filter| &mut filter.params.promised_growth,
+        },
+        about: "`paged`: how many times its capacity the filter may have and keep its error rate. More growth takes wider slots. Left out: 64, or 8192 without a capacity, or what the slots keep if that is less; 1 with expansion 0.",
+    },
+    FilterField {
         name: "layout",
         takes: Takes::Layout,
-        about: "How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic` is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default.",
+        about: "How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic` is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate, promised_growth or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default.",
     },
     FilterField {
         name: "bucket_size",
@@ -99,7 +110,7 @@ pub(super) static FILTER_FIELDS: [FilterField; 9] = [
             like: 2,
             field: |filter| &mut filter.params.expansion,
         },
-        about: "How much larger each further sub-filter is; rounded up to a power of two. 0 = the filter never grows. Left out: 2 for `paged`, 1 for `classic`.",
+        about: "`classic`: how much larger each further sub-filter is; rounded up to a power of two. `paged` grows page by page, whatever the number. 0 = the filter never grows. Left out: 2 for `paged`, 1 for `classic`.",
     },
     FilterField {
         name: "max_expansions",
@@ -109,7 +120,7 @@ pub(super) static FILTER_FIELDS: [FilterField; 9] = [
             like: 32,
             field: |filter| &mut filter.params.max_expansions,
         },
-        about: "Largest number of sub-filters beyond the first.",
+        about: "`classic`: largest number of sub-filters beyond the first; `paged`: of doublings.",
     },
     TTL_SECONDS,
 ];
@@ -127,7 +138,7 @@ pub(super) const TTL_SECONDS: FilterField = FilterField {
 };
 
 /// Their names.
-pub(super) fn filter_field_names() -> [&'static str; 9] {
+pub(super) fn filter_field_names() -> [&'static str; 10] {
     FILTER_FIELDS.each_ref().map(|field| field.name)
 }
 
@@ -194,9 +205,9 @@ impl FilterField {
         match self.takes {
             Takes::Integer { from, to, .. } => format!("an integer from {from} to {to}"),
             Takes::OneOf {
-                integers: [a, b, c],
+                integers: [a, b, c, d],
                 ..
-            } => format!("{a}, {b} or {c}"),
+            } => format!("{a}, {b}, {c} or {d}"),
             Takes::Rate => {
                 format!("a number from {MIN_ERROR_RATE:e} to {MAX_ERROR_RATE}, such as 0.001")
             }

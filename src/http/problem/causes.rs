@@ -158,6 +158,7 @@ pub(super) fn restore(error: &RestoreError) -> Cause {
             format!("{error}; nothing was stored. Send the dump again, or create a new one"),
         ),
         RestoreError::Dump(DumpError::Newer { .. }) => own(Code::NewerDump),
+        RestoreError::Dump(DumpError::Older { .. }) => own(Code::OlderDump),
         RestoreError::Dump(DumpError::Read(_)) => own(Code::UnreadableBody),
         RestoreError::TooLarge { .. } | RestoreError::TooLong { .. } => own(Code::FilterTooLarge),
         RestoreError::DiskShort(_) => own(Code::DiskReserve),

@@ -83,6 +83,7 @@ codes! {
     UnsupportedContentEncoding: UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding", "The content encoding is not supported";
     CorruptDump: UNPROCESSABLE_ENTITY, "corrupt_dump", "The dump is damaged";
     NewerDump: UNPROCESSABLE_ENTITY, "newer_dump", "A newer server made the dump";
+    OlderDump: UNPROCESSABLE_ENTITY, "older_dump", "An older server made the dump";
     FilterTooLarge: UNPROCESSABLE_ENTITY, "filter_too_large", "The filter is too large";
     InvalidKey: UNPROCESSABLE_ENTITY, "invalid_key", "The key is invalid";
     InvalidFields: UNPROCESSABLE_ENTITY, "invalid_fields", "A field is invalid";

@@ -140,7 +140,8 @@ fn samples() -> Vec<HttpError> {
         HttpError::FilterTaken,
         HttpError::FilterChanged,
         RestoreError::Dump(DumpError::Corrupt("it ends early".to_owned())).into(),
-        RestoreError::Dump(DumpError::Newer { found: 2 }).into(),
+        RestoreError::Dump(DumpError::Newer { found: 3 }).into(),
+        RestoreError::Dump(DumpError::Older { found: 1 }).into(),
         RestoreError::TooLarge {
             bytes: 1 << 40,
             bound: 16 << 30,

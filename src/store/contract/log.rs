@@ -101,7 +101,7 @@ pub(in crate::store) fn replaying_twice_gives_the_same_bytes<S: Subject>(open: O
     let subject = open();
     for sequence in 1..=9u32 {
         let mut redo = RedoBuilder::new();
-        redo.filter(FilterId(1), 1);
+        redo.filter(FilterId(1), 8);
         redo.page(Ordinal(0), PageIndex(sequence % 3))
             .slot(sequence % 5, u64::from(sequence));
         redo.page(Ordinal(1), PageIndex(0))

@@ -2,6 +2,7 @@
 
 use crate::page::{PageId, Sequence};
 use crate::store::error::StoreError;
+use crate::store::format;
 
 /// Set in a page's head when it has more than one slot; their number follows.
 pub(super) const SEVERAL_SLOTS: u64 = 0b01;
@@ -16,8 +17,8 @@ pub(super) const HEAD_BITS: u32 = 2;
 pub struct SlotWrite {
     /// The page that holds the slot.
     pub page: PageId,
-    /// Width of the slot in bytes: 1, 2, 4 or 8.
-    pub slot_bytes: u8,
+    /// Width of the slot in bits: 8, 12, 16, 21 or 32.
+    pub slot_bits: u8,
     /// Number of the slot within the page, 0-based.
     pub slot: u32,
     /// Its value; fits the width.
@@ -35,27 +36,85 @@ pub struct CounterWrite {
     pub value: u64,
 }
 
+/// A page as a whole, as it is after the commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeWrite<'a> {
+    /// The page, which may be a new one.
+    pub page: PageId,
+    /// Its image, packed as stored images are.
+    pub(super) packed: &'a [u8],
+}
+
+impl<'a> WholeWrite<'a> {
+    /// The image, without the zeros at its end; unpacked into `scratch` where it
+    /// is packed.
+    ///
+    /// # Errors
+    /// Not of a write that a reader has returned: it has looked.
+    pub fn image<'s>(&self, scratch: &'s mut Vec<u8>) -> Result<&'s [u8], RedoError>
+    where
+        'a: 's,
+    {
+        format::decode_page(self.packed, scratch).map_err(RedoError::Image)
+    }
+}
+
 /// An entry of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedoWrite {
+pub enum RedoWrite<'a> {
     /// A slot was set.
     Slot(SlotWrite),
     /// A counter was set.
     Counter(CounterWrite),
+    /// A page was set as a whole, whatever it held before.
+    Whole(WholeWrite<'a>),
+    /// There is no such page any more. A later record may bring it back.
+    Dropped(PageId),
 }
 
-impl RedoWrite {
+impl RedoWrite<'_> {
     /// The page that it changes.
     pub fn page(&self) -> PageId {
         match self {
             RedoWrite::Slot(write) => write.page,
             RedoWrite::Counter(write) => write.page,
+            RedoWrite::Whole(write) => write.page,
+            RedoWrite::Dropped(page) => *page,
         }
     }
 }
 
-/// Stands for the slot width in a section of counters.
-pub(super) const COUNTERS: u8 = 0;
+/// What the entries of a section are: its second field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Counters,
+    Wholes,
+    Dropped,
+    /// Slots of so many bits.
+    Slots(u8),
+}
+
+impl Section {
+    /// The byte that says so.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Section::Counters => 0,
+            Section::Wholes => 1,
+            Section::Dropped => 2,
+            Section::Slots(bits) => bits,
+        }
+    }
+
+    pub(super) fn of(code: u8) -> Result<Section, RedoError> {
+        match code {
+            0 => Ok(Section::Counters),
+            1 => Ok(Section::Wholes),
+            2 => Ok(Section::Dropped),
+            8 | 12 | 16 | 21 | 32 => Ok(Section::Slots(code)),
+            _ => Err(RedoError::UnknownSlotWidth(code)),
+        }
+    }
+}
 
 /// Why bytes are no redo record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,11 +126,14 @@ pub enum RedoError {
     #[error("a number in it is out of range")]
     OutOfRange,
     /// A section has slots of a width that there is not.
-    #[error("it has slots of {0} bytes")]
+    #[error("it has slots of {0} bits")]
     UnknownSlotWidth(u8),
     /// A section without a page, or a page without a slot.
     #[error("it announces a list without entries")]
     EmptyList,
+    /// The image of a whole page can't be unpacked.
+    #[error("a page in it can't be read: {0}")]
+    Image(&'static str),
 }
 
 impl RedoError {
@@ -82,8 +144,4 @@ impl RedoError {
             reason: self.to_string(),
         }
     }
-}
-
-pub(super) fn is_slot_width(bytes: u8) -> bool {
-    matches!(bytes, 1 | 2 | 4 | 8)
 }

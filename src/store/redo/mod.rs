@@ -1,9 +1,9 @@
-//! The redo record: which slots of which pages one commit set to what, and
-//! which counters beside them.
+//! The redo record: which slots of which pages one commit set to what, which
+//! counters beside them, which pages it set as a whole, and which are no more.
 //!
-//! A record is a list of sections, each of one filter and either of slots or of
-//! counters; a section lists pages in ascending order, a page lists slots, or
-//! counters, in ascending order. Numbers are written
+//! A record is a list of sections, each of one filter and of entries of one
+//! kind; a section lists pages in ascending order, a page lists its entries in
+//! ascending order. Numbers are written
 //! as differences to the one before, so that a slot written at random costs
 //! about four bytes. Values are absolute: applying a record twice is applying
 //! it once. What a page or a slot means is not known here.
@@ -23,6 +23,6 @@ mod reader;
 mod tests;
 mod writer;
 
-pub use entry::{CounterWrite, RedoError, RedoWrite, SlotWrite};
+pub use entry::{CounterWrite, RedoError, RedoWrite, SlotWrite, WholeWrite};
 pub use reader::{RedoReader, check};
 pub use writer::RedoBuilder;

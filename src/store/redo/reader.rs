@@ -1,21 +1,22 @@
 //! Reads the bytes of a record.
 
 use super::entry::{
-    COUNTERS, CounterWrite, HEAD_BITS, NEXT_ORDINAL, RedoError, RedoWrite, SEVERAL_SLOTS,
-    SlotWrite, is_slot_width,
+    CounterWrite, HEAD_BITS, NEXT_ORDINAL, RedoError, RedoWrite, SEVERAL_SLOTS, Section, SlotWrite,
+    WholeWrite,
 };
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
-use crate::store::varint;
+use crate::store::{format, varint};
 
 /// Reads a redo record: every [`RedoWrite`] in the order of the record, all
-/// of a page in a row. Allocates nothing, whatever the bytes announce.
+/// of a page of a section in a row. Allocates nothing, whatever the bytes
+/// announce.
 ///
 /// After an error it ends. What came before the error may be nonsense too, so
 /// a caller that must not apply half a record calls [`check`] first.
 #[derive(Clone, Debug)]
 pub struct RedoReader<'a> {
     rest: &'a [u8],
-    slot_bytes: u8,
+    section: Section,
     pages_left: u64,
     entries_left: u64,
     first_page: bool,
@@ -38,7 +39,7 @@ impl<'a> RedoReader<'a> {
     pub fn new(record: &'a [u8]) -> Self {
         RedoReader {
             rest: record,
-            slot_bytes: 1,
+            section: Section::Counters,
             pages_left: 0,
             entries_left: 0,
             first_page: true,
@@ -51,35 +52,51 @@ impl<'a> RedoReader<'a> {
         }
     }
 
-    fn read_write(&mut self) -> Result<RedoWrite, RedoError> {
+    fn read_write(&mut self) -> Result<RedoWrite<'a>, RedoError> {
         if self.entries_left == 0 {
             if self.pages_left == 0 {
                 self.read_section_head()?;
             }
             self.read_page_head()?;
         }
+        self.entries_left -= 1;
+        let page = self.page;
+        let slot_bits = match self.section {
+            Section::Wholes => return self.read_whole(),
+            Section::Dropped => return Ok(RedoWrite::Dropped(page)),
+            Section::Counters => {
+                let key = self.read_step()?;
+                let value = self.read_number()?;
+                return Ok(RedoWrite::Counter(CounterWrite { page, key, value }));
+            }
+            Section::Slots(bits) => bits,
+        };
+        Ok(RedoWrite::Slot(SlotWrite {
+            page,
+            slot_bits,
+            slot: narrow(self.read_step()?)?,
+            value: self.read_value(slot_bits)?,
+        }))
+    }
+
+    /// The number of a slot or counter.
+    fn read_step(&mut self) -> Result<u64, RedoError> {
         let smallest = self.next_number.ok_or(RedoError::OutOfRange)?;
         let number = self
             .read_number()?
             .checked_add(smallest)
             .ok_or(RedoError::OutOfRange)?;
-        let page = self.page;
-        let write = match self.slot_bytes {
-            COUNTERS => RedoWrite::Counter(CounterWrite {
-                page,
-                key: number,
-                value: self.read_number()?,
-            }),
-            slot_bytes => RedoWrite::Slot(SlotWrite {
-                page,
-                slot_bytes,
-                slot: narrow(number)?,
-                value: self.read_value()?,
-            }),
-        };
         self.next_number = number.checked_add(1);
-        self.entries_left -= 1;
-        Ok(write)
+        Ok(number)
+    }
+
+    fn read_whole(&mut self) -> Result<RedoWrite<'a>, RedoError> {
+        let length = self.read_number()?;
+        let length = usize::try_from(length).map_err(|_| RedoError::OutOfRange)?;
+        let packed = self.read_bytes(length)?;
+        format::check_page(packed).map_err(RedoError::Image)?;
+        let page = self.page;
+        Ok(RedoWrite::Whole(WholeWrite { page, packed }))
     }
 
     fn read_section_head(&mut self) -> Result<(), RedoError> {
@@ -88,12 +105,9 @@ impl<'a> RedoReader<'a> {
             ordinal: Ordinal(0),
             page: PageIndex(0),
         };
-        let (&slot_bytes, rest) = self.rest.split_first().ok_or(RedoError::Truncated)?;
-        if slot_bytes != COUNTERS && !is_slot_width(slot_bytes) {
-            return Err(RedoError::UnknownSlotWidth(slot_bytes));
-        }
+        let (&code, rest) = self.rest.split_first().ok_or(RedoError::Truncated)?;
+        self.section = Section::of(code)?;
         self.rest = rest;
-        self.slot_bytes = slot_bytes;
         self.pages_left = not_zero(self.read_number()?)?;
         self.first_page = true;
         Ok(())
@@ -107,7 +121,7 @@ impl<'a> RedoReader<'a> {
         };
         self.entries_left = match head & SEVERAL_SLOTS {
             0 => 1,
-            _ => not_zero(self.read_number()?)?,
+            _ => self.several()?,
         };
         let same_sub_filter = ordinal_step == 0 && !self.first_page;
         let page_step = head >> HEAD_BITS;
@@ -133,16 +147,30 @@ impl<'a> RedoReader<'a> {
         })
     }
 
-    fn read_value(&mut self) -> Result<u64, RedoError> {
-        let (bytes, rest) = self
-            .rest
-            .split_at_checked(usize::from(self.slot_bytes))
-            .ok_or(RedoError::Truncated)?;
+    /// How many entries a page has that says so.
+    fn several(&mut self) -> Result<u64, RedoError> {
+        match self.section {
+            // A page is whole, or gone, once.
+            Section::Wholes | Section::Dropped => Err(RedoError::OutOfRange),
+            Section::Counters | Section::Slots(_) => not_zero(self.read_number()?),
+        }
+    }
+
+    fn read_value(&mut self, bits: u8) -> Result<u64, RedoError> {
+        let bytes = self.read_bytes(usize::from(bits.div_ceil(8)))?;
+        let little_endian = bytes.iter().rev();
+        let value = little_endian.fold(0, |value, &byte| value << 8 | u64::from(byte));
+        match value >> bits {
+            0 => Ok(value),
+            _ => Err(RedoError::OutOfRange),
+        }
+    }
+
+    fn read_bytes(&mut self, length: usize) -> Result<&'a [u8], RedoError> {
+        let split = self.rest.split_at_checked(length);
+        let (bytes, rest) = split.ok_or(RedoError::Truncated)?;
         self.rest = rest;
-        Ok(bytes
-            .iter()
-            .rev()
-            .fold(0, |value, &byte| value << 8 | u64::from(byte)))
+        Ok(bytes)
     }
 
     fn is_at_end(&self) -> bool {
@@ -156,8 +184,8 @@ impl<'a> RedoReader<'a> {
     }
 }
 
-impl Iterator for RedoReader<'_> {
-    type Item = Result<RedoWrite, RedoError>;
+impl<'a> Iterator for RedoReader<'a> {
+    type Item = Result<RedoWrite<'a>, RedoError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_at_end() {

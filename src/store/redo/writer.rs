@@ -1,13 +1,13 @@
 //! Writes the bytes of a record.
 
-use super::entry::{COUNTERS, HEAD_BITS, NEXT_ORDINAL, SEVERAL_SLOTS, is_slot_width};
+use super::entry::{self, HEAD_BITS, NEXT_ORDINAL, SEVERAL_SLOTS};
 use crate::page::{FilterId, Ordinal, PageIndex};
-use crate::store::varint;
+use crate::store::{format, varint};
 
 /// Writes one redo record, section by section, page by page, slot by slot.
 ///
 /// Sections and pages to which nothing was added leave no bytes; a record
-/// without any slot is empty.
+/// without any entry is empty.
 #[derive(Debug, Default)]
 pub struct RedoBuilder {
     record: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct RedoBuilder {
 #[derive(Debug)]
 struct Section {
     id: FilterId,
-    slot_bytes: u8,
+    kind: entry::Section,
     pages: u64,
     body: Vec<u8>,
     /// The last page that left bytes.
@@ -44,28 +44,39 @@ impl RedoBuilder {
         Self::default()
     }
 
-    /// Starts the section of filter `id`, whose slots are `slot_bytes` wide.
+    /// Starts the section of the slots of filter `id`, which have so many bits.
     ///
     /// # Panics
-    /// If the width is not 1, 2, 4 or 8.
-    pub fn filter(&mut self, id: FilterId, slot_bytes: u8) -> &mut Self {
+    /// If these are not 8, 12, 16, 21 or 32.
+    pub fn filter(&mut self, id: FilterId, slot_bits: u8) -> &mut Self {
+        let kind = entry::Section::Slots(slot_bits);
         assert!(
-            is_slot_width(slot_bytes),
-            "a slot can't have {slot_bytes} bytes"
+            entry::Section::of(slot_bits) == Ok(kind),
+            "a slot can't have {slot_bits} bits"
         );
-        self.open_section(id, slot_bytes)
+        self.open_section(id, kind)
     }
 
     /// Starts the section of the counters of filter `id`.
     pub fn counters(&mut self, id: FilterId) -> &mut Self {
-        self.open_section(id, COUNTERS)
+        self.open_section(id, entry::Section::Counters)
     }
 
-    fn open_section(&mut self, id: FilterId, slot_bytes: u8) -> &mut Self {
+    /// Starts the section of the pages of filter `id` that are set as a whole.
+    pub fn wholes(&mut self, id: FilterId) -> &mut Self {
+        self.open_section(id, entry::Section::Wholes)
+    }
+
+    /// Starts the section of the pages of filter `id` that are no more.
+    pub fn dropped(&mut self, id: FilterId) -> &mut Self {
+        self.open_section(id, entry::Section::Dropped)
+    }
+
+    fn open_section(&mut self, id: FilterId, kind: entry::Section) -> &mut Self {
         self.close_section();
         self.section = Some(Section {
             id,
-            slot_bytes,
+            kind,
             pages: 0,
             body: Vec::new(),
             written: (Ordinal(0), PageIndex(0)),
@@ -91,18 +102,14 @@ impl RedoBuilder {
     /// Sets a slot of the page.
     ///
     /// # Panics
-    /// Without a page, if the slot does not lie behind the one before, and if
-    /// the value is wider than the slot.
+    /// Without a page, in another section than one of slots, if the slot does not
+    /// lie behind the one before, and if the value is wider than the slot.
     pub fn slot(&mut self, slot: u32, value: u64) -> &mut Self {
-        let Some(section) = &mut self.section else {
-            panic!("a slot needs a section");
-        };
+        let section = self.section_of(|kind| matches!(kind, entry::Section::Slots(_)));
+        let bits = section.kind.code();
+        assert!(value >> bits == 0, "a value is wider than its slot");
         let bytes = value.to_le_bytes();
-        let (kept, cut) = bytes.split_at(usize::from(section.slot_bytes));
-        assert!(
-            cut.iter().all(|&byte| byte == 0),
-            "a value is wider than its slot"
-        );
+        let (kept, _) = bytes.split_at(usize::from(bits.div_ceil(8)));
         section.push(u64::from(slot), |body| body.extend_from_slice(kept));
         self
     }
@@ -110,18 +117,45 @@ impl RedoBuilder {
     /// Sets a counter of the page.
     ///
     /// # Panics
-    /// Without a page, in a section of slots, and if the key does not lie
-    /// behind the one before.
+    /// Without a page, in another section than one of counters, and if the key
+    /// does not lie behind the one before.
     pub fn counter(&mut self, key: u64, value: u64) -> &mut Self {
-        let Some(section) = &mut self.section else {
-            panic!("a counter needs a section");
-        };
-        assert!(
-            section.slot_bytes == COUNTERS,
-            "a counter needs a section of counters"
-        );
+        let section = self.section_of(|kind| kind == entry::Section::Counters);
         section.push(key, |body| varint::put(body, value));
         self
+    }
+
+    /// Sets a page as a whole; zeros at the end of the image may be left out.
+    ///
+    /// # Panics
+    /// As [`page`](Self::page), and in another section than one of whole pages.
+    pub fn whole(&mut self, ordinal: Ordinal, page: PageIndex, image: &[u8]) -> &mut Self {
+        let section = self.section_of(|kind| kind == entry::Section::Wholes);
+        section.open_page(ordinal, page);
+        let packed = format::encode_page(image);
+        section.put_only(|body| {
+            varint::put(body, packed.len() as u64);
+            body.extend_from_slice(&packed);
+        });
+        self
+    }
+
+    /// Says that there is no such page any more.
+    ///
+    /// # Panics
+    /// As [`page`](Self::page), and in another section than one of such pages.
+    pub fn dropped_page(&mut self, ordinal: Ordinal, page: PageIndex) -> &mut Self {
+        let section = self.section_of(|kind| kind == entry::Section::Dropped);
+        section.open_page(ordinal, page);
+        section.put_only(|_| {});
+        self
+    }
+
+    fn section_of(&mut self, is_kind: impl Fn(entry::Section) -> bool) -> &mut Section {
+        match &mut self.section {
+            Some(section) if is_kind(section.kind) => section,
+            _ => panic!("an entry needs a section of its kind"),
+        }
     }
 
     /// Bytes of what is complete and of the section being written; the page
@@ -139,7 +173,7 @@ impl RedoBuilder {
         self.len() == 0
     }
 
-    /// The record; empty if no slot was set.
+    /// The record; empty if nothing was added.
     pub fn finish(mut self) -> Vec<u8> {
         self.close_section();
         self.record
@@ -154,7 +188,7 @@ impl RedoBuilder {
             return;
         }
         varint::put(&mut self.record, section.id.0);
-        self.record.push(section.slot_bytes);
+        self.record.push(section.kind.code());
         varint::put(&mut self.record, section.pages);
         self.record.append(&mut section.body);
     }
@@ -175,6 +209,14 @@ impl Section {
             entries: 0,
             last: 0,
         });
+    }
+
+    /// Adds the only entry of the page.
+    fn put_only(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
+        put(&mut self.entries);
+        if let Some(page) = &mut self.open {
+            page.entries = 1;
+        }
     }
 
     /// Adds an entry: how far its number is behind the one before, and what

@@ -131,12 +131,9 @@ fn force_name(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks the version of the data directory, and writes it into a new or an
-/// older one.
+/// Checks the version of the data directory, and writes it into a new one.
 pub(super) fn take_over(database: &DB, path: &Path) -> Result<(), StoreError> {
-    if check_version(database, path)? < format::DATA_VERSION {
-        // What the newer version adds is empty. From here on an older program
-        // must not touch it.
+    if check_version(database, path)? == 0 {
         let info = column_of(database, Column::Info)?;
         let version = format::seal_data_version(format::DATA_VERSION);
         database

@@ -248,8 +248,8 @@ fn a_directory_of_a_newer_program_is_refused() {
         matches!(
             error,
             StoreError::NewerFormat {
-                found: 3,
-                supported: 2,
+                found: 4,
+                supported: 3,
                 ..
             }
         ),
@@ -267,8 +267,8 @@ fn a_directory_of_a_newer_program_is_refused() {
         matches!(
             error,
             StoreError::NewerFormat {
-                found: 3,
-                supported: 2,
+                found: 4,
+                supported: 3,
                 ..
             }
         ),
@@ -277,45 +277,27 @@ fn a_directory_of_a_newer_program_is_refused() {
 }
 
 #[test]
-fn a_directory_of_the_first_version_is_taken_over_with_what_is_in_it() {
+fn a_directory_of_an_older_program_is_refused_by_its_version_and_left_alone() {
     let mut subject = OnDisk::new();
-    let create = FilterChange::Create {
-        id: FilterId(1),
-        name: "seen".to_owned(),
-        meta: vec![1],
-    };
-    let commit = Commit {
-        sequence: Sequence(1),
-        redo: vec![7],
-        filters: vec![create],
-        ..Commit::default()
-    };
-    subject.store().commit(&commit).unwrap();
+    let older = format::seal_data_version(2);
+    let info = subject.column(Column::Info);
+    let database = &subject.rocks().database;
+    database
+        .put_cf(info, format::DATA_VERSION_KEY, &older)
+        .unwrap();
     subject.open = None;
     let path = subject.directory.path();
-    let names = DB::list_cf(&Options::default(), path).unwrap();
-    let mut database = DB::open_cf(&Options::default(), path, names).unwrap();
-    database.drop_cf(Column::Due.name()).unwrap();
-    let first = format::seal_data_version(1);
-    database.put(format::DATA_VERSION_KEY, first).unwrap();
-    drop(database);
-
-    subject.reopen();
-    let found = subject.store().filter_by_name("seen").unwrap().unwrap();
-    assert_eq!((found.meta, found.expiry), (vec![1], None));
-    assert_eq!(subject.store().due(0, u64::MAX, 9).unwrap(), []);
-    subject.open = None;
-    let database = DB::open_cf(
-        &Options::default(),
-        subject.directory.path(),
-        Column::ALL.map(Column::name),
-    )
-    .unwrap();
-    let version = database.get(format::DATA_VERSION_KEY).unwrap().unwrap();
-    assert_eq!(
-        format::read_data_version(&version).unwrap(),
-        format::DATA_VERSION
-    );
+    for _ in 0..2 {
+        let error = open_error(path).to_string();
+        assert_eq!(
+            error,
+            "the data directory has format version 2, this program reads 3 alone: start the cuckood that wrote it, or give this one an empty directory"
+        );
+    }
+    let columns = Column::ALL.map(Column::name);
+    let database = DB::open_cf(&Options::default(), path, columns).unwrap();
+    let version = database.get(format::DATA_VERSION_KEY).unwrap();
+    assert_eq!(version, Some(older));
 }
 
 #[test]

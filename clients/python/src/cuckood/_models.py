@@ -46,7 +46,7 @@ class AddedBody:
     line."""
     full_detail: str | None = None
     """A remedy."""
-    full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes'] | None = None
+    full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit'] | None = None
     """The limit that was reached; only when a result is `full`."""
 
     @classmethod
@@ -276,13 +276,13 @@ class FilterBody:
     """The description of a filter."""
 
     adds_before_expansion: int
-    """Estimated number of adds before the next expansion."""
+    """Estimated number of adds before it takes more pages."""
     bits_per_item_at_capacity: float
     """Bits of slots per item once it holds as many items as its capacity."""
     bucket_size: int
     """Slots per bucket."""
     capacity: int
-    """Items that fit before the first expansion."""
+    """Items that fit before the filter grows."""
     created_at: datetime
     """When it was created (RFC 3339)."""
     deletions: int
@@ -290,13 +290,16 @@ class FilterBody:
     disk_bytes: int
     """Bytes of its pages on disk, an estimate."""
     error_rate_holds: bool
-    """Whether the promise still holds: false once the filter has more sub-filters than that."""
+    """Whether the promise holds: false once the expected false-positive rate is above it."""
     expansion: int
-    """How much larger each further sub-filter is; 0 = never grows."""
+    """`classic`: how much larger each further sub-filter is; 0 = never grows."""
+    expansions: int
+    """How often it has grown: sub-filters appended, or doublings that are complete."""
     expected_false_positive_rate: float
-    """Expected false-positive rate at the current load: the probability that a never-added item is found."""
+    """Expected false-positive rate now: the probability that a never-added item is found."""
     expected_false_positive_rate_full: float
-    """The same with promised_sub_filters sub-filters, all of them full."""
+    """The same once the filter has grown to promised_growth; for `classic` with eight sub-filters, or one if it
+    never grows, all of them full."""
     fingerprint_bits: int
     """Bits per slot."""
     items: int
@@ -307,23 +310,26 @@ class FilterBody:
     """How fingerprints are placed. `paged` reads about one page per question and keeps its false-positive rate
     while it grows; `classic` is bit-compatible with RedisBloom and Apache Kvrocks."""
     max_expansions: int
-    """Largest number of sub-filters beyond the first."""
+    """`classic`: largest number of sub-filters beyond the first; `paged`: of doublings."""
     memory_bytes: int
     """Bytes of its pages in memory."""
-    promised_sub_filters: int
-    """Sub-filters up to which it is promised: 8, or 1 for a filter that never grows."""
     slot_bytes: int
     """Bytes that its slots take when every page is written."""
     sub_filters: list[SubFilterBody]
-    """The chain, oldest sub-filter first."""
+    """The chain, oldest sub-filter first; one for `paged`, which splits its pages."""
     bits_per_item: float | None = None
     """Bits of slots per item; null while the filter is empty."""
     error_rate: float | None = None
     """The promised false-positive rate: the share of never-added items that are found; null without a promise."""
     expires_at: datetime | None = None
     """When it expires (RFC 3339); null: it does not expire."""
+    max_growth: int | None = None
+    """How far its slots let it grow, as a multiple of its first size; beyond, adds are `full` by `growth_limit`.
+    Null for `classic`."""
     max_iterations: int | None = None
     """Longest path of kick-outs; null for `paged`, whose searches stay on a few pages."""
+    promised_growth: int | None = None
+    """How far a filter may grow with its promise kept, as a multiple of its capacity; null for `classic`."""
     ttl_seconds: int | None = None
     """Seconds of the requested time to live; null: it does not expire."""
 
@@ -340,6 +346,7 @@ class FilterBody:
             disk_bytes=json["disk_bytes"],
             error_rate_holds=json["error_rate_holds"],
             expansion=json["expansion"],
+            expansions=json["expansions"],
             expected_false_positive_rate=json["expected_false_positive_rate"],
             expected_false_positive_rate_full=json["expected_false_positive_rate_full"],
             fingerprint_bits=json["fingerprint_bits"],
@@ -348,13 +355,14 @@ class FilterBody:
             layout=json["layout"],
             max_expansions=json["max_expansions"],
             memory_bytes=json["memory_bytes"],
-            promised_sub_filters=json["promised_sub_filters"],
             slot_bytes=json["slot_bytes"],
             sub_filters=[SubFilterBody.from_json(it) for it in json["sub_filters"]],
             bits_per_item=json.get("bits_per_item"),
             error_rate=json.get("error_rate"),
             expires_at=datetime.fromisoformat(json["expires_at"]) if json.get("expires_at") is not None else None,
+            max_growth=json.get("max_growth"),
             max_iterations=json.get("max_iterations"),
+            promised_growth=json.get("promised_growth"),
             ttl_seconds=json.get("ttl_seconds"),
         )
 
@@ -365,23 +373,27 @@ class FilterFields(TypedDict, total=False):
     bucket_size: int
     """`classic`: slots per bucket. More slots fill better and cause more false positives."""
     capacity: int
-    """Items that fit before the first expansion, up to 2^40; for the layout `classic` at least 2 * bucket_size."""
+    """Items that fit before the filter grows, up to 2^40; for the layout `classic` at least 2 * bucket_size."""
     error_rate: float
-    """`paged`: the highest false-positive rate (the share of never-added items that are found), promised for the
-    whole filter while it grows to 8 sub-filters (255 times the capacity). It determines the width of a slot."""
+    """`paged`: the highest false-positive rate (the share of never-added items that are found), promised while
+    the filter grows to promised_growth times its capacity. It determines the width of a slot."""
     expansion: int
-    """How much larger each further sub-filter is; rounded up to a power of two. 0 = the filter never grows. Left
-    out: 2 for `paged`, 1 for `classic`."""
-    fingerprint_bits: Literal[8, 16, 32]
+    """`classic`: how much larger each further sub-filter is; rounded up to a power of two. `paged` grows page by
+    page, whatever the number. 0 = the filter never grows. Left out: 2 for `paged`, 1 for `classic`."""
+    fingerprint_bits: Literal[12, 16, 21, 32]
     """`paged`: bits per slot, instead of `error_rate`."""
     layout: Literal['paged', 'classic']
     """How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic`
-    is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate or
-    fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default."""
+    is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate, promised_growth
+    or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default."""
     max_expansions: int
-    """Largest number of sub-filters beyond the first."""
+    """`classic`: largest number of sub-filters beyond the first; `paged`: of doublings."""
     max_iterations: int
     """`classic`: longest path of kick-outs for one item."""
+    promised_growth: int
+    """`paged`: how many times its capacity the filter may have and keep its error rate. More growth takes wider
+    slots. Left out: 64, or 8192 without a capacity, or what the slots keep if that is less; 1 with expansion
+    0."""
     ttl_seconds: int
     """Seconds until the filter expires, 1 to 3162240000; left out = it does not expire."""
 
@@ -512,7 +524,7 @@ class ImportBody:
     """`running`: a request is in flight; `interrupted`: it can be resumed; `complete`: the stream ended."""
     updated_at: datetime
     """When its last commit was made (RFC 3339)."""
-    full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', None] = None
+    full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit', None] = None
     """The limit that was reached; null when there were none."""
 
     @classmethod
@@ -588,11 +600,11 @@ class PreviewBody:
     bucket_size: int
     """Slots per bucket."""
     buckets: int
-    """Buckets of the first sub-filter."""
+    """Buckets before it grows."""
     capacity: int
-    """Items that fit before the first expansion."""
+    """Items that fit before the filter grows."""
     expansion: int
-    """How much larger each further sub-filter is; 0 = never grows."""
+    """`classic`: how much larger each further sub-filter is; 0 = never grows."""
     expected_false_positive_rate: float
     """Expected false-positive rate at capacity."""
     fingerprint_bits: int
@@ -603,20 +615,24 @@ class PreviewBody:
     load_at_capacity: float
     """Share of its slots in use at capacity, 0 to 1."""
     max_expansions: int
-    """Largest number of sub-filters beyond the first."""
+    """`classic`: largest number of sub-filters beyond the first; `paged`: of doublings."""
     pages: int
     """Pages that hold the buckets."""
-    promised_sub_filters: int
-    """Number of sub-filters up to which it is promised."""
     slot_bytes: int
     """Bytes that its slots take when every page is written."""
     stages: list[StageBody]
-    """The filter with one sub-filter, with two, and so on, each full: up to as many as promised_sub_filters."""
+    """The filter before it grows, and each time that it has grown, always full: up to promised_growth, or for
+    `classic` to eight sub-filters."""
     error_rate: float | None = None
     """The promised false-positive rate: the share of never-added items that are found; null without a promise."""
+    max_growth: int | None = None
+    """How far its slots let it grow, as a multiple of its first size; beyond, adds are `full` by `growth_limit`.
+    Null for `classic`."""
     max_iterations: int | None = None
     """Longest path of kick-outs; null for `paged`, whose searches stay on a few pages."""
-    stopped_by: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', None] = None
+    promised_growth: int | None = None
+    """How far a filter may grow with its promise kept, as a multiple of its capacity; null for `classic`."""
+    stopped_by: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit', None] = None
     """The limit that ends its growth at the last stage; null: it can grow further."""
     ttl_seconds: int | None = None
     """Seconds until it would expire; null: it would not expire."""
@@ -636,11 +652,12 @@ class PreviewBody:
             load_at_capacity=json["load_at_capacity"],
             max_expansions=json["max_expansions"],
             pages=json["pages"],
-            promised_sub_filters=json["promised_sub_filters"],
             slot_bytes=json["slot_bytes"],
             stages=[StageBody.from_json(it) for it in json["stages"]],
             error_rate=json.get("error_rate"),
+            max_growth=json.get("max_growth"),
             max_iterations=json.get("max_iterations"),
+            promised_growth=json.get("promised_growth"),
             stopped_by=json.get("stopped_by"),
             ttl_seconds=json.get("ttl_seconds"),
         )
@@ -711,16 +728,18 @@ class ProblemField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageBody:
-    """The filter with this number of sub-filters, all of them full."""
+    """A filter that has grown so far, and is full."""
 
     bytes: int
     """Bytes that its slots take."""
     expected_false_positive_rate: float
     """Expected false-positive rate: the probability that a never-added item is found."""
+    growth: int
+    """Its size as a multiple of its first."""
     items: int
     """Expected number of items that fit."""
     sub_filters: int
-    """Sub-filters."""
+    """Sub-filters; one for `paged`, which splits its pages."""
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:
@@ -728,6 +747,7 @@ class StageBody:
         return cls(
             bytes=json["bytes"],
             expected_false_positive_rate=json["expected_false_positive_rate"],
+            growth=json["growth"],
             items=json["items"],
             sub_filters=json["sub_filters"],
         )

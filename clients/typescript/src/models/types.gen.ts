@@ -34,7 +34,7 @@ export type AddedBody = {
     /**
      * The limit that was reached; only when a result is `full`.
      */
-    full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes';
+    full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit';
     /**
      * `added`; `exists`: skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank line.
      */
@@ -222,7 +222,7 @@ export type ExistsBody = {
  */
 export type FilterBody = {
     /**
-     * Estimated number of adds before the next expansion.
+     * Estimated number of adds before it takes more pages.
      */
     adds_before_expansion: number;
     /**
@@ -238,7 +238,7 @@ export type FilterBody = {
      */
     bucket_size: number;
     /**
-     * Items that fit before the first expansion.
+     * Items that fit before the filter grows.
      */
     capacity: number;
     /**
@@ -258,19 +258,23 @@ export type FilterBody = {
      */
     error_rate?: number | null;
     /**
-     * Whether the promise still holds: false once the filter has more sub-filters than that.
+     * Whether the promise holds: false once the expected false-positive rate is above it.
      */
     error_rate_holds: boolean;
     /**
-     * How much larger each further sub-filter is; 0 = never grows.
+     * `classic`: how much larger each further sub-filter is; 0 = never grows.
      */
     expansion: number;
     /**
-     * Expected false-positive rate at the current load: the probability that a never-added item is found.
+     * How often it has grown: sub-filters appended, or doublings that are complete.
+     */
+    expansions: number;
+    /**
+     * Expected false-positive rate now: the probability that a never-added item is found.
      */
     expected_false_positive_rate: number;
     /**
-     * The same with promised_sub_filters sub-filters, all of them full.
+     * The same once the filter has grown to promised_growth; for `classic` with eight sub-filters, or one if it never grows, all of them full.
      */
     expected_false_positive_rate_full: number;
     /**
@@ -294,9 +298,13 @@ export type FilterBody = {
      */
     layout: 'paged' | 'classic';
     /**
-     * Largest number of sub-filters beyond the first.
+     * `classic`: largest number of sub-filters beyond the first; `paged`: of doublings.
      */
     max_expansions: number;
+    /**
+     * How far its slots let it grow, as a multiple of its first size; beyond, adds are `full` by `growth_limit`. Null for `classic`.
+     */
+    max_growth?: number | null;
     /**
      * Longest path of kick-outs; null for `paged`, whose searches stay on a few pages.
      */
@@ -306,15 +314,15 @@ export type FilterBody = {
      */
     memory_bytes: number;
     /**
-     * Sub-filters up to which it is promised: 8, or 1 for a filter that never grows.
+     * How far a filter may grow with its promise kept, as a multiple of its capacity; null for `classic`.
      */
-    promised_sub_filters: number;
+    promised_growth?: number | null;
     /**
      * Bytes that its slots take when every page is written.
      */
     slot_bytes: number;
     /**
-     * The chain, oldest sub-filter first.
+     * The chain, oldest sub-filter first; one for `paged`, which splits its pages.
      */
     sub_filters: Array<SubFilterBody>;
     /**
@@ -342,33 +350,37 @@ export type FilterFields = {
      */
     bucket_size?: number;
     /**
-     * Items that fit before the first expansion, up to 2^40; for the layout `classic` at least 2 * bucket_size.
+     * Items that fit before the filter grows, up to 2^40; for the layout `classic` at least 2 * bucket_size.
      */
     capacity?: number;
     /**
-     * `paged`: the highest false-positive rate (the share of never-added items that are found), promised for the whole filter while it grows to 8 sub-filters (255 times the capacity). It determines the width of a slot.
+     * `paged`: the highest false-positive rate (the share of never-added items that are found), promised while the filter grows to promised_growth times its capacity. It determines the width of a slot.
      */
     error_rate?: number;
     /**
-     * How much larger each further sub-filter is; rounded up to a power of two. 0 = the filter never grows. Left out: 2 for `paged`, 1 for `classic`.
+     * `classic`: how much larger each further sub-filter is; rounded up to a power of two. `paged` grows page by page, whatever the number. 0 = the filter never grows. Left out: 2 for `paged`, 1 for `classic`.
      */
     expansion?: number;
     /**
      * `paged`: bits per slot, instead of `error_rate`.
      */
-    fingerprint_bits?: 8 | 16 | 32;
+    fingerprint_bits?: 12 | 16 | 21 | 32;
     /**
-     * How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic` is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default.
+     * How fingerprints are placed. `paged` reads about one page a question and keeps its error rate; `classic` is bit-compatible with RedisBloom and Apache Kvrocks. Left out: `paged` with error_rate, promised_growth or fingerprint_bits, `classic` with bucket_size or max_iterations, else the server's default.
      */
     layout?: 'paged' | 'classic';
     /**
-     * Largest number of sub-filters beyond the first.
+     * `classic`: largest number of sub-filters beyond the first; `paged`: of doublings.
      */
     max_expansions?: number;
     /**
      * `classic`: longest path of kick-outs for one item.
      */
     max_iterations?: number;
+    /**
+     * `paged`: how many times its capacity the filter may have and keep its error rate. More growth takes wider slots. Left out: 64, or 8192 without a capacity, or what the slots keep if that is less; 1 with expansion 0.
+     */
+    promised_growth?: number;
     /**
      * Seconds until the filter expires, 1 to 3162240000; left out = it does not expire.
      */
@@ -502,7 +514,7 @@ export type ImportBody = {
     /**
      * The limit that was reached; null when there were none.
      */
-    full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | null;
+    full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit' | null;
     /**
      * Its name.
      */
@@ -614,11 +626,11 @@ export type PreviewBody = {
      */
     bucket_size: number;
     /**
-     * Buckets of the first sub-filter.
+     * Buckets before it grows.
      */
     buckets: number;
     /**
-     * Items that fit before the first expansion.
+     * Items that fit before the filter grows.
      */
     capacity: number;
     /**
@@ -626,7 +638,7 @@ export type PreviewBody = {
      */
     error_rate?: number | null;
     /**
-     * How much larger each further sub-filter is; 0 = never grows.
+     * `classic`: how much larger each further sub-filter is; 0 = never grows.
      */
     expansion: number;
     /**
@@ -646,9 +658,13 @@ export type PreviewBody = {
      */
     load_at_capacity: number;
     /**
-     * Largest number of sub-filters beyond the first.
+     * `classic`: largest number of sub-filters beyond the first; `paged`: of doublings.
      */
     max_expansions: number;
+    /**
+     * How far its slots let it grow, as a multiple of its first size; beyond, adds are `full` by `growth_limit`. Null for `classic`.
+     */
+    max_growth?: number | null;
     /**
      * Longest path of kick-outs; null for `paged`, whose searches stay on a few pages.
      */
@@ -658,21 +674,21 @@ export type PreviewBody = {
      */
     pages: number;
     /**
-     * Number of sub-filters up to which it is promised.
+     * How far a filter may grow with its promise kept, as a multiple of its capacity; null for `classic`.
      */
-    promised_sub_filters: number;
+    promised_growth?: number | null;
     /**
      * Bytes that its slots take when every page is written.
      */
     slot_bytes: number;
     /**
-     * The filter with one sub-filter, with two, and so on, each full: up to as many as promised_sub_filters.
+     * The filter before it grows, and each time that it has grown, always full: up to promised_growth, or for `classic` to eight sub-filters.
      */
     stages: Array<StageBody>;
     /**
      * The limit that ends its growth at the last stage; null: it can grow further.
      */
-    stopped_by?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | null;
+    stopped_by?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit' | null;
     /**
      * Seconds until it would expire; null: it would not expire.
      */
@@ -744,7 +760,7 @@ export type ProblemField = {
 };
 
 /**
- * The filter with this number of sub-filters, all of them full.
+ * A filter that has grown so far, and is full.
  */
 export type StageBody = {
     /**
@@ -756,11 +772,15 @@ export type StageBody = {
      */
     expected_false_positive_rate: number;
     /**
+     * Its size as a multiple of its first.
+     */
+    growth: number;
+    /**
      * Expected number of items that fit.
      */
     items: number;
     /**
-     * Sub-filters.
+     * Sub-filters; one for `paged`, which splits its pages.
      */
     sub_filters: number;
 };

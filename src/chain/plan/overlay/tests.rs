@@ -55,7 +55,7 @@ proptest! {
         prop_assert_eq!(found, expected);
         for sub in 0..4 {
             let expected = model.keys().filter(|it| it.0 >= sub).count();
-            prop_assert_eq!(overlay.pages_from(sub), expected);
+            prop_assert_eq!(overlay.new_pages(sub, |_| 0), expected);
             for (page, word) in (0..6).flat_map(|page| (0..60).map(move |word| (page, word))) {
                 let planned = model.get(&(sub, page));
                 let number = overlay.page(PageAddress { sub, page });

@@ -1,5 +1,6 @@
 use super::*;
 use crate::chain::params::{Defaults, FilterRequest, LayoutKind};
+use crate::engine::filters::FilterView;
 use crate::engine::{AddOptions, EngineOptions};
 use crate::metrics::Metrics;
 use crate::store::PageStore;
@@ -75,5 +76,73 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
     assert_eq!((0..200).map(found).collect::<Vec<_>>(), answers);
     assert!(answers[..100].iter().all(|&found| found));
     assert!(answers[100..].iter().filter(|&&found| found).count() < 10);
+    tokio::task::block_in_place(|| engine.halt());
+}
+
+/// Neither "yes" nor "no": the pages that an older view names are not what it
+/// takes them for, though nothing is published to them any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_view_from_before_a_split_or_a_merge_answers_nothing() {
+    let engine = tiny();
+    let name = FilterName::parse("f").unwrap();
+    let wanted = FilterRequest {
+        layout: Some(LayoutKind::Paged),
+        capacity: Some(1_000),
+        ..FilterRequest::default()
+    };
+    engine
+        .create_filter(&name, &wanted.into(), None)
+        .await
+        .unwrap();
+    let (items, always) = (batch(0..1_000), AddOptions::default());
+    engine.add(&name, &items, &always, None).await.unwrap();
+    let filter = engine.state.find(&engine.caller, &name).await.unwrap();
+    let (cache, images) = (&engine.state.cache, Images::default());
+    let hasher = filter.view.load().chain.hash_id().hasher();
+    let mut hashes = Vec::new();
+    hasher.hash_all(items.iter(), &mut hashes);
+    let answered = |view: &FilterView| {
+        let mut found = vec![false; hashes.len()];
+        let open = Groups::new(cache, &filter, view).settle(Exists, &hashes, &mut found);
+        assert_eq!(
+            open.len() + found.iter().filter(|&&found| found).count(),
+            1_000
+        );
+        let mut words = PublishedWords::new(cache, &filter, view, &images);
+        let one_by_one = hashes
+            .iter()
+            .filter(|&&hash| words.settle(Exists, hash).is_some());
+        (1_000 - open.len(), one_by_one.count())
+    };
+    let grow = async |items: Range<u32>| {
+        let added = engine.add(&name, &batch(items), &always, None).await;
+        assert_eq!(added.unwrap().answer.len(), 1_000);
+    };
+
+    let before = filter.view.load_full();
+    grow(1_000..2_000).await;
+    let after = filter.view.load_full();
+    assert!(after.tables[0].pages() > 1);
+    assert_eq!(answered(&before), (0, 0));
+    assert_eq!(answered(&after), (1_000, 1_000));
+    for first in 2..5 {
+        grow(1_000 * first..1_000 * (first + 1)).await;
+    }
+    let most = filter.view.load_full();
+    let gone = batch(1_000..5_000);
+    engine.delete(&name, &gone, None).await.unwrap();
+    let merged = filter.view.load_full();
+    assert!(merged.tables[0].pages() < 4);
+    assert_eq!(answered(&most), (0, 0));
+    assert_eq!(answered(&merged), (1_000, 1_000));
+    // Not even one that has as many pages again.
+    grow(1_000..2_000).await;
+    for first in 2..5 {
+        grow(1_000 * first..1_000 * (first + 1)).await;
+    }
+    let again = filter.view.load_full();
+    assert_eq!(again.chain.slot_bytes(), most.chain.slot_bytes());
+    assert_eq!(answered(&most), (0, 0));
+    assert_eq!(answered(&again), (1_000, 1_000));
     tokio::task::block_in_place(|| engine.halt());
 }

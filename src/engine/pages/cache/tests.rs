@@ -2,11 +2,9 @@ use super::*;
 use crate::chain::counters::Counters;
 use crate::chain::params::PAGE_BYTES;
 use crate::cuckoo::bucket::SlotWidth;
-use crate::cuckoo::layout::Layout;
-use crate::cuckoo::paged::Paged;
-use crate::engine::pages::DrainPins;
 use crate::engine::pages::frame::DirtyState;
 use crate::engine::pages::frames::MIN_FRAMES;
+use crate::engine::pages::{DrainPins, PageGeometry};
 use crate::page::{FilterId, Ordinal};
 use std::sync::atomic::AtomicBool;
 
@@ -25,12 +23,8 @@ fn measured() -> (Arc<PageCache>, IntGauge, IntCounter) {
 }
 
 fn table(pages: u32) -> Arc<PageTable> {
-    let layout = Paged::new(u64::from(pages), 0, SlotWidth::Bits16).unwrap();
-    Arc::new(PageTable::new(
-        FilterId(7),
-        Ordinal(0),
-        &Layout::Paged(layout),
-    ))
+    let geometry = PageGeometry::fixed(pages, SlotWidth::Bits16);
+    Arc::new(PageTable::new(FilterId(7), Ordinal(0), &geometry))
 }
 
 fn install(cache: &PageCache, table: &Arc<PageTable>, page: u32) -> Option<FrameIndex> {
@@ -39,11 +33,15 @@ fn install(cache: &PageCache, table: &Arc<PageTable>, page: u32) -> Option<Frame
         slots: &word,
         counters: None,
     };
-    cache.install(table, page, &image, Hold::Loose)
+    let as_of = cache.as_of(table, page);
+    cache.install(table, page, &image, Hold::Loose, as_of).ok()
 }
 
-fn empty() -> PageImage<'static> {
-    PageImage::default()
+fn install_pinned(cache: &PageCache, table: &Arc<PageTable>, page: u32) -> FrameIndex {
+    let (nothing, as_of) = (PageImage::default(), cache.as_of(table, page));
+    cache
+        .install(table, page, &nothing, Hold::Pinned, as_of)
+        .unwrap()
 }
 
 #[test]
@@ -65,7 +63,7 @@ fn a_page_reads_as_installed_until_it_is_evicted() {
 #[test]
 fn what_is_pinned_dirty_or_planned_over_stays() {
     let (cache, table) = (cache(), table(4_000));
-    let pinned = cache.install(&table, 0, &empty(), Hold::Pinned).unwrap();
+    let pinned = install_pinned(&cache, &table, 0);
     let dirty = install(&cache, &table, 1).unwrap();
     cache
         .frame(dirty)
@@ -118,7 +116,7 @@ fn what_is_pinned_dirty_or_planned_over_stays() {
 fn a_cache_of_nothing_but_held_pages_says_that_it_is_full() {
     let (cache, table) = (cache(), table(1_000));
     for page in 0..MIN_FRAMES as u32 {
-        cache.install(&table, page, &empty(), Hold::Pinned).unwrap();
+        install_pinned(&cache, &table, page);
     }
     assert_eq!(install(&cache, &table, 999), None);
 }
@@ -138,7 +136,9 @@ fn counters_stay_with_their_page_and_within_their_share() {
             slots: &[1, 0, 0, 2],
             counters: Some(counters(page)),
         };
-        let index = cache.install(&table, page, &image, Hold::Loose).unwrap();
+        let as_of = cache.as_of(&table, page);
+        let index = cache.install(&table, page, &image, Hold::Loose, as_of);
+        let index = index.unwrap();
         let frame = cache.frame(index).unwrap();
         assert_eq!(frame.occupied(), 2);
         assert_eq!(
@@ -195,4 +195,48 @@ fn readers_never_see_the_words_of_another_page_while_frames_are_reused() {
     for reader in readers {
         assert!(reader.join().unwrap() > 0);
     }
+}
+
+#[test]
+fn an_image_of_a_page_that_was_dropped_since_is_not_installed_as_the_one_that_came_back() {
+    let cache = cache();
+    let geometry = PageGeometry::fixed(4, SlotWidth::Bits16).splitting();
+    let table = Arc::new(PageTable::new(FilterId(7), Ordinal(0), &geometry));
+    let nothing = PageImage::default();
+    let publish = |pages: u32, changed: u32| {
+        let version = cache.versions().of(&table, changed).unwrap();
+        Version::change(|| [version].into_iter(), || table.set_pages(pages));
+    };
+    let [last, other] = [3, 2].map(|page| cache.as_of(&table, page));
+    assert!(last.is_there(3));
+    publish(3, 3);
+    assert!(!cache.as_of(&table, 3).is_there(3));
+    let install = |page, as_of| cache.install(&table, page, &nothing, Hold::Loose, as_of);
+    assert_eq!(install(3, last), Err(NotInstalled::Gone));
+    publish(4, 3);
+    assert_eq!(install(3, last), Err(NotInstalled::Gone));
+    assert!(install(3, cache.as_of(&table, 3)).is_ok());
+    // Another page's number says nothing about this one.
+    assert!(install(2, other).is_ok());
+}
+
+#[test]
+fn the_frame_of_a_page_that_is_no_more_is_given_to_the_next_one() {
+    let ((cache, bytes, _), table) = (measured(), table(8));
+    let index = install_pinned(&cache, &table, 5);
+    assert_eq!(cache.detach(&table, 5), Some(index));
+    assert!(!cache.is_resident(&table, 5));
+    assert_eq!(cache.detach(&table, 5), None);
+    // Until then the frame is not anybody else's.
+    assert_ne!(install(&cache, &table, 6), Some(index));
+    cache.release(index);
+    cache.release(index);
+    assert_eq!((table.resident(), bytes.get()), (1, i64::from(PAGE_BYTES)));
+    assert_eq!(install(&cache, &table, 7), Some(index));
+    assert_eq!(cache.read(&table, 7, 0), Some(8));
+    // What pinned it still does, until it lets go.
+    assert!(cache.frame(index).unwrap().is_pinned());
+    cache.unpin(index);
+    cache.take_back(&table, 7);
+    assert_eq!(table.resident(), 1);
 }

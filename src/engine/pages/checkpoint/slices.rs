@@ -25,6 +25,8 @@ struct ImageSlice {
     pages: Vec<DirtyPage>,
     /// By ascending id.
     images: Vec<(PageId, Vec<u8>)>,
+    /// Pages that are no more, whose images are removed.
+    gone: Vec<PageId>,
 }
 
 impl Checkpointer {
@@ -42,6 +44,7 @@ impl Checkpointer {
             lane,
             pages,
             images,
+            gone,
         }) = self.copy_slice()
         else {
             return self.cut_log(cut);
@@ -50,7 +53,7 @@ impl Checkpointer {
             CutLog::Yes => self.needed_from(),
             CutLog::No => Sequence(0),
         };
-        let written = self.store.checkpoint(&images, cut_before);
+        let written = self.store.write_back(&images, &gone, cut_before);
         self.settle_slice(lane, pages, written.is_ok());
         self.cache.shed_counters();
         self.note_outcome(&written);
@@ -95,36 +98,50 @@ impl Checkpointer {
             .min_by_key(|&(oldest, lane, _)| (oldest, lane))
             .map(|(_, lane, waiting)| (lane, waiting))?;
         let mut waiting = waiting.lock();
-        let mut slice = Vec::new();
-        let mut images = Vec::new();
-        while slice.len() < self.bounds.slice_pages {
+        let mut slice = ImageSlice {
+            lane,
+            pages: Vec::new(),
+            images: Vec::new(),
+            gone: Vec::new(),
+        };
+        while slice.pages.len() < self.bounds.slice_pages {
             let Some(page) = waiting.pop_oldest() else {
                 break;
             };
-            let Some(frame) = self.cache.frame(page.frame) else {
-                continue;
-            };
-            if page.table.is_dropped() {
-                frame.set_dirty_state(DirtyState::Clean);
-                self.count_clean(&page.table);
-                continue;
-            }
-            images.push((
-                page.table.id(page.page),
-                frame.image(page.table.page_bytes()),
-            ));
-            frame.set_changed_since_copy(0);
-            frame.set_dirty_state(DirtyState::Copied);
-            slice.push(page);
+            self.copy_page(page, &mut slice);
         }
-        waiting.in_slice = slice.iter().map(|page| page.oldest).min();
+        waiting.in_slice = slice.pages.iter().map(|page| page.oldest).min();
         drop(waiting);
-        images.sort_unstable_by_key(|&(id, _)| id);
-        Some(ImageSlice {
-            lane,
-            pages: slice,
-            images,
-        })
+        slice.images.sort_unstable_by_key(|&(id, _)| id);
+        Some(slice)
+    }
+
+    /// Takes a page into a slice, if there still is something to do about it.
+    fn copy_page(&self, mut page: DirtyPage, slice: &mut ImageSlice) {
+        let frame = page.frame.and_then(|index| self.cache.frame(index));
+        if let Some((index, frame)) = page.frame.zip(frame) {
+            if frame.dirty_state() == DirtyState::Dropped {
+                self.cache.release(index);
+                page.frame = None;
+            } else if page.table.is_dropped() {
+                frame.set_dirty_state(DirtyState::Clean);
+                return self.count_clean(&page.table);
+            } else {
+                let image = frame.image(page.table.geometry().page_bytes());
+                slice.images.push((page.table.id(page.page), image));
+                frame.set_changed_since_copy(0);
+                frame.set_dirty_state(DirtyState::Copied);
+                slice.pages.push(page);
+                return;
+            }
+        }
+        // A page that has come back since is on its way to the store, if its
+        // image is not there already: slices are written one after the other.
+        if page.table.is_dropped() || page.page < page.table.pages() {
+            return self.count_clean(&page.table);
+        }
+        slice.gone.push(page.table.id(page.page));
+        slice.pages.push(page);
     }
 
     /// After the write: pages that did not change meanwhile are clean, the
@@ -138,7 +155,12 @@ impl Checkpointer {
         waiting.in_slice = None;
         let mut changed = Vec::new();
         for mut page in slice {
-            let Some(frame) = self.cache.frame(page.frame) else {
+            let frame = page.frame.and_then(|index| self.cache.frame(index));
+            let Some((index, frame)) = page.frame.zip(frame) else {
+                match written {
+                    true => self.count_clean(&page.table),
+                    false => changed.push(page),
+                }
                 continue;
             };
             match frame.changed_since_copy() {
@@ -150,7 +172,13 @@ impl Checkpointer {
                 since if written => page.oldest = Sequence(since),
                 _ => {}
             }
-            frame.set_dirty_state(DirtyState::Dirty);
+            if frame.dirty_state() == DirtyState::Dropped {
+                // Its image was written, so it has to be removed again.
+                self.cache.release(index);
+                page.frame = None;
+            } else {
+                frame.set_dirty_state(DirtyState::Dirty);
+            }
             changed.push(page);
         }
         if written {

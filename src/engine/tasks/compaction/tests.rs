@@ -1,5 +1,5 @@
 use super::*;
-use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+use crate::chain::params::{Defaults, FilterParams, FilterRequest, LayoutKind};
 use crate::cuckoo::hash::HashKey;
 use crate::engine::{Engine, EngineOptions};
 use crate::metrics::Metrics;
@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[test]
 fn a_filter_is_due_once_more_than_its_share_was_deleted_and_it_would_get_shorter() {
     let request = FilterRequest {
-        capacity: Some(1_000),
+        capacity: Some(900),
+        bucket_size: Some(4),
+        expansion: Some(2),
         ..FilterRequest::default()
     };
     let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
@@ -24,15 +26,15 @@ fn a_filter_is_due_once_more_than_its_share_was_deleted_and_it_would_get_shorter
         |it: &crate::chain::resident::ResidentFilter, n: u64| it.chain().hash(&n.to_le_bytes());
     let items: Vec<_> = (0..2_000).map(|n| hash(&it, n)).collect();
     it.add_at_once(&items, Default::default());
-    assert_eq!(it.chain().sub_filters().len(), 2);
+    assert_eq!(it.chain().sub_filter_count(), 2);
     it.delete(&items[..199]);
     assert!(!is_due(it.chain(), 10));
     it.delete(&items[199..202]);
     // So many do not fit into the first sub-filter with room to spare.
     assert!(!is_due(it.chain(), 10));
-    it.delete(&items[202..1_200]);
+    it.delete(&items[202..1_400]);
     assert!(is_due(it.chain(), 10));
-    assert!(!is_due(it.chain(), 0) && !is_due(it.chain(), 61));
+    assert!(!is_due(it.chain(), 0) && !is_due(it.chain(), 71));
     it.compact();
     assert!(!is_due(it.chain(), 10));
 }
@@ -109,7 +111,11 @@ impl KeyValueStore for NoPages {
 
 #[test]
 fn interrupted_compactions_that_find_no_place_wait_without_looking_again_and_again() {
-    let params = FilterParams::resolve(&FilterRequest::default(), &Defaults::default()).unwrap();
+    let request = FilterRequest {
+        layout: Some(LayoutKind::Classic),
+        ..FilterRequest::default()
+    };
+    let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
     let store = NoPages::default();
     let snapshots = Arc::clone(&store.snapshots);
     let store = Arc::new(PageStore::open(Arc::new(store)).unwrap());

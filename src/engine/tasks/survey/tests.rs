@@ -5,7 +5,7 @@ use crate::cuckoo::hash::HashKey;
 fn chain(request: &FilterRequest, load: f64) -> Chain {
     let params = FilterParams::resolve(request, &Defaults::default()).unwrap();
     let chain = Chain::new(params, HashKey([0; 16]), 0).unwrap();
-    let slots = chain.sub_filters()[0].layout.slots();
+    let slots = chain.sub_filter(0).unwrap().layout.slots();
     chain
         .with_occupied(&[(slots as f64 * load) as u64])
         .unwrap()

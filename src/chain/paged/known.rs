@@ -1,0 +1,66 @@
+//! How many entries know how many bits of their path.
+
+/// Counts of entries, by the bits that are known of them.
+///
+/// Each number of bits has a counter: that is what makes the false-positive
+/// rate exact at any moment, ghosts included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Fewest bits that may be known of an entry.
+    least: u32,
+    /// By bits beyond those; none at the end is 0.
+    entries: Vec<u64>,
+}
+
+impl Known {
+    /// No entry yet.
+    pub(super) fn new(least: u32) -> Known {
+        Known {
+            least,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Notes an entry of which so many bits are known.
+    #[inline]
+    pub(super) fn add(&mut self, bits: u32) {
+        let beyond = (bits - self.least) as usize;
+        if beyond >= self.entries.len() {
+            self.entries.resize(beyond + 1, 0);
+        }
+        if let Some(entries) = self.entries.get_mut(beyond) {
+            *entries += 1;
+        }
+    }
+
+    /// Forgets one.
+    #[inline]
+    pub(super) fn remove(&mut self, bits: u32) {
+        if let Some(entries) = self.entries.get_mut((bits - self.least) as usize) {
+            *entries -= 1;
+        }
+        while self.entries.last() == Some(&0) {
+            self.entries.pop();
+        }
+    }
+
+    /// Bits and entries, the fewest bits first.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        (self.least..).zip(self.entries.iter().copied())
+    }
+
+    /// The counters that were given, by bits beyond the fewest.
+    pub(super) fn of(least: u32, entries: Vec<u64>) -> Known {
+        Known { least, entries }
+    }
+
+    /// By bits beyond the fewest; none at the end is 0.
+    pub(super) fn entries(&self) -> &[u64] {
+        &self.entries
+    }
+
+    /// All entries.
+    pub fn total(&self) -> u64 {
+        self.entries.iter().sum()
+    }
+}

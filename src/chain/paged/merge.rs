@@ -1,0 +1,101 @@
+//! Two pages become one.
+
+use super::merged::{Entry, Merged};
+use super::planner::PagePlanner;
+use super::read::page;
+use super::split::moved;
+use super::table::Table;
+use crate::chain::counters::MAX_COUNTERS;
+use crate::chain::pages::{Draft, WholePage};
+use crate::cuckoo::bucket;
+use crate::cuckoo::paged::{PAGE_WORDS, Pair};
+
+impl<D: Draft> PagePlanner<'_, D> {
+    /// Merges the last pair of pages if the filter has become sparse. If their
+    /// entries don't fit on one page, nothing changes.
+    pub(super) fn merge_as_due(&mut self) -> Option<()> {
+        let Some((pair, layout)) = self.table.due_merge() else {
+            return Some(());
+        };
+        let mut merged = Merged {
+            table: Table {
+                layout,
+                merge_below: None,
+                // They are those of a level.
+                ghosts: match layout.level() == self.table.layout.level() {
+                    true => self.table.ghosts,
+                    false => 0,
+                },
+                ..self.table.clone()
+            },
+            number: pair.page,
+            page: WholePage::empty(),
+            away: Vec::new(),
+        };
+        let fits = self.gather_counters(&mut merged, &pair)? && {
+            let entries = self.gather_entries(&mut merged, &pair)?;
+            merged.take_in(entries, self.search, self.draft)?
+        };
+        self.spend_pair();
+        if !fits {
+            self.table.put_off_merge();
+            self.stats.failed_merges += 1;
+            return Some(());
+        }
+        self.draft.set_page(page(pair.page), merged.page);
+        self.draft.drop_page(page(pair.sibling));
+        *self.table = merged.table;
+        for to in merged.away {
+            let (at, lane) = self.free_slot(&layout, to.bucket)??;
+            self.write(at, lane, to.slot)?;
+        }
+        self.stats.merges += 1;
+        Some(())
+    }
+
+    /// Adds up what is counted beside both pages. Says whether one page may
+    /// have so many counters.
+    fn gather_counters(&mut self, merged: &mut Merged, pair: &Pair) -> Option<bool> {
+        let (code, level) = (merged.table.layout.code(), u32::from(pair.level) + 1);
+        for (number, bit) in [(pair.page, false), (pair.sibling, true)] {
+            for (class, copies) in self.draft.counters_of(page(number))?.iter() {
+                let slot = code.shallower(class.0 as u32, level, bit).slot;
+                merged.page.counters.add(moved(class, slot), copies);
+            }
+        }
+        Some(merged.page.counters.len() <= MAX_COUNTERS)
+    }
+
+    /// The entries of both pages, as they are on the merged one.
+    fn gather_entries(&mut self, merged: &mut Merged, pair: &Pair) -> Option<Vec<Entry>> {
+        let layout = merged.table.layout;
+        let (code, level) = (layout.code(), u32::from(pair.level) + 1);
+        let mut entries = Vec::new();
+        for (number, bit) in [(pair.page, false), (pair.sibling, true)] {
+            for word in 0..PAGE_WORDS {
+                let before = self.draft.word(page(number).word(word))?;
+                for lane in 0..code.width().slots_per_word() {
+                    let slot = bucket::get(code.width(), before, lane);
+                    if slot == 0 {
+                        continue;
+                    }
+                    let known = code.known(slot, level);
+                    // A copy on the second page was made by the split.
+                    let was_copied = bit && known == level;
+                    let after = code.shallower(slot, level, bit);
+                    let table = &mut merged.table;
+                    table.ghosts = table.ghosts.saturating_sub(u64::from(was_copied));
+                    if after.loses_a_bit {
+                        table.forget_entry(known);
+                        table.note_entry(known - 1);
+                    }
+                    entries.push(Entry {
+                        bucket: layout.bucket_at(pair.page, word),
+                        slot: after.slot,
+                    });
+                }
+            }
+        }
+        Some(entries)
+    }
+}

@@ -1,0 +1,237 @@
+//! The page that a merge fills: worked out beside all others, so that a merge
+//! whose entries don't fit changes nothing.
+
+use super::place::{copies_with, follow};
+use super::read::{key, page};
+use super::table::Table;
+use crate::chain::address::{PageAddress, WordAddress};
+use crate::chain::counters::{CounterKey, Counters};
+use crate::chain::pages::{PageWords, PlanPages, WholePage};
+use crate::cuckoo::bucket;
+use crate::cuckoo::candidates::BucketIndex;
+use crate::cuckoo::kick::{Elsewhere, KickSearch, Move, SearchBounds};
+
+/// Kick-outs stay on the page: entries of two pages that are four tenths full
+/// mostly find room there, and then there is nothing to undo if they don't.
+const SEARCH: SearchBounds = SearchBounds {
+    expanded_per_level: 512,
+    levels: 1,
+    crossings_per_level: 0,
+    buckets: 512,
+};
+
+/// An entry that has to find a slot on the merged page.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) bucket: BucketIndex,
+    pub(super) slot: u32,
+}
+
+/// A merged page that is being filled, and the table as it is with it.
+pub(super) struct Merged {
+    pub(super) table: Table,
+    pub(super) number: u32,
+    pub(super) page: WholePage,
+    /// Entries that go to other pages, each of which has room for them.
+    pub(super) away: Vec<Elsewhere>,
+}
+
+impl Merged {
+    /// Gives each entry a slot, those first that copies are counted with: of
+    /// these only the first needs one, and the others are counted.
+    pub(super) fn take_in(
+        &mut self,
+        entries: Vec<Entry>,
+        search: &mut KickSearch,
+        pages: &mut impl PageWords,
+    ) -> Option<bool> {
+        let (counted, plain): (Vec<Entry>, Vec<Entry>) =
+            entries.into_iter().partition(|it| self.is_counted(it));
+        let mut waiting = Vec::new();
+        for entry in counted {
+            if self.holds(&entry) {
+                let code = self.table.layout.code();
+                let level = self.table.layout.level_of(self.number);
+                self.table.forget_entry(code.known(entry.slot, level));
+                self.table.counted += 1;
+                self.page.counters.add(self.class(&entry), 1);
+            } else if !self.put(&entry) {
+                waiting.push(entry);
+            }
+        }
+        for entry in plain {
+            if !self.put(&entry) {
+                waiting.push(entry);
+            }
+        }
+        for entry in &waiting {
+            if !self.kick_out(entry, search) && !self.send_away(entry, pages)? {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    fn class(&self, entry: &Entry) -> CounterKey {
+        let stands = self.table.layout.class_bucket(entry.bucket, entry.slot);
+        key(stands, entry.slot)
+    }
+
+    fn is_counted(&self, entry: &Entry) -> bool {
+        self.page.counters.get(self.class(entry)) > 0
+    }
+
+    /// Where the entry may lie on this page, and what it is there.
+    fn places(&self, entry: &Entry) -> impl Iterator<Item = Entry> + use<> {
+        let layout = &self.table.layout;
+        let stays = layout.crosses(entry.slot) && self.is_counted(entry);
+        let other = layout.elsewhere(entry.bucket, entry.slot);
+        let other = other.filter(|it| it.is_near && !stays).map(|it| Entry {
+            bucket: it.bucket,
+            slot: it.slot,
+        });
+        [Some(*entry), other].into_iter().flatten()
+    }
+
+    /// Whether a slot of the entry's class is there that holds just the same.
+    fn holds(&self, entry: &Entry) -> bool {
+        let layout = &self.table.layout;
+        let width = layout.code().width();
+        self.places(entry).any(|place| {
+            let (_, first) = layout.address(place.bucket);
+            let mut words = first..first + layout.words_per_bucket();
+            words.any(|word| {
+                let mut lanes = 0..width.slots_per_word();
+                lanes.any(|lane| bucket::get(width, self.at(word), lane) == place.slot)
+            })
+        })
+    }
+
+    /// Puts an entry into a free slot of its bucket.
+    fn put(&mut self, entry: &Entry) -> bool {
+        let layout = self.table.layout;
+        let (_, first) = layout.address(entry.bucket);
+        for word in first..first + layout.words_per_bucket() {
+            if let Some(lane) = bucket::empty(layout.code().width(), self.at(word)).first() {
+                self.set(word, lane, entry.slot);
+                self.page.occupied += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Puts an entry where kick-outs make room.
+    fn kick_out(&mut self, entry: &Entry, search: &mut KickSearch) -> bool {
+        let layout = self.table.layout;
+        let roots = self.places(entry).map(|it| it.bucket);
+        search.start(roots, SEARCH, u16::MAX);
+        // Copies stay where they are counted.
+        follow(search, &layout, self, |layout, bucket, slot, _, page| {
+            Some(copies_with(layout, bucket, slot, page)? == 0)
+        });
+        let Some(mut free) = search.empty_slot() else {
+            return false;
+        };
+        let place = |slot| super::place::address(&layout, slot);
+        let moves: Vec<Move> = search.moves().collect();
+        for step in moves {
+            let [from, to] = [step.from, step.to].map(place);
+            self.set(to.0.word, to.1, step.value);
+            self.set(from.0.word, from.1, 0);
+            free = step.from;
+        }
+        let mut places = self.places(entry);
+        let Some(root) = places.find(|it| it.bucket == free.bucket) else {
+            return false;
+        };
+        let (at, lane) = place(free);
+        self.set(at.word, lane, root.slot);
+        self.page.occupied += 1;
+        true
+    }
+
+    /// Makes room for an entry by sending it, or one of those in its way, to
+    /// another page, if there is a free slot in its other bucket.
+    fn send_away(&mut self, entry: &Entry, pages: &mut impl PageWords) -> Option<bool> {
+        if let Some(to) = self.room_elsewhere(entry, pages)? {
+            self.away.push(to);
+            return Some(true);
+        }
+        let layout = self.table.layout;
+        let width = layout.code().width();
+        for place in self.places(entry) {
+            let (_, first) = layout.address(place.bucket);
+            for word in first..first + layout.words_per_bucket() {
+                for lane in 0..width.slots_per_word() {
+                    let slot = bucket::get(width, self.at(word), lane);
+                    let in_the_way = Entry { slot, ..place };
+                    if let Some(to) = self.room_elsewhere(&in_the_way, pages)? {
+                        self.away.push(to);
+                        self.set(word, lane, place.slot);
+                        return Some(true);
+                    }
+                }
+            }
+        }
+        Some(false)
+    }
+
+    /// Where else an entry may lie, if that is on another page where there is
+    /// room, and no copies are counted with it here.
+    fn room_elsewhere(
+        &self,
+        entry: &Entry,
+        pages: &mut impl PageWords,
+    ) -> Option<Option<Elsewhere>> {
+        let layout = &self.table.layout;
+        let to = layout.elsewhere(entry.bucket, entry.slot);
+        let Some(to) = to.filter(|to| !to.is_near && !self.is_counted(entry)) else {
+            return Some(None);
+        };
+        let (number, first) = layout.address(to.bucket);
+        let mut room = 0;
+        for word in first..first + layout.words_per_bucket() {
+            let word = pages.word(page(number).word(word))?;
+            room += bucket::empty(layout.code().width(), word).count() as usize;
+        }
+        let taken = self.away.iter().filter(|it| it.bucket == to.bucket);
+        Some((taken.count() < room).then_some(to))
+    }
+
+    fn at(&self, word: u16) -> u64 {
+        self.page.words.get(usize::from(word)).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, word: u16, lane: u16, slot: u32) {
+        let width = self.table.layout.code().width();
+        if let Some(word) = self.page.words.get_mut(usize::from(word)) {
+            *word = bucket::set(width, *word, lane, slot);
+        }
+    }
+}
+
+/// Kick-outs ask nothing of any other page.
+impl PageWords for Merged {
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        Some(self.at(at.word))
+    }
+
+    fn counter(&mut self, _: PageAddress, key: CounterKey) -> Option<u64> {
+        Some(self.page.counters.get(key))
+    }
+}
+
+impl PlanPages for Merged {
+    fn occupied(&mut self, _: PageAddress) -> Option<u32> {
+        Some(self.page.occupied)
+    }
+
+    fn counters(&mut self, _: PageAddress) -> Option<usize> {
+        Some(self.page.counters.len())
+    }
+
+    fn counters_of(&mut self, _: PageAddress) -> Option<Counters> {
+        Some(self.page.counters.clone())
+    }
+}

@@ -1,0 +1,60 @@
+//! One filter that grows and shrinks page by page.
+//!
+//! The layout [`cuckoo::paged`](crate::cuckoo::paged) says what a slot holds
+//! and where it may lie; here are the rules by which entries are added, found,
+//! counted and deleted, and by which pages are split and merged. What a plan
+//! changes depends on nothing but the filter and the items, in their order.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `table.rs` | [`Table`]: the description of a filter, when to split and when to merge |
+//! | `known.rs` | [`Known`]: how many entries know how many bits |
+//! | `encoding.rs` | the stored bytes of a description, and their checks |
+//! | `ahead.rs` | pages that splits and merges will read |
+//! | `read.rs` | exists and count |
+//! | `planner.rs` | [`PagePlanner`]: the rules of adds and deletes |
+//! | `place.rs` | a slot for an entry: free, by kick-outs |
+//! | `split.rs` | one page becomes two |
+//! | `merge.rs` | two pages become one |
+//! | `merged.rs` | the page that a merge fills |
+//!
+//! # Copies
+//!
+//! A *class* is what the filter cannot tell apart: the entries of one item have
+//! one anchor and one path, but those that were added earlier know less of it.
+//! An item that is found already is counted beside the page, with the longest
+//! entry that matches it, under that entry's *key*: the class's bucket and
+//! exactly what the slot holds. There is no count without a slot that holds
+//! just that: an entry that leaves its class's bucket takes its copies along,
+//! and so do splits and merges.
+//!
+//! More slots a class would cost less memory where items come two or three
+//! times each, but two equal entries in a bucket are in each other's way: with
+//! two slots each, one filter in which every item came twice split 8 pages at
+//! a load of 0.945 because adds found no room, and with one slot none.
+//!
+//! # Why the longest match is deleted
+//!
+//! All entries that match an item are beginnings of one string. If the longest
+//! was added for another item, then the item's own entry, which is shorter,
+//! matches that item as well and lies on its path: it takes the place of the
+//! one that is gone. Deleting a shorter one could take the only entry of an
+//! item that left the path further up.
+
+mod ahead;
+mod encoding;
+mod known;
+mod merge;
+mod merged;
+mod place;
+mod planner;
+pub mod read;
+mod split;
+mod table;
+
+pub use known::Known;
+pub use planner::PagePlanner;
+pub use table::Table;
+
+#[cfg(test)]
+mod tests;

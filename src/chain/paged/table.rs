@@ -1,0 +1,179 @@
+//! The description of a filter that splits pages: all that is known of it
+//! beside its pages.
+
+use super::known::Known;
+use crate::chain::meta::FullReason;
+use crate::chain::params::GrowthBounds;
+use crate::cuckoo::paged::rate::{self, SplitLoads};
+use crate::cuckoo::paged::{PAGE_BYTES, Paged, Pair};
+use crate::page::Ordinal;
+
+/// Share of the slots in use, in thousandths, below which pages are merged.
+pub(super) const MERGE_LOAD: u64 = 400;
+
+/// A filter that splits pages, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    pub(super) layout: Paged,
+    /// Adds less deletes.
+    pub(super) items: u64,
+    /// Slots in use.
+    pub(super) occupied: u64,
+    /// Copies that are counted beside pages.
+    pub(super) counted: u64,
+    pub(super) known: Known,
+    /// Entries that splits of this level copied. They don't burden the pages
+    /// that are still to be split, so they are no reason to split them.
+    pub(super) ghosts: u64,
+    /// Slots in use below which a merge is tried, after one that did not fit.
+    pub(super) merge_below: Option<u64>,
+}
+
+impl Table {
+    /// Names its pages in the store.
+    pub const ORDINAL: Ordinal = Ordinal(0);
+
+    /// An empty filter.
+    pub fn new(layout: Paged) -> Table {
+        Table {
+            layout,
+            items: 0,
+            occupied: 0,
+            counted: 0,
+            known: Known::new(layout.code().suffix_bits()),
+            ghosts: 0,
+            merge_below: None,
+        }
+    }
+
+    /// Its pages.
+    #[inline]
+    pub fn layout(&self) -> &Paged {
+        &self.layout
+    }
+
+    /// Slots in use, ghosts included.
+    pub fn occupied(&self) -> u64 {
+        self.occupied
+    }
+
+    /// Items in the filter: adds less deletes.
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Copies that are counted beside pages.
+    pub fn counted(&self) -> u64 {
+        self.counted
+    }
+
+    /// Entries by the bits that are known of them.
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Probability that an item which was never added is found.
+    pub fn false_positive_rate(&self) -> f64 {
+        rate::false_positive_rate(&self.layout, self.known.iter())
+    }
+
+    /// The filter with so many items that were added before it grew.
+    pub(in crate::chain) fn with_items(mut self, items: u64) -> Table {
+        let fresh = self.layout.code().suffix_bits();
+        self.known = Known::of(fresh, vec![items]);
+        (self.items, self.occupied) = (items, items);
+        self
+    }
+
+    /// Whether the page at the pointer should be split.
+    #[inline]
+    pub(super) fn is_split_due(&self) -> bool {
+        1000 * self.burden() > self.split_load().0
+    }
+
+    /// Slots in use, but for ghosts.
+    #[inline]
+    pub(super) fn burden(&self) -> u64 {
+        self.occupied - self.ghosts.min(self.occupied)
+    }
+
+    /// Slots in use beyond which the page at the pointer is split, in
+    /// thousandths: at a load between that for the first and that for the last
+    /// page of a level, the same share of its pages is to be split as of the
+    /// way from the one load to the other. And by how much more each split puts
+    /// the next one off.
+    #[inline]
+    pub(super) fn split_load(&self) -> (u64, u64) {
+        let loads = SplitLoads::of(self.layout.code().width());
+        let pages = u64::from(self.layout.pages_of_level());
+        let split = u64::from(self.layout.pointer());
+        let all_first = loads.first * pages * self.layout.slots_per_page();
+        let each_more = (loads.last - loads.first) * self.layout.slots_per_page();
+        (all_first + each_more * split, each_more)
+    }
+
+    /// Adds of new items that are expected to fit before a page is split, or
+    /// before the filter is full if it does not grow.
+    pub fn adds_before_split(&self, grows: bool) -> u64 {
+        match grows {
+            true => (self.split_load().0 / 1000).saturating_sub(self.burden()),
+            false => self.reachable().saturating_sub(self.occupied),
+        }
+    }
+
+    /// Slots that kick-outs are expected to fill.
+    pub fn reachable(&self) -> u64 {
+        let loads = SplitLoads::of(self.layout.code().width());
+        self.layout.slots() * loads.first / 1000
+    }
+
+    /// The geometry after the next split.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(in crate::chain) fn next_layout(&self, bounds: &GrowthBounds) -> Result<Paged, FullReason> {
+        if !bounds.grows {
+            return Err(FullReason::ExpansionOff);
+        }
+        if u16::from(self.layout.level()) >= bounds.max_doublings {
+            return Err(FullReason::MaxExpansions);
+        }
+        let next = self.layout.split().ok_or(FullReason::GrowthLimit)?;
+        match u64::from(next.pages()) * u64::from(PAGE_BYTES) > bounds.max_bytes {
+            true => Err(FullReason::MaxFilterBytes),
+            false => Ok(next),
+        }
+    }
+
+    /// The last pair of pages and the geometry without the second of them, if
+    /// it is time to merge them.
+    pub(super) fn due_merge(&self) -> Option<(Pair, Paged)> {
+        let is_sparse = 1000 * self.occupied < MERGE_LOAD * self.layout.slots();
+        let waits = self.merge_below.is_some_and(|it| self.occupied >= it);
+        if !is_sparse || waits {
+            return None;
+        }
+        let merged = self.layout.merged()?;
+        Some((merged.next_pair(), merged))
+    }
+
+    /// Notes that the last pair did not fit on one page: no other try before
+    /// 1 in 64 of the entries is gone.
+    pub(super) fn put_off_merge(&mut self) {
+        self.merge_below = Some(self.occupied - self.occupied / 64);
+    }
+
+    /// Notes an entry of which so many bits are known.
+    #[inline]
+    pub(super) fn note_entry(&mut self, known: u32) {
+        self.occupied += 1;
+        self.known.add(known);
+    }
+
+    /// Notes that one is gone.
+    #[inline]
+    pub(super) fn forget_entry(&mut self, known: u32) {
+        self.occupied -= 1;
+        self.known.remove(known);
+    }
+}

@@ -1,0 +1,180 @@
+//! Plans over overlays: whatever is at hand, and however many of them wait, they
+//! change what the same items change on the pages themselves.
+
+use super::*;
+use crate::chain::address::{PageAddress, WordAddress};
+use crate::chain::counters::CounterKey;
+use crate::chain::pages::{PageWords, PlanPages, WholePage};
+use crate::chain::plan::{Overlay, PageChanges, Plan, PlanInput};
+use crate::cuckoo::kick::KickSearch;
+use std::collections::BTreeSet;
+
+/// Pages as they are published, some of which are not at hand.
+#[derive(Default)]
+struct Published {
+    pages: Vec<WholePage>,
+    hidden: BTreeSet<u32>,
+    missed: BTreeSet<u32>,
+}
+
+impl Published {
+    fn at_hand(&mut self, page: PageAddress) -> Option<&WholePage> {
+        if self.hidden.contains(&page.page) {
+            self.missed.insert(page.page);
+            return None;
+        }
+        Some(&self.pages[page.page as usize])
+    }
+
+    /// Takes over changes, which leave `pages` pages.
+    fn apply(&mut self, changes: &PageChanges, pages: u32) {
+        for page in &changes.pages {
+            let published = &mut self.pages[page.address.page as usize];
+            for word in changes.words_of(page) {
+                assert_eq!(word.at.on(), page.address);
+                published.words[usize::from(word.at.word)] = word.value;
+            }
+            for counter in changes.counters_of(page) {
+                published.counters.set(counter.key, counter.copies);
+            }
+            published.occupied = published
+                .occupied
+                .checked_add_signed(page.occupied)
+                .unwrap();
+        }
+        for (address, whole) in &changes.wholes {
+            let number = address.page as usize;
+            self.pages
+                .resize(self.pages.len().max(number + 1), WholePage::empty());
+            self.pages[number] = WholePage::clone(whole);
+        }
+        let first_dropped = changes.dropped.first().map(|it| it.page as usize);
+        self.pages
+            .truncate(first_dropped.unwrap_or(self.pages.len()));
+        assert_eq!(self.pages.len(), pages as usize);
+    }
+}
+
+impl PageWords for Published {
+    fn word(&mut self, at: WordAddress) -> Option<u64> {
+        Some(self.at_hand(at.on())?.words[usize::from(at.word)])
+    }
+
+    fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
+        Some(self.at_hand(page)?.counters.get(key))
+    }
+}
+
+impl PlanPages for Published {
+    fn occupied(&mut self, page: PageAddress) -> Option<u32> {
+        Some(self.at_hand(page)?.occupied)
+    }
+
+    fn counters(&mut self, page: PageAddress) -> Option<usize> {
+        Some(self.at_hand(page)?.counters.len())
+    }
+
+    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
+        Some(self.at_hand(page)?.counters.clone())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Command {
+    Add(u64),
+    Delete(u64),
+}
+
+/// Plans commands, again and again until all pages that they need were loaded.
+fn plan(commands: &[Command], chain: &Chain, pending: &Overlay, published: &mut Published) -> Plan {
+    let mut search = KickSearch::new();
+    for _ in 0..200 {
+        let input = PlanInput {
+            chain: chain.clone(),
+            pending,
+            fresh_from: 1,
+        };
+        let mut planner = Planner::new(input, published, &mut search);
+        let done: Vec<Option<bool>> = commands
+            .iter()
+            .map(|command| match *command {
+                Command::Add(item) => {
+                    let added = planner.add(hash(item), AddMode::Always);
+                    added.map(|it| it == AddResult::Added)
+                }
+                Command::Delete(item) => planner.delete(hash(item)),
+            })
+            .collect();
+        let plan = planner.finish();
+        let missed = std::mem::take(&mut published.missed);
+        let Some(plan) = plan else {
+            assert!(!missed.is_empty());
+            published.hidden.retain(|page| !missed.contains(page));
+            continue;
+        };
+        assert!(missed.is_empty() && done.iter().all(|&it| it == Some(true)));
+        return plan;
+    }
+    panic!("a plan must come to know all its pages");
+}
+
+#[test]
+fn plans_over_overlays_change_what_they_would_change_at_once() {
+    println!("seed {SEED}");
+    for (width, pages) in WIDTHS.into_iter().zip([1, 2, 3, 5]) {
+        let mut at_once = filter(pages, SlotCode::of(width));
+        let mut chain = at_once.filter.chain().clone();
+        let mut published = Published {
+            pages: (0..pages).map(|_| WholePage::empty()).collect(),
+            ..Published::default()
+        };
+        let mut random = SEED ^ pages;
+        let (mut list, mut next): (Vec<u64>, u64) = (Vec::new(), 0);
+        let (mut splits, mut merges) = (0, 0);
+        for round in 0..24 {
+            let mut pending = Overlay::new();
+            for _ in 0..3 {
+                // Grows for eight rounds, then shrinks, then grows again.
+                let adds_in_10 = if (8..16).contains(&round) { 1 } else { 9 };
+                let commands: Vec<Command> = (0..900 * pages)
+                    .map(|_| match below(&mut random, 10) {
+                        adds if adds < adds_in_10 || list.is_empty() => {
+                            let again = !list.is_empty() && adds % 4 == 0;
+                            let item = match again {
+                                true => list[below(&mut random, list.len())],
+                                false => next,
+                            };
+                            next += 1;
+                            list.push(item);
+                            Command::Add(item)
+                        }
+                        _ => Command::Delete(list.swap_remove(below(&mut random, list.len()))),
+                    })
+                    .collect();
+                published.hidden = (0..published.pages.len() as u32).collect();
+                let plan = plan(&commands, &chain, &pending, &mut published);
+                splits += plan.stats.splits;
+                merges += plan.stats.merges;
+                pending.merge(plan.overlay);
+                chain = plan.chain;
+                for command in &commands {
+                    match *command {
+                        Command::Add(item) => assert_eq!(at_once.add(hash(item)), AddResult::Added),
+                        Command::Delete(item) => assert!(at_once.delete(hash(item))),
+                    }
+                }
+            }
+            assert_eq!(&chain, at_once.filter.chain());
+            let pages = at_once.table().layout().pages();
+            published.apply(&pending.changes(), pages);
+            for (number, page) in (0..).zip(&published.pages) {
+                let expected = at_once.page(number).unwrap();
+                assert!(page.words == expected.words, "page {number}");
+                assert_eq!(page.occupied, expected.occupied, "page {number}");
+                assert_eq!(page.counters, expected.counters, "page {number}");
+            }
+        }
+        assert!(splits > 6 && merges > 3, "{splits} splits, {merges} merges");
+        check(&at_once);
+    }
+}

@@ -1,0 +1,88 @@
+//! The changes of an overlay in the order of the record.
+
+use super::{Outcome, Overlay, Page, packed};
+use crate::chain::plan::changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+use std::sync::Arc;
+
+/// The changes of an overlay as they are put in order, some words at a time.
+pub struct ChangesInOrder {
+    /// Those that are in order.
+    pub so_far: PageChanges,
+    /// Numbers of all pages, in order.
+    pages: Vec<(u64, u32)>,
+    /// How many of them are in order.
+    done: usize,
+}
+
+impl ChangesInOrder {
+    /// None is in order yet. Costs as much as there are pages.
+    pub fn of(overlay: &Overlay) -> ChangesInOrder {
+        let numbers = 0..overlay.pages.len() as u32;
+        let pages = overlay.pages.iter().zip(numbers);
+        let mut pages: Vec<(u64, u32)> = pages
+            .map(|(page, number)| (packed(page.address), number))
+            .collect();
+        pages.sort_unstable();
+        ChangesInOrder {
+            so_far: PageChanges {
+                pages: Vec::with_capacity(pages.len()),
+                words: Vec::with_capacity(overlay.words.len()),
+                counters: Vec::with_capacity(overlay.counters.len()),
+                ..PageChanges::default()
+            },
+            pages,
+            done: 0,
+        }
+    }
+
+    /// Puts about so many words more in order, of the same overlay: all that
+    /// changes in a page at once. `true`: these were the last.
+    pub fn go_on(&mut self, overlay: &Overlay, words: usize) -> bool {
+        let until = self.so_far.changed_words().saturating_add(words);
+        let left = self.pages.get(self.done..).unwrap_or_default();
+        for &(_, number) in left {
+            if self.so_far.changed_words() >= until {
+                return false;
+            }
+            self.done += 1;
+            let Some(page) = overlay.pages.get(number as usize) else {
+                continue;
+            };
+            match page.outcome {
+                Outcome::Changed => list(overlay, page, &mut self.so_far),
+                Outcome::Whole(whole) => {
+                    let whole = overlay.wholes.get(whole as usize).map(Arc::clone);
+                    let whole = whole.map(|it| (page.address, it));
+                    self.so_far.wholes.extend(whole);
+                }
+                Outcome::Dropped => self.so_far.dropped.push(page.address),
+            }
+        }
+        true
+    }
+}
+
+/// Lists what changes in a page that is not held as a whole.
+fn list(overlay: &Overlay, page: &Page, changes: &mut PageChanges) {
+    let address = page.address;
+    let (first_word, first_counter) = (changes.words.len(), changes.counters.len());
+    // A loop: most pages have one word, and `extend` counts first.
+    for it in overlay.words_of(page) {
+        changes.words.push(ChangedWord {
+            at: address.word(it.word),
+            value: it.value,
+            slots: it.slots,
+        });
+    }
+    if !overlay.counters.is_empty() {
+        let counters = overlay.counters_of(address);
+        let counters = counters.map(|(key, copies)| ChangedCounter { key, copies });
+        changes.counters.extend(counters);
+    }
+    changes.pages.push(ChangedPage {
+        address,
+        words: first_word..changes.words.len(),
+        counters: first_counter..changes.counters.len(),
+        occupied: page.growth.occupied,
+    });
+}
