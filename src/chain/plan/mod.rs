@@ -22,11 +22,13 @@
 //! | `slots.rs` | slots probed, read and written through a draft |
 //! | `compact.rs` | entries of newer sub-filters moved into older ones |
 //! | `overlay.rs` | [`Overlay`]: what differs from the pages |
+//! | `in_order.rs` | [`ChangesInOrder`]: what differs, put in order a part at a time |
 //! | `overlaid.rs` | [`OverlaidPages`]: pages seen through overlays |
 //! | `changes.rs` | [`PageChanges`]: what differs, in order |
 
 mod changes;
 pub mod compact;
+mod in_order;
 mod outcome;
 mod overlaid;
 mod overlay;
@@ -34,10 +36,11 @@ mod planner;
 mod slots;
 
 pub use changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+pub use in_order::ChangesInOrder;
 pub use outcome::{AddMode, AddResult, PlanStats};
 pub(in crate::chain) use outcome::{MAX_FUTILE_SEARCHES, PROBE, SEARCHED_BUCKET, WRITTEN_WORD};
 pub use overlaid::OverlaidPages;
-pub use overlay::{ChangesInOrder, Overlay};
+pub use overlay::Overlay;
 pub use planner::{PartialPlan, Plan, PlanInput, Planner};
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 //! filters would be slow to fill. A page is found once and then named by its
 //! number.
 
-use super::changes::PageChanges;
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
 use crate::chain::pages::WholePage;
@@ -15,10 +14,6 @@ use crate::chain::params::PAGE_BYTES;
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-mod in_order;
-
-pub use in_order::ChangesInOrder;
 
 /// Words of a page that are listed; of more there is a table.
 const LISTED_WORDS: u32 = 16;
@@ -34,14 +29,14 @@ pub struct Overlay {
     /// Numbers of pages, by address.
     numbers: HashTable<u32>,
     /// In the order in which they were first written to.
-    pages: Vec<Page>,
-    words: Vec<Word>,
+    pub(super) pages: Vec<Page>,
+    pub(super) words: Vec<Word>,
     /// Where in `words` each word of a page is.
     tables: Vec<[u32; PAGE_WORDS]>,
     /// Of pages that are not held as a whole.
-    counters: BTreeMap<(PageAddress, CounterKey), u64>,
+    pub(super) counters: BTreeMap<(PageAddress, CounterKey), u64>,
     /// Pages that are held as a whole.
-    wholes: Vec<Arc<WholePage>>,
+    pub(super) wholes: Vec<Arc<WholePage>>,
     /// Whether any page is set as a whole or dropped.
     reshapes: bool,
     /// The newest sub-filter with a page.
@@ -59,10 +54,10 @@ pub(super) struct Growth {
     pub(super) counters: i32,
 }
 
-struct Page {
-    address: PageAddress,
-    outcome: Outcome,
-    growth: Growth,
+pub(super) struct Page {
+    pub(super) address: PageAddress,
+    pub(super) outcome: Outcome,
+    pub(super) growth: Growth,
     /// Words that change.
     words: u32,
     /// The first of its words, or its table if there are many.
@@ -71,7 +66,7 @@ struct Page {
 
 /// What becomes of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+pub(super) enum Outcome {
     /// Some of its words and counters change.
     Changed,
     /// It is as one of `wholes`.
@@ -80,13 +75,13 @@ enum Outcome {
     Dropped,
 }
 
-struct Word {
-    value: u64,
+pub(super) struct Word {
+    pub(super) value: u64,
     /// The page's next word in ascending order; only of listed ones.
     next: u32,
-    word: u16,
+    pub(super) word: u16,
     /// The slots that were written.
-    slots: u8,
+    pub(super) slots: u8,
 }
 
 /// Where a word of a page is found, or would be put.
@@ -173,13 +168,6 @@ impl Overlay {
             sub >= fresh_from || is_whole && number >= published(sub)
         };
         self.pages.iter().filter(is_new).count()
-    }
-
-    /// The changes in order.
-    pub fn changes(&self) -> PageChanges {
-        let mut changes = ChangesInOrder::of(self);
-        changes.go_on(self, usize::MAX);
-        changes.so_far
     }
 
     /// A page, if it is written to.
@@ -423,7 +411,7 @@ impl Overlay {
     }
 
     /// The words of a page, in ascending order.
-    fn words_of(&self, page: &Page) -> impl Iterator<Item = &Word> {
+    pub(super) fn words_of(&self, page: &Page) -> impl Iterator<Item = &Word> {
         let is_listed = page.words <= LISTED_WORDS;
         let (mut listed, table) = match is_listed {
             true => (page.first, None),
@@ -453,7 +441,7 @@ fn hash_of(page: PageAddress) -> u64 {
 
 /// Sub-filter and page in one number, which is compared faster than the two.
 #[inline]
-fn packed(page: PageAddress) -> u64 {
+pub(super) fn packed(page: PageAddress) -> u64 {
     u64::from(page.sub) << 32 | u64::from(page.page)
 }
 

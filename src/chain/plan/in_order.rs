@@ -1,7 +1,7 @@
 //! The changes of an overlay in the order of the record.
 
-use super::{Outcome, Overlay, Page, packed};
-use crate::chain::plan::changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+use super::changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+use super::overlay::{Outcome, Overlay, Page, packed};
 use std::sync::Arc;
 
 /// The changes of an overlay as they are put in order, some words at a time.
@@ -59,6 +59,15 @@ impl ChangesInOrder {
             }
         }
         true
+    }
+}
+
+impl Overlay {
+    /// The changes in order.
+    pub fn changes(&self) -> PageChanges {
+        let mut changes = ChangesInOrder::of(self);
+        changes.go_on(self, usize::MAX);
+        changes.so_far
     }
 }
 
