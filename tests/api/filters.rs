@@ -374,7 +374,10 @@ async fn a_filter_that_grew_too_far_says_that_its_promise_no_longer_holds() {
         let rate = info["expected_false_positive_rate"].as_f64().unwrap();
         assert_eq!(info["error_rate_holds"], rate <= 0.000_24, "{info}");
         if rate > 0.000_24 {
-            assert_eq!(info["expansions"], 1, "{info}");
+            // The promise is for the first doubling. The two pages that come of it
+            // are split one soon after the other, often within these 500 items.
+            let expansions = info["expansions"].as_u64().unwrap();
+            assert!((1..=2).contains(&expansions), "{info}");
             break;
         }
     }
