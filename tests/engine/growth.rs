@@ -96,12 +96,9 @@ async fn splits_and_merges_with_crashes(options: EngineOptions, bits: u64, step:
         assert!(seen.last().unwrap() <= &pages_at_most, "{seen:?}");
     }
     holds(&engine, "f", first..next).await;
-    let (most, turns) = (
-        seen.iter().max().unwrap(),
-        seen.windows(2).filter(|it| it[0] > it[1]).count(),
-    );
     println!("{bits} bits: pages {seen:?}");
-    assert!(*most >= 3 * fewest && turns > 0, "{seen:?}");
+    let most = seen.iter().max().unwrap();
+    assert!(*most >= 3 * fewest && !seen.is_sorted(), "{seen:?}");
     tokio::task::block_in_place(|| engine.shutdown().unwrap());
     check(&kept(&memory)).unwrap();
 }
