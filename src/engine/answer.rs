@@ -6,6 +6,7 @@ use super::name::FilterName;
 use crate::chain::forecast::Forecast;
 use crate::chain::meta::Chain;
 pub use crate::chain::meta::FullReason;
+use crate::chain::paged::Table;
 use crate::chain::params::{Difference, FilterParams, FilterRequest};
 pub use crate::chain::plan::{AddMode, AddResult};
 use crate::store::Expiry;
@@ -44,6 +45,8 @@ pub struct FilterInfo {
     pub keeps_promise: bool,
     /// How often it has grown: sub-filters appended, doublings completed.
     pub expansions: u32,
+    /// `paged`: how far the current doubling is.
+    pub growth: Option<GrowthInfo>,
     /// Estimated number of adds before it takes more pages.
     pub adds_before_expansion: u64,
     /// When it was created.
@@ -95,9 +98,33 @@ impl FilterInfo {
             full_false_positive_rate: chain.full_false_positive_rate(),
             keeps_promise: chain.keeps_promise(),
             expansions: chain.expansions(),
+            growth: chain.table().map(GrowthInfo::of),
             adds_before_expansion: chain.adds_before_expansion(),
             created_at: moment(chain.created_at_ms()),
             expiry: expiry.map(Ends::from),
+        }
+    }
+}
+
+/// How far the current doubling of a filter that splits pages is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrowthInfo {
+    /// Pages of this doubling that are split.
+    pub pages_split: u64,
+    /// Pages that are still to be split until it is complete.
+    pub pages_to_split: u64,
+    /// Entries by the splits that their page had gone through when they were
+    /// added: none or one, two, three, and so on.
+    pub entries_by_level: Vec<u64>,
+}
+
+impl GrowthInfo {
+    fn of(table: &Table) -> GrowthInfo {
+        let layout = table.layout();
+        GrowthInfo {
+            pages_split: u64::from(layout.pointer()),
+            pages_to_split: u64::from(layout.pages_of_level() - layout.pointer()),
+            entries_by_level: table.known().iter().map(|(_, entries)| entries).collect(),
         }
     }
 }

@@ -66,7 +66,7 @@ mod ttl;
 
 pub use answer::{
     AddMode, AddOptions, AddResult, Created, Ends, FilterInfo, FilterPreview, FilterSummary,
-    FullReason, LookupAnswer, LookupFilters, LookupMode, NewFilter, SubFilterInfo,
+    FullReason, GrowthInfo, LookupAnswer, LookupFilters, LookupMode, NewFilter, SubFilterInfo,
 };
 pub use batch::ItemBatch;
 pub use caller::Caller;

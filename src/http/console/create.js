@@ -15,15 +15,17 @@ const NUMBERS = [
   "max_iterations",
   "expansion",
   "max_expansions",
+  "promised_growth",
   "ttl_seconds",
 ];
 const OF_LAYOUT = {
-  paged: ["error_rate", "fingerprint_bits"],
+  paged: ["error_rate", "promised_growth", "fingerprint_bits"],
   classic: ["bucket_size", "max_iterations"],
 };
 const STOPPED = {
   expansion_off: "Then it is full, because it does not grow.",
   max_expansions: "Then it is full, because it has reached its number of expansions.",
+  growth_limit: "Then it is full, because its slots record no more growth.",
   max_filter_bytes: "Then it is full, because the server allows no larger filter.",
 };
 
@@ -131,7 +133,7 @@ export function Create({ name }) {
         }),
         field("capacity", "Capacity", {
           inputmode: "numeric",
-          hint: "Items that the filter is made for, those to come included. A filter that grows beyond it is slower and has more false positives.",
+          hint: "Items that the filter is made for, those to come included. A filter that grows beyond it has more false positives.",
         }),
         h(
           "fieldset",
@@ -159,8 +161,12 @@ export function Create({ name }) {
           "details",
           null,
           h("summary", null, "Growth and expiry"),
-          field("expansion", "Expansion", { inputmode: "numeric", hint: "How many times as large as the sub-filter before each new one is. 0: the filter never grows." }),
-          field("max_expansions", "Expansions, at most", { inputmode: "numeric" }),
+          form.layout === "paged" &&
+            field("promised_growth", "Growth that keeps the rate", { inputmode: "numeric", hint: "How many times its capacity the filter may have and keep its false-positive rate." }),
+          form.layout === "paged"
+            ? field("expansion", "Expansion", { inputmode: "numeric", hint: "0: the filter never grows." })
+            : field("expansion", "Expansion", { inputmode: "numeric", hint: "How many times as large as the sub-filter before each new one is. 0: the filter never grows." }),
+          field("max_expansions", form.layout === "paged" ? "Doublings, at most" : "Expansions, at most", { inputmode: "numeric" }),
           field("ttl_seconds", "Seconds until it expires", { inputmode: "numeric", placeholder: "never" }),
         ),
         refused && elsewhere(refused) && h(ProblemNotice, { problem: refused }),

@@ -1,10 +1,11 @@
-// One filter: what it is, its chain, an item to try, its end.
+// One filter: what it is, how it has grown, an item to try, its end.
 
 import { Fragment, h } from "./preact.mjs";
 import { useState } from "./hooks.mjs";
 import { change, filterPath, get } from "./api.js";
 import { away, bytes, count, counted, moment, oneIn, share } from "./format.js";
 import { Compact } from "./compact.js";
+import { Growth } from "./growth.js";
 import { Items } from "./items.js";
 import { ErrorNow, Promised } from "./list.js";
 import { Bar, Confirm, Field, Heading, ProblemNotice, Waiting, usePolled } from "./parts.js";
@@ -47,7 +48,7 @@ export function Filter({ name }) {
         Fragment,
         null,
         h(Facts, { it: value }),
-        h(Chain, { it: value, onChanged: askAgain }),
+        value.growth ? h(Growth, { it: value }) : h(Chain, { it: value, onChanged: askAgain }),
         h(Items, { it: value, onChanged: askAgain }),
         h(Parameters, { it: value }),
         h(End, { it: value, onChanged: askAgain }),
@@ -187,8 +188,9 @@ function Parameters({ it }) {
     ["Bits per slot", count(it.fingerprint_bits)],
     ["Slots per bucket", count(it.bucket_size)],
     it.max_iterations !== null && ["Kick-outs per path", `up to ${count(it.max_iterations)}`],
-    ["Expansion", it.expansion === 0 ? "off" : `× ${count(it.expansion)}`],
-    ["Expansions, at most", count(it.max_expansions)],
+    it.layout === "classic" && ["Expansion", it.expansion === 0 ? "off" : `× ${count(it.expansion)}`],
+    it.layout === "classic" && ["Expansions, at most", count(it.max_expansions)],
+    it.layout === "paged" && ["Doublings, at most", it.expansion === 0 ? "0" : count(it.max_expansions)],
     it.error_rate !== null && ["False positives, promised", oneIn(it.error_rate)],
     it.error_rate !== null && ["Promised up to", `${count(it.promised_growth)} times the capacity`],
     ["False positives when full", oneIn(it.expected_false_positive_rate_full)],

@@ -174,7 +174,8 @@ function Place({ place, sub }) {
     h(
       "h4",
       null,
-      `Sub-filter ${count(place.sub_filter)}`,
+      // A filter that splits its pages has one.
+      sub?.layout === "paged" ? "Its pages" : `Sub-filter ${count(place.sub_filter)}`,
       h("span", { class: "quiet" }, ` fingerprint ${place.fingerprint.toString(16)}`),
     ),
     sub && h(Pages, { place, pages: sub.pages }),

@@ -64,6 +64,7 @@ static FILES: &[File] = &files! {
     "create.js": SCRIPT;
     "filter.js": SCRIPT;
     "format.js": SCRIPT;
+    "growth.js": SCRIPT;
     "items.js": SCRIPT;
     "list.js": SCRIPT;
     "metrics.js": SCRIPT;

@@ -1,7 +1,7 @@
 //! What answers say about a filter.
 
 use crate::chain::params::FilterParams;
-use crate::engine::{FilterInfo, SubFilterInfo};
+use crate::engine::{FilterInfo, GrowthInfo, SubFilterInfo};
 use crate::http::openapi::schemas;
 use crate::http::time::rfc3339;
 use serde::Serialize;
@@ -49,6 +49,8 @@ pub(crate) struct FilterBody {
     /// How often it has grown: sub-filters appended, or doublings that are complete.
     #[schema(example = 0)]
     expansions: u32,
+    /// How far the current doubling is; null for `classic`.
+    growth: Option<GrowthBody>,
     /// Items in it: adds less deletes.
     #[schema(example = 50_000)]
     items: u64,
@@ -90,6 +92,30 @@ pub(crate) struct FilterBody {
     /// When it expires (RFC 3339); null: it does not expire.
     #[schema(example = json!(null), format = DateTime)]
     expires_at: Option<String>,
+}
+
+/// How far the current doubling of a filter that splits its pages is.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct GrowthBody {
+    /// Pages of this doubling that are split.
+    #[schema(example = 0)]
+    pages_split: u64,
+    /// Pages that are still to be split until it is complete.
+    #[schema(example = 52)]
+    pages_to_split: u64,
+    /// Entries by the splits that their page had gone through when they were added: none or one, two, three, and so on. Each is found for half as many absent items as one of the number before.
+    #[schema(example = json!([50_000]))]
+    entries_by_level: Vec<u64>,
+}
+
+impl From<&GrowthInfo> for GrowthBody {
+    fn from(info: &GrowthInfo) -> GrowthBody {
+        GrowthBody {
+            pages_split: info.pages_split,
+            pages_to_split: info.pages_to_split,
+            entries_by_level: info.entries_by_level.clone(),
+        }
+    }
 }
 
 /// One sub-filter of a filter's chain.
@@ -140,6 +166,7 @@ impl From<&FilterInfo> for FilterBody {
             expansion: info.params.expansion(),
             max_expansions: info.params.max_expansions(),
             expansions: info.expansions,
+            growth: info.growth.as_ref().map(GrowthBody::from),
             items: info.items,
             deletions: info.deletions,
             sub_filters: info
@@ -196,6 +223,11 @@ pub(super) fn filter_example() -> serde_json::Value {
         expansion: 2,
         max_expansions: 32,
         expansions: 0,
+        growth: Some(GrowthBody {
+            pages_split: 0,
+            pages_to_split: 52,
+            entries_by_level: vec![50_000],
+        }),
         items: 50_000,
         deletions: 0,
         sub_filters: vec![SubFilterBody {
