@@ -45,9 +45,16 @@ def kinds(schema):
     return [kind for kind in given if kind != "null"], "null" in given
 
 
+def nullable_reference(schema):
+    """The reference of a schema that is another or null."""
+    return next((it for it in schema.get("oneOf", []) if "$ref" in it), None)
+
+
 def type_of(schema):
     if "$ref" in schema:
         return reference(schema)
+    if inner := nullable_reference(schema):
+        return f"{reference(inner)} | None"
     if "enum" in schema:
         return "Literal[" + ", ".join(repr(value) for value in schema["enum"]) + "]"
     (kind,), nullable = kinds(schema)
@@ -64,6 +71,8 @@ def reader(schema, value):
     """An expression that reads a value of JSON; None: as it is."""
     if "$ref" in schema:
         return f"{reference(schema)}.from_json({value})"
+    if inner := nullable_reference(schema):
+        return reader(inner, value)
     if schema.get("format") == "date-time":
         return f"datetime.fromisoformat({value})"
     if "items" in schema and (inner := reader(schema["items"], "it")):
@@ -91,6 +100,7 @@ def answer(name, schema):
         kind = type_of(of)
         if field not in required:
             kind = (kind if "None" in kind else f"{kind} | None") + " = None"
+        of = nullable_reference(of) or of
         yield f"    {field}: {kind}\n" + documented(of.get("description", ""), 4)
     yield "\n    @classmethod\n    def from_json(cls, json: Mapping[str, Any]) -> Self:\n"
     yield '        """Reads an answer; fields that this version does not know are left out."""\n'

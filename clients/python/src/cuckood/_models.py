@@ -26,6 +26,7 @@ __all__ = [
     "FilterListBody",
     "FlagsBody",
     "FoundBody",
+    "GrowthBody",
     "ImportBody",
     "LocatedBody",
     "LocationBody",
@@ -323,6 +324,8 @@ class FilterBody:
     """The promised false-positive rate: the share of never-added items that are found; null without a promise."""
     expires_at: datetime | None = None
     """When it expires (RFC 3339); null: it does not expire."""
+    growth: GrowthBody | None = None
+    """How far the current doubling is; null for `classic`."""
     max_growth: int | None = None
     """How far its slots let it grow, as a multiple of its first size; beyond, adds are `full` by `growth_limit`.
     Null for `classic`."""
@@ -360,6 +363,7 @@ class FilterBody:
             bits_per_item=json.get("bits_per_item"),
             error_rate=json.get("error_rate"),
             expires_at=datetime.fromisoformat(json["expires_at"]) if json.get("expires_at") is not None else None,
+            growth=GrowthBody.from_json(json["growth"]) if json.get("growth") is not None else None,
             max_growth=json.get("max_growth"),
             max_iterations=json.get("max_iterations"),
             promised_growth=json.get("promised_growth"),
@@ -495,6 +499,28 @@ class FoundBody:
         return cls(
             missing_filters=json["missing_filters"],
             results=json["results"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthBody:
+    """How far the current doubling of a filter that splits its pages is."""
+
+    entries_by_level: list[int]
+    """Entries by the splits that their page had gone through when they were added: none or one, two, three, and
+    so on. Each is found for half as many absent items as one of the number before."""
+    pages_split: int
+    """Pages of this doubling that are split."""
+    pages_to_split: int
+    """Pages that are still to be split until it is complete."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            entries_by_level=json["entries_by_level"],
+            pages_split=json["pages_split"],
+            pages_to_split=json["pages_to_split"],
         )
 
 

@@ -285,6 +285,7 @@ export type FilterBody = {
      * Bits per slot.
      */
     fingerprint_bits: number;
+    growth?: GrowthBody | null;
     /**
      * Items in it: adds less deletes.
      */
@@ -477,6 +478,24 @@ export type FoundBody = {
      * For each item the keys of the filters that contain it, in the order in which they were asked.
      */
     results: Array<Array<string>>;
+};
+
+/**
+ * How far the current doubling of a filter that splits its pages is.
+ */
+export type GrowthBody = {
+    /**
+     * Entries by the splits that their page had gone through when they were added: none or one, two, three, and so on. Each is found for half as many absent items as one of the number before.
+     */
+    entries_by_level: Array<number>;
+    /**
+     * Pages of this doubling that are split.
+     */
+    pages_split: number;
+    /**
+     * Pages that are still to be split until it is complete.
+     */
+    pages_to_split: number;
 };
 
 /**
