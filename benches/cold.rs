@@ -1,5 +1,6 @@
 //! Pages read from RocksDB for a question about an item that is not there, when
-//! no page is in memory: both layouts, with 1, 4 and 8 sub-filters. Every
+//! no page is in memory: both layouts, as they were created, and grown to 4 and
+//! to 8 times that, which is as many sub-filters of the layout `classic`. Every
 //! question is asked of an engine that has just been opened.
 //!
 //! `cargo bench --bench cold`: a minute. `CUCKOOD_BENCH_ITEMS` are the items of
@@ -25,12 +26,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         "\n{items} items a filter, slots of 16 bits (paged) and buckets of 2 slots (classic); {questions} questions\n"
     );
     println!(
-        "| layout | sub-filters | pages read for each | in theory | reads a question | p50, µs | 100 items at once: reads, pages |"
+        "| layout | growth | pages read for a question | in theory | reads a question | p50, µs | 100 items at once: reads, pages |"
     );
     println!("|---|---|---|---|---|---|---|");
     for (layout, theory) in [(LayoutKind::Paged, 1.125), (LayoutKind::Classic, 2.0)] {
-        for sub_filters in [1, 4, 8] {
-            measure(layout, theory, sub_filters, items, questions, seed)?;
+        for growth in [1, 4, 8] {
+            measure(layout, theory, growth, items, questions, seed)?;
         }
     }
     Ok(())
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn measure(
     layout: LayoutKind,
     theory: f64,
-    sub_filters: usize,
+    growth: u64,
     items: u64,
     questions: u64,
     seed: u64,
@@ -47,7 +48,7 @@ fn measure(
     let folder = support::folder()?;
     let filled = Bench::open(folder.path(), &engines::options(256 << 20), seed)?;
     let request = FilterRequest {
-        capacity: Some(items / sub_filters as u64),
+        capacity: Some(items / growth),
         layout: Some(layout),
         // All of a size, so that the oldest has many pages, too.
         expansion: Some(1),
@@ -64,8 +65,8 @@ fn measure(
         },
     })?;
     // Until the newest sub-filter has a few items.
-    let mut next = 0;
-    while filled.info()?.sub_filters.len() < sub_filters || next < items / 2 {
+    let (mut next, first_bytes) = (0, filled.info()?.slot_bytes);
+    while filled.info()?.slot_bytes < growth * first_bytes || next < items / 2 {
         filled.add(next..next + 2_000, 2_000, 1)?;
         next += 2_000;
     }
@@ -92,10 +93,14 @@ fn measure(
     store.exists(&cold, ABSENT * 2..ABSENT * 2 + 100)?;
     let counts = store.counts();
     cold.halt();
+    let theory = match layout {
+        LayoutKind::Paged => theory,
+        LayoutKind::Classic => theory * growth as f64,
+    };
     println!(
-        "| {} | {sub_filters} | {:.3} | {theory} | {:.3} | {:.0} | {}, {} |",
+        "| {} | {growth} | {:.3} | {theory} | {:.3} | {:.0} | {}, {} |",
         layout.name(),
-        pages as f64 / (questions * sub_filters as u64) as f64,
+        pages as f64 / questions as f64,
         reads as f64 / questions as f64,
         percentile(&mut seconds, 0.5) * 1e6,
         counts.reads - before.reads,

@@ -51,6 +51,13 @@ fn asking(error_rate: f64) -> FilterRequest {
     }
 }
 
+fn bits(width: u64) -> FilterRequest {
+    FilterRequest {
+        fingerprint_bits: Some(width),
+        ..FilterRequest::default()
+    }
+}
+
 fn classic(bucket_size: u64) -> FilterRequest {
     FilterRequest {
         bucket_size: Some(bucket_size),
@@ -77,10 +84,11 @@ fn table() -> String {
     let mut table = String::from(
         "| requested | bits per slot | bytes per item | false positives, at capacity | false positives, grown |\n|---|---|---|---|---|\n",
     );
-    let rates = [0.1, 0.01, 0.001, 0.0001, 0.000_001, 0.000_000_02];
+    let rates = [0.1, 0.03, 0.01, 0.001, 0.0001, 0.000_001, 0.000_000_02];
     let rows = rates
         .iter()
         .map(|&rate| (format!("`error_rate` {rate}"), asking(rate)))
+        .chain([12, 21].map(|width| (format!("`fingerprint_bits` {width}"), bits(width))))
         .chain([1, 2, 4, 8].map(|slots| (format!("`bucket_size` {slots}"), classic(slots))));
     for (name, request) in rows {
         let params = resolved(request, CAPACITY);
@@ -133,10 +141,6 @@ fn course(empty: &Chain) -> Vec<(f64, f64)> {
 }
 
 fn plot() -> String {
-    let bits = |bits| FilterRequest {
-        fingerprint_bits: Some(bits),
-        ..FilterRequest::default()
-    };
     // Colours that differ in brightness, too, for those who see no hue.
     let lines = [
         (

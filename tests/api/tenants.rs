@@ -175,7 +175,7 @@ pub(crate) async fn restarted(tenants: Tenants, setup: Setup) -> Tenants {
     }
 }
 
-/// A request that makes a filter of 8-bit fingerprints.
+/// A request that makes a filter of slots of 12 bits.
 pub(crate) fn create(name: &str, capacity: u64) -> Raw {
     let fields = format!(r#"{{"capacity": {capacity}, "fingerprint_bits": 12}}"#);
     Raw::whole(&format!("PUT /filters/{name}"), "application/json", &fields)

@@ -59,6 +59,10 @@ enum Fill {
     /// As full as it gets, but for the items of one request, which are deleted
     /// before each: searches for room are long, and find some.
     Nearly,
+    /// With as many items as its capacity.
+    Capacity,
+    /// With the items of the next request, which deletes them.
+    Grown,
 }
 
 fn works(capacity: u64) -> Vec<Work> {
@@ -77,8 +81,25 @@ fn works(capacity: u64) -> Vec<Work> {
     let wide = json!({"layout": "classic", "bucket_size": 255, "capacity": capacity,
         "expansion": 0});
     let bits = |bits: u64| json!({"fingerprint_bits": bits, "capacity": capacity, "expansion": 0});
-    let promise = json!({"error_rate": 0.001, "capacity": 1_000, "expansion": 1,
-        "max_expansions": LONGEST_CHAIN - 1});
+    // Filled to where pages begin to be split: from then on one for 20 adds with 32
+    // bits, one for 128 with 12.
+    let growing = |bits: u64| Work {
+        name: match bits {
+            32 => "adds that split pages, 32 bits",
+            _ => "adds that split pages, 12 bits",
+        },
+        create: json!({"fingerprint_bits": bits, "capacity": capacity}),
+        action: "items",
+        items: (capacity / 40).min(10_000),
+        fill: Fill::Capacity,
+    };
+    let emptied = Work {
+        name: "deletes that merge pages",
+        create: json!({"fingerprint_bits": 12, "capacity": 1_000}),
+        action: "items/delete",
+        items: MOST_ITEMS.min(capacity),
+        fill: Fill::Grown,
+    };
     // Some hundredths of the slots are free while their last items are added.
     let nearly = |name, create: Value| Work {
         name,
@@ -108,7 +129,9 @@ fn works(capacity: u64) -> Vec<Work> {
             in_chain,
         ),
         work("deletes from a chain", chain, "items/delete", in_chain),
-        work("adds to a chain of pages", promise, unless_there, in_chain),
+        growing(32),
+        growing(12),
+        emptied,
         nearly("nearly full, 16 bits", pages(16)),
         nearly("nearly full, 32 bits", pages(32)),
         nearly("nearly full, pairs", pairs),
@@ -148,7 +171,14 @@ impl Filter<'_> {
             items: VecDeque::new(),
             next: 0,
         };
-        let mut has_room = work.fill != Fill::Empty;
+        if work.fill == Fill::Capacity {
+            let mut left = work.create["capacity"].as_u64().unwrap();
+            while left > 0 {
+                filter.add(http, server, "items", left.min(20_000));
+                left -= left.min(20_000);
+            }
+        }
+        let mut has_room = matches!(work.fill, Fill::Full | Fill::Nearly);
         while has_room {
             let answer = filter.add(http, server, "items", 20_000);
             has_room = !answer.lines().any(|line| line.starts_with("full"));
@@ -184,6 +214,13 @@ impl Filter<'_> {
                     self.items.push_front(most..oldest.end);
                 }
             }
+        }
+        if self.work.fill == Fill::Grown {
+            let first = self.next;
+            while self.next - first < self.work.items {
+                self.add(http, server, "items", 10_000);
+            }
+            self.next = first;
         }
         let began = Instant::now();
         self.add(http, server, self.work.action, self.work.items);

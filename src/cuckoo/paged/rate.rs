@@ -43,7 +43,8 @@ pub fn false_positive_rate(layout: &Paged, known: impl Iterator<Item = (u32, u64
         .sum();
     let buckets = f64::from(layout.families()) * f64::from(layout.buckets_per_page());
     let places = buckets * 2f64.powi(layout.code().anchor_bits() as i32);
-    -f64::exp_m1(-2.0 * weight / places)
+    // Not `-0.0` for an empty filter.
+    0.0 - f64::exp_m1(-2.0 * weight / places)
 }
 
 /// What each level adds to the false-positive rate, next to nothing less: at
