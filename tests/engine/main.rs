@@ -14,7 +14,6 @@ mod disk;
 mod dumps;
 mod expiry;
 mod faults;
-#[expect(dead_code, reason = "the API's tests need more of it")]
 mod gated;
 mod growth;
 mod imports;
