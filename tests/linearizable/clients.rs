@@ -21,24 +21,29 @@ const CLIENTS: usize = 16;
 /// Items of each filter whose history is kept. Few, so that clients meet.
 const ITEMS: u64 = 24;
 
-/// In this one others are added and deleted all the time, so that it grows, is
-/// compacted, loses the sub-filter that it grew by, and entries are kicked out. With
-/// 32 bits no other item looks like one of ours. Its second sub-filter is larger
-/// than the cache, so that pages are evicted all the time.
+/// In this one others are added and deleted all the time, so that its pages are
+/// split and merged, and entries are kicked out. With 32 bits no other item looks
+/// like one of ours.
 const CROWDED: &str = "crowded";
 /// Few bits, and nothing else in it.
 const QUIET: &str = "quiet";
 const FILTERS: [&str; 2] = [CROWDED, QUIET];
+/// This one is larger than the cache, and others ask for items all over it, so that
+/// pages are evicted all the time, those of the other two as well.
+const LARGE: &str = "large";
 
 /// The smallest cache there may be, and pages in it.
 const CACHE_BYTES: u64 = 32 << 20;
-const CACHE_PAGES: u64 = CACHE_BYTES / 4096;
+const CACHE_PAGES: u64 = CACHE_BYTES / PAGE_BYTES;
+const PAGE_BYTES: u64 = 4096;
 
-/// Items that make it grow, and items of each question for items all over it.
-const MANY: u64 = 1_800;
+/// Items that make the crowded one grow, how many at once, and items of each
+/// question for items all over the large one.
+const MANY: u64 = 12_000;
+const AT_ONCE: usize = 400;
 const ASKED: u64 = 400;
 
-/// A filter is to be filled, emptied and compacted at least once, within so long.
+/// A filter is to be filled and emptied at least once, within so long.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// What one client saw: filter, item, operation.
@@ -55,8 +60,9 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
     let cache = format!("--cache-bytes={CACHE_BYTES}");
     let flags = &[&cache, "--max-log-bytes=64KiB", "--wal-sync=never"];
     let server = Server::start(data.path(), flags);
-    let crowded = json!({"capacity": 500, "fingerprint_bits": 32, "expansion": 16_384});
-    server.create_filter(CROWDED, &crowded);
+    let of_32_bits = |capacity: u64| json!({"capacity": capacity, "fingerprint_bits": 32});
+    server.create_filter(CROWDED, &of_32_bits(500));
+    server.create_filter(LARGE, &of_32_bits(CACHE_PAGES * 1024 * 5 / 4));
     server.create_filter(QUIET, &json!({"capacity": 4_000, "bucket_size": 4}));
     for filter in FILTERS {
         assert_items_differ(&server, filter);
@@ -109,12 +115,14 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
             }
         }
     }
-    let most_bytes = crowded.most_bytes.into_inner();
+    let (most, emptied) = (
+        crowded.most_bytes.into_inner(),
+        crowded.emptied.into_inner(),
+    );
     let counted = |name: &str| server.metric(name) as u64;
     let evictions = counted("cuckood_cache_evictions_total");
-    let compactions = counted("cuckood_compactions_total{outcome=\"done\"}");
-    let moved = counted("cuckood_compaction_entries_total");
-    let dropped = counted("cuckood_compaction_dropped_sub_filters_total");
+    let splits = counted("cuckood_page_splits_total");
+    let merges = counted("cuckood_page_merges_total");
     println!(
         "{}",
         json!({
@@ -125,11 +133,11 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
             "histories": histories,
             "most_operations_on_an_item_at_once": most_at_once,
             "cache_bytes": CACHE_BYTES,
-            "largest_filter_bytes": most_bytes,
+            "largest_crowded_bytes": most,
             "pages_evicted": evictions,
-            "compactions": compactions,
-            "entries_moved_by_compactions": moved,
-            "sub_filters_dropped_by_compactions": dropped,
+            "emptied": emptied,
+            "pages_split": splits,
+            "pages_merged": merges,
             "impossible": impossible.len(),
             "seconds": seconds,
             "checked_in_ms": checking.elapsed().as_millis() as u64,
@@ -137,9 +145,10 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
     );
     assert!(impossible.is_empty(), "{impossible:#?}");
     assert!(most_at_once > 2, "the clients never met");
-    assert!(most_bytes > CACHE_BYTES, "the filter never grew");
+    assert!(most > 8 * PAGE_BYTES, "the filter never grew");
+    assert!(emptied > 0, "the filter never shrank");
     assert!(evictions > CACHE_PAGES, "the cache was never full");
-    assert!(compactions > 0 && moved > 0 && dropped > 0);
+    assert!(splits > 8 * emptied && merges > 8 * emptied);
     server.stop();
 }
 
@@ -219,43 +228,35 @@ fn one(client: &Client, url: &str, name: &str, field: &str) -> String {
     answer.json::<Value>().unwrap()[field].to_string()
 }
 
-/// Adds others until the filter has grown, deletes them, has it compacted until
-/// it is as small as at first, and again.
+/// Adds others until the filter has grown, deletes them, sees that it is as small as
+/// at first, and again.
 fn crowd(client: &Client, base: &str, stop: &AtomicBool, seen: &Crowded) {
     let url = format!("{base}/filters/{CROWDED}");
     let mut next = 0;
     while !stop.load(Ordering::Relaxed) {
         let names: Vec<String> = (next..next + MANY).map(|n| format!("other {n}")).collect();
         next += MANY;
-        for names in names.chunks(60) {
+        for names in names.chunks(AT_ONCE) {
             let added = lines(client, &format!("{url}/items"), names);
             assert!(added.iter().all(|it| it == "added"));
         }
-        for names in names.chunks(60) {
+        let bytes = || {
+            let filter: Value = client.get(&url).send().unwrap().json().unwrap();
+            filter["slot_bytes"].as_u64().unwrap()
+        };
+        seen.most_bytes.fetch_max(bytes(), Ordering::Relaxed);
+        for names in names.chunks(AT_ONCE) {
             let deleted = lines(client, &format!("{url}/items/delete"), names);
             assert!(deleted.iter().all(|it| it == "true"));
         }
-        loop {
-            let filter: Value = client.get(&url).send().unwrap().json().unwrap();
-            let bytes = filter["slot_bytes"].as_u64().unwrap();
-            seen.most_bytes.fetch_max(bytes, Ordering::Relaxed);
-            if filter["sub_filters"].as_array().unwrap().len() == 1 {
-                seen.emptied.fetch_add(1, Ordering::Relaxed);
-                break;
-            }
-            if stop.load(Ordering::Relaxed) {
-                return;
-            }
-            let compacting = client.post(format!("{url}/compact")).send().unwrap();
-            assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&compacting.status()));
-            thread::sleep(Duration::from_millis(20));
-        }
+        assert_eq!(bytes(), PAGE_BYTES);
+        seen.emptied.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Asks for items all over the filter, most of which are on the disk.
+/// Asks for items all over the large filter, most of whose pages are on the disk.
 fn ask(client: &Client, base: &str, stop: &AtomicBool) {
-    let url = format!("{base}/filters/{CROWDED}/exists");
+    let url = format!("{base}/filters/{LARGE}/exists");
     let mut random = Random(1);
     while !stop.load(Ordering::Relaxed) {
         let names = (0..ASKED).map(|_| format!("nobody {}", random.next()));
@@ -267,7 +268,7 @@ fn ask(client: &Client, base: &str, stop: &AtomicBool) {
 #[derive(Default)]
 struct Crowded {
     most_bytes: AtomicU64,
-    /// How often a compaction has left the first sub-filter alone.
+    /// How often it was as small as at first again.
     emptied: AtomicU64,
 }
 
