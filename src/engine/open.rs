@@ -291,6 +291,7 @@ impl Engine {
             imports: Arc::new(imports),
             compactions: Arc::new(compactions),
             dump_memory: MemoryBudget::new(),
+            last_digest: Mutex::default(),
             ids: Mutex::new(first_id..first_id + ID_BLOCK),
             lanes: submitter,
             threads: Threads::default(),

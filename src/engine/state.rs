@@ -6,6 +6,7 @@ use super::cold::ColdPages;
 use super::compactions::Compactions;
 use super::disk::Disk;
 use super::dump::budget::MemoryBudget;
+use super::dump::format::Digest;
 use super::error::{EngineError, Overload};
 use super::filters::{Filters, OpenFilter};
 use super::idempotency::guard::IdempotentWrites;
@@ -70,6 +71,14 @@ impl Engine {
     }
 }
 
+/// What a filter's dump has as its digest. Every change of a filter changes its
+/// description: it counts items, deletions and the slots in use.
+pub(super) struct KnownDigest {
+    pub(super) id: FilterId,
+    pub(super) meta: Vec<u8>,
+    pub(super) digest: Digest,
+}
+
 /// What all handles to an engine share.
 pub(super) struct EngineState {
     pub(super) clock: Arc<EngineClock>,
@@ -90,6 +99,8 @@ pub(super) struct EngineState {
     pub(super) compactions: Arc<Compactions>,
     /// What dumps hold of the redo log.
     pub(super) dump_memory: Arc<MemoryBudget>,
+    /// The digest that was found out last.
+    pub(super) last_digest: Mutex<Option<KnownDigest>>,
     /// Filter numbers that are reserved and not used yet.
     pub(super) ids: Mutex<Range<u64>>,
     pub(super) lanes: Submitter,

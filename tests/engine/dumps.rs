@@ -498,12 +498,21 @@ async fn a_digest_is_found_out_at_its_pace_and_given_up_where_that_breaks() {
         });
         (it, counted)
     };
-    let (patient, asked) = paced(usize::MAX);
-    assert_eq!(patient.digest(&name("f")).await.unwrap(), digest);
-    let pages = asked.load(Ordering::SeqCst);
-    assert!(pages > 1, "{pages}");
     let (hasty, asked) = paced(0);
     let given_up = hasty.digest(&name("f")).await;
     assert!(matches!(given_up, Err(EngineError::DeadlineExceeded)));
     assert_eq!(asked.load(Ordering::SeqCst), 1);
+    let (patient, asked) = paced(usize::MAX);
+    assert_eq!(patient.digest(&name("f")).await.unwrap(), digest);
+    let pages = asked.swap(0, Ordering::SeqCst);
+    assert!(pages > 1, "{pages}");
+    // As long as nothing changes it is known, and only so long.
+    assert_eq!(patient.digest(&name("f")).await.unwrap(), digest);
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    it.delete(&name("f"), &batch([0]), None).await.unwrap();
+    add(&it, "f", [7_000]).await;
+    let changed = patient.digest(&name("f")).await.unwrap();
+    assert!(asked.load(Ordering::SeqCst) > 1);
+    assert_eq!(changed, dump(&it, "f").await.1);
+    assert_ne!(changed, digest);
 }

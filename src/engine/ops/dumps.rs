@@ -8,10 +8,10 @@ use crate::engine::error::EngineError;
 use crate::engine::filters::decode;
 use crate::engine::lane::command::{Adopt, Command, Outcome, Replaced};
 use crate::engine::name::FilterName;
-use crate::engine::state::{Engine, Pace};
+use crate::engine::state::{Engine, KnownDigest, Pace};
 use crate::engine::threads::run_blocking;
 use crate::engine::ttl::has_ended;
-use crate::store::StoredFilter;
+use crate::store::{Snapshot, StoredFilter};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,8 +67,8 @@ impl Engine {
         }
     }
 
-    /// The digest of a filter's dump, as it is at one moment. Reads all of it,
-    /// at the engine's pace.
+    /// The digest of a filter's dump, as it is at one moment. Reads all of it, at
+    /// the engine's pace, unless it is the last that was found out.
     ///
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::DeadlineExceeded`] if the pace
@@ -84,23 +84,36 @@ impl Engine {
         &self,
         name: &FilterName,
     ) -> Result<Option<(StoredFilter, Digest)>, EngineError> {
-        let (store, name) = (Arc::clone(&self.state.store), name.clone());
-        let now_ms = self.state.clock.now_ms();
-        let (checkpointer, share) = (
-            Arc::clone(&self.state.checkpointer),
-            self.state.dump_memory.take(),
-        );
+        let (state, name) = (Arc::clone(&self.state), name.clone());
+        let now_ms = state.clock.now_ms();
         let mut pace = self.paces.as_ref().map_or_else(unpaced, |paces| paces());
         run_blocking(move || {
-            checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
-            let view = store.snapshot();
-            let filter = view.filter_by_name(name.as_str())?;
-            let Some(filter) = filter.filter(|filter| !has_ended(filter.expiry, now_ms)) else {
+            let find = |view: &Snapshot<'_>| -> Result<Option<StoredFilter>, EngineError> {
+                let filter = view.filter_by_name(name.as_str())?;
+                Ok(filter.filter(|filter| !has_ended(filter.expiry, now_ms)))
+            };
+            let Some(filter) = find(&state.store.snapshot())? else {
+                return Ok(None);
+            };
+            // A restore asks for it before it takes a dump in, and after.
+            if let Some(known) = &*state.last_digest.lock()
+                && (known.id, &known.meta) == (filter.id, &filter.meta)
+            {
+                return Ok(Some((filter, known.digest)));
+            }
+            state.checkpointer.shorten_log(LONG_LOG_BYTES, LOG_PATIENCE);
+            let share = state.dump_memory.take();
+            let view = state.store.snapshot();
+            let Some(filter) = find(&view)? else {
                 return Ok(None);
             };
             let chain = decode(&filter)?;
             match write::measure(&view, filter.id, &chain, &share, &mut pace)? {
-                Some((digest, _)) => Ok(Some((filter, digest))),
+                Some((digest, _)) => {
+                    let (id, meta) = (filter.id, filter.meta.clone());
+                    *state.last_digest.lock() = Some(KnownDigest { id, meta, digest });
+                    Ok(Some((filter, digest)))
+                }
                 None => Err(EngineError::DeadlineExceeded),
             }
         })
