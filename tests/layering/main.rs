@@ -2,7 +2,8 @@
 //! never back and never around. See the code map in `src/lib.rs`.
 //!
 //! Also: no file imports one that imports it (`circles`), the code tour follows
-//! the code (`tour`), and how large the program is (`measures`).
+//! the code (`tour`), what is promised names its tests (`promises`), and how large
+//! the program is (`measures`).
 //!
 //! Every path in `src` that starts at `crate`, `super` or another crate is
 //! looked at, in `use` lines and in the middle of code. Tests keep the rule,
@@ -17,6 +18,7 @@
 mod circles;
 mod measures;
 mod paths;
+mod promises;
 mod source;
 mod tour;
 
@@ -330,4 +332,15 @@ fn measures_of_the_program() {
     let sources = source::program(&other.unwrap_or_else(source_directory));
     assert!(sources.len() > 1);
     println!("{}", measures::table(&sources));
+}
+
+#[test]
+fn each_command_of_what_is_promised_runs_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/reliability.md")).unwrap();
+    let (found, wrong) = promises::commands(&page, root);
+    assert!(found > 30, "{found}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let none = "`make nothing`, `cargo test --release --lib no_such_test`, `cargo test --release --test api no_such_test`, `cargo test --release --test no_such_suite`";
+    assert_eq!(promises::commands(none, root).1.len(), 4);
 }

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+mod forced_cost;
 mod lost_changes;
 
 /// Forced writes are left out: no test here pulls a plug.
