@@ -88,7 +88,6 @@ fn table() -> String {
     let rows = rates
         .iter()
         .map(|&rate| (format!("`error_rate` {rate}"), asking(rate)))
-        .chain([12, 21].map(|width| (format!("`fingerprint_bits` {width}"), bits(width))))
         .chain([1, 2, 4, 8].map(|slots| (format!("`bucket_size` {slots}"), classic(slots))));
     for (name, request) in rows {
         let params = resolved(request, CAPACITY);
