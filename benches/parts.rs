@@ -15,7 +15,7 @@ use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::bucket;
 use cuckood::cuckoo::candidates::BucketIndex;
 use cuckood::cuckoo::hash::{HashId, HashKey, ItemHash, murmur64a, siphash13};
-use cuckood::cuckoo::kick::KickSearch;
+use cuckood::cuckoo::kick::{Buckets, Elsewhere, KickSearch};
 use cuckood::cuckoo::paged::{PAGE_WORDS, Paged, SEARCH};
 use cuckood::engine::ItemBatch;
 use cuckood::http::measured;
@@ -264,6 +264,25 @@ fn load(filter: &ResidentFilter, layout: &Paged, bucket: BucketIndex) -> [u32; 4
     std::array::from_fn(|lane| bucket::get(width, word, lane as u16))
 }
 
+/// The buckets of a filter, as a search looks into them.
+struct Loaded<'a>(&'a ResidentFilter, &'a Paged);
+
+impl Buckets for Loaded<'_> {
+    fn empty_slot(&mut self, bucket: BucketIndex) -> Option<Option<u8>> {
+        let slots = load(self.0, self.1, bucket);
+        let empty = slots.iter().position(|&slot| slot == 0);
+        Some(empty.map(|slot| slot as u8))
+    }
+
+    fn read(&mut self, bucket: BucketIndex, slots: &mut Vec<u32>) {
+        slots.extend(load(self.0, self.1, bucket));
+    }
+
+    fn elsewhere(&mut self, bucket: BucketIndex, held: u32) -> Option<Elsewhere> {
+        self.1.elsewhere(bucket, held)
+    }
+}
+
 fn kick(seed: u64, percent: u64) -> Result<(), Box<dyn Error>> {
     let slots = 1 << 20;
     let mut filter = filter(slots)?;
@@ -287,7 +306,7 @@ fn kick(seed: u64, percent: u64) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let mut search = KickSearch::new();
-    let (mut looked, mut moved) = (0u64, 0);
+    let (mut looked, mut moved) = (0, 0);
     let homeless = &homeless;
     let contenders = vec![
         contender("reading both buckets", || {
@@ -301,13 +320,11 @@ fn kick(seed: u64, percent: u64) -> Result<(), Box<dyn Error>> {
         contender("the search", || {
             (looked, moved) = (0, 0);
             for candidates in homeless {
-                search.start(candidates.iter().copied(), SEARCH, u16::MAX);
-                while let Some(bucket) = search.next_bucket() {
-                    let slots = load(filter, layout, bucket);
-                    search.look(&slots, |_, slot| layout.elsewhere(bucket, slot));
-                    looked += 1;
-                }
-                moved += search.moves().count();
+                let candidates = candidates.iter().copied();
+                let mut buckets = Loaded(filter, layout);
+                black_box(search.find(candidates, SEARCH, u16::MAX, &mut buckets));
+                looked += search.looked_at();
+                moved += search.moves().len();
             }
             homeless.len() as u64
         }),

@@ -6,7 +6,7 @@
 use super::address::PageAddress;
 use super::counters;
 use super::meta::{Chain, Link};
-use super::paged::{self, Table};
+use super::paged::{self, Bucket, Table};
 use super::pages::PageWords;
 use super::read;
 use crate::cuckoo::bucket;
@@ -160,25 +160,21 @@ fn look_into(
 /// The same where pages are split: what a slot would hold of the item depends
 /// on the bucket, and a slot that knows less of it matches, too.
 fn locate_in_table(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Option<Location> {
-    let (layout, code) = (table.layout(), table.layout().code());
+    let layout = table.layout();
     let candidates = layout.candidates(hash);
     let mut buckets = Vec::with_capacity(2);
     for candidate in candidates {
         let (page, first_word) = layout.address(candidate.bucket);
-        let mut slots = Vec::with_capacity(usize::from(layout.bucket_size()));
-        for word in first_word..first_word + layout.words_per_bucket() {
-            let word = pages.word(PageAddress::new(0, page).word(word))?;
-            let matching = code.matching(word, candidate.slot, candidate.level.into());
-            slots.extend((0..code.width().slots_per_word()).map(|lane| {
-                let held = bucket::get(code.width(), word, lane);
-                SlotUse::of(held, matching.clone().any(|it| it == lane))
-            }));
-        }
+        let bucket = Bucket::read(layout, candidate.bucket, pages)?;
+        let slots = (0..).zip(bucket.slots(layout)).map(|(slot, held)| {
+            let mut matching = bucket.matching(layout, &candidate);
+            SlotUse::of(held, matching.any(|it| it == slot))
+        });
         buckets.push(LocatedBucket {
             bucket: candidate.bucket,
             page,
-            first_slot: first_word * code.width().slots_per_word(),
-            slots,
+            first_slot: first_word * layout.code().width().slots_per_word(),
+            slots: slots.collect(),
         });
     }
     let found = buckets.iter().flat_map(|it| &it.slots);

@@ -9,7 +9,7 @@ use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::candidates::{BucketIndex, Candidates};
 use crate::cuckoo::classic::{Classic, WIDTH};
 use crate::cuckoo::hash::ItemHash;
-use crate::cuckoo::paged::OfWidth;
+use crate::cuckoo::paged::{Candidate, OfWidth};
 
 /// Items that are asked about together.
 pub const GROUP: usize = 32;
@@ -130,10 +130,10 @@ impl Geometry for Classic {
 }
 
 impl<const BITS: u16> Geometry for OfWidth<BITS> {
-    #[inline]
+    #[inline(always)]
     fn places(&self, hash: ItemHash) -> [Place; 2] {
         let layout = self.paged();
-        layout.candidates(hash).map(|candidate| {
+        let place = |candidate: Candidate| {
             let (page, first) = layout.address(candidate.bucket);
             Place {
                 page,
@@ -141,7 +141,10 @@ impl<const BITS: u16> Geometry for OfWidth<BITS> {
                 slot: candidate.slot,
                 level: candidate.level,
             }
-        })
+        };
+        // An array that is mapped goes through memory.
+        let [first, second] = layout.candidates(hash);
+        [place(first), place(second)]
     }
 
     #[inline]

@@ -133,7 +133,7 @@ impl SlotWidth {
         // The high bit of each slot of the sum is set unless the other bits are
         // zero; no carry leaves its slot, so neighbours are not miscounted.
         let rest = self.rest_bits();
-        (((word & rest) + rest) | word) & self.high_bits()
+        ((word & rest).wrapping_add(rest) | word) & self.high_bits()
     }
 }
 

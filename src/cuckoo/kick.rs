@@ -3,10 +3,11 @@
 //! Breadth first, so the path found is a shortest one (RocksDB's
 //! CuckooTableBuilder; Li et al., "Algorithmic Improvements for Fast
 //! Concurrent Cuckoo Hashing", EuroSys 2014, which is libcuckoo). The search
-//! changes nothing and knows no layout: it asks for one bucket at a time, and
-//! the caller says what its slots hold and where else each of these may lie.
-//! Only when a path is known are fingerprints moved, from the empty end
-//! backwards, so there is nothing to undo.
+//! changes nothing and knows no layout: [`Buckets`] says what slots hold and
+//! where else each of these may lie. A bucket is looked into as soon as it is
+//! met, so most of those that are met are never followed. Only when a path is
+//! known are fingerprints moved, from the empty end backwards, so there is
+//! nothing to undo.
 //!
 //! The search goes in levels. On a level it follows fingerprints as far as
 //! they stay near, which for the layout `paged` means on one page; the buckets
@@ -15,6 +16,7 @@
 //! the layout `classic` everything is near, and there is one level.
 
 use super::candidates::BucketIndex;
+use std::mem;
 
 /// Pages that a search for kick-outs may look at, whatever the layout.
 pub const MAX_PAGES_PER_SEARCH: usize = 1024;
@@ -44,43 +46,22 @@ pub struct Elsewhere {
     pub is_near: bool,
 }
 
-/// One search after another, reusing its memory.
-pub struct KickSearch {
-    nodes: Vec<Node>,
-    /// Which of `nodes` is looked at next.
-    cursor: usize,
-    /// Where the nodes begin that the last look added.
-    added_from: usize,
-    bounds: SearchBounds,
-    /// Buckets of this level whose fingerprints were followed.
-    expanded: usize,
-    /// Levels begun.
-    level: u8,
-    /// Where the next level begins.
-    crossings: Vec<Node>,
-    max_path: u32,
-    found: Option<Found>,
-    /// Open-addressed set of the buckets seen. An entry counts only if it
-    /// carries the number of the current call, so nothing is ever reset.
-    marks: Vec<(u64, BucketIndex)>,
-    call: u64,
-}
+/// What a search looks into.
+pub trait Buckets {
+    /// The first empty slot of a bucket, if there is one. `None`: it is not at
+    /// hand, and the search passes over it.
+    fn empty_slot(&mut self, bucket: BucketIndex) -> Option<Option<u8>>;
 
-#[derive(Clone, Copy)]
-struct Node {
-    bucket: BucketIndex,
-    /// What would move here.
-    value: u32,
-    /// The node whose fingerprint would move here, and that fingerprint's
-    /// slot; roots have none.
-    parent: Option<(u32, u8)>,
-    depth: u32,
-}
+    /// Appends what each slot of a bucket holds that was looked into.
+    fn read(&mut self, bucket: BucketIndex, slots: &mut Vec<u32>);
 
-#[derive(Clone, Copy)]
-struct Found {
-    node: usize,
-    slot: u8,
+    /// Where else what a slot of a bucket holds may lie; `None`: nowhere.
+    fn elsewhere(&mut self, bucket: BucketIndex, held: u32) -> Option<Elsewhere>;
+
+    /// Says that a bucket will be looked into soon.
+    fn prefetch(&mut self, bucket: BucketIndex) {
+        let _ = bucket;
+    }
 }
 
 /// A slot of a bucket.
@@ -103,123 +84,139 @@ pub struct Move {
     pub value: u32,
 }
 
-impl Default for KickSearch {
-    fn default() -> Self {
-        Self::new()
-    }
+/// One search after another, reusing its memory.
+#[derive(Default)]
+pub struct KickSearch {
+    /// Buckets looked into.
+    nodes: Vec<Node>,
+    /// Those where the next level begins.
+    crossings: Vec<Node>,
+    seen: Seen,
+    /// What a bucket's slots hold.
+    slots: Vec<u32>,
+    moves: Vec<Move>,
+}
+
+#[derive(Clone, Copy)]
+struct Node {
+    bucket: BucketIndex,
+    /// What would move here.
+    value: u32,
+    /// The node whose fingerprint would move here, and that fingerprint's
+    /// slot; roots are their own.
+    parent: u32,
+    slot: u8,
+    is_at_hand: bool,
+    depth: u16,
 }
 
 impl KickSearch {
     /// Memory for searches; nothing is searched yet.
     pub fn new() -> Self {
-        KickSearch {
-            nodes: Vec::with_capacity(1024),
-            cursor: 0,
-            added_from: 0,
-            bounds: SearchBounds {
-                expanded_per_level: 0,
-                levels: 0,
-                crossings_per_level: 0,
-                buckets: 0,
-            },
-            expanded: 0,
-            level: 0,
-            crossings: Vec::with_capacity(16),
-            max_path: 0,
-            found: None,
-            marks: Vec::new(),
-            call: 0,
-        }
+        Self::default()
     }
 
-    /// Starts a search from the candidate buckets of an item, for a path of at
-    /// most `max_path` kick-outs, as far as `bounds` allow: one add is bounded
-    /// work, whatever path length was asked for.
-    pub fn start(
+    /// Searches from the candidate buckets of an item, for a path of at most
+    /// `max_path` kick-outs, as far as `bounds` allow: one add is bounded work,
+    /// whatever path length was asked for. Returns the slot that is free for the
+    /// item once all [`moves`](Self::moves) are made.
+    pub fn find(
         &mut self,
         candidates: impl Iterator<Item = BucketIndex>,
         bounds: SearchBounds,
         max_path: u16,
-    ) {
+        buckets: &mut impl Buckets,
+    ) -> Option<Slot> {
         self.nodes.clear();
         self.crossings.clear();
-        self.cursor = 0;
-        self.added_from = 0;
-        self.bounds = bounds;
-        self.expanded = 0;
-        self.level = 1;
-        self.max_path = u32::from(max_path);
-        self.found = None;
-        self.call += 1;
-        // Twice the buckets, so that a probe for a free mark is short and
-        // always ends.
-        let marks = (2 * bounds.buckets + 2).next_power_of_two();
-        if self.marks.len() < marks {
-            self.marks = vec![(0, BucketIndex(0)); marks];
-        }
+        self.moves.clear();
+        self.seen.clear();
         for bucket in candidates {
-            if self.mark(bucket) {
-                self.nodes.push(Node {
+            if self.seen.insert(bucket) {
+                self.crossings.push(Node {
                     bucket,
                     value: 0,
-                    parent: None,
+                    parent: self.crossings.len() as u32,
+                    slot: 0,
+                    is_at_hand: true,
                     depth: 0,
                 });
             }
         }
+        (0..bounds.levels).find_map(|_| self.search_level(&bounds, max_path, buckets))
     }
 
-    /// The bucket to look at next; `None` when the search is over.
-    pub fn next_bucket(&self) -> Option<BucketIndex> {
-        if self.found.is_some() {
-            return None;
+    /// Follows fingerprints from where the level begins, as far as they stay
+    /// near.
+    fn search_level(
+        &mut self,
+        bounds: &SearchBounds,
+        max_path: u16,
+        buckets: &mut impl Buckets,
+    ) -> Option<Slot> {
+        let (mut index, mut expanded) = (self.nodes.len(), 0);
+        self.nodes.append(&mut self.crossings);
+        let mut met = index;
+        loop {
+            if let Some(found) = self.look_from(met, buckets) {
+                return Some(found);
+            }
+            let node = loop {
+                let node = *self.nodes.get(index)?;
+                if node.is_at_hand && node.depth < max_path {
+                    break node;
+                }
+                index += 1;
+            };
+            if expanded == bounds.expanded_per_level {
+                return None;
+            }
+            met = self.nodes.len();
+            self.expand(node, index, bounds, buckets);
+            expanded += 1;
+            index += 1;
         }
-        self.nodes.get(self.cursor).map(|node| node.bucket)
     }
 
-    /// Takes the contents of the bucket that [`next_bucket`](Self::next_bucket)
-    /// named, slot by slot; 0 is an empty slot. `elsewhere` says of the slot at
-    /// a position, and what it holds, where else that may lie; `None`: nowhere.
-    pub fn look(&mut self, slots: &[u32], elsewhere: impl FnMut(usize, u32) -> Option<Elsewhere>) {
-        let Some(&node) = self.nodes.get(self.cursor) else {
-            return;
-        };
-        let index = self.cursor;
-        self.cursor += 1;
-        self.added_from = self.nodes.len();
-        self.follow(node, index, slots, elsewhere);
-        self.begin_level();
+    /// Looks into the buckets from that number on, which are met first now.
+    #[inline]
+    fn look_from(&mut self, first: usize, buckets: &mut impl Buckets) -> Option<Slot> {
+        let mut found = None;
+        for (index, node) in self.nodes.iter_mut().enumerate().skip(first) {
+            let empty = buckets.empty_slot(node.bucket);
+            node.is_at_hand = empty.is_some();
+            if let Some(slot) = empty.flatten() {
+                found = Some((index, slot));
+                break;
+            }
+        }
+        let (index, slot) = found?;
+        Some(self.trace(index, slot))
     }
 
-    fn follow(
+    /// Adds the buckets that a bucket's fingerprints may go to.
+    #[inline]
+    fn expand(
         &mut self,
         node: Node,
         index: usize,
-        slots: &[u32],
-        mut elsewhere: impl FnMut(usize, u32) -> Option<Elsewhere>,
+        bounds: &SearchBounds,
+        buckets: &mut impl Buckets,
     ) {
-        if let Some(empty) = slots.iter().position(|&slot| slot == 0) {
-            self.found = Some(Found {
-                node: index,
-                slot: empty as u8,
-            });
-            return;
-        }
-        if node.depth >= self.max_path || self.expanded >= self.bounds.expanded_per_level {
-            return;
-        }
-        self.expanded += 1;
-        for (slot, &fingerprint) in slots.iter().enumerate() {
-            if self.nodes.len() + self.crossings.len() >= self.bounds.buckets {
+        self.slots.clear();
+        buckets.read(node.bucket, &mut self.slots);
+        for (slot, &held) in (0..=u8::MAX).zip(&self.slots) {
+            if self.nodes.len() + self.crossings.len() >= bounds.buckets {
                 return;
             }
-            let Some(to) = elsewhere(slot, fingerprint) else {
+            let Some(to) = buckets.elsewhere(node.bucket, held) else {
                 continue;
             };
-            if !to.is_near && self.crossings.len() >= self.bounds.crossings_per_level {
+            if !to.is_near && self.crossings.len() >= bounds.crossings_per_level {
                 continue;
             }
-            if self.mark(to.bucket) {
+            if self.seen.insert(to.bucket) {
+                buckets.prefetch(to.bucket);
                 let nodes = match to.is_near {
                     true => &mut self.nodes,
                     false => &mut self.crossings,
@@ -227,91 +224,94 @@ impl KickSearch {
                 nodes.push(Node {
                     bucket: to.bucket,
                     value: to.slot,
-                    parent: Some((index as u32, slot as u8)),
-                    depth: node.depth + 1,
+                    parent: index as u32,
+                    slot,
+                    is_at_hand: true,
+                    depth: node.depth.saturating_add(1),
                 });
             }
         }
     }
 
-    /// Goes on to the next level when there is nothing left to look at on this.
-    fn begin_level(&mut self) {
-        let ended = self.found.is_none() && self.cursor >= self.nodes.len();
-        if ended && self.level < self.bounds.levels {
-            self.level += 1;
-            self.expanded = 0;
-            self.nodes.append(&mut self.crossings);
-        }
-    }
-
-    /// The buckets that the last look added to those to be looked at: a caller
-    /// may ask for their memory already.
-    pub fn added(&self) -> impl Iterator<Item = BucketIndex> + '_ {
-        let added = self.nodes.get(self.added_from..).unwrap_or_default();
-        added.iter().map(|node| node.bucket)
-    }
-
-    /// Buckets looked at so far, or passed over.
-    pub fn looked_at(&self) -> u64 {
-        self.cursor as u64
-    }
-
-    /// Passes over the bucket that [`next_bucket`](Self::next_bucket) named
-    /// because its contents are not at hand.
-    pub fn pass(&mut self) {
-        self.cursor += 1;
-        self.begin_level();
-    }
-
-    /// The empty slot that the search ended at, if it found one.
-    pub fn empty_slot(&self) -> Option<Slot> {
-        self.end().map(|(_, slot)| slot)
-    }
-
-    /// The node that the search ended at, and its empty slot.
-    fn end(&self) -> Option<(Node, Slot)> {
-        let found = self.found?;
-        let node = *self.nodes.get(found.node)?;
-        let (bucket, slot) = (node.bucket, found.slot);
-        Some((node, Slot { bucket, slot }))
-    }
-
-    /// The kick-outs of the path, the one into the empty slot first. After the
-    /// last, the slot it left is free for the new fingerprint; without any,
-    /// the empty slot itself is.
-    pub fn moves(&self) -> impl Iterator<Item = Move> + '_ {
-        let mut next = self.end();
-        std::iter::from_fn(move || {
-            let (node, to) = next?;
-            let (parent, slot) = node.parent?;
-            let parent = *self.nodes.get(parent as usize)?;
+    /// Lists the kick-outs that end in that slot of a node; returns the slot that
+    /// the last of them leaves.
+    fn trace(&mut self, mut index: usize, slot: u8) -> Slot {
+        let bucket = |node: Option<&Node>| node.map_or(BucketIndex(0), |it| it.bucket);
+        let mut to = Slot {
+            bucket: bucket(self.nodes.get(index)),
+            slot,
+        };
+        while let Some(node) = self.nodes.get(index).filter(|it| it.depth > 0) {
+            index = node.parent as usize;
             let from = Slot {
-                bucket: parent.bucket,
-                slot,
+                bucket: bucket(self.nodes.get(index)),
+                slot: node.slot,
             };
-            next = Some((parent, from));
             let value = node.value;
-            Some(Move { from, to, value })
-        })
+            self.moves.push(Move { from, to, value });
+            to = from;
+        }
+        to
     }
 
-    /// Marks a bucket as seen; says whether it is new. There are more
-    /// marks than nodes, so the probe always ends.
-    fn mark(&mut self, bucket: BucketIndex) -> bool {
-        let last = self.marks.len() - 1;
-        let mut at = (bucket.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & last;
-        loop {
-            let Some(entry) = self.marks.get_mut(at) else {
-                return false;
-            };
-            if entry.0 != self.call {
-                *entry = (self.call, bucket);
+    /// The kick-outs of the path that was found, the one into the empty slot
+    /// first.
+    pub fn moves(&self) -> &[Move] {
+        &self.moves
+    }
+
+    /// Buckets that the search looked into, or passed over.
+    pub fn looked_at(&self) -> u64 {
+        self.nodes.len() as u64
+    }
+}
+
+/// Buckets that a search met: an open-addressed set, small for a small search.
+#[derive(Default)]
+struct Seen {
+    /// Each one more than it is, since 0 is free; a power of two of them.
+    marks: Vec<u64>,
+    count: usize,
+}
+
+impl Seen {
+    const FEW: usize = 256;
+
+    fn clear(&mut self) {
+        self.count = 0;
+        self.marks.clear();
+        self.marks.resize(Seen::FEW, 0);
+    }
+
+    /// Says whether it is new. No more than half of the marks are taken, so the
+    /// probe is short and always ends.
+    #[inline]
+    fn insert(&mut self, bucket: BucketIndex) -> bool {
+        if 2 * self.count >= self.marks.len() {
+            self.grow();
+        }
+        let (mark, last) = (bucket.0 + 1, self.marks.len().wrapping_sub(1));
+        let mut at = (mark.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & last;
+        while let Some(taken) = self.marks.get_mut(at) {
+            if *taken == 0 {
+                *taken = mark;
+                self.count += 1;
                 return true;
             }
-            if entry.1 == bucket {
+            if *taken == mark {
                 return false;
             }
             at = (at + 1) & last;
+        }
+        false
+    }
+
+    fn grow(&mut self) {
+        let more = vec![0; 4 * self.marks.len()];
+        let marks = mem::replace(&mut self.marks, more);
+        self.count = 0;
+        for mark in marks.into_iter().filter(|&mark| mark != 0) {
+            self.insert(BucketIndex(mark - 1));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Two pages become one.
 
+use super::bucket::Bucket;
 use super::merged::{Entry, Merged};
 use super::planner::PagePlanner;
 use super::read::page;
@@ -46,8 +47,9 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.draft.drop_page(page(pair.sibling));
         *self.table = merged.table;
         for to in merged.away {
-            let (at, lane) = self.free_slot(&layout, to.bucket)??;
-            self.write(at, lane, to.slot)?;
+            let bucket = Bucket::read(&layout, to.bucket, self.draft)?;
+            let free = bucket.slot(layout.code().width(), bucket.empty_slot(&layout)?);
+            self.write(&free, to.slot, 1);
         }
         self.stats.merges += 1;
         Some(())

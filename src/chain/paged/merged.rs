@@ -1,15 +1,17 @@
 //! The page that a merge fills: worked out beside all others, so that a merge
 //! whose entries don't fit changes nothing.
 
-use super::place::{copies_with, follow};
-use super::read::{key, page};
+use super::bucket::Bucket;
+use super::place::{PagedBuckets, copies_with};
+use super::read::key;
 use super::table::Table;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::pages::{PageWords, PlanPages, WholePage};
 use crate::cuckoo::bucket;
 use crate::cuckoo::candidates::BucketIndex;
-use crate::cuckoo::kick::{Elsewhere, KickSearch, Move, SearchBounds};
+use crate::cuckoo::kick::{Elsewhere, KickSearch, SearchBounds};
+use crate::cuckoo::paged::Paged;
 
 /// Kick-outs stay on the page: entries of two pages that are four tenths full
 /// mostly find room there, and then there is nothing to undo if they don't.
@@ -93,62 +95,60 @@ impl Merged {
         [Some(*entry), other].into_iter().flatten()
     }
 
+    /// A bucket of the page.
+    fn bucket(&mut self, bucket: BucketIndex) -> Option<Bucket> {
+        let layout = self.table.layout;
+        Bucket::read(&layout, bucket, self)
+    }
+
     /// Whether a slot of the entry's class is there that holds just the same.
-    fn holds(&self, entry: &Entry) -> bool {
-        let layout = &self.table.layout;
-        let width = layout.code().width();
+    fn holds(&mut self, entry: &Entry) -> bool {
+        let layout = self.table.layout;
         self.places(entry).any(|place| {
-            let (_, first) = layout.address(place.bucket);
-            let mut words = first..first + layout.words_per_bucket();
-            words.any(|word| {
-                let mut lanes = 0..width.slots_per_word();
-                lanes.any(|lane| bucket::get(width, self.at(word), lane) == place.slot)
-            })
+            let bucket = self.bucket(place.bucket);
+            let mut slots = bucket.iter().flat_map(|it| it.slots(&layout));
+            slots.any(|slot| slot == place.slot)
         })
     }
 
     /// Puts an entry into a free slot of its bucket.
     fn put(&mut self, entry: &Entry) -> bool {
         let layout = self.table.layout;
-        let (_, first) = layout.address(entry.bucket);
-        for word in first..first + layout.words_per_bucket() {
-            if let Some(lane) = bucket::empty(layout.code().width(), self.at(word)).first() {
-                self.set(word, lane, entry.slot);
-                self.page.occupied += 1;
-                return true;
-            }
-        }
-        false
+        let bucket = self.bucket(entry.bucket);
+        let Some(slot) = bucket.and_then(|it| it.empty_slot(&layout)) else {
+            return false;
+        };
+        self.fill(entry.bucket, slot, entry.slot);
+        true
+    }
+
+    /// Writes an entry into a free slot.
+    fn fill(&mut self, bucket: BucketIndex, slot: u8, held: u32) {
+        self.set(bucket, slot, held);
+        self.page.occupied += 1;
     }
 
     /// Puts an entry where kick-outs make room.
     fn kick_out(&mut self, entry: &Entry, search: &mut KickSearch) -> bool {
         let layout = self.table.layout;
         let roots = self.places(entry).map(|it| it.bucket);
-        search.start(roots, SEARCH, u16::MAX);
         // Copies stay where they are counted.
-        follow(search, &layout, self, |layout, bucket, slot, _, page| {
+        let may_move = |layout: &Paged, bucket, slot, _: &Elsewhere, page: &mut Merged| {
             Some(copies_with(layout, bucket, slot, page)? == 0)
-        });
-        let Some(mut free) = search.empty_slot() else {
+        };
+        let mut buckets = PagedBuckets::new(&layout, self, may_move);
+        let Some(free) = search.find(roots, SEARCH, u16::MAX, &mut buckets) else {
             return false;
         };
-        let place = |slot| super::place::address(&layout, slot);
-        let moves: Vec<Move> = search.moves().collect();
-        for step in moves {
-            let [from, to] = [step.from, step.to].map(place);
-            self.set(to.0.word, to.1, step.value);
-            self.set(from.0.word, from.1, 0);
-            free = step.from;
+        for step in search.moves() {
+            self.set(step.to.bucket, step.to.slot, step.value);
+            self.set(step.from.bucket, step.from.slot, 0);
         }
-        let mut places = self.places(entry);
-        let Some(root) = places.find(|it| it.bucket == free.bucket) else {
-            return false;
-        };
-        let (at, lane) = place(free);
-        self.set(at.word, lane, root.slot);
-        self.page.occupied += 1;
-        true
+        let root = self.places(entry).find(|it| it.bucket == free.bucket);
+        if let Some(root) = root {
+            self.fill(free.bucket, free.slot, root.slot);
+        }
+        root.is_some()
     }
 
     /// Makes room for an entry by sending it, or one of those in its way, to
@@ -159,18 +159,14 @@ impl Merged {
             return Some(true);
         }
         let layout = self.table.layout;
-        let width = layout.code().width();
         for place in self.places(entry) {
-            let (_, first) = layout.address(place.bucket);
-            for word in first..first + layout.words_per_bucket() {
-                for lane in 0..width.slots_per_word() {
-                    let slot = bucket::get(width, self.at(word), lane);
-                    let in_the_way = Entry { slot, ..place };
-                    if let Some(to) = self.room_elsewhere(&in_the_way, pages)? {
-                        self.away.push(to);
-                        self.set(word, lane, place.slot);
-                        return Some(true);
-                    }
+            let slots: Vec<u32> = self.bucket(place.bucket)?.slots(&layout).collect();
+            for (at, slot) in (0..).zip(slots) {
+                let in_the_way = Entry { slot, ..place };
+                if let Some(to) = self.room_elsewhere(&in_the_way, pages)? {
+                    self.away.push(to);
+                    self.set(place.bucket, at, place.slot);
+                    return Some(true);
                 }
             }
         }
@@ -189,24 +185,19 @@ impl Merged {
         let Some(to) = to.filter(|to| !to.is_near && !self.is_counted(entry)) else {
             return Some(None);
         };
-        let (number, first) = layout.address(to.bucket);
-        let mut room = 0;
-        for word in first..first + layout.words_per_bucket() {
-            let word = pages.word(page(number).word(word))?;
-            room += bucket::empty(layout.code().width(), word).count() as usize;
-        }
+        let bucket = Bucket::read(layout, to.bucket, pages)?;
+        let room = u32::from(layout.bucket_size()) - bucket.used(layout);
         let taken = self.away.iter().filter(|it| it.bucket == to.bucket);
-        Some((taken.count() < room).then_some(to))
+        Some((taken.count() < room as usize).then_some(to))
     }
 
-    fn at(&self, word: u16) -> u64 {
-        self.page.words.get(usize::from(word)).copied().unwrap_or(0)
-    }
-
-    fn set(&mut self, word: u16, lane: u16, slot: u32) {
+    fn set(&mut self, bucket: BucketIndex, slot: u8, held: u32) {
         let width = self.table.layout.code().width();
-        if let Some(word) = self.page.words.get_mut(usize::from(word)) {
-            *word = bucket::set(width, *word, lane, slot);
+        let Some(slot) = self.bucket(bucket).map(|it| it.slot(width, slot)) else {
+            return;
+        };
+        if let Some(word) = self.page.words.get_mut(usize::from(slot.at.word)) {
+            *word = bucket::set(width, slot.word, slot.lane, held);
         }
     }
 }
@@ -214,7 +205,7 @@ impl Merged {
 /// Kick-outs ask nothing of any other page.
 impl PageWords for Merged {
     fn word(&mut self, at: WordAddress) -> Option<u64> {
-        Some(self.at(at.word))
+        self.page.words.get(usize::from(at.word)).copied()
     }
 
     fn counter(&mut self, _: PageAddress, key: CounterKey) -> Option<u64> {

@@ -11,7 +11,8 @@
 //! | `known.rs` | [`Known`]: how many entries know how many bits |
 //! | `encoding.rs` | the stored bytes of a description, and their checks |
 //! | `ahead.rs` | pages that splits and merges will read |
-//! | `read.rs` | exists and count |
+//! | `bucket.rs` | a bucket as it was read |
+//! | `read.rs` | the candidate buckets of an item: exists and count |
 //! | `planner.rs` | [`PagePlanner`]: the rules of adds and deletes |
 //! | `place.rs` | a slot for an entry: free, by kick-outs |
 //! | `split.rs` | one page becomes two |
@@ -42,6 +43,7 @@
 //! item that left the path further up.
 
 mod ahead;
+mod bucket;
 mod encoding;
 mod known;
 mod merge;
@@ -52,6 +54,7 @@ pub mod read;
 mod split;
 mod table;
 
+pub(super) use bucket::Bucket;
 pub use known::Known;
 pub use planner::PagePlanner;
 pub use table::Table;

@@ -1,182 +1,194 @@
 //! A slot for an entry: a free one in its candidate buckets, or one that
 //! kick-outs make free.
 
+use super::bucket::{Bucket, SlotOf};
 use super::planner::PagePlanner;
-use super::read::{self, page};
-use crate::chain::address::WordAddress;
+use super::read::{self, Probe, page};
 use crate::chain::counters::MAX_COUNTERS;
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::plan::{MAX_FUTILE_SEARCHES, SEARCHED_BUCKET};
-use crate::cuckoo::bucket;
 use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::hash::ItemHash;
-use crate::cuckoo::kick::{Elsewhere, KickSearch, Move, SearchBounds, Slot};
+use crate::cuckoo::kick::{Buckets, Elsewhere, Move, SearchBounds, Slot};
 use crate::cuckoo::paged::{Candidate, Paged, SEARCH, WIDE_SEARCH};
 
-/// Slots of a bucket at most.
-const MAX_BUCKET_SLOTS: usize = 5;
-
 impl<D: Draft> PagePlanner<'_, D> {
-    /// Adds an entry of the item where there is room, or where kick-outs make
-    /// some. Says whether there was any.
-    pub(super) fn place(&mut self, hash: ItemHash) -> Option<bool> {
+    /// Puts an entry of the item into a free slot of its buckets. Says whether
+    /// there was one.
+    #[inline(always)]
+    pub(super) fn put(&mut self, probe: &Probe) -> Option<bool> {
         let layout = self.table.layout;
-        let mut candidates = layout.candidates(hash);
-        if self.second_is_emptier(&layout, &candidates)? {
-            candidates.reverse();
-        }
-        for candidate in &candidates {
-            if let Some((at, lane)) = self.free_slot(&layout, candidate.bucket)? {
-                self.put(at, lane, candidate)?;
+        let [first, second] = probe.both();
+        let emptier_first = match self.second_is_emptier(&layout, probe)? {
+            true => [second, first],
+            false => [first, second],
+        };
+        for (candidate, bucket) in emptier_first {
+            if let Some(free) = bucket.empty_slot(&layout) {
+                let free = bucket.slot(layout.code().width(), free);
+                self.enter(&free, candidate);
                 return Some(true);
             }
         }
+        Some(false)
+    }
+
+    /// Balances: the emptier bucket of a page, the emptier of two pages.
+    #[inline(always)]
+    fn second_is_emptier(&mut self, layout: &Paged, probe: &Probe) -> Option<bool> {
+        let [(_, first), (_, second)] = probe.both();
+        let [page, other_page] = [first.page(), second.page()];
+        if page == other_page {
+            return Some(second.used(layout) < first.used(layout));
+        }
+        let (first, second) = (self.draft.occupied(page), self.draft.occupied(other_page));
+        Some(second? < first?)
+    }
+
+    /// Writes a fresh entry into a free slot.
+    #[inline(always)]
+    fn enter(&mut self, free: &SlotOf, candidate: &Candidate) {
+        self.write(free, candidate.slot, 1);
+        let code = self.table.layout.code();
+        self.table
+            .note_entry(code.known(candidate.slot, candidate.level.into()));
+    }
+
+    /// Makes room for the item along a shortest path of kick-outs, which begins
+    /// in one of its buckets. Says whether there is any.
+    pub(super) fn kick_out(&mut self, hash: ItemHash) -> Option<bool> {
         // A filter that is full stays so for a while.
         if *self.futile_searches >= MAX_FUTILE_SEARCHES {
             return Some(false);
         }
-        Some(self.kick_out(&candidates, SEARCH)? || self.kick_out(&candidates, WIDE_SEARCH)?)
+        let candidates = self.table.layout.candidates(hash);
+        Some(
+            self.kick_out_within(&candidates, SEARCH)?
+                || self.kick_out_within(&candidates, WIDE_SEARCH)?,
+        )
     }
 
-    /// Balances: the emptier bucket of a page, the emptier of two pages.
-    fn second_is_emptier(&mut self, layout: &Paged, candidates: &[Candidate; 2]) -> Option<bool> {
-        let [first, second] = candidates.map(|it| layout.address(it.bucket).0);
-        let [first, second] = match first == second {
-            true => candidates.map(|it| self.used_in(layout, &it)),
-            false => [first, second].map(|number| self.draft.occupied(page(number))),
-        };
-        Some(second? < first?)
-    }
-
-    /// Slots of a bucket in use.
-    fn used_in(&mut self, layout: &Paged, candidate: &Candidate) -> Option<u32> {
-        let width = layout.code().width();
-        let mut used = Some(0);
-        for at in read::words(layout, candidate) {
-            let word = self.draft.word(at);
-            used = used
-                .zip(word)
-                .map(|(used, word)| used + bucket::occupied(width, word));
-        }
-        used
-    }
-
-    /// The first free slot of a bucket.
-    pub(super) fn free_slot(
+    fn kick_out_within(
         &mut self,
-        layout: &Paged,
-        bucket: BucketIndex,
-    ) -> Option<Option<(WordAddress, u16)>> {
-        let (number, first) = layout.address(bucket);
-        for word in first..first + layout.words_per_bucket() {
-            let at = page(number).word(word);
-            let free = bucket::empty(layout.code().width(), self.draft.word(at)?);
-            if let Some(lane) = free.first() {
-                return Some(Some((at, lane)));
-            }
-        }
-        Some(None)
-    }
-
-    /// Writes a fresh entry into a free slot.
-    fn put(&mut self, at: WordAddress, lane: u16, candidate: &Candidate) -> Option<()> {
-        self.write(at, lane, candidate.slot)?;
-        let code = self.table.layout.code();
-        self.table
-            .note_entry(code.known(candidate.slot, candidate.level.into()));
-        Some(())
-    }
-
-    /// Makes room along a shortest path of kick-outs, which begins at one of
-    /// the candidates.
-    fn kick_out(&mut self, candidates: &[Candidate; 2], bounds: SearchBounds) -> Option<bool> {
+        candidates: &[Candidate; 2],
+        bounds: SearchBounds,
+    ) -> Option<bool> {
         let layout = self.table.layout;
         let roots = candidates.iter().map(|it| it.bucket);
-        self.search.start(roots, bounds, u16::MAX);
-        let followed = follow(self.search, &layout, self.draft, may_move);
+        let mut buckets = PagedBuckets::new(&layout, self.draft, may_move);
+        let free = self.search.find(roots, bounds, u16::MAX, &mut buckets);
+        let complete = buckets.complete;
         self.spend(SEARCHED_BUCKET * self.search.looked_at());
-        followed?;
-        let Some(mut free) = self.search.empty_slot() else {
+        complete.then_some(())?;
+        let Some(free) = free else {
             return Some(false);
         };
-        let moves: Vec<Move> = self.search.moves().collect();
-        for step in &moves {
-            self.relocate(&layout, step)?;
-            free = step.from;
+        let mut kicked_out = 0;
+        while let Some(&step) = self.search.moves().get(kicked_out) {
+            self.relocate(&layout, &step)?;
+            kicked_out += 1;
         }
-        let (at, lane) = address(&layout, free);
         let candidate = candidates.iter().find(|it| it.bucket == free.bucket)?;
-        self.put(at, lane, candidate)?;
-        self.stats.kick_paths.push(moves.len() as u16);
+        let free = self.slot(&layout, free)?;
+        self.enter(&free, candidate);
+        self.stats.kick_paths.push(kicked_out as u16);
         Some(true)
+    }
+
+    /// A slot as it is by now.
+    pub(super) fn slot(&mut self, layout: &Paged, slot: Slot) -> Option<SlotOf> {
+        let bucket = Bucket::read(layout, slot.bucket, self.draft)?;
+        Some(bucket.slot(layout.code().width(), slot.slot))
     }
 
     /// Moves an entry to an empty slot. With the last of its class in a bucket
     /// go the copies that are counted there.
     fn relocate(&mut self, layout: &Paged, step: &Move) -> Option<()> {
-        let [from, to] = [step.from, step.to].map(|slot| address(layout, slot));
-        let word = self.draft.word(from.0)?;
-        let slot = bucket::get(layout.code().width(), word, from.1);
-        self.write(to.0, to.1, step.value)?;
-        self.write(from.0, from.1, 0)?;
-        if !layout.crosses(slot) {
+        let to = self.slot(layout, step.to)?;
+        self.write(&to, step.value, 1);
+        let from = self.slot(layout, step.from)?;
+        self.write(&from, 0, -1);
+        let held = from.held(layout.code().width());
+        if !layout.crosses(held) {
             return Some(());
         }
-        let copies = copies_with(layout, step.from.bucket, slot, self.draft)?;
-        if copies == 0 || self.holds(layout, step.from.bucket, slot)? {
+        let copies = copies_with(layout, step.from.bucket, held, self.draft)?;
+        let bucket = Bucket::read(layout, step.from.bucket, self.draft)?;
+        if copies == 0 || bucket.slots(layout).any(|it| it == held) {
             return Some(());
         }
         let class = |bucket, slot| read::key(layout.class_bucket(bucket, slot), slot);
-        let (here, there) = (from.0.on(), to.0.on());
+        let (here, there) = (from.at.on(), to.at.on());
         let key = class(step.to.bucket, step.value);
         let before = self.draft.counter(there, key)?;
         self.draft
-            .set_counter(here, class(step.from.bucket, slot), 0, -1);
+            .set_counter(here, class(step.from.bucket, held), 0, -1);
         self.draft
             .set_counter(there, key, before + copies, i32::from(before == 0));
         Some(())
     }
+}
 
-    /// Whether a slot of a bucket holds just that.
-    fn holds(&mut self, layout: &Paged, bucket: BucketIndex, slot: u32) -> Option<bool> {
-        let (mut slots, mut length) = ([0; MAX_BUCKET_SLOTS], 0);
-        read_bucket(layout, bucket, self.draft, &mut slots, &mut length)?;
-        Some(slots.contains(&slot))
+/// Buckets that a search looks into. `may_move` is asked of an entry that copies
+/// may be counted with, by its bucket.
+pub(super) struct PagedBuckets<'a, P, M> {
+    layout: &'a Paged,
+    pages: &'a mut P,
+    may_move: M,
+    /// Whether every page was at hand. The search passes over what was not, to
+    /// find out which other pages are needed.
+    pub(super) complete: bool,
+}
+
+impl<'a, P, M> PagedBuckets<'a, P, M>
+where
+    P: PlanPages,
+    M: Fn(&Paged, BucketIndex, u32, &Elsewhere, &mut P) -> Option<bool>,
+{
+    pub(super) fn new(layout: &'a Paged, pages: &'a mut P, may_move: M) -> Self {
+        PagedBuckets {
+            layout,
+            pages,
+            may_move,
+            complete: true,
+        }
     }
 }
 
-/// Goes on with a search until it is over. `may_move` is asked of an entry that
-/// copies may be counted with, by its bucket. `None` if a page was not at hand;
-/// the search passed over it, to find out which other pages are needed.
-pub(super) fn follow<P: PlanPages>(
-    search: &mut KickSearch,
-    layout: &Paged,
-    pages: &mut P,
-    may_move: impl Fn(&Paged, BucketIndex, u32, &Elsewhere, &mut P) -> Option<bool>,
-) -> Option<()> {
-    let mut complete = true;
-    while let Some(bucket) = search.next_bucket() {
-        let (mut slots, mut length) = ([0; MAX_BUCKET_SLOTS], 0);
-        if read_bucket(layout, bucket, pages, &mut slots, &mut length).is_none() {
-            complete = false;
-            search.pass();
-            continue;
-        }
-        search.look(slots.get(..length)?, |_, slot| {
-            let to = layout.elsewhere(bucket, slot)?;
-            let may = match layout.crosses(slot) {
-                true => may_move(layout, bucket, slot, &to, pages),
-                false => Some(true),
-            };
-            complete &= may.is_some();
-            may?.then_some(to)
-        });
-        for bucket in search.added() {
-            let (number, first) = layout.address(bucket);
-            pages.prefetch(page(number).word(first));
-        }
+impl<P, M> Buckets for PagedBuckets<'_, P, M>
+where
+    P: PlanPages,
+    M: Fn(&Paged, BucketIndex, u32, &Elsewhere, &mut P) -> Option<bool>,
+{
+    #[inline]
+    fn empty_slot(&mut self, bucket: BucketIndex) -> Option<Option<u8>> {
+        let bucket = Bucket::read(self.layout, bucket, self.pages);
+        self.complete &= bucket.is_some();
+        Some(bucket?.empty_slot(self.layout))
     }
-    complete.then_some(())
+
+    #[inline]
+    fn read(&mut self, bucket: BucketIndex, slots: &mut Vec<u32>) {
+        let bucket = Bucket::read(self.layout, bucket, self.pages);
+        slots.extend(bucket.iter().flat_map(|it| it.slots(self.layout)));
+    }
+
+    #[inline]
+    fn elsewhere(&mut self, bucket: BucketIndex, held: u32) -> Option<Elsewhere> {
+        let to = self.layout.elsewhere(bucket, held)?;
+        if !self.layout.crosses(held) {
+            return Some(to);
+        }
+        let may = (self.may_move)(self.layout, bucket, held, &to, self.pages);
+        self.complete &= may.is_some();
+        may?.then_some(to)
+    }
+
+    #[inline]
+    fn prefetch(&mut self, bucket: BucketIndex) {
+        let (number, first) = self.layout.address(bucket);
+        self.pages.prefetch(page(number).word(first));
+    }
 }
 
 /// The copies that are counted with an entry that crosses.
@@ -205,29 +217,4 @@ fn may_move(
         return Some(true);
     }
     Some(pages.counters(page(layout.address(to.bucket).0))? < MAX_COUNTERS)
-}
-
-fn read_bucket(
-    layout: &Paged,
-    bucket: BucketIndex,
-    pages: &mut impl PlanPages,
-    slots: &mut [u32; MAX_BUCKET_SLOTS],
-    length: &mut usize,
-) -> Option<()> {
-    let ((number, first), width) = (layout.address(bucket), layout.code().width());
-    for word in first..first + layout.words_per_bucket() {
-        let word = pages.word(page(number).word(word))?;
-        for lane in 0..width.slots_per_word() {
-            *slots.get_mut(*length)? = bucket::get(width, word, lane);
-            *length += 1;
-        }
-    }
-    Some(())
-}
-
-/// Where a slot of a bucket lies.
-pub(super) fn address(layout: &Paged, slot: Slot) -> (WordAddress, u16) {
-    let (number, first) = layout.address(slot.bucket);
-    let (word, lane) = layout.code().width().word_and_lane(u16::from(slot.slot));
-    (page(number).word(first + word), lane)
 }

@@ -1,8 +1,8 @@
 //! Adds and deletes, planned item by item.
 
-use super::read::{self, Match, Matches};
+use super::bucket::{Bucket, SlotOf};
+use super::read::{Match, Probe};
 use super::table::Table;
-use crate::chain::address::WordAddress;
 use crate::chain::counters::MAX_COUNTERS;
 use crate::chain::meta::{FullReason, MAX_ITEMS};
 use crate::chain::pages::Draft;
@@ -69,20 +69,41 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.spend(PAGES_OF_PAIR);
     }
 
+    #[inline(always)]
     fn try_add(&mut self, hash: ItemHash) -> Option<AddResult> {
-        if self.count_copy_of(hash)? {
+        let mut probe = self.probe(hash)?;
+        let layout = self.table.layout;
+        if let Some(longest) = probe.longest(&layout)
+            && self.count_copy(&longest)?
+        {
             return Some(AddResult::Added);
         }
-        self.split_as_due()?;
-        if self.place(hash)? || self.make_room(hash)? {
-            return Some(AddResult::Added);
+        if self.table.is_split_due() {
+            self.split_as_due()?;
+            probe = self.probe(hash)?;
         }
-        for _ in 0..MAX_FORCED_SPLITS {
+        match self.put(&probe)? {
+            true => Some(AddResult::Added),
+            false => self.add_to_full(hash),
+        }
+    }
+
+    /// Adds an item to whose candidate buckets are full.
+    #[inline(never)]
+    fn add_to_full(&mut self, hash: ItemHash) -> Option<AddResult> {
+        for splits in 0.. {
+            if self.kick_out(hash)? || self.make_room(hash)? {
+                return Some(AddResult::Added);
+            }
+            if splits == MAX_FORCED_SPLITS {
+                break;
+            }
             if let Err(end) = self.split()? {
                 return Some(AddResult::Full(end));
             }
             self.stats.forced_splits += 1;
-            if self.place(hash)? || self.make_room(hash)? {
+            let probe = self.probe(hash)?;
+            if self.put(&probe)? {
                 return Some(AddResult::Added);
             }
         }
@@ -104,30 +125,23 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// the way are equal, one of them is counted with the other from then on.
     fn make_room(&mut self, hash: ItemHash) -> Option<bool> {
         while self.fold(hash)? {
-            if self.place(hash)? {
+            let probe = self.probe(hash)?;
+            if self.put(&probe)? || self.kick_out(hash)? {
                 return Some(true);
             }
         }
         Some(false)
     }
 
-    fn matches(&mut self, hash: ItemHash) -> Option<Matches> {
-        let layout = self.table.layout;
-        read::matches(&layout, &layout.candidates(hash), self.draft)
+    #[inline(always)]
+    fn probe(&mut self, hash: ItemHash) -> Option<Probe> {
+        Probe::read(&self.table.layout, hash, self.draft)
     }
 
-    /// Counts an item with its longest match. Says whether there is one, and
-    /// room for a counter.
-    fn count_copy_of(&mut self, hash: ItemHash) -> Option<bool> {
-        match self.matches(hash)?.longest() {
-            Some(longest) => self.count_copy(longest),
-            None => Some(false),
-        }
-    }
-
+    /// Counts an item with a match of it, if there is room for a counter. Says
+    /// whether there was.
     fn count_copy(&mut self, with: &Match) -> Option<bool> {
-        let page = with.at.on();
-        let key = read::counter_key(&self.table.layout, with);
+        let (page, key) = with.class(&self.table.layout);
         let copies = self.draft.counter(page, key)?;
         if copies == 0 && self.draft.counters(page)? >= MAX_COUNTERS
             || self.table.occupied + self.table.counted >= MAX_ITEMS
@@ -145,34 +159,23 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// it becomes a copy that is counted. Says whether there was one.
     fn fold(&mut self, hash: ItemHash) -> Option<bool> {
         let layout = self.table.layout;
-        let (code, width) = (layout.code(), layout.code().width());
+        let code = layout.code();
         for candidate in layout.candidates(hash) {
-            let level = u32::from(candidate.level);
-            let mut slots = [0; read::MAX_CANDIDATE_SLOTS];
-            let mut equal = None;
-            let lanes = read::words(&layout, &candidate)
-                .flat_map(|at| (0..width.slots_per_word()).map(move |lane| (at, lane)));
-            for (position, (at, lane)) in lanes.enumerate() {
-                let slot = bucket::get(width, self.draft.word(at)?, lane);
-                if slot != 0 && slots.iter().take(position).any(|&it| it == slot) {
-                    let known = code.known(slot, level);
-                    equal = Some(Match {
-                        candidate,
-                        at,
-                        lane,
-                        slot,
-                        known,
-                    });
-                    break;
-                }
-                if let Some(it) = slots.get_mut(position) {
-                    *it = slot;
-                }
-            }
-            if let Some(one) = equal
-                && self.count_copy(&one)?
-            {
-                self.clear(&one)?;
+            let bucket = Bucket::read(&layout, candidate.bucket, self.draft)?;
+            let slots = || bucket.slots(&layout);
+            let has_equal =
+                |(at, slot): &(usize, u32)| *slot != 0 && slots().take(*at).any(|it| it == *slot);
+            let Some((at, held)) = slots().enumerate().find(has_equal) else {
+                continue;
+            };
+            let equal = Match {
+                bucket: candidate.bucket,
+                slot: bucket.slot(code.width(), at as u8),
+                held,
+                known: code.known(held, candidate.level.into()),
+            };
+            if self.count_copy(&equal)? {
+                self.clear(&equal);
                 return Some(true);
             }
         }
@@ -183,13 +186,16 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// a slot.
     fn try_delete(&mut self, hash: ItemHash) -> Option<bool> {
         let layout = self.table.layout;
-        let found = self.matches(hash)?;
-        let Some(longest) = found.longest() else {
+        let probe = self.probe(hash)?;
+        let Some(longest) = probe.longest(&layout) else {
             return Some(false);
         };
         self.table.items = self.table.items.saturating_sub(1);
-        for one in found.iter().filter(|it| it.known == longest.known) {
-            let (page, key) = (one.at.on(), read::counter_key(&layout, one));
+        let equally_long = probe
+            .matches(&layout)
+            .filter(|it| it.known == longest.known);
+        for one in equally_long {
+            let (page, key) = one.class(&layout);
             let copies = self.draft.counter(page, key)?;
             if copies > 0 {
                 self.draft
@@ -198,28 +204,24 @@ impl<D: Draft> PagePlanner<'_, D> {
                 return Some(true);
             }
         }
-        self.clear(longest)?;
+        self.clear(&longest);
         self.merge_as_due()?;
         Some(true)
     }
 
     /// Clears the slot of a match.
-    fn clear(&mut self, one: &Match) -> Option<()> {
-        self.write(one.at, one.lane, 0)?;
+    fn clear(&mut self, one: &Match) {
+        self.write(&one.slot, 0, -1);
         self.table.forget_entry(one.known);
-        Some(())
     }
 
-    /// Writes a slot; 0 clears it.
-    #[inline]
-    pub(super) fn write(&mut self, at: WordAddress, lane: u16, slot: u32) -> Option<()> {
+    /// Writes a slot as it was read, of which there are `more` in use then; 0
+    /// clears it.
+    #[inline(always)]
+    pub(super) fn write(&mut self, to: &SlotOf, slot: u32, more: i32) {
         let width = self.table.layout.code().width();
-        let word = self.draft.word(at)?;
         self.spend(WRITTEN_WORD);
-        let before = bucket::get(width, word, lane);
-        let more = i32::from(slot != 0) - i32::from(before != 0);
-        self.draft
-            .set_slot(at, bucket::set(width, word, lane, slot), lane, more);
-        Some(())
+        let word = bucket::set(width, to.word, to.lane, slot);
+        self.draft.set_slot(to.at, word, to.lane, more);
     }
 }

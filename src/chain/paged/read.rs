@@ -1,15 +1,14 @@
 //! Asking: whether an item is in the filter, and how often.
 
+use super::bucket::{Bucket, SlotOf};
 use super::table::Table;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::pages::PageWords;
-use crate::cuckoo::bucket;
+use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::hash::ItemHash;
+use crate::cuckoo::paged::code::SlotCode;
 use crate::cuckoo::paged::{Candidate, Paged};
-
-/// Slots of both candidate buckets: two of five, or of four.
-pub(super) const MAX_CANDIDATE_SLOTS: usize = 10;
 
 /// The page at a position. There is one sub-filter.
 #[inline]
@@ -18,55 +17,88 @@ pub(super) fn page(page: u32) -> PageAddress {
 }
 
 /// A slot that may hold an entry of an item.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Match {
-    pub(super) candidate: Candidate,
-    pub(super) at: WordAddress,
-    pub(super) lane: u16,
+    pub(super) bucket: BucketIndex,
+    pub(super) slot: SlotOf,
     /// What it holds.
-    pub(super) slot: u32,
+    pub(super) held: u32,
     /// Bits that are known of it.
     pub(super) known: u32,
 }
 
-/// All slots that match an item.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Matches {
-    found: [Option<Match>; MAX_CANDIDATE_SLOTS],
-    len: usize,
-}
-
-impl Matches {
-    fn push(&mut self, found: Match) {
-        if let Some(free) = self.found.get_mut(self.len) {
-            *free = Some(found);
-            self.len += 1;
+impl Match {
+    fn of(code: SlotCode, candidate: &Candidate, slot: SlotOf) -> Match {
+        let held = slot.held(code.width());
+        Match {
+            bucket: candidate.bucket,
+            slot,
+            held,
+            known: code.known(held, candidate.level.into()),
         }
     }
 
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Match> {
-        self.found.iter().flatten()
-    }
-
-    /// One of those of which most bits are known, the first.
-    pub(super) fn longest(&self) -> Option<&Match> {
-        let known = self.iter().map(|it| it.known).max()?;
-        self.iter().find(|it| it.known == known)
+    /// Where the copies of its class are counted.
+    pub(super) fn class(&self, layout: &Paged) -> (PageAddress, CounterKey) {
+        let class = layout.class_bucket(self.bucket, self.held);
+        (self.slot.at.on(), key(class, self.held))
     }
 }
 
-/// Names the class that a slot's entry is counted with.
-#[inline]
-pub(super) fn counter_key(layout: &Paged, found: &Match) -> CounterKey {
-    key(
-        layout.class_bucket(found.candidate.bucket, found.slot),
-        found.slot,
-    )
+/// An item's candidate buckets, and what they hold.
+pub(super) struct Probe {
+    candidates: [Candidate; 2],
+    buckets: [Bucket; 2],
+}
+
+impl Probe {
+    /// Reads them. `None` if a word was not at hand; both were asked for then.
+    #[inline(always)]
+    pub(super) fn read(
+        layout: &Paged,
+        hash: ItemHash,
+        pages: &mut impl PageWords,
+    ) -> Option<Probe> {
+        let candidates = layout.candidates(hash);
+        let [first, second] = &candidates;
+        let first = Bucket::read(layout, first.bucket, pages);
+        let second = Bucket::read(layout, second.bucket, pages);
+        Some(Probe {
+            candidates,
+            buckets: [first?, second?],
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn both(&self) -> [(&Candidate, &Bucket); 2] {
+        let ([c, d], [b, e]) = (&self.candidates, &self.buckets);
+        [(c, b), (d, e)]
+    }
+
+    /// The slots that match.
+    pub(super) fn matches(&self, layout: &Paged) -> impl Iterator<Item = Match> {
+        let code = layout.code();
+        self.both()
+            .into_iter()
+            .flat_map(move |(candidate, bucket)| {
+                let slots = bucket.matching(layout, candidate);
+                slots.map(move |slot| Match::of(code, candidate, bucket.slot(code.width(), slot)))
+            })
+    }
+
+    /// One of those of which most bits are known, the first.
+    #[inline(always)]
+    pub(super) fn longest(&self, layout: &Paged) -> Option<Match> {
+        let is_match = |(candidate, bucket): (_, &Bucket)| bucket.matches(layout, candidate);
+        if !self.both().into_iter().any(is_match) {
+            return None;
+        }
+        let longer = |one: Match, other: Match| match other.known > one.known {
+            true => other,
+            false => one,
+        };
+        self.matches(layout).reduce(longer)
+    }
 }
 
 /// Names the class of a slot by its bucket on the page.
@@ -75,54 +107,15 @@ pub(super) fn key(class_bucket: u16, slot: u32) -> CounterKey {
     CounterKey(u64::from(class_bucket) << 32 | u64::from(slot))
 }
 
-/// The words of a bucket.
-#[inline]
-pub(super) fn words(
-    layout: &Paged,
-    candidate: &Candidate,
-) -> impl Iterator<Item = WordAddress> + use<> {
-    let (number, first) = layout.address(candidate.bucket);
-    (first..first + layout.words_per_bucket()).map(move |word| page(number).word(word))
-}
-
 /// Where the candidate buckets of an item begin.
 #[inline]
 pub(in crate::chain) fn first_words(layout: &Paged, hash: ItemHash) -> [WordAddress; 2] {
-    layout.candidates(hash).map(|candidate| {
+    let word = |candidate: Candidate| {
         let (number, word) = layout.address(candidate.bucket);
         page(number).word(word)
-    })
-}
-
-/// The slots that match an item. `None` if a word was not at hand; both
-/// buckets were asked for then.
-#[inline]
-pub(super) fn matches(
-    layout: &Paged,
-    candidates: &[Candidate; 2],
-    pages: &mut impl PageWords,
-) -> Option<Matches> {
-    let (code, mut found, mut known) = (layout.code(), Matches::default(), true);
-    for candidate in candidates {
-        let level = u32::from(candidate.level);
-        for at in words(layout, candidate) {
-            let Some(word) = pages.word(at) else {
-                known = false;
-                continue;
-            };
-            for lane in code.matching(word, candidate.slot, level) {
-                let slot = bucket::get(code.width(), word, lane);
-                found.push(Match {
-                    candidate: *candidate,
-                    at,
-                    lane,
-                    slot,
-                    known: code.known(slot, level),
-                });
-            }
-        }
-    }
-    known.then_some(found)
+    };
+    let [first, second] = layout.candidates(hash);
+    [word(first), word(second)]
 }
 
 /// Whether an entry of the item lies in one of its candidate buckets. A match
@@ -131,17 +124,10 @@ pub(super) fn matches(
 pub fn exists(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
     let (layout, mut known) = (table.layout(), true);
     for candidate in layout.candidates(hash) {
-        for at in words(layout, &candidate) {
-            match pages.word(at) {
-                None => known = false,
-                Some(word) => {
-                    let level = u32::from(candidate.level);
-                    let matching = layout.code().matching(word, candidate.slot, level);
-                    if matching.bits() != 0 {
-                        return Some(true);
-                    }
-                }
-            }
+        match Bucket::read(layout, candidate.bucket, pages) {
+            None => known = false,
+            Some(bucket) if bucket.matches(layout, &candidate) => return Some(true),
+            Some(_) => {}
         }
     }
     known.then_some(false)
@@ -151,14 +137,14 @@ pub fn exists(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Opti
 /// `None` if a word was not at hand.
 pub fn count(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Option<u64> {
     let layout = table.layout();
-    let found = matches(layout, &layout.candidates(hash), pages)?;
-    let mut total = found.len() as u64;
-    for (position, one) in found.iter().enumerate() {
-        let class = (one.at.page, counter_key(layout, one));
-        let same = |it: &&Match| (it.at.page, counter_key(layout, it)) == class;
+    let probe = Probe::read(layout, hash, pages)?;
+    let classes = || probe.matches(layout).map(|it| it.class(layout));
+    let mut total = 0u64;
+    for (position, (page, class)) in classes().enumerate() {
+        total = total.saturating_add(1);
         // Each class is counted once.
-        if found.iter().take(position).find(same).is_none() {
-            total = total.saturating_add(pages.counter(one.at.on(), class.1)?);
+        if !classes().take(position).any(|it| it == (page, class)) {
+            total = total.saturating_add(pages.counter(page, class)?);
         }
     }
     Some(total)

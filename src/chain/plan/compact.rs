@@ -12,6 +12,7 @@
 //! and itself, and one that is planned again finds the rest.
 
 use super::planner::Planner;
+use super::slots::LinkBuckets;
 use crate::chain::address::{PageAddress, SlotAddress};
 use crate::chain::counters;
 use crate::chain::pages::Draft;
@@ -83,7 +84,7 @@ impl<D: Draft> Planner<'_, D> {
         };
         let layout = self.chain.links().get(position)?.layout;
         let searches_before = self.searches;
-        let mut slots = [0; u8::MAX as usize];
+        let mut slots = Vec::new();
         let (mut bucket, mut pages, mut page) = (slice.from, 0, None);
         let mut looked_at = 0;
         while bucket.0 < layout.buckets() && self.holds_something(position) {
@@ -105,8 +106,16 @@ impl<D: Draft> Planner<'_, D> {
                 bucket = layout.next_page(bucket);
                 continue;
             }
-            let entries = self.read_bucket(position, &layout, bucket, &mut slots);
-            for (slot, &fingerprint) in (0..=u8::MAX).zip(self.settled(entries)??) {
+            slots.clear();
+            let mut buckets = LinkBuckets {
+                layout,
+                position,
+                draft: &mut self.draft,
+                missing: &mut self.missing,
+            };
+            let entries = buckets.slots(bucket, &mut slots);
+            self.settled(entries)??;
+            for (slot, &fingerprint) in (0..=u8::MAX).zip(&slots) {
                 if fingerprint == 0 {
                     continue;
                 }

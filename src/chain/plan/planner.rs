@@ -5,6 +5,7 @@ use super::outcome::{
 };
 use super::overlaid::OverlaidPages;
 use super::overlay::Overlay;
+use super::slots::LinkBuckets;
 use crate::chain::address::{SlotAddress, WordAddress};
 use crate::chain::counters::{self, MAX_COUNTERS};
 use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
@@ -14,7 +15,7 @@ use crate::chain::read;
 use crate::cuckoo::candidates::Candidates;
 use crate::cuckoo::classic::{self, Classic};
 use crate::cuckoo::hash::ItemHash;
-use crate::cuckoo::kick::{KickSearch, Move};
+use crate::cuckoo::kick::KickSearch;
 
 /// What to plan over: how the filter stands before the command.
 pub struct PlanInput<'a> {
@@ -382,36 +383,28 @@ impl<'a, D: Draft> Planner<'a, D> {
         let roots = [candidates.first, candidates.second];
         let longest = self.chain.params().max_iterations().unwrap_or(u16::MAX);
         self.searches += 1;
-        self.search
-            .start(roots.into_iter(), classic::SEARCH, longest);
+        let mut buckets = LinkBuckets {
+            layout,
+            position,
+            draft: &mut self.draft,
+            missing: &mut self.missing,
+        };
+        let roots = roots.into_iter();
+        let free = self
+            .search
+            .find(roots, classic::SEARCH, longest, &mut buckets);
         let per_bucket = SEARCHED_BUCKET + u64::from(layout.bucket_size()) / SLOTS_PER_UNIT;
-        let mut slots = [0u32; u8::MAX as usize];
-        while let Some(bucket) = self.search.next_bucket() {
-            self.spend(per_bucket);
-            match self.read_bucket(position, &layout, bucket, &mut slots) {
-                Some(slots) => {
-                    self.search
-                        .look(slots, |_, slot| layout.elsewhere(bucket, slot));
-                    for bucket in self.search.added() {
-                        let word = read::first_word(&layout, position, bucket);
-                        self.draft.prefetch(word);
-                    }
-                }
-                None => self.search.pass(),
-            }
+        self.spend(per_bucket * self.search.looked_at());
+        let free = free.filter(|_| !self.missing.0)?;
+        let mut moves = 0;
+        while let Some(&step) = self.search.moves().get(moves) {
+            let [from, to] = [step.from, step.to].map(|it| SlotAddress::of(position, &layout, it));
+            self.relocate(from, to);
+            moves += 1;
         }
-        let mut free = SlotAddress::of(position, &layout, self.search.empty_slot()?);
-        if self.missing.0 {
-            return None;
-        }
-        let moves: Vec<Move> = self.search.moves().collect();
-        for step in &moves {
-            let from = SlotAddress::of(position, &layout, step.from);
-            self.relocate(from, free);
-            free = from;
-        }
+        let free = SlotAddress::of(position, &layout, free);
         self.write(free, candidates.fingerprint.0);
-        self.stats.kick_paths.push(moves.len() as u16);
+        self.stats.kick_paths.push(moves as u16);
         Some(position)
     }
 

@@ -7,6 +7,42 @@ fn classic(buckets: u64, size: u8) -> Classic {
     Classic::new(buckets, size, 4096).unwrap()
 }
 
+/// All slots of a filter, bucket by bucket.
+struct Slots {
+    layout: Classic,
+    held: Vec<u32>,
+}
+
+impl Slots {
+    fn of(layout: Classic) -> Slots {
+        let held = vec![0; layout.slots() as usize];
+        Slots { layout, held }
+    }
+
+    fn at(&mut self, slot: Slot) -> &mut u32 {
+        let size = usize::from(self.layout.bucket_size());
+        &mut self.held[slot.bucket.0 as usize * size + usize::from(slot.slot)]
+    }
+}
+
+impl Buckets for Slots {
+    fn empty_slot(&mut self, bucket: BucketIndex) -> Option<Option<u8>> {
+        let mut slots = Vec::new();
+        self.read(bucket, &mut slots);
+        let empty = slots.iter().position(|&it| it == 0);
+        Some(empty.map(|it| it as u8))
+    }
+
+    fn read(&mut self, bucket: BucketIndex, slots: &mut Vec<u32>) {
+        let all = 0..self.layout.bucket_size();
+        slots.extend(all.map(|slot| *self.at(Slot { bucket, slot })));
+    }
+
+    fn elsewhere(&mut self, bucket: BucketIndex, held: u32) -> Option<Elsewhere> {
+        self.layout.elsewhere(bucket, held)
+    }
+}
+
 /// What adding until the first failure found.
 #[derive(Default, Debug)]
 struct Filled {
@@ -16,41 +52,29 @@ struct Filled {
 
 /// Adds until the first failure; checks every kick-out.
 fn fill(layout: Classic, seed: u64, max_path: u16) -> Filled {
-    let size = usize::from(layout.bucket_size());
-    let mut slots = vec![0u32; layout.slots() as usize];
-    let at = |slot: Slot| slot.bucket.0 as usize * size + usize::from(slot.slot);
-    let mut search = KickSearch::new();
+    let (mut slots, mut search) = (Slots::of(layout), KickSearch::new());
     let mut filled = Filled::default();
     for n in 0u64.. {
         let word = |seed| u128::from(murmur64a(&n.to_le_bytes(), seed));
         let it = layout.candidates(ItemHash(word(seed) << 64 | word(seed + 1)));
-        search.start([it.first, it.second].into_iter(), SEARCH, max_path);
-        while let Some(bucket) = search.next_bucket() {
-            let start = at(Slot { bucket, slot: 0 });
-            search.look(&slots[start..start + size], |_, slot| {
-                layout.elsewhere(bucket, slot)
-            });
-        }
-        filled.load = n as f64 / slots.len() as f64;
-        let Some(mut free) = search.empty_slot() else {
+        filled.load = n as f64 / slots.held.len() as f64;
+        let roots = [it.first, it.second].into_iter();
+        let Some(free) = search.find(roots, SEARCH, max_path, &mut slots) else {
             return filled;
         };
-        let moves: Vec<Move> = search.moves().collect();
-        filled.longest_path = filled.longest_path.max(moves.len());
-        for step in moves {
-            assert_eq!(step.to, free);
-            assert_eq!(slots[at(step.to)], 0);
-            let fingerprint = Fingerprint(slots[at(step.from)]);
-            assert_eq!(
-                layout.alternate(step.from.bucket, fingerprint),
-                step.to.bucket
-            );
-            slots[at(step.to)] = slots[at(step.from)];
-            slots[at(step.from)] = 0;
-            free = step.from;
+        filled.longest_path = filled.longest_path.max(search.moves().len());
+        for step in search.moves() {
+            let fingerprint = std::mem::take(slots.at(step.from));
+            let other = layout.alternate(step.from.bucket, Fingerprint(fingerprint));
+            assert_eq!((other, fingerprint), (step.to.bucket, step.value));
+            assert_eq!(std::mem::replace(slots.at(step.to), fingerprint), 0);
         }
         assert!(it.buckets().any(|bucket| bucket == free.bucket));
-        slots[at(free)] = it.fingerprint.0;
+        assert_eq!(
+            std::mem::replace(slots.at(free), it.fingerprint.0),
+            0,
+            "a path leaves a free slot"
+        );
     }
     unreachable!("a filter of finite size fills up")
 }
@@ -77,15 +101,14 @@ fn no_path_is_longer_than_asked_for() {
 #[test]
 fn a_search_among_full_buckets_of_255_slots_is_bounded() {
     let layout = classic(1 << 16, 255);
-    let full: Vec<u32> = (1..=255).collect();
+    let mut slots = Slots::of(layout);
+    for (slot, number) in slots.held.iter_mut().zip(0u32..) {
+        *slot = 1 + number % 255;
+    }
     let mut search = KickSearch::new();
     let candidates = [BucketIndex(0), BucketIndex(9)].into_iter();
-    search.start(candidates, SEARCH, u16::MAX);
-    let mut looked = 0;
-    while let Some(bucket) = search.next_bucket() {
-        search.look(&full, |_, slot| layout.elsewhere(bucket, slot));
-        looked += 1;
-    }
-    assert!(search.empty_slot().is_none());
-    assert!(looked <= MAX_PAGES_PER_SEARCH);
+    let found = search.find(candidates, SEARCH, u16::MAX, &mut slots);
+    assert_eq!(found, None);
+    assert!(search.moves().is_empty());
+    assert!(search.looked_at() <= MAX_PAGES_PER_SEARCH as u64);
 }

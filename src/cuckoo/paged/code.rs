@@ -130,12 +130,9 @@ impl SlotCode {
     #[inline]
     pub(super) const fn fresh(self, anchor: u32, path: u64, level: u32) -> u32 {
         let suffix_bits = self.suffix_bits();
-        let in_order = self.in_order(path >> level);
-        let suffix = match level {
-            0 => in_order,
-            _ => in_order | 1,
-        };
-        anchor << suffix_bits | suffix
+        let in_order = self.in_order(path.wrapping_shr(level));
+        let closing = (level != 0) as u32;
+        anchor << suffix_bits | in_order | closing
     }
 
     /// The first bits of a path, as many as a suffix has, the first of them
@@ -204,15 +201,15 @@ impl SlotCode {
 
     /// The slots of a word, on a page of a level, all of whose known bits agree
     /// with those of `fresh`, which an item would be added as.
-    #[inline]
+    #[inline(always)]
     pub fn matching(self, word: u64, fresh: u32, level: u32) -> Lanes {
         let (low, high) = (self.width.low_bits(), self.width.high_bits());
         let of_all_levels = ((level != 0) as u64).wrapping_neg();
         // Ones up to the 1 that closes the path; the high bit keeps each
         // subtraction within its slot.
         let stopped = word | high;
-        let behind_path = (stopped ^ (stopped - low)) & of_all_levels;
-        let difference = (word ^ (low * fresh as u64)) & !behind_path;
+        let behind_path = (stopped ^ stopped.wrapping_sub(low)) & of_all_levels;
+        let difference = (word ^ low.wrapping_mul(fresh.into())) & !behind_path;
         Lanes {
             width: self.width,
             bits: self.width.not_zero(word) & !self.width.not_zero(difference),

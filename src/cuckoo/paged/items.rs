@@ -43,7 +43,7 @@ pub struct Candidate {
 
 impl Paged {
     /// Fingerprint and candidate buckets of an item; the buckets differ.
-    #[inline]
+    #[inline(always)]
     pub fn candidates(&self, hash: ItemHash) -> [Candidate; 2] {
         let (low, high, code) = (hash.low(), hash.high(), self.code());
         let family = scale(high, self.families());
@@ -62,7 +62,7 @@ impl Paged {
         [first, second]
     }
 
-    #[inline]
+    #[inline(always)]
     fn candidate(&self, family: u32, anchor: u32, path: u64, within: u32) -> Candidate {
         let (page, level) = self.page_of(family, path);
         Candidate {
@@ -75,7 +75,7 @@ impl Paged {
     /// Where else the entry of a bucket's slot may lie, and what it is there.
     /// `None` if it would lose a bit that is known, or does not know the bit
     /// that a deeper page needs.
-    #[inline]
+    #[inline(always)]
     pub fn elsewhere(&self, bucket: BucketIndex, slot: u32) -> Option<Elsewhere> {
         let (page, within) = self.page_and_offset(bucket);
         let anchor = self.code().anchor(slot);
@@ -141,7 +141,7 @@ impl Paged {
         crosses(self.code().anchor(slot))
     }
 
-    #[inline]
+    #[inline(always)]
     fn opposite(&self, anchor: u32, within: u32) -> u32 {
         let sum = match SUMS.get(anchor as usize) {
             Some(&sum) => u32::from(sum),

@@ -228,15 +228,19 @@ impl Paged {
         })
     }
 
-    #[inline]
+    /// Page of an item, and the page's level. Without a jump: while a level is
+    /// half split, nothing foresees which way it would go. Nor with checks of
+    /// what can't overflow: `grown` saw to it that pages have numbers.
+    #[inline(always)]
     pub(super) fn page_of(&self, family: u32, path: u64) -> (u32, u32) {
         let level = u32::from(self.level);
-        let page_at = |level| family + self.families * (path as u32 & ((1u64 << level) - 1) as u32);
-        let page = page_at(level);
-        match page >= self.pointer {
-            true => (page, level),
-            false => (page_at(level + 1), level + 1),
-        }
+        let of_level = 1u32.wrapping_shl(level);
+        let descendant = path as u32 & of_level.wrapping_sub(1);
+        let page = family.wrapping_add(self.families.wrapping_mul(descendant));
+        let was_split = u32::from(page < self.pointer);
+        let sibling = was_split & path.wrapping_shr(level) as u32 & 1;
+        let behind = sibling.wrapping_neg() & self.families.wrapping_mul(of_level);
+        (page.wrapping_add(behind), level.wrapping_add(was_split))
     }
 
     #[inline]
