@@ -75,14 +75,13 @@ impl Overlay {
 fn list(overlay: &Overlay, page: &Page, changes: &mut PageChanges) {
     let address = page.address;
     let (first_word, first_counter) = (changes.words.len(), changes.counters.len());
-    // A loop: most pages have one word, and `extend` counts first.
-    for it in overlay.words_of(page) {
+    overlay.words.in_order(&page.changed, |it| {
         changes.words.push(ChangedWord {
             at: address.word(it.word),
             value: it.value,
             slots: it.slots,
         });
-    }
+    });
     if !overlay.counters.is_empty() {
         let counters = overlay.counters_of(address);
         let counters = counters.map(|(key, copies)| ChangedCounter { key, copies });

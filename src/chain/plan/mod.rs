@@ -22,6 +22,7 @@
 //! | `slots.rs` | slots probed, read and written through a draft |
 //! | `compact.rs` | entries of newer sub-filters moved into older ones |
 //! | `overlay.rs` | [`Overlay`]: what differs from the pages |
+//! | `words.rs` | the words of pages that change |
 //! | `in_order.rs` | [`ChangesInOrder`]: what differs, put in order a part at a time |
 //! | `overlaid.rs` | [`OverlaidPages`]: pages seen through overlays |
 //! | `changes.rs` | [`PageChanges`]: what differs, in order |
@@ -34,6 +35,7 @@ mod overlaid;
 mod overlay;
 mod planner;
 mod slots;
+mod words;
 
 pub use changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 pub use in_order::ChangesInOrder;

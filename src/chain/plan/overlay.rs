@@ -1,38 +1,26 @@
 //! What a plan would change, page by page.
 //!
 //! A page that is split or merged is held as a whole; whatever else changes in
-//! it is changed there. Of the others it is held what differs: a batch meets most
-//! of its pages once or twice, so a page has a short list of the words that
-//! change. One of which many words change has a table of them instead, or small
-//! filters would be slow to fill. A page is found once and then named by its
-//! number.
+//! it is changed there. Of the others it is held what differs. A page is found
+//! once and then named by its number.
 
+use super::words::{Changed, Words};
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
 use crate::chain::pages::WholePage;
-use crate::chain::params::PAGE_BYTES;
+use crate::cuckoo::paged::PAGE_WORDS;
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Words of a page that are listed; of more there is a table.
-const LISTED_WORDS: u32 = 16;
-
-const PAGE_WORDS: usize = PAGE_BYTES as usize / 8;
-
-/// Where a list ends, and what a table holds for words that do not change.
-const NONE: u32 = u32::MAX;
-
 /// What differs from the pages, by address.
 #[derive(Default)]
 pub struct Overlay {
-    /// Numbers of pages, by address.
-    numbers: HashTable<u32>,
+    /// Pages, each packed, and their numbers.
+    numbers: HashTable<(u64, u32)>,
     /// In the order in which they were first written to.
     pub(super) pages: Vec<Page>,
-    pub(super) words: Vec<Word>,
-    /// Where in `words` each word of a page is.
-    tables: Vec<[u32; PAGE_WORDS]>,
+    pub(super) words: Words,
     /// Of pages that are not held as a whole.
     pub(super) counters: BTreeMap<(PageAddress, CounterKey), u64>,
     /// Pages that are held as a whole.
@@ -58,10 +46,8 @@ pub(super) struct Page {
     pub(super) address: PageAddress,
     pub(super) outcome: Outcome,
     pub(super) growth: Growth,
-    /// Words that change.
-    words: u32,
-    /// The first of its words, or its table if there are many.
-    first: u32,
+    /// Its words that change.
+    pub(super) changed: Changed,
 }
 
 /// What becomes of a page.
@@ -75,23 +61,6 @@ pub(super) enum Outcome {
     Dropped,
 }
 
-pub(super) struct Word {
-    pub(super) value: u64,
-    /// The page's next word in ascending order; only of listed ones.
-    next: u32,
-    pub(super) word: u16,
-    /// The slots that were written.
-    pub(super) slots: u8,
-}
-
-/// Where a word of a page is found, or would be put.
-enum Found {
-    There(u32),
-    /// Behind that word of the list, or as its first.
-    Behind(u32),
-    InTable(usize),
-}
-
 impl Overlay {
     /// No change yet.
     pub fn new() -> Self {
@@ -100,16 +69,14 @@ impl Overlay {
 
     /// Makes room for so many words and pages more.
     pub(super) fn reserve(&mut self, words: usize) {
-        let pages = &self.pages;
-        self.numbers
-            .reserve(words, |&number| hash_of_page(pages, number));
+        self.numbers.reserve(words, |&(packed, _)| hash_of(packed));
         self.pages.reserve(words);
         self.words.reserve(words);
     }
 
     /// Words that change.
     pub fn changed_words(&self) -> usize {
-        self.words.len() + PAGE_WORDS * self.wholes.len()
+        self.words.len() + usize::from(PAGE_WORDS) * self.wholes.len()
     }
 
     /// Whether it splits or merges pages.
@@ -143,9 +110,9 @@ impl Overlay {
                         None => self.add_page(page.address),
                     };
                     self.grow(number, page.growth);
-                    for word in later.words_of(page) {
-                        self.set(number, word.word, word.value, word.slots);
-                    }
+                    later.words.in_order(&page.changed, |it| {
+                        self.set(number, it.word, it.value, it.slots);
+                    });
                 }
             }
         }
@@ -173,15 +140,12 @@ impl Overlay {
     /// A page, if it is written to.
     #[inline]
     pub(super) fn page(&self, page: PageAddress) -> Option<PageNumber> {
-        let is_it = |&number: &u32| {
-            let planned = self.pages.get(number as usize);
-            planned.is_some_and(|planned| planned.address == page)
-        };
         if self.pages.is_empty() {
             return None;
         }
-        let number = self.numbers.find(hash_of(page), is_it);
-        number.copied().map(PageNumber)
+        let page = packed(page);
+        let found = self.numbers.find(hash_of(page), |it| it.0 == page);
+        found.map(|it| PageNumber(it.1))
     }
 
     /// Adds a page that is about to be written to and was not before.
@@ -192,12 +156,11 @@ impl Overlay {
             address,
             outcome: Outcome::Changed,
             growth: Growth::default(),
-            words: 0,
-            first: NONE,
+            changed: Changed::default(),
         });
-        let pages = &self.pages;
+        let packed = packed(address);
         self.numbers
-            .insert_unique(hash_of(address), number, |&it| hash_of_page(pages, it));
+            .insert_unique(hash_of(packed), (packed, number), |it| hash_of(it.0));
         self.newest = self.newest.max(Some(address.sub));
         PageNumber(number)
     }
@@ -205,13 +168,15 @@ impl Overlay {
     /// A word of a page, if it changes.
     #[inline]
     pub(super) fn word(&self, page: PageNumber, word: u16) -> Option<u64> {
-        if let Some(whole) = self.whole(page) {
-            return whole.words.get(usize::from(word)).copied();
+        let page = self.pages.get(page.0 as usize)?;
+        match page.outcome {
+            Outcome::Changed => self.words.get(&page.changed, word),
+            Outcome::Whole(whole) => {
+                let whole = self.wholes.get(whole as usize)?;
+                whole.words.get(usize::from(word)).copied()
+            }
+            Outcome::Dropped => None,
         }
-        let Found::There(found) = self.find(page, word) else {
-            return None;
-        };
-        self.words.get(found as usize).map(|it| it.value)
     }
 
     /// By how much a page grows.
@@ -268,7 +233,7 @@ impl Overlay {
         };
         if let Some(page) = self.pages.get_mut(number.0 as usize) {
             page.outcome = outcome;
-            (page.growth, page.words, page.first) = (Growth::default(), 0, NONE);
+            (page.growth, page.changed) = (Growth::default(), Changed::default());
         }
         let of_page: Vec<CounterKey> = self.counters_of(address).map(|it| it.0).collect();
         for key in of_page {
@@ -319,123 +284,26 @@ impl Overlay {
         }
     }
 
-    #[inline]
-    fn find(&self, page: PageNumber, word: u16) -> Found {
-        let Some(page) = self.pages.get(page.0 as usize) else {
-            return Found::Behind(NONE);
-        };
-        if page.words > LISTED_WORDS {
-            let table = self.tables.get(page.first as usize);
-            let entry = table.and_then(|table| table.get(usize::from(word)));
-            return match entry {
-                Some(&NONE) | None => Found::InTable(page.first as usize),
-                Some(&found) => Found::There(found),
-            };
-        }
-        let (mut before, mut at) = (NONE, page.first);
-        while let Some(it) = self.words.get(at as usize) {
-            if it.word >= word {
-                if it.word == word {
-                    return Found::There(at);
-                }
-                break;
-            }
-            (before, at) = (at, it.next);
-        }
-        Found::Behind(before)
-    }
-
     /// Sets a word of which some slots were written, bit `n` for slot `n`.
+    #[inline]
     pub(super) fn set(&mut self, number: PageNumber, word: u16, value: u64, slots: u8) {
-        if let Some(whole) = self.whole_mut(number) {
-            if let Some(word) = whole.words.get_mut(usize::from(word)) {
-                *word = value;
-            }
-            return;
-        }
-        let found = self.find(number, word);
-        let new = self.words.len() as u32;
         let Some(page) = self.pages.get_mut(number.0 as usize) else {
             return;
         };
-        let next = match found {
-            Found::There(found) => {
-                if let Some(it) = self.words.get_mut(found as usize) {
-                    it.value = value;
-                    it.slots |= slots;
-                }
-                return;
-            }
-            Found::Behind(before) => {
-                let link = match self.words.get_mut(before as usize) {
-                    Some(before) => &mut before.next,
-                    None => &mut page.first,
-                };
-                std::mem::replace(link, new)
-            }
-            Found::InTable(table) => {
-                let table = self.tables.get_mut(table);
-                if let Some(entry) = table.and_then(|table| table.get_mut(usize::from(word))) {
-                    *entry = new;
-                }
-                NONE
-            }
-        };
-        page.words += 1;
-        self.words.push(Word {
-            value,
-            next,
-            word,
-            slots,
-        });
-        if page.words == LISTED_WORDS + 1 {
-            self.make_table(number);
+        if page.outcome == Outcome::Changed {
+            self.words.set(&mut page.changed, word, value, slots);
+        } else if let Some(whole) = self.whole_mut(number)
+            && let Some(word) = whole.words.get_mut(usize::from(word))
+        {
+            *word = value;
         }
     }
-
-    /// Turns the list of a page into a table.
-    fn make_table(&mut self, number: PageNumber) {
-        let Some(page) = self.pages.get_mut(number.0 as usize) else {
-            return;
-        };
-        let mut table = [NONE; PAGE_WORDS];
-        let mut at = page.first;
-        while let Some(it) = self.words.get(at as usize) {
-            if let Some(entry) = table.get_mut(usize::from(it.word)) {
-                *entry = at;
-            }
-            at = it.next;
-        }
-        page.first = self.tables.len() as u32;
-        self.tables.push(table);
-    }
-
-    /// The words of a page, in ascending order.
-    pub(super) fn words_of(&self, page: &Page) -> impl Iterator<Item = &Word> {
-        let is_listed = page.words <= LISTED_WORDS;
-        let (mut listed, table) = match is_listed {
-            true => (page.first, None),
-            false => (NONE, self.tables.get(page.first as usize)),
-        };
-        let listed = std::iter::from_fn(move || {
-            let word = self.words.get(listed as usize)?;
-            listed = word.next;
-            Some(word)
-        });
-        let of_table = table.into_iter().flatten();
-        listed.chain(of_table.filter_map(|&at| self.words.get(at as usize)))
-    }
-}
-
-fn hash_of_page(pages: &[Page], number: u32) -> u64 {
-    let page = pages.get(number as usize);
-    page.map_or(0, |page| hash_of(page.address))
 }
 
 /// Nothing that is stored or answered depends on this hash.
 #[inline]
-fn hash_of(page: PageAddress) -> u64 {
-    let product = u128::from(packed(page)) * 0x9e37_79b9_7f4a_7c15;
+fn hash_of(packed: u64) -> u64 {
+    let product = u128::from(packed) * 0x9e37_79b9_7f4a_7c15;
     product as u64 ^ (product >> 64) as u64
 }
 

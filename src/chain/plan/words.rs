@@ -1,0 +1,169 @@
+//! The words of pages that change.
+//!
+//! A batch meets most of its pages once or twice, so a page has a short list of
+//! its words. One of which many words change has a table of them instead, or
+//! small filters would be slow to fill. Most words that are asked for don't
+//! change: that is one bit of the page.
+
+use crate::cuckoo::paged::PAGE_WORDS;
+
+/// Words of a page that are listed; of more there is a table.
+const LISTED: usize = 8;
+
+/// A word as it shall be.
+#[derive(Clone, Copy)]
+pub(super) struct Word {
+    pub(super) value: u64,
+    /// The next of the page's list.
+    next: u32,
+    pub(super) word: u16,
+    /// The slots that were written.
+    pub(super) slots: u8,
+}
+
+/// Which words of a page change.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Changed {
+    /// A bit for each word.
+    is_changed: [u64; PAGE_WORDS as usize / 64],
+    count: u16,
+    /// The first of the list, or the table if there are many.
+    first: u32,
+}
+
+/// The words of all pages.
+#[derive(Default)]
+pub(super) struct Words {
+    words: Vec<Word>,
+    /// Where in `words` each word of a page is that changes.
+    tables: Vec<[u32; PAGE_WORDS as usize]>,
+}
+
+impl Changed {
+    #[inline]
+    fn has(&self, word: u16) -> bool {
+        let bits = self.is_changed.get(usize::from(word / 64));
+        bits.is_some_and(|bits| bits >> (word % 64) & 1 == 1)
+    }
+
+    fn is_listed(&self) -> bool {
+        usize::from(self.count) <= LISTED
+    }
+}
+
+impl Words {
+    /// Words that change.
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Makes room for so many more.
+    pub(super) fn reserve(&mut self, words: usize) {
+        self.words.reserve(words);
+    }
+
+    /// A word of a page, if it changes.
+    #[inline]
+    pub(super) fn get(&self, of: &Changed, word: u16) -> Option<u64> {
+        match of.has(word) {
+            true => self.words.get(self.find(of, word)?).map(|it| it.value),
+            false => None,
+        }
+    }
+
+    /// Where a word is that changes.
+    fn find(&self, of: &Changed, word: u16) -> Option<usize> {
+        if !of.is_listed() {
+            let table = self.tables.get(of.first as usize)?;
+            return table.get(usize::from(word)).map(|&it| it as usize);
+        }
+        let mut listed = self.listed(of);
+        let found = listed.find(|it| it.1.word == word);
+        found.map(|it| it.0)
+    }
+
+    /// The list of a page, which has one.
+    fn listed(&self, of: &Changed) -> impl Iterator<Item = (usize, &Word)> {
+        let mut next = of.first as usize;
+        (0..of.count).map_while(move |_| {
+            let at = next;
+            let word = self.words.get(at)?;
+            next = word.next as usize;
+            Some((at, word))
+        })
+    }
+
+    /// Sets a word of which some slots were written, bit `n` for slot `n`.
+    pub(super) fn set(&mut self, of: &mut Changed, word: u16, value: u64, slots: u8) {
+        if of.has(word) {
+            let found = self.find(of, word);
+            if let Some(it) = found.and_then(|at| self.words.get_mut(at)) {
+                it.value = value;
+                it.slots |= slots;
+            }
+            return;
+        }
+        // A plan is far from having so many words.
+        let new = self.words.len() as u32;
+        if usize::from(of.count) == LISTED {
+            self.make_table(of);
+        }
+        let next = of.first;
+        if usize::from(of.count) < LISTED {
+            of.first = new;
+        } else if let Some(table) = self.tables.get_mut(of.first as usize)
+            && let Some(entry) = table.get_mut(usize::from(word))
+        {
+            *entry = new;
+        }
+        if let Some(bits) = of.is_changed.get_mut(usize::from(word / 64)) {
+            *bits |= 1 << (word % 64);
+        }
+        of.count += 1;
+        self.words.push(Word {
+            value,
+            next,
+            word,
+            slots,
+        });
+    }
+
+    /// Turns the list of a page into a table.
+    fn make_table(&mut self, of: &mut Changed) {
+        let mut table = [0; PAGE_WORDS as usize];
+        for (at, it) in self.listed(of) {
+            if let Some(entry) = table.get_mut(usize::from(it.word)) {
+                *entry = at as u32;
+            }
+        }
+        of.first = self.tables.len() as u32;
+        self.tables.push(table);
+    }
+
+    /// The words of a page, in ascending order.
+    pub(super) fn in_order(&self, of: &Changed, mut each: impl FnMut(&Word)) {
+        if !of.is_listed() {
+            let table = self.tables.get(of.first as usize);
+            for (word, &at) in (0..).zip(table.into_iter().flatten()) {
+                if of.has(word)
+                    && let Some(it) = self.words.get(at as usize)
+                {
+                    each(it);
+                }
+            }
+            return;
+        }
+        let mut order = [0; LISTED];
+        for (at, it) in self.listed(of) {
+            let before = self.listed(of).filter(|other| other.1.word < it.word);
+            if let Some(place) = order.get_mut(before.count()) {
+                *place = at;
+            }
+        }
+        for &at in order.iter().take(of.count.into()) {
+            if let Some(it) = self.words.get(at) {
+                each(it);
+            }
+        }
+    }
+}
