@@ -87,6 +87,24 @@ impl Counters {
         self.set(key, self.get(key) + more);
     }
 
+    /// Sets the copies of classes in the order of their keys; 0 forgets one. Costs
+    /// as much as there are of both, not as many moves of all that come behind.
+    pub fn set_all(&mut self, changed: impl ExactSizeIterator<Item = (CounterKey, u64)>) {
+        let mut entries = Vec::with_capacity(self.entries.len() + changed.len());
+        let mut before = self.entries.iter().copied().peekable();
+        for (key, copies) in changed {
+            while let Some(entry) = before.next_if(|&(at, _)| at < key) {
+                entries.push(entry);
+            }
+            before.next_if(|&(at, _)| at == key);
+            if copies > 0 {
+                entries.push((key, copies));
+            }
+        }
+        entries.extend(before);
+        self.entries = entries;
+    }
+
     /// All of them, by ascending key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (CounterKey, u64)> + '_ {
         self.entries.iter().copied()
@@ -202,6 +220,23 @@ mod tests {
             }
             prop_assert!(counters.iter().eq(model.into_iter()));
             prop_assert_eq!(Counters::decode(&encoded(&counters)), Ok(counters));
+        }
+
+        #[test]
+        fn setting_many_at_once_equals_setting_one_after_the_other(
+            before in proptest::collection::btree_map(1u64..40, 1u64..4, 0..40),
+            changed in proptest::collection::btree_map(1u64..40, 0u64..4, 0..40),
+        ) {
+            let mut one_by_one = Counters::default();
+            for (key, copies) in before {
+                one_by_one.set(CounterKey(key), copies);
+            }
+            let mut at_once = one_by_one.clone();
+            at_once.set_all(changed.iter().map(|(&key, &copies)| (CounterKey(key), copies)));
+            for (key, copies) in changed {
+                one_by_one.set(CounterKey(key), copies);
+            }
+            prop_assert_eq!(at_once, one_by_one);
         }
     }
 }

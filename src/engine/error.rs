@@ -99,14 +99,14 @@ pub enum EngineError {
         /// Probes it may take.
         bound: usize,
     },
-    /// A command changes too many words of a filter for one commit.
+    /// A command changes too many words and counters of a filter for one commit.
     #[error(
-        "the first {items} items of the request change more than {bound} words of the filter, the bound of one commit: send fewer items at once"
+        "the first {items} items of the request change more than {bound} words and counters of the filter, the bound of one commit: send fewer items at once"
     )]
     TooManyWords {
         /// Items that change so many.
         items: usize,
-        /// Words that it may change.
+        /// Words and counters that it may change.
         bound: usize,
     },
     /// An API key has its share of what is kept for hours.

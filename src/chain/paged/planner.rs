@@ -7,7 +7,7 @@ use crate::chain::counters::MAX_COUNTERS;
 use crate::chain::meta::{FullReason, MAX_ITEMS};
 use crate::chain::pages::Draft;
 use crate::chain::params::GrowthBounds;
-use crate::chain::plan::{AddResult, PROBE, PlanStats, WRITTEN_WORD};
+use crate::chain::plan::{AddResult, PROBE, PlanStats, WRITTEN_COUNTER, WRITTEN_WORD};
 use crate::cuckoo::bucket;
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
@@ -148,7 +148,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         {
             return Some(false);
         }
-        self.spend(WRITTEN_WORD);
+        self.spend(WRITTEN_COUNTER);
         self.draft
             .set_counter(page, key, copies + 1, i32::from(copies == 0));
         self.table.counted += 1;
@@ -198,6 +198,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             let (page, key) = one.class(&layout);
             let copies = self.draft.counter(page, key)?;
             if copies > 0 {
+                self.spend(WRITTEN_COUNTER);
                 self.draft
                     .set_counter(page, key, copies - 1, -i32::from(copies == 1));
                 self.table.counted -= 1;

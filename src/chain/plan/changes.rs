@@ -58,9 +58,9 @@ pub struct PageChanges {
 }
 
 impl PageChanges {
-    /// Words that change, those of whole pages included.
+    /// Words and counters that change, the words of whole pages included.
     pub fn changed_words(&self) -> usize {
-        self.words.len() + usize::from(PAGE_WORDS) * self.wholes.len()
+        self.words.len() + self.counters.len() + usize::from(PAGE_WORDS) * self.wholes.len()
     }
 
     /// The words of one of the pages.

@@ -40,7 +40,9 @@ mod words;
 pub use changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 pub use in_order::ChangesInOrder;
 pub use outcome::{AddMode, AddResult, PlanStats};
-pub(in crate::chain) use outcome::{MAX_FUTILE_SEARCHES, PROBE, SEARCHED_BUCKET, WRITTEN_WORD};
+pub(in crate::chain) use outcome::{
+    MAX_FUTILE_SEARCHES, PROBE, SEARCHED_BUCKET, WRITTEN_COUNTER, WRITTEN_WORD,
+};
 pub use overlaid::OverlaidPages;
 pub use overlay::Overlay;
 pub use planner::{PartialPlan, Plan, PlanInput, Planner};

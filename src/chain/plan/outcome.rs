@@ -62,3 +62,7 @@ pub(in crate::chain) const PROBE: u64 = 2;
 
 /// What a word costs that is written: in the redo record, and in its page.
 pub(in crate::chain) const WRITTEN_WORD: u64 = 2;
+
+/// What a counter costs that is written: it is found among those of its page and of
+/// the plan, by its key.
+pub(in crate::chain) const WRITTEN_COUNTER: u64 = 6;

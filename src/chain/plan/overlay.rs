@@ -74,9 +74,9 @@ impl Overlay {
         self.words.reserve(words);
     }
 
-    /// Words that change.
+    /// Words and counters that change.
     pub fn changed_words(&self) -> usize {
-        self.words.len() + usize::from(PAGE_WORDS) * self.wholes.len()
+        self.words.len() + self.counters.len() + usize::from(PAGE_WORDS) * self.wholes.len()
     }
 
     /// Whether it splits or merges pages.

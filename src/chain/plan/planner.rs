@@ -60,7 +60,7 @@ impl PartialPlan {
         &self.overlay
     }
 
-    /// Words that it changes so far.
+    /// Words and counters that it changes so far.
     pub fn changed_words(&self) -> usize {
         self.overlay.changed_words()
     }

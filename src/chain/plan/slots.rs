@@ -1,6 +1,6 @@
 //! How a planner probes, reads and writes the slots and counters of its draft.
 
-use super::outcome::{PROBE, WRITTEN_WORD};
+use super::outcome::{PROBE, WRITTEN_COUNTER, WRITTEN_WORD};
 use super::planner::{Missing, Planner};
 use crate::chain::address::{PageAddress, SlotAddress};
 use crate::chain::counters::CounterKey;
@@ -96,6 +96,7 @@ impl<D: Draft> Planner<'_, D> {
         if self.missing.0 {
             return;
         }
+        self.spend(WRITTEN_COUNTER);
         let more = i32::from(after != 0) - i32::from(before != 0);
         self.draft.set_counter(page, key, after, more);
         if let Some(links) = self.chain.links_mut() {

@@ -88,6 +88,29 @@ fn copies_of_one_item_cost_a_few_slots_and_one_counter() {
 }
 
 #[test]
+fn copies_that_are_counted_cost_more_than_a_look() {
+    for request in kinds(1_000) {
+        let mut it = filter(request.clone());
+        for _ in 0..20 {
+            it.add(7);
+        }
+        let hot = it.hash(7);
+        let (costs, _) = it.apply(|planner| {
+            let mut costs = [0; 3];
+            planner.exists(hot);
+            costs[0] = planner.spent();
+            planner.add(hot, AddMode::Always);
+            costs[1] = planner.spent() - costs[0];
+            planner.delete(hot);
+            costs[2] = planner.spent() - costs[0] - costs[1];
+            costs
+        });
+        let [look, add, delete] = costs;
+        assert!(add.min(delete) >= 3 * look, "{request:?}: {costs:?}");
+    }
+}
+
+#[test]
 fn a_page_with_too_many_counters_gives_slots_instead() {
     let mut it = filter(FilterRequest {
         capacity: Some(30_000),

@@ -22,7 +22,7 @@ use crate::engine::filters::OpenFilter;
 use crate::engine::pages::DrainPins;
 use std::sync::Arc;
 
-/// Words that one plan may change: its redo record is bounded by them, and the
+/// Words and counters that one plan may change: its redo record is bounded by them, and the
 /// turn in which it is written and published.
 pub(super) const MAX_CHANGED_WORDS: usize = 1 << 20;
 

@@ -11,14 +11,14 @@ pub(super) const COMMAND_UNITS: u64 = SLICE_UNITS + SLICE_UNITS / 2;
 /// What the commands of a drain cost after which it takes no further one.
 pub(super) const DRAIN_UNITS: u64 = 2 * SLICE_UNITS;
 
-/// What a word costs when a plan of several slices is encoded: its place in the
+/// What a word or counter costs when a plan of several slices is encoded: its place in the
 /// record. Others have it charged with their plan.
 pub(super) const ENCODED_WORD: u64 = 1;
 
-/// Words of it that are encoded in one turn.
+/// Words and counters of it that are encoded in one turn.
 pub(super) const ENCODED_AT_ONCE: usize = (SLICE_UNITS / ENCODED_WORD) as usize;
 
-/// What a word costs when that plan is committed: its bytes, and its publication.
+/// What a word or counter costs when that plan is committed: its bytes, and its publication.
 pub(super) const COMMITTED_WORD: u64 = 1;
 
 /// What a command costs beside its plan.

@@ -293,9 +293,7 @@ impl PageCache {
             return;
         };
         let mut counters = frame.copy_counters();
-        for counter in changed {
-            counters.set(counter.key, counter.copies);
-        }
+        counters.set_all(changed.iter().map(|it| (it.key, it.copies)));
         counters.shrink();
         let counters = (!counters.is_empty()).then(|| Arc::new(counters));
         self.frames.set_counters(frame, counters);

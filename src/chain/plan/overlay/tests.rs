@@ -19,6 +19,39 @@ fn write(overlay: &mut Overlay, at: WordAddress, value: u64, lane: u16) {
     overlay.set(number, at.word, value, 1 << lane);
 }
 
+#[test]
+fn counters_are_put_in_order_by_page_and_count_like_words() {
+    let mut overlay = Overlay::new();
+    let pages = [4, 0, 2].map(|page| PageAddress { sub: 0, page });
+    for (page, class) in pages
+        .into_iter()
+        .flat_map(|page| [3, 1, 2].map(|it| (page, it)))
+    {
+        if overlay.page(page).is_none() {
+            overlay.add_page(page);
+        }
+        overlay.set_counter(page, CounterKey(class), 10 * class);
+    }
+    write(&mut overlay, pages[0].word(5), 1, 0);
+    assert_eq!(overlay.changed_words(), 10);
+
+    let mut changes = ChangesInOrder::of(&overlay);
+    let mut turns = vec![];
+    while !changes.go_on(&overlay, 3) {
+        turns.push(changes.so_far.changed_words());
+    }
+    assert_eq!(turns, [3, 6]);
+    let changes = changes.so_far;
+    assert_eq!(changes, overlay.changes());
+    assert_eq!(changes.changed_words(), 10);
+    for (page, number) in changes.pages.iter().zip([0, 2, 4]) {
+        assert_eq!(page.address.page, number);
+        let counters = changes.counters_of(page).iter();
+        let counters: Vec<_> = counters.map(|it| (it.key.0, it.copies)).collect();
+        assert_eq!(counters, [(1, 10), (2, 20), (3, 30)]);
+    }
+}
+
 proptest! {
     // Few pages get many words: both ways of keeping them are met.
     #[test]
