@@ -2,19 +2,24 @@
 //! `docs/limits.md`: a filter is larger than the cache, the disk does not answer
 //! the reads of one key, and another key is served from it.
 
-use crate::gated::{GatedStore, Point};
+use crate::gated::GatedStore;
 use crate::server::Setup;
 use crate::tenants::{Raw, Reply, Tenants, create, send};
 use cuckood::store::memory::MemoryStore;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// The greedy key waits for less time than the disk may be silent before
-/// everyone who would wait for it is refused, however slow the machine is.
-const GREEDY: &str = "text/plain\r\nprefer: wait=3";
+/// everyone who would wait for it is refused, however slow the machine is; and for
+/// long enough that all its requests have come to the disk, or wait to, by then,
+/// also if the machine stands still for seconds.
+const GREEDY: &str = "text/plain\r\nprefer: wait=10";
 const SILENCE: Duration = Duration::MAX;
+
+/// How long anything else is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Threads that wait for the disk.
 const THREADS: usize = 128;
@@ -33,6 +38,19 @@ fn adds(request: usize, items: usize) -> Raw {
     Raw::whole("POST /filters/g/items", GREEDY, &lines(request, items))
 }
 
+/// A few items, of the modest key.
+fn few(action: &str) -> Raw {
+    let line = format!("POST /filters/m/{action}");
+    Raw::whole(&line, "text/plain", &lines(2000, 4))
+}
+
+/// A question of more than 64 KiB about few items.
+fn long(filter: &str, media_type: &'static str, request: usize) -> Raw {
+    let items = (0..5).map(|n| format!("{request} {n} {}\n", "x".repeat(20 << 10)));
+    let line = format!("POST /filters/{filter}/exists");
+    Raw::whole(&line, media_type, &items.collect::<String>())
+}
+
 struct Row {
     /// Reads that the disk does not answer.
     most_held: usize,
@@ -41,7 +59,8 @@ struct Row {
     held: RangeInclusive<usize>,
     requests: usize,
     greedy: fn(usize) -> Raw,
-    modest: &'static str,
+    /// What the other key asks, about the other filter.
+    modest: fn() -> Raw,
 }
 
 /// Releases what is held also when the test fails: the runtime waits for it.
@@ -60,6 +79,7 @@ async fn serves_from_a_disk_that_hangs_for_one(mut setup: Setup, row: Row) {
     setup.store = Arc::new(store.clone());
     setup.engine.lanes = 1;
     setup.engine.read_patience = SILENCE;
+    setup.server.header_timeout = PATIENCE;
     let tenants = Tenants::with(setup).await;
     // Two filters, and large ones: who asks for a page that is being read waits
     // for that read.
@@ -72,7 +92,7 @@ async fn serves_from_a_disk_that_hangs_for_one(mut setup: Setup, row: Row) {
     }
 
     let _opened = Opened(&store);
-    store.hold(Point::ReadDone, row.most_held);
+    store.hold_reads_of_one_filter(row.most_held);
     let mut greedy = Vec::new();
     for request in 0..row.requests {
         let request = (row.greedy)(request);
@@ -81,22 +101,20 @@ async fn serves_from_a_disk_that_hangs_for_one(mut setup: Setup, row: Row) {
     let started = Instant::now();
     while store.held() < *row.held.start() {
         let held = store.held();
-        assert!(started.elapsed() < Duration::from_secs(20), "{held} held");
+        assert!(started.elapsed() < PATIENCE, "{held} held");
         sleep(Duration::from_millis(10)).await;
     }
-    // Whoever would come past a bound has come by then.
+    // Some may still come, and are held, too.
     sleep(Duration::from_millis(200)).await;
-    let held = store.held();
-    assert!(row.held.contains(&held), "{held} held");
-    store.hold(Point::ReadDone, held);
-
-    let request = Raw::whole(row.modest, "text/plain", &lines(2000, 4));
-    let served = tenants.answered(&tenants.modest, &request).await;
+    let served = tenants.answered(&tenants.modest, &(row.modest)()).await;
     assert_eq!(served.status, 200, "{}", served.body);
     for mut stream in greedy {
-        let late = Reply::read(&mut stream).await;
-        late.is_refused(503, "deadline_exceeded");
+        let late = timeout(PATIENCE, Reply::read(&mut stream)).await;
+        late.unwrap().is_refused(503, "deadline_exceeded");
     }
+    // Whoever would come past a bound has come by now.
+    let held = store.held();
+    assert!(row.held.contains(&held), "{held} held");
     // What they left behind ends when the disk answers.
     store.open();
     let again = tenants.answered(&tenants.greedy, &(row.greedy)(0)).await;
@@ -112,7 +130,7 @@ async fn cold_reads() {
         held: 2..=5,
         requests: 8,
         greedy: |n| asks(n, 8),
-        modest: "POST /filters/m/exists",
+        modest: || few("exists"),
     };
     serves_from_a_disk_that_hangs_for_one(setup, row).await;
 }
@@ -124,7 +142,7 @@ async fn disk_threads() {
         held: THREADS / 2 - 2..=THREADS / 2,
         requests: THREADS + 10,
         greedy: |n| asks(n, 1),
-        modest: "POST /filters/m/exists",
+        modest: || few("exists"),
     };
     serves_from_a_disk_that_hangs_for_one(Setup::default(), row).await;
 }
@@ -136,7 +154,22 @@ async fn pinned_pages() {
         held: 1..=1,
         requests: 6,
         greedy: |n| adds(n, 300),
-        modest: "POST /filters/m/items",
+        modest: || few("items"),
+    };
+    serves_from_a_disk_that_hangs_for_one(Setup::default(), row).await;
+}
+
+/// A large question keeps its turn until its items are found or not.
+#[tokio::test]
+async fn turns_of_large_questions() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert!(cores > 1, "a single turn can't be shared");
+    let row = Row {
+        most_held: usize::MAX,
+        held: 1..=cores / 2,
+        requests: 2 * cores,
+        greedy: |n| long("g", GREEDY, n),
+        modest: || long("m", "text/plain", 0),
     };
     serves_from_a_disk_that_hangs_for_one(Setup::default(), row).await;
 }

@@ -66,7 +66,7 @@ impl Tenants {
 
     pub(crate) async fn answered(&self, key: &Token, request: &Raw) -> Reply {
         let mut stream = send(&self.server, key, request).await;
-        let reply = timeout(Duration::from_secs(20), Reply::read(&mut stream)).await;
+        let reply = timeout(Duration::from_secs(60), Reply::read(&mut stream)).await;
         reply.expect("an answer in time")
     }
 

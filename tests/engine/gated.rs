@@ -38,10 +38,20 @@ pub(crate) enum Failing {
     After,
 }
 
+/// The filters whose reads of pages are held up; a key begins with its filter's.
+enum Held {
+    All,
+    /// That of the first read.
+    First,
+    One([u8; 8]),
+}
+
 struct State {
     closed: Option<Point>,
     /// How many callers are held up at the same time; later ones pass.
     most_held: usize,
+    /// Whose reads of pages are held up, if not all are.
+    filter: Held,
     held: usize,
     /// How often those who were held have been released.
     releases: usize,
@@ -63,6 +73,7 @@ impl GatedStore {
         let state = State {
             closed: None,
             most_held: 0,
+            filter: Held::All,
             held: 0,
             releases: 0,
             failing: Failing::Nothing,
@@ -87,6 +98,14 @@ impl GatedStore {
         let mut state = self.shared.0.lock().unwrap();
         state.closed = Some(point);
         state.most_held = most;
+        state.filter = Held::All;
+    }
+
+    /// Holds up the first so many reads of pages, but of one filter alone: the one
+    /// that is read first.
+    pub(crate) fn hold_reads_of_one_filter(&self, most: usize) {
+        self.hold(Point::ReadDone, most);
+        self.shared.0.lock().unwrap().filter = Held::First;
     }
 
     /// Releases the callers that are held.
@@ -146,10 +165,20 @@ impl GatedStore {
     }
 
     fn pass(&self, point: Point) {
+        self.pass_with(point, [0; 8]);
+    }
+
+    fn pass_with(&self, point: Point, filter: [u8; 8]) {
         let (state, changed) = &*self.shared;
         let mut state = state.lock().unwrap();
         if state.closed != Some(point) || state.held == state.most_held {
             return;
+        }
+        match state.filter {
+            Held::All => {}
+            Held::First => state.filter = Held::One(filter),
+            Held::One(held) if held == filter => {}
+            Held::One(_) => return,
         }
         state.held += 1;
         changed.notify_all();
@@ -173,7 +202,10 @@ impl GatedStore {
             Ok(())
         })?;
         match column {
-            Column::Pages => self.pass(Point::ReadDone),
+            Column::Pages => {
+                let filter = keys.first().and_then(|key| key.first_chunk());
+                self.pass_with(Point::ReadDone, filter.copied().unwrap_or_default());
+            }
             Column::Names => self.pass(Point::FilterRead),
             _ => {}
         }
