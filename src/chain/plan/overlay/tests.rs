@@ -1,5 +1,6 @@
 use super::*;
 use crate::chain::address::WordAddress;
+use crate::chain::plan::ChangesInOrder;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
