@@ -35,14 +35,14 @@ impl PageAddress {
     /// A page of the sub-filter at a position, of which there are at most
     /// 2^16 + 1.
     #[inline]
-    pub(super) fn new(position: usize, page: u32) -> PageAddress {
+    pub(crate) fn new(position: usize, page: u32) -> PageAddress {
         let sub = position as u32;
         PageAddress { sub, page }
     }
 
     /// A word of this page.
     #[inline]
-    pub(super) fn word(self, word: u16) -> WordAddress {
+    pub(crate) fn word(self, word: u16) -> WordAddress {
         let PageAddress { sub, page } = self;
         WordAddress { sub, page, word }
     }

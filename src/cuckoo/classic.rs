@@ -48,6 +48,14 @@ pub fn buckets_for(capacity: u64, bucket_size: u8) -> u64 {
         .next_power_of_two()
 }
 
+/// The capacity for which [`buckets_for`] gives this number of buckets, a power of
+/// two from 2 on: as many items as they hold at the load that kick-outs reach.
+pub fn capacity_of(buckets: u64, bucket_size: u8) -> u64 {
+    let slots = u128::from(buckets) * u128::from(bucket_size);
+    let items = slots * u128::from(target_load_per_mille(bucket_size)) / 1000;
+    u64::try_from(items).unwrap_or(u64::MAX)
+}
+
 /// The load that kick-outs reach, in thousandths.
 fn target_load_per_mille(bucket_size: u8) -> u64 {
     match bucket_size {

@@ -23,6 +23,8 @@ pub struct FilterInfo {
     pub items: u64,
     /// Deletes that found their item, since creation.
     pub deletions: u64,
+    /// Those of them since it was last compacted.
+    pub deletions_since_compaction: u64,
     /// The sub-filters, oldest first; `paged` has one.
     pub sub_filters: Vec<SubFilterInfo>,
     /// Bits of slots per item; `None` while the filter is empty.
@@ -78,6 +80,7 @@ impl FilterInfo {
             params: chain.params().clone(),
             items,
             deletions: chain.deletions(),
+            deletions_since_compaction: chain.deletions_since_compaction(),
             sub_filters: chain
                 .sub_filters()
                 .map(|sub| SubFilterInfo {

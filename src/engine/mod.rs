@@ -76,11 +76,12 @@ pub use disk::Health;
 pub use dump::format as dump_format;
 pub use dump::format::{Digest, DumpError};
 pub use dump::scandump;
-pub use dump::stage::{Intake, RestoreError, StagedFilter};
+pub use dump::stage::{ForeignIntake, Intake, RestoreError, StagedFilter};
 pub use dump::write::DumpSink;
 pub use error::{EngineError, Overload};
 pub use idempotency::guard::{ANSWER_KEPT_FOR, Answered, IdempotencyKey};
 pub use idempotency::progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
+pub use lane::command::{ItemOp, ItemResult, ItemStep};
 pub use match_bits::MatchBitSet;
 pub use name::{FilterName, InvalidName, MAX_NAME_LENGTH};
 pub use open::{EngineOptions, MAX_LANES};
@@ -89,6 +90,7 @@ pub use ops::imports::{
     Import, ImportId, ImportLines, ImportState, MAX_IMPORT_ID_LENGTH, MAX_ITEMS_AT_ONCE,
     PROGRESS_KEPT_FOR,
 };
+pub use ops::slots::{MAX_SLOT_BYTES, SlotView, Slots};
 pub use state::Engine;
 pub use state::Pace;
 pub use tasks::scrub::ScrubOptions;

@@ -5,14 +5,17 @@ use std::fmt;
 /// Most characters of a filter's name.
 pub const MAX_NAME_LENGTH: usize = 255;
 
-/// Name of a filter, the key in the URL: 1 to 255 characters of
-/// `A-Z a-z 0-9 . _ : ~ -`. Valid by construction.
+/// Name of a filter, the key in the URL: 1 to 255 visible ASCII characters, blanks
+/// not among them. Not `.` and not `..`, which clients take out of a URL even
+/// where they are percent-encoded. Valid by construction.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FilterName(String);
 
 /// A text that can't name a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a filter key has 1 to 255 characters of A-Z a-z 0-9 . _ : ~ -; this one {problem}")]
+#[error(
+    "a filter key has 1 to 255 visible ASCII characters, no blanks, and is neither . nor ..; this one {problem}"
+)]
 pub struct InvalidName {
     /// What is wrong with it.
     pub problem: String,
@@ -42,7 +45,10 @@ impl FilterName {
                 problem: format!("has {} bytes", text.len()),
             });
         }
-        match text.chars().find(|&c| !is_name_character(c)) {
+        match text.chars().find(|c| !c.is_ascii_graphic()) {
+            None if matches!(text.as_str(), "." | "..") => Err(InvalidName {
+                problem: format!("is {text}"),
+            }),
             None => Ok(FilterName(text)),
             Some(refused) => Err(InvalidName {
                 problem: format!("has {refused:?}"),
@@ -50,14 +56,15 @@ impl FilterName {
         }
     }
 
+    /// Whether the name of a filter can start so.
+    pub fn can_start_with(text: &str) -> bool {
+        text.len() <= MAX_NAME_LENGTH && text.chars().all(|c| c.is_ascii_graphic())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-fn is_name_character(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '~' | '-')
 }
 
 impl fmt::Display for FilterName {

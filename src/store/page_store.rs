@@ -233,6 +233,36 @@ impl PageStore {
         self.snapshot().list_filters(prefix, after, limit)
     }
 
+    /// Up to `limit` names that start with `prefix` and are greater than `after`, in
+    /// byte order.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    pub fn names(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let _pending = self.pending.reads.begin();
+        let names = self.snapshot().names(prefix, after, limit)?;
+        Ok(names.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// Lists up to `limit` filters by their numbers, from one on. One that is
+    /// removed meanwhile may be listed without its description.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn filters_by_number(
+        &self,
+        from: FilterId,
+        limit: usize,
+    ) -> Result<Vec<(FilterId, Option<StoredFilter>)>, StoreError> {
+        let _pending = self.pending.reads.begin();
+        self.snapshot().filters_by_number(from, limit)
+    }
+
     /// Reserves `count` filter numbers that were never handed out before and
     /// never will be again, and returns the first. Durable when it returns.
     ///

@@ -139,6 +139,20 @@ impl<'a> Snapshot<'a> {
         Ok(ids)
     }
 
+    /// Up to `limit` filters by their numbers, from one on.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn filters_by_number(
+        &self,
+        from: FilterId,
+        limit: usize,
+    ) -> Result<Vec<(FilterId, Option<StoredFilter>)>, StoreError> {
+        let ids = self.filter_ids(from, limit)?;
+        let found = self.filters(&ids)?;
+        Ok(ids.into_iter().zip(found).collect())
+    }
+
     /// What waits on the reclaim list of some filters, in no order.
     ///
     /// # Errors

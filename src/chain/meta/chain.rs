@@ -6,6 +6,7 @@ use super::links::Links;
 use super::sub_filter::SubFilter;
 use crate::chain::paged::Table;
 use crate::chain::params::{FilterParams, LayoutKind};
+use crate::cuckoo::classic::Classic;
 use crate::cuckoo::hash::{HashId, HashKey, ItemHash};
 use crate::page::Ordinal;
 
@@ -96,6 +97,16 @@ impl Chain {
         match &self.pages {
             Pages::Links(links) => links.get(position).map(SubFilter::of_link),
             Pages::Table(table) => (position == 0).then(|| SubFilter::of_table(table)),
+        }
+    }
+
+    /// The geometry of a sub-filter of the layout `classic`: of the one at a
+    /// position, or of the one that would come behind the last.
+    pub fn classic_at(&self, position: usize) -> Option<Classic> {
+        match self.links().get(position) {
+            Some(link) => Some(link.layout),
+            None if self.params.expansion() == 0 => None,
+            None => self.params.layout_at(position),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::chain::Chain;
 use super::encoding::MetaError;
 use crate::chain::params::{FilterParams, MAX_CAPACITY, PAGE_BYTES, Placement, StoredParams};
-use crate::cuckoo::classic::Classic;
+use crate::cuckoo::classic::{self, Classic};
 use crate::cuckoo::hash::HashKey;
 use crate::page::Ordinal;
 
@@ -83,7 +83,7 @@ impl Chain {
         }
         // The number of buckets follows from the capacity.
         let params = FilterParams::from_stored(StoredParams {
-            capacity: (slots as f64 * first.target_load()) as u64,
+            capacity: classic::capacity_of(buckets, bucket_size),
             placement: Placement::Classic {
                 bucket_size,
                 max_iterations: foreign.max_iterations,

@@ -189,8 +189,9 @@ impl FilterParams {
             Placement::Classic {
                 bucket_size,
                 max_iterations,
-            } if bucket_size >= 1 && max_iterations >= 1 => 2 * u64::from(bucket_size),
-            Placement::Classic { .. } => return None,
+            } if bucket_size < 1 || max_iterations < 1 => return None,
+            // What RedisBloom makes of the smallest capacity is less here.
+            Placement::Classic { .. } => 1,
             Placement::Paged {
                 width,
                 error_rate,

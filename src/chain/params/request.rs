@@ -8,6 +8,7 @@ use super::limits::{
 };
 use super::placement::{LayoutKind, Placement};
 use crate::cuckoo::bucket::SlotWidth;
+use crate::cuckoo::classic;
 use crate::cuckoo::paged::rate;
 
 /// The fields a user sent; absent means "as the server's defaults say".
@@ -15,6 +16,10 @@ use crate::cuckoo::paged::rate;
 pub struct FilterRequest {
     /// Items that must fit before the first expansion.
     pub capacity: Option<u64>,
+    /// `classic`: RedisBloom's geometry for the capacity, which it takes for a
+    /// number of slots, rounded up to a power of two of buckets. Items that fit
+    /// are fewer then.
+    pub capacity_in_slots: bool,
     /// Layout, when the user insists.
     pub layout: Option<LayoutKind>,
     /// `paged`: probability that an item which was never added is found,
@@ -153,6 +158,13 @@ impl FilterParams {
         if !errors.is_empty() {
             return Err(errors);
         }
+        let capacity = match placement {
+            Placement::Classic { bucket_size, .. } if request.capacity_in_slots => {
+                let buckets = capacity / u64::from(bucket_size);
+                classic::capacity_of(buckets.next_power_of_two(), bucket_size)
+            }
+            _ => capacity,
+        };
 
         let params = FilterParams {
             capacity,

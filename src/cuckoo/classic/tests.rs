@@ -63,3 +63,18 @@ proptest! {
         prop_assert!(!same_class(&large) || same_class(&small));
     }
 }
+
+#[test]
+fn a_number_of_buckets_has_a_capacity_that_leads_back_to_it() {
+    for bucket_size in 1..=255 {
+        for shift in 1..40 {
+            let buckets = 1 << shift;
+            let capacity = capacity_of(buckets, bucket_size);
+            assert_eq!(
+                buckets_for(capacity, bucket_size),
+                buckets,
+                "{bucket_size} {buckets}"
+            );
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `format` | the bytes of a dump |
 //! | `scandump` | the bytes of RedisBloom |
+//! | `placed` | copies that are counted, put into free slots for RedisBloom |
 //! | `write` | a dump of a filter as it was at one moment, while commits go on; where it goes |
 //! | `budget` | the memory that dumps take for the redo log |
 //! | `stage` | taking pages in under a number to which no name leads yet |
@@ -12,6 +13,7 @@ pub(super) mod budget;
 pub mod format;
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzz_targets;
+pub(super) mod placed;
 pub mod scandump;
 pub(super) mod stage;
 pub(super) mod write;

@@ -11,7 +11,7 @@ use super::format::DumpError;
 use std::io::{self, Read};
 
 /// Bytes of the chunk that describes the filter.
-const HEADER_BYTES: usize = 38;
+pub const HEADER_BYTES: usize = 38;
 
 /// Largest chunk; RedisBloom's have up to 16 MiB.
 pub const MAX_CHUNK_BYTES: u64 = 64 << 20;
@@ -68,6 +68,20 @@ impl Header {
             true => Ok(header),
             false => Err(DumpError::corrupt("its first chunk describes no filter")),
         }
+    }
+}
+
+impl Header {
+    /// The first chunk.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut chunk = Vec::with_capacity(HEADER_BYTES);
+        for number in [self.items, self.buckets, self.deletions, self.sub_filters] {
+            chunk.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [self.bucket_size, self.max_iterations, self.expansion] {
+            chunk.extend_from_slice(&number.to_le_bytes());
+        }
+        chunk
     }
 }
 

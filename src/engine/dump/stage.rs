@@ -7,7 +7,7 @@
 //! filter its name takes the number off the list.
 
 use super::format::{DumpError, DumpReader, DumpedPage};
-use super::scandump::ChunkReader;
+use super::scandump::{ChunkReader, Header};
 use crate::chain::meta::{Chain, ForeignChain, MetaError};
 use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
@@ -99,7 +99,23 @@ impl Intake {
     /// Anything that contradicts itself, or can't be a filter here.
     pub fn redisbloom(self, source: impl Read) -> Result<StagedFilter, RestoreError> {
         let mut reader = ChunkReader::open(source)?;
-        let header = reader.header();
+        let mut foreign = self.foreign(reader.header())?;
+        let mut slots = vec![0; SLICE_BYTES];
+        while foreign.missing() > 0 {
+            let most = usize::try_from(foreign.missing()).unwrap_or(SLICE_BYTES);
+            let slots = slots.get_mut(..most.min(SLICE_BYTES)).unwrap_or_default();
+            reader.fill(slots)?;
+            foreign.slots(slots)?;
+        }
+        reader.finish()?;
+        foreign.finish()
+    }
+
+    /// Begins to take in a filter of RedisBloom.
+    ///
+    /// # Errors
+    /// What it says of itself can't be a filter here.
+    pub fn foreign(self, header: Header) -> Result<ForeignIntake, RestoreError> {
         let chain = Chain::of_foreign(&ForeignChain {
             first_buckets: header.buckets,
             bucket_size: header.bucket_size as u8,
@@ -112,25 +128,88 @@ impl Intake {
             max_expansions: self.max_expansions,
         })
         .ok_or_else(|| DumpError::corrupt("a filter can't have its number of buckets here"))?;
-        let layouts: Vec<_> = chain.sub_filters().map(|sub| sub.layout).collect();
-        let mut stager = Stager::begin(self, chain)?;
-        for (sub, layout) in (0..).zip(layouts) {
-            let mut image = vec![0; layout.page_bytes() as usize];
-            for page in 0..layout.pages() {
-                reader.fill(&mut image)?;
-                // What was never written reads as zeros.
-                if image.iter().any(|&slot| slot != 0) {
-                    stager.page(DumpedPage { sub, page }, &image)?;
-                }
+        Ok(ForeignIntake {
+            missing: chain.slot_bytes(),
+            at: DumpedPage { sub: 0, page: 0 },
+            image: Vec::new(),
+            items: header.items,
+            stager: Stager::begin(self, chain)?,
+        })
+    }
+}
+
+/// A filter of RedisBloom that is taken in, as far as it came. Every method
+/// blocks.
+pub struct ForeignIntake {
+    stager: Stager,
+    /// Items that it says it has.
+    items: u64,
+    /// Bytes of slots that have not come.
+    missing: u64,
+    /// The page that comes next, and what came of it.
+    at: DumpedPage,
+    image: Vec<u8>,
+}
+
+impl ForeignIntake {
+    /// Bytes of slots that have not come.
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// Takes the next slots, of all sub-filters one after another.
+    ///
+    /// # Errors
+    /// There are more than the filter has.
+    pub fn slots(&mut self, mut slots: &[u8]) -> Result<(), RestoreError> {
+        let left = self.missing.checked_sub(slots.len() as u64);
+        self.missing = left.ok_or_else(|| {
+            DumpError::corrupt("it has more slots than its first chunk describes")
+        })?;
+        while !slots.is_empty() {
+            let chain = &self.stager.chain;
+            let Some(sub) = chain.sub_filter(self.at.sub as usize) else {
+                return Err(DumpError::corrupt("a page is of no sub-filter").into());
+            };
+            let (page_bytes, pages) = (sub.layout.page_bytes() as usize, sub.layout.pages());
+            let wanted = page_bytes.saturating_sub(self.image.len()).min(slots.len());
+            let (taken, rest) = slots.split_at_checked(wanted).unwrap_or((slots, &[]));
+            self.image.extend_from_slice(taken);
+            slots = rest;
+            if self.image.len() < page_bytes {
+                break;
+            }
+            // What was never written reads as zeros.
+            if self.image.iter().any(|&slot| slot != 0) {
+                self.stager.page(self.at, &self.image)?;
+            }
+            self.image.clear();
+            self.at.page += 1;
+            if self.at.page == pages {
+                self.at = DumpedPage {
+                    sub: self.at.sub + 1,
+                    page: 0,
+                };
             }
         }
-        reader.finish()?;
-        if stager.occupied() != header.items {
+        Ok(())
+    }
+
+    /// Sees that all of it came, and that it holds what it says.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn finish(self) -> Result<StagedFilter, RestoreError> {
+        // Of an empty one nothing has to come.
+        if self.missing > 0 && self.items > 0 {
+            return Err(DumpError::corrupt("it ends early").into());
+        }
+        if self.stager.occupied() != self.items {
             return Err(
                 DumpError::corrupt("its slots do not hold as many items as it says").into(),
             );
         }
-        stager.finish_as_found()
+        self.stager.finish_as_found()
     }
 }
 

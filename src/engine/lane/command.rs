@@ -45,20 +45,43 @@ pub(crate) enum Command {
     Compact(CompactStep),
     /// Work on items of the filter.
     Items(ItemOp, Arc<[ItemHash]>),
+    /// The same, and what is to be done changes along the way: each step is for
+    /// the next so many items.
+    Steps(Arc<[ItemStep]>, Arc<[ItemHash]>),
 }
 
 impl Command {
-    /// Items that it works on.
+    /// How many items it works on.
     pub(crate) fn items(&self) -> usize {
+        self.hashes().len()
+    }
+
+    /// The items that it works on.
+    pub(crate) fn hashes(&self) -> &[ItemHash] {
         match self {
-            Command::Items(_, items) => items.len(),
-            Command::Create(create) => create.items.len(),
+            Command::Items(_, items) | Command::Steps(_, items) => items,
+            Command::Create(create) => &create.items,
             Command::Remove
             | Command::Adopt(_)
             | Command::Expire { .. }
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
-            | Command::Compact(_) => 0,
+            | Command::Compact(_) => &[],
+        }
+    }
+
+    /// How many of them it may add and delete.
+    pub(crate) fn changes(&self) -> Changes {
+        match self {
+            Command::Items(op, items) => Changes::of(*op, items.len()),
+            Command::Steps(steps, _) => {
+                let steps = steps.iter().map(|step| Changes::of(step.op, step.items));
+                steps.fold(Changes::default(), |all, step| Changes {
+                    adds: all.adds + step.adds,
+                    deletes: all.deletes + step.deletes,
+                })
+            }
+            _ => Changes::default(),
         }
     }
 
@@ -71,7 +94,8 @@ impl Command {
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
             | Command::Compact(CompactStep::Begin { .. } | CompactStep::Move(_))
-            | Command::Items(ItemOp::Add(_) | ItemOp::Delete, _) => true,
+            | Command::Items(ItemOp::Add(_) | ItemOp::Delete, _)
+            | Command::Steps(..) => true,
             Command::Remove
             | Command::Expire { .. }
             | Command::Compact(CompactStep::End)
@@ -82,6 +106,17 @@ impl Command {
     /// Whether it changes nothing.
     pub(crate) fn is_question(&self) -> bool {
         matches!(self, Command::Items(ItemOp::Exists | ItemOp::Count, _))
+    }
+
+    /// Whether it may have the filter grow.
+    pub(crate) fn adds(&self) -> bool {
+        let is_add = |op: &ItemOp| matches!(op, ItemOp::Add(_));
+        match self {
+            Command::Create(_) => true,
+            Command::Items(op, _) => is_add(op),
+            Command::Steps(steps, _) => steps.iter().any(|step| is_add(&step.op)),
+            _ => false,
+        }
     }
 
     /// Its kind, for the metrics.
@@ -100,22 +135,63 @@ impl Command {
             Command::Items(ItemOp::Delete, _) => "delete",
             Command::Items(ItemOp::Exists, _) => "exists",
             Command::Items(ItemOp::Count, _) => "count",
+            Command::Steps(..) => "steps",
         }
     }
 }
 
 /// What to do with items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ItemOp {
+pub enum ItemOp {
     /// Add each.
     Add(AddMode),
     /// Delete one copy of each.
     Delete,
-    /// Ask whether each is there. Only for readers that commits kept
-    /// overtaking; all others ask the pages themselves.
+    /// Ask whether each is there. Only among changes, and for readers that
+    /// commits kept overtaking; all others ask the pages themselves.
     Exists,
     /// Ask how often each is there; as for `Exists`.
     Count,
+}
+
+/// How many items a command may add and delete.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) adds: usize,
+    pub(crate) deletes: usize,
+}
+
+impl Changes {
+    fn of(op: ItemOp, items: usize) -> Changes {
+        let (adds, deletes) = match op {
+            ItemOp::Add(_) => (items, 0),
+            ItemOp::Delete => (0, items),
+            ItemOp::Exists | ItemOp::Count => (0, 0),
+        };
+        Changes { adds, deletes }
+    }
+}
+
+/// A part of a command: the same for the next so many items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ItemStep {
+    /// What to do with them.
+    pub op: ItemOp,
+    /// How many.
+    pub items: usize,
+}
+
+/// What became of an item of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemResult {
+    /// Of an add.
+    Added(AddResult),
+    /// Whether a copy was there to be deleted.
+    Deleted(bool),
+    /// Whether it is there.
+    Found(bool),
+    /// How often it is there.
+    Counted(u64),
 }
 
 /// What a creation is answered with, should the answer be kept.
@@ -222,6 +298,8 @@ pub(crate) enum Outcome {
     Found(Vec<bool>),
     /// One result an item.
     Counted(Vec<u64>),
+    /// One result an item, of the kind of its step.
+    Stepped(Vec<ItemResult>),
     /// The filter it was meant for is not the one of that name any more; look
     /// it up again. Nothing was done.
     Stale,
@@ -247,7 +325,8 @@ impl Outcome {
             | Outcome::Added(_)
             | Outcome::Deleted(_)
             | Outcome::Found(_)
-            | Outcome::Counted(_) => "applied",
+            | Outcome::Counted(_)
+            | Outcome::Stepped(_) => "applied",
         }
     }
 
@@ -268,6 +347,7 @@ impl Outcome {
             | Outcome::CompactionEnded(_)
             | Outcome::Found(_)
             | Outcome::Counted(_)
+            | Outcome::Stepped(_)
             | Outcome::NameTaken
             | Outcome::NotDue
             | Outcome::Stale

@@ -308,9 +308,9 @@ fn work<'a, P: PlanPages>(
     planner: &mut Planner<'a, OverlaidPages<'a, P>>,
 ) -> Worked {
     match command {
-        Command::Items(op, items) => {
+        Command::Items(_, items) | Command::Steps(_, items) => {
             planner.reserve(items.len().min(COMMAND_UNITS as usize / 4));
-            let mut work = ItemWork::begin(*op, items.len());
+            let mut work = ItemWork::begin(command);
             match work.go_on(items, planner, COMMAND_UNITS) {
                 Pace::Spent => Worked::Long(work),
                 Pace::Done => Worked::Done(Some(work.into_outcome())),

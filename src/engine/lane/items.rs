@@ -1,16 +1,30 @@
 //! Work on a command's items, as far as it came.
 
-use super::command::{ItemOp, Outcome};
+use super::command::{Command, ItemOp, ItemResult, ItemStep, Outcome};
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::plan::{OverlaidPages, Planner};
 use crate::chain::read::GROUP;
 use crate::cuckoo::hash::ItemHash;
+use std::sync::Arc;
 
 /// The results so far, and so the item that comes next.
 pub(super) struct ItemWork {
-    op: ItemOp,
+    ops: Ops,
     next: usize,
     results: Outcome,
+}
+
+/// What to do with the items.
+enum Ops {
+    /// With all of them the same.
+    One(ItemOp),
+    /// With each what its step says.
+    Steps {
+        steps: Arc<[ItemStep]>,
+        /// The step of the next item, and how many of its items are done.
+        step: usize,
+        done: usize,
+    },
 }
 
 /// How a piece of work ended.
@@ -23,17 +37,30 @@ pub(super) enum Pace {
 }
 
 impl ItemWork {
-    /// Nothing is done of so many items.
-    pub(super) fn begin(op: ItemOp, items: usize) -> ItemWork {
-        ItemWork {
-            op,
-            next: 0,
-            results: match op {
-                ItemOp::Add(_) => Outcome::Added(Vec::with_capacity(items)),
-                ItemOp::Delete => Outcome::Deleted(Vec::with_capacity(items)),
-                ItemOp::Exists => Outcome::Found(Vec::with_capacity(items)),
-                ItemOp::Count => Outcome::Counted(Vec::with_capacity(items)),
+    /// Nothing is done of a command. Of one without items nothing ever is.
+    pub(super) fn begin(command: &Command) -> ItemWork {
+        let items = command.items();
+        let ops = match command {
+            Command::Items(op, _) => Ops::One(*op),
+            Command::Create(create) => Ops::One(ItemOp::Add(create.mode)),
+            Command::Steps(steps, _) => Ops::Steps {
+                steps: Arc::clone(steps),
+                step: 0,
+                done: 0,
             },
+            // They are planned at once, or not at all.
+            _ => Ops::One(ItemOp::Exists),
+        };
+        ItemWork {
+            next: 0,
+            results: match ops {
+                Ops::One(ItemOp::Add(_)) => Outcome::Added(Vec::with_capacity(items)),
+                Ops::One(ItemOp::Delete) => Outcome::Deleted(Vec::with_capacity(items)),
+                Ops::One(ItemOp::Exists) => Outcome::Found(Vec::with_capacity(items)),
+                Ops::One(ItemOp::Count) => Outcome::Counted(Vec::with_capacity(items)),
+                Ops::Steps { .. } => Outcome::Stepped(Vec::with_capacity(items)),
+            },
+            ops,
         }
     }
 
@@ -45,11 +72,29 @@ impl ItemWork {
         until: u64,
     ) -> Pace {
         let left = items.get(self.next..).unwrap_or_default();
-        let done = match (&mut self.results, self.op) {
-            (Outcome::Added(results), ItemOp::Add(mode)) => {
+        let done = match (&mut self.results, &mut self.ops) {
+            (Outcome::Added(results), Ops::One(ItemOp::Add(mode))) => {
                 all(left, planner, until, results, |planner, hash| {
-                    planner.add(hash, mode)
+                    planner.add(hash, *mode)
                 })
+            }
+            (Outcome::Stepped(results), Ops::Steps { steps, step, done }) => {
+                let mut worked_on = 0;
+                while let Some(now) = steps.get(*step) {
+                    let rest = left.get(worked_on..).unwrap_or_default();
+                    let part = rest.get(..now.items - *done).unwrap_or(rest);
+                    let of_part = a_step(now.op, part, planner, until, results);
+                    worked_on += of_part;
+                    *done += of_part;
+                    if *done < now.items {
+                        break;
+                    }
+                    (*step, *done) = (*step + 1, 0);
+                    if planner.spent() >= until {
+                        break;
+                    }
+                }
+                worked_on
             }
             (Outcome::Deleted(results), _) => {
                 all(left, planner, until, results, |planner, hash| {
@@ -82,6 +127,22 @@ impl ItemWork {
     pub(super) fn into_outcome(self) -> Outcome {
         self.results
     }
+}
+
+/// The same with all items of a step.
+fn a_step<P: PlanPages>(
+    op: ItemOp,
+    items: &[ItemHash],
+    planner: &mut Planner<'_, OverlaidPages<'_, P>>,
+    until: u64,
+    results: &mut Vec<ItemResult>,
+) -> usize {
+    all(items, planner, until, results, |planner, hash| match op {
+        ItemOp::Add(mode) => planner.add(hash, mode).map(ItemResult::Added),
+        ItemOp::Delete => planner.delete(hash).map(ItemResult::Deleted),
+        ItemOp::Exists => planner.exists(hash).map(ItemResult::Found),
+        ItemOp::Count => planner.count(hash).map(ItemResult::Counted),
+    })
 }
 
 /// Works on items until the plan has cost so much, and says on how many. Does

@@ -54,7 +54,8 @@ impl Lane {
             Command::Create(_)
             | Command::Adopt(_)
             | Command::Compact(CompactStep::Move(_))
-            | Command::Items(..) => refuse(request, Ok(Outcome::Stale)),
+            | Command::Items(..)
+            | Command::Steps(..) => refuse(request, Ok(Outcome::Stale)),
         }
     }
 

@@ -81,7 +81,9 @@ impl Flow {
         let filter = request.filter.as_ref().map(|filter| filter.id);
         match (&request.command, filter) {
             (Command::Items(ItemOp::Exists | ItemOp::Count, _), Some(id)) => Flow::Questions(id),
-            (Command::Items(..) | Command::Compact(_), Some(id)) => Flow::Changes(id),
+            (Command::Items(..) | Command::Steps(..) | Command::Compact(_), Some(id)) => {
+                Flow::Changes(id)
+            }
             (Command::Create(create), _) => Flow::Changes(create.id),
             _ => Flow::Filters,
         }

@@ -122,7 +122,7 @@ impl Lane {
                     self.suspend(plan, under_way);
                 }
             }
-            Command::Items(..) => {
+            Command::Items(..) | Command::Steps(..) => {
                 if let Some(plan) = self.begin_sliced(turn, request) {
                     self.go_on(plan, under_way);
                 }

@@ -6,7 +6,7 @@
 //! removed or replaced meanwhile, and then it is dropped.
 
 use super::changes::{Encoded, Encoding, PlannedFilter};
-use super::command::{Command, Create, ItemOp, Outcome};
+use super::command::{Command, Create, Outcome};
 use super::commit::{InDoubt, Lane};
 use super::items::{ItemWork, Pace};
 use super::queue::{Flow, Turn};
@@ -15,7 +15,6 @@ use super::units::{COMMAND_UNITS, COMMITTED_WORD, ENCODED_AT_ONCE, ENCODED_WORD,
 use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
 use crate::chain::plan::{PartialPlan, PlanStats, Planner};
-use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
@@ -167,16 +166,6 @@ impl SlicedPlan {
     pub(super) fn into_request(self) -> (Turn, Request) {
         (self.turn, self.request)
     }
-
-    /// The items, and what to do with them.
-    fn items(command: &Command) -> (ItemOp, &[ItemHash]) {
-        match command {
-            Command::Items(op, items) => (*op, items),
-            Command::Create(create) => (ItemOp::Add(create.mode), &create.items),
-            // They are planned at once, or not at all.
-            _ => (ItemOp::Exists, &[]),
-        }
-    }
 }
 
 impl Lane {
@@ -223,10 +212,9 @@ impl Lane {
     }
 
     fn sliced(&self, turn: Turn, request: Request, target: PlannedFilter) -> Box<SlicedPlan> {
-        let (op, items) = SlicedPlan::items(&request.command);
         let begun = BegunPlan {
             partial: PartialPlan::default(),
-            work: ItemWork::begin(op, items.len()),
+            work: ItemWork::begin(&request.command),
             missing: Missing::default(),
         };
         SlicedPlan::of(turn, request, target, begun, DrainPins::begin(&self.cache))
@@ -313,8 +301,7 @@ impl Lane {
         words.missing = begun.missing;
         let until = begun.partial.spent() + SLICE_UNITS;
         let mut planner = Planner::resume(begun.partial, target.input(), &mut words, search);
-        let (_, items) = SlicedPlan::items(command);
-        let pace = begun.work.go_on(items, &mut planner, until);
+        let pace = begun.work.go_on(command.hashes(), &mut planner, until);
         let (chain, partial) = planner.suspend();
         let missing = words.missing;
         target.chain = chain;
@@ -430,11 +417,9 @@ impl Lane {
             self.wait_for_room()?;
             self.disk.check()?;
         }
-        match command {
-            Command::Create(_) | Command::Items(ItemOp::Add(_), _) => {
-                self.quota.check_growth(owner)
-            }
-            _ => Ok(()),
+        match command.adds() {
+            true => self.quota.check_growth(owner),
+            false => Ok(()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How commands get into lanes: with the pages that they need, as far as the
 //! bounds allow; and what comes with them.
 
-use super::command::{Command, CompactStep, ItemOp, Outcome};
+use super::command::{Changes, Command, CompactStep, ItemOp, ItemStep, Outcome};
 use super::progress::Progress;
 use super::queue::LaneQueue;
 use super::request::{Reply, Request};
@@ -94,6 +94,19 @@ impl Submitter {
             .await
     }
 
+    /// Has a lane work on items in steps.
+    pub(crate) async fn submit_steps(
+        &self,
+        caller: &Caller,
+        filter: &Arc<OpenFilter>,
+        steps: &Arc<[ItemStep]>,
+        items: &ItemBatch,
+    ) -> Result<Outcome, EngineError> {
+        let items = hash_items(caller, &filter.view.load_full().chain, items).await?;
+        let command = Command::Steps(Arc::clone(steps), items);
+        self.submit(caller, filter, command, None).await
+    }
+
     /// Submits a command with the pages pinned that it is known to need, and
     /// again with those that the lane misses, until it has all.
     pub(crate) async fn submit(
@@ -119,9 +132,9 @@ impl Submitter {
             };
             // What was needed before stays needed: the plan starts over.
             needed.extend(missing);
-            if let Command::Items(op, items) = &command {
+            if let Command::Items(_, items) | Command::Steps(_, items) = &command {
                 let view = filter.view.load_full();
-                self.need_pages(&view.chain, *op, items, &mut needed)
+                self.need_pages(&view.chain, command.changes(), items, &mut needed)
                     .await?;
             }
         }
@@ -219,11 +232,14 @@ impl Submitter {
     ) -> Result<BTreeSet<PageAddress>, EngineError> {
         let mut needed = BTreeSet::new();
         match command {
-            Command::Items(op, items) => {
+            Command::Items(_, items) | Command::Steps(_, items) => {
                 let view = filter.view.load_full();
                 check_probes(items.len(), view.chain.sub_filter_count())?;
-                if !self.all_resident(caller, &view, *op, items).await? {
-                    self.need_pages(&view.chain, *op, items, &mut needed)
+                if !self
+                    .all_resident(caller, &view, command.changes(), items)
+                    .await?
+                {
+                    self.need_pages(&view.chain, command.changes(), items, &mut needed)
                         .await?;
                 }
             }
@@ -250,14 +266,14 @@ impl Submitter {
         &self,
         caller: &Caller,
         view: &FilterView,
-        op: ItemOp,
+        changes: Changes,
         items: &[ItemHash],
     ) -> Result<bool, EngineError> {
         let is_resident = |page: PageAddress| {
             let table = view.tables.get(page.sub as usize);
             table.is_some_and(|table| self.cache.is_resident(table, page.page))
         };
-        if !pages_ahead(&view.chain, op, items.len()).all(is_resident) {
+        if !pages_ahead(&view.chain, changes).all(is_resident) {
             return Ok(false);
         }
         for turn in items.chunks(items_per_turn(&view.chain)) {
@@ -276,7 +292,7 @@ impl Submitter {
     async fn need_pages(
         &self,
         chain: &Chain,
-        op: ItemOp,
+        changes: Changes,
         items: &[ItemHash],
         needed: &mut BTreeSet<PageAddress>,
     ) -> Result<(), EngineError> {
@@ -289,7 +305,7 @@ impl Submitter {
         }
         // Without them a plan finds out what it needs.
         let left = self.max_pages.saturating_sub(needed.len());
-        needed.extend(pages_ahead(chain, op, items.len()).take(left));
+        needed.extend(pages_ahead(chain, changes).take(left));
         Ok(())
     }
 
@@ -319,14 +335,10 @@ impl Submitter {
     }
 }
 
-/// Pages that are split or merged by work on so many items, and that these may
+/// Pages that are split or merged by so many changes, and that their items may
 /// have nothing to do with.
-fn pages_ahead(chain: &Chain, op: ItemOp, items: usize) -> impl Iterator<Item = PageAddress> {
-    let (adds, deletes) = match op {
-        ItemOp::Add(_) => (items, 0),
-        ItemOp::Delete => (0, items),
-        ItemOp::Exists | ItemOp::Count => (0, 0),
-    };
+fn pages_ahead(chain: &Chain, changes: Changes) -> impl Iterator<Item = PageAddress> {
+    let Changes { adds, deletes } = changes;
     let splits = (adds > 0).then(|| chain.pages_to_split(adds));
     let merges = (deletes > 0).then(|| chain.pages_to_merge(deletes));
     let splits = splits.into_iter().flatten();

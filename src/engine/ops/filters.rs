@@ -13,6 +13,7 @@ use crate::engine::name::FilterName;
 use crate::engine::state::{Engine, EngineState};
 use crate::engine::ttl::{self, list_live};
 use crate::page::FilterId;
+use crate::store::{Expiry, StoreError};
 use std::sync::Arc;
 
 impl Engine {
@@ -90,24 +91,98 @@ impl Engine {
             _ => None,
         };
         let set = |recorder: Option<SideRecorder>| async move {
-            loop {
-                let filter = state.find(caller, name).await?;
-                let expiry = ttl::expiry(ttl_seconds, state.clock.now_ms())?;
-                let sizes = state.sizes(caller, &filter).await?;
-                let command = Command::SetExpiry { expiry, sizes };
-                let changed = state
-                    .lanes
-                    .submit(caller, &filter, command, recorder.as_ref());
-                if let Outcome::Described(filter) = changed.await? {
-                    return Ok(filter.info(name));
-                }
-            }
+            let expiry = || ttl::expiry(ttl_seconds, state.clock.now_ms());
+            state
+                .set_expiry(caller, name, expiry, recorder.as_ref())
+                .await
         };
         let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
         let most_bytes = StoredResponse::FILTER_BYTES;
         writes
             .once(caller, key, most_bytes, filter_now, kept, set)
             .await
+    }
+
+    /// Has a filter end at that moment, in milliseconds since 1970; one that is
+    /// past ends it at once.
+    ///
+    /// # Errors
+    /// As [`set_ttl`](Self::set_ttl).
+    pub async fn set_end(&self, name: &FilterName, at_ms: u64) -> Result<FilterInfo, EngineError> {
+        let (state, caller) = (&self.state, &self.caller);
+        let expiry = || ttl::expiry_at(at_ms, state.clock.now_ms()).map(Some);
+        state.set_expiry(caller, name, expiry, None).await
+    }
+
+    /// When a filter ends, in milliseconds since 1970; `None`: never.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], or the store can't be read.
+    pub async fn end_of(&self, name: &FilterName) -> Result<Option<u64>, EngineError> {
+        let filter = self.state.find(&self.caller, name).await?;
+        Ok(filter.expiry().map(|expiry| expiry.at_ms))
+    }
+
+    /// The engine's time, in milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        self.state.clock.now_ms()
+    }
+
+    /// How many filters there are whose names start with `prefix`; those that
+    /// ended a moment ago may count. Reads all of these names.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn count_filters(&self, prefix: &str) -> Result<u64, EngineError> {
+        const AT_ONCE: usize = 4096;
+        let (mut count, mut after) = (0, None);
+        loop {
+            let (store, prefix) = (Arc::clone(&self.state.store), prefix.to_owned());
+            let listing = move || {
+                let names = store.names(&prefix, after.as_deref(), AT_ONCE)?;
+                Ok::<_, StoreError>(names)
+            };
+            let names = self.state.store_work.run(&self.caller, listing).await??;
+            count += names.len() as u64;
+            after = match names.len() < AT_ONCE {
+                true => return Ok(count),
+                false => names.into_iter().next_back(),
+            };
+        }
+    }
+
+    /// Filters by their numbers, which grow and are never used again: up to
+    /// `limit` behind `after`, those whose names do not start with `prefix` left
+    /// out; and the last number that was looked at, `None` at the end.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn filters_by_number(
+        &self,
+        prefix: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<(Vec<FilterName>, Option<u64>), EngineError> {
+        let (store, now_ms) = (Arc::clone(&self.state.store), self.state.clock.now_ms());
+        let prefix = prefix.to_owned();
+        let listing = move || {
+            let Some(from) = after.checked_add(1) else {
+                return Ok((Vec::new(), None));
+            };
+            let found = store.filters_by_number(FilterId(from), limit)?;
+            let is_last = found.len() < limit;
+            let last = found.last().map(|&(id, _)| id.0).filter(|_| !is_last);
+            let mut names = Vec::with_capacity(found.len());
+            for (_, filter) in found {
+                // One that was removed meanwhile.
+                let Some(filter) = filter else { continue };
+                if filter.name.starts_with(&prefix) && !ttl::has_ended(filter.expiry, now_ms) {
+                    names.push(stored_name(&filter)?);
+                }
+            }
+            Ok::<_, StoreError>((names, last))
+        };
+        Ok(self.state.store_work.run(&self.caller, listing).await??)
     }
 
     /// Deletes a filter with everything in it. The cost does not depend on its
@@ -140,6 +215,24 @@ impl Engine {
 }
 
 impl EngineState {
+    async fn set_expiry(
+        &self,
+        caller: &Caller,
+        name: &FilterName,
+        expiry: impl Fn() -> Result<Option<Expiry>, EngineError>,
+        recorder: Option<&SideRecorder>,
+    ) -> Result<FilterInfo, EngineError> {
+        loop {
+            let filter = self.find(caller, name).await?;
+            let (expiry, sizes) = (expiry()?, self.sizes(caller, &filter).await?);
+            let command = Command::SetExpiry { expiry, sizes };
+            let changed = self.lanes.submit(caller, &filter, command, recorder);
+            if let Outcome::Described(filter) = changed.await? {
+                return Ok(filter.info(name));
+            }
+        }
+    }
+
     /// Bytes of a filter as it is now.
     pub(super) async fn sizes(
         &self,

@@ -44,7 +44,8 @@ pub struct ImportId(String);
 impl ImportId {
     /// Checks a text; `None` if it can't name an import.
     pub fn parse(text: &str) -> Option<ImportId> {
-        let fits = text.len() <= MAX_IMPORT_ID_LENGTH && FilterName::parse(text).is_ok();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "._:~-".contains(c);
+        let fits = (1..=MAX_IMPORT_ID_LENGTH).contains(&text.len()) && text.chars().all(is_part);
         fits.then(|| ImportId(text.to_owned()))
     }
 

@@ -5,10 +5,11 @@ use crate::engine::batch::ItemBatch;
 use crate::engine::error::EngineError;
 use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::StoredResponse;
-use crate::engine::lane::command::{ItemOp, Outcome, ReplyWith};
+use crate::engine::lane::command::{ItemOp, ItemResult, ItemStep, Outcome, ReplyWith};
 use crate::engine::name::FilterName;
 use crate::engine::ops::create::NewWithItems;
 use crate::engine::state::{Engine, EngineState};
+use std::sync::Arc;
 
 impl Engine {
     /// Adds items; all of them or, if an error is returned, none. One result
@@ -120,6 +121,59 @@ impl Engine {
             .once(caller, key, most_bytes, filter_now, kept, delete)
             .await
     }
+}
+
+impl Engine {
+    /// Does one thing after another with items of a filter, in one commit with
+    /// nobody in between: a question among them sees what was done before it.
+    /// Each step is for the next so many items. One result an item, in order;
+    /// all of it or, if an error is returned, nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::OutcomeUnknown`] if the commit
+    /// failed.
+    pub async fn work_in_steps(
+        &self,
+        name: &FilterName,
+        steps: &Arc<[ItemStep]>,
+        items: &ItemBatch,
+    ) -> Result<Vec<ItemResult>, EngineError> {
+        let (state, caller) = (&self.state, &self.caller);
+        let adds = steps.iter().any(|step| matches!(step.op, ItemOp::Add(_)));
+        loop {
+            let filter = state.find(caller, name).await?;
+            if adds {
+                state.quota.check_growth(filter.owner.as_ref())?;
+            }
+            let worked = state.lanes.submit_steps(caller, &filter, steps, items);
+            if let Outcome::Stepped(results) = worked.await? {
+                for (operation, outcome, items) in counted(&results) {
+                    state.count_items(operation, outcome, items);
+                }
+                return Ok(results);
+            }
+        }
+    }
+}
+
+/// What became of the items of steps, as it is counted.
+fn counted(results: &[ItemResult]) -> [(&'static str, &'static str, usize); 8] {
+    let of = |wanted: fn(&ItemResult) -> bool| results.iter().filter(|it| wanted(it)).count();
+    use ItemResult::{Added, Counted, Deleted, Found};
+    [
+        ("add", "added", of(|it| *it == Added(AddResult::Added))),
+        ("add", "exists", of(|it| *it == Added(AddResult::Exists))),
+        (
+            "add",
+            "full",
+            of(|it| matches!(it, Added(AddResult::Full(_)))),
+        ),
+        ("delete", "deleted", of(|it| *it == Deleted(true))),
+        ("delete", "absent", of(|it| *it == Deleted(false))),
+        ("exists", "found", of(|it| *it == Found(true))),
+        ("exists", "absent", of(|it| *it == Found(false))),
+        ("count", "answered", of(|it| matches!(it, Counted(_)))),
+    ]
 }
 
 impl EngineState {

@@ -10,6 +10,7 @@
 //! | `filters` | describe, list and remove filters, set their time to live |
 //! | `compaction` | compact a filter, and say how far that is |
 //! | `imports` | streams of items of any length |
+//! | `slots` | hand out the slots of a filter, part by part |
 //! | `dumps` | dump a filter, take one in, and give it its name |
 
 mod ask;
@@ -21,3 +22,4 @@ pub(super) mod imports;
 mod items;
 mod locate;
 mod lookup;
+pub(super) mod slots;

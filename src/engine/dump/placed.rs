@@ -1,0 +1,237 @@
+//! Copies that are counted beside slots, put into free slots: for a format that
+//! knows slots alone.
+//!
+//! A copy may go into any slot where its item is looked for: in a sub-filter as
+//! large as its own, or smaller, whose buckets follow from its bucket. Which
+//! bucket it has in a larger one nobody knows any more. Where there is no free
+//! slot, one more sub-filter takes it, if that is as large.
+
+use crate::chain::meta::Chain;
+use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
+use crate::cuckoo::classic::Classic;
+use crate::cuckoo::layout::Layout;
+use crate::engine::pages::{PageGeometry, image};
+use crate::engine::stored::{self, PageVisitor};
+use crate::page::{FilterId, PageId, PageIndex};
+use crate::store::{Snapshot, StoreError};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// Classes with counted copies of one filter that are looked at.
+const MAX_CLASSES: usize = 1 << 18;
+
+/// A slot: the position of its sub-filter, and its place in that.
+type Slot = (usize, u64);
+
+/// What is put into slots that are free.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine) struct Placed {
+    pub(in crate::engine) slots: BTreeMap<Slot, u8>,
+    /// Whether there is one more sub-filter.
+    pub(in crate::engine) has_one_more: bool,
+}
+
+/// A class with copies that are counted.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    /// Position of its sub-filter.
+    position: usize,
+    candidates: Candidates,
+    copies: u64,
+}
+
+/// Finds slots for all counted copies of a filter; `None` if there are not
+/// enough. Reads the filter twice.
+///
+/// # Errors
+/// The store can't be read.
+pub(in crate::engine) fn place(
+    view: &Snapshot<'_>,
+    id: FilterId,
+    chain: &Chain,
+    max_entries: usize,
+) -> Result<Option<Placed>, StoreError> {
+    let mut counted = Counters {
+        id,
+        chain,
+        classes: Vec::new(),
+    };
+    let spans = spans(id, chain);
+    if stored::each_page(view, &spans, max_entries, &mut counted)?.is_break() {
+        return Ok(None);
+    }
+    let classes = counted.classes;
+    let mut slots = Occupied {
+        id,
+        chain,
+        wanted: BTreeMap::new(),
+    };
+    for class in &classes {
+        for position in 0..chain.sub_filter_count() {
+            for slot in class.slots(chain, position) {
+                slots.wanted.insert(slot, false);
+            }
+        }
+    }
+    // It goes through all pages, whatever they hold.
+    let _ = stored::each_page(view, &spans, max_entries, &mut slots)?;
+    Ok(fill(chain, &classes, &slots.wanted))
+}
+
+/// Puts the copies of all classes into slots that are not in use.
+fn fill(chain: &Chain, classes: &[Counted], in_use: &BTreeMap<Slot, bool>) -> Option<Placed> {
+    let subs = chain.sub_filter_count();
+    let mut placed = Placed::default();
+    for class in classes {
+        let fingerprint = u8::try_from(class.candidates.fingerprint.0).ok()?;
+        let mut left = class.copies;
+        for position in 0..=subs {
+            for slot in class.slots(chain, position) {
+                let is_free = position == subs || in_use.get(&slot) == Some(&false);
+                if left > 0 && is_free && !placed.slots.contains_key(&slot) {
+                    placed.slots.insert(slot, fingerprint);
+                    placed.has_one_more |= position == subs;
+                    left -= 1;
+                }
+            }
+        }
+        if left > 0 {
+            return None;
+        }
+    }
+    Some(placed)
+}
+
+impl Counted {
+    /// The slots in which it may lie in a sub-filter, or in one more behind the
+    /// last.
+    fn slots(&self, chain: &Chain, position: usize) -> Vec<Slot> {
+        let (own, layout) = (chain.classic_at(self.position), chain.classic_at(position));
+        let (Some(own), Some(layout)) = (own, layout) else {
+            return Vec::new();
+        };
+        if layout.buckets() > own.buckets() {
+            return Vec::new();
+        }
+        let size = u64::from(layout.bucket_size());
+        let under = layout.candidates_under(self.candidates.first, self.candidates.fingerprint);
+        let of_bucket = |bucket: BucketIndex| (0..size).map(move |at| bucket.0 * size + at);
+        let slots = under.buckets().flat_map(of_bucket);
+        slots.map(|slot| (position, slot)).collect()
+    }
+}
+
+/// All pages of a filter.
+fn spans(id: FilterId, chain: &Chain) -> Vec<std::ops::Range<PageId>> {
+    let page = |ordinal, page| PageId {
+        filter: id,
+        ordinal,
+        page: PageIndex(page),
+    };
+    let subs = chain.sub_filters();
+    subs.map(|sub| page(sub.ordinal, 0)..page(sub.ordinal, sub.layout.pages()))
+        .collect()
+}
+
+fn position_of(filter: FilterId, chain: &Chain, id: PageId) -> Option<usize> {
+    match id.filter == filter {
+        true => chain.position_of(id.ordinal),
+        false => None,
+    }
+}
+
+fn layout_of(filter: FilterId, chain: &Chain, id: PageId) -> Option<Classic> {
+    chain.classic_at(position_of(filter, chain, id)?)
+}
+
+/// Slots of a page, and the number of its first in the sub-filter.
+fn first_slot(layout: &Classic, id: PageId) -> u64 {
+    u64::from(id.page.0) * u64::from(layout.page_bytes())
+}
+
+/// Finds the classes with counted copies.
+struct Counters<'a> {
+    id: FilterId,
+    chain: &'a Chain,
+    classes: Vec<Counted>,
+}
+
+impl PageVisitor for Counters<'_> {
+    fn between(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
+        let layout = layout_of(self.id, self.chain, id)?;
+        Some(PageGeometry::of(&Layout::Classic(layout)))
+    }
+
+    fn page(
+        &mut self,
+        id: PageId,
+        bytes: Result<&[u8], StoreError>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let position = position_of(self.id, self.chain, id);
+        let (Some(position), Some(layout)) = (position, layout_of(self.id, self.chain, id)) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let page = image::decode(bytes?, layout.page_bytes(), id)?;
+        let size = u64::from(layout.bucket_size());
+        for (key, copies) in page.counters.iter().flat_map(|counters| counters.iter()) {
+            let slot = first_slot(&layout, id) + (key.0 >> 32);
+            let fingerprint = Fingerprint(key.0 as u32);
+            let first = BucketIndex(slot / size.max(1));
+            self.classes.push(Counted {
+                position,
+                candidates: Candidates {
+                    fingerprint,
+                    first,
+                    second: layout.alternate(first, fingerprint),
+                },
+                copies,
+            });
+        }
+        Ok(match self.classes.len() <= MAX_CLASSES {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })
+    }
+}
+
+/// Finds out of some slots whether they are in use.
+struct Occupied<'a> {
+    id: FilterId,
+    chain: &'a Chain,
+    wanted: BTreeMap<Slot, bool>,
+}
+
+impl PageVisitor for Occupied<'_> {
+    fn between(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
+        let layout = layout_of(self.id, self.chain, id)?;
+        Some(PageGeometry::of(&Layout::Classic(layout)))
+    }
+
+    fn page(
+        &mut self,
+        id: PageId,
+        bytes: Result<&[u8], StoreError>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let position = position_of(self.id, self.chain, id);
+        let (Some(position), Some(layout)) = (position, layout_of(self.id, self.chain, id)) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let page = image::decode(bytes?, layout.page_bytes(), id)?;
+        let first = first_slot(&layout, id);
+        let end = first + u64::from(layout.page_bytes());
+        let wanted = self.wanted.range_mut((position, first)..(position, end));
+        for (&(_, slot), is_in_use) in wanted {
+            let byte = page.slots.get((slot - first) as usize);
+            *is_in_use = byte.is_some_and(|&byte| byte != 0);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
