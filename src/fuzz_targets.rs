@@ -3,7 +3,7 @@
 //! Not part of the program: the fuzzer calls the targets, and a test replays
 //! what fuzzing found, `fuzz/seeds`.
 
-use crate::{access, engine, http, store};
+use crate::{access, engine, http, redis, store};
 
 /// Reads any bytes; panics if an assertion about them does not hold.
 pub type Target = fn(&[u8]);
@@ -25,6 +25,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("lines", http::fuzz_targets::lines),
     ("query", http::fuzz_targets::query),
     ("stream", http::fuzz_targets::stream),
+    ("resp", redis::fuzz_targets::resp),
 ];
 
 #[cfg(test)]
@@ -126,6 +127,7 @@ mod tests {
             engine::fuzz_targets::seeds(),
             store::fuzz_targets::seeds(),
             http::fuzz_targets::seeds(),
+            redis::fuzz_targets::seeds(),
         ];
         for (target, name, bytes) in made.concat() {
             let directory = seeds().join(target);

@@ -16,6 +16,7 @@
 //! | [`engine`] | many filters by name: lanes that commit, the page cache, checkpoints, recovery | knows HTTP |
 //! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
+//! | [`redis`](mod@redis) | the Redis protocol: bytes, commands, connections | decides what a filter does |
 //! | [`access`] | API keys: their file, their scopes, which of them a caller has | knows a route |
 //! | [`share`] | what may be held of a bounded resource, in all and by each holder | knows what is held, or who an API key is |
 //! | [`watch`] | notices that files have changed | knows what is in them |
@@ -26,7 +27,7 @@
 //! | [`commands`] | what each subcommand does: the only module that wires the others together | is imported by another |
 //!
 //! Imports point one way, `http -> engine -> chain -> cuckoo`,
-//! `engine -> store`, `http -> backup -> store` and `http -> access -> engine`;
+//! `engine -> store`, `redis -> http -> backup -> store` and `http -> access -> engine`;
 //! `chain` and `store` share only [`page`]. No file imports one that imports it.
 //! `tests/layering` enforces both. `docs/code-tour.md` follows one add and one
 //! question function by function.
@@ -36,6 +37,7 @@
 //! | to add | begin in | and then |
 //! |---|---|---|
 //! | a route | a handler in `http/handlers/`, with its `#[utoipa::path]` | its line in `http/routes.rs`; `make openapi` |
+//! | a command of the Redis protocol | its line in `redis/commands/table.rs` | done in `redis/session/`; `docs/redisbloom.md` |
 //! | a field of a filter's description | `FilterInfo` in `engine/answer.rs`, filled in the same file | the answer in `http/handlers/filter_body.rs`; `make openapi` |
 //! | a parameter of a filter | `chain/params/` | `http/parse/filter_fields.rs`, the stored bytes in `chain/meta/`, `docs/format.md` |
 //! | a limit of requests | `http/admission/limits.rs`, held where it is taken | its flag in `config/limits.rs`, `docs/limits.md` |
@@ -179,6 +181,7 @@ mod hints;
 pub mod http;
 pub mod metrics;
 pub mod page;
+pub mod redis;
 pub mod share;
 pub mod store;
 pub mod watch;

@@ -272,6 +272,16 @@ families! {
     reload_failing: IntGaugeVec = "cuckood_reload_failing", ["what"], [];
     /// TLS handshakes that failed or took too long.
     tls_handshake_failures: IntCounter = "cuckood_tls_handshake_failures_total", [], [];
+    /// Commands of the Redis protocol, by command and outcome (`ok`, `error`).
+    redis_commands: IntCounterVec = "cuckood_redis_commands_total", ["command", "outcome"], [];
+    /// Seconds per run of commands on items that were worked on together, by kind (`questions`, `changes`).
+    redis_run_seconds: HistogramVec = "cuckood_redis_run_duration_seconds", ["kind"], SECONDS;
+    /// Connections and keys refused on --redis-listen, by reason (`connections`, `auth`, `protocol`, `foreign`, `timeout`).
+    redis_refused: IntCounterVec = "cuckood_redis_refused_total", ["reason"], [];
+    /// Bytes of the Redis protocol, by direction (`in`, `out`).
+    redis_bytes: IntCounterVec = "cuckood_redis_bytes_total", ["direction"], [];
+    /// Connections of the Redis protocol open.
+    redis_connections: IntGauge = "cuckood_redis_connections", [], [];
     /// Connections open.
     http_connections: IntGauge = "cuckood_http_connections", [], [];
 }

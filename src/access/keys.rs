@@ -233,6 +233,13 @@ impl ApiKeys {
         (key.digest == digest).then_some(key)
     }
 
+    /// What a key that a caller showed before allows now; `None`: it is no key any
+    /// more. It may have expired.
+    pub fn renewed(&self, shown: &ApiKey) -> Option<Arc<ApiKey>> {
+        let key = self.keys.load().get(shown.digest.bytes()).cloned()?;
+        (key.digest == shown.digest).then_some(key)
+    }
+
     /// How many keys there are.
     pub fn len(&self) -> usize {
         self.keys.load().len()

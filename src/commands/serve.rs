@@ -13,6 +13,7 @@ use crate::http::{
     Access, App, ClientCertPolicy, Endpoint, ListenerRole, Tls, TlsError, TlsFiles, serve,
 };
 use crate::metrics::Metrics;
+use crate::redis::{self, RedisEndpoint};
 use crate::store::PageStore;
 use crate::store::rocks::{RocksOptions, RocksStore};
 use crate::watch::FileWatcher;
@@ -22,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 /// Serves until a signal says to stop.
 pub(super) fn run(config: &ServeConfig) -> Result<(), Failure> {
@@ -39,10 +41,11 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let metrics = Arc::new(Metrics::new()?);
-    let endpoints = endpoints(config, settings.tls, &metrics).await?;
-    let addresses: Vec<String> = endpoints
-        .iter()
-        .map(|endpoint| endpoint.listener.local_addr().map(|it| it.to_string()))
+    let (endpoints, redis_endpoint) = endpoints(config, settings.tls, &metrics).await?;
+    let listeners = endpoints.iter().map(|endpoint| &endpoint.listener);
+    let listeners = listeners.chain(redis_endpoint.as_ref().map(|it| &it.listener));
+    let addresses: Vec<String> = listeners
+        .map(|listener| listener.local_addr().map(|it| it.to_string()))
         .collect::<Result<_, _>>()?;
     let address = addresses.join(", ");
     let keys = config.access.keys_file.as_deref();
@@ -54,13 +57,20 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     };
     let app = App::new(Arc::clone(&metrics), settings.limits, access);
 
+    let (stopping, told) = watch::channel(false);
     let stop = async move {
         tokio::select! {
             _ = terminated.recv() => {}
             _ = interrupted.recv() => {}
         }
         tracing::info!("stopping");
+        stopping.send_replace(true);
     };
+    let redis_server = redis_endpoint.map(|endpoint| {
+        let (app, server) = (Arc::clone(&app), settings.server.clone());
+        let stop = when_told(told);
+        tokio::spawn(redis::serve(endpoint, app, settings.redis, server, stop))
+    });
     let server = tokio::spawn(serve(endpoints, Arc::clone(&app), settings.server, stop));
 
     let data_dir = config.storage.data_dir.clone();
@@ -84,7 +94,10 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     app.open(engine.clone());
     tracing::info!(address, data_dir = %config.storage.data_dir.display(), "serving");
 
-    let cut_off = server.await?;
+    let mut cut_off = server.await?;
+    if let Some(redis_server) = redis_server {
+        cut_off += redis_server.await?;
+    }
     if cut_off > 0 {
         tracing::warn!(
             connections = cut_off,
@@ -124,16 +137,29 @@ fn open(
     Ok((Engine::open(store, options, metrics)?, backups))
 }
 
-/// The listeners, one or two.
+/// Waits until the server stops.
+async fn when_told(mut told: watch::Receiver<bool>) {
+    // An error means that it has stopped.
+    let _ = told.wait_for(|&stopping| stopping).await;
+}
+
+/// The listeners: one or two of HTTP, and maybe one of the Redis protocol.
 async fn endpoints(
     config: &ServeConfig,
     files: Option<TlsFiles>,
     metrics: &Arc<Metrics>,
-) -> Result<Vec<Endpoint>, Failure> {
+) -> Result<(Vec<Endpoint>, Option<RedisEndpoint>), Failure> {
     let tls = files
         .map(|files| certificates(files, metrics))
         .transpose()?;
     let (tls, operations_tls) = tls.unzip();
+    let redis = match config.redis.redis_listen {
+        None => None,
+        Some(listen) => Some(RedisEndpoint {
+            listener: bind("--redis-listen", listen).await?,
+            tls: tls.clone(),
+        }),
+    };
     let mut endpoints = vec![Endpoint {
         listener: bind("--listen", config.listen.listen).await?,
         role: match config.listen.admin_listen {
@@ -149,7 +175,7 @@ async fn endpoints(
             tls: operations_tls,
         });
     }
-    Ok(endpoints)
+    Ok((endpoints, redis))
 }
 
 async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, String> {

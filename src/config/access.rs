@@ -79,11 +79,7 @@ impl AccessConfig {
     pub(super) fn check(&self, listen: &ListenConfig, errors: &mut ConfigErrors) {
         let admin = listen.admin_listen.map(|it| ("--admin-listen", it));
         for (flag, address) in [("--listen", listen.listen)].into_iter().chain(admin) {
-            if !self.is_open() && !address.ip().is_loopback() {
-                errors.add(format!(
-                    "{flag} {address} can be reached from other machines, and there are no API keys: create one with cuckood keys add and set --keys-file, listen on 127.0.0.1, or set --allow-anonymous"
-                ));
-            }
+            self.check_address(flag, address, errors);
         }
         if self.allow_anonymous && self.keys_file.is_some() {
             errors.add("--allow-anonymous contradicts --keys-file: set only one of them");
@@ -91,6 +87,15 @@ impl AccessConfig {
         for host in self.allowed_hosts.iter().filter(|host| !is_host(host)) {
             errors.add(format!(
                 "--allowed-host is {host:?}, allowed is a name or an address without a port, such as filters.example.org or [fd00::1]"
+            ));
+        }
+    }
+
+    /// Refuses an address that others can reach where nobody is asked for a key.
+    pub(super) fn check_address(&self, flag: &str, address: SocketAddr, errors: &mut ConfigErrors) {
+        if !self.is_open() && !address.ip().is_loopback() {
+            errors.add(format!(
+                "{flag} {address} can be reached from other machines, and there are no API keys: create one with cuckood keys add and set --keys-file, listen on 127.0.0.1, or set --allow-anonymous"
             ));
         }
     }

@@ -20,6 +20,7 @@ mod filters;
 mod limits;
 mod logs;
 mod machine;
+mod redis;
 mod resources;
 mod serve;
 mod size;

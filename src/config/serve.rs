@@ -6,11 +6,13 @@ use super::filters::FilterConfig;
 use super::limits::{ConnectionConfig, RequestConfig};
 use super::logs::LogConfig;
 use super::machine::Machine;
+use super::redis::RedisConfig;
 use super::resources::ResourceConfig;
 use super::storage::{BackupConfig, StorageConfig};
 use crate::backup::BackupOptions;
 use crate::engine::{Clock, EngineOptions};
 use crate::http::{HostPolicy, Limits, ServerOptions, TlsFiles};
+use crate::redis::RedisOptions;
 use clap::Args;
 
 /// The settings of a server, by subject. Sizes are bytes, or a number with KiB,
@@ -41,6 +43,9 @@ pub struct ServeConfig {
     /// Bounds of connections, and how the server stops.
     #[command(flatten)]
     pub connections: ConnectionConfig,
+    /// The listener of the Redis protocol.
+    #[command(flatten)]
+    pub redis: RedisConfig,
     /// Logs and metrics.
     #[command(flatten)]
     pub logs: LogConfig,
@@ -55,6 +60,8 @@ pub struct Settings {
     pub limits: Limits,
     /// For connections.
     pub server: ServerOptions,
+    /// For the Redis protocol.
+    pub redis: RedisOptions,
     /// Where backups are written; `None`: nowhere.
     pub backups: Option<BackupOptions>,
     /// Host names by which the server may be called.
@@ -80,6 +87,7 @@ impl ServeConfig {
         self.filters.check(&mut errors);
         self.requests.check(&mut errors);
         self.connections.check(&mut errors);
+        self.redis.check(&self.access, &mut errors);
         self.logs.check(&mut errors);
         let (open, asked) = (
             self.filters.max_open_filters,
@@ -117,6 +125,7 @@ impl ServeConfig {
             },
             limits: self.requests.limits(),
             server: self.connections.options(),
+            redis: self.redis.options(&self.filters),
             backups: self.backups.options(disk_reserve),
             hosts: self.access.hosts(),
             tls: self.listen.tls(),

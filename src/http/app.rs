@@ -32,9 +32,9 @@ pub struct App {
     engine: OnceLock<Engine>,
     backups: OnceLock<Backups>,
     draining: AtomicBool,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) access: Access,
-    pub(super) admission: Admission,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) access: Access,
+    pub(crate) admission: Admission,
 }
 
 impl App {
@@ -77,7 +77,7 @@ impl App {
         self.draining.load(Ordering::Acquire)
     }
 
-    pub(super) fn engine(&self) -> Result<&Engine, HttpError> {
+    pub(crate) fn engine(&self) -> Result<&Engine, HttpError> {
         self.engine.get().ok_or(HttpError::Starting)
     }
 

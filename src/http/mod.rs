@@ -43,14 +43,21 @@ mod stream;
 mod time;
 mod words;
 
+// What the other listeners share with this one.
+pub(crate) use admission::answers::reserve as reserve_answer;
+pub(crate) use admission::budget::{Held, Holder};
 pub use admission::deadline::MAX_REQUEST_TIMEOUT;
 pub use admission::limits::Limits;
 pub use app::{Access, App};
+pub(crate) use listen::connection::told;
+pub(crate) use listen::places::{Place, Places};
 pub use listen::role::{ListenerRole, Transport};
 pub(crate) use listen::server::CONNECTIONS_PART;
 pub use listen::server::{Endpoint, ServerOptions, serve};
 pub use listen::tls::{ClientCertPolicy, Tls, TlsError, TlsFiles};
 pub use middleware::origin::HostPolicy;
+pub(crate) use middleware::principal::Principal;
 #[doc(hidden)]
 pub use parse::measured;
+pub(crate) use problem::HttpError;
 pub use routes::{openapi_document, router};

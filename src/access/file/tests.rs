@@ -134,7 +134,7 @@ fn a_file_that_makes_no_sense_is_refused_and_says_why() {
         (file(&[key("a b", &digest(1), "")]), "name of a key"),
         (file(&[key("a", "12", "")]), "sha256 of a"),
         (
-            file(&[key("a", &digest(1), r#", "prefix": "a/b""#)]),
+            file(&[key("a", &digest(1), r#", "prefix": "a b""#)]),
             "prefix",
         ),
         (file(&[key("a", &digest(1), r#", "prefix": """#)]), "prefix"),

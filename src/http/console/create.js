@@ -127,9 +127,9 @@ export function Create({ name }) {
           inputmode: "text",
           placeholder: "",
           maxLength: 255,
-          pattern: "[A-Za-z0-9._:~\\-]{1,255}",
-          title: "1 to 255 characters of A-Z a-z 0-9 . _ : ~ -",
-          hint: "Letters, digits and . _ : ~ -",
+          pattern: "[!-~]{1,255}",
+          title: "1 to 255 visible ASCII characters, no blanks, but neither . nor ..",
+          hint: "Letters, digits and signs, no blanks",
         }),
         field("capacity", "Capacity", {
           inputmode: "numeric",

@@ -2,6 +2,7 @@
 
 use crate::engine::Compaction;
 use crate::http::answer::{json, json_at};
+use crate::http::bounds::path_of;
 use crate::http::extract::Key;
 use crate::http::idempotency::{Keyed, marked};
 use crate::http::middleware::principal::CallerEngine;
@@ -103,7 +104,7 @@ pub(crate) async fn compact_filter(
     let answered = engine.compact(&name, key).await?;
     let begun = CompactionBegunBody {
         closed_sub_filters: answered.answer,
-        status_url: format!("/filters/{name}/compaction"),
+        status_url: format!("{}/compaction", path_of(&name)),
     };
     let response = json_at(StatusCode::ACCEPTED, &begun.status_url, &begun)?;
     Ok(marked(&answered, response))

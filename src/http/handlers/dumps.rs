@@ -10,6 +10,7 @@ use crate::http::admission::body;
 use crate::http::admission::deadline::Deadline;
 use crate::http::admission::throttle::ThrottledWork;
 use crate::http::answer::{json, json_at};
+use crate::http::bounds::path_of;
 use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{DUMP, SCANDUMP, media_type};
@@ -230,7 +231,7 @@ pub(crate) async fn put_dump(
     let adopted = engine.adopt(&name, staged, replace).await;
     match adopted.map_err(|error| unless_ended(&caller, error.into()))? {
         Adopted::New(info) => {
-            let path = format!("/filters/{name}");
+            let path = path_of(&name);
             let response = json_at(StatusCode::CREATED, &path, &FilterBody::from(&info))?;
             Ok(noted(response, "created"))
         }

@@ -1,10 +1,10 @@
 //! Filters themselves: create, list, describe, delete.
 
 use super::filter_body::{FilterBody, ending_example, filter_example};
-use crate::engine::{Created, FilterName, FilterSummary, MAX_NAME_LENGTH};
+use crate::engine::{Created, FilterName, FilterSummary};
 use crate::http::App;
 use crate::http::answer::{json, json_at};
-use crate::http::bounds::{MAX_LISTED, name_in_words};
+use crate::http::bounds::{MAX_LISTED, key_in_words, path_of};
 use crate::http::extract::{Key, changed_ttl, fields};
 use crate::http::idempotency::{Keyed, marked};
 use crate::http::middleware::audit::Note;
@@ -148,7 +148,7 @@ pub(crate) async fn put_filter(
     let answered = engine.create_filter(&name, &wanted, key).await?;
     let response = match &answered.answer {
         Created::New(info) => {
-            let path = format!("/filters/{name}");
+            let path = path_of(&name);
             json_at(StatusCode::CREATED, &path, &FilterBody::from(info))?
         }
         Created::Existing(_) | Created::Differs(..) if only_new => {
@@ -192,8 +192,12 @@ pub(crate) async fn list_filters(
 ) -> Result<Response, HttpError> {
     let query = Query::parse(&uri, &["prefix", "limit", "cursor"])?;
     let prefix = match query.text("prefix")? {
-        None | Some("") => String::new(),
-        Some(text) => name_parameter("prefix", text)?.as_str().to_owned(),
+        None => String::new(),
+        Some(text) if FilterName::can_start_with(text) => text.to_owned(),
+        Some(text) => {
+            let allowed = format!("empty, or the start of a key: {}", key_in_words());
+            return Err(HttpError::parameter("prefix", excerpt(text), allowed));
+        }
     };
     let after = query
         .text("cursor")?
@@ -232,8 +236,7 @@ pub(crate) async fn list_filters(
 }
 
 fn name_parameter(name: &'static str, text: &str) -> Result<FilterName, HttpError> {
-    FilterName::parse(text)
-        .map_err(|_| HttpError::parameter(name, excerpt(text), name_in_words(MAX_NAME_LENGTH)))
+    FilterName::parse(text).map_err(|_| HttpError::parameter(name, excerpt(text), key_in_words()))
 }
 
 /// Any number of digits is a number, however large.

@@ -194,7 +194,7 @@ impl Drop for OpenConnection {
 }
 
 /// Waits until the word is said.
-pub(super) async fn told(word: &mut watch::Receiver<bool>) {
+pub(crate) async fn told(word: &mut watch::Receiver<bool>) {
     // An error means that the sender is gone, and with it the server.
     let _ = word.wait_for(|&said| said).await;
 }

@@ -10,9 +10,9 @@
 //! | `tls` | certificates, exchanged while the server runs |
 //! | `role` | what a listener serves, and how it is spoken to |
 
-mod connection;
+pub(super) mod connection;
 pub(super) mod observed;
-mod places;
+pub(super) mod places;
 pub(super) mod role;
 pub(super) mod server;
 pub(super) mod timed;

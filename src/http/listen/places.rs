@@ -18,7 +18,7 @@ const IPV6_HOST_BITS: u32 = 64;
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// The connections of one listener.
-pub(super) struct Places {
+pub(crate) struct Places {
     free: Arc<Semaphore>,
     addresses: Resource<IpAddr>,
     per_address: u64,
@@ -26,14 +26,14 @@ pub(super) struct Places {
 }
 
 /// The place of a connection, as long as this lives.
-pub(super) struct Place {
+pub(crate) struct Place {
     _of_all: OwnedSemaphorePermit,
     _of_address: Permit<IpAddr>,
 }
 
 impl Places {
     /// So many in all, and so many from one address.
-    pub(super) fn new(all: usize, per_address: usize, metrics: &Metrics) -> Places {
+    pub(crate) fn new(all: usize, per_address: usize, metrics: &Metrics) -> Places {
         Places {
             free: Arc::new(Semaphore::new(all)),
             addresses: Resource::new("connections", Kind::Lent, u64::MAX, 100, metrics),
@@ -61,16 +61,22 @@ impl Places {
                         };
                         return Ok((stream, place));
                     }
-                    None => {
-                        drop(stream);
-                        self.log_refusal(peer.ip(), Instant::now());
-                    }
+                    None => drop(stream),
                 },
                 // The client was gone before we came: no fault of ours.
                 Err(error) if is_client_fault(&error) => {}
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// A place for a connection from there, if there is one now.
+    pub(crate) fn try_take(&self, address: IpAddr) -> Option<Place> {
+        let of_all = Arc::clone(&self.free).try_acquire_owned().ok()?;
+        Some(Place {
+            _of_all: of_all,
+            _of_address: self.of_address(address)?,
+        })
     }
 
     /// Says who is refused, unless that was said lately; returns whether it did.
@@ -94,7 +100,11 @@ impl Places {
                 most: Some(self.per_address),
             },
         };
-        self.addresses.try_take(Some(&by), 1).ok()
+        let taken = self.addresses.try_take(Some(&by), 1).ok();
+        if taken.is_none() {
+            self.log_refusal(address, Instant::now());
+        }
+        taken
     }
 }
 

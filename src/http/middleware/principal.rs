@@ -43,7 +43,7 @@ impl Principal {
     }
 
     /// Its key, if keys are asked for.
-    pub(super) fn key(&self) -> Option<&Arc<ApiKey>> {
+    pub(crate) fn key(&self) -> Option<&Arc<ApiKey>> {
         self.key.as_ref()
     }
 
@@ -69,7 +69,7 @@ impl Principal {
     }
 
     /// What the engine knows of it.
-    fn caller(&self, deadline: Option<Deadline>) -> Caller {
+    pub(crate) fn caller(&self, deadline: Option<Deadline>) -> Caller {
         Caller {
             key: self.key.as_ref().map(|key| key.name.shared()),
             has_rivals: self.holder.as_ref().is_some_and(|it| it.terms.has_rivals),
@@ -118,7 +118,7 @@ impl Principal {
         parts.extensions.get::<Principal>()?.holder.clone()
     }
 
-    fn prefix(&self) -> Option<&Prefix> {
+    pub(crate) fn prefix(&self) -> Option<&Prefix> {
         self.key.as_ref()?.prefix.as_ref()
     }
 }

@@ -1,10 +1,10 @@
 //! Parameters that more than one operation has, or of which a schema can say
 //! more than their type.
 
-use super::schemas::{name, one_of, prefix, text, text_of};
-use crate::engine::{MAX_IMPORT_ID_LENGTH, MAX_NAME_LENGTH};
+use super::schemas::{key, name, one_of, prefix, text, text_of};
+use crate::engine::MAX_IMPORT_ID_LENGTH;
 use crate::http::bounds::{
-    MAX_IDEMPOTENCY_KEY_BYTES, MAX_LISTED, MAX_QUERY_ITEM_BYTES, name_in_words,
+    MAX_IDEMPOTENCY_KEY_BYTES, MAX_LISTED, MAX_QUERY_ITEM_BYTES, key_in_words, name_in_words,
 };
 use serde_json::json;
 use utoipa::IntoParams;
@@ -38,8 +38,8 @@ macro_rules! parameters {
 parameters! {
     /// The filter of the path.
     FilterKey: [
-        in_path("key", &format!("Key of the filter: {}.", name_in_words(MAX_NAME_LENGTH)))
-            .schema(Some(name(MAX_NAME_LENGTH)))
+        in_path("key", &format!("Key of the filter, percent-encoded once: {}.", key_in_words()))
+            .schema(Some(key()))
             .example(Some(json!("coupons"))),
     ];
 
@@ -65,7 +65,7 @@ parameters! {
             .schema(Some(ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0))))
             .example(Some(json!(100))),
         in_query("cursor", "`next_cursor` of the previous page.")
-            .schema(Some(name(MAX_NAME_LENGTH)))
+            .schema(Some(key()))
             .example(Some(json!("coupons"))),
     ];
 

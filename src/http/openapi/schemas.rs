@@ -31,7 +31,15 @@ pub(super) fn text_of(shortest: usize, longest: usize) -> ObjectBuilder {
     text().min_length(Some(shortest)).max_length(Some(longest))
 }
 
-/// The key of a filter, or another name of the same characters.
+/// The key of a filter: visible ASCII, but neither `.` nor `..`, which clients
+/// take out of a path.
+pub(crate) fn key() -> ObjectBuilder {
+    text_of(1, MAX_NAME_LENGTH).pattern(Some(
+        "^([!-\\-/-~]|[!-\\-/-~][!-~]|[!-~][!-\\-/-~]|[!-~]{3,})$",
+    ))
+}
+
+/// The name of an import.
 pub(crate) fn name(longest: usize) -> ObjectBuilder {
     text_of(1, longest).pattern(Some("^[A-Za-z0-9._:~-]+$"))
 }
@@ -40,7 +48,7 @@ pub(crate) fn name(longest: usize) -> ObjectBuilder {
 pub(crate) fn prefix() -> ObjectBuilder {
     text()
         .max_length(Some(MAX_NAME_LENGTH))
-        .pattern(Some("^[A-Za-z0-9._:~-]*$"))
+        .pattern(Some("^[!-~]*$"))
 }
 
 /// One of these words.

@@ -2,8 +2,7 @@
 //! described.
 
 use super::filter_fields::FilterFields;
-use crate::engine::MAX_NAME_LENGTH;
-use crate::http::openapi::schemas::{closed_object, name, one_of, prefix};
+use crate::http::openapi::schemas::{closed_object, key, one_of, prefix};
 use serde_json::json;
 use utoipa::openapi::schema::{AnyOfBuilder, Array, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
@@ -102,7 +101,7 @@ impl BatchField {
             // What the filter is created with if it is missing.
             Create => Ref::from_schema_name(FilterFields::name()).into(),
             Filters => ArrayBuilder::new()
-                .items(RefOr::T(Schema::from(name(MAX_NAME_LENGTH))))
+                .items(RefOr::T(Schema::from(key())))
                 .unique_items(true)
                 .description(Some(
                     "Keys of the filters to ask, in this order; each once. Either this or `prefix`.",

@@ -1,8 +1,8 @@
 //! Which filters a lookup asks, in JSON.
 
 use super::{given, json_error, string};
-use crate::engine::{FilterName, LookupFilters, LookupMode, MAX_NAME_LENGTH};
-use crate::http::bounds::name_in_words;
+use crate::engine::{FilterName, LookupFilters, LookupMode};
+use crate::http::bounds::key_in_words;
 use crate::http::problem::HttpError;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ pub(super) fn named(value: &RawValue) -> Result<LookupFilters, HttpError> {
         };
         let name = string(value)
             .and_then(|text| FilterName::parse(&text).ok())
-            .ok_or_else(|| refuse(given(value), &name_in_words(MAX_NAME_LENGTH)))?;
+            .ok_or_else(|| refuse(given(value), &key_in_words()))?;
         if !seen.insert(name.clone()) {
             return Err(refuse("given twice".to_owned(), "each key once"));
         }
@@ -37,13 +37,10 @@ pub(super) fn named(value: &RawValue) -> Result<LookupFilters, HttpError> {
 /// No key starts with it.
 pub(super) fn prefix(value: &RawValue) -> Result<LookupFilters, HttpError> {
     string(value)
-        .filter(|text| text.is_empty() || FilterName::parse(text).is_ok())
+        .filter(|text| FilterName::can_start_with(text))
         .map(LookupFilters::Prefix)
         .ok_or_else(|| {
-            let allowed = format!(
-                "empty, or the start of a key: {}",
-                name_in_words(MAX_NAME_LENGTH)
-            );
+            let allowed = format!("empty, or the start of a key: {}", key_in_words());
             HttpError::field("/prefix".to_owned(), given(value), allowed)
         })
 }
@@ -92,7 +89,7 @@ mod tests {
             (r#"{"items": [], "prefix": "", "filters": []}"#, "/filters"),
             (r#"{"items": [], "filters": "a"}"#, "/filters"),
             (r#"{"items": [], "filters": ["a", 7]}"#, "/filters/1"),
-            (r#"{"items": [], "filters": ["a/b"]}"#, "/filters/0"),
+            (r#"{"items": [], "filters": ["a b"]}"#, "/filters/0"),
             (r#"{"items": [], "filters": ["a", "b", "a"]}"#, "/filters/2"),
             (r#"{"items": [], "prefix": "a b"}"#, "/prefix"),
             (r#"{"items": [], "prefix": null}"#, "/prefix"),

@@ -94,7 +94,7 @@ fn samples() -> Vec<HttpError> {
             allowed: "application/json, or text/plain with one item per line",
         },
         HttpError::UnsupportedContentEncoding,
-        match FilterName::parse("a/b") {
+        match FilterName::parse("a b") {
             Ok(_) => HttpError::MalformedPath,
             Err(invalid) => HttpError::InvalidKey(invalid),
         },

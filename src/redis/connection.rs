@@ -1,0 +1,314 @@
+//! One connection: reads commands, writes replies, and sees that neither takes
+//! more time or memory than it may.
+//!
+//! Nothing is done while replies wait for their client: they are written as a
+//! whole before the next command is looked at, once there are many.
+
+use super::protocol::decode::{Bounds, Decoded, Decoder, Dropped};
+use super::protocol::malformed::Malformed;
+use super::service::{Connected, RedisOptions, Refused, Service};
+use super::session::Session;
+use crate::http::{Held, Limits, ServerOptions, told};
+use prometheus::IntCounter;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::watch;
+use tokio::time::{timeout, timeout_at};
+
+/// Bytes of replies that are written before the next command is worked on.
+const REPLY_BYTES: usize = 64 << 10;
+
+/// Bytes of a command beyond which they count against the memory of all.
+const FREE_BYTES: usize = 128 << 10;
+
+/// Words that a command may have beside its items.
+const OTHER_WORDS: usize = 16;
+
+/// What a client may send that has not said who it is: redis' own numbers.
+const UNKNOWN_WORDS: usize = 10;
+const UNKNOWN_WORD_BYTES: usize = 16 << 10;
+
+/// Time for a client to take the last reply, and bytes of it that are read on
+/// meanwhile: closing on what is unread would take the reply away from it.
+const LATE_REPLY: Duration = Duration::from_secs(1);
+const LATE_BYTES: u64 = 1 << 20;
+
+/// How long a connection waits for its client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clocks {
+    /// For a handshake of TLS, and for the client to say who it is.
+    pub(super) first: Duration,
+    /// Between two commands; `None`: for ever.
+    between: Option<Duration>,
+    /// Within a command.
+    within: Duration,
+    /// For a client that reads nothing.
+    write: Duration,
+    /// Bytes a second that it must read beyond that; 0: any.
+    write_rate: u64,
+}
+
+impl Clocks {
+    pub(super) fn of(server: &ServerOptions, options: &RedisOptions, limits: &Limits) -> Clocks {
+        Clocks {
+            first: server.header_timeout,
+            between: (!options.idle_timeout.is_zero()).then_some(options.idle_timeout),
+            within: limits.body_idle_timeout,
+            write: server.write_timeout,
+            write_rate: server.min_read_rate,
+        }
+    }
+
+    /// For so many bytes of replies.
+    fn write_of(&self, bytes: usize) -> Duration {
+        let beyond = (bytes as u64).checked_div(self.write_rate);
+        self.write + beyond.map_or(Duration::ZERO, Duration::from_secs)
+    }
+}
+
+/// A connection that was accepted.
+pub(super) struct Connection {
+    pub(super) connected: Connected,
+    pub(super) service: Arc<Service>,
+    pub(super) clocks: Clocks,
+    pub(super) draining: watch::Receiver<bool>,
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Its client is gone, or there is nothing to say.
+    Silent,
+    /// There is a last reply.
+    WithReply,
+}
+
+/// A connection that is spoken on.
+struct Speaking<S> {
+    stream: S,
+    decoder: Decoder,
+    session: Session,
+    service: Arc<Service>,
+    clocks: Clocks,
+    draining: watch::Receiver<bool>,
+    /// Memory of the command under way.
+    held: Option<Held>,
+    known: Bounds,
+    bytes_in: IntCounter,
+    bytes_out: IntCounter,
+}
+
+impl Connection {
+    /// Serves it to its end.
+    pub(super) async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let limits = &self.service.app.admission.limits;
+        let bytes = &self.service.app.metrics.redis_bytes;
+        let mut speaking = Speaking {
+            known: Bounds {
+                words: limits.max_batch_items.saturating_add(OTHER_WORDS),
+                word_bytes: limits.max_body_bytes,
+                command_bytes: limits.max_body_bytes,
+                is_known: true,
+            },
+            bytes_in: bytes.with_label_values(&["in"]),
+            bytes_out: bytes.with_label_values(&["out"]),
+            session: Session::new(Arc::clone(&self.service), Arc::clone(&self.connected.info)),
+            stream,
+            decoder: Decoder::new(),
+            service: self.service,
+            clocks: self.clocks,
+            draining: self.draining.clone(),
+            held: None,
+        };
+        let mut draining = self.draining;
+        let stopped = pin!(told(&mut draining));
+        let peer = self.connected.info.peer;
+        if speaking.speak(stopped, peer).await == End::WithReply {
+            // A client that reads nothing must not hold its place by that.
+            let _ = timeout(LATE_REPLY, speaking.end()).await;
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
+    async fn speak(
+        &mut self,
+        mut stopped: Pin<&mut impl Future<Output = ()>>,
+        peer: std::net::SocketAddr,
+    ) -> End {
+        let mut first = Instant::now() + self.clocks.first;
+        let mut was_known = false;
+        loop {
+            let is_known = self.session.is_known();
+            if was_known && !is_known {
+                first = Instant::now() + self.clocks.first;
+            }
+            was_known = is_known;
+            // Who says who it is may send more behind that at once.
+            let (bounds, most) = match is_known {
+                true => (self.known, usize::MAX),
+                false => (self.unknown(), 1),
+            };
+            match self.decoder.decode(&bounds, most) {
+                Decoded::Commands(batch) => {
+                    self.session.look_at_key();
+                    let mut next = 0;
+                    while next < batch.len() && !self.session.is_over {
+                        if *self.draining.borrow() {
+                            self.session.is_over = true;
+                            break;
+                        }
+                        next = self.session.go_on(&batch, next).await;
+                        if self.session.replies.len() >= REPLY_BYTES && self.flush().await.is_err()
+                        {
+                            return End::Silent;
+                        }
+                    }
+                    self.decoder.recycle(batch);
+                    self.held = None;
+                }
+                Decoded::Dropped(why) => {
+                    self.session.refuse_dropped(why);
+                    self.held = None;
+                }
+                Decoded::Malformed(malformed) => {
+                    return self.refuse(malformed, peer).await;
+                }
+                Decoded::Incomplete => {
+                    if self.flush().await.is_err() {
+                        return End::Silent;
+                    }
+                    self.hold();
+                    if !self.read(first, &mut stopped).await {
+                        return End::Silent;
+                    }
+                }
+            }
+            if self.session.is_over {
+                return match self.flush().await {
+                    Ok(()) => End::WithReply,
+                    Err(_) => End::Silent,
+                };
+            }
+        }
+    }
+
+    fn unknown(&self) -> Bounds {
+        Bounds {
+            words: UNKNOWN_WORDS.min(self.known.words),
+            word_bytes: UNKNOWN_WORD_BYTES.min(self.known.word_bytes),
+            is_known: false,
+            ..self.known
+        }
+    }
+
+    /// Holds memory for what the command under way takes, or has it dropped.
+    fn hold(&mut self) {
+        let bytes = self.decoder.memory();
+        if bytes <= FREE_BYTES {
+            return;
+        }
+        let bodies = &self.service.app.admission.bodies;
+        let bytes = bytes.min(bodies.bound());
+        let held = bodies.grow(self.session.holder(), &mut self.held, bytes);
+        if held.is_err() {
+            self.decoder.drop_command(Dropped::NoMemory);
+            self.held = None;
+        }
+    }
+
+    /// Reads on; `false`: nothing comes any more.
+    async fn read(
+        &mut self,
+        first: Instant,
+        stopped: &mut Pin<&mut impl Future<Output = ()>>,
+    ) -> bool {
+        let until = match (self.session.is_known(), self.decoder.is_within_command()) {
+            (false, _) => Some(first),
+            (true, true) => Some(Instant::now() + self.clocks.within),
+            (true, false) => self.clocks.between.map(|it| Instant::now() + it),
+        };
+        let reading = self.stream.read_buf(self.decoder.room());
+        let read = tokio::select! {
+            biased;
+            read = within(until, reading) => read,
+            () = stopped => return false,
+        };
+        match read {
+            Some(Ok(0) | Err(_)) => false,
+            Some(Ok(bytes)) => {
+                self.decoder.note_read(bytes);
+                self.bytes_in.inc_by(bytes as u64);
+                true
+            }
+            None => {
+                self.service.note_refused(Refused::Timeout);
+                false
+            }
+        }
+    }
+
+    /// Writes the replies that there are.
+    ///
+    /// # Errors
+    /// The client is gone, or reads nothing.
+    async fn flush(&mut self) -> Result<(), ()> {
+        let bytes = self.session.replies.bytes();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let length = bytes.len();
+        // Nearly always the kernel takes all at once, and no clock is needed.
+        let writing = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        match timeout(self.clocks.write_of(length), writing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Err(()),
+            Err(_) => {
+                self.service.note_refused(Refused::Timeout);
+                return Err(());
+            }
+        }
+        self.bytes_out.inc_by(length as u64);
+        self.session.forget_replies();
+        Ok(())
+    }
+
+    /// Says what was wrong, unless it was another protocol: then nothing may be
+    /// said that a browser could take for an answer.
+    async fn refuse(&mut self, malformed: Malformed, peer: std::net::SocketAddr) -> End {
+        if malformed == Malformed::Foreign {
+            self.service.note_foreign(peer);
+            // What came before was a client of this protocol.
+            let _ = self.flush().await;
+            return End::Silent;
+        }
+        self.service.note_refused(Refused::Protocol);
+        let words = format!("ERR Protocol error: {malformed}");
+        self.session.replies.error(&words);
+        match self.flush().await {
+            Ok(()) => End::WithReply,
+            Err(()) => End::Silent,
+        }
+    }
+
+    /// Ends the connection in a way that leaves the client its last reply.
+    async fn end(&mut self) {
+        // The client may be gone: then the reply is of no use.
+        let _ = self.stream.shutdown().await;
+        let mut rest = (&mut self.stream).take(LATE_BYTES);
+        let _ = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
+    }
+}
+
+/// Waits no longer than that; `None`: it was too long.
+async fn within<T>(until: Option<Instant>, waiting: impl Future<Output = T>) -> Option<T> {
+    match until {
+        None => Some(waiting.await),
+        Some(until) => timeout_at(until.into(), waiting).await.ok(),
+    }
+}

@@ -1,0 +1,165 @@
+//! Accepts connections, bounds their number, and drains them.
+
+use super::connection::{Clocks, Connection};
+use super::service::{RedisOptions, Refused, Service};
+use crate::http::{App, Place, Places, ServerOptions, Tls, told};
+use crate::metrics::Metrics;
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// Silence after which the kernel asks whether a client is still there.
+const KEEPALIVE: Duration = Duration::from_secs(300);
+
+/// Pause after a connection could not be accepted for want of descriptors or
+/// memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often transfers are looked at that nobody goes on with.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// A listener of the Redis protocol.
+pub struct RedisEndpoint {
+    /// Where connections come in.
+    pub listener: TcpListener,
+    /// How TLS is spoken; `None`: it is not.
+    pub tls: Option<Arc<Tls>>,
+}
+
+/// Serves until `stop` resolves and the commands then under way are answered or
+/// their time is up. Returns how many connections were cut off. The application,
+/// its keys and its budgets are shared with the other listeners; of `server` the
+/// timeouts hold.
+pub async fn serve(
+    endpoint: RedisEndpoint,
+    app: Arc<App>,
+    options: RedisOptions,
+    server: ServerOptions,
+    stop: impl Future<Output = ()>,
+) -> usize {
+    let (drain, draining) = watch::channel(false);
+    let metrics = Arc::clone(&app.metrics);
+    let clocks = Clocks::of(&server, &options, &app.admission.limits);
+    let listener = Listener {
+        places: Places::new(
+            options.max_connections,
+            options.max_connections_per_address,
+            &metrics,
+        ),
+        service: Service::new(app, options),
+        clocks,
+        draining,
+        tls: endpoint.tls,
+        metrics,
+    };
+    let service = Arc::clone(&listener.service);
+    let accepting = tokio::spawn(listener.run(endpoint.listener));
+    tokio::select! {
+        () = stop => {}
+        () = sweep(&service) => {}
+    }
+    sleep(server.drain_delay).await;
+    drain.send_replace(true);
+    // It ends with the word.
+    let _ = accepting.await;
+    match timeout(server.drain_timeout, drain.closed()).await {
+        Ok(()) => 0,
+        Err(_) => drain.receiver_count(),
+    }
+}
+
+/// Forgets transfers that nobody goes on with, for ever.
+async fn sweep(service: &Service) {
+    loop {
+        sleep(SWEEP_EVERY).await;
+        service.transfers.sweep();
+    }
+}
+
+struct Listener {
+    places: Places,
+    service: Arc<Service>,
+    clocks: Clocks,
+    draining: watch::Receiver<bool>,
+    tls: Option<Arc<Tls>>,
+    metrics: Arc<Metrics>,
+}
+
+impl Listener {
+    async fn run(self, listener: TcpListener) {
+        let mut draining = self.draining.clone();
+        let mut stopped = pin!(told(&mut draining));
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stopped => return,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.take(stream, peer),
+                // The client was gone before we came.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Serves a connection, if there is a place for it.
+    fn take(&self, stream: TcpStream, peer: SocketAddr) {
+        let Some(place) = self.places.try_take(peer.ip()) else {
+            self.service.note_refused(Refused::Connections);
+            if self.tls.is_none() {
+                // There is room for so little in every new connection.
+                let _ = stream.try_write(TOO_MANY);
+            }
+            return;
+        };
+        // Replies are written at once, and what is lost is noticed some day.
+        let _ = stream.set_nodelay(true);
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+        let local = stream.local_addr().unwrap_or(peer);
+        let connection = Connection {
+            connected: self.service.connect(peer, local),
+            service: Arc::clone(&self.service),
+            clocks: self.clocks,
+            draining: self.draining.clone(),
+        };
+        let (tls, metrics) = (self.tls.clone(), Arc::clone(&self.metrics));
+        tokio::spawn(speak(connection, stream, tls, metrics, place));
+    }
+}
+
+/// Serves a connection to its end, and holds its place until then.
+async fn speak(
+    connection: Connection,
+    stream: TcpStream,
+    tls: Option<Arc<Tls>>,
+    metrics: Arc<Metrics>,
+    _place: Place,
+) {
+    let Some(tls) = tls else {
+        return connection.serve(stream).await;
+    };
+    match timeout(connection.clocks.first, tls.accept(stream)).await {
+        Ok(Ok(stream)) => connection.serve(stream).await,
+        failed => {
+            metrics.tls_handshake_failures.inc();
+            let reason = match failed {
+                Ok(Err(error)) => error.to_string(),
+                _ => "it took too long".to_owned(),
+            };
+            tracing::debug!(reason, "a TLS handshake failed");
+        }
+    }
+}

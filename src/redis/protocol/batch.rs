@@ -1,0 +1,121 @@
+//! Commands as places in the bytes that they came in: nothing is copied.
+
+use bytes::Bytes;
+use std::ops::Range;
+
+/// Whole commands, in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(super) bytes: Bytes,
+    /// Of all commands, one after another.
+    pub(super) arguments: Vec<Range<usize>>,
+    /// Of each command, how many arguments there are up to its end.
+    pub(super) ends: Vec<usize>,
+}
+
+impl Batch {
+    /// How many commands there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// A command by its position; one that is not there has no words.
+    #[inline]
+    pub(crate) fn command(&self, index: usize) -> Words<'_> {
+        let before = index.checked_sub(1).and_then(|it| self.ends.get(it));
+        let end = self.ends.get(index).copied().unwrap_or_default();
+        let words = before.copied().unwrap_or_default()..end;
+        Words {
+            bytes: &self.bytes,
+            places: self.arguments.get(words).unwrap_or_default(),
+        }
+    }
+}
+
+/// The words of one command: its name, then its arguments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words<'a> {
+    bytes: &'a Bytes,
+    places: &'a [Range<usize>],
+}
+
+impl<'a> Words<'a> {
+    /// How many there are, the name included.
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        self.places.len()
+    }
+
+    /// A word by its position; empty if it is not there.
+    #[inline]
+    pub(crate) fn get(self, index: usize) -> &'a [u8] {
+        let place = self.places.get(index).cloned().unwrap_or_default();
+        self.bytes.get(place).unwrap_or_default()
+    }
+
+    /// The words from a position on.
+    pub(crate) fn from(self, index: usize) -> Words<'a> {
+        Words {
+            places: self.places.get(index..).unwrap_or_default(),
+            ..self
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        self.places
+            .iter()
+            .map(move |place| self.bytes.get(place.clone()).unwrap_or_default())
+    }
+
+    /// Where they lie.
+    #[inline]
+    pub(crate) fn places(self) -> &'a [Range<usize>] {
+        self.places
+    }
+
+    /// What they lie in.
+    #[inline]
+    pub(crate) fn bytes(self) -> &'a Bytes {
+        self.bytes
+    }
+}
+
+/// Commands that are kept for later, copied one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct KeptCommands {
+    bytes: Vec<u8>,
+    arguments: Vec<Range<usize>>,
+    ends: Vec<usize>,
+}
+
+impl KeptCommands {
+    /// Keeps a command.
+    pub(crate) fn push(&mut self, words: Words<'_>) {
+        for word in words.iter() {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(word);
+            self.arguments.push(start..self.bytes.len());
+        }
+        self.ends.push(self.arguments.len());
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.capacity() + self.arguments.capacity() * size_of::<Range<usize>>()
+    }
+
+    /// How many words they have.
+    pub(crate) fn words(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// All of them.
+    pub(crate) fn into_batch(self) -> Batch {
+        Batch {
+            bytes: Bytes::from(self.bytes),
+            arguments: self.arguments,
+            ends: self.ends,
+        }
+    }
+}

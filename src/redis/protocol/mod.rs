@@ -1,0 +1,23 @@
+//! The Redis protocol (RESP2 and RESP3), pure: from bytes to commands, and from
+//! replies to bytes.
+//!
+//! Source: <https://redis.io/docs/latest/develop/reference/protocol-spec/>, and
+//! the bounds and words of redis 7.4 (`networking.c`, `sds.c`, `util.c`).
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `decode` | from bytes, cut anywhere, to batches of commands |
+//! | `batch` | commands as places in the bytes that they came in |
+//! | `inline` | commands as a person types them: words, maybe in quotes |
+//! | `malformed` | what a client sends that is no command |
+//! | `encode` | replies, in the version that a connection speaks |
+//! | `number` | integers as Redis takes them |
+
+pub(crate) mod batch;
+pub(crate) mod decode;
+pub(crate) mod encode;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz_targets;
+mod inline;
+pub(crate) mod malformed;
+pub(crate) mod number;

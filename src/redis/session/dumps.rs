@@ -1,0 +1,264 @@
+//! `CF.SCANDUMP` and `CF.LOADCHUNK`: filters on their way from RedisBloom and back.
+
+use super::failure::Failure;
+use super::state::{Session, name_of};
+use crate::engine::scandump::{HEADER_BYTES, Header};
+use crate::engine::{
+    Adopted, EngineError, FilterName, ForeignIntake, Replace, RestoreError, Slots,
+};
+use crate::redis::commands::errors::{self, IS_LOADING, NOT_FOUND};
+use crate::redis::protocol::batch::Words;
+use crate::redis::protocol::number::integer;
+use crate::redis::transfers::{Found, Load, TransferKey};
+use std::sync::Arc;
+
+const BAD_POSITION: &str = "Invalid position";
+const NOT_CREATED: &str = "Couldn't create filter!";
+const NOT_LOADED: &str = "Couldn't load chunk!";
+const ITEM_EXISTS: &str = "ERR item exists";
+const CHANGED: &str = "ERR the filter changed since CF.SCANDUMP 0, begin again; or use GET /filters/{key}/dump, which takes a busy filter";
+const FOREIGN: &str =
+    "ERR the layout paged has no form in RedisBloom's format: use GET /filters/{key}/dump";
+
+impl Session {
+    /// # Errors
+    /// A filter is being taken in under this name.
+    pub(super) fn not_while_loading(&self, name: &FilterName) -> Result<(), Failure> {
+        match self.service.transfers.is_loading(name) {
+            true => Err(IS_LOADING.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn transfer_key(&self, name: &FilterName) -> TransferKey {
+        (self.caller().key, name.clone())
+    }
+
+    /// `CF.SCANDUMP`.
+    pub(super) async fn scan_dump(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let iterator = integer(words.get(2)).and_then(|it| u64::try_from(it).ok());
+        let iterator = iterator.ok_or(BAD_POSITION)?;
+        let name = name_of(words.get(1))?;
+        let key = self.transfer_key(&name);
+        let part = match iterator.checked_sub(1) {
+            None => self.begin_dump(&name, key).await?,
+            Some(at) => {
+                self.hold_reply(crate::engine::MAX_SLOT_BYTES)?;
+                self.read_dump(&name, key, at).await?
+            }
+        };
+        self.replies.array(2);
+        match part {
+            Some((next, bytes)) => {
+                self.replies.count(next);
+                self.replies.bulk(&bytes);
+            }
+            None => {
+                self.replies.integer(0);
+                self.replies.nil();
+            }
+        }
+        Ok(())
+    }
+
+    /// The first part; `None`: there is nothing in the filter.
+    async fn begin_dump(
+        &self,
+        name: &FilterName,
+        key: TransferKey,
+    ) -> Result<Option<(u64, Vec<u8>)>, Failure> {
+        let admission = &self.service.app.admission;
+        let _place = admission.downloads.try_take(self.holder(), 1)?;
+        let slots = match self.engine()?.slots(name).await? {
+            Slots::All(slots) => slots,
+            Slots::Foreign => return Err(FOREIGN.into()),
+            Slots::Counted(copies) => {
+                return Err(format!(
+                    "ERR {copies} copies are counted beside the slots, which RedisBloom's format can't hold: use GET /filters/{{key}}/dump"
+                )
+                .into());
+            }
+        };
+        let header = slots.header();
+        if header.items == 0 {
+            self.service.transfers.forget_dump(&key);
+            return Ok(None);
+        }
+        self.service.transfers.note_dump(key, Arc::new(slots));
+        Ok(Some((1, header.encode())))
+    }
+
+    /// The part from a byte of slots on; `None`: there is no more.
+    async fn read_dump(
+        &self,
+        name: &FilterName,
+        key: TransferKey,
+        at: u64,
+    ) -> Result<Option<(u64, Vec<u8>)>, Failure> {
+        let engine = self.engine()?;
+        let transfers = &self.service.transfers;
+        let Some(slots) = transfers.dump(&key) else {
+            return Err(match engine.has_filter(name).await? {
+                true => CHANGED.into(),
+                false => NOT_FOUND.into(),
+            });
+        };
+        match engine.read_slots(&slots, at).await? {
+            None => {
+                transfers.forget_dump(&key);
+                Err(CHANGED.into())
+            }
+            Some(bytes) if bytes.is_empty() => Ok(None),
+            Some(bytes) => Ok(Some((1 + at + bytes.len() as u64, bytes))),
+        }
+    }
+
+    /// `CF.LOADCHUNK`.
+    pub(super) async fn load_chunk(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let iterator = integer(words.get(2)).and_then(|it| u64::try_from(it).ok());
+        let iterator = iterator.filter(|&it| it > 0).ok_or(BAD_POSITION)?;
+        let name = name_of(words.get(1))?;
+        let (key, data) = (self.transfer_key(&name), words.get(3));
+        match iterator {
+            1 => self.begin_load(&name, key, data).await?,
+            _ => self.go_on_loading(&name, key, iterator, data).await?,
+        }
+        self.replies.ok();
+        Ok(())
+    }
+
+    async fn begin_load(
+        &self,
+        name: &FilterName,
+        key: TransferKey,
+        data: &[u8],
+    ) -> Result<(), Failure> {
+        if self.engine()?.has_filter(name).await? {
+            return Err(ITEM_EXISTS.into());
+        }
+        if data.len() != HEADER_BYTES {
+            return Err("Invalid header".into());
+        }
+        let header = Header::parse(data).map_err(|_| NOT_CREATED)?;
+        let transfers = &self.service.transfers;
+        if !transfers.begin_load(&key) {
+            return Err(IS_LOADING.into());
+        }
+        let begun = self.begin_intake(name, header).await;
+        match begun {
+            Ok(Some(load)) => transfers.keep_load(key, load),
+            Ok(None) => transfers.end_load(&key),
+            Err(failure) => {
+                transfers.end_load(&key);
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to take a filter in; `None`: it is empty, and there at once.
+    async fn begin_intake(
+        &self,
+        name: &FilterName,
+        header: Header,
+    ) -> Result<Option<Box<Load>>, Failure> {
+        let admission = &self.service.app.admission;
+        let place = admission.restores.try_take(self.holder(), 1)?;
+        let intake = self.engine()?.intake().await?;
+        let begun = blocking(move || intake.foreign(header)).await?;
+        let intake = begun.map_err(|error| refusal(&error, NOT_CREATED))?;
+        if header.items == 0 {
+            self.adopt(name, intake, NOT_CREATED).await?;
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Load {
+            intake,
+            came: 0,
+            place,
+        })))
+    }
+
+    async fn go_on_loading(
+        &self,
+        name: &FilterName,
+        key: TransferKey,
+        iterator: u64,
+        data: &[u8],
+    ) -> Result<(), Failure> {
+        let transfers = &self.service.transfers;
+        let mut load = match transfers.take_load(&key) {
+            Found::Load(load) => load,
+            Found::Busy => return Err(IS_LOADING.into()),
+            Found::Nothing => return self.load_into_live(name, data).await,
+        };
+        let came = load.came + data.len() as u64;
+        if data.is_empty() || came.checked_add(1) != Some(iterator) {
+            // The right one may still come.
+            transfers.keep_load(key, load);
+            return Err(NOT_LOADED.into());
+        }
+        let slots = data.to_vec();
+        let taken = blocking(move || {
+            load.came = came;
+            load.intake.slots(&slots).map(|()| load)
+        });
+        let became = match taken.await {
+            Ok(Ok(load)) if load.intake.missing() > 0 => {
+                transfers.keep_load(key, load);
+                return Ok(());
+            }
+            Ok(Ok(load)) => self.adopt(name, load.intake, NOT_LOADED).await,
+            Ok(Err(error)) => Err(refusal(&error, NOT_LOADED)),
+            Err(failure) => Err(failure),
+        };
+        transfers.end_load(&key);
+        became
+    }
+
+    /// A part of a filter that is there: nothing, if that is what it has.
+    async fn load_into_live(&self, name: &FilterName, data: &[u8]) -> Result<(), Failure> {
+        let info = self.engine()?.filter_info(name).await?;
+        match info.items == 0 && data.iter().all(|&byte| byte == 0) {
+            true => Ok(()),
+            false => Err(NOT_LOADED.into()),
+        }
+    }
+
+    /// Gives a filter that is taken in its name.
+    async fn adopt(
+        &self,
+        name: &FilterName,
+        intake: ForeignIntake,
+        refused: &'static str,
+    ) -> Result<(), Failure> {
+        let staged = blocking(move || intake.finish()).await?;
+        let staged = staged.map_err(|error| refusal(&error, refused))?;
+        let adopted = self.engine()?.adopt(name, staged, Replace::Nothing).await;
+        self.audit(name, "restore_filter", None, adopted.as_ref().err());
+        match adopted? {
+            Adopted::New(_) | Adopted::Replaced(_) => Ok(()),
+            Adopted::Exists | Adopted::Changed => Err(refused.into()),
+        }
+    }
+}
+
+/// Runs work that waits for the disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| EngineError::Stopping.into())
+}
+
+/// What a filter that can't be taken in is to a client: of one that makes no sense
+/// no more is said than RedisBloom says.
+fn refusal(error: &RestoreError, refused: &'static str) -> Failure {
+    match error {
+        RestoreError::DiskShort(short) => errors::engine(&EngineError::DiskShort(*short)).into(),
+        RestoreError::Store(_) => format!("ERR {error}").into(),
+        RestoreError::Dump(_) | RestoreError::TooLarge { .. } | RestoreError::TooLong { .. } => {
+            tracing::debug!(%error, "a filter of RedisBloom is refused");
+            refused.into()
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Commands about whole filters.
+
+use super::failure::Failure;
+use super::state::{Session, name_of};
+use crate::engine::{Created, EngineError, FilterName};
+use crate::redis::commands::errors::{self, SYNTAX};
+use crate::redis::commands::keyspace::{self, TYPE};
+use crate::redis::commands::table::{Spec, Verb};
+use crate::redis::commands::{filter, glob, reserve};
+use crate::redis::protocol::batch::Words;
+use crate::redis::protocol::number::integer;
+
+/// Filters that are looked at at once where all of them are.
+const FILTERS_AT_ONCE: usize = 1000;
+
+impl Session {
+    /// Does a command about filters.
+    pub(super) async fn about_filters(
+        &mut self,
+        spec: &'static Spec,
+        words: Words<'_>,
+    ) -> Result<(), Failure> {
+        match spec.verb {
+            Verb::CfReserve => self.reserve(spec, words).await,
+            Verb::CfInfo | Verb::CfDebug => self.describe(spec, words).await,
+            Verb::CfCompact => self.compact(words).await,
+            Verb::CfScanDump => self.scan_dump(words).await,
+            Verb::CfLoadChunk => self.load_chunk(words).await,
+            Verb::Exists | Verb::Touch => self.count_existing(words).await,
+            Verb::Type => self.tell_type(words).await,
+            Verb::DbSize => {
+                let count = self.engine()?.count_filters(&self.prefix()).await?;
+                self.replies.count(count);
+                Ok(())
+            }
+            Verb::Scan => self.scan(words).await,
+            Verb::KeysOf => self.keys(words).await,
+            Verb::Del | Verb::Unlink => self.delete(words).await,
+            Verb::Expire | Verb::PExpire | Verb::ExpireAt | Verb::PExpireAt => {
+                self.expire(spec, words).await
+            }
+            Verb::Persist => self.persist(words).await,
+            Verb::Ttl | Verb::PTtl | Verb::ExpireTime | Verb::PExpireTime => {
+                self.tell_end(spec, words).await
+            }
+            Verb::Memory => self.memory(words).await,
+            Verb::FlushAll | Verb::FlushDb => self.flush(spec, words).await,
+            _ => Err(errors::unknown_command(words).into()),
+        }
+    }
+
+    async fn reserve(&mut self, spec: &'static Spec, words: Words<'_>) -> Result<(), Failure> {
+        let wanted = reserve::filter(spec, words)?;
+        let name = name_of(words.get(1))?;
+        self.not_while_loading(&name)?;
+        let created = self.engine()?.create_filter(&name, &wanted, None).await;
+        match created.map(|created| created.answer) {
+            Ok(Created::New(_)) => self.replies.ok(),
+            Ok(Created::Existing(_) | Created::Differs(..)) => return Err("ERR item exists".into()),
+            // Its range was checked before: it is the memory.
+            Err(EngineError::InvalidParams(refused))
+                if refused.iter().all(|it| it.field == "capacity") =>
+            {
+                return Err("ERR Insufficient memory to create filter".into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    async fn describe(&mut self, spec: &'static Spec, words: Words<'_>) -> Result<(), Failure> {
+        let name = name_of(words.get(1))?;
+        let info = self.engine()?.filter_info(&name).await?;
+        match spec.verb {
+            Verb::CfInfo => filter::info(&info, &mut self.replies),
+            _ => filter::debug(&info, &mut self.replies),
+        }
+        Ok(())
+    }
+
+    async fn compact(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let name = name_of(words.get(1))?;
+        let begun = self.engine()?.compact(&name, None).await;
+        self.audit(&name, "compact_filter", None, begun.as_ref().err());
+        match begun {
+            Ok(_) | Err(EngineError::CompactionRunning) => self.replies.ok(),
+            Err(EngineError::NotFound { .. }) => {
+                return Err("Cuckoo filter was not found".into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    async fn count_existing(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let engine = self.engine()?;
+        let mut count = 0;
+        for key in words.from(1).iter() {
+            count += i64::from(engine.has_filter(&name_of(key)?).await?);
+        }
+        self.replies.integer(count);
+        Ok(())
+    }
+
+    async fn tell_type(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let name = name_of(words.get(1))?;
+        self.replies
+            .status(match self.engine()?.has_filter(&name).await? {
+                true => TYPE,
+                false => "none",
+            });
+        Ok(())
+    }
+
+    async fn scan(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let scan = keyspace::scan(words)?;
+        let engine = self.engine()?;
+        let (names, last) = engine
+            .filters_by_number(&self.prefix(), scan.after, scan.count)
+            .await?;
+        let matched: Vec<&FilterName> = names
+            .iter()
+            .filter(|_| scan.is_of_type)
+            .filter(|name| matches(scan.pattern, name))
+            .collect();
+        self.replies.array(2);
+        self.replies
+            .bulk(last.unwrap_or_default().to_string().as_bytes());
+        self.list(&matched);
+        Ok(())
+    }
+
+    async fn keys(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let engine = self.engine()?;
+        let mut matched = Vec::new();
+        let mut after = Some(0);
+        while let Some(from) = after {
+            let (names, last) = engine
+                .filters_by_number(&self.prefix(), from, FILTERS_AT_ONCE)
+                .await?;
+            let wanted = names
+                .into_iter()
+                .filter(|name| matches(Some(words.get(1)), name));
+            matched.extend(wanted);
+            if matched.len() > self.service.app.admission.limits.max_batch_items {
+                return Err("ERR KEYS has too many matches for one reply: use SCAN".into());
+            }
+            after = last;
+        }
+        let bytes = matched.iter().map(|name| name.as_str().len() + 8).sum();
+        self.hold_reply(bytes)?;
+        self.list(&matched.iter().collect::<Vec<_>>());
+        Ok(())
+    }
+
+    fn list(&mut self, names: &[&FilterName]) {
+        self.replies.array(names.len());
+        for name in names {
+            self.replies.bulk(name.as_str().as_bytes());
+        }
+    }
+
+    async fn delete(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let engine = self.engine()?;
+        let names: Vec<FilterName> = words
+            .from(1)
+            .iter()
+            .map(name_of)
+            .collect::<Result<_, _>>()?;
+        let mut deleted = 0;
+        for name in &names {
+            deleted += i64::from(self.delete_one(&engine, name).await?);
+        }
+        self.replies.integer(deleted);
+        Ok(())
+    }
+
+    /// Deletes a filter; `false`: there is none.
+    async fn delete_one(
+        &self,
+        engine: &crate::engine::Engine,
+        name: &FilterName,
+    ) -> Result<bool, Failure> {
+        let deleted = engine.delete_filter(name, None).await;
+        self.audit(name, "delete_filter", None, deleted.as_ref().err());
+        match deleted {
+            Ok(_) => Ok(true),
+            Err(EngineError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn expire(&mut self, spec: &'static Spec, words: Words<'_>) -> Result<(), Failure> {
+        let engine = self.engine()?;
+        let end = keyspace::end(spec.verb, spec.name, words, engine.now_ms())?;
+        let name = name_of(words.get(1))?;
+        let is_there = match u64::try_from(end) {
+            Ok(end) if end > engine.now_ms() => {
+                let changed = engine.set_end(&name, end).await;
+                let seconds = (end - engine.now_ms().min(end)).div_ceil(1000);
+                let note = format!("ttl_seconds={seconds}");
+                self.audit(&name, "patch_filter", Some(&note), changed.as_ref().err());
+                is_found(changed)?
+            }
+            // A time that is past.
+            _ => self.delete_one(&engine, &name).await?,
+        };
+        self.replies.integer(i64::from(is_there));
+        Ok(())
+    }
+
+    async fn persist(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let (engine, name) = (self.engine()?, name_of(words.get(1))?);
+        let ends = match engine.end_of(&name).await {
+            Err(EngineError::NotFound { .. }) => false,
+            end => end?.is_some(),
+        };
+        let is_changed = ends && {
+            let changed = engine.set_ttl(&name, None, None).await;
+            let note = Some("ttl_seconds=none");
+            self.audit(&name, "patch_filter", note, changed.as_ref().err());
+            is_found(changed)?
+        };
+        self.replies.integer(i64::from(is_changed));
+        Ok(())
+    }
+
+    async fn tell_end(&mut self, spec: &'static Spec, words: Words<'_>) -> Result<(), Failure> {
+        let (engine, name) = (self.engine()?, name_of(words.get(1))?);
+        let told = match engine.end_of(&name).await {
+            Err(EngineError::NotFound { .. }) => -2,
+            end => keyspace::tell_end(spec.verb, end?, engine.now_ms()),
+        };
+        self.replies.integer(told);
+        Ok(())
+    }
+
+    async fn memory(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        if !words.get(1).eq_ignore_ascii_case(b"usage") {
+            return Err(errors::unknown_subcommand(words).into());
+        }
+        match words.len() {
+            3 => {}
+            5 if words.get(3).eq_ignore_ascii_case(b"samples")
+                && integer(words.get(4)).is_some_and(|samples| samples >= 0) => {}
+            0..3 => return Err(errors::arity_of("memory", words.get(1)).into()),
+            _ => return Err(SYNTAX.into()),
+        }
+        let name = name_of(words.get(2))?;
+        match self.engine()?.filter_info(&name).await {
+            Ok(info) => self.replies.count(info.memory_bytes),
+            Err(EngineError::NotFound { .. }) => self.replies.nil(),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self, spec: &'static Spec, words: Words<'_>) -> Result<(), Failure> {
+        if !self.service.options.allow_flush {
+            let name = spec.name.to_ascii_uppercase();
+            return Err(format!("ERR {name} is off, --redis-allow-flush turns it on").into());
+        }
+        let mode = words.get(1).to_ascii_lowercase();
+        if words.len() > 2 || !matches!(mode.as_slice(), b"" | b"sync" | b"async") {
+            return Err(SYNTAX.into());
+        }
+        if !self.has_no_prefix() {
+            return Err(errors::no_permission(self.user(), spec).into());
+        }
+        let mut after = Some(0);
+        while let Some(from) = after {
+            // As long as it takes: each filter has a deadline of its own.
+            let engine = self.engine()?;
+            let (names, last) = engine.filters_by_number("", from, FILTERS_AT_ONCE).await?;
+            for name in &names {
+                self.delete_one(&self.engine()?, name).await?;
+            }
+            after = last;
+        }
+        self.replies.ok();
+        Ok(())
+    }
+}
+
+/// Whether there was a filter to be changed.
+fn is_found<T>(changed: Result<T, EngineError>) -> Result<bool, Failure> {
+    match changed {
+        Ok(_) => Ok(true),
+        Err(EngineError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn matches(pattern: Option<&[u8]>, name: &FilterName) -> bool {
+    pattern.is_none_or(|pattern| glob::matches(pattern, name.as_str().as_bytes()))
+}

@@ -1,0 +1,54 @@
+//! What a transaction keeps until it is done, and what it may keep.
+
+use crate::http::Held;
+use crate::redis::commands::items::ItemVerb;
+use crate::redis::commands::table::Verb;
+use crate::redis::protocol::batch::KeptCommands;
+
+/// What is kept.
+#[derive(Default)]
+pub(super) struct Transaction {
+    pub(super) commands: KeptCommands,
+    /// Memory for them.
+    pub(super) held: Option<Held>,
+    pub(super) is_refused: bool,
+}
+
+impl Transaction {
+    /// A command of it was refused, so that nothing of it may be done.
+    pub(super) fn refuse(&mut self) {
+        self.is_refused = true;
+    }
+}
+
+/// Whether a command is done at once within a transaction.
+pub(super) fn acts_at_once(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Exec | Verb::Discard | Verb::Multi | Verb::Watch | Verb::Reset | Verb::Quit
+    )
+}
+
+/// Whether a command may be part of a transaction.
+pub(super) fn may_be_queued(verb: Verb) -> bool {
+    ItemVerb::of(verb).is_some()
+        || matches!(
+            verb,
+            Verb::CfReserve
+                | Verb::CfInfo
+                | Verb::CfDebug
+                | Verb::Ping
+                | Verb::Echo
+                | Verb::Exists
+                | Verb::Type
+                | Verb::Ttl
+                | Verb::PTtl
+                | Verb::Expire
+                | Verb::PExpire
+                | Verb::ExpireAt
+                | Verb::PExpireAt
+                | Verb::Persist
+                | Verb::Del
+                | Verb::Unlink
+        )
+}

@@ -1,0 +1,31 @@
+//! One connection's conversation: who it is, which version of the protocol it
+//! speaks, and what becomes of each command, in order.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `state` | what is known of a connection, and what it may do |
+//! | `dispatch` | one command: checked, queued or done |
+//! | `run` | commands on items that follow each other, worked on together |
+//! | `group` | those of them that concern one filter |
+//! | `transaction`, `kept` | `MULTI` and what follows it |
+//! | `identity` | `AUTH`, `HELLO`, `CLIENT` and what else is about the connection |
+//! | `filters` | whole filters: `CF.RESERVE`, `CF.INFO`, `DEL`, `EXPIRE`, `SCAN` |
+//! | `dumps` | `CF.SCANDUMP` and `CF.LOADCHUNK` |
+//! | `audit` | lines about what ends or replaces filters |
+//! | `server` | `INFO`, `CONFIG` and what else is about the server |
+//! | `failure` | why a command was not done |
+
+mod audit;
+mod dispatch;
+mod dumps;
+mod failure;
+mod filters;
+mod group;
+mod identity;
+mod kept;
+mod run;
+mod server;
+mod state;
+mod transaction;
+
+pub(super) use state::Session;

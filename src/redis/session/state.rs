@@ -1,0 +1,192 @@
+//! What is known of a connection, and what its caller may do.
+
+use super::failure::Failure;
+use super::kept::Transaction;
+use crate::access::Scope;
+use crate::engine::{Caller, Engine, FilterName};
+use crate::http::{Held, Holder, Principal, reserve_answer};
+use crate::redis::commands::errors::{self, NO_KEY};
+use crate::redis::commands::table::{Keys, Spec, TABLE, Verb};
+use crate::redis::protocol::encode::Replies;
+use crate::redis::service::{ClientInfo, DEFAULT_USER, Service};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// See the module.
+pub(in crate::redis) struct Session {
+    pub(super) service: Arc<Service>,
+    pub(super) info: Arc<ClientInfo>,
+    pub(in crate::redis) replies: Replies,
+    /// Who it is; `None`: it has to say so first.
+    pub(super) principal: Option<Principal>,
+    pub(super) failed_auths: u32,
+    pub(super) transaction: Option<Transaction>,
+    /// Memory of large replies that were not sent.
+    pub(super) held_replies: Vec<Held>,
+    /// Whether the connection is to end when the replies are sent.
+    pub(in crate::redis) is_over: bool,
+}
+
+impl Session {
+    /// Of a new connection.
+    pub(in crate::redis) fn new(service: Arc<Service>, info: Arc<ClientInfo>) -> Session {
+        let mut session = Session {
+            service,
+            info,
+            replies: Replies::new(),
+            principal: None,
+            failed_auths: 0,
+            transaction: None,
+            held_replies: Vec::new(),
+            is_over: false,
+        };
+        session.principal = session.anybody();
+        session
+    }
+
+    /// Who it is that has not said so: where no keys are asked for, anybody.
+    pub(super) fn anybody(&self) -> Option<Principal> {
+        match self.service.app.access.keys {
+            None => Some(Principal::default()),
+            Some(_) => None,
+        }
+    }
+
+    /// Whether it has said who it is, or need not.
+    pub(in crate::redis) fn is_known(&self) -> bool {
+        self.principal.is_some()
+    }
+
+    /// The replies are sent.
+    pub(in crate::redis) fn forget_replies(&mut self) {
+        self.replies.clear();
+        self.held_replies.clear();
+    }
+
+    /// Holds memory for a reply of so many bytes until it is sent.
+    ///
+    /// # Errors
+    /// There is none left, or none for this caller.
+    pub(super) fn hold_reply(&mut self, bytes: usize) -> Result<(), Failure> {
+        let admission = &self.service.app.admission;
+        let held = reserve_answer(admission, self.holder(), bytes)?;
+        self.held_replies.extend(held);
+        Ok(())
+    }
+
+    /// To whose account goes what it holds.
+    pub(in crate::redis) fn holder(&self) -> Option<&Holder> {
+        self.principal.as_ref()?.holder()
+    }
+
+    /// Sees whether its key is still one, and what it allows now. To be called
+    /// before commands are worked on that came together.
+    pub(in crate::redis) fn look_at_key(&mut self) {
+        let Some(keys) = &self.service.app.access.keys else {
+            return;
+        };
+        let Some(key) = self.principal.as_ref().and_then(Principal::key) else {
+            return;
+        };
+        // Shares follow the number of keys, so they are found out anew.
+        let renewed = match key.end() {
+            None => Some(Arc::clone(key)),
+            Some(_) => keys.renewed(key).filter(|key| !key.has_expired()),
+        };
+        self.principal = renewed.map(|key| Principal::of(key, keys));
+    }
+
+    /// # Errors
+    /// The key of the caller does not allow the command, or it asks too often.
+    pub(super) fn permit(&self, spec: &Spec) -> Result<(), Failure> {
+        let Some(key) = self.principal.as_ref().and_then(Principal::key) else {
+            return Ok(());
+        };
+        if key.scope < spec.scope {
+            return Err(errors::no_permission(key.name.as_str(), spec).into());
+        }
+        key.count_request().map_err(|wait| {
+            let wait = wait.as_secs_f64();
+            format!(
+                "TRYAGAIN the API key asks more often than it may (--rate-limit); wait {wait:.2} s"
+            )
+            .into()
+        })
+    }
+
+    /// # Errors
+    /// The caller's key is for other filters.
+    pub(super) fn permit_key(&self, key: &[u8]) -> Result<(), Failure> {
+        let prefix = self.principal.as_ref().and_then(Principal::prefix);
+        let covers = |key| prefix.is_none_or(|prefix| prefix.covers(key));
+        match std::str::from_utf8(key) {
+            Ok(key) if !covers(key) => Err(NO_KEY.into()),
+            // What is no key is refused as such, elsewhere.
+            _ => Ok(()),
+        }
+    }
+
+    /// The engine, working for the caller.
+    ///
+    /// # Errors
+    /// It is not open yet.
+    pub(super) fn engine(&self) -> Result<Engine, Failure> {
+        let engine = self.service.app.engine();
+        let engine = engine.map_err(|starting| errors::shared(&starting))?;
+        Ok(engine.for_caller(self.caller()))
+    }
+
+    pub(super) fn caller(&self) -> Caller {
+        let longest = self.service.app.admission.limits.request_timeout;
+        let caller = self.principal.as_ref().map(|it| it.caller(None));
+        Caller {
+            deadline: Some(Instant::now() + longest),
+            ..caller.unwrap_or_default()
+        }
+    }
+
+    /// What its key is called; `default` where none is asked for.
+    pub(super) fn user(&self) -> &str {
+        let name = self.principal.as_ref().and_then(Principal::name);
+        name.unwrap_or(DEFAULT_USER)
+    }
+
+    /// The prefix of the filters that it may know of.
+    pub(super) fn prefix(&self) -> String {
+        let narrowed = self.principal.as_ref().and_then(|it| it.narrow(""));
+        narrowed.unwrap_or_default()
+    }
+
+    /// Whether it may know of all filters, and of the server as a whole.
+    pub(super) fn has_no_prefix(&self) -> bool {
+        let principal = self.principal.as_ref();
+        principal.is_some_and(|it| it.prefix().is_none())
+    }
+}
+
+/// # Errors
+/// A word that can't name a filter.
+pub(super) fn name_of(word: &[u8]) -> Result<FilterName, Failure> {
+    let text = String::from_utf8_lossy(word);
+    FilterName::parse(&text).map_err(|refused| format!("ERR {refused}").into())
+}
+
+/// Milliseconds since 1970, by the machine's clock.
+pub(super) fn wall_clock() -> Duration {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default()
+}
+
+/// What a key must allow for commands that change something, or do not.
+pub(super) fn scope_of(is_change: bool) -> Scope {
+    match is_change {
+        true => Scope::Write,
+        false => Scope::Read,
+    }
+}
+
+/// Whether a command is about filters: it names their keys.
+pub(super) fn names_keys(verb: Verb) -> bool {
+    let spec = TABLE.get(verb as usize);
+    spec.is_some_and(|spec| spec.keys != Keys::None)
+}

@@ -1,0 +1,167 @@
+//! Filters that are handed out, or taken in, part by part. Clients keep pools of
+//! connections, so the parts of one may come on several: what is known of a
+//! transfer is known here, by its caller and its filter.
+
+use crate::engine::{FilterName, ForeignIntake, SlotView};
+use crate::http::Held;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a filter that is handed out is remembered after its last part.
+const DUMP_IDLE: Duration = Duration::from_secs(600);
+
+/// Filters that are handed out at the same time; the one that was silent the
+/// longest is forgotten.
+const MAX_DUMPS: usize = 256;
+
+/// How long the next part of a filter that is taken in may take to come.
+const LOAD_IDLE: Duration = Duration::from_secs(30);
+
+/// Whose transfer it is, and of which filter.
+pub(crate) type TransferKey = (Option<Arc<str>>, FilterName);
+
+/// See the module.
+pub(crate) struct Transfers {
+    dumps: Mutex<HashMap<TransferKey, Dump>>,
+    loads: Mutex<HashMap<TransferKey, Loading>>,
+    /// How many filters are taken in.
+    loading: AtomicUsize,
+}
+
+struct Dump {
+    slots: Arc<SlotView>,
+    last: Instant,
+}
+
+/// A filter that is taken in.
+enum Loading {
+    /// A part of it is being worked on.
+    Busy,
+    /// Its next part may come.
+    Waits(Box<Load>, Instant),
+}
+
+/// What came of a filter that is taken in.
+pub(crate) struct Load {
+    pub(crate) intake: ForeignIntake,
+    /// Bytes of slots that came.
+    pub(crate) came: u64,
+    /// Its place among those that are taken in.
+    #[expect(dead_code, reason = "held only")]
+    pub(crate) place: Held,
+}
+
+/// Whether a filter is being taken in.
+pub(crate) enum Found {
+    /// Here is what came of it; nobody else has it.
+    Load(Box<Load>),
+    /// A part of it is being worked on.
+    Busy,
+    /// It is not.
+    Nothing,
+}
+
+impl Transfers {
+    pub(crate) fn new() -> Transfers {
+        Transfers {
+            dumps: Mutex::default(),
+            loads: Mutex::default(),
+            loading: AtomicUsize::new(0),
+        }
+    }
+
+    /// Remembers what is handed out.
+    pub(crate) fn note_dump(&self, key: TransferKey, slots: Arc<SlotView>) {
+        let (mut dumps, last) = (self.dumps.lock(), Instant::now());
+        dumps.insert(key, Dump { slots, last });
+        if dumps.len() > MAX_DUMPS {
+            let oldest = dumps.iter().min_by_key(|(_, dump)| dump.last);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                dumps.remove(&oldest);
+            }
+        }
+    }
+
+    /// What is handed out.
+    pub(crate) fn dump(&self, key: &TransferKey) -> Option<Arc<SlotView>> {
+        let mut dumps = self.dumps.lock();
+        let dump = dumps.get_mut(key)?;
+        dump.last = Instant::now();
+        Some(Arc::clone(&dump.slots))
+    }
+
+    /// Forgets what was handed out.
+    pub(crate) fn forget_dump(&self, key: &TransferKey) {
+        self.dumps.lock().remove(key);
+    }
+
+    /// Whether a filter of this name is being taken in, by anybody.
+    pub(crate) fn is_loading(&self, name: &FilterName) -> bool {
+        self.loading.load(Ordering::Acquire) > 0
+            && self.loads.lock().keys().any(|(_, loaded)| loaded == name)
+    }
+
+    /// Notes that a part of a filter is being worked on.
+    pub(crate) fn take_load(&self, key: &TransferKey) -> Found {
+        let mut loads = self.loads.lock();
+        match loads.get_mut(key) {
+            None => Found::Nothing,
+            Some(loading) => match std::mem::replace(loading, Loading::Busy) {
+                Loading::Busy => Found::Busy,
+                Loading::Waits(load, _) => Found::Load(load),
+            },
+        }
+    }
+
+    /// Notes that the first part of a filter is being worked on; what came of it
+    /// before is forgotten. `false`: a part of it is being worked on already.
+    pub(crate) fn begin_load(&self, key: &TransferKey) -> bool {
+        let mut loads = self.loads.lock();
+        match loads.get(key) {
+            Some(Loading::Busy) => false,
+            _ => {
+                loads.insert(key.clone(), Loading::Busy);
+                self.loading.store(loads.len(), Ordering::Release);
+                true
+            }
+        }
+    }
+
+    /// Waits for the next part of a filter.
+    pub(crate) fn keep_load(&self, key: TransferKey, load: Box<Load>) {
+        let waits = Loading::Waits(load, Instant::now());
+        self.loads.lock().insert(key, waits);
+    }
+
+    /// A filter is taken in, or refused.
+    pub(crate) fn end_load(&self, key: &TransferKey) {
+        let mut loads = self.loads.lock();
+        loads.remove(key);
+        self.loading.store(loads.len(), Ordering::Release);
+    }
+
+    /// Forgets what nobody goes on with. To be called every few seconds.
+    pub(crate) fn sweep(&self) {
+        self.dumps
+            .lock()
+            .retain(|_, dump| dump.last.elapsed() < DUMP_IDLE);
+        let mut loads = self.loads.lock();
+        let is_kept = |loading: &Loading| match loading {
+            Loading::Busy => true,
+            Loading::Waits(_, last) => last.elapsed() < LOAD_IDLE,
+        };
+        let silent: Vec<TransferKey> = loads
+            .iter()
+            .filter(|(_, loading)| !is_kept(loading))
+            .map(|(key, _)| key.clone())
+            .collect();
+        let dropped: Vec<Loading> = silent.iter().filter_map(|it| loads.remove(it)).collect();
+        self.loading.store(loads.len(), Ordering::Release);
+        // Their pages are reclaimed, which others need not wait for.
+        drop(loads);
+        drop(dropped);
+    }
+}
