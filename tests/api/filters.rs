@@ -230,7 +230,7 @@ async fn keys_are_decoded_once_and_checked() {
         201
     );
     assert_eq!(server.get("/filters/a.b:c~1").await.ok()["key"], "a.b:c~1");
-    for key in ["a%2Fb", "a%20b", "%C3%A9", "a%252Eb", &"k".repeat(256)] {
+    for key in ["a%20b", "%C3%A9", "a%7Fb", &"k".repeat(256)] {
         server
             .get(&format!("/filters/{key}"))
             .await
@@ -295,7 +295,7 @@ async fn filters_are_listed_by_prefix_and_page() {
     assert_eq!(server.get("/filters?limit=-1").await.refused(), ["limit"]);
     assert_eq!(server.get("/filters?limit=ten").await.refused(), ["limit"]);
     assert_eq!(
-        server.get("/filters?cursor=a/b").await.refused(),
+        server.get("/filters?cursor=a%20b").await.refused(),
         ["cursor"]
     );
     assert_eq!(server.get("/filters?sort=key").await.refused(), ["sort"]);
@@ -482,4 +482,26 @@ async fn filters_beyond_the_servers_quota_are_refused_and_named_in_bytes() {
         .put("/filters/d", json!({"capacity": 1000}))
         .await
         .problem(507, "over_quota");
+}
+
+#[tokio::test]
+async fn a_key_may_have_any_visible_character_and_is_encoded_once() {
+    let server = Server::start().await;
+    for (encoded, key) in [
+        ("a%2Fb%3Fc%23d", "a/b?c#d"),
+        ("%7Buser%7D@x%22y", "{user}@x\"y"),
+        ("a%252Fb", "a%2Fb"),
+    ] {
+        let path = format!("/filters/{encoded}");
+        let created = server.put(&path, json!({"capacity": 1000})).await;
+        assert_eq!(created.header("location"), path);
+        assert_eq!(created.ok()["key"], key);
+        let items = format!("{path}/items");
+        server.post(&items, json!({"items": ["x"]})).await.ok();
+        let found = server.get(&format!("{path}/exists?item=x")).await.ok();
+        assert_eq!(found["exists"], true, "{key}");
+        let listed = server.get(&format!("/filters?prefix={encoded}")).await.ok();
+        assert_eq!(listed["filters"][0]["key"], key);
+    }
+    server.stop().await;
 }

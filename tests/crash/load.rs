@@ -3,6 +3,7 @@
 
 use crate::mayfly::{self, Mayfly};
 use crate::model::Model;
+use crate::piper;
 use crate::random::Random;
 use crate::scribe::{self, Figures, Scribe};
 use crate::server::Server;
@@ -117,7 +118,7 @@ impl Load {
         let keys = list["filters"].as_array().unwrap().iter();
         let mut found: Vec<&str> = keys.map(|it| it["key"].as_str().unwrap()).collect();
         assert!(!found.iter().any(|key| key.starts_with(mayfly::PREFIX)));
-        found.retain(|&key| key != CHURNED);
+        found.retain(|&key| key != CHURNED && !key.starts_with(piper::PREFIX));
         let scribes = self.scribes.iter().map(|scribe| scribe.filter);
         let mut expected: Vec<&str> = scribes.chain(writers::SHARED).collect();
         expected.sort_unstable();

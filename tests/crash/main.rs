@@ -9,7 +9,8 @@
 //!   does not.
 //! - `load` is what goes on meanwhile: `scribe` checks every answer against an
 //!   engine in memory that is fed the same commits, `writers` share filters and
-//!   do without keys, `mayfly` makes filters that end.
+//!   do without keys, `mayfly` makes filters that end, `piper` speaks the Redis
+//!   protocol.
 //!
 //! Every test prints its seed, and one line of JSON with its figures.
 
@@ -31,6 +32,7 @@ mod load;
 mod mayfly;
 mod model;
 mod mount;
+mod piper;
 mod power;
 #[path = "../blackbox/random.rs"]
 mod random;

@@ -52,18 +52,24 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "http",
         &["access", "backup", "engine", "chain", "metrics", "share"],
     ),
+    // Keys, budgets and connections are those of `http`.
+    ("redis", &["access", "engine", "chain", "http", "metrics"]),
     ("client", &[]),
     (
         "config",
         &[
-            "access", "backup", "client", "http", "engine", "chain", "store",
+            "access", "backup", "client", "http", "redis", "engine", "chain", "store",
         ],
     ),
-    ("fuzz_targets", &["access", "engine", "http", "store"]),
+    (
+        "fuzz_targets",
+        &["access", "engine", "http", "redis", "store"],
+    ),
     (
         "commands",
         &[
-            "access", "backup", "client", "config", "engine", "http", "metrics", "store", "watch",
+            "access", "backup", "client", "config", "engine", "http", "metrics", "redis", "store",
+            "watch",
         ],
     ),
     ("main", &["commands", "config"]),

@@ -7,8 +7,9 @@
 //! `tests/blackbox/redeeming.rs`.
 
 use crate::checker::{Done, Operation, check};
+use crate::pipelines;
 use crate::random::{Random, from_environment, seed};
-use crate::server::{Server, post_lines};
+use crate::server::{Server, free_port, post_lines};
 use reqwest::StatusCode;
 use reqwest::blocking::Client;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 const CLIENTS: usize = 16;
 
 /// Items of each filter whose history is kept. Few, so that clients meet.
-const ITEMS: u64 = 24;
+pub(crate) const ITEMS: u64 = 24;
 
 /// In this one others are added and deleted all the time, so that its pages are
 /// split and merged, and entries are kicked out. With 32 bits no other item looks
@@ -27,7 +28,7 @@ const ITEMS: u64 = 24;
 const CROWDED: &str = "crowded";
 /// Few bits, and nothing else in it.
 const QUIET: &str = "quiet";
-const FILTERS: [&str; 2] = [CROWDED, QUIET];
+pub(crate) const FILTERS: [&str; 2] = [CROWDED, QUIET];
 /// This one is larger than the cache, and others ask for items all over it, so that
 /// pages are evicted all the time, those of the other two as well.
 const LARGE: &str = "large";
@@ -47,7 +48,7 @@ const ASKED: u64 = 400;
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// What one client saw: filter, item, operation.
-type Seen = Vec<(usize, u64, Operation)>;
+pub(crate) type Seen = Vec<(usize, u64, Operation)>;
 
 #[test]
 fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
@@ -58,7 +59,14 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
     let data = tempfile::tempdir().unwrap();
     // Pages go to the disk and come back all the time.
     let cache = format!("--cache-bytes={CACHE_BYTES}");
-    let flags = &[&cache, "--max-log-bytes=64KiB", "--wal-sync=never"];
+    let redis_port = free_port();
+    let redis = format!("--redis-listen=127.0.0.1:{redis_port}");
+    let flags = &[
+        cache.as_str(),
+        &redis,
+        "--max-log-bytes=64KiB",
+        "--wal-sync=never",
+    ];
     let server = Server::start(data.path(), flags);
     let of_32_bits = |capacity: u64| json!({"capacity": capacity, "fingerprint_bits": 32});
     server.create_filter(CROWDED, &of_32_bits(500));
@@ -82,10 +90,17 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
                 let (operations, started) = (&operations, &started);
                 scope.spawn(move || {
                     let mut seen = Seen::new();
+                    let mut connection = pipelines::connect(redis_port);
                     while operations.load(Ordering::Relaxed) < wanted || crowded.wants_more(started)
                     {
                         let before = seen.len();
-                        work(&mut random, client, base, started, &mut seen);
+                        match random.below(2) {
+                            0 => work(&mut random, client, base, started, &mut seen),
+                            _ => {
+                                let connection = &mut connection;
+                                pipelines::work(&mut random, connection, started, &mut seen);
+                            }
+                        }
                         let more = (seen.len() - before) as u64;
                         operations.fetch_add(more, Ordering::Relaxed);
                     }

@@ -4,7 +4,8 @@
 //!
 //! - `checker` decides that, exactly, for the history of one item, and is shown
 //!   to refuse what it must.
-//! - `clients` makes histories, on the real server.
+//! - `clients` makes histories, on the real server, over HTTP;
+//! - `pipelines` does so over the Redis protocol.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,6 +16,7 @@
 
 mod checker;
 mod clients;
+mod pipelines;
 #[path = "../blackbox/random.rs"]
 mod random;
 #[path = "../blackbox/server.rs"]

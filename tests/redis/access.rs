@@ -1,0 +1,219 @@
+//! Who may send what.
+
+use crate::server::{Server, Setup};
+use crate::wire::command;
+use cuckood::access::file::NewKey;
+use cuckood::access::keys::ApiKeys;
+use cuckood::access::token::Token;
+use cuckood::access::{Scope, file};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+
+struct Keyed {
+    server: Server,
+    ring: Arc<ApiKeys>,
+    folder: TempDir,
+}
+
+impl Keyed {
+    fn start(per_second: Option<u32>) -> (Keyed, Token) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = add(&folder, "root", Scope::Admin, None);
+        let path = folder.path().join("keys.json");
+        let ring = Arc::new(ApiKeys::open(&path, per_second.and_then(NonZeroU32::new)).unwrap());
+        let mut setup = Setup {
+            keys: Some(Arc::clone(&ring)),
+            ..Setup::default()
+        };
+        setup.server.header_timeout = Duration::from_millis(500);
+        let server = Server::with(setup);
+        (
+            Keyed {
+                server,
+                ring,
+                folder,
+            },
+            root,
+        )
+    }
+
+    fn add(&self, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
+        let token = add(&self.folder, name, scope, prefix);
+        self.ring.reload().unwrap();
+        token
+    }
+
+    fn remove(&self, name: &str) {
+        let path = self.folder.path().join("keys.json");
+        file::remove(&path, &name.parse().unwrap()).unwrap();
+        self.ring.reload().unwrap();
+    }
+}
+
+fn add(folder: &TempDir, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
+    let mut key = NewKey::new(name.parse().unwrap(), scope);
+    key.prefix = prefix.map(|prefix| prefix.parse().unwrap());
+    file::add(&folder.path().join("keys.json"), key, SystemTime::now()).unwrap()
+}
+
+const NO_AUTH: &str = "-NOAUTH Authentication required.\\r\\n";
+const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabled.\\r\\n";
+
+#[test]
+fn nothing_is_done_for_whom_nobody_knows() {
+    let (keyed, root) = Keyed::start(None);
+    let mut client = keyed.server.connect();
+    for line in [
+        "PING",
+        "CF.ADD k a",
+        "INFO",
+        "COMMAND",
+        "NOSUCH",
+        "CF.ADD",
+        "MULTI",
+    ] {
+        client.expect(line, NO_AUTH);
+    }
+    assert!(
+        client
+            .tell("HELLO 3")
+            .starts_with("-NOAUTH HELLO must be called")
+    );
+    client.expect("AUTH nosuch", WRONG);
+    client.expect(&format!("AUTH other {}", root.as_str()), WRONG);
+    client.expect(&format!("AUTH {}", root.as_str()), "+OK\\r\\n");
+    client.expect("CF.ADD k a", ":1\\r\\n");
+    client.expect("ACL WHOAMI", "$4\\r\\nroot\\r\\n");
+    client.expect("RESET", "+RESET\\r\\n");
+    client.expect("CF.ADD k a", NO_AUTH);
+    let hello = format!("HELLO 3 AUTH default {} SETNAME me", root.as_str());
+    assert!(client.tell(&hello).starts_with("%7"));
+    client.expect("CLIENT GETNAME", "$2\\r\\nme\\r\\n");
+    client.expect("CF.EXISTS k a", "#t\\r\\n");
+    assert_eq!(
+        keyed
+            .server
+            .metric("cuckood_redis_refused_total{reason=\"auth\"}"),
+        2.0
+    );
+}
+
+#[test]
+fn a_key_and_what_follows_it_may_come_at_once() {
+    let (keyed, root) = Keyed::start(None);
+    let mut client = keyed.server.connect();
+    let many: Vec<String> = (0..50).map(|item| format!("i{item}")).collect();
+    let mut words = vec!["CF.MEXISTS".to_owned(), "k".to_owned()];
+    words.extend(many);
+    let mut bytes = command(&["AUTH", root.as_str()]);
+    bytes.extend(command(&words));
+    client.send(&bytes);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    assert!(client.reply().starts_with(b"*50\r\n"));
+}
+
+#[test]
+fn who_does_not_say_who_it_is_goes() {
+    let (keyed, _) = Keyed::start(None);
+    let mut silent = keyed.server.connect();
+    let mut guesses = keyed.server.connect();
+    for _ in 0..10 {
+        guesses.expect("AUTH nosuch", WRONG);
+    }
+    assert!(guesses.has_ended());
+    for (bytes, error) in [
+        ("*11\r\n", "unauthenticated multibulk length"),
+        ("*2\r\n$16385\r\n", "unauthenticated bulk length"),
+    ] {
+        let mut client = keyed.server.connect();
+        client.send(bytes.as_bytes());
+        let expected = format!("-ERR Protocol error: {error}\r\n");
+        assert_eq!(client.reply(), expected.as_bytes());
+        assert!(client.has_ended());
+    }
+    assert!(silent.has_ended());
+}
+
+#[test]
+fn a_key_allows_what_its_scope_says() {
+    let (keyed, root) = Keyed::start(None);
+    let read = keyed.add("web", Scope::Read, None);
+    let write = keyed.add("shop", Scope::Write, Some("shop:"));
+    let mut client = keyed.server.connect();
+    client.expect(&format!("AUTH {}", root.as_str()), "+OK\\r\\n");
+    client.expect("CF.ADD other a", ":1\\r\\n");
+    client.expect("CF.ADD shop:1 a", ":1\\r\\n");
+
+    let mut client = keyed.server.connect();
+    client.expect(&format!("AUTH web {}", read.as_str()), "+OK\\r\\n");
+    client.expect("CF.EXISTS other a", ":1\\r\\n");
+    for (line, name) in [
+        ("CF.ADD other a", "cf.add"),
+        ("DEL other", "del"),
+        ("CLIENT LIST", "client"),
+    ] {
+        let expected =
+            format!("-NOPERM User web has no permissions to run the \\'{name}\\' command\\r\\n");
+        client.expect(line, &expected);
+    }
+
+    let mut client = keyed.server.connect();
+    client.expect(&format!("AUTH {}", write.as_str()), "+OK\\r\\n");
+    client.expect("CF.ADD shop:1 b", ":1\\r\\n");
+    for line in [
+        "CF.ADD other a",
+        "CF.EXISTS other a",
+        "EXISTS shop:1 other",
+        "TTL other",
+    ] {
+        client.expect(line, "-NOPERM No permissions to access a key\\r\\n");
+    }
+    client.expect("DBSIZE", ":1\\r\\n");
+    client.expect(
+        "SCAN 0",
+        "*2\\r\\n$1\\r\\n0\\r\\n*1\\r\\n$6\\r\\nshop:1\\r\\n",
+    );
+    let info = client.tell("INFO");
+    assert!(
+        info.contains("redis_version")
+            && !info.contains("Keyspace")
+            && !info.contains("used_memory")
+    );
+    // A transaction is checked when it is queued.
+    client.expect("MULTI", "+OK\\r\\n");
+    client.expect(
+        "CF.ADD other a",
+        "-NOPERM No permissions to access a key\\r\\n",
+    );
+    assert!(client.tell("EXEC").starts_with("-EXECABORT"));
+}
+
+#[test]
+fn it_is_over_with_a_key_that_is_removed() {
+    let (keyed, _) = Keyed::start(None);
+    let key = keyed.add("web", Scope::Write, None);
+    let mut client = keyed.server.connect();
+    client.expect(&format!("AUTH {}", key.as_str()), "+OK\\r\\n");
+    client.expect("CF.ADD k a", ":1\\r\\n");
+    keyed.remove("web");
+    client.expect("CF.ADD k a", NO_AUTH);
+}
+
+#[test]
+fn a_key_asks_as_often_as_it_may() {
+    let (keyed, root) = Keyed::start(Some(5));
+    let mut client = keyed.server.connect();
+    client.expect(&format!("AUTH {}", root.as_str()), "+OK\\r\\n");
+    let mut bytes = Vec::new();
+    for _ in 0..20 {
+        bytes.extend(command(&["CF.EXISTS", "k", "a"]));
+    }
+    client.send(&bytes);
+    let replies: Vec<Vec<u8>> = (0..20).map(|_| client.reply()).collect();
+    let refused = replies
+        .iter()
+        .filter(|it| it.starts_with(b"-TRYAGAIN the API key asks more often"));
+    assert!((13..=15).contains(&refused.count()), "{replies:?}");
+}

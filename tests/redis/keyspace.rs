@@ -1,0 +1,180 @@
+//! Whole filters: keys, lists, time.
+
+use crate::server::{Server, Setup};
+use std::collections::BTreeSet;
+
+#[test]
+fn keys_are_any_visible_ascii() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let all: String = (0x21..=0x7e).map(char::from).collect();
+    let longest = "k".repeat(255);
+    for key in ["{user:1}/a@b#c%2F", "..a", "*", &all, &longest] {
+        assert_eq!(client.ask(&["CF.ADD", key, "a"]), b":1\r\n", "{key}");
+        assert_eq!(client.ask(&["CF.EXISTS", key, "a"]), b":1\r\n", "{key}");
+        assert_eq!(client.ask(&["DEL", key]), b":1\r\n", "{key}");
+    }
+    let longer = "k".repeat(256);
+    for (key, problem) in [
+        ("", "is empty"),
+        (".", "is ."),
+        ("..", "is .."),
+        ("a b", "has ' '"),
+        ("\u{e4}", "has '\u{e4}'"),
+        (&longer, "has 256 bytes"),
+    ] {
+        let expected = format!(
+            "-ERR a filter key has 1 to 255 visible ASCII characters, no blanks, and is neither . nor ..; this one {problem}\r\n"
+        );
+        for words in [
+            ["CF.ADD", key, "a"].as_slice(),
+            &["CF.EXISTS", key, "a"],
+            &["CF.INFO", key],
+            &["DEL", key],
+        ] {
+            let reply = client.ask(words);
+            assert_eq!(String::from_utf8_lossy(&reply), expected, "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn a_scan_gives_each_filter_once() {
+    let server = Server::start();
+    let mut client = server.connect();
+    for filter in 0..250 {
+        client.expect(&format!("CF.ADD k:{filter} a"), ":1\\r\\n");
+    }
+    let mut seen = BTreeSet::new();
+    let mut cursor = "0".to_owned();
+    loop {
+        let reply = client.ask(&["SCAN", &cursor, "COUNT", "17", "MATCH", "k:*"]);
+        let text = String::from_utf8(reply).unwrap();
+        let words: Vec<&str> = text.split("\r\n").filter(|it| !it.is_empty()).collect();
+        cursor = words[2].to_owned();
+        for name in words.iter().filter(|it| it.starts_with("k:")) {
+            assert!(seen.insert((*name).to_owned()), "{name}");
+        }
+        // What is made meanwhile may be seen; what stays is seen once.
+        client.expect(&format!("CF.ADD later:{} a", seen.len()), ":1\\r\\n");
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 250);
+    client.expect(
+        "SCAN 0 MATCH nothing* COUNT 1000",
+        "*2\\r\\n$1\\r\\n0\\r\\n*0\\r\\n",
+    );
+    client.expect(
+        "SCAN 0 TYPE string COUNT 1000",
+        "*2\\r\\n$1\\r\\n0\\r\\n*0\\r\\n",
+    );
+    client.expect(
+        "KEYS k:24[0-1]",
+        "*2\\r\\n$5\\r\\nk:240\\r\\n$5\\r\\nk:241\\r\\n",
+    );
+    for (line, error) in [
+        ("SCAN 1x", "ERR invalid cursor"),
+        ("SCAN -1", "ERR invalid cursor"),
+        ("SCAN 0 COUNT", "ERR syntax error"),
+        ("SCAN 0 COUNT 0", "ERR syntax error"),
+        (
+            "SCAN 0 COUNT x",
+            "ERR value is not an integer or out of range",
+        ),
+        ("SCAN 0 NOSUCH x", "ERR syntax error"),
+    ] {
+        client.expect(line, &format!("-{error}\\r\\n"));
+    }
+}
+
+#[test]
+fn filters_end_when_they_are_told_to() {
+    let server = Server::start();
+    let mut client = server.connect();
+    client.expect("CF.ADD k a", ":1\\r\\n");
+    client.expect("PEXPIRE k 100400", ":1\\r\\n");
+    client.expect("TTL k", ":100\\r\\n");
+    let left = client.tell("PTTL k");
+    assert!(left.starts_with(":100"), "{left}");
+    client.expect("PERSIST k", ":1\\r\\n");
+    client.expect("PERSIST k", ":0\\r\\n");
+    client.expect("EXPIRETIME k", ":-1\\r\\n");
+    client.expect("EXPIREAT k 4000000000", ":1\\r\\n");
+    client.expect("EXPIRETIME k", ":4000000000\\r\\n");
+    client.expect("PEXPIREAT k 4000000000123", ":1\\r\\n");
+    client.expect("PEXPIRETIME k", ":4000000000123\\r\\n");
+    client.expect("PEXPIRETIME none", ":-2\\r\\n");
+    for (line, error) in [
+        ("EXPIRE k x", "ERR value is not an integer or out of range"),
+        ("EXPIRE k 10 NX", "ERR Unsupported option NX"),
+        (
+            "EXPIRE k 99999999999",
+            "ERR invalid expire time in \\'expire\\' command",
+        ),
+        (
+            "PEXPIREAT k 9223372036854775807",
+            "ERR invalid expire time in \\'pexpireat\\' command",
+        ),
+    ] {
+        client.expect(line, &format!("-{error}\\r\\n"));
+    }
+    // A time that is past deletes.
+    client.expect("EXPIRE k -1", ":1\\r\\n");
+    client.expect("EXISTS k", ":0\\r\\n");
+    client.expect("CF.ADD k a", ":1\\r\\n");
+    client.expect("PEXPIRE k 50", ":1\\r\\n");
+    std::thread::sleep(std::time::Duration::from_millis(80));
+    client.expect("TTL k", ":-2\\r\\n");
+    client.expect("CF.EXISTS k a", ":0\\r\\n");
+}
+
+#[test]
+fn a_server_is_not_emptied_by_accident() {
+    let mut setup = Setup::default();
+    setup.redis.allow_flush = false;
+    let server = Server::with(setup);
+    let mut client = server.connect();
+    client.expect("CF.ADD k a", ":1\\r\\n");
+    client.expect(
+        "FLUSHALL",
+        "-ERR FLUSHALL is off, --redis-allow-flush turns it on\\r\\n",
+    );
+    client.expect("DBSIZE", ":1\\r\\n");
+}
+
+#[test]
+fn filters_can_be_asked_to_be_of_either_layout() {
+    let server = Server::start();
+    let mut client = server.connect();
+    client.expect("CF.RESERVE p 1000 ERRORRATE 0.01", "+OK\\r\\n");
+    client.expect("CF.RESERVE c 1000 LAYOUT classic", "+OK\\r\\n");
+    assert!(
+        client
+            .tell("CF.DEBUG p")
+            .contains("layout:paged fingerprint_bits:16 error_rate:0.01")
+    );
+    client.expect(
+        "CF.DEBUG c",
+        "$79\\r\\nbktsize:2 buckets:512 items:0 deletes:0 filters:1 max_iterations:20 expansion:1\\r\\n",
+    );
+    let info = client.tell("CF.INFO p");
+    assert!(info.starts_with("*16\\r\\n+Size\\r\\n:"), "{info}");
+    assert!(info.ends_with(
+        "+Bucket size\\r\\n:4\\r\\n+Expansion rate\\r\\n:2\\r\\n+Max iterations\\r\\n:0\\r\\n"
+    ));
+    for (line, error) in [
+        (
+            "CF.RESERVE x 100 LAYOUT nosuch",
+            "LAYOUT: value must be paged or classic",
+        ),
+        ("CF.RESERVE x 100 ERRORRATE x", "Couldn\\'t parse ERRORRATE"),
+        (
+            "CF.RESERVE x 100 EXPANSION 1 EXPANSION 2",
+            "Unknown argument received",
+        ),
+    ] {
+        client.expect(line, &format!("-{error}\\r\\n"));
+    }
+}

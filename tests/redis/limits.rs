@@ -1,0 +1,262 @@
+//! What clients may take, and what becomes of those that take more.
+
+use crate::server::{Server, Setup};
+use crate::wire::{Client, command};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+#[test]
+fn another_protocol_gets_no_reply() {
+    let server = Server::start();
+    for bytes in [
+        "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\n\r\n*3\r\n$6\r\nCF.ADD\r\n$1\r\nk\r\n$1\r\na\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "Content-Length: 4\r\n",
+        "\u{16}\u{3}\u{1}",
+    ] {
+        let mut client = server.connect();
+        client.send(bytes.as_bytes());
+        assert!(client.has_ended(), "{bytes}");
+    }
+    // Also behind what was answered.
+    let mut client = server.connect();
+    client.send(b"PING\r\nHost: x\r\nCF.ADD k a\r\n");
+    assert_eq!(client.reply(), b"+PONG\r\n");
+    assert!(client.has_ended());
+    server.connect().expect("EXISTS k", ":0\\r\\n");
+    assert_eq!(
+        server.metric("cuckood_redis_refused_total{reason=\"foreign\"}"),
+        6.0
+    );
+}
+
+#[test]
+fn what_is_no_command_is_told_and_ends_the_connection() {
+    let server = Server::start();
+    for (bytes, error) in [
+        ("*1\r\n:1\r\n", "expected '$', got ':'"),
+        ("*250017\r\n", "invalid multibulk length"),
+        ("*1\r\n$33554433\r\n", "invalid bulk length"),
+        ("CF.ADD \"k\r\n", "unbalanced quotes in request"),
+    ] {
+        let mut client = server.connect();
+        client.send(&command(&["PING"]));
+        client.send(bytes.as_bytes());
+        assert_eq!(client.reply(), b"+PONG\r\n");
+        let expected = format!("-ERR Protocol error: {error}\r\n");
+        assert_eq!(client.reply(), expected.as_bytes());
+        assert!(client.has_ended());
+    }
+}
+
+#[test]
+fn a_person_may_type_commands() {
+    let server = Server::start();
+    let mut client = server.connect();
+    client
+        .send(b"\r\n  \r\nCF.ADD k \"an item\"\r\ncf.exists k 'an item'\ncf.exists k an\\ item\n");
+    assert_eq!(client.reply(), b":1\r\n");
+    assert_eq!(client.reply(), b":1\r\n");
+    assert!(
+        client
+            .reply()
+            .starts_with(b"-ERR wrong number of arguments")
+    );
+}
+
+#[test]
+fn items_have_a_bound_and_may_be_any_bytes() {
+    let mut setup = Setup::default();
+    setup.limits.max_batch_items = 10;
+    let server = Server::with(setup);
+    let mut client = server.connect();
+    for item in [&b""[..], b"\r\n", b"\0", &[0xff; 65536]] {
+        assert_eq!(client.ask(&[&b"CF.ADD"[..], b"k", item]), b":1\r\n");
+        assert_eq!(client.ask(&[&b"CF.EXISTS"[..], b"k", item]), b":1\r\n");
+    }
+    let reply = client.ask(&[&b"CF.ADD"[..], b"k", &[1; 65537]]);
+    assert_eq!(
+        reply,
+        b"-ERR an item has 65537 bytes, 65536 are allowed\r\n"
+    );
+    let words: Vec<String> = ["CF.MEXISTS", "k"]
+        .into_iter()
+        .chain(["i"; 11])
+        .map(str::to_owned)
+        .collect();
+    let reply = client.ask(&words);
+    assert!(reply.starts_with(b"-ERR the command has 11 items, 10 are allowed"));
+}
+
+#[test]
+fn a_command_that_is_too_large_is_refused_and_the_next_one_done() {
+    let mut setup = Setup::default();
+    setup.limits.max_body_bytes = 100_000;
+    setup.limits.max_buffered_bytes = 100_000;
+    let server = Server::with(setup);
+    let mut client = server.connect();
+    let item = vec![b'x'; 60_000];
+    client.send(&command(&[&b"CF.INSERT"[..], b"k", b"ITEMS", &item, &item]));
+    client.send(&command(&["PING"]));
+    let reply = client.reply();
+    let text = reply.escape_ascii().to_string();
+    assert!(
+        text.starts_with("-ERR a command has at most 100000 bytes"),
+        "{text}"
+    );
+    assert_eq!(client.reply(), b"+PONG\r\n");
+}
+
+#[test]
+fn commands_in_memory_have_a_bound_together() {
+    let mut setup = Setup::default();
+    setup.limits.max_body_bytes = 1 << 20;
+    setup.limits.max_buffered_bytes = 3 << 19;
+    let server = Server::with(setup);
+    let item = vec![b'x'; 60_000];
+    let words: Vec<&[u8]> = [&b"CF.INSERT"[..], b"k", b"ITEMS"]
+        .into_iter()
+        .chain(std::iter::repeat_n(&item[..], 16))
+        .collect();
+    let bytes = command(&words);
+    let (most, rest) = bytes.split_at(bytes.len() - 1000);
+    let mut first = server.connect();
+    first.send(most);
+    let came = || server.metric("cuckood_redis_bytes_total{direction=\"in\"}");
+    let started = Instant::now();
+    while came() < most.len() as f64 {
+        assert!(started.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // It is counted before it is held.
+    std::thread::sleep(Duration::from_millis(50));
+    let mut second = server.connect();
+    second.send(&bytes);
+    let refused = second.reply();
+    assert!(
+        refused.starts_with(b"-TRYAGAIN the commands in memory"),
+        "{}",
+        refused.escape_ascii()
+    );
+    second.expect("PING", "+PONG\\r\\n");
+    first.send(rest);
+    assert!(first.reply().starts_with(b"*16\r\n"));
+    second.send(&bytes);
+    assert!(second.reply().starts_with(b"*16\r\n"));
+}
+
+#[test]
+fn there_are_as_many_connections_as_there_may_be() {
+    let mut setup = Setup::default();
+    setup.redis.max_connections = 2;
+    let server = Server::with(setup);
+    let mut clients = [server.connect(), server.connect()];
+    clients
+        .iter_mut()
+        .for_each(|it| it.expect("PING", "+PONG\\r\\n"));
+    let mut third = server.connect();
+    assert_eq!(third.reply(), b"-ERR max number of clients reached\r\n");
+    assert!(third.has_ended());
+    drop(clients);
+    let started = Instant::now();
+    while !server.connect().tell("PING").starts_with("+PONG") {
+        assert!(started.elapsed() < Duration::from_secs(5));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn one_address_does_not_take_all_connections() {
+    let mut setup = Setup::default();
+    setup.redis.max_connections_per_address = 1;
+    let server = Server::with(setup);
+    let mut first = server.connect();
+    first.expect("PING", "+PONG\\r\\n");
+    let mut second = server.connect();
+    assert_eq!(second.reply(), b"-ERR max number of clients reached\r\n");
+    assert!(second.has_ended());
+    let mut elsewhere = Client::connect_from("127.0.0.2", server.address);
+    elsewhere.expect("PING", "+PONG\\r\\n");
+}
+
+#[test]
+fn a_client_that_reads_nothing_goes() {
+    let mut setup = Setup::default();
+    setup.server.write_timeout = Duration::from_millis(300);
+    setup.server.min_read_rate = 1 << 30;
+    let server = Server::with(setup);
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream
+        .set_write_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let message = "x".repeat(60_000);
+    let bytes = command(&["ECHO", &message]);
+    // It ends the connection, with all that was not read.
+    let mut sent = 0;
+    while sent < 2000 && stream.write_all(&bytes).is_ok() {
+        sent += 1;
+    }
+    assert!(sent < 2000, "nobody was stopped");
+    assert!(server.metric("cuckood_redis_refused_total{reason=\"timeout\"}") >= 1.0);
+}
+
+#[test]
+fn silence_within_a_command_is_bounded_and_between_commands_if_so_wished() {
+    let mut setup = Setup::default();
+    setup.limits.body_idle_timeout = Duration::from_millis(200);
+    let server = Server::with(setup);
+    let mut client = server.connect();
+    client.send(b"*2\r\n$4\r\nPI");
+    assert!(client.has_ended());
+    let mut idle = server.connect();
+    std::thread::sleep(Duration::from_millis(500));
+    idle.expect("PING", "+PONG\\r\\n");
+
+    let mut setup = Setup::default();
+    setup.redis.idle_timeout = Duration::from_millis(200);
+    let server = Server::with(setup);
+    let mut idle = server.connect();
+    idle.expect("PING", "+PONG\\r\\n");
+    assert!(idle.has_ended());
+}
+
+#[test]
+fn a_stop_answers_what_is_under_way_and_closes_the_rest() {
+    let mut server = Server::start();
+    let mut idle = server.connect();
+    idle.expect("CF.ADD k a", ":1\\r\\n");
+    server.ask_to_stop();
+    assert!(idle.has_ended());
+    assert_eq!(server.stopped(), 0);
+}
+
+#[test]
+fn a_server_that_is_starting_says_so() {
+    let server = Server::with(Setup {
+        is_open: false,
+        ..Setup::default()
+    });
+    let mut client = server.connect();
+    client.expect("PING", "+PONG\\r\\n");
+    for line in ["CF.ADD k a", "CF.EXISTS k a", "DBSIZE", "CF.INFO k"] {
+        client.expect(line, "-LOADING cuckood is replaying its log\\r\\n");
+    }
+    assert!(client.tell("INFO").contains("loading:1"));
+}
+
+#[test]
+fn quit_is_answered() {
+    let server = Server::start();
+    let mut client: Client = server.connect();
+    client.send(b"PING\r\nQUIT\r\nPING\r\n");
+    assert_eq!(client.reply(), b"+PONG\r\n");
+    assert_eq!(client.reply(), b"+OK\r\n");
+    assert!(client.has_ended());
+    let mut rest = Vec::new();
+    let mut raw = TcpStream::connect(server.address).unwrap();
+    raw.write_all(b"QUIT\r\n").unwrap();
+    raw.read_to_end(&mut rest).unwrap();
+    assert_eq!(rest, b"+OK\r\n");
+}

@@ -1,0 +1,18 @@
+//! The Redis protocol over a real socket, as clients of RedisBloom speak it.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, its helpers included"
+)]
+
+mod access;
+mod dumps;
+mod handshakes;
+mod keyspace;
+mod limits;
+mod pipelines;
+mod server;
+mod transactions;
+mod transcripts;
+mod wire;

@@ -1,0 +1,163 @@
+//! A server on ports of its own.
+
+use crate::wire::Client;
+use cuckood::access::keys::ApiKeys;
+use cuckood::chain::params::Defaults;
+use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
+use cuckood::http::{Access, App, HostPolicy, Limits, ServerOptions, Tls};
+use cuckood::metrics::Metrics;
+use cuckood::redis::{RedisEndpoint, RedisOptions, serve};
+use cuckood::store::PageStore;
+use cuckood::store::memory::MemoryStore;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// How a server is started.
+pub(crate) struct Setup {
+    pub(crate) defaults: Defaults,
+    pub(crate) limits: Limits,
+    pub(crate) server: ServerOptions,
+    pub(crate) redis: RedisOptions,
+    pub(crate) keys: Option<Arc<ApiKeys>>,
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) cache_bytes: u64,
+    /// Whether the engine is opened.
+    pub(crate) is_open: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Setup {
+            defaults: Defaults::default(),
+            limits: Limits::default(),
+            server: ServerOptions {
+                drain_timeout: Duration::from_secs(5),
+                ..ServerOptions::default()
+            },
+            redis: RedisOptions {
+                allow_flush: true,
+                ..RedisOptions::default()
+            },
+            keys: None,
+            tls: None,
+            cache_bytes: 64 << 20,
+            is_open: true,
+        }
+    }
+}
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) metrics: Arc<Metrics>,
+    engine: Option<Engine>,
+    stop: Option<oneshot::Sender<()>>,
+    task: Option<JoinHandle<usize>>,
+    runtime: Runtime,
+}
+
+impl Server {
+    pub(crate) fn start() -> Server {
+        Server::with(Setup::default())
+    }
+
+    pub(crate) fn with(setup: Setup) -> Server {
+        let runtime = Runtime::new().unwrap();
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let access = Access {
+            hosts: HostPolicy::LocalOnly,
+            keys: setup.keys,
+        };
+        let app = App::new(Arc::clone(&metrics), setup.limits, access);
+        let engine = setup.is_open.then(|| {
+            let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new())).unwrap());
+            let options = EngineOptions {
+                clock: Clock::System,
+                defaults: setup.defaults,
+                lanes: 2,
+                cache_bytes: setup.cache_bytes,
+                max_dirty_bytes: setup.cache_bytes / 4,
+                max_log_bytes: 4 << 20,
+                checkpoint_slice_bytes: 256 << 10,
+                max_probes: 4_000_000,
+                max_cold_read_bytes: 64 << 20,
+                read_patience: EngineOptions::READ_PATIENCE,
+                key_share_percent: 50,
+                max_open_filters: 1000,
+                compaction_threshold_percent: 0,
+                max_queued_commands: 1000,
+                max_queued_items: 1_000_000,
+                max_retry_bytes: 1 << 20,
+                max_imports: 100,
+                disk_reserve: DiskReserve::Usual,
+            };
+            Engine::open(store, &options, Arc::clone(&metrics)).unwrap()
+        });
+        if let Some(engine) = &engine {
+            app.open(engine.clone());
+        }
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let endpoint = RedisEndpoint {
+            listener,
+            tls: setup.tls,
+        };
+        let serving = serve(endpoint, app, setup.redis, setup.server, async move {
+            let _ = stopped.await;
+        });
+        let task = Some(runtime.spawn(serving));
+        Server {
+            address,
+            metrics,
+            engine,
+            stop: Some(stop),
+            task,
+            runtime,
+        }
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// The same, speaking RESP3.
+    pub(crate) fn connect_resp3(&self) -> Client {
+        let mut client = self.connect();
+        assert!(client.ask(&["HELLO", "3"]).starts_with(b"%7\r\n"));
+        client
+    }
+
+    pub(crate) fn ask_to_stop(&mut self) {
+        let _ = self.stop.take().unwrap().send(());
+    }
+
+    /// Waits until it has drained; returns how many connections were cut off.
+    pub(crate) fn stopped(&mut self) -> usize {
+        let task = self.task.take().unwrap();
+        self.runtime.block_on(task).unwrap()
+    }
+
+    /// The value of a metric.
+    pub(crate) fn metric(&self, line: &str) -> f64 {
+        let text = String::from_utf8(self.metrics.encode().unwrap()).unwrap();
+        let found = text.lines().find_map(|it| it.strip_prefix(line));
+        found.map_or(0.0, |value| value.trim().parse().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.stop.is_some() {
+            self.ask_to_stop();
+            self.stopped();
+        }
+        if let Some(engine) = self.engine.take() {
+            engine.shutdown().unwrap();
+        }
+    }
+}
