@@ -46,6 +46,7 @@ test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, cl
 	.venv/bin/openapi-spec-validator openapi/openapi.json
 	.venv/bin/python tests/schemathesis/run.py
 	.venv/bin/python tests/clients/run.py
+	.venv/bin/python tests/clients/redis/run.py
 	$(CLIENTS_CHECK)
 	$(DEPLOY_CHECK)
 	$(CONSOLE_CHECK)
