@@ -57,7 +57,7 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<RowResult>, Box<dyn Error
     let cuckood = Server::cuckood(&folder.path().join("always"), &["--wal-sync", "always"])?;
     let unforced = Server::cuckood(&folder.path().join("never"), &["--wal-sync", "never"])?;
     let bare = Server::bare()?;
-    if options.rows.iter().any(|row| [1, 2].contains(row)) {
+    if options.rows.iter().any(|row| [1, 2, 5].contains(row)) {
         let fields = json!({"capacity": options.items});
         cuckood.create(ASKED, &fields)?;
         cuckood.fill(ASKED, (0..options.items).map(present))?;
@@ -84,6 +84,7 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<RowResult>, Box<dyn Error
             2 => bench.many_exist()?,
             3 => bench.add_many()?,
             4 => bench.add_one()?,
+            5 => bench.pipelines()?,
             other => return Err(format!("there is no row {other} here").into()),
         };
         let result = row.run(options.rounds)?;
@@ -174,13 +175,17 @@ impl<'a> Bench<'a> {
                 self.repeated(Target::Ours(self.cuckood), CONNECTIONS, ask, REQUESTS, 1)?,
             ),
             self.bare_handler(CONNECTIONS, REQUESTS)?,
+            (
+                "cuckood, CF.EXISTS".to_owned(),
+                self.questions(1, CONNECTIONS, REQUESTS)?,
+            ),
         ];
         if let Some(redis) = self.options.redis {
             let mut item = mixed(self.options.items);
             let ask = (0..POOL)
                 .map(|_| command("CF.EXISTS", REDIS_ASKED, &[], [item()].into_iter()))
                 .collect();
-            let redis = Target::Redis(redis);
+            let redis = Target::Redis(redis, 1);
             variants.push((
                 "Redis, CF.EXISTS".to_owned(),
                 self.repeated(redis, CONNECTIONS, ask, REQUESTS, 1)?,
@@ -190,7 +195,7 @@ impl<'a> Bench<'a> {
             number: 1,
             what: "GET exists, 50 connections",
             unit: "requests",
-            ratios: ratios(&[(0, 1, Some(0.9))], variants.len(), 0),
+            ratios: ratios(&[(0, 1, Some(0.9)), (2, 0, Some(1.25))], variants.len(), 2),
             variants,
         })
     }
@@ -220,7 +225,7 @@ impl<'a> Bench<'a> {
             let requests = (0..POOL / 4)
                 .map(|_| command("CF.MEXISTS", REDIS_ASKED, &[], (0..BATCH).map(|_| item())))
                 .collect();
-            let redis = Target::Redis(redis);
+            let redis = Target::Redis(redis, 1);
             variants.push((
                 "Redis, CF.MEXISTS".to_owned(),
                 self.repeated(redis, CONNECTIONS, requests, REQUESTS, BATCH)?,
@@ -274,7 +279,7 @@ impl<'a> Bench<'a> {
                 )
             };
             reserve_redis(redis, REDIS_ADDED, 20_000_000)?;
-            let redis = Target::Redis(redis);
+            let redis = Target::Redis(redis, 1);
             variants.push((
                 "Redis, CF.INSERT".to_owned(),
                 self.fresh(redis, CONNECTIONS, make, REQUESTS, BATCH)?,
@@ -311,6 +316,10 @@ impl<'a> Bench<'a> {
                 self.puts(16, self.scaled(REQUESTS / 50), 1)?,
             ),
             self.bare_handler(CONNECTIONS, REQUESTS)?,
+            (
+                "cuckood, CF.ADD".to_owned(),
+                self.single_adds(&key, CONNECTIONS, REQUESTS)?,
+            ),
         ];
         if let Some(redis) = self.options.redis {
             let key = format!("{REDIS_ADDED}:one");
@@ -320,7 +329,7 @@ impl<'a> Bench<'a> {
                 number += 1;
                 command("CF.ADD", &key, &[], std::iter::once(present(number)))
             };
-            let redis = Target::Redis(redis);
+            let redis = Target::Redis(redis, 1);
             variants.push((
                 "Redis, CF.ADD".to_owned(),
                 self.fresh(redis, CONNECTIONS, make, REQUESTS, 1)?,
@@ -331,7 +340,80 @@ impl<'a> Bench<'a> {
             what: "POST items, one a request, 64 connections",
             unit: "requests",
             // One of the two is enough: the lower one.
-            ratios: ratios(&[(0, 1, Some(10.0)), (0, 2, Some(0.5))], variants.len(), 0),
+            ratios: ratios(
+                &[(0, 1, Some(10.0)), (0, 2, Some(0.5)), (3, 0, Some(1.1))],
+                variants.len(),
+                3,
+            ),
+            variants,
+        })
+    }
+
+    /// Questions over the Redis protocol, so many in a pipeline.
+    fn questions(
+        &self,
+        pipeline: usize,
+        connections: usize,
+        total: usize,
+    ) -> Result<Measure<'a>, Box<dyn Error>> {
+        let target = Target::OurRedis(self.cuckood, pipeline);
+        let asked = pipelines(ASKED, pipeline, self.options.items);
+        self.repeated(target, connections, asked, total / pipeline, pipeline)
+    }
+
+    /// Adds over the Redis protocol, one after the other.
+    fn single_adds(
+        &self,
+        key: &str,
+        connections: usize,
+        total: usize,
+    ) -> Result<Measure<'a>, Box<dyn Error>> {
+        let key = format!("{key}-redis");
+        self.cuckood
+            .create(&key, &json!({"capacity": 20_000_000}))?;
+        let mut number = 0;
+        let make = move || {
+            number += 1;
+            command("CF.ADD", &key, &[], std::iter::once(present(number)))
+        };
+        let target = Target::OurRedis(self.cuckood, 1);
+        self.fresh(target, connections, make, total, 1)
+    }
+
+    fn pipelines(&self) -> Result<Row<'a>, Box<dyn Error>> {
+        const CONNECTIONS: usize = 50;
+        const REQUESTS: usize = 100_000;
+        let mut item = mixed(self.options.items);
+        let ask = (0..POOL)
+            .map(|_| get(&format!("/filters/{ASKED}/exists?item={}", item())))
+            .collect();
+        let mut variants = vec![
+            (
+                "cuckood, GET exists".to_owned(),
+                self.repeated(Target::Ours(self.cuckood), CONNECTIONS, ask, REQUESTS, 1)?,
+            ),
+            (
+                "cuckood, 16 CF.EXISTS at once".to_owned(),
+                self.questions(16, CONNECTIONS, 8 * REQUESTS)?,
+            ),
+            (
+                "cuckood, 128 CF.EXISTS at once".to_owned(),
+                self.questions(128, CONNECTIONS, 24 * REQUESTS)?,
+            ),
+        ];
+        if let Some(redis) = self.options.redis {
+            let asked = pipelines(REDIS_ASKED, 128, self.options.items);
+            let target = Target::Redis(redis, 128);
+            variants.push((
+                "Redis, 128 CF.EXISTS at once".to_owned(),
+                self.repeated(target, CONNECTIONS, asked, 24 * REQUESTS / 128, 128)?,
+            ));
+        }
+        Ok(Row {
+            number: 5,
+            what: "CF.EXISTS in pipelines, 50 connections",
+            unit: "questions",
+            ratios: ratios(&[(1, 0, Some(5.0)), (2, 0, Some(15.0))], variants.len(), 2),
             variants,
         })
     }
@@ -379,8 +461,10 @@ impl<'a> Bench<'a> {
 enum Target<'a> {
     /// A process of ours.
     Ours(&'a Server),
-    /// A Redis server somewhere.
-    Redis(SocketAddr),
+    /// The same over the Redis protocol, so many commands at once.
+    OurRedis(&'a Server, usize),
+    /// A Redis server somewhere, so many commands at once.
+    Redis(SocketAddr, usize),
 }
 
 fn connected<'c>(
@@ -398,14 +482,15 @@ impl Target<'_> {
     fn wire(self) -> Wire {
         match self {
             Target::Ours(_) => Wire::Http,
-            Target::Redis(_) => Wire::Resp,
+            Target::OurRedis(_, commands) | Target::Redis(_, commands) => Wire::Resp(commands),
         }
     }
 
     fn address(self) -> SocketAddr {
         match self {
             Target::Ours(server) => server.address,
-            Target::Redis(address) => address,
+            Target::OurRedis(server, _) => server.redis,
+            Target::Redis(address, _) => address,
         }
     }
 
@@ -416,8 +501,10 @@ impl Target<'_> {
         (each, run): (usize, impl FnOnce() -> Result<f64, ClientError>),
     ) -> Result<Measured, Box<dyn Error>> {
         let processor = || match self {
-            Target::Ours(server) => server.processor_seconds().map(Some),
-            Target::Redis(_) => Ok(None),
+            Target::Ours(server) | Target::OurRedis(server, _) => {
+                server.processor_seconds().map(Some)
+            }
+            Target::Redis(..) => Ok(None),
         };
         let before = processor()?;
         let rate = run()? * each as f64;
@@ -439,6 +526,15 @@ fn ratios(wanted: &[(usize, usize, Option<f64>)], variants: usize, of: usize) ->
     all.map(|(of, to, bar)| Wanted { of, to, bar }).collect()
 }
 
+/// Pipelines of so many questions each.
+fn pipelines(key: &str, pipeline: usize, items: u64) -> Vec<Vec<u8>> {
+    let mut item = mixed(items);
+    let mut one = || command("CF.EXISTS", key, &[], std::iter::once(item()));
+    (0..POOL / 4)
+        .map(|_| (0..pipeline).flat_map(|_| one()).collect())
+        .collect()
+}
+
 fn reserve_redis(redis: SocketAddr, key: &str, capacity: u64) -> Result<(), Box<dyn Error>> {
     let requests = [
         command("DEL", key, &[], std::iter::empty::<String>()),
@@ -449,13 +545,13 @@ fn reserve_redis(redis: SocketAddr, key: &str, capacity: u64) -> Result<(), Box<
             std::iter::once(capacity.to_string()),
         ),
     ];
-    Client::new(Wire::Resp, redis, 1)?.closed(&requests, requests.len())?;
+    Client::new(Wire::Resp(1), redis, 1)?.closed(&requests, requests.len())?;
     Ok(())
 }
 
 fn fill_redis(redis: SocketAddr, items: u64) -> Result<(), Box<dyn Error>> {
     reserve_redis(redis, REDIS_ASKED, items)?;
-    let mut client = Client::new(Wire::Resp, redis, 1)?;
+    let mut client = Client::new(Wire::Resp(1), redis, 1)?;
     for first in (0..items).step_by(100_000) {
         let requests: Vec<Vec<u8>> = (first..items.min(first + 100_000))
             .step_by(BATCH)

@@ -21,6 +21,8 @@ pub(crate) struct Server {
     child: Child,
     /// Where it listens.
     pub(crate) address: SocketAddr,
+    /// Where it speaks the Redis protocol, if it does.
+    pub(crate) redis: SocketAddr,
     client: Client,
 }
 
@@ -35,12 +37,14 @@ impl Drop for Server {
 impl Server {
     /// The real server, on a directory of its own.
     pub(crate) fn cuckood(folder: &Path, flags: &[&str]) -> Result<Server, Box<dyn Error>> {
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
+        let (address, redis) = (free()?, free()?);
         std::fs::create_dir_all(folder)?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_cuckood"));
         let child = command
             .arg("serve")
             .args(["--listen", &address.to_string()])
+            .args(["--redis-listen", &redis.to_string()])
             .arg("--data-dir")
             .arg(folder.join("data"))
             .args(flags)
@@ -51,6 +55,7 @@ impl Server {
         let server = Server {
             child,
             address,
+            redis,
             client: client()?,
         };
         let deadline = Instant::now() + PATIENCE;
@@ -75,9 +80,11 @@ impl Server {
             .take()
             .ok_or("the bare handler has no output")?;
         BufReader::new(output).read_line(&mut line)?;
+        let address = line.trim().parse()?;
         Ok(Server {
             child,
-            address: line.trim().parse()?,
+            address,
+            redis: address,
             client: client()?,
         })
     }

@@ -1,5 +1,5 @@
 //! What is said on the wire: HTTP/1.1 to cuckood and to the bare handler, RESP
-//! to a Redis server.
+//! to cuckood and to a Redis server.
 
 use std::io::Write as _;
 
@@ -8,8 +8,9 @@ use std::io::Write as _;
 pub(crate) enum Wire {
     /// HTTP/1.1 with keep-alive.
     Http,
-    /// The protocol of Redis, version 2.
-    Resp,
+    /// The protocol of Redis, version 2; so many replies to each request, which
+    /// is a pipeline of as many commands.
+    Resp(usize),
 }
 
 /// What came is not an answer to be counted.
@@ -25,7 +26,16 @@ impl Wire {
     pub(crate) fn is_whole(self, came: &[u8]) -> Result<bool, WireError> {
         match self {
             Wire::Http => is_whole_response(came),
-            Wire::Resp => Ok(reply_end(came, 0)?.is_some()),
+            Wire::Resp(replies) => {
+                let mut end = 0;
+                for _ in 0..replies {
+                    match reply_end(came, end)? {
+                        Some(next) => end = next,
+                        None => return Ok(false),
+                    }
+                }
+                Ok(true)
+            }
         }
     }
 }
