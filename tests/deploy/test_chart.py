@@ -33,6 +33,8 @@ LARGEST = [
     "resources.limits.cpu=4",
     "persistence.storageClass=fast",
     "persistence.annotations.backup=daily",
+    "redis.enabled=true",
+    "redis.allowFlush=true",
     "backup.enabled=true",
     "backup.keep=3",
     "backup.storageClass=slow",
@@ -330,7 +332,8 @@ class Consistent(unittest.TestCase):
         self.assertLessEqual(set(environment(rendered(*LARGEST))), known_variables())
 
     def test_every_variable_of_the_server_can_be_set(self):
-        own = {*environment(rendered(*LARGEST[:4])), *environment(rendered(ALLOWED, "backup.enabled=true"))}
+        more = ["backup.enabled=true", "redis.enabled=true", "redis.allowFlush=true"]
+        own = {*environment(rendered(*LARGEST[:4])), *environment(rendered(ALLOWED, *more))}
         others = sorted(known_variables() - own)
         self.assertIn("CUCKOOD_KEY_SHARE", others)
         settings = [f"settings.{name}=7" for name in others]

@@ -151,9 +151,9 @@ authorities:
 {{- if and .Values.tls.clientAuthorities.secret (not .Values.tls.secret) -}}
 {{- fail "tls.clientAuthorities.secret needs tls.secret: without TLS callers present no certificate." -}}
 {{- end -}}
-{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_ALLOWED_HOST" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
+{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_REDIS_LISTEN" "CUCKOOD_REDIS_MAX_CONNECTIONS" "CUCKOOD_REDIS_ALLOW_FLUSH" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_ALLOWED_HOST" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
 {{- if hasKey $.Values.settings $name -}}
-{{- fail (printf "settings.%s: the chart sets it; use access, tls, memory, backup or drain instead." $name) -}}
+{{- fail (printf "settings.%s: the chart sets it; use access, redis, tls, memory, backup or drain instead." $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if gt (int .Values.memory.maxBodyMiB) (int .Values.memory.bodiesMiB) -}}
