@@ -12,7 +12,7 @@
 //! | `snapshot.rs` | [`Snapshot`]: reads as of one moment |
 //! | `commit.rs` | [`Commit`]: one atomic unit of change, and its entries |
 //! | `values.rs` | what is kept beside pages and log: filters, side records, ends, garbage |
-//! | `format.rs` | every key and value, byte by byte |
+//! | `format.rs` and `format/` | every key and value, byte by byte: the envelope, and a file for each kind |
 //! | `redo/` | the bytes of a redo record |
 //! | `varint.rs` | numbers in few bytes |
 //! | `pending.rs` | what the disk has not answered yet |

@@ -1,5 +1,7 @@
 use super::*;
-use crate::page::PageIndex;
+use crate::page::{Ordinal, PageIndex};
+use crate::store::error::StoreError;
+use crate::store::values::{Due, Expiry, Garbage, ScrubPosition, SideRecord};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

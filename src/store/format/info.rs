@@ -1,0 +1,108 @@
+//! What is kept once in a data directory.
+
+use super::envelope::{Kind, corrupt, number, open, seal};
+use crate::page::{FilterId, Ordinal};
+use crate::store::error::StoreError;
+use crate::store::values::ScrubPosition;
+
+/// Version of the data directory as a whole: which columns there are and what
+/// their keys look like, and what redo records hold. Other versions are
+/// refused.
+pub const DATA_VERSION: u32 = 3;
+
+/// Key of the data directory's version in [`Column::Info`].
+pub(in crate::store) const DATA_VERSION_KEY: &[u8] = b"data_format";
+
+/// Key of the next filter number in [`Column::Info`].
+pub(in crate::store) const NEXT_FILTER_ID_KEY: &[u8] = b"next_filter_id";
+
+/// Key of the position of the scrub in [`Column::Info`].
+pub(in crate::store) const SCRUB_POSITION_KEY: &[u8] = b"scrub_position";
+
+/// The first filter number there is; 0 is none.
+pub(in crate::store) const FIRST_FILTER_ID: FilterId = FilterId(1);
+
+pub(in crate::store) fn seal_data_version(version: u32) -> Vec<u8> {
+    seal(Kind::DataVersion, DATA_VERSION_KEY, &version.to_le_bytes())
+}
+
+/// The version of a data directory, which is one that this program reads.
+///
+/// # Errors
+/// Also a version that this program does not know.
+pub(in crate::store) fn read_data_version(value: &[u8]) -> Result<u32, StoreError> {
+    let what = || "the data directory".to_owned();
+    let payload = open(Kind::DataVersion, DATA_VERSION_KEY, value, what)?;
+    let found = <[u8; 4]>::try_from(payload)
+        .map(u32::from_le_bytes)
+        .map_err(|_| corrupt(what(), "its version is no number"))?;
+    match found {
+        0 => Err(corrupt(what(), "its version is 0")),
+        DATA_VERSION => Ok(found),
+        1..DATA_VERSION => Err(StoreError::OlderFormat {
+            what: what(),
+            found,
+            supported: DATA_VERSION,
+        }),
+        _ => Err(StoreError::NewerFormat {
+            what: what(),
+            found,
+            supported: DATA_VERSION,
+        }),
+    }
+}
+
+pub(in crate::store) fn seal_next_filter_id(next: FilterId) -> Vec<u8> {
+    seal(
+        Kind::NextFilterId,
+        NEXT_FILTER_ID_KEY,
+        &next.0.to_le_bytes(),
+    )
+}
+
+pub(in crate::store) fn open_next_filter_id(value: &[u8]) -> Result<FilterId, StoreError> {
+    let what = || "the next filter number".to_owned();
+    let payload = open(Kind::NextFilterId, NEXT_FILTER_ID_KEY, value, what)?;
+    number(payload)
+        .map(FilterId)
+        .ok_or_else(|| corrupt(what(), "it is no number"))
+}
+
+pub(in crate::store) fn seal_scrub_position(position: &ScrubPosition) -> Vec<u8> {
+    let mut payload = position.filter.0.to_le_bytes().to_vec();
+    payload.extend(position.ordinal.0.to_le_bytes());
+    payload.extend(position.faults.to_le_bytes());
+    seal(Kind::ScrubPosition, SCRUB_POSITION_KEY, &payload)
+}
+
+pub(in crate::store) fn open_scrub_position(value: &[u8]) -> Result<ScrubPosition, StoreError> {
+    let what = || "the position of the scrub".to_owned();
+    let payload = open(Kind::ScrubPosition, SCRUB_POSITION_KEY, value, what)?;
+    let read = |payload: &[u8]| {
+        let (filter, rest) = payload.split_first_chunk()?;
+        let (ordinal, faults) = rest.split_first_chunk()?;
+        Some(ScrubPosition {
+            filter: FilterId(u64::from_le_bytes(*filter)),
+            ordinal: Ordinal(u32::from_le_bytes(*ordinal)),
+            faults: number(faults)?,
+        })
+    };
+    read(payload).ok_or_else(|| corrupt(what(), "it has another length"))
+}
+
+/// The number after `count` more were handed out from `first` on.
+pub(in crate::store) fn filter_id_after(
+    first: FilterId,
+    count: u64,
+) -> Result<FilterId, StoreError> {
+    first
+        .0
+        .checked_add(count)
+        .map(FilterId)
+        .ok_or(StoreError::NoFilterNumbers)
+}
+
+#[cfg(test)]
+pub(in crate::store) fn data_version_of_a_newer_program() -> Vec<u8> {
+    seal_data_version(DATA_VERSION + 1)
+}
