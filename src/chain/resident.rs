@@ -62,14 +62,9 @@ impl ResidentFilter {
     /// dropped; see [`add`](Self::add) for one with. The pages are the same
     /// afterwards.
     pub fn add_at_once(&mut self, items: &[ItemHash], mode: AddMode) -> Vec<AddResult> {
-        let mut results = Vec::with_capacity(items.len());
-        self.at_once(|planner| {
-            for group in items.chunks(read::GROUP) {
-                planner.expect(group);
-                results.extend(group.iter().filter_map(|&hash| planner.add(hash, mode)));
-            }
-        });
-        results
+        let mut results = None;
+        self.at_once(|planner| results = add_all(planner, items, mode));
+        results.unwrap_or_default()
     }
 
     /// Works on the pages as they are. Returns what the algorithm did.
@@ -241,11 +236,18 @@ impl ResidentFilter {
 type OverlaidPlanner<'a> = Planner<'a, OverlaidPages<'a, Pages>>;
 
 fn add_all(
-    planner: &mut OverlaidPlanner<'_>,
+    planner: &mut Planner<'_, impl Draft>,
     items: &[ItemHash],
     mode: AddMode,
 ) -> Option<Vec<AddResult>> {
-    items.iter().map(|&hash| planner.add(hash, mode)).collect()
+    let mut results = Vec::with_capacity(items.len());
+    for group in items.chunks(read::GROUP) {
+        planner.expect(group);
+        for &hash in group {
+            results.push(planner.add(hash, mode)?);
+        }
+    }
+    Some(results)
 }
 
 /// The pages of all sub-filters.

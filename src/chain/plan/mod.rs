@@ -22,6 +22,7 @@
 //! | `slots.rs` | slots probed, read and written through a draft |
 //! | `compact.rs` | entries of newer sub-filters moved into older ones |
 //! | `overlay.rs` | [`Overlay`]: what differs from the pages |
+//! | `numbers.rs` | numbers of pages, by address |
 //! | `words.rs` | the words of pages that change |
 //! | `in_order.rs` | [`ChangesInOrder`]: what differs, put in order a part at a time |
 //! | `overlaid.rs` | [`OverlaidPages`]: pages seen through overlays |
@@ -30,6 +31,7 @@
 mod changes;
 pub mod compact;
 mod in_order;
+mod numbers;
 mod outcome;
 mod overlaid;
 mod overlay;

@@ -14,14 +14,16 @@ pub struct OverlaidPages<'a, P> {
     pending: &'a Overlay,
     fresh_from: u32,
     pages: &'a mut P,
-    /// The page that was asked for last: the next word is likely to lie on it,
-    /// too.
-    last: Option<LastPage>,
+    /// Pages that were asked for lately, each at the place that its number says:
+    /// the next word is likely to lie on one of them.
+    known: [Option<KnownPage>; KNOWN],
 }
+
+const KNOWN: usize = 32;
 
 /// A page, and what is planned for it.
 #[derive(Clone, Copy)]
-struct LastPage {
+struct KnownPage {
     page: PageAddress,
     planned: Option<PageNumber>,
     pending: Option<PageNumber>,
@@ -36,20 +38,34 @@ impl<'a, P> OverlaidPages<'a, P> {
             pending,
             fresh_from,
             pages,
-            last: None,
+            known: [None; KNOWN],
         }
     }
 
     /// A page, and what is planned for it.
-    #[inline]
-    fn page(&mut self, page: PageAddress) -> LastPage {
-        match self.last {
-            Some(last) if last.page == page => last,
-            _ => *self.last.insert(LastPage {
-                page,
-                planned: self.overlay.page(page),
-                pending: self.pending.page(page),
-            }),
+    #[inline(always)]
+    fn page(&mut self, page: PageAddress) -> KnownPage {
+        match self.known.get(place_of(page)) {
+            Some(&Some(known)) if known.page == page => known,
+            _ => self.find(page),
+        }
+    }
+
+    #[inline(never)]
+    fn find(&mut self, page: PageAddress) -> KnownPage {
+        let found = KnownPage {
+            page,
+            planned: self.overlay.page(page),
+            pending: self.pending.page(page),
+        };
+        self.keep(page, Some(found));
+        found
+    }
+
+    /// Keeps what is known of a page.
+    fn keep(&mut self, page: PageAddress, known: Option<KnownPage>) {
+        if let Some(place) = self.known.get_mut(place_of(page)) {
+            *place = known;
         }
     }
 
@@ -61,10 +77,8 @@ impl<'a, P> OverlaidPages<'a, P> {
             return number;
         }
         let number = self.overlay.add_page(page);
-        self.last = Some(LastPage {
-            planned: Some(number),
-            ..known
-        });
+        let planned = Some(number);
+        self.keep(page, Some(KnownPage { planned, ..known }));
         number
     }
 
@@ -91,21 +105,22 @@ impl<'a, P> OverlaidPages<'a, P> {
     }
 }
 
+/// Where what is known of a page is kept.
+#[inline(always)]
+fn place_of(page: PageAddress) -> usize {
+    page.page as usize % KNOWN
+}
+
 impl<P: PageWords> PageWords for OverlaidPages<'_, P> {
     #[inline]
     fn word(&mut self, at: WordAddress) -> Option<u64> {
         let known = self.page(at.on());
         let planned = known.planned.and_then(|it| self.overlay.word(it, at.word));
-        if planned.is_some() {
-            return planned;
-        }
-        let pending = known.pending.and_then(|it| self.pending.word(it, at.word));
-        if pending.is_some() {
-            return pending;
-        }
-        match at.sub >= self.fresh_from {
-            true => Some(0),
-            false => self.pages.word(at),
+        let planned = planned.or_else(|| self.pending.word(known.pending?, at.word));
+        match planned {
+            Some(_) => planned,
+            None if at.sub >= self.fresh_from => Some(0),
+            None => self.pages.word(at),
         }
     }
 
@@ -203,11 +218,11 @@ impl<P: PlanPages> Draft for OverlaidPages<'_, P> {
 
     fn set_page(&mut self, page: PageAddress, whole: WholePage) {
         self.overlay.set_whole(page, Arc::new(whole));
-        self.last = None;
+        self.keep(page, None);
     }
 
     fn drop_page(&mut self, page: PageAddress) {
         self.overlay.drop_page(page);
-        self.last = None;
+        self.keep(page, None);
     }
 }

@@ -4,20 +4,20 @@
 //! it is changed there. Of the others it is held what differs. A page is found
 //! once and then named by its number.
 
+use super::numbers::Numbers;
 use super::words::{Changed, Words};
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
 use crate::chain::pages::WholePage;
 use crate::cuckoo::paged::PAGE_WORDS;
-use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What differs from the pages, by address.
 #[derive(Default)]
 pub struct Overlay {
-    /// Pages, each packed, and their numbers.
-    numbers: HashTable<(u64, u32)>,
+    /// Numbers of pages, by address.
+    numbers: Numbers,
     /// In the order in which they were first written to.
     pub(super) pages: Vec<Page>,
     pub(super) words: Words,
@@ -69,7 +69,7 @@ impl Overlay {
 
     /// Makes room for so many words and pages more.
     pub(super) fn reserve(&mut self, words: usize) {
-        self.numbers.reserve(words, |&(packed, _)| hash_of(packed));
+        self.numbers.reserve(words);
         self.pages.reserve(words);
         self.words.reserve(words);
     }
@@ -143,24 +143,19 @@ impl Overlay {
         if self.pages.is_empty() {
             return None;
         }
-        let page = packed(page);
-        let found = self.numbers.find(hash_of(page), |it| it.0 == page);
-        found.map(|it| PageNumber(it.1))
+        let found = self.numbers.get(packed(page));
+        found.map(PageNumber)
     }
 
     /// Adds a page that is about to be written to and was not before.
     pub(super) fn add_page(&mut self, address: PageAddress) -> PageNumber {
-        // A plan is far from having so many pages.
-        let number = self.pages.len() as u32;
+        let number = self.numbers.push(packed(address));
         self.pages.push(Page {
             address,
             outcome: Outcome::Changed,
             growth: Growth::default(),
             changed: Changed::default(),
         });
-        let packed = packed(address);
-        self.numbers
-            .insert_unique(hash_of(packed), (packed, number), |it| hash_of(it.0));
         self.newest = self.newest.max(Some(address.sub));
         PageNumber(number)
     }
@@ -298,13 +293,6 @@ impl Overlay {
             *word = value;
         }
     }
-}
-
-/// Nothing that is stored or answered depends on this hash.
-#[inline]
-fn hash_of(packed: u64) -> u64 {
-    let product = u128::from(packed) * 0x9e37_79b9_7f4a_7c15;
-    product as u64 ^ (product >> 64) as u64
 }
 
 /// Sub-filter and page in one number, which is compared faster than the two.

@@ -3,12 +3,15 @@
 //! A batch meets most of its pages once or twice, so a page has a short list of
 //! its words. One of which many words change has a table of them instead, or
 //! small filters would be slow to fill. Most words that are asked for don't
-//! change: that is one bit of the page.
+//! change: one bit for eight of them mostly says so.
 
 use crate::cuckoo::paged::PAGE_WORDS;
 
 /// Words of a page that are listed; of more there is a table.
 const LISTED: usize = 8;
+
+/// What a table holds for words that do not change.
+const NONE: u32 = u32::MAX;
 
 /// A word as it shall be.
 #[derive(Clone, Copy)]
@@ -24,11 +27,11 @@ pub(super) struct Word {
 /// Which words of a page change.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Changed {
-    /// A bit for each word.
-    is_changed: [u64; PAGE_WORDS as usize / 64],
-    count: u16,
+    /// A bit for every eight words, set if one of them does.
+    may_change: u64,
     /// The first of the list, or the table if there are many.
     first: u32,
+    count: u16,
 }
 
 /// The words of all pages.
@@ -41,9 +44,8 @@ pub(super) struct Words {
 
 impl Changed {
     #[inline]
-    fn has(&self, word: u16) -> bool {
-        let bits = self.is_changed.get(usize::from(word / 64));
-        bits.is_some_and(|bits| bits >> (word % 64) & 1 == 1)
+    fn may_have(&self, word: u16) -> bool {
+        self.may_change >> (word / 8 % 64) & 1 == 1
     }
 
     fn is_listed(&self) -> bool {
@@ -65,17 +67,20 @@ impl Words {
     /// A word of a page, if it changes.
     #[inline]
     pub(super) fn get(&self, of: &Changed, word: u16) -> Option<u64> {
-        match of.has(word) {
-            true => self.words.get(self.find(of, word)?).map(|it| it.value),
+        let found = match of.may_have(word) {
+            true => self.find(of, word),
             false => None,
-        }
+        };
+        self.words.get(found?).map(|it| it.value)
     }
 
     /// Where a word is that changes.
+    #[inline(never)]
     fn find(&self, of: &Changed, word: u16) -> Option<usize> {
         if !of.is_listed() {
             let table = self.tables.get(of.first as usize)?;
-            return table.get(usize::from(word)).map(|&it| it as usize);
+            let found = table.get(usize::from(word)).filter(|&&it| it != NONE);
+            return found.map(|&it| it as usize);
         }
         let mut listed = self.listed(of);
         let found = listed.find(|it| it.1.word == word);
@@ -95,12 +100,12 @@ impl Words {
 
     /// Sets a word of which some slots were written, bit `n` for slot `n`.
     pub(super) fn set(&mut self, of: &mut Changed, word: u16, value: u64, slots: u8) {
-        if of.has(word) {
-            let found = self.find(of, word);
-            if let Some(it) = found.and_then(|at| self.words.get_mut(at)) {
-                it.value = value;
-                it.slots |= slots;
-            }
+        if of.may_have(word)
+            && let Some(found) = self.find(of, word)
+            && let Some(it) = self.words.get_mut(found)
+        {
+            it.value = value;
+            it.slots |= slots;
             return;
         }
         // A plan is far from having so many words.
@@ -116,9 +121,7 @@ impl Words {
         {
             *entry = new;
         }
-        if let Some(bits) = of.is_changed.get_mut(usize::from(word / 64)) {
-            *bits |= 1 << (word % 64);
-        }
+        of.may_change |= 1 << (word / 8 % 64);
         of.count += 1;
         self.words.push(Word {
             value,
@@ -130,7 +133,7 @@ impl Words {
 
     /// Turns the list of a page into a table.
     fn make_table(&mut self, of: &mut Changed) {
-        let mut table = [0; PAGE_WORDS as usize];
+        let mut table = [NONE; PAGE_WORDS as usize];
         for (at, it) in self.listed(of) {
             if let Some(entry) = table.get_mut(usize::from(it.word)) {
                 *entry = at as u32;
@@ -144,10 +147,8 @@ impl Words {
     pub(super) fn in_order(&self, of: &Changed, mut each: impl FnMut(&Word)) {
         if !of.is_listed() {
             let table = self.tables.get(of.first as usize);
-            for (word, &at) in (0..).zip(table.into_iter().flatten()) {
-                if of.has(word)
-                    && let Some(it) = self.words.get(at as usize)
-                {
+            for &at in table.into_iter().flatten() {
+                if let Some(it) = self.words.get(at as usize) {
                     each(it);
                 }
             }

@@ -39,7 +39,7 @@ pub(super) struct SlicedPlan {
 /// How far a plan came.
 enum Stage {
     /// Its items are being planned.
-    Begun(BegunPlan),
+    Begun(Box<BegunPlan>),
     /// All of them are planned, and put in order for the record.
     Planned(Box<PlannedChanges>),
     /// It is ready to be written.
@@ -114,7 +114,7 @@ impl SlicedPlan {
             turn,
             target,
             pins,
-            stage: Stage::Begun(begun),
+            stage: Stage::Begun(Box::new(begun)),
         })
     }
 
@@ -242,7 +242,7 @@ impl Lane {
             Stage::Begun(begun) => {
                 let spent_before = begun.partial.spent();
                 let (begun, pace) =
-                    self.plan_items(&request.command, &mut target, &mut pins, begun, search);
+                    self.plan_items(&request.command, &mut target, &mut pins, *begun, search);
                 let spent = begun.partial.spent() - spent_before;
                 (self.bounded(begun, pace, &target, &pins), spent)
             }
@@ -339,11 +339,11 @@ impl Lane {
             }));
         }
         if pace == Pace::Spent {
-            return Ok(Stage::Begun(BegunPlan {
+            return Ok(Stage::Begun(Box::new(BegunPlan {
                 partial,
                 work,
                 missing,
-            }));
+            })));
         }
         let spent = partial.spent();
         match partial.finish(target.chain.clone()) {
