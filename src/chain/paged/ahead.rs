@@ -1,7 +1,7 @@
 //! Pages that splits and merges will read: those of no item that brings them
 //! about, so nobody who only looks at items would have them in memory.
 
-use super::read::page;
+use super::bucket::page;
 use super::table::{MERGE_LOAD, Table};
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;

@@ -1,11 +1,16 @@
 //! A bucket as it was read: one machine word, or two.
 
-use super::read::page;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::pages::PageWords;
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::paged::{Candidate, Paged};
+
+/// The page at a position. There is one sub-filter.
+#[inline]
+pub(super) fn page(page: u32) -> PageAddress {
+    PageAddress { sub: 0, page }
+}
 
 /// A bucket's words.
 #[derive(Clone, Copy)]

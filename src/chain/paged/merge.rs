@@ -1,9 +1,8 @@
 //! Two pages become one.
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, page};
 use super::merged::{Entry, Merged};
 use super::planner::PagePlanner;
-use super::read::page;
 use super::split::moved;
 use super::table::Table;
 use crate::chain::counters::MAX_COUNTERS;

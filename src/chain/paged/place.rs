@@ -1,9 +1,9 @@
 //! A slot for an entry: a free one in its candidate buckets, or one that
 //! kick-outs make free.
 
-use super::bucket::{Bucket, SlotOf};
+use super::bucket::{Bucket, SlotOf, page};
 use super::planner::PagePlanner;
-use super::read::{self, Probe, page};
+use super::read::{self, Probe};
 use crate::chain::counters::MAX_COUNTERS;
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::plan::{MAX_FUTILE_SEARCHES, SEARCHED_BUCKET};

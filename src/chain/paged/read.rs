@@ -1,6 +1,6 @@
 //! Asking: whether an item is in the filter, and how often.
 
-use super::bucket::{Bucket, SlotOf};
+use super::bucket::{Bucket, SlotOf, page};
 use super::table::Table;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
@@ -9,12 +9,6 @@ use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::paged::code::SlotCode;
 use crate::cuckoo::paged::{Candidate, Paged};
-
-/// The page at a position. There is one sub-filter.
-#[inline]
-pub(super) fn page(page: u32) -> PageAddress {
-    PageAddress { sub: 0, page }
-}
 
 /// A slot that may hold an entry of an item.
 #[derive(Clone, Copy)]

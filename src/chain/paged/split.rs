@@ -1,7 +1,8 @@
 //! One page becomes two.
 
+use super::bucket::page;
 use super::planner::PagePlanner;
-use super::read::{key, page};
+use super::read::key;
 use crate::chain::counters::CounterKey;
 use crate::chain::meta::FullReason;
 use crate::chain::pages::{Draft, WholePage};

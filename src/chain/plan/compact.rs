@@ -11,8 +11,8 @@
 //! beside a class with its last slot. A slice depends on nothing but the state
 //! and itself, and one that is planned again finds the rest.
 
+use super::links::LinkBuckets;
 use super::planner::Planner;
-use super::slots::LinkBuckets;
 use crate::chain::address::{PageAddress, SlotAddress};
 use crate::chain::counters;
 use crate::chain::pages::Draft;

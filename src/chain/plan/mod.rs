@@ -20,6 +20,7 @@
 //! | `planner.rs` | [`Planner`]: the rules of adds and deletes |
 //! | `outcome.rs` | what becomes of items, and what planning costs |
 //! | `slots.rs` | slots probed, read and written through a draft |
+//! | `links.rs` | the buckets of a sub-filter, for kick-outs |
 //! | `compact.rs` | entries of newer sub-filters moved into older ones |
 //! | `overlay.rs` | [`Overlay`]: what differs from the pages |
 //! | `numbers.rs` | numbers of pages, by address |
@@ -31,6 +32,7 @@
 mod changes;
 pub mod compact;
 mod in_order;
+mod links;
 mod numbers;
 mod outcome;
 mod overlaid;

@@ -1,11 +1,11 @@
 //! Adds and deletes, planned item by item.
 
+use super::links::{LinkBuckets, Missing};
 use super::outcome::{
     AddMode, AddResult, MAX_FUTILE_SEARCHES, PROBE, PlanStats, SEARCHED_BUCKET, SLOTS_PER_UNIT,
 };
 use super::overlaid::OverlaidPages;
 use super::overlay::Overlay;
-use super::slots::LinkBuckets;
 use crate::chain::address::{SlotAddress, WordAddress};
 use crate::chain::counters::{self, MAX_COUNTERS};
 use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
@@ -90,19 +90,6 @@ pub struct Planner<'a, D> {
     /// Whether every page was at hand so far.
     pub(super) complete: bool,
     spent: u64,
-}
-
-/// Whether a page was not at hand since that was last taken.
-#[derive(Default)]
-pub(super) struct Missing(pub(super) bool);
-
-impl Missing {
-    /// Notes what was not at hand.
-    #[inline]
-    pub(super) fn note<T>(&mut self, known: Option<T>) -> Option<T> {
-        self.0 |= known.is_none();
-        known
-    }
 }
 
 impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
