@@ -272,7 +272,7 @@ fn mistakes_with_keys_are_told() {
         (&["add", "a b", "--scope=read"], "name of a key"),
         (&["add", "two"], "--scope"),
         (
-            &["add", "two", "--scope=read", "--prefix=a/b"],
+            &["add", "two", "--scope=read", "--prefix=a b"],
             "start of a filter's key",
         ),
         (&["remove", "two"], "no key named two"),
