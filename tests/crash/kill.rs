@@ -103,6 +103,10 @@ fn what_was_acknowledged_survives_kill_9_in_the_middle_of_a_load() {
         cycles < 20 || load.replayed() > 0 && cut > 0,
         "no change was made and not answered: the kills hit nothing"
     );
+    assert!(
+        cycles < 20 || load.has_split_and_merged(),
+        "the tide never turned"
+    );
     let mut figures = load.figures();
     figures["test"] = json!("kill");
     figures["seed"] = json!(seed);

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 pub(crate) struct Load {
+    model: Model,
     scribes: Vec<Scribe>,
     writers: Vec<Writer>,
     churner: Churner,
@@ -59,8 +60,10 @@ impl Life {
 impl Load {
     /// Creates the filters on a server that has none.
     pub(crate) fn new(server: &Server, random: &mut Random) -> Load {
+        let model = Model::new();
         Load {
-            scribes: scribe::create(server, &Model::new(), random),
+            scribes: scribe::create(server, &model, random),
+            model,
             writers: writers::create(server, random),
             churner: Churner::new(random.next()),
             mayfly: Mayfly::new(random.next()),
@@ -146,7 +149,7 @@ impl Load {
         let changed: u64 = self.writers.iter().map(|writer| writer.changed).sum();
         let looked_for: u64 = self.writers.iter().map(|writer| writer.looked_for).sum();
         let lost: u64 = self.writers.iter().map(|writer| writer.lost).sum();
-        let sub_filters = self.scribes.iter().map(Scribe::sub_filters).max();
+        let (splits, merges) = self.model.splits_and_merges();
         json!({
             "requests_answered": all.changes + all.questions + shared,
             "items_changed": all.items_added + all.items_deleted + changed,
@@ -156,12 +159,19 @@ impl Load {
             "filters_compared_bit_for_bit": all.digests_compared,
             "filters_ended": self.mayfly.ended,
             "compactions_begun": self.compactions,
-            "most_sub_filters": sub_filters,
+            "pages_split": splits,
+            "pages_merged": merges,
             "answers_compared_with_the_model": all.answers_compared,
             "answers_unlike_the_model": all.answers_unlike,
             "acknowledged_items_looked_for": all.looked_for + looked_for,
             "acknowledged_items_lost": all.lost + lost,
         })
+    }
+
+    /// Whether pages were split and merged.
+    pub(crate) fn has_split_and_merged(&self) -> bool {
+        let (splits, merges) = self.model.splits_and_merges();
+        splits > 0 && merges > 0
     }
 
     /// Changes that were sent and not answered, and had been made all the same.

@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 #[derive(Clone)]
 pub(crate) struct Model {
     engine: Engine,
+    metrics: Arc<Metrics>,
     runtime: Arc<Runtime>,
 }
 
@@ -27,9 +28,10 @@ impl Model {
             ..EngineOptions::with_cache(128 << 20)
         };
         let store = PageStore::open(Arc::new(MemoryStore::new())).unwrap();
-        let metrics = Metrics::new().unwrap();
+        let metrics = Arc::new(Metrics::new().unwrap());
         Model {
-            engine: Engine::open(Arc::new(store), &options, Arc::new(metrics)).unwrap(),
+            engine: Engine::open(Arc::new(store), &options, Arc::clone(&metrics)).unwrap(),
+            metrics,
             runtime: Arc::new(Runtime::new().unwrap()),
         }
     }
@@ -89,12 +91,17 @@ impl Model {
         digest.unwrap().to_string()
     }
 
-    /// Items in the filter, and its sub-filters.
-    pub(crate) fn size(&self, filter: &str) -> (u64, usize) {
+    /// Items in the filter.
+    pub(crate) fn items(&self, filter: &str) -> u64 {
         let filter = name(filter);
         let info = self.runtime.block_on(self.engine.filter_info(&filter));
-        let info = info.unwrap();
-        (info.items, info.sub_filters.len())
+        info.unwrap().items
+    }
+
+    /// Pages that were split and merged, of all filters.
+    pub(crate) fn splits_and_merges(&self) -> (u64, u64) {
+        let metrics = &self.metrics;
+        (metrics.page_splits.get(), metrics.page_merges.get())
     }
 }
 

@@ -16,15 +16,21 @@ use std::collections::HashMap;
 /// Distinct items beyond which more are deleted than added.
 const MANY_ITEMS: usize = 4_000;
 
+/// Distinct items at high tide and at low tide of the filters that grow and shrink
+/// again and again, and items of a change then, at most.
+const HIGH_TIDE: usize = 10_000;
+const LOW_TIDE: usize = 100;
+const MOST_OF_TIDE: u64 = 800;
+
 /// Items that are added many times: more than may have slots.
 const HOT_ITEMS: u64 = 4;
 
-/// The filters: every layout and width. The last one's client also deletes
-/// what was never added, which takes other items' fingerprints; there only the
-/// model knows what is right.
-const FILTERS: [(&str, &str); 6] = [
+/// The filters: every layout and width. Those with a tide split and merge pages
+/// all the time. The last one's client also deletes what was never added, which
+/// takes other items' fingerprints; there only the model knows what is right.
+const FILTERS: [(&str, &str); 8] = [
     (
-        "scribe-8-bits",
+        "scribe-12-bits",
         r#"{"capacity": 500, "fingerprint_bits": 12}"#,
     ),
     (
@@ -43,6 +49,11 @@ const FILTERS: [(&str, &str); 6] = [
         "scribe-classic-4",
         r#"{"capacity": 500, "bucket_size": 4, "expansion": 1}"#,
     ),
+    ("scribe-tide", r#"{"fingerprint_bits": 16}"#),
+    (
+        "scribe-wide-tide",
+        r#"{"capacity": 2000, "fingerprint_bits": 32}"#,
+    ),
     ("scribe-wild", r#"{"capacity": 500, "error_rate": 0.1}"#),
 ];
 
@@ -51,6 +62,8 @@ pub(crate) struct Scribe {
     model: Model,
     random: Random,
     is_wild: bool,
+    /// Whether it is rising; of a filter with a tide.
+    tide: Option<bool>,
     /// Copies of each item that is there.
     copies: HashMap<u64, u64>,
     /// The items that are there, in no order.
@@ -114,6 +127,7 @@ pub(crate) fn create(server: &Server, model: &Model, random: &mut Random) -> Vec
             model: model.clone(),
             random: Random(random.next()),
             is_wild: filter.ends_with("wild"),
+            tide: filter.ends_with("tide").then_some(true),
             copies: HashMap::new(),
             live: Vec::new(),
             next_item: HOT_ITEMS,
@@ -151,7 +165,15 @@ impl Scribe {
 
     fn choose_change(&mut self) -> Change {
         let is_large = self.live.len() > MANY_ITEMS;
+        let tide = match self.live.len() {
+            0..LOW_TIDE => self.tide.map(|_| true),
+            HIGH_TIDE.. => self.tide.map(|_| false),
+            _ => self.tide,
+        };
+        self.tide = tide;
         let (verb, items) = match self.random.below(10) {
+            0..8 if tide == Some(true) => (Verb::Add, self.new_items(MOST_OF_TIDE)),
+            0..8 if tide == Some(false) => (Verb::Delete, self.copies_to_delete(MOST_OF_TIDE)),
             0..4 if !is_large => (Verb::Add, self.new_items(100)),
             4 | 5 => (Verb::Add, self.hot_items()),
             6 => {
@@ -360,7 +382,7 @@ impl Scribe {
             self.figures.sent_again += 1;
             assert!(self.send(server.client(), &server.url("")));
         }
-        let (items, _) = self.model.size(self.filter);
+        let items = self.model.items(self.filter);
         assert_eq!(server.items(self.filter), items, "{}", self.filter);
         if !self.is_wild {
             assert_eq!(items, self.copies.values().sum::<u64>(), "{}", self.filter);
@@ -385,10 +407,6 @@ impl Scribe {
             let counts = server.post_lines(&path(self.filter, "count"), &names);
             self.compare(items, &names, &found.unwrap(), &counts.unwrap());
         }
-    }
-
-    pub(crate) fn sub_filters(&self) -> usize {
-        self.model.size(self.filter).1
     }
 }
 
