@@ -1,5 +1,8 @@
 //! How many entries know how many bits of their path.
 
+use crate::cuckoo::bucket;
+use crate::cuckoo::paged::Paged;
+
 /// Counts of entries, by the bits that are known of them.
 ///
 /// Each number of bits has a counter: that is what makes the false-positive
@@ -18,6 +21,35 @@ impl Known {
         Known {
             least,
             entries: Vec::new(),
+        }
+    }
+
+    /// No entry yet, of a filter with these pages.
+    pub fn none_of(layout: &Paged) -> Known {
+        Known::new(layout.code().suffix_bits())
+    }
+
+    /// The entries of a page, by its words. `None` if one can't be of that page.
+    pub fn of_page(layout: &Paged, page: u32, words: impl Iterator<Item = u64>) -> Option<Known> {
+        let (code, level) = (layout.code(), layout.level_of(page));
+        let mut known = Known::none_of(layout);
+        for word in words {
+            for lane in 0..code.width().slots_per_word() {
+                match bucket::get(code.width(), word, lane) {
+                    0 => {}
+                    slot => known.add(code.known_if_sound(slot, level)?),
+                }
+            }
+        }
+        Some(known)
+    }
+
+    /// Adds those of others of the same filter. Never more than there are slots.
+    pub fn extend(&mut self, others: &Known) {
+        let most = self.entries.len().max(others.entries.len());
+        self.entries.resize(most, 0);
+        for (entries, more) in self.entries.iter_mut().zip(&others.entries) {
+            *entries = entries.saturating_add(*more);
         }
     }
 

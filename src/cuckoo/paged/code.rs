@@ -162,6 +162,16 @@ impl SlotCode {
         level + self.held(slot, level)
     }
 
+    /// The same of a slot that comes from elsewhere. `None` if no entry of a page
+    /// of that level is like it.
+    pub fn known_if_sound(self, slot: u32, level: u32) -> Option<u32> {
+        // Without a 1 that closes the path nothing says where it ends.
+        let is_closed = level == 0 || slot & self.suffix_mask() != 0;
+        is_closed
+            .then(|| self.known(slot, level))
+            .filter(|&known| known >= self.suffix_bits())
+    }
+
     /// An entry of a page of a level, one level deeper.
     #[inline]
     pub const fn deeper(self, slot: u32, level: u32) -> Deeper {

@@ -349,3 +349,10 @@ fn doublings_within_a_rate_are_those_of_the_design() {
         );
     }
 }
+
+#[test]
+fn nothing_is_found_in_an_empty_filter() {
+    let layout = Paged::new(1, SlotCode::of(SlotWidth::Bits16)).unwrap();
+    let rate = rate::false_positive_rate(&layout, std::iter::empty());
+    assert!(rate == 0.0 && rate.is_sign_positive(), "{rate}");
+}

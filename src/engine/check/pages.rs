@@ -2,6 +2,7 @@
 //! sub-filters at a time: each slice as it was at one moment.
 
 use super::inspector::{Fault, Inspector};
+use crate::cuckoo::layout::Layout;
 use crate::engine::filters::decode;
 use crate::engine::pages::PageGeometry;
 use crate::engine::stored::page::{Contents, contents};
@@ -87,7 +88,7 @@ pub(in crate::engine) const fn page_of(filter: FilterId, ordinal: Ordinal) -> Pa
 
 /// A sub-filter as it is described, and as its pages are.
 struct Described {
-    geometry: PageGeometry,
+    layout: Layout,
     told: Contents,
     found: Contents,
     /// Not all of its pages could be read: what is in them can't be known.
@@ -176,8 +177,7 @@ impl Slice {
         let oldest = chain.sub_filters().next().map(|sub| sub.ordinal);
         let subs = chain.sub_filters();
         for sub in subs.filter(|sub| sub.ordinal >= from) {
-            let geometry = PageGeometry::of(&sub.layout);
-            let bytes = u64::from(geometry.pages()) * u64::from(geometry.page_bytes());
+            let bytes = sub.layout.bytes();
             let is_over = self.bytes.saturating_add(bytes) > bounds.bytes
                 || self.described.len() >= bounds.sub_filters;
             if is_over && !self.described.is_empty() {
@@ -192,9 +192,9 @@ impl Slice {
             self.described.insert(
                 (id, sub.ordinal),
                 Described {
-                    geometry,
-                    told: Contents::told_by(&sub),
-                    found: Contents::default(),
+                    layout: sub.layout,
+                    told: Contents::told_by(&chain, &sub),
+                    found: Contents::none_of(&sub.layout),
                     is_broken: false,
                 },
             );
@@ -268,13 +268,13 @@ impl Comparison<'_> {
         let Some(sub) = self.slice.described.get_mut(&place) else {
             return self.stray(id);
         };
-        let pages = sub.geometry.pages();
+        let pages = sub.layout.pages();
         if id.page.0 >= pages {
             return self.corrupt(id, format!("its sub-filter has {pages} pages"));
         }
-        let contents = image.map(|image| contents(image, &sub.geometry));
+        let contents = image.map(|image| contents(image, &sub.layout, id.page.0));
         match contents {
-            Ok(Some(contents)) => sub.found.add(contents),
+            Ok(Some(contents)) => sub.found.add(&contents),
             Ok(None) => {
                 sub.is_broken = true;
                 self.corrupt(id, "it does not fit its sub-filter".to_owned());
@@ -294,10 +294,15 @@ impl Comparison<'_> {
             .filter(|(_, sub)| differ(sub))
             .map(|(&(filter, ordinal), Described { told, found, .. })| {
                 let what = format!("filter {filter} sub-filter {}", ordinal.0);
-                let reason = format!(
-                    "its pages have {} slots in use and count {} copies, its description says {} and {}",
-                    found.occupied, found.counted, told.occupied, told.counted
-                );
+                let sums = |it: &Contents| (it.occupied, it.counted);
+                let reason = match sums(found) != sums(told) {
+                    true => format!(
+                        "its pages have {} slots in use and count {} copies, its description says {} and {}",
+                        found.occupied, found.counted, told.occupied, told.counted
+                    ),
+                    false => "its slots do not know as many bits of their items as its description says"
+                        .to_owned(),
+                };
                 (filter, what, reason)
             })
             .collect();
@@ -321,7 +326,7 @@ impl Comparison<'_> {
             .filter(|((id, ordinal), sub)| {
                 let first = page_of(*id, *ordinal);
                 let behind = PageId {
-                    page: PageIndex(sub.geometry.pages()),
+                    page: PageIndex(sub.layout.pages()),
                     ..first
                 };
                 first < pages.end && behind > pages.start
@@ -329,7 +334,7 @@ impl Comparison<'_> {
         let concerned: Vec<(PageId, u32)> = concerned
             .map(|(&(id, ordinal), sub)| {
                 sub.is_broken = true;
-                (page_of(id, ordinal), sub.geometry.pages())
+                (page_of(id, ordinal), sub.layout.pages())
             })
             .collect();
         for (first, count) in concerned {
@@ -361,7 +366,7 @@ impl PageVisitor for Comparison<'_> {
 
     fn geometry(&self, id: PageId) -> Option<PageGeometry> {
         let sub = self.slice.described.get(&(id.filter, id.ordinal))?;
-        Some(sub.geometry)
+        Some(PageGeometry::of(&sub.layout))
     }
 
     fn page(

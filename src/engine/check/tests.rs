@@ -255,3 +255,38 @@ fn a_description_that_makes_no_sense_is_named() {
         "{found:?}"
     );
 }
+
+/// A filter of the layout `paged` that has doubled twice, with one entry, which
+/// knows no more bits than when it was added.
+fn grown_twice() -> (MemoryStore, PageStore) {
+    let request = FilterRequest {
+        capacity: Some(1_000),
+        fingerprint_bits: Some(16),
+        ..FilterRequest::default()
+    };
+    let params = FilterParams::resolve(&request, &Defaults::default()).unwrap();
+    let chain = Chain::new(params, HashKey([1; 16]), 0).unwrap();
+    let mut meta = chain.with_occupied(&[1]).unwrap().encode();
+    // The level of the description, as `docs/format.md` says.
+    meta[78] = 2;
+    stored(meta)
+}
+
+#[test]
+fn entries_that_know_other_bits_than_their_filter_says_are_found() {
+    for (suffix, found) in [(0b10, None), (0b01, Some("bits of their items"))] {
+        let (_memory, store) = grown_twice();
+        write(&store, page(1, 0, 3), &[suffix, 1]);
+        let faults = faults(&store);
+        assert_eq!(faults.len(), usize::from(found.is_some()), "{faults:?}");
+        assert!(faults.iter().all(|it| it.contains(found.unwrap())));
+    }
+    // One that knows fewer bits than any entry, and one that tells nothing.
+    for suffix in [0b100, 0] {
+        let (_memory, store) = grown_twice();
+        write(&store, page(1, 0, 3), &[suffix, 1]);
+        let faults = faults(&store);
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].contains("does not fit"), "{faults:?}");
+    }
+}

@@ -12,7 +12,6 @@ use crate::chain::meta::{Chain, ForeignChain, MetaError};
 use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
 use crate::engine::pages::Checkpointer;
-use crate::engine::pages::PageGeometry;
 use crate::engine::stored::page::{Contents, contents};
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use crate::store::disk::DiskShort;
@@ -260,7 +259,10 @@ impl Stager {
         check_room(&intake.disk)?;
         intake.store.stage(intake.id)?;
         Ok(Stager {
-            found: vec![Contents::default(); chain.sub_filter_count()],
+            found: chain
+                .sub_filters()
+                .map(|sub| Contents::none_of(&sub.layout))
+                .collect(),
             pages: StagedPages {
                 id: intake.id,
                 checkpointer: Arc::clone(&intake.checkpointer),
@@ -280,12 +282,12 @@ impl Stager {
         let (Some(sub), Some(found)) = (sub, found) else {
             return Err(DumpError::corrupt("a page is of no sub-filter").into());
         };
-        let geometry = PageGeometry::of(&sub.layout);
-        let contents = contents(image, &geometry).filter(|_| at.page < geometry.pages());
-        let Some(contents) = contents else {
+        let is_there = at.page < sub.layout.pages();
+        let contents = is_there.then(|| contents(image, &sub.layout, at.page));
+        let Some(contents) = contents.flatten() else {
             return Err(DumpError::corrupt("a page does not fit its sub-filter").into());
         };
-        found.add(contents);
+        found.add(&contents);
         let id = PageId {
             filter: self.pages.id,
             ordinal: sub.ordinal,
@@ -302,8 +304,11 @@ impl Stager {
     /// Sees that the filter holds what it says.
     pub(super) fn finish(mut self) -> Result<StagedFilter, RestoreError> {
         self.write_slice()?;
-        let says = self.chain.sub_filters().map(|sub| Contents::told_by(&sub));
-        if !says.eq(self.found.iter().copied()) {
+        let subs = self.chain.sub_filters();
+        let says: Vec<Contents> = subs
+            .map(|sub| Contents::told_by(&self.chain, &sub))
+            .collect();
+        if says != self.found {
             return Err(
                 DumpError::corrupt("its pages do not hold as many items as it says").into(),
             );

@@ -125,10 +125,15 @@ pub(crate) fn set_slot(slots: &mut [u8], width: SlotWidth, slot: u32, value: u32
 /// no slot.
 pub(crate) fn occupied(slots: &[u8], width: SlotWidth) -> Option<u64> {
     let used = width.bits() * width.slots_per_word();
-    slots.chunks(8).map(little_endian).try_fold(0, |sum, word| {
+    words(slots).try_fold(0, |sum, word| {
         let is_sound = word.checked_shr(u32::from(used)).unwrap_or(0) == 0;
         is_sound.then(|| sum + u64::from(bucket::occupied(width, word)))
     })
+}
+
+/// The words of an image's slots, but for zeros at its end.
+pub(crate) fn words(slots: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    slots.chunks(8).map(little_endian)
 }
 
 /// Up to eight bytes as a word, missing ones as zeros.

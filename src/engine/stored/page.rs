@@ -1,7 +1,9 @@
 //! What the log did to one page, and how many items are in one.
 
 use crate::chain::counters::{CounterKey, Counters};
-use crate::chain::meta::SubFilter;
+use crate::chain::meta::{Chain, SubFilter};
+use crate::chain::paged::Known;
+use crate::cuckoo::layout::Layout;
 use crate::engine::pages::PageGeometry;
 use crate::engine::pages::image::{self, PageImage};
 use crate::page::PageId;
@@ -99,23 +101,30 @@ impl LoggedPage {
     }
 }
 
-/// What is in a page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What is in a page, or in all pages of a sub-filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Contents {
     /// Slots in use.
     pub(in crate::engine) occupied: u64,
     /// Copies counted beside the slots.
     pub(in crate::engine) counted: u64,
+    /// Slots by the bits that are known of their entries, where they differ.
+    pub(in crate::engine) known: Option<Known>,
 }
 
-/// Counts what is in a page; `None` if it can't be a page of that geometry.
-pub(in crate::engine) fn contents(bytes: &[u8], geometry: &PageGeometry) -> Option<Contents> {
+/// Counts what is in a page; `None` if it can't be that page.
+pub(in crate::engine) fn contents(bytes: &[u8], layout: &Layout, page: u32) -> Option<Contents> {
+    let geometry = PageGeometry::of(layout);
     let PageImage { slots, counters } = image::parse(bytes, geometry.page_bytes()).ok()?;
     Some(Contents {
         occupied: image::occupied(slots, geometry.slot_width())?,
         counted: counters
             .as_deref()
-            .map_or(Some(0), |it| copies(it, geometry))?,
+            .map_or(Some(0), |it| copies(it, &geometry))?,
+        known: match layout {
+            Layout::Classic(_) => None,
+            Layout::Paged(paged) => Some(Known::of_page(paged, page, image::words(slots))?),
+        },
     })
 }
 
@@ -128,17 +137,33 @@ fn copies(counters: &Counters, geometry: &PageGeometry) -> Option<u64> {
 }
 
 impl Contents {
-    /// What a sub-filter says that its pages hold.
-    pub(in crate::engine) fn told_by(sub: &SubFilter) -> Contents {
+    /// Nothing yet, of a sub-filter.
+    pub(in crate::engine) fn none_of(layout: &Layout) -> Contents {
+        Contents {
+            occupied: 0,
+            counted: 0,
+            known: match layout {
+                Layout::Classic(_) => None,
+                Layout::Paged(paged) => Some(Known::none_of(paged)),
+            },
+        }
+    }
+
+    /// What a filter says that the pages of one of its sub-filters hold.
+    pub(in crate::engine) fn told_by(chain: &Chain, sub: &SubFilter) -> Contents {
         Contents {
             occupied: sub.occupied,
             counted: sub.counted,
+            known: chain.table().map(|table| table.known().clone()),
         }
     }
 
     /// What both hold. Never more than all: such a filter was refused before.
-    pub(in crate::engine) fn add(&mut self, other: Contents) {
+    pub(in crate::engine) fn add(&mut self, other: &Contents) {
         self.occupied = self.occupied.saturating_add(other.occupied);
         self.counted = self.counted.saturating_add(other.counted);
+        if let (Some(known), Some(others)) = (&mut self.known, &other.known) {
+            known.extend(others);
+        }
     }
 }
