@@ -553,3 +553,54 @@ async fn the_same_commands_give_the_same_filter_however_they_are_sliced() {
     assert!(engines[0].metrics.plan_slices.get() > engines[1].metrics.plan_slices.get() + 4);
     assert!(sliced.unwrap() == at_once.unwrap());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_plan_that_splits_more_pages_than_a_change_may_write_leaves_nothing() {
+    // As many pages as are split in 22,000 adds, once it is as full as this.
+    let (capacity, pages) = (1_100_000, 1_137);
+    let it = bench(&one_lane()).await;
+    let wide = FilterRequest {
+        capacity: Some(capacity),
+        fingerprint_bits: Some(32),
+        ..Default::default()
+    };
+    create(&it.engine, "wide", &wide).await;
+    for from in (0..capacity).step_by(50_000) {
+        add(&it.engine, "wide", from..from + 50_000).await;
+    }
+    let size = async || {
+        let info = it.engine.filter_info(&name("wide")).await.unwrap();
+        (info.items, info.slot_bytes / 4096)
+    };
+    assert_eq!(size().await, (capacity, pages));
+    let more = capacity..capacity + 30_000;
+    let (wide, always) = (name("wide"), AddOptions::default());
+    let many = batch(more.clone());
+    let refused = it.engine.add(&wide, &many, &always, None).await;
+    let refused = refused.map(|_| ());
+    assert!(
+        matches!(refused, Err(EngineError::TooManyWords { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(size().await, (capacity, pages));
+    assert!(
+        !exists(&it.engine, "wide", more.clone())
+            .await
+            .contains(&true)
+    );
+
+    // Fewer at once take many slices, too, and have room in memory and log.
+    let (slices, logged) = (
+        it.metrics.plan_slices.get(),
+        it.metrics.log_bytes_written.get(),
+    );
+    add(&it.engine, "wide", more.start..more.start + 15_000).await;
+    let (items, grown) = size().await;
+    assert_eq!(items, capacity + 15_000);
+    assert!((pages + 500..2 * pages).contains(&grown), "{grown} pages");
+    assert!(it.metrics.plan_slices.get() > slices);
+    let record = it.metrics.log_bytes_written.get() - logged;
+    assert!(record < 16 << 20, "{record} bytes");
+    let all = (0..more.start + 15_000).step_by(7);
+    assert!(all_exist(&it.engine, "wide", all).await);
+}
