@@ -153,13 +153,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
             };
             match self.decoder.decode(&bounds, most) {
                 Decoded::Commands(batch) => {
-                    self.session.look_at_key();
                     let mut next = 0;
                     while next < batch.len() && !self.session.is_over {
                         if *self.draining.borrow() {
                             self.session.is_over = true;
                             break;
                         }
+                        self.session.look_at_key();
                         next = self.session.go_on(&batch, next).await;
                         if self.session.replies.len() >= REPLY_BYTES && self.flush().await.is_err()
                         {

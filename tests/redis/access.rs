@@ -1,62 +1,8 @@
 //! Who may send what.
 
-use crate::server::{Server, Setup};
+use crate::keyed::Keyed;
 use crate::wire::command;
-use cuckood::access::file::NewKey;
-use cuckood::access::keys::ApiKeys;
-use cuckood::access::token::Token;
-use cuckood::access::{Scope, file};
-use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-use tempfile::TempDir;
-
-struct Keyed {
-    server: Server,
-    ring: Arc<ApiKeys>,
-    folder: TempDir,
-}
-
-impl Keyed {
-    fn start(per_second: Option<u32>) -> (Keyed, Token) {
-        let folder = tempfile::tempdir().unwrap();
-        let root = add(&folder, "root", Scope::Admin, None);
-        let path = folder.path().join("keys.json");
-        let ring = Arc::new(ApiKeys::open(&path, per_second.and_then(NonZeroU32::new)).unwrap());
-        let mut setup = Setup {
-            keys: Some(Arc::clone(&ring)),
-            ..Setup::default()
-        };
-        setup.server.header_timeout = Duration::from_millis(500);
-        let server = Server::with(setup);
-        (
-            Keyed {
-                server,
-                ring,
-                folder,
-            },
-            root,
-        )
-    }
-
-    fn add(&self, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
-        let token = add(&self.folder, name, scope, prefix);
-        self.ring.reload().unwrap();
-        token
-    }
-
-    fn remove(&self, name: &str) {
-        let path = self.folder.path().join("keys.json");
-        file::remove(&path, &name.parse().unwrap()).unwrap();
-        self.ring.reload().unwrap();
-    }
-}
-
-fn add(folder: &TempDir, name: &str, scope: Scope, prefix: Option<&str>) -> Token {
-    let mut key = NewKey::new(name.parse().unwrap(), scope);
-    key.prefix = prefix.map(|prefix| prefix.parse().unwrap());
-    file::add(&folder.path().join("keys.json"), key, SystemTime::now()).unwrap()
-}
+use cuckood::access::Scope;
 
 const NO_AUTH: &str = "-NOAUTH Authentication required.\\r\\n";
 const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabled.\\r\\n";
@@ -188,17 +134,6 @@ fn a_key_allows_what_its_scope_says() {
         "-NOPERM No permissions to access a key\\r\\n",
     );
     assert!(client.tell("EXEC").starts_with("-EXECABORT"));
-}
-
-#[test]
-fn it_is_over_with_a_key_that_is_removed() {
-    let (keyed, _) = Keyed::start(None);
-    let key = keyed.add("web", Scope::Write, None);
-    let mut client = keyed.server.connect();
-    client.expect(&format!("AUTH {}", key.as_str()), "+OK\\r\\n");
-    client.expect("CF.ADD k a", ":1\\r\\n");
-    keyed.remove("web");
-    client.expect("CF.ADD k a", NO_AUTH);
 }
 
 #[test]

@@ -9,6 +9,8 @@
 mod access;
 mod dumps;
 mod handshakes;
+mod key_ends;
+mod keyed;
 mod keyspace;
 mod limits;
 mod pipelines;

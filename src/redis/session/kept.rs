@@ -15,9 +15,13 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
-    /// A command of it was refused, so that nothing of it may be done.
+    /// A command of it was refused, or what its key allows has changed: nothing
+    /// of it may be done, and nothing is kept any more.
     pub(super) fn refuse(&mut self) {
-        self.is_refused = true;
+        *self = Transaction {
+            is_refused: true,
+            ..Transaction::default()
+        };
     }
 }
 

@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// Sees whether its key is still one, and what it allows now. To be called
-    /// before commands are worked on that came together.
+    /// before commands are worked on.
     pub(in crate::redis) fn look_at_key(&mut self) {
         let Some(keys) = &self.service.app.access.keys else {
             return;
@@ -91,7 +91,13 @@ impl Session {
         // Shares follow the number of keys, so they are found out anew.
         let renewed = match key.end() {
             None => Some(Arc::clone(key)),
-            Some(_) => keys.renewed(key).filter(|key| !key.has_expired()),
+            Some(_) => {
+                // What is queued was checked by what the key allowed then.
+                if let Some(transaction) = &mut self.transaction {
+                    transaction.refuse();
+                }
+                keys.renewed(key).filter(|key| !key.has_expired())
+            }
         };
         self.principal = renewed.map(|key| Principal::of(key, keys));
     }
