@@ -4,11 +4,12 @@
 //! Nothing is done while replies wait for their client: they are written as a
 //! whole before the next command is looked at, once there are many.
 
+use super::clocks::{Clocks, KeyWatch};
 use super::protocol::decode::{Bounds, Decoded, Decoder, Dropped};
 use super::protocol::malformed::Malformed;
-use super::service::{Connected, RedisOptions, Refused, Service};
+use super::service::{Connected, Refused, Service};
 use super::session::Session;
-use crate::http::{Held, Limits, ServerOptions, told};
+use crate::http::{Held, told};
 use prometheus::IntCounter;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -35,39 +36,6 @@ const UNKNOWN_WORD_BYTES: usize = 16 << 10;
 const LATE_REPLY: Duration = Duration::from_secs(1);
 const LATE_BYTES: u64 = 1 << 20;
 
-/// How long a connection waits for its client.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clocks {
-    /// For a handshake of TLS, and for the client to say who it is.
-    pub(super) first: Duration,
-    /// Between two commands; `None`: for ever.
-    between: Option<Duration>,
-    /// Within a command.
-    within: Duration,
-    /// For a client that reads nothing.
-    write: Duration,
-    /// Bytes a second that it must read beyond that; 0: any.
-    write_rate: u64,
-}
-
-impl Clocks {
-    pub(super) fn of(server: &ServerOptions, options: &RedisOptions, limits: &Limits) -> Clocks {
-        Clocks {
-            first: server.header_timeout,
-            between: (!options.idle_timeout.is_zero()).then_some(options.idle_timeout),
-            within: limits.body_idle_timeout,
-            write: server.write_timeout,
-            write_rate: server.min_read_rate,
-        }
-    }
-
-    /// For so many bytes of replies.
-    fn write_of(&self, bytes: usize) -> Duration {
-        let beyond = (bytes as u64).checked_div(self.write_rate);
-        self.write + beyond.map_or(Duration::ZERO, Duration::from_secs)
-    }
-}
-
 /// A connection that was accepted.
 pub(super) struct Connection {
     pub(super) connected: Connected,
@@ -85,6 +53,17 @@ enum End {
     WithReply,
 }
 
+/// What reading came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Read {
+    /// There are more bytes, or something else allows to go on.
+    More,
+    /// Nothing comes any more, or it took too long.
+    Nothing,
+    /// It is over with the key of the caller.
+    KeyEnded,
+}
+
 /// A connection that is spoken on.
 struct Speaking<S> {
     stream: S,
@@ -95,6 +74,10 @@ struct Speaking<S> {
     draining: watch::Receiver<bool>,
     /// Memory of the command under way.
     held: Option<Held>,
+    /// When it began.
+    begun: Option<Instant>,
+    /// Waits for the end of the caller's key.
+    key: Option<KeyWatch>,
     known: Bounds,
     bytes_in: IntCounter,
     bytes_out: IntCounter,
@@ -121,6 +104,8 @@ impl Connection {
             clocks: self.clocks,
             draining: self.draining.clone(),
             held: None,
+            begun: None,
+            key: None,
         };
         let mut draining = self.draining;
         let stopped = pin!(told(&mut draining));
@@ -153,13 +138,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
             };
             match self.decoder.decode(&bounds, most) {
                 Decoded::Commands(batch) => {
+                    self.begun = None;
                     let mut next = 0;
                     while next < batch.len() && !self.session.is_over {
                         if *self.draining.borrow() {
                             self.session.is_over = true;
                             break;
                         }
-                        self.session.look_at_key();
+                        if !self.session.look_at_key() {
+                            self.session.refuse_ended();
+                            break;
+                        }
                         next = self.session.go_on(&batch, next).await;
                         if self.session.replies.len() >= REPLY_BYTES && self.flush().await.is_err()
                         {
@@ -171,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                 }
                 Decoded::Dropped(why) => {
                     self.session.refuse_dropped(why);
-                    self.held = None;
+                    (self.held, self.begun) = (None, None);
                 }
                 Decoded::Malformed(malformed) => {
                     return self.refuse(malformed, peer).await;
@@ -181,8 +170,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
                         return End::Silent;
                     }
                     self.hold();
-                    if !self.read(first, &mut stopped).await {
-                        return End::Silent;
+                    match self.read(first, &mut stopped).await {
+                        Read::More => {}
+                        Read::Nothing => return End::Silent,
+                        Read::KeyEnded if self.decoder.is_within_command() => {
+                            self.session.refuse_ended();
+                            self.held = None;
+                        }
+                        // Nobody asked for anything that could be refused.
+                        Read::KeyEnded => return End::Silent,
                     }
                 }
             }
@@ -219,35 +215,58 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Speaking<S> {
         }
     }
 
-    /// Reads on; `false`: nothing comes any more.
+    /// Reads on.
     async fn read(
         &mut self,
         first: Instant,
         stopped: &mut Pin<&mut impl Future<Output = ()>>,
-    ) -> bool {
-        let until = match (self.session.is_known(), self.decoder.is_within_command()) {
-            (false, _) => Some(first),
-            (true, true) => Some(Instant::now() + self.clocks.within),
-            (true, false) => self.clocks.between.map(|it| Instant::now() + it),
-        };
+    ) -> Read {
+        let until = self.until(first);
+        KeyWatch::follow(&mut self.key, self.session.key());
         let reading = self.stream.read_buf(self.decoder.room());
         let read = tokio::select! {
             biased;
             read = within(until, reading) => read,
-            () = stopped => return false,
+            () = KeyWatch::ended(&mut self.key) => {
+                // Maybe it is still one, with which something else is allowed.
+                return match self.session.look_at_key() {
+                    true => Read::More,
+                    false => Read::KeyEnded,
+                };
+            }
+            () = stopped => return Read::Nothing,
         };
         match read {
-            Some(Ok(0) | Err(_)) => false,
+            Some(Ok(0) | Err(_)) => Read::Nothing,
             Some(Ok(bytes)) => {
                 self.decoder.note_read(bytes);
                 self.bytes_in.inc_by(bytes as u64);
-                true
+                Read::More
             }
             None => {
                 self.service.note_refused(Refused::Timeout);
-                false
+                Read::Nothing
             }
         }
+    }
+
+    /// Until when it waits for its client; `None`: for ever.
+    fn until(&mut self, first: Instant) -> Option<Instant> {
+        if !self.session.is_known() {
+            return Some(first);
+        }
+        let whole = self.clocks.whole;
+        let next = match self.decoder.is_within_command() {
+            true => {
+                let now = Instant::now();
+                let begun = *self.begun.get_or_insert(now);
+                Some((now + self.clocks.within).min(begun + whole))
+            }
+            false => self.clocks.between.map(|it| Instant::now() + it),
+        };
+        let transaction = self.session.transaction_since().map(|since| since + whole);
+        // Whichever there is, or the earlier one.
+        next.into_iter().chain(transaction).min()
     }
 
     /// Writes the replies that there are.

@@ -1,6 +1,7 @@
 //! Accepts connections, bounds their number, and drains them.
 
-use super::connection::{Clocks, Connection};
+use super::clocks::Clocks;
+use super::connection::Connection;
 use super::service::{RedisOptions, Refused, Service};
 use crate::http::{App, Place, Places, ServerOptions, Tls, told};
 use crate::metrics::Metrics;
@@ -21,8 +22,8 @@ const KEEPALIVE: Duration = Duration::from_secs(300);
 /// memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often transfers are looked at that nobody goes on with.
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// How often transfers are looked at that nobody goes on with, or may.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 

@@ -14,6 +14,7 @@
 //! | `service` | what all connections share |
 //! | `transfers` | dumps handed out and filters taken in, part by part |
 
+mod clocks;
 mod commands;
 mod connection;
 #[cfg(any(test, fuzzing))]

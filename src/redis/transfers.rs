@@ -2,6 +2,7 @@
 //! connections, so the parts of one may come on several: what is known of a
 //! transfer is known here, by its caller and its filter.
 
+use crate::access::keys::ApiKey;
 use crate::engine::{FilterName, ForeignIntake, SlotView};
 use crate::http::Held;
 use parking_lot::Mutex;
@@ -49,6 +50,8 @@ pub(crate) struct Load {
     pub(crate) intake: ForeignIntake,
     /// Bytes of slots that came.
     pub(crate) came: u64,
+    /// With which it began; it ends with that.
+    pub(crate) key: Option<Arc<ApiKey>>,
     /// Its place among those that are taken in.
     #[expect(dead_code, reason = "held only")]
     pub(crate) place: Held,
@@ -143,7 +146,8 @@ impl Transfers {
         self.loading.store(loads.len(), Ordering::Release);
     }
 
-    /// Forgets what nobody goes on with. To be called every few seconds.
+    /// Forgets what nobody goes on with, and what was begun with keys that are none
+    /// any more. To be called every second.
     pub(crate) fn sweep(&self) {
         self.dumps
             .lock()
@@ -151,7 +155,7 @@ impl Transfers {
         let mut loads = self.loads.lock();
         let is_kept = |loading: &Loading| match loading {
             Loading::Busy => true,
-            Loading::Waits(_, last) => last.elapsed() < LOAD_IDLE,
+            Loading::Waits(load, last) => last.elapsed() < LOAD_IDLE && !has_ended(&load.key),
         };
         let silent: Vec<TransferKey> = loads
             .iter()
@@ -164,4 +168,8 @@ impl Transfers {
         drop(loads);
         drop(dropped);
     }
+}
+
+fn has_ended(key: &Option<Arc<ApiKey>>) -> bool {
+    key.as_ref().is_some_and(|key| key.end().is_some())
 }

@@ -49,6 +49,11 @@ impl Client {
         self.stream.get_mut().write_all(bytes).unwrap();
     }
 
+    /// The same, to a server that may have closed the connection.
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.get_mut().write_all(bytes).is_ok()
+    }
+
     /// One reply as it came; empty: the connection has ended.
     pub(crate) fn reply(&mut self) -> Vec<u8> {
         let mut line = Vec::new();

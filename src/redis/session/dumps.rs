@@ -174,6 +174,7 @@ impl Session {
         Ok(Some(Box::new(Load {
             intake,
             came: 0,
+            key: self.key().cloned(),
             place,
         })))
     }

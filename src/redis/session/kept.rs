@@ -4,10 +4,11 @@ use crate::http::Held;
 use crate::redis::commands::items::ItemVerb;
 use crate::redis::commands::table::Verb;
 use crate::redis::protocol::batch::KeptCommands;
+use std::time::Instant;
 
 /// What is kept.
-#[derive(Default)]
 pub(super) struct Transaction {
+    pub(super) since: Instant,
     pub(super) commands: KeptCommands,
     /// Memory for them.
     pub(super) held: Option<Held>,
@@ -15,12 +16,23 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
+    /// Begins now, with nothing.
+    pub(super) fn begin() -> Transaction {
+        Transaction {
+            since: Instant::now(),
+            commands: KeptCommands::default(),
+            held: None,
+            is_refused: false,
+        }
+    }
+
     /// A command of it was refused, or what its key allows has changed: nothing
     /// of it may be done, and nothing is kept any more.
     pub(super) fn refuse(&mut self) {
         *self = Transaction {
+            since: self.since,
             is_refused: true,
-            ..Transaction::default()
+            ..Transaction::begin()
         };
     }
 }

@@ -3,9 +3,10 @@
 use super::failure::Failure;
 use super::kept::Transaction;
 use crate::access::Scope;
+use crate::access::keys::ApiKey;
 use crate::engine::{Caller, Engine, FilterName};
 use crate::http::{Held, Holder, Principal, reserve_answer};
-use crate::redis::commands::errors::{self, NO_KEY};
+use crate::redis::commands::errors::{self, NO_AUTH, NO_KEY};
 use crate::redis::commands::table::{Keys, Spec, TABLE, Verb};
 use crate::redis::protocol::encode::Replies;
 use crate::redis::service::{ClientInfo, DEFAULT_USER, Service};
@@ -79,14 +80,24 @@ impl Session {
         self.principal.as_ref()?.holder()
     }
 
-    /// Sees whether its key is still one, and what it allows now. To be called
-    /// before commands are worked on.
-    pub(in crate::redis) fn look_at_key(&mut self) {
+    /// Its key, if it has shown one.
+    pub(in crate::redis) fn key(&self) -> Option<&Arc<ApiKey>> {
+        self.principal.as_ref()?.key()
+    }
+
+    /// When the transaction under way began.
+    pub(in crate::redis) fn transaction_since(&self) -> Option<Instant> {
+        Some(self.transaction.as_ref()?.since)
+    }
+
+    /// Sees whether its key is still one, and what it allows now; `false`: it is
+    /// over with it. To be called before commands are worked on.
+    pub(in crate::redis) fn look_at_key(&mut self) -> bool {
         let Some(keys) = &self.service.app.access.keys else {
-            return;
+            return true;
         };
         let Some(key) = self.principal.as_ref().and_then(Principal::key) else {
-            return;
+            return true;
         };
         // Shares follow the number of keys, so they are found out anew.
         let renewed = match key.end() {
@@ -100,6 +111,15 @@ impl Session {
             }
         };
         self.principal = renewed.map(|key| Principal::of(key, keys));
+        self.is_known()
+    }
+
+    /// Refuses what comes after the end of its key. The connection ends with that:
+    /// most clients show a key once, when they connect.
+    pub(in crate::redis) fn refuse_ended(&mut self) {
+        self.transaction = None;
+        self.replies.error(NO_AUTH);
+        self.is_over = true;
     }
 
     /// # Errors

@@ -24,7 +24,7 @@ impl Session {
         if self.transaction.is_some() {
             return Err("ERR MULTI calls can not be nested".into());
         }
-        self.transaction = Some(Transaction::default());
+        self.transaction = Some(Transaction::begin());
         self.replies.ok();
         Ok(())
     }
