@@ -97,6 +97,15 @@ impl<Id: Clone + Eq + Hash, M: Default + Idle> Round<Id, M> {
         Some((id.clone(), &mut member.of))
     }
 
+    /// Makes a member the next one, though it may owe something.
+    fn bring_forward(&mut self, id: &Id) {
+        if let Some(member) = self.members.get_mut(id) {
+            member.balance = member.balance.max(1);
+            self.order.retain(|other| other != id);
+            self.order.push_front(id.clone());
+        }
+    }
+
     /// Notes that a member has something under way.
     fn note_under_way(&mut self, id: &Id) -> Option<&mut M> {
         let member = self.members.get_mut(id)?;
@@ -175,10 +184,26 @@ where
     }
 
     /// Puts something back that is under way, see
-    /// [`next_waiting`](Self::next_waiting).
-    pub(super) fn put_back_under_way(&mut self, key: &K, flow: &F, it: T) {
+    /// [`next_waiting`](Self::next_waiting). If another key waits for its end, the
+    /// rest of its own key waits, too: or else a key with much to do could keep it
+    /// from ending. Its key pays for it as ever. Whoever comes later waits for one
+    /// round of that key at most. Looks at all flows.
+    pub(super) fn put_back_under_way(
+        &mut self,
+        key: &K,
+        flow: &F,
+        it: T,
+        waits_for_it: impl Fn(&T) -> bool,
+    ) {
         self.put_back(key, flow, it);
         self.note_under_way(key, flow);
+        let waits = |flow: &VecDeque<T>| flow.front().is_some_and(&waits_for_it);
+        let mut others = self.keys.members.iter().filter(|(other, _)| *other != key);
+        let is_waited_for =
+            others.any(|(_, other)| other.of.members.values().any(|flow| waits(&flow.of)));
+        if is_waited_for && let Some(own) = self.keys.members.get_mut(key) {
+            own.of.bring_forward(flow);
+        }
     }
 
     /// Puts something back before all that waits in its flow.

@@ -181,8 +181,11 @@ impl LaneQueue {
     /// Lets the plan that is suspended have a further turn.
     pub(super) fn put_back_plan(&self, turn: &Turn) {
         let mut waiting = self.waiting.lock();
-        let (key, flow) = (&turn.key, &turn.flow);
-        waiting.turns.put_back_under_way(key, flow, Waits::Plan);
+        let (key, flow, waiting_long) = (&turn.key, &turn.flow, waiting.long);
+        let is_long = |it: &Waits| matches!(it, Waits::Command(request) if request.is_long());
+        let waits_for_it = |it: &Waits| waiting_long > 0 && is_long(it);
+        let turns = &mut waiting.turns;
+        turns.put_back_under_way(key, flow, Waits::Plan, waits_for_it);
     }
 
     /// Takes what was done off the balance of whoever asked for it.

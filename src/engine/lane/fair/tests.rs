@@ -190,7 +190,8 @@ impl Plans {
         }
         if is_plan && left > 0 {
             let plan = Asked::Plan(left);
-            self.queue.put_back_under_way(&key, &flow, plan);
+            self.queue
+                .put_back_under_way(&key, &flow, plan, |it| *it == Asked::Long);
             return None;
         }
         let asked = match is_plan {
@@ -266,6 +267,29 @@ fn long_commands_take_turns_by_key_and_within_a_key_by_filter() {
         let of_flow = |flow| plans.done[&("a", flow)];
         assert!(of_flow(1) - of_flow(2) <= two, "{:?}", plans.done);
     }
+}
+
+#[test]
+fn a_plan_that_another_key_waits_for_goes_on_before_the_rest_of_its_own_key() {
+    let quantum = 10;
+    let mut plans = Plans::new(quantum, 1, 20);
+    plans.queue.push(&"much", &0, Asked::Long);
+    for flow in 1..=400 {
+        for _ in 0..100 {
+            plans.queue.push(&"much", &flow, Asked::Short);
+        }
+    }
+    plans.queue.push(&"waits", &0, Asked::Long);
+    while !plans.is_suspended {
+        plans.serve();
+    }
+    let began = plans.clock;
+    while plans.done.get(&("waits", 0)).is_none() {
+        plans.serve();
+    }
+    // Up to 26 slices of less than two quanta, and at first what is owed.
+    let waited = plans.clock - began;
+    assert!(waited <= 27 * 2 * quantum, "{waited}");
 }
 
 #[test]
