@@ -1,7 +1,8 @@
 //! Whom the engine works for.
 
 use super::error::EngineError;
-use crate::share::{Claimant, Terms};
+use crate::share::{Claimant, Permit, Terms};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::time::timeout_at;
@@ -11,12 +12,13 @@ pub(super) static SERVER: Caller = Caller {
     key: None,
     has_rivals: false,
     deadline: None,
+    turn: Turn(None),
 };
 
 /// Who asked for something, and until when they wait for it. Bounds that hold
 /// for each API key count by it. The default is the server itself, and every
 /// caller of a server without keys: they have no key and no deadline.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// The name of the API key that the request came with; it is no secret.
     pub key: Option<Arc<str>>,
@@ -24,6 +26,19 @@ pub struct Caller {
     pub has_rivals: bool,
     /// When nobody waits for the answer any more.
     pub deadline: Option<Instant>,
+    /// Its turn among large requests.
+    pub turn: Turn,
+}
+
+/// The turn of a large request among others that keep a core busy. It ends when
+/// the request has to wait for something else, or is answered.
+#[derive(Clone, Debug, Default)]
+pub struct Turn(Option<Arc<Mutex<Option<Permit<Arc<str>>>>>>);
+
+impl From<Option<Permit<Arc<str>>>> for Turn {
+    fn from(held: Option<Permit<Arc<str>>>) -> Turn {
+        Turn(held.map(|held| Arc::new(Mutex::new(Some(held)))))
+    }
 }
 
 impl Caller {
@@ -36,6 +51,14 @@ impl Caller {
                 most: None,
             },
         })
+    }
+
+    /// Lets others have its turn: it is going to wait. What is left to do then is
+    /// little, and needs none.
+    pub(super) fn end_turn(&self) {
+        if let Some(turn) = &self.turn.0 {
+            turn.lock().take();
+        }
     }
 
     /// # Errors

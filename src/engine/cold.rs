@@ -54,6 +54,7 @@ impl ColdPages {
         if pages == 0 {
             return Ok(ColdImages::default());
         }
+        caller.end_turn();
         let held = self.work.hold_pages(caller, pages).await?;
         let loader = Arc::clone(&self.loader);
         let reading = move || {

@@ -20,6 +20,7 @@ use super::threads::Threads;
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::page::FilterId;
+use crate::share::Permit;
 use crate::store::PageStore;
 use parking_lot::Mutex;
 use prometheus::IntCounter;
@@ -60,6 +61,14 @@ impl Engine {
     pub fn paced(mut self, paces: impl Fn() -> Pace + Send + Sync + 'static) -> Engine {
         self.paces = Some(Arc::new(paces));
         self
+    }
+
+    /// The same for the same caller, who has this turn among large requests.
+    pub fn in_turn(&self, turn: Option<Permit<Arc<str>>>) -> Engine {
+        self.for_caller(Caller {
+            turn: turn.into(),
+            ..self.caller.clone()
+        })
     }
 
     /// The same for the same caller, who waits until then.

@@ -134,7 +134,7 @@ mod tests {
         let [greedy, modest] = ["greedy", "modest"].map(|key| Caller {
             key: Some(key.into()),
             has_rivals: true,
-            deadline: None,
+            ..Caller::default()
         });
         let moment = Duration::from_millis(100);
         let mut held = Vec::new();

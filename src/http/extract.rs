@@ -143,8 +143,8 @@ pub(crate) fn batch(
         // The items hold as much memory as their body until they are answered,
         // and what is known of each beside its bytes.
         batch.memory = memory;
-        // Those of a question are looked for in its turn, too. A change goes on in
-        // the turns of its lane, and waits for the disk: others need not.
+        // Those of a question are looked for in its turn, too, for as long as it need
+        // not wait. A change goes on in the turns of its lane.
         batch.turn = turn.filter(|_| !kind.is_change());
         let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
         if beside > FREE_BYTES {

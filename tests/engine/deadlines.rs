@@ -28,6 +28,7 @@ fn waiting_for(engine: &Engine, wait: Duration) -> Engine {
         has_rivals: false,
         key: None,
         deadline: Some(Instant::now() + wait),
+        ..Caller::default()
     })
 }
 

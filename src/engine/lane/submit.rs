@@ -117,6 +117,7 @@ impl Submitter {
         recorder: Option<&SideRecorder>,
     ) -> Result<Outcome, EngineError> {
         let mut needed = self.pages_of(caller, filter, &command).await?;
+        caller.end_turn();
         loop {
             let pins = match needed.is_empty() {
                 true => None,
@@ -149,6 +150,7 @@ impl Submitter {
         recorder: Option<&SideRecorder>,
         reservation: Option<Reservation>,
     ) -> Result<Outcome, EngineError> {
+        caller.end_turn();
         let (mut request, outcome) = Request::new(caller, command, None, recorder);
         request.reservation = reservation;
         self.send(request, outcome).await

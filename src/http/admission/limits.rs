@@ -28,9 +28,10 @@ const DEFAULT_SHARE_PERCENT: u8 = 50;
 
 /// A request with a body of more bytes waits for its turn: it takes milliseconds of
 /// a core, and more such requests at once than there are cores only keep the small
-/// ones waiting. Changes, and questions, so many for each core.
+/// ones waiting. Changes, and questions, one for each core; and two at least, so
+/// that a key which has one leaves one.
 const LARGE_BODY_BYTES: usize = 64 << 10;
-const LARGE_PER_CORE: usize = 1;
+const LEAST_LARGE: usize = 2;
 
 /// Bounds of what one request may bring. Each is a flag of the server.
 #[derive(Clone, Debug)]
@@ -126,13 +127,14 @@ impl Admission {
         let budget = |what, bound| Budget::of(what, bound, share, metrics);
         let requests = budget(Scarce::Requests, limits.max_in_flight);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let large = cores.max(LEAST_LARGE);
         Admission {
             bodies: budget(Scarce::Bodies, bytes),
             body_bytes: metrics.http_request_body_bytes.clone(),
             answers: budget(Scarce::Answers, (bytes / ANSWERS_PART).max(1)),
             imports: budget(Scarce::Imports, (bytes / 2 / IMPORT_BYTES).max(1)),
-            large_changes: budget(Scarce::LargeRequests, LARGE_PER_CORE * cores),
-            large_questions: budget(Scarce::LargeRequests, LARGE_PER_CORE * cores),
+            large_changes: budget(Scarce::LargeRequests, large),
+            large_questions: budget(Scarce::LargeRequests, large),
             downloads: budget(Scarce::Downloads, MAX_STREAMS),
             restores: budget(Scarce::Restores, MAX_STREAMS),
             throttle: Arc::new(Throttle::new(cores, requests.clone())),

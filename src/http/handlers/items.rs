@@ -229,8 +229,11 @@ pub(crate) async fn post_exists(
     request: Request,
 ) -> Result<Response, HttpError> {
     let format = Format::wanted(request.headers());
-    let batch = batch(&app, BatchKind::Question, request).await?;
-    let found = engine.exists(&name, &batch.items).await?;
+    let mut batch = batch(&app, BatchKind::Question, request).await?;
+    let found = engine
+        .in_turn(batch.turn.take())
+        .exists(&name, &batch.items)
+        .await?;
     Ok(flags(format, &found, &batch.blanks, None))
 }
 
@@ -283,8 +286,11 @@ pub(crate) async fn post_count(
     request: Request,
 ) -> Result<Response, HttpError> {
     let format = Format::wanted(request.headers());
-    let batch = batch(&app, BatchKind::Question, request).await?;
-    let counts = engine.count(&name, &batch.items).await?;
+    let mut batch = batch(&app, BatchKind::Question, request).await?;
+    let counts = engine
+        .in_turn(batch.turn.take())
+        .count(&name, &batch.items)
+        .await?;
     Ok(results(
         format,
         counts.into_iter().map(Word::Number),

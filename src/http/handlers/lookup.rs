@@ -77,6 +77,7 @@ pub(crate) async fn look_up(
     let mode = batch.lookup.mode;
     let most = app.admission.limits.max_lookup_filters;
     let filters = permitted(&principal, filters);
+    let engine = engine.in_turn(batch.turn.take());
     let answering = engine.lookup(&filters, &batch.items, mode, most);
     let answer = principal.outlives(answering).await??;
     let memory = answers::reserve(&app.admission, principal.holder(), answer.bytes())?;

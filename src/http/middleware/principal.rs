@@ -74,6 +74,7 @@ impl Principal {
             key: self.key.as_ref().map(|key| key.name.shared()),
             has_rivals: self.holder.as_ref().is_some_and(|it| it.terms.has_rivals),
             deadline: deadline.map(|deadline| deadline.0),
+            ..Caller::default()
         }
     }
 

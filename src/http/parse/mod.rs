@@ -61,7 +61,7 @@ pub(crate) struct Batch {
     pub(crate) key: Option<IdempotencyKey>,
     /// Held until the items are answered.
     pub(crate) memory: Option<Held>,
-    /// The turn of a large question; ends when the items are answered.
+    /// The turn of a large question; ends when it has to wait, or is answered.
     pub(crate) turn: Option<Held>,
     /// What the answer to a change may take.
     pub(crate) answer: Option<Held>,

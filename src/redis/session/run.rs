@@ -264,10 +264,11 @@ impl Session {
         let is_change = run.has_changes == Some(true);
         let _place = admission.place(scope_of(is_change), holder).await?;
         let deadline = Instant::now() + admission.limits.request_timeout;
-        let _turn = admission
+        let turn = admission
             .turn(holder, deadline, run.bytes, is_change)
             .await?;
-        let (engine, transfers) = (self.engine()?, &self.service.transfers);
+        let engine = self.engine()?.in_turn(turn);
+        let transfers = &self.service.transfers;
         Ok(match run.groups.as_slice() {
             [group] => vec![group.work(&engine, transfers, bytes).await],
             groups => {
