@@ -229,6 +229,7 @@ class Refused(unittest.TestCase):
         for value, word in [
             ("memory.cacheMiB=16", "cacheMiB"),
             ("memory.cacheMiB=256Mi", "cacheMiB"),
+            ("memory.lanes=0", "lanes"),
             ("memory.maxBodyMiB=512", "memory.bodiesMiB"),
             ("persistence.size=10GB", "size"),
             ("image.digest=latest", "digest"),
@@ -349,9 +350,14 @@ class Consistent(unittest.TestCase):
         def limit(*values):
             return container_of(rendered(ALLOWED, *values))["resources"]["limits"]["memory"]
 
-        # Cache, block cache, RocksDB's write buffers, bodies, the rest.
-        self.assertEqual(limit(), f"{256 + 64 + 128 + 256 + 256}Mi")
-        self.assertEqual(limit("memory.cacheMiB=4096"), f"{4096 + 64 + 128 + 256 + 256}Mi")
+        # Block cache, RocksDB's write buffers, bodies, the rest.
+        others = 64 + 128 + 256 + 256
+        # Cache, and plans: 80 MiB a lane and a twelfth of the cache, ...
+        self.assertEqual(limit(), f"{256 + 2 * 80 + 22 + others}Mi")
+        large = ("memory.cacheMiB=4096", "memory.lanes=16")
+        self.assertEqual(limit(*large), f"{4096 + 16 * 80 + 342 + others}Mi")
+        # ... or one and a half caches, if that is less.
+        self.assertEqual(limit("memory.cacheMiB=33"), f"{33 + 50 + others}Mi")
         self.assertEqual(limit("resources.limits.memory=3Gi"), "3Gi")
 
     def test_memory_is_requested_as_it_is_limited(self):

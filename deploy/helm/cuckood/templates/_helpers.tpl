@@ -63,11 +63,20 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* The limit in MiB: the caches (pages that wait to be written are in the
-     first), RocksDB's write buffers of 128 MiB, bodies, and the rest. */}}
-{{- define "cuckood.memoryMiB" -}}
+{{/* What plans of large changes take at most, in MiB: 80 for each lane and a
+     twelfth of the cache, which never is more than one and a half caches. */}}
+{{- define "cuckood.plansMiB" -}}
 {{- with .Values.memory -}}
-{{- add .cacheMiB .blockCacheMiB 128 .bodiesMiB .overheadMiB -}}
+{{- min (add (mul 80 .lanes) (div (add .cacheMiB 11) 12)) (div (add (mul 3 .cacheMiB) 1) 2) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The limit in MiB: the caches (pages that wait to be written are in the
+     first), RocksDB's write buffers of 128 MiB, bodies, plans, and the rest. */}}
+{{- define "cuckood.memoryMiB" -}}
+{{- $plans := include "cuckood.plansMiB" . | int -}}
+{{- with .Values.memory -}}
+{{- add .cacheMiB .blockCacheMiB 128 .bodiesMiB $plans .overheadMiB -}}
 {{- end -}}
 {{- end -}}
 
@@ -151,7 +160,7 @@ authorities:
 {{- if and .Values.tls.clientAuthorities.secret (not .Values.tls.secret) -}}
 {{- fail "tls.clientAuthorities.secret needs tls.secret: without TLS callers present no certificate." -}}
 {{- end -}}
-{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_REDIS_LISTEN" "CUCKOOD_REDIS_MAX_CONNECTIONS" "CUCKOOD_REDIS_ALLOW_FLUSH" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_ALLOWED_HOST" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
+{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_REDIS_LISTEN" "CUCKOOD_REDIS_MAX_CONNECTIONS" "CUCKOOD_REDIS_ALLOW_FLUSH" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_ALLOWED_HOST" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_LANES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
 {{- if hasKey $.Values.settings $name -}}
 {{- fail (printf "settings.%s: the chart sets it; use access, redis, tls, memory, backup or drain instead." $name) -}}
 {{- end -}}
