@@ -191,7 +191,8 @@ impl Encoded {
             changes.pages = overlay.changes();
             begin_slots(&mut record, &changes);
             put_slots(&mut record, &changes, &changes.pages, 0);
-            put_counters(&mut record, &changes);
+            record.counters(changes.filter.id);
+            put_counters(&mut record, &changes, &changes.pages, 0);
             if changes.reshapes() {
                 record.wholes(changes.filter.id);
                 put_wholes(&mut record, &changes, &changes.pages, 0);
@@ -205,7 +206,7 @@ impl Encoded {
         }
     }
 
-    /// Words that change.
+    /// Words and counters that change.
     pub(super) fn words(&self) -> usize {
         self.changes.iter().map(|it| it.pages.changed_words()).sum()
     }
@@ -226,6 +227,8 @@ pub(super) struct Encoding {
     in_order: ChangesInOrder,
     /// The slots.
     record: RedoBuilder,
+    /// The counters, which come behind all slots.
+    counters: RedoBuilder,
     /// The pages that are set as a whole, which come behind slots and counters.
     wholes: RedoBuilder,
 }
@@ -235,8 +238,9 @@ impl Encoding {
     pub(super) fn of(planned: PlannedFilter) -> Encoding {
         let is_changed = planned.is_changed();
         let (changes, overlay) = Changes::of(planned);
-        let (mut record, mut wholes) = (RedoBuilder::new(), RedoBuilder::new());
+        let [mut record, mut counters, mut wholes] = [(); 3].map(|()| RedoBuilder::new());
         begin_slots(&mut record, &changes);
+        counters.counters(changes.filter.id);
         wholes.wholes(changes.filter.id);
         Encoding {
             in_order: ChangesInOrder::of(&overlay),
@@ -244,22 +248,24 @@ impl Encoding {
             changes,
             is_changed,
             record,
+            counters,
             wholes,
         }
     }
 
-    /// Encodes about so many words more. `true`: these were the last.
+    /// Encodes about so many words and counters more. `true`: these were the last.
     pub(super) fn go_on(&mut self, words: usize) -> bool {
         let so_far = &self.in_order.so_far;
         let (pages, wholes) = (so_far.pages.len(), so_far.wholes.len());
         let is_done = self.in_order.go_on(&self.overlay, words);
         let so_far = &self.in_order.so_far;
         put_slots(&mut self.record, &self.changes, so_far, pages);
+        put_counters(&mut self.counters, &self.changes, so_far, pages);
         put_wholes(&mut self.wholes, &self.changes, so_far, wholes);
         is_done
     }
 
-    /// Words that change.
+    /// Words and counters that change.
     pub(super) fn words(&self) -> usize {
         self.overlay.changed_words()
     }
@@ -272,11 +278,11 @@ impl Encoding {
     /// All of it, once it is encoded; of a filter that stays as it is nothing, if
     /// that is there already.
     pub(super) fn finish(self, is_new: bool) -> Encoded {
-        let (mut changes, mut record, mut wholes) = (self.changes, self.record, self.wholes);
+        let (mut changes, mut wholes) = (self.changes, self.wholes);
         changes.pages = self.in_order.so_far;
-        put_counters(&mut record, &changes);
         put_dropped(&mut wholes, &changes);
-        let mut redo = record.finish();
+        let mut redo = self.record.finish();
+        redo.append(&mut self.counters.finish());
         redo.append(&mut wholes.finish());
         let is_changed = is_new || self.is_changed;
         Encoded {
@@ -310,18 +316,18 @@ fn put_slots(record: &mut RedoBuilder, changes: &Changes, pages: &PageChanges, f
     }
 }
 
-/// Puts every counter behind the slots of its filter.
-fn put_counters(record: &mut RedoBuilder, changes: &Changes) {
-    if changes.pages.counters.is_empty() {
+/// Puts every counter of the pages from the one of that number on into the section
+/// of these.
+fn put_counters(record: &mut RedoBuilder, changes: &Changes, pages: &PageChanges, from: usize) {
+    if pages.counters.is_empty() {
         return;
     }
-    record.counters(changes.filter.id);
-    for page in &changes.pages.pages {
+    for page in pages.pages.iter().skip(from) {
         let Some(id) = changes.id(page.address) else {
             continue;
         };
         record.page(id.ordinal, id.page);
-        for counter in changes.pages.counters_of(page) {
+        for counter in pages.counters_of(page) {
             record.counter(counter.key.0, counter.copies);
         }
     }
@@ -348,3 +354,6 @@ fn put_dropped(record: &mut RedoBuilder, changes: &Changes) {
         record.dropped_page(id.ordinal, id.page);
     }
 }
+
+#[cfg(test)]
+mod tests;
