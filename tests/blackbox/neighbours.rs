@@ -1,9 +1,12 @@
 //! Filters that share a lane: what others ask of theirs must not be felt.
 //!
 //! Eight neighbours in the one lane of a server add an item each 10 ms, when it is
-//! due, beside the dearest request that is legal, which is searched for, and beside
-//! batches of as many items as a request may have; and the same in two lanes, beside
-//! two such requests at once, in the long form. Prints a line of JSON for each number of lanes.
+//! due, beside the dearest request that is legal, which is searched for; beside
+//! batches of as many items as a request may have; beside as many copies of items
+//! that are counted, and as many as a drain takes on pages that have thousands; and
+//! beside filters that are made with as many items as one slice takes. The same in two
+//! lanes, beside two such requests at once, in the long form. Prints a line of JSON for
+//! each number of lanes.
 //!
 //! On a machine that does nothing else `CUCKOOD_TEST_QUIET` asserts the times that
 //! are promised. Otherwise ten times as much is allowed: other tests and programs
@@ -13,6 +16,8 @@
 //! ```text
 //! CUCKOOD_LONG=1 CUCKOOD_TEST_QUIET=1 cargo test --release --test blackbox neighbours -- --nocapture
 //! ```
+
+mod works;
 
 use crate::server::{Server, client_with};
 use reqwest::StatusCode;
@@ -25,119 +30,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use works::{Fill, MOST_ITEMS, Work, others, works};
 
 const NEIGHBOURS: usize = 8;
 const PERIOD: Duration = Duration::from_millis(10);
-
-/// Items of a request, at most.
-const MOST_ITEMS: u64 = 250_000;
-
-/// Sub-filters of a filter at most, and the items that may be looked for in so many.
-const LONGEST_CHAIN: u64 = 64;
-const MOST_LOOKS: u64 = 4_000_000;
 
 /// What is promised: of 1,000 changes 999, and all.
 const MOST: Duration = Duration::from_millis(50);
 const ALL: Duration = Duration::from_millis(250);
 const SLACK_ON_ANY: u32 = 10;
-
-/// A filter, what is done to it again and again, and how many items at once.
-struct Work {
-    name: &'static str,
-    create: Value,
-    /// Where items are sent to, behind the filter's path.
-    action: &'static str,
-    items: u64,
-    fill: Fill,
-}
-
-/// How full the filter is first.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fill {
-    Empty,
-    Full,
-    /// As full as it gets, but for the items of one request, which are deleted
-    /// before each: searches for room are long, and find some.
-    Nearly,
-    /// With as many items as its capacity.
-    Capacity,
-    /// With the items of the next request, which deletes them.
-    Grown,
-}
-
-fn works(capacity: u64) -> Vec<Work> {
-    let work = |name, create, action, items| Work {
-        name,
-        create,
-        action,
-        items,
-        fill: Fill::Full,
-    };
-    let chain = json!({"layout": "classic", "bucket_size": 2, "capacity": 1_000,
-        "expansion": 1, "max_expansions": LONGEST_CHAIN - 1});
-    let in_chain = MOST_LOOKS / LONGEST_CHAIN;
-    let one_slot = json!({"layout": "classic", "bucket_size": 1, "max_iterations": 65_535,
-        "capacity": capacity, "expansion": 0});
-    let wide = json!({"layout": "classic", "bucket_size": 255, "capacity": capacity,
-        "expansion": 0});
-    let bits = |bits: u64| json!({"fingerprint_bits": bits, "capacity": capacity, "expansion": 0});
-    // Filled to where pages begin to be split: from then on one for 20 adds with 32
-    // bits, one for 128 with 12.
-    let growing = |bits: u64| Work {
-        name: match bits {
-            32 => "adds that split pages, 32 bits",
-            _ => "adds that split pages, 12 bits",
-        },
-        create: json!({"fingerprint_bits": bits, "capacity": capacity}),
-        action: "items",
-        items: (capacity / 40).min(10_000),
-        fill: Fill::Capacity,
-    };
-    let emptied = Work {
-        name: "deletes that merge pages",
-        create: json!({"fingerprint_bits": 12, "capacity": 1_000}),
-        action: "items/delete",
-        items: MOST_ITEMS.min(capacity),
-        fill: Fill::Grown,
-    };
-    // Some hundredths of the slots are free while their last items are added.
-    let nearly = |name, create: Value| Work {
-        name,
-        items: (create["capacity"].as_u64().unwrap() / 40).min(MOST_ITEMS),
-        create,
-        action: "items",
-        fill: Fill::Nearly,
-    };
-    // Larger ones take minutes to fill, item by item with a long search each.
-    let large = (4 * capacity).min(1_000_000);
-    let pages = |bits: u64| json!({"fingerprint_bits": bits, "capacity": large, "expansion": 0});
-    let pairs = json!({"layout": "classic", "bucket_size": 2, "max_iterations": 500,
-        "capacity": large, "expansion": 0});
-    let fours = json!({"layout": "classic", "bucket_size": 4, "max_iterations": 65_535,
-        "capacity": large, "expansion": 0});
-    let unless_there = "items?only_if_absent=true";
-    vec![
-        work("full, one slot a bucket", one_slot, "items", MOST_ITEMS),
-        work("full, wide buckets", wide, "items", MOST_ITEMS),
-        work("full, 12 bits", bits(12), "items", MOST_ITEMS),
-        work("full, 32 bits", bits(32), "items", MOST_ITEMS),
-        work("adds to a chain", chain.clone(), "items", in_chain),
-        work(
-            "adds to a chain unless there",
-            chain.clone(),
-            unless_there,
-            in_chain,
-        ),
-        work("deletes from a chain", chain, "items/delete", in_chain),
-        growing(32),
-        growing(12),
-        emptied,
-        nearly("nearly full, 16 bits", pages(16)),
-        nearly("nearly full, 32 bits", pages(32)),
-        nearly("nearly full, pairs", pairs),
-        nearly("nearly full, fours", fours),
-    ]
-}
 
 /// Lines of items that were not sent before.
 fn lines(next: &mut u64, count: u64) -> String {
@@ -171,7 +72,16 @@ impl Filter<'_> {
             items: VecDeque::new(),
             next: 0,
         };
-        if work.fill == Fill::Capacity {
+        if work.fill == Fill::Counted {
+            (0..2).for_each(|_| filter.add_the_same(http, server));
+        }
+        let times = match work.fill {
+            Fill::Capacity => 1,
+            Fill::Twice => 2,
+            _ => 0,
+        };
+        for _ in 0..times {
+            filter.next = 0;
             let mut left = work.create["capacity"].as_u64().unwrap();
             while left > 0 {
                 filter.add(http, server, "items", left.min(20_000));
@@ -186,6 +96,20 @@ impl Filter<'_> {
         filter
     }
 
+    /// Adds the items of every other request.
+    fn add_the_same(&mut self, http: &Client, server: &Server) {
+        (self.next, self.items) = (0, VecDeque::new());
+        self.add(http, server, self.work.action, self.work.items);
+    }
+
+    fn delete(&self, http: &Client, server: &Server, items: Range<u64>) {
+        let mut from = items.start;
+        let body = lines(&mut from, items.end - items.start);
+        let path = format!("/filters/{}/items/delete", self.key);
+        let (status, answer) = post(http, server, &path, body);
+        assert_eq!(status, 200, "{}: {answer}", self.work.name);
+    }
+
     fn add(&mut self, http: &Client, server: &Server, action: &str, items: u64) -> String {
         let first = self.next;
         let body = lines(&mut self.next, items);
@@ -196,31 +120,43 @@ impl Filter<'_> {
         answer
     }
 
-    /// Does the work once, and says how long that takes.
-    fn work(&mut self, http: &Client, server: &Server) -> Duration {
-        if self.work.fill == Fill::Nearly {
-            let mut left = self.work.items;
-            while left > 0
-                && let Some(oldest) = self.items.pop_front()
-            {
-                let most = oldest.end.min(oldest.start + left);
-                let mut from = oldest.start;
-                let body = lines(&mut from, most - oldest.start);
-                let path = format!("/filters/{}/items/delete", self.key);
-                let (status, answer) = post(http, server, &path, body);
-                assert_eq!(status, 200, "{}: {answer}", self.work.name);
-                left -= most - oldest.start;
-                if most < oldest.end {
-                    self.items.push_front(most..oldest.end);
-                }
+    /// Deletes as many of the oldest items as one request adds.
+    fn delete_oldest(&mut self, http: &Client, server: &Server) {
+        let mut left = self.work.items;
+        while left > 0
+            && let Some(oldest) = self.items.pop_front()
+        {
+            let most = oldest.end.min(oldest.start + left);
+            self.delete(http, server, oldest.start..most);
+            left -= most - oldest.start;
+            if most < oldest.end {
+                self.items.push_front(most..oldest.end);
             }
         }
-        if self.work.fill == Fill::Grown {
-            let first = self.next;
-            while self.next - first < self.work.items {
-                self.add(http, server, "items", 10_000);
+    }
+
+    /// Does the work once, and says how long that takes.
+    fn work(&mut self, http: &Client, server: &Server) -> Duration {
+        match self.work.fill {
+            Fill::Empty | Fill::Full | Fill::Capacity => {}
+            Fill::Nearly => self.delete_oldest(http, server),
+            Fill::Grown => {
+                let first = self.next;
+                while self.next - first < self.work.items {
+                    self.add(http, server, "items", 10_000);
+                }
+                self.next = first;
             }
-            self.next = first;
+            Fill::Counted => {
+                self.delete(http, server, 0..self.work.items);
+                self.next = 0;
+            }
+            Fill::Twice => self.next %= self.work.create["capacity"].as_u64().unwrap(),
+            Fill::Made => {
+                let url = server.url(&format!("/filters/{}", self.key));
+                let deleted = http.delete(url).send().unwrap().status();
+                assert_eq!(deleted, 204, "{}", self.key);
+            }
         }
         let began = Instant::now();
         self.add(http, server, self.work.action, self.work.items);
@@ -309,15 +245,15 @@ fn neighbours_do_not_feel_what_others_ask_of_their_filters() {
     };
     let works = works(capacity);
     let all: Vec<&Work> = works.iter().collect();
-    let dearest = measure(1, &all, lasts);
+    let dearest = measure(1, &all, capacity, lasts);
     if is_long {
-        measure(2, &[dearest], lasts);
+        measure(2, &[dearest], capacity, lasts);
     }
 }
 
 /// Measures neighbours beside the dearest of these works, which is returned, and
-/// beside batches, in so many lanes.
-fn measure<'a>(lanes: usize, works: &[&'a Work], lasts: Duration) -> &'a Work {
+/// beside others, in so many lanes.
+fn measure<'a>(lanes: usize, works: &[&'a Work], capacity: u64, lasts: Duration) -> &'a Work {
     let is_quiet = env::var_os("CUCKOOD_TEST_QUIET").is_some();
     let folder = tempfile::tempdir().unwrap();
     let count = lanes.to_string();
@@ -341,26 +277,17 @@ fn measure<'a>(lanes: usize, works: &[&'a Work], lasts: Duration) -> &'a Work {
     let dearest = costs.into_iter().max_by_key(|it| (it.0, it.1)).unwrap();
     let (dearest_cost, _, filter) = dearest;
     let work = filter.work;
-    let mut dearest = vec![filter];
-    let batches = Work {
-        name: "adds to a sized filter",
-        create: json!({"capacity": 20 * MOST_ITEMS}),
-        action: "items",
-        items: MOST_ITEMS,
-        fill: Fill::Empty,
-    };
-    let mut sized = Vec::new();
-    for n in 0..lanes {
-        sized.push(Filter::prepare(
-            &http,
-            &server,
-            format!("sized{n}"),
-            &batches,
-        ));
-        if n > 0 {
-            let key = format!("more{n}");
-            dearest.push(Filter::prepare(&http, &server, key, work));
-        }
+    let others = others(capacity);
+    let mut beside = vec![vec![filter]];
+    for n in 1..lanes {
+        beside[0].push(Filter::prepare(&http, &server, format!("more{n}"), work));
+    }
+    for (number, work) in others.iter().enumerate() {
+        let filters = (0..lanes).map(|n| {
+            let key = format!("other{number}-{n}");
+            Filter::prepare(&http, &server, key, work)
+        });
+        beside.push(filters.collect());
     }
 
     let refused_path = "/filters/x/items?create=true&layout=classic&bucket_size=1&capacity=2&expansion=1&max_expansions=65535";
@@ -372,13 +299,20 @@ fn measure<'a>(lanes: usize, works: &[&'a Work], lasts: Duration) -> &'a Work {
     assert!(answer.contains("--max-chain-length"), "{answer}");
 
     let alone = Beside::of(&server, lasts, &mut []);
-    let beside_dearest = Beside::of(&server, lasts, &mut dearest);
-    let beside_batches = Beside::of(&server, lasts, &mut sized);
+    let beside: Vec<(&str, Beside)> = beside
+        .iter_mut()
+        .map(|filters| {
+            let name = filters[0].work.name;
+            (name, Beside::of(&server, lasts, filters))
+        })
+        .collect();
+    let besides: serde_json::Map<_, _> = (beside.iter())
+        .map(|(name, beside)| ((*name).to_owned(), beside.json()))
+        .collect();
     let figures = json!({"neighbours": NEIGHBOURS, "lanes": lanes, "costs_ms": costs_ms,
         "dearest": work.name, "dearest_ms": dearest_cost.as_millis() as u64,
         "refused_after_ms": refused_after.as_millis() as u64,
-        "alone": alone.json(), "beside_dearest": beside_dearest.json(),
-        "beside_250000_adds": beside_batches.json(),
+        "alone": alone.json(), "beside": besides,
         "slices": server.metric("cuckood_plan_slices_total")});
     println!("{figures}");
     assert!(
@@ -390,7 +324,7 @@ fn measure<'a>(lanes: usize, works: &[&'a Work], lasts: Duration) -> &'a Work {
         true => bar,
         false => SLACK_ON_ANY * bar.max(alone),
     };
-    for beside in [&beside_dearest, &beside_batches] {
+    for (_, beside) in &beside {
         assert!(beside.requests > 0, "{figures}");
         let most = bound(MOST, alone.at(0.999));
         assert!(beside.at(0.999) < most, "{figures}");
