@@ -13,6 +13,11 @@ use crate::redis::protocol::number::integer;
 /// Filters that are looked at at once where all of them are.
 const FILTERS_AT_ONCE: usize = 1000;
 
+/// Bytes of names that count with their connection, and what a name takes beside
+/// its own.
+const FREE_REPLY_BYTES: usize = 64 << 10;
+const BESIDE_A_NAME: usize = 64;
+
 impl Session {
     /// Does a command about filters.
     pub(super) async fn about_filters(
@@ -132,7 +137,8 @@ impl Session {
 
     async fn keys(&mut self, words: Words<'_>) -> Result<(), Failure> {
         let engine = self.engine()?;
-        let mut matched = Vec::new();
+        let answers = &self.service.app.admission.answers;
+        let (mut matched, mut bytes, mut held) = (Vec::new(), 0, None);
         let mut after = Some(0);
         while let Some(from) = after {
             let (names, last) = engine
@@ -141,14 +147,22 @@ impl Session {
             let wanted = names
                 .into_iter()
                 .filter(|name| matches(Some(words.get(1)), name));
+            // In memory and in the reply.
+            let from = matched.len();
             matched.extend(wanted);
+            let new = matched.iter().skip(from);
+            bytes += new
+                .map(|name: &FilterName| 2 * name.as_str().len() + BESIDE_A_NAME)
+                .sum::<usize>();
+            if bytes > FREE_REPLY_BYTES {
+                answers.grow(self.holder(), &mut held, bytes.min(answers.bound()))?;
+            }
             if matched.len() > self.service.app.admission.limits.max_batch_items {
                 return Err("ERR KEYS has too many matches for one reply: use SCAN".into());
             }
             after = last;
         }
-        let bytes = matched.iter().map(|name| name.as_str().len() + 8).sum();
-        self.hold_reply(bytes)?;
+        self.held_replies.extend(held);
         self.list(&matched.iter().collect::<Vec<_>>());
         Ok(())
     }
