@@ -46,6 +46,11 @@ pub struct Engine {
 /// held that others wait for: the place to take a rest, and to give up. Blocks.
 pub type Pace = Box<dyn FnMut() -> ControlFlow<()> + Send>;
 
+/// As fast as it goes, to the end.
+pub(super) fn unpaced() -> Pace {
+    Box::new(|| ControlFlow::Continue(()))
+}
+
 impl Engine {
     /// The same engine, working for this caller.
     pub fn for_caller(&self, caller: Caller) -> Engine {
@@ -57,7 +62,7 @@ impl Engine {
     }
 
     /// The same engine, which reads a filter as a whole at one of these paces
-    /// where it finds out its digest.
+    /// where it finds out its digest, or slots for copies that are counted.
     pub fn paced(mut self, paces: impl Fn() -> Pace + Send + Sync + 'static) -> Engine {
         self.paces = Some(Arc::new(paces));
         self

@@ -49,6 +49,7 @@ pub(crate) use admission::budget::{Held, Holder};
 pub use admission::deadline::MAX_REQUEST_TIMEOUT;
 pub use admission::limits::Limits;
 pub use app::{Access, App};
+pub(crate) use handlers::dumps::paces;
 pub(crate) use listen::connection::told;
 pub(crate) use listen::places::{Place, Places};
 pub use listen::role::{ListenerRole, Transport};

@@ -12,11 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a filter that is handed out is remembered after its last part.
-const DUMP_IDLE: Duration = Duration::from_secs(600);
-
-/// Filters that are handed out at the same time; the one that was silent the
-/// longest is forgotten.
-const MAX_DUMPS: usize = 256;
+const DUMP_IDLE: Duration = Duration::from_secs(60);
 
 /// How long the next part of a filter that is taken in may take to come.
 const LOAD_IDLE: Duration = Duration::from_secs(30);
@@ -33,8 +29,21 @@ pub(crate) struct Transfers {
 }
 
 struct Dump {
-    slots: Arc<SlotView>,
+    given: Given,
     last: Instant,
+}
+
+/// What is handed out, and what it holds.
+pub(crate) struct Given {
+    pub(crate) slots: Arc<SlotView>,
+    /// With which it began; it ends with that.
+    pub(crate) key: Option<Arc<ApiKey>>,
+    /// Its place among those that are handed out.
+    #[expect(dead_code, reason = "held only")]
+    pub(crate) place: Held,
+    /// Its memory.
+    #[expect(dead_code, reason = "held only")]
+    pub(crate) memory: Option<Held>,
 }
 
 /// A filter that is taken in.
@@ -77,15 +86,9 @@ impl Transfers {
     }
 
     /// Remembers what is handed out.
-    pub(crate) fn note_dump(&self, key: TransferKey, slots: Arc<SlotView>) {
-        let (mut dumps, last) = (self.dumps.lock(), Instant::now());
-        dumps.insert(key, Dump { slots, last });
-        if dumps.len() > MAX_DUMPS {
-            let oldest = dumps.iter().min_by_key(|(_, dump)| dump.last);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                dumps.remove(&oldest);
-            }
-        }
+    pub(crate) fn note_dump(&self, key: TransferKey, given: Given) {
+        let last = Instant::now();
+        self.dumps.lock().insert(key, Dump { given, last });
     }
 
     /// What is handed out.
@@ -93,7 +96,7 @@ impl Transfers {
         let mut dumps = self.dumps.lock();
         let dump = dumps.get_mut(key)?;
         dump.last = Instant::now();
-        Some(Arc::clone(&dump.slots))
+        Some(Arc::clone(&dump.given.slots))
     }
 
     /// Forgets what was handed out.
@@ -151,7 +154,7 @@ impl Transfers {
     pub(crate) fn sweep(&self) {
         self.dumps
             .lock()
-            .retain(|_, dump| dump.last.elapsed() < DUMP_IDLE);
+            .retain(|_, dump| dump.last.elapsed() < DUMP_IDLE && !has_ended(&dump.given.key));
         let mut loads = self.loads.lock();
         let is_kept = |loading: &Loading| match loading {
             Loading::Busy => true,

@@ -190,7 +190,7 @@ fn a_dump_is_of_one_moment() {
     let server = classic();
     let (mut client, mut other) = (server.connect(), server.connect());
     client.expect("CF.ADD k a", ":1\\r\\n");
-    const CHANGED: &str = "-ERR the filter changed since CF.SCANDUMP 0, begin again; or use GET /filters/{key}/dump, which takes a busy filter\\r\\n";
+    const CHANGED: &str = "-ERR no dump of the filter is under way, or the filter changed: begin again with CF.SCANDUMP 0; or use GET /filters/{key}/dump, which takes a busy filter\\r\\n";
     client.expect("CF.SCANDUMP k 1", CHANGED);
     assert!(
         client

@@ -7,7 +7,11 @@
 )]
 
 mod access;
+mod bounds;
 mod dumps;
+#[path = "../engine/gated.rs"]
+#[expect(dead_code, reason = "the engine's tests need more of it")]
+mod gated;
 mod handshakes;
 mod key_ends;
 mod keyed;
@@ -15,6 +19,7 @@ mod keyspace;
 mod limits;
 mod pipelines;
 mod server;
+mod shares;
 mod transactions;
 mod transcripts;
 mod wire;

@@ -7,8 +7,8 @@ use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
 use cuckood::http::{Access, App, HostPolicy, Limits, ServerOptions, Tls};
 use cuckood::metrics::Metrics;
 use cuckood::redis::{RedisEndpoint, RedisOptions, serve};
-use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
+use cuckood::store::{KeyValueStore, PageStore};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,7 @@ pub(crate) struct Setup {
     pub(crate) redis: RedisOptions,
     pub(crate) keys: Option<Arc<ApiKeys>>,
     pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) store: Arc<dyn KeyValueStore>,
     pub(crate) cache_bytes: u64,
     /// Whether the engine is opened.
     pub(crate) is_open: bool,
@@ -45,6 +46,7 @@ impl Default for Setup {
             },
             keys: None,
             tls: None,
+            store: Arc::new(MemoryStore::new()),
             cache_bytes: 64 << 20,
             is_open: true,
         }
@@ -74,7 +76,7 @@ impl Server {
         };
         let app = App::new(Arc::clone(&metrics), setup.limits, access);
         let engine = setup.is_open.then(|| {
-            let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new())).unwrap());
+            let store = Arc::new(PageStore::open(setup.store).unwrap());
             let options = EngineOptions {
                 clock: Clock::System,
                 defaults: setup.defaults,
@@ -90,7 +92,7 @@ impl Server {
                 max_open_filters: 1000,
                 compaction_threshold_percent: 0,
                 max_queued_commands: 1000,
-                max_queued_items: 1_000_000,
+                max_queued_items: 2_000_000,
                 max_retry_bytes: 1 << 20,
                 max_imports: 100,
                 disk_reserve: DiskReserve::Usual,

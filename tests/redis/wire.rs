@@ -35,6 +35,26 @@ impl Client {
         Client::over(socket.into())
     }
 
+    /// The same with a small buffer: what it does not read stays with the server.
+    pub(crate) fn connect_small(address: SocketAddr) -> Client {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        socket.connect(&address.into()).unwrap();
+        Client::over(socket.into())
+    }
+
+    /// Whether nothing has come for so long.
+    pub(crate) fn is_silent_for(&mut self, time: Duration) -> bool {
+        let stream = self.stream.get_ref();
+        stream.set_read_timeout(Some(time)).unwrap();
+        let came = self.stream.fill_buf().is_ok();
+        let stream = self.stream.get_ref();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        !came
+    }
+
     fn over(stream: TcpStream) -> Client {
         stream.set_nodelay(true).unwrap();
         stream

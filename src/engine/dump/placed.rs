@@ -11,14 +11,21 @@ use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
 use crate::cuckoo::classic::Classic;
 use crate::cuckoo::layout::Layout;
 use crate::engine::pages::{PageGeometry, image};
+use crate::engine::state::Pace;
 use crate::engine::stored::{self, PageVisitor};
 use crate::page::{FilterId, PageId, PageIndex};
 use crate::store::{Snapshot, StoreError};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// Classes with counted copies of one filter that are looked at.
+/// Classes with counted copies of one filter that are looked at, and slots in
+/// which they may lie. More slots than these take too much memory.
 const MAX_CLASSES: usize = 1 << 18;
+const MAX_SLOTS: usize = 1 << 20;
+
+/// Memory that each takes, with what collections leave free.
+const CLASS_BYTES: usize = 2 * size_of::<Counted>();
+const SLOT_BYTES: usize = 40;
 
 /// A slot: the position of its sub-filter, and its place in that.
 type Slot = (usize, u64);
@@ -31,6 +38,32 @@ pub(in crate::engine) struct Placed {
     pub(in crate::engine) has_one_more: bool,
 }
 
+/// What became of the copies.
+pub(in crate::engine) enum Placement {
+    /// All of them have slots.
+    All(Placed),
+    /// They fit into none, or into none of those that are looked at.
+    NoRoom,
+    /// The pace broke.
+    Interrupted,
+}
+
+impl Placed {
+    /// Bytes of memory that it takes.
+    pub(in crate::engine) fn memory(&self) -> usize {
+        self.slots.len() * SLOT_BYTES
+    }
+}
+
+/// Most bytes of memory that finding slots for so many copies takes.
+pub(in crate::engine) fn memory(chain: &Chain, copies: u64) -> usize {
+    let copies = usize::try_from(copies).unwrap_or(usize::MAX);
+    let classes = copies.min(MAX_CLASSES);
+    let of_a_class = 2 * usize::from(chain.params().bucket_size()) * (chain.sub_filter_count() + 1);
+    let slots = classes.saturating_mul(of_a_class).min(MAX_SLOTS);
+    classes * CLASS_BYTES + (slots + copies.min(slots)) * SLOT_BYTES
+}
+
 /// A class with copies that are counted.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
@@ -40,8 +73,7 @@ struct Counted {
     copies: u64,
 }
 
-/// Finds slots for all counted copies of a filter; `None` if there are not
-/// enough. Reads the filter twice.
+/// Finds slots for all counted copies of a filter. Reads the filter twice.
 ///
 /// # Errors
 /// The store can't be read.
@@ -50,23 +82,35 @@ pub(in crate::engine) fn place(
     id: FilterId,
     chain: &Chain,
     max_entries: usize,
-) -> Result<Option<Placed>, StoreError> {
+    pace: &mut Pace,
+) -> Result<Placement, StoreError> {
     let mut counted = Counters {
         id,
         chain,
+        pace: &mut *pace,
+        buckets: buckets(chain),
         classes: Vec::new(),
+        slots: 0,
+        is_interrupted: false,
     };
     let spans = spans(id, chain);
     if stored::each_page(view, &spans, max_entries, &mut counted)?.is_break() {
-        return Ok(None);
+        return Ok(match counted.is_interrupted {
+            true => Placement::Interrupted,
+            false => Placement::NoRoom,
+        });
     }
     let classes = counted.classes;
     let mut slots = Occupied {
         id,
         chain,
+        pace: &mut *pace,
         wanted: BTreeMap::new(),
     };
     for class in &classes {
+        if slots.between().is_break() {
+            return Ok(Placement::Interrupted);
+        }
         for position in 0..chain.sub_filter_count() {
             for slot in class.slots(chain, position) {
                 slots.wanted.insert(slot, false);
@@ -74,8 +118,17 @@ pub(in crate::engine) fn place(
         }
     }
     // It goes through all pages, whatever they hold.
-    let _ = stored::each_page(view, &spans, max_entries, &mut slots)?;
-    Ok(fill(chain, &classes, &slots.wanted))
+    if stored::each_page(view, &spans, max_entries, &mut slots)?.is_break() {
+        return Ok(Placement::Interrupted);
+    }
+    Ok(fill(chain, &classes, &slots.wanted).map_or(Placement::NoRoom, Placement::All))
+}
+
+/// Buckets of each sub-filter, and of one more.
+fn buckets(chain: &Chain) -> Vec<u64> {
+    let all = 0..=chain.sub_filter_count();
+    let layouts = all.filter_map(|position| chain.classic_at(position));
+    layouts.map(|layout| layout.buckets()).collect()
 }
 
 /// Puts the copies of all classes into slots that are not in use.
@@ -153,12 +206,19 @@ fn first_slot(layout: &Classic, id: PageId) -> u64 {
 struct Counters<'a> {
     id: FilterId,
     chain: &'a Chain,
+    pace: &'a mut Pace,
+    buckets: Vec<u64>,
     classes: Vec<Counted>,
+    /// In which they may lie.
+    slots: usize,
+    is_interrupted: bool,
 }
 
 impl PageVisitor for Counters<'_> {
     fn between(&mut self) -> ControlFlow<()> {
-        ControlFlow::Continue(())
+        let paced = (self.pace)();
+        self.is_interrupted |= paced.is_break();
+        paced
     }
 
     fn geometry(&self, id: PageId) -> Option<PageGeometry> {
@@ -177,6 +237,9 @@ impl PageVisitor for Counters<'_> {
         };
         let page = image::decode(bytes?, layout.page_bytes(), id)?;
         let size = u64::from(layout.bucket_size());
+        // Sub-filters never become smaller.
+        let fitting = self.buckets.partition_point(|&it| it <= layout.buckets());
+        let slots_of_a_class = 2 * size as usize * fitting;
         for (key, copies) in page.counters.iter().flat_map(|counters| counters.iter()) {
             let slot = first_slot(&layout, id) + (key.0 >> 32);
             let fingerprint = Fingerprint(key.0 as u32);
@@ -190,8 +253,10 @@ impl PageVisitor for Counters<'_> {
                 },
                 copies,
             });
+            self.slots = self.slots.saturating_add(slots_of_a_class);
         }
-        Ok(match self.classes.len() <= MAX_CLASSES {
+        let is_bounded = self.classes.len() <= MAX_CLASSES && self.slots <= MAX_SLOTS;
+        Ok(match is_bounded {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         })
@@ -202,12 +267,13 @@ impl PageVisitor for Counters<'_> {
 struct Occupied<'a> {
     id: FilterId,
     chain: &'a Chain,
+    pace: &'a mut Pace,
     wanted: BTreeMap<Slot, bool>,
 }
 
 impl PageVisitor for Occupied<'_> {
     fn between(&mut self) -> ControlFlow<()> {
-        ControlFlow::Continue(())
+        (self.pace)()
     }
 
     fn geometry(&self, id: PageId) -> Option<PageGeometry> {

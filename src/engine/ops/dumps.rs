@@ -8,11 +8,10 @@ use crate::engine::error::EngineError;
 use crate::engine::filters::decode;
 use crate::engine::lane::command::{Adopt, Command, Outcome, Replaced};
 use crate::engine::name::FilterName;
-use crate::engine::state::{Engine, KnownDigest, Pace};
+use crate::engine::state::{Engine, KnownDigest, unpaced};
 use crate::engine::threads::run_blocking;
 use crate::engine::ttl::has_ended;
 use crate::store::{Snapshot, StoredFilter};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -231,8 +230,4 @@ impl Engine {
             }
         }
     }
-}
-
-fn unpaced() -> Pace {
-    Box::new(|| ControlFlow::Continue(()))
 }

@@ -9,15 +9,16 @@ use crate::chain::pages::PageWords;
 use crate::chain::params::LayoutKind;
 use crate::cuckoo::layout::Layout;
 use crate::engine::cold::ColdImages;
-use crate::engine::dump::placed::{self, Placed};
+use crate::engine::dump::placed::{self, Placed, Placement};
 use crate::engine::dump::scandump::Header;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::filters::{FilterView, OpenFilter};
 use crate::engine::name::FilterName;
 use crate::engine::pages::WordsRead;
 use crate::engine::reader::{PublishedWords, ROUNDS};
-use crate::engine::state::Engine;
+use crate::engine::state::{Engine, Pace, unpaced};
 use crate::engine::threads::run_blocking;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Bytes of slots that are read at once.
@@ -27,13 +28,16 @@ pub const MAX_SLOT_BYTES: usize = 1 << 20;
 const RESTARTS: usize = 4;
 
 /// What can be handed out of a filter.
-pub enum Slots {
-    /// All of it.
-    All(SlotView),
+pub enum Slots<H> {
+    /// All of it, and what its memory was held with.
+    All(SlotView, Option<H>),
     /// Nothing: its slots mean nothing elsewhere.
     Foreign,
-    /// Nothing: so many copies are counted beside its slots, and fit into none.
+    /// Nothing: so many copies are counted beside its slots, and fit into none, or
+    /// into too many to look at.
     Counted(u64),
+    /// Nothing: there is no memory to find slots for these.
+    NoMemory,
 }
 
 /// A filter's slots as they were at one moment.
@@ -48,6 +52,11 @@ pub struct SlotView {
 }
 
 impl SlotView {
+    /// Bytes of memory that it takes beside the filter.
+    pub fn memory(&self) -> usize {
+        self.placed.memory()
+    }
+
     /// What the filter is.
     pub fn header(&self) -> Header {
         let (chain, params) = (&self.view.chain, self.view.chain.params());
@@ -79,12 +88,18 @@ impl SlotView {
 
 impl Engine {
     /// The slots of a filter as they are now. Reads all of it, twice, if copies
-    /// are counted beside them.
+    /// are counted beside them, at the engine's pace. `hold` is asked before for
+    /// the bytes of memory that this may take; `None`: there are none.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], or the store can't be read;
-    /// [`Overload::FilterChanges`] if the filter changes all the time.
-    pub async fn slots(&self, name: &FilterName) -> Result<Slots, EngineError> {
+    /// [`EngineError::NotFound`], [`EngineError::DeadlineExceeded`], also if the
+    /// pace broke, or the store can't be read; [`Overload::FilterChanges`] if the
+    /// filter changes all the time.
+    pub async fn slots<H: Send + 'static>(
+        &self,
+        name: &FilterName,
+        mut hold: impl FnMut(usize) -> Option<H> + Send,
+    ) -> Result<Slots<H>, EngineError> {
         for _ in 0..RESTARTS {
             let filter = self.state.find(&self.caller, name).await?;
             let Some(version) = filter.version.read() else {
@@ -96,12 +111,18 @@ impl Engine {
                 return Ok(Slots::Foreign);
             }
             let counted: u64 = view.chain.sub_filters().map(|sub| sub.counted).sum();
-            let placed = match counted {
-                0 => Placed::default(),
-                _ => match self.placed(&filter, &view).await? {
-                    Some(placed) => placed,
-                    None => return Ok(Slots::Counted(counted)),
-                },
+            let (placed, held) = match counted {
+                0 => (Placed::default(), None),
+                _ => {
+                    let Some(held) = hold(placed::memory(&view.chain, counted)) else {
+                        return Ok(Slots::NoMemory);
+                    };
+                    match self.placed(&filter, &view, held).await? {
+                        (Placement::All(placed), held) => (placed, Some(held)),
+                        (Placement::NoRoom, _) => return Ok(Slots::Counted(counted)),
+                        (Placement::Interrupted, _) => return Err(EngineError::DeadlineExceeded),
+                    }
+                }
             };
             let mut bytes = 0;
             let subs = view.chain.sub_filters().map(|sub| sub.layout.bytes());
@@ -121,21 +142,34 @@ impl Engine {
                 placed,
             };
             if slots.is_still() {
-                return Ok(Slots::All(slots));
+                return Ok(Slots::All(slots, held));
             }
         }
         Err(Overload::FilterChanges.into())
     }
 
-    async fn placed(
+    /// What is held is held until the work ends, also if nobody waits for it any
+    /// more.
+    async fn placed<H: Send + 'static>(
         &self,
         filter: &Arc<OpenFilter>,
         view: &Arc<FilterView>,
-    ) -> Result<Option<Placed>, EngineError> {
+        held: H,
+    ) -> Result<(Placement, H), EngineError> {
         let (store, share) = (Arc::clone(&self.state.store), self.state.dump_memory.take());
         let (id, view) = (filter.id, Arc::clone(view));
-        let placing = move || placed::place(&store.snapshot(), id, &view.chain, share.entries());
-        Ok(run_blocking(placing).await??)
+        let mut paced = self.paces.as_ref().map_or_else(unpaced, |paces| paces());
+        let caller = self.caller.clone();
+        let mut pace: Pace = Box::new(move || match caller.check() {
+            Ok(()) => paced(),
+            Err(_) => ControlFlow::Break(()),
+        });
+        let placing = move || {
+            let (view, chain) = (store.snapshot(), &view.chain);
+            let placed = placed::place(&view, id, chain, share.entries(), &mut pace);
+            placed.map(|placed| (placed, held))
+        };
+        Ok(self.caller.within(run_blocking(placing)).await???)
     }
 
     /// Reads slots from one on, up to [`MAX_SLOT_BYTES`] and to the end of its

@@ -23,6 +23,10 @@ const IMPORT_BYTES: usize = 4 << 20;
 /// restored; each has a thread.
 const MAX_STREAMS: usize = 16;
 
+/// Filters that are handed out part by part at the same time. They have no thread,
+/// but hold their filter open.
+const MAX_SCAN_DUMPS: usize = 256;
+
 /// Percent of what can be held that one API key gets while there are others.
 const DEFAULT_SHARE_PERCENT: u8 = 50;
 
@@ -117,6 +121,8 @@ pub(crate) struct Admission {
     pub(crate) downloads: Budget,
     /// Filters that are restored while they come.
     pub(crate) restores: Budget,
+    /// Filters that are handed out part by part, as their clients ask.
+    pub(crate) scan_dumps: Budget,
     pub(crate) throttle: Arc<Throttle>,
 }
 
@@ -137,6 +143,7 @@ impl Admission {
             large_questions: budget(Scarce::LargeRequests, large),
             downloads: budget(Scarce::Downloads, MAX_STREAMS),
             restores: budget(Scarce::Restores, MAX_STREAMS),
+            scan_dumps: budget(Scarce::ScanDumps, MAX_SCAN_DUMPS),
             throttle: Arc::new(Throttle::new(cores, requests.clone())),
             changes: budget(Scarce::Changes, places_of_changes(limits.max_in_flight)),
             requests,

@@ -241,9 +241,9 @@ pub(crate) async fn put_dump(
     }
 }
 
-/// Digests are found out in turns with other long work, for a client that waits
-/// and whose key is one.
-fn paces(
+/// Filters are read as a whole in turns with other long work, for a client that
+/// waits and whose key is one.
+pub(crate) fn paces(
     app: &App,
     caller: &Principal,
     presence: Option<ClientPresence>,

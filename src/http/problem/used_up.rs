@@ -24,6 +24,8 @@ pub(crate) enum Scarce {
     Downloads,
     /// Dumps that are taken in.
     Restores,
+    /// Filters that are handed out part by part.
+    ScanDumps,
 }
 
 impl Scarce {
@@ -38,6 +40,7 @@ impl Scarce {
             Scarce::Imports => "imports",
             Scarce::Downloads => "downloads",
             Scarce::Restores => "restores",
+            Scarce::ScanDumps => "scandumps",
         }
     }
 
@@ -52,6 +55,7 @@ impl Scarce {
             Scarce::Imports => "imports in progress",
             Scarce::Downloads => "downloads of dumps and backups in progress",
             Scarce::Restores => "restores in progress",
+            Scarce::ScanDumps => "dumps by CF.SCANDUMP in progress",
         }
     }
 }
@@ -106,7 +110,7 @@ impl fmt::Display for Exhausted {
                 f,
                 "{bound} imports are in progress, the bound of the server (it follows --max-buffered-bytes); try again in a moment"
             ),
-            Scarce::Downloads | Scarce::Restores => write!(
+            Scarce::Downloads | Scarce::Restores | Scarce::ScanDumps => write!(
                 f,
                 "{bound} streams of this kind are in flight, the bound of the server; try again in a moment"
             ),

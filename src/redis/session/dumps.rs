@@ -6,17 +6,18 @@ use crate::engine::scandump::{HEADER_BYTES, Header};
 use crate::engine::{
     Adopted, EngineError, FilterName, ForeignIntake, Replace, RestoreError, Slots,
 };
+use crate::http::paces;
 use crate::redis::commands::errors::{self, IS_LOADING, NOT_FOUND};
 use crate::redis::protocol::batch::Words;
 use crate::redis::protocol::number::integer;
-use crate::redis::transfers::{Found, Load, TransferKey};
+use crate::redis::transfers::{Found, Given, Load, TransferKey};
 use std::sync::Arc;
 
 const BAD_POSITION: &str = "Invalid position";
 const NOT_CREATED: &str = "Couldn't create filter!";
 const NOT_LOADED: &str = "Couldn't load chunk!";
 const ITEM_EXISTS: &str = "ERR item exists";
-const CHANGED: &str = "ERR the filter changed since CF.SCANDUMP 0, begin again; or use GET /filters/{key}/dump, which takes a busy filter";
+const CHANGED: &str = "ERR no dump of the filter is under way, or the filter changed: begin again with CF.SCANDUMP 0; or use GET /filters/{key}/dump, which takes a busy filter";
 const FOREIGN: &str =
     "ERR the layout paged has no form in RedisBloom's format: use GET /filters/{key}/dump";
 
@@ -67,10 +68,24 @@ impl Session {
         name: &FilterName,
         key: TransferKey,
     ) -> Result<Option<(u64, Vec<u8>)>, Failure> {
-        let admission = &self.service.app.admission;
-        let _place = admission.downloads.try_take(self.holder(), 1)?;
-        let slots = match self.engine()?.slots(name).await? {
-            Slots::All(slots) => slots,
+        let (admission, transfers) = (&self.service.app.admission, &self.service.transfers);
+        let _download = admission.downloads.try_take(self.holder(), 1)?;
+        transfers.forget_dump(&key);
+        let place = admission.scan_dumps.try_take(self.holder(), 1)?;
+        let mut refused = None;
+        let hold = |bytes: usize| {
+            let bodies = &admission.bodies;
+            let held = bodies.try_take(self.holder(), bytes.min(bodies.bound()));
+            held.inspect_err(|error| refused = Some(errors::shared(error)))
+                .ok()
+        };
+        let caller = self.principal.clone().unwrap_or_default();
+        let engine = self
+            .engine()?
+            .paced(paces(&self.service.app, &caller, None));
+        let (slots, mut memory) = match engine.slots(name, hold).await? {
+            Slots::All(slots, memory) => (slots, memory),
+            Slots::NoMemory => return Err(refused.unwrap_or_default().into()),
             Slots::Foreign => return Err(FOREIGN.into()),
             Slots::Counted(copies) => {
                 return Err(format!(
@@ -81,10 +96,18 @@ impl Session {
         };
         let header = slots.header();
         if header.items == 0 {
-            self.service.transfers.forget_dump(&key);
             return Ok(None);
         }
-        self.service.transfers.note_dump(key, Arc::new(slots));
+        if let Some(memory) = &mut memory {
+            memory.shrink_to(slots.memory() as u64);
+        }
+        let given = Given {
+            slots: Arc::new(slots),
+            key: self.key().cloned(),
+            place,
+            memory,
+        };
+        transfers.note_dump(key, given);
         Ok(Some((1, header.encode())))
     }
 
@@ -108,7 +131,10 @@ impl Session {
                 transfers.forget_dump(&key);
                 Err(CHANGED.into())
             }
-            Some(bytes) if bytes.is_empty() => Ok(None),
+            Some(bytes) if bytes.is_empty() => {
+                transfers.forget_dump(&key);
+                Ok(None)
+            }
             Some(bytes) => Ok(Some((1 + at + bytes.len() as u64, bytes))),
         }
     }
