@@ -102,8 +102,7 @@ impl PageCache {
         table: &'a PageTable,
         page: u32,
     ) -> Option<ResidentPage<'a>> {
-        let entry = table.entry(page)?;
-        let place = entry.read();
+        let (entry, place) = self.frames.leaves().place(table, page)?;
         let (chunk, within) = self.frames.chunk(frame_at(place)?)?;
         chunk.mark_referenced(within);
         Some(ResidentPage {
@@ -124,8 +123,7 @@ impl PageCache {
     /// Copies of a class that are counted beside a page, or `None` if the page
     /// is not resident.
     pub(crate) fn counter(&self, table: &PageTable, page: u32, key: CounterKey) -> Option<u64> {
-        let entry = table.entry(page)?;
-        let place = entry.read();
+        let (entry, place) = self.frames.leaves().place(table, page)?;
         let copies = self.frame(frame_at(place)?)?.counter(key);
         entry.is_still(place, WordsRead::fence()).then_some(copies)
     }
@@ -133,9 +131,8 @@ impl PageCache {
     /// Asks for the memory of a word.
     #[inline]
     pub(crate) fn prefetch(&self, table: &PageTable, page: u32, word: u16) {
-        let words = table
-            .entry(page)
-            .and_then(|entry| frame_at(entry.peek()))
+        let words = self
+            .resident_frame(table, page)
             .and_then(|index| self.frames.chunk(index))
             .and_then(|(chunk, within)| chunk.words(within));
         if let Some(words) = words {
@@ -146,7 +143,7 @@ impl PageCache {
     /// Whether a page is resident just now.
     #[inline]
     pub(crate) fn is_resident(&self, table: &PageTable, page: u32) -> bool {
-        table.entry(page).is_some_and(|entry| entry.peek() != 0)
+        self.resident_frame(table, page).is_some()
     }
 
     /// The versions of all pages.
@@ -177,9 +174,11 @@ impl PageCache {
         self.frames.get(index)
     }
 
-    /// The frame of a page that is pinned, so that it can't go away.
+    /// The frame of a page, which stays its own only if the page is pinned.
+    #[inline]
     pub(crate) fn resident_frame(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
-        frame_at(table.entry(page)?.read())
+        let (_, place) = self.frames.leaves().place(table, page)?;
+        frame_at(place)
     }
 
     /// What tells later whether a page was dropped since. To be asked for
@@ -208,7 +207,7 @@ impl PageCache {
         hold: Hold,
         as_of: AsOf,
     ) -> Result<FrameIndex, NotInstalled> {
-        let entry = table.entry_to_fill(page).ok_or(NotInstalled::Gone)?;
+        let leaf = table.leaf_to_fill(page).ok_or(NotInstalled::Gone)?;
         let mut eviction = self.eviction.lock();
         // Pages are detached under the lock, after version and extent changed.
         if table.extent().drops() != as_of.extent.drops() {
@@ -217,7 +216,7 @@ impl PageCache {
                 return Err(NotInstalled::Gone);
             }
         }
-        let index = match frame_at(entry.read()) {
+        let index = match self.resident_frame(table, page) {
             Some(index) => index,
             None => {
                 let index = eviction.take_frame(&self.frames);
@@ -226,6 +225,8 @@ impl PageCache {
                 let stamp = self.frames.stamp(index).ok_or(NotInstalled::NoFrame)?;
                 stamp.store(0, Ordering::Relaxed);
                 self.frames.mark_referenced(index);
+                let entry = eviction.entry_to_fill(&self.frames, leaf, page);
+                let entry = entry.ok_or(NotInstalled::NoFrame)?;
                 entry.set(eviction.assign(index, table, page), || {
                     frame.fill(table.geometry().slot_width(), image.slots);
                     self.frames.set_counters(frame, image.counters.clone());
@@ -244,10 +245,9 @@ impl PageCache {
     /// which is to be [released](Self::release) once no checkpoint has to do
     /// with it. Pins of the page are pins of the frame from then on.
     pub(super) fn detach(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
-        let entry = table.entry(page)?;
-        let _lock = self.eviction.lock();
-        let index = frame_at(entry.read())?;
-        entry.clear();
+        let mut eviction = self.eviction.lock();
+        let index = self.resident_frame(table, page)?;
+        eviction.clear_entry(&self.frames, table, page, index)?;
         Some(index)
     }
 

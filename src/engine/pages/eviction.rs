@@ -7,6 +7,8 @@
 
 use super::frame::{DirtyState, FrameIndex};
 use super::frames::Frames;
+use super::leaves::{LeafName, LeafUse};
+use super::seqlock::Entry;
 use super::table::{PageTable, place_in};
 use prometheus::IntCounter;
 use std::sync::Arc;
@@ -23,6 +25,7 @@ pub(super) struct Eviction {
     owners: Vec<Option<Owner>>,
     /// Frames that were used and hold no page.
     free: Vec<FrameIndex>,
+    leaves: LeafUse,
     hand: usize,
     /// Where the search for pages with counters goes on.
     counters_hand: usize,
@@ -52,6 +55,7 @@ impl Eviction {
         Eviction {
             owners: Vec::new(),
             free: Vec::new(),
+            leaves: LeafUse::default(),
             hand: 0,
             counters_hand: 0,
             generation: 0,
@@ -65,6 +69,12 @@ impl Eviction {
     #[cfg(test)]
     pub(super) fn used(&self) -> usize {
         self.owners.len()
+    }
+
+    /// Leaves that were used so far.
+    #[cfg(test)]
+    pub(super) fn leaves_used(&self) -> usize {
+        self.leaves.used()
     }
 
     /// Number of a drain that begins.
@@ -120,6 +130,27 @@ impl Eviction {
         place_in(index, self.generation)
     }
 
+    /// The entry of a page that comes in, on the leaf of that name.
+    pub(super) fn entry_to_fill<'a>(
+        &mut self,
+        frames: &'a Frames,
+        leaf: &LeafName,
+        page: u32,
+    ) -> Option<&'a Entry> {
+        frames.leaves().fill(&mut self.leaves, leaf, page)
+    }
+
+    /// Says that a page has no place any more.
+    pub(super) fn clear_entry(
+        &mut self,
+        frames: &Frames,
+        table: &PageTable,
+        page: u32,
+        index: FrameIndex,
+    ) -> Option<()> {
+        frames.leaves().clear(&mut self.leaves, table, page, index)
+    }
+
     /// Takes back the frame of a page that is no more, and is nowhere named any
     /// more.
     pub(super) fn release(&mut self, frames: &Frames, index: FrameIndex) {
@@ -163,9 +194,6 @@ impl Eviction {
         let Some(owner) = slot else {
             return false;
         };
-        let Some(entry) = owner.table.entry(owner.page) else {
-            return false;
-        };
         // Pins first: a drain marks pages as dirty before it lets go of them.
         if frame.is_pinned()
             || is_planned_over(frames, &self.drains, index)
@@ -174,7 +202,11 @@ impl Eviction {
         {
             return false;
         }
-        entry.clear();
+        let (leaves, table) = (&mut self.leaves, &owner.table);
+        let cleared = frames.leaves().clear(leaves, table, owner.page, index);
+        if cleared.is_none() {
+            return false;
+        }
         owner.table.count_evicted();
         *slot = None;
         frames.set_counters(frame, None);

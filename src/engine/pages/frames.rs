@@ -1,6 +1,7 @@
 //! All frames, bounded in number, and what they take of memory.
 
 use super::frame::{FRAME_WORDS, Frame, FrameIndex, State, Words};
+use super::leaves::Leaves;
 use crate::chain::counters::Counters;
 use crate::chain::params::PAGE_BYTES;
 use crate::hints::HugeWords;
@@ -65,6 +66,7 @@ impl Chunk {
 /// The frames of a cache.
 pub(super) struct Frames {
     chunks: Box<[OnceLock<Chunk>]>,
+    leaves: Leaves,
     capacity: u32,
     /// Bytes of all resident counters, and how many there should be at most.
     counter_bytes: AtomicU64,
@@ -85,6 +87,7 @@ impl Frames {
             chunks: (0..frames.div_ceil(CHUNK_FRAMES))
                 .map(|_| OnceLock::new())
                 .collect(),
+            leaves: Leaves::new(frames),
             capacity: frames as u32,
             counter_bytes: AtomicU64::new(0),
             max_counter_bytes,
@@ -95,6 +98,12 @@ impl Frames {
     /// How many there are.
     pub(super) fn capacity(&self) -> u32 {
         self.capacity
+    }
+
+    /// The entries of the pages that lie in them.
+    #[inline]
+    pub(super) fn leaves(&self) -> &Leaves {
+        &self.leaves
     }
 
     /// Allocates the frame of that number, with others, if it is not there.

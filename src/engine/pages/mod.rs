@@ -11,6 +11,7 @@
 //! | `frame`, `frames` | memory: words, what is known of the page in a frame, what all takes |
 //! | `geometry` | how many pages a sub-filter has, and what fits on one |
 //! | `table` | which page of a sub-filter lies in which frame |
+//! | `leaves` | the entries of resident pages, which tables share |
 //! | `eviction` | which page leaves when another needs its frame |
 //! | `cache` | pages in memory: reading, installing, counters |
 //! | `pins` | what commands and drains keep in memory |
@@ -31,6 +32,7 @@ mod frame;
 mod frames;
 mod geometry;
 pub(crate) mod image;
+mod leaves;
 mod loader;
 mod log;
 mod pins;

@@ -7,7 +7,7 @@
 use super::cache::PageCache;
 use super::eviction::{expected, reached};
 use super::frame::FrameIndex;
-use super::table::{PageTable, frame_at};
+use super::table::PageTable;
 use crate::share::Permit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -74,7 +74,7 @@ impl DrainPins {
     /// and has expected. No lock.
     #[inline]
     pub(crate) fn pinned(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
-        let index = frame_at(table.entry(page)?.read())?;
+        let index = self.cache.resident_frame(table, page)?;
         let stamp = self.cache.stamp(index)?;
         let number = stamp.load(Ordering::Relaxed);
         if number == expected(self.drain) {
@@ -89,7 +89,7 @@ impl DrainPins {
     /// The frame of a page, if it is held. No lock.
     #[inline]
     pub(crate) fn holds(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
-        let index = frame_at(table.entry(page)?.read())?;
+        let index = self.cache.resident_frame(table, page)?;
         let number = self.cache.stamp(index)?.load(Ordering::Relaxed);
         (number | 1 == reached(self.drain)).then_some(index)
     }
@@ -97,9 +97,8 @@ impl DrainPins {
     /// Pins a page that the drain comes to, and holds not yet. `None` if it is
     /// not resident.
     pub(crate) fn pin(&mut self, table: &PageTable, page: u32) -> Option<FrameIndex> {
-        let entry = table.entry(page)?;
         let _lock = self.cache.lock_eviction();
-        let index = frame_at(entry.read())?;
+        let index = self.cache.resident_frame(table, page)?;
         let (chunk, within) = self.cache.chunk(index)?;
         chunk
             .stamp(within)?
@@ -120,7 +119,7 @@ impl DrainPins {
     ) {
         let _lock = self.cache.lock_eviction();
         for (table, page, word) in words {
-            let index = table.entry(page).and_then(|entry| frame_at(entry.read()));
+            let index = self.cache.resident_frame(table, page);
             let Some((chunk, within)) = index.and_then(|it| self.cache.chunk(it)) else {
                 continue;
             };

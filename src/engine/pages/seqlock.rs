@@ -35,11 +35,18 @@
 //! | [`Version`] of an open filter | all its pages | its lane | all words of a group of items are as of one commit |
 //! | [`Version`] of its shape | what its pages mean | its lane, where it splits or merges pages | the view says where items lie, and what the words say |
 //! | [`Entry`] | one page | evictions and installations, under their lock | the frame held this page |
+//! | name of a [leaf](super::leaves) | 64 pages of a table | evictions and installations, under their lock | the place that was read on the leaf is of that page |
 //!
 //! With an [`Entry`] the steps are spread over two numbers: the frame's last
 //! page loses its entry (1), and after the words are stored the next page gets
 //! one (4). A reader of the last page finds that its entry is gone, and a reader
 //! of the next one sees its words.
+//!
+//! An entry may be another page's after its leaf was given to another table. The
+//! name of the leaf in its first table goes (1) before that table's place is
+//! stored in the entry, with release; so a reader that has loaded it, with
+//! acquire, finds that the name is another. One that has loaded a place of its
+//! own page goes on as above: no place comes twice, in whichever entry.
 //!
 //! # Views
 //! Which pages a filter has, and what their slots mean, is said by a view that

@@ -1,4 +1,5 @@
-//! Which pages of a sub-filter are resident, and where.
+//! Which pages of a sub-filter are resident, and where: by the
+//! [leaf](super::leaves) of each 64 neighbouring pages.
 //!
 //! Where pages are split and merged, a table grows while others read it. So
 //! nothing in it is ever copied or moved: behind the pages that there were when
@@ -6,20 +7,20 @@
 
 use super::frame::FrameIndex;
 use super::geometry::PageGeometry;
-use super::seqlock::Entry;
+use super::leaves::{LEAF_PAGES, LeafName};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Pages whose entries are allocated together.
-const LEAF_PAGES: usize = 512;
+/// Leaves whose names are allocated together.
+const PART_LEAVES: usize = 512;
 
-/// Bits of a page number.
+/// Bits of a page number. Those of leaves have fewer.
 const NUMBER_BITS: u32 = 32;
 
-/// Entries of neighbouring pages, allocated with the first of these that comes
-/// in.
-type Leaf = OnceLock<Box<[Entry]>>;
+/// Names of the leaves of neighbouring pages, allocated with the first of these
+/// that comes in: 8 bytes for each 64 pages.
+type Part = OnceLock<Box<[LeafName]>>;
 
 /// The pages of one sub-filter.
 pub(crate) struct PageTable {
@@ -35,14 +36,15 @@ pub(crate) struct PageTable {
     dropped: AtomicBool,
     resident: AtomicU32,
     dirty: AtomicU32,
-    /// Of the pages whose numbers have no bit from this one on.
+    /// Of the leaves whose numbers, within the table, have no bit from this one
+    /// on.
     first_bits: u32,
-    first: Box<[Leaf]>,
+    first: Box<[Part]>,
     /// Of the others, by the highest bit of their numbers.
     grown: OnceLock<Box<[Segment]>>,
 }
 
-type Segment = OnceLock<Box<[Leaf]>>;
+type Segment = OnceLock<Box<[Part]>>;
 
 /// How many pages there are, and how often there came to be fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +65,9 @@ impl Extent {
     }
 }
 
-/// Where the entry of a page lies.
+/// Where the name of a leaf lies.
 struct Place<'a> {
-    leaf: &'a Leaf,
+    part: &'a Part,
     within: usize,
 }
 
@@ -74,9 +76,10 @@ impl PageTable {
     pub(crate) fn new(filter: FilterId, ordinal: Ordinal, geometry: &PageGeometry) -> Self {
         let pages = geometry.pages();
         // Sized to be full, unless more may come.
-        let first_pages = match geometry.splits() {
-            true => u64::from(pages).next_power_of_two() as usize,
-            false => pages as usize,
+        let leaves = (pages as usize).div_ceil(LEAF_PAGES);
+        let first_leaves = match geometry.splits() {
+            true => leaves.next_power_of_two(),
+            false => leaves,
         };
         let mixed =
             (filter.0 ^ u64::from(ordinal.0).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -89,8 +92,8 @@ impl PageTable {
             dropped: AtomicBool::new(false),
             resident: AtomicU32::new(0),
             dirty: AtomicU32::new(0),
-            first_bits: first_pages.next_power_of_two().ilog2(),
-            first: leaves(first_pages),
+            first_bits: first_leaves.next_power_of_two().ilog2(),
+            first: parts(first_leaves),
             grown: OnceLock::new(),
         }
     }
@@ -163,68 +166,78 @@ impl PageTable {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// The entry of a page, if one of its leaf was ever resident.
+    /// The name of a page's leaf, if a page of its part was ever resident.
     #[inline]
-    pub(super) fn entry(&self, page: u32) -> Option<&Entry> {
-        let above = u64::from(page) >> self.first_bits;
-        let (leaves, within) = match above {
-            0 => (&self.first, page as usize),
+    pub(super) fn leaf(&self, page: u32) -> Option<&LeafName> {
+        let number = number_of_leaf(page);
+        let above = number >> self.first_bits;
+        let (parts, within) = match above {
+            0 => (&self.first, number as usize),
             _ => {
                 let segment = self.grown.get()?.get(above.ilog2() as usize)?;
-                (segment.get()?, within_segment(page))
+                (segment.get()?, within_segment(number))
             }
         };
-        let leaf = leaves.get(within / LEAF_PAGES)?.get()?;
-        leaf.get(within % LEAF_PAGES)
+        let part = parts.get(within / PART_LEAVES)?.get()?;
+        part.get(within % PART_LEAVES)
     }
 
     /// The same for a page that is to be resident.
-    pub(super) fn entry_to_fill(&self, page: u32) -> Option<&Entry> {
-        let Place { leaf, within } = self.place_to_fill(page)?;
-        let leaf_pages = self.segment_pages(page).min(LEAF_PAGES);
-        leaf.get_or_init(|| (0..leaf_pages).map(|_| Entry::new()).collect())
+    pub(super) fn leaf_to_fill(&self, page: u32) -> Option<&LeafName> {
+        let number = number_of_leaf(page);
+        let Place { part, within } = self.place_to_fill(number)?;
+        let leaves = self.segment_leaves(number).min(PART_LEAVES);
+        part.get_or_init(|| (0..leaves).map(|_| LeafName::new()).collect())
             .get(within)
     }
 
-    fn place_to_fill(&self, page: u32) -> Option<Place<'_>> {
-        let above = u64::from(page) >> self.first_bits;
-        let (leaves_of, within) = match above {
-            0 => (&self.first, page as usize),
+    fn place_to_fill(&self, number: u32) -> Option<Place<'_>> {
+        let above = number >> self.first_bits;
+        let (parts_of, within) = match above {
+            0 => (&self.first, number as usize),
             _ if !self.geometry.splits() => return None,
             _ => {
                 let count = NUMBER_BITS - self.first_bits;
                 let segments = || (0..count).map(|_| Segment::new()).collect();
                 let segments = self.grown.get_or_init(segments);
                 let segment = segments.get(above.ilog2() as usize)?;
-                let pages = self.segment_pages(page);
-                (segment.get_or_init(|| leaves(pages)), within_segment(page))
+                let leaves = self.segment_leaves(number);
+                (
+                    segment.get_or_init(|| parts(leaves)),
+                    within_segment(number),
+                )
             }
         };
         Some(Place {
-            leaf: leaves_of.get(within / LEAF_PAGES)?,
-            within: within % LEAF_PAGES,
+            part: parts_of.get(within / PART_LEAVES)?,
+            within: within % PART_LEAVES,
         })
     }
 
-    /// Pages that the segment of a page has entries for.
-    fn segment_pages(&self, page: u32) -> usize {
-        match u64::from(page) >> self.first_bits {
+    /// Leaves that the segment of a leaf has names for.
+    fn segment_leaves(&self, number: u32) -> usize {
+        match number >> self.first_bits {
             0 => 1 << self.first_bits,
-            _ => 1 << page.ilog2(),
+            _ => 1 << number.ilog2(),
         }
     }
 }
 
-/// Where a page lies in its segment, which begins with the page whose number
-/// has the same highest bit and no other.
 #[inline]
-fn within_segment(page: u32) -> usize {
-    (page - (1 << page.ilog2())) as usize
+fn number_of_leaf(page: u32) -> u32 {
+    page / LEAF_PAGES as u32
 }
 
-fn leaves(pages: usize) -> Box<[Leaf]> {
-    let leaves = 0..pages.div_ceil(LEAF_PAGES);
-    leaves.map(|_| Leaf::new()).collect()
+/// Where a leaf lies in its segment, which begins with the leaf whose number
+/// has the same highest bit and no other.
+#[inline]
+fn within_segment(number: u32) -> usize {
+    (number - (1 << number.ilog2())) as usize
+}
+
+fn parts(leaves: usize) -> Box<[Part]> {
+    let parts = 0..leaves.div_ceil(PART_LEAVES);
+    parts.map(|_| Part::new()).collect()
 }
 
 /// What the entry of a page in that frame says: the generation in the high and
@@ -255,39 +268,45 @@ mod tests {
     }
 
     #[test]
-    fn entries_stay_where_they_are_while_a_table_grows() {
-        for pages in [1, 2, 3, 5, 511, 512, 513, 1025] {
-            let table = table(pages, true);
-            let before: Vec<*const Entry> = (0..pages)
-                .map(|page| table.entry_to_fill(page).unwrap() as *const Entry)
-                .collect();
-            let mut all: BTreeSet<*const Entry> = before.iter().copied().collect();
-            for page in pages..40 * pages {
-                assert!(all.insert(table.entry_to_fill(page).unwrap()), "{page}");
+    fn names_of_leaves_stay_where_they_are_while_a_table_grows() {
+        const LEAF: u32 = LEAF_PAGES as u32;
+        for leaves in [1, 2, 3, 5, 511, 512, 513, 1025] {
+            let table = table(leaves * LEAF - 1, true);
+            let of_pages = |page| {
+                let first = table.leaf_to_fill(page * LEAF).unwrap() as *const LeafName;
+                let last = table.leaf_to_fill(page * LEAF + LEAF - 1).unwrap();
+                assert!(std::ptr::eq(first, last));
+                first
+            };
+            let before: Vec<*const LeafName> = (0..leaves).map(of_pages).collect();
+            let mut all: BTreeSet<*const LeafName> = before.iter().copied().collect();
+            for leaf in leaves..40 * leaves {
+                assert!(all.insert(of_pages(leaf)), "{leaf}");
             }
-            assert_eq!(all.len(), 40 * pages as usize);
-            for (page, &entry) in (0..).zip(&before) {
-                assert!(std::ptr::eq(table.entry(page).unwrap(), entry));
+            assert_eq!(all.len(), 40 * leaves as usize);
+            for (leaf, &name) in (0..).zip(&before) {
+                assert!(std::ptr::eq(table.leaf(leaf * LEAF).unwrap(), name));
             }
-            table.entry_to_fill(u32::MAX).unwrap();
-            assert!(table.entry(u32::MAX).is_some() && table.entry(u32::MAX / 2).is_none());
+            table.leaf_to_fill(u32::MAX).unwrap();
+            assert!(table.leaf(u32::MAX).is_some() && table.leaf(u32::MAX / 2).is_none());
         }
     }
 
     #[test]
-    fn a_table_takes_no_more_entries_than_there_are_pages() {
-        let entries = |table: &PageTable, page| {
-            let place = table.place_to_fill(page).unwrap();
-            place.leaf.get().map_or(0, |leaf| leaf.len())
+    fn a_table_takes_no_more_names_than_there_are_leaves() {
+        let names = |table: &PageTable, leaf| {
+            let place = table.place_to_fill(leaf).unwrap();
+            place.part.get().map_or(0, |part| part.len())
         };
+        const LEAF: u32 = LEAF_PAGES as u32;
         let small = table(1, true);
-        for (page, expected) in [(0, 1), (1, 1), (2, 2), (7, 4), (600, 512), (5000, 512)] {
-            small.entry_to_fill(page).unwrap();
-            assert_eq!(entries(&small, page), expected, "{page}");
+        for (leaf, expected) in [(0, 1), (1, 1), (2, 2), (7, 4), (600, 512), (5000, 512)] {
+            small.leaf_to_fill(leaf * LEAF).unwrap();
+            assert_eq!(names(&small, leaf), expected, "{leaf}");
         }
-        let fixed = table(5, false);
-        fixed.entry_to_fill(4).unwrap();
-        assert!(fixed.entry(4).is_some() && fixed.entry_to_fill(8).is_none());
+        let fixed = table(5 * LEAF, false);
+        fixed.leaf_to_fill(4 * LEAF).unwrap();
+        assert!(fixed.leaf(4 * LEAF).is_some() && fixed.leaf_to_fill(8 * LEAF).is_none());
     }
 
     #[test]

@@ -240,3 +240,70 @@ fn the_frame_of_a_page_that_is_no_more_is_given_to_the_next_one() {
     cache.take_back(&table, 7);
     assert_eq!(table.resident(), 1);
 }
+
+/// Bytes that this process has in memory.
+#[cfg(target_os = "linux")]
+fn memory_in_use() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let resident = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+    let kib = resident.unwrap().trim_end_matches("kB").trim();
+    kib.parse::<u64>().unwrap() << 10
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tables_take_memory_for_the_pages_that_are_resident_and_not_for_those_that_were() {
+    // 16 GiB each, and a page of each 2 MiB: as questions about many items do.
+    let (cache, before) = (cache(), memory_in_use());
+    let tables: Vec<_> = (0..16).map(|_| table(4 << 20)).collect();
+    for table in &tables {
+        for page in (0..4 << 20).step_by(512) {
+            install(&cache, table, page).unwrap();
+        }
+    }
+    // Other tests allocate at the same time.
+    let more = memory_in_use().saturating_sub(before);
+    assert!(more < 200 << 20, "{} MiB", more >> 20);
+    let resident = tables.iter().map(|table| table.resident()).sum::<u32>();
+    assert_eq!(resident, MIN_FRAMES as u32);
+    assert!(cache.lock_eviction().leaves_used() <= MIN_FRAMES);
+}
+
+#[test]
+fn readers_see_their_own_pages_while_tables_take_each_others_leaves() {
+    let (cache, ends) = (cache(), AtomicBool::new(false));
+    let tables: Vec<_> = (0..5).map(|_| table(9 << 9)).collect();
+    let word = |number: usize, page: u32| (number as u64) << 32 | u64::from(page) + 1;
+    // Pages that occur on each leaf in the same place, and some that do not.
+    let pages = || (0..9 << 9).step_by(64).chain((5..9 << 9).step_by(37));
+    let read = || {
+        let mut found = 0_u64;
+        while !ends.load(Ordering::Relaxed) || found == 0 {
+            for (number, table) in tables.iter().enumerate() {
+                for page in pages() {
+                    if let Some(read) = cache.read(table, page, 0) {
+                        assert_eq!(read, word(number, page), "page {page} of {number}");
+                        found += 1;
+                    }
+                }
+            }
+        }
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(read);
+        threads.spawn(read);
+        for _ in 0..200 {
+            for page in pages() {
+                for (number, table) in tables.iter().enumerate() {
+                    let slots = &word(number, page).to_le_bytes();
+                    let (counters, as_of) = (None, cache.as_of(table, page));
+                    let image = PageImage { slots, counters };
+                    let installed = cache.install(table, page, &image, Hold::Loose, as_of);
+                    assert!(installed.is_ok());
+                }
+            }
+        }
+        ends.store(true, Ordering::Relaxed);
+    });
+    assert!(cache.lock_eviction().leaves_used() <= MIN_FRAMES);
+}
