@@ -217,6 +217,15 @@ impl Engine {
             metrics.open_filters.clone(),
         ));
 
+        // The rest is for those who name one filter.
+        let looked_up = Resource::new(
+            "open_filters",
+            Kind::Lent,
+            (options.max_open_filters as u64 / 2).max(1),
+            options.key_share_percent,
+            &metrics,
+        );
+
         let recovered = Recovery {
             store: &store,
             filters: &filters,
@@ -287,6 +296,7 @@ impl Engine {
             checkpointer,
             loader,
             filters,
+            looked_up,
             idempotent_writes: Arc::new(idempotent_writes),
             imports: Arc::new(imports),
             compactions: Arc::new(compactions),

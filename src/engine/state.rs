@@ -20,7 +20,7 @@ use super::threads::Threads;
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::page::FilterId;
-use crate::share::Permit;
+use crate::share::{Permit, Resource};
 use crate::store::PageStore;
 use parking_lot::Mutex;
 use prometheus::IntCounter;
@@ -108,6 +108,8 @@ pub(super) struct EngineState {
     pub(super) checkpointer: Arc<Checkpointer>,
     pub(super) loader: Arc<Loader>,
     pub(super) filters: Arc<Filters>,
+    /// Of these, those that lookups keep open.
+    pub(super) looked_up: Resource<Arc<str>>,
     pub(super) idempotent_writes: Arc<IdempotentWrites>,
     pub(super) imports: Arc<Imports>,
     pub(super) compactions: Arc<Compactions>,

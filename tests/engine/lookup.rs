@@ -4,13 +4,13 @@ use crate::gated::{GatedStore, Point};
 use crate::support::{Random, add, batch, create, engine, engine_on, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
-    Engine, EngineError, EngineOptions, FilterName, ItemBatch, LookupAnswer, LookupFilters,
+    Caller, Engine, EngineError, EngineOptions, FilterName, ItemBatch, LookupAnswer, LookupFilters,
     LookupMode,
 };
 use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MAX_FILTERS: usize = 1000;
 
@@ -98,7 +98,11 @@ async fn everything_cold_is_read_in_one_batch() {
     first.shutdown().unwrap();
 
     let metered = Arc::new(PageStore::open(Arc::new(memory)).unwrap());
-    let second = engine_on(Arc::clone(&metered), &options(1024));
+    let options = EngineOptions {
+        max_open_filters: 100,
+        ..options(1024)
+    };
+    let second = engine_on(Arc::clone(&metered), &options);
     let filters = LookupFilters::Prefix("f".to_owned());
     let before = metered.counts();
     let answer = look_up(&second, &filters, &batch([3, 100, 7]), LookupMode::All).await;
@@ -111,6 +115,80 @@ async fn everything_cold_is_read_in_one_batch() {
     assert!(pages > 200 && pages <= 300, "{pages} pages");
     look_up(&second, &filters, &batch([3, 100, 7]), LookupMode::All).await;
     assert_eq!(metered.counts().reads, after.reads);
+}
+
+/// All but the last four contain the items' first.
+async fn many_filters(filters: usize) -> MemoryStore {
+    let memory = MemoryStore::new();
+    let engine = engine(Arc::new(memory.clone()), &options(1024));
+    for n in 0..filters {
+        let filter = format!("f{n:02}");
+        create(&engine, &filter, &FilterRequest::default()).await;
+        add(&engine, &filter, [if n + 4 < filters { 1 } else { 2 }]).await;
+    }
+    engine.shutdown().unwrap();
+    memory
+}
+
+#[tokio::test]
+async fn a_lookup_of_more_filters_than_may_be_open_asks_them_in_parts() {
+    let memory = many_filters(40).await;
+    let few = EngineOptions {
+        max_open_filters: 16,
+        ..options(1024)
+    };
+    let engine = engine(Arc::new(memory), &few);
+    let all = LookupFilters::Prefix("f".to_owned());
+    let answer = look_up(&engine, &all, &batch([1, 2, 3]), LookupMode::All).await;
+    let expected: Vec<String> = (0..40).map(|n| format!("f{n:02}")).collect();
+    assert_eq!(found(&answer)[0], expected[..36]);
+    assert_eq!(found(&answer)[1], expected[36..]);
+    let answer = look_up(&engine, &all, &batch([2, 1]), LookupMode::First).await;
+    assert_eq!(found(&answer), [["f36"], ["f00"]]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn lookups_that_wait_for_the_disk_leave_open_filters_to_another_key() {
+    let gate = GatedStore::new(Arc::new(many_filters(60).await));
+    let few = EngineOptions {
+        max_open_filters: 32,
+        read_patience: Duration::MAX,
+        ..options(1024)
+    };
+    let engine = engine(Arc::new(gate.clone()), &few);
+    let [greedy, modest] = ["greedy", "modest"].map(|key| {
+        engine.for_caller(Caller {
+            key: Some(key.into()),
+            has_rivals: true,
+            deadline: Some(Instant::now() + Duration::from_secs(10)),
+            ..Caller::default()
+        })
+    });
+    gate.hold(Point::ReadDone, usize::MAX);
+    let asking: Vec<_> = (0..6)
+        .map(|n| {
+            let greedy = greedy.clone();
+            let names = (10 * n..10 * n + 10).map(|n| name(&format!("f{n:02}")));
+            let filters = LookupFilters::Named(names.collect());
+            let ask = async move {
+                let items = batch([1, 2]);
+                let answer = greedy.lookup(&filters, &items, LookupMode::All, 10);
+                answer.await.map(|answer| answer.filters.len())
+            };
+            tokio::spawn(ask)
+        })
+        .collect();
+    let at_gate = gate.clone();
+    let arrival = tokio::task::spawn_blocking(move || at_gate.await_arrival());
+    arrival.await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    for n in 0..8 {
+        create(&modest, &format!("m{n}"), &FilterRequest::default()).await;
+    }
+    gate.open();
+    for asked in asking {
+        assert_eq!(asked.await.unwrap().unwrap(), 10);
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Asking many filters about the same items at once.
 //!
-//! First every filter is asked as far as its pages are resident, on the
+//! So many filters at a time as one request may keep open: others need open
+//! filters, too. Every filter is asked as far as its pages are resident, on the
 //! caller's own thread. Questions that rest on other pages are put aside, of
-//! all filters together, and their pages are read in one sorted batch, or in
+//! all these filters together, and their pages are read in one sorted batch, or in
 //! several if one would take too much memory. Each answer is as right as that
 //! of a question to the one filter; all of them together are no snapshot.
 
@@ -30,6 +31,9 @@ const PROBES_PER_TURN: usize = 4096;
 
 /// Bytes of an item that cost as much to hash as a probe.
 const BYTES_A_PROBE: usize = 64;
+
+/// Filters that are asked together, and kept open meanwhile.
+const FILTERS_AT_ONCE: usize = 256;
 
 /// How often a lookup starts over because a filter it asked was replaced.
 const RESTARTS: usize = 8;
@@ -106,29 +110,62 @@ impl EngineState {
         self.check_probes(items.len(), names.len())?;
         self.metrics.lookup_filters.observe(names.len() as f64);
         for _ in 0..RESTARTS {
-            let (mut filters, mut missing) = (Vec::new(), Vec::new());
+            let mut sub_filters = 0;
             for name in &names {
+                let filter = self.open(caller, name).await?;
+                sub_filters += filter.map_or(0, |filter| filter.view.load().tables.len());
+            }
+            self.check_probes(items.len(), sub_filters)?;
+            if let Some(answer) = self.ask_all(caller, &names, items, mode).await? {
+                return Ok(answer);
+            }
+        }
+        Err(Overload::FiltersReplaced.into())
+    }
+
+    /// Asks them in parts. `None`: one was replaced meanwhile.
+    async fn ask_all(
+        &self,
+        caller: &Caller,
+        names: &[FilterName],
+        items: &ItemBatch,
+        mode: LookupMode,
+    ) -> Result<Option<LookupAnswer>, EngineError> {
+        let mut so_far = SoFar::none(items.len(), names.len());
+        let (mut asked, mut missing) = (Vec::new(), Vec::new());
+        let at_once = FILTERS_AT_ONCE.min(self.looked_up.bound() as usize).max(1);
+        for names in names.chunks(at_once) {
+            let places = names.len() as u64;
+            let _places = self
+                .store_work
+                .wait(caller, &self.looked_up, places)
+                .await?;
+            let mut filters = Vec::new();
+            for name in names {
                 match self.open(caller, name).await? {
                     Some(filter) => filters.push(filter),
                     None => missing.push(name.clone()),
                 }
             }
-            let sub_filters = filters.iter().map(|it| it.view.load().tables.len()).sum();
-            self.check_probes(items.len(), sub_filters)?;
-            let mut sweep = Sweep::new(self, caller, &filters, items, mode).await?;
+            let mut sweep = Sweep::new(self, caller, &filters, items, mode, so_far).await?;
             sweep.run().await?;
             // Pages of a filter that is gone read as zeros.
             if sweep.is_stale || filters.iter().any(|filter| filter.is_removed()) {
-                continue;
+                return Ok(None);
             }
-            let matches = sweep.matches;
-            return Ok(LookupAnswer {
-                filters: filters.iter().map(|filter| filter.name.clone()).collect(),
-                missing,
-                matches,
-            });
+            so_far = sweep.so_far;
+            so_far.asked += filters.len();
+            asked.extend(filters.iter().map(|filter| filter.name.clone()));
         }
-        Err(Overload::FiltersReplaced.into())
+        let mut matches = so_far.matches;
+        if mode == LookupMode::First {
+            matches.keep_first();
+        }
+        Ok(Some(LookupAnswer {
+            filters: asked,
+            missing,
+            matches,
+        }))
     }
 }
 
@@ -148,7 +185,28 @@ enum Hashes {
     Own(HashId),
 }
 
-/// One pass over all filters and items.
+/// What goes from one part of the filters to the next.
+struct SoFar {
+    /// Filters that were asked.
+    asked: usize,
+    /// The filters that are known to contain each item.
+    matches: MatchBitSet,
+    /// The hashes of the items for filters without a key.
+    unkeyed: Option<(HashId, Arc<[ItemHash]>)>,
+}
+
+impl SoFar {
+    /// Nothing, of so many filters in all.
+    fn none(items: usize, filters: usize) -> SoFar {
+        SoFar {
+            asked: 0,
+            matches: MatchBitSet::none(items, filters),
+            unkeyed: None,
+        }
+    }
+}
+
+/// One pass over some filters and all items.
 struct Sweep<'a> {
     state: &'a EngineState,
     caller: &'a Caller,
@@ -157,8 +215,7 @@ struct Sweep<'a> {
     mode: LookupMode,
     /// How each filter hashes the items.
     hashes: Vec<Hashes>,
-    /// The filters that are known to contain each item.
-    matches: MatchBitSet,
+    so_far: SoFar,
     /// Questions that wait for pages, and at most how many pages these are.
     cold: Vec<Pair>,
     cold_pages: usize,
@@ -173,18 +230,18 @@ impl<'a> Sweep<'a> {
         filters: &'a [Arc<OpenFilter>],
         items: &'a ItemBatch,
         mode: LookupMode,
+        mut so_far: SoFar,
     ) -> Result<Sweep<'a>, EngineError> {
-        let mut unkeyed: Option<(HashId, Arc<[ItemHash]>)> = None;
         let mut by_filter = Vec::with_capacity(filters.len());
         for filter in filters {
             let view = filter.view.load_full();
             let id = view.chain.hash_id();
-            let of_items = match &unkeyed {
+            let of_items = match &so_far.unkeyed {
                 _ if id.is_keyed() => Hashes::Own(id),
                 Some((known, hashes)) if *known == id => Hashes::Known(Arc::clone(hashes)),
                 _ => {
                     let hashes = hash_items(caller, &view.chain, items).await?;
-                    unkeyed = Some((id, Arc::clone(&hashes)));
+                    so_far.unkeyed = Some((id, Arc::clone(&hashes)));
                     Hashes::Known(hashes)
                 }
             };
@@ -197,7 +254,7 @@ impl<'a> Sweep<'a> {
             items,
             mode,
             hashes: by_filter,
-            matches: MatchBitSet::none(items.len(), filters.len()),
+            so_far,
             cold: Vec::new(),
             cold_pages: 0,
             is_stale: false,
@@ -229,11 +286,7 @@ impl<'a> Sweep<'a> {
             }
             first = turn.end;
         }
-        self.ask_cold().await?;
-        if self.mode == LookupMode::First {
-            self.matches.keep_first();
-        }
-        Ok(())
+        self.ask_cold().await
     }
 
     /// Bytes of items that are hashed for one filter alone.
@@ -404,12 +457,18 @@ impl<'a> Sweep<'a> {
     /// Whether the answer is known to make no difference: only the first
     /// match is wanted, and there is an earlier one.
     fn is_settled(&self, pair: Pair) -> bool {
-        let first = || self.matches.next(pair.item as usize, 0);
-        self.mode == LookupMode::First && first().is_some_and(|first| first < pair.filter as usize)
+        let first = || self.so_far.matches.next(pair.item as usize, 0);
+        self.mode == LookupMode::First && first().is_some_and(|first| first < self.position(pair))
     }
 
     fn note(&mut self, pair: Pair) {
-        self.matches.note(pair.item as usize, pair.filter as usize);
+        let position = self.position(pair);
+        self.so_far.matches.note(pair.item as usize, position);
+    }
+
+    /// Position of the filter among all those that are asked.
+    fn position(&self, pair: Pair) -> usize {
+        self.so_far.asked + pair.filter as usize
     }
 
     fn count(&self, cached_pages: u64, retries: u64) {

@@ -58,6 +58,7 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
         &filters,
         &items,
         LookupMode::All,
+        SoFar::none(items.len(), filters.len()),
     )
     .await
     .unwrap();
@@ -72,7 +73,7 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
         .await
         .unwrap()
         .unwrap();
-    let found = |item: usize| sweep.matches.next(item, 0).is_some();
+    let found = |item: usize| sweep.so_far.matches.next(item, 0).is_some();
     assert_eq!((0..200).map(found).collect::<Vec<_>>(), answers);
     assert!(answers[..100].iter().all(|&found| found));
     assert!(answers[100..].iter().filter(|&&found| found).count() < 10);
