@@ -313,7 +313,7 @@ impl Recording {
 }
 
 async fn take_in(engine: &Engine, bytes: &[u8]) -> Result<StagedFilter, RestoreError> {
-    let (intake, bytes) = (engine.intake().await.unwrap(), bytes.to_vec());
+    let (intake, bytes) = (engine.intake(None).await.unwrap(), bytes.to_vec());
     tokio::task::spawn_blocking(move || intake.redisbloom(&bytes[..]))
         .await
         .unwrap()

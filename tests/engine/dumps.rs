@@ -4,7 +4,7 @@ use crate::gated::{Failing, GatedStore, Point};
 use crate::support::{self, Random, add, all_exist, batch, create, engine, items, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
-    Adopted, Digest, DumpSink, Engine, EngineError, Replace, RestoreError, StagedFilter,
+    Adopted, Caller, Digest, DumpSink, Engine, EngineError, Replace, RestoreError, StagedFilter,
 };
 use cuckood::page::FilterId;
 use cuckood::store::Garbage;
@@ -77,10 +77,53 @@ async fn a_dump_that_nobody_wants_any_more_ends_before_its_digest_is_known() {
 }
 
 async fn take_in(engine: &Engine, bytes: Vec<u8>) -> Result<StagedFilter, RestoreError> {
-    let intake = engine.intake().await.unwrap();
+    let intake = engine.intake(None).await.unwrap();
     tokio::task::spawn_blocking(move || intake.dump(&bytes[..]))
         .await
         .unwrap()
+}
+
+#[tokio::test]
+async fn a_dump_is_promised_its_room_before_its_first_page_is_written() {
+    let unbounded = engine(Arc::new(MemoryStore::new()), &options(1024));
+    create(&unbounded, "f", &small(20_000)).await;
+    add(&unbounded, "f", 0..20_000).await;
+    let (bytes, _) = dump(&unbounded, "f").await;
+    let size = unbounded.filter_info(&name("f")).await.unwrap().slot_bytes;
+    let mut options = options(1024);
+    options.defaults.max_bytes_per_key = Some(size * 3 / 2);
+    let it = engine(Arc::new(MemoryStore::new()), &options);
+    let tenant = it.for_caller(Caller {
+        key: Some("tenant".into()),
+        ..Caller::default()
+    });
+    let refused = async |engine: &Engine| {
+        // Most of it does not come.
+        let taken = take_in(engine, bytes[..bytes.len() / 3].to_vec()).await;
+        matches!(
+            taken.map(|_| ()),
+            Err(RestoreError::OverQuota(EngineError::OverKeyQuota { .. }))
+        )
+    };
+    assert!(!refused(&tenant).await);
+    let staged = take_in(&tenant, bytes.clone()).await.unwrap();
+    assert!(refused(&tenant).await && !refused(&it).await);
+    drop(staged);
+    assert!(!refused(&tenant).await);
+    let staged = take_in(&tenant, bytes.clone()).await.unwrap();
+    let adopted = tenant.adopt(&name("f"), staged, Replace::Nothing).await;
+    assert!(matches!(adopted, Ok(Adopted::New(_))));
+    assert!(refused(&tenant).await);
+    // What replaces a filter takes its bytes over.
+    let intake = tenant.intake(Some(&name("f"))).await.unwrap();
+    let staged = intake.dump(&bytes[..]).unwrap();
+    let adopted = tenant.adopt(&name("f"), staged, Replace::Something).await;
+    assert!(matches!(adopted, Ok(Adopted::Replaced(_))));
+    // But only those of the one that it replaces.
+    let intake = tenant.intake(Some(&name("f"))).await.unwrap();
+    let staged = intake.dump(&bytes[..]).unwrap();
+    let adopted = tenant.adopt(&name("g"), staged, Replace::Nothing).await;
+    assert!(matches!(adopted, Err(EngineError::OverKeyQuota { .. })));
 }
 
 async fn restore(engine: &Engine, filter: &str, bytes: &[u8], replace: Replace) -> Adopted {

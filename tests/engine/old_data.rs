@@ -99,7 +99,7 @@ async fn data_of_every_format_that_was_ever_written_answers_or_is_refused_by_its
             let engine = support::engine(Arc::new(MemoryStore::new()), &options(512));
             for (filter, _) in FILTERS {
                 let dump = fs::read(kept.join(format!("{filter}.dump"))).unwrap();
-                let intake = engine.intake().await.unwrap();
+                let intake = engine.intake(None).await.unwrap();
                 let error = intake.dump(dump.as_slice()).err().unwrap().to_string();
                 assert!(error.contains("has format version 1,"), "{error}");
             }
@@ -115,7 +115,7 @@ async fn data_of_every_format_that_was_ever_written_answers_or_is_refused_by_its
             holds_what_it_held(&engine, filter, IN_THE_LOG).await;
             let dump = fs::read(kept.join(format!("{filter}.dump"))).unwrap();
             let staged = engine
-                .intake()
+                .intake(None)
                 .await
                 .unwrap()
                 .dump(dump.as_slice())

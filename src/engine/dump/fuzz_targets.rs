@@ -52,7 +52,7 @@ impl Taker {
     }
 
     fn intake(&self) -> Intake {
-        match self.runtime.block_on(self.engine.intake()) {
+        match self.runtime.block_on(self.engine.intake(None)) {
             Ok(intake) => intake,
             Err(error) => panic!("{error}"),
         }

@@ -11,7 +11,9 @@ use super::scandump::{ChunkReader, Header};
 use crate::chain::meta::{Chain, ForeignChain, MetaError};
 use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
+use crate::engine::filters::OpenFilter;
 use crate::engine::pages::Checkpointer;
+use crate::engine::quota::{Quota, Reservation};
 use crate::engine::stored::page::{Contents, contents};
 use crate::page::{FilterId, PageId, PageIndex, Sequence};
 use crate::store::disk::DiskShort;
@@ -49,6 +51,9 @@ pub enum RestoreError {
         /// Sub-filters that it may have.
         bound: u64,
     },
+    /// There may not be so many filters, or so many bytes of them.
+    #[error(transparent)]
+    OverQuota(EngineError),
     /// The disk is too full for it.
     #[error(transparent)]
     DiskShort(#[from] DiskShort),
@@ -64,6 +69,11 @@ pub struct Intake {
     pub(in crate::engine) store: Arc<PageStore>,
     pub(in crate::engine) disk: Arc<Disk>,
     pub(in crate::engine) checkpointer: Arc<Checkpointer>,
+    pub(in crate::engine) quota: Arc<Quota>,
+    /// The API key that brings it.
+    pub(in crate::engine) key: Option<Arc<str>>,
+    /// The filter whose place it is to take.
+    pub(in crate::engine) in_place_of: Option<Arc<OpenFilter>>,
     pub(in crate::engine) max_filter_bytes: u64,
     pub(in crate::engine) max_expansions: u64,
     pub(in crate::engine) max_chain_length: u64,
@@ -217,6 +227,58 @@ impl ForeignIntake {
 pub struct StagedFilter {
     pub(in crate::engine) chain: Chain,
     pub(in crate::engine) pages: StagedPages,
+    pub(in crate::engine) promise: Promise,
+}
+
+/// Room that was promised before the first page was written.
+pub(in crate::engine) struct Promise {
+    /// Whose bytes it takes over.
+    in_place_of: Option<FilterId>,
+    reservation: Option<Reservation>,
+}
+
+impl Promise {
+    /// # Errors
+    /// [`EngineError::OverQuota`], [`EngineError::TooManyFiltersInAll`],
+    /// [`EngineError::OverKeyQuota`].
+    fn ask(
+        quota: &Arc<Quota>,
+        key: Option<&Arc<str>>,
+        replaced: Option<&Arc<OpenFilter>>,
+        bytes: u64,
+    ) -> Result<Promise, EngineError> {
+        let reservation = match replaced {
+            None => quota.take_new(key, bytes)?,
+            Some(replaced) => {
+                let freed = replaced.view.load().chain.slot_bytes();
+                quota.take_bytes(replaced.owner.as_ref(), bytes.saturating_sub(freed))?
+            }
+        };
+        Ok(Promise {
+            in_place_of: replaced.map(|it| it.id),
+            reservation,
+        })
+    }
+
+    /// What was promised, for the filter whose place is taken in the end: asked
+    /// for again if that is another one.
+    ///
+    /// # Errors
+    /// As for the first time.
+    pub(in crate::engine) fn redeem(
+        &mut self,
+        quota: &Arc<Quota>,
+        key: Option<&Arc<str>>,
+        replaced: Option<&Arc<OpenFilter>>,
+        bytes: u64,
+    ) -> Result<Option<Reservation>, EngineError> {
+        let promised = self.reservation.take();
+        if promised.is_some() && self.in_place_of == replaced.map(|it| it.id) {
+            return Ok(promised);
+        }
+        drop(promised);
+        Ok(Promise::ask(quota, key, replaced, bytes)?.reservation)
+    }
 }
 
 /// The number of staged pages. Dropped, they are reclaimed.
@@ -239,6 +301,7 @@ impl Drop for StagedPages {
 pub(super) struct Stager {
     intake: Intake,
     pages: StagedPages,
+    promise: Promise,
     chain: Chain,
     /// What was found so far, by sub-filter.
     found: Vec<Contents>,
@@ -256,9 +319,13 @@ impl Stager {
         if sub_filters > bound {
             return Err(RestoreError::TooLong { sub_filters, bound });
         }
+        let replaced = intake.in_place_of.as_ref();
+        let promise = Promise::ask(&intake.quota, intake.key.as_ref(), replaced, bytes);
+        let promise = promise.map_err(RestoreError::OverQuota)?;
         check_room(&intake.disk)?;
         intake.store.stage(intake.id)?;
         Ok(Stager {
+            promise,
             found: chain
                 .sub_filters()
                 .map(|sub| Contents::none_of(&sub.layout))
@@ -314,6 +381,7 @@ impl Stager {
             );
         }
         Ok(StagedFilter {
+            promise: self.promise,
             chain: self.chain,
             pages: self.pages,
         })

@@ -119,17 +119,26 @@ impl Engine {
         .await?
     }
 
-    /// A place for a filter that is to be taken in.
+    /// A place for a filter that is to be taken in: as a new one, or in the place
+    /// of that of this name, if there is one. It is promised its room as soon as
+    /// it says how large it is.
     ///
     /// # Errors
     /// [`EngineError::DiskShort`], or the store refused a number for it.
-    pub async fn intake(&self) -> Result<Intake, EngineError> {
+    pub async fn intake(&self, replaces: Option<&FilterName>) -> Result<Intake, EngineError> {
         self.state.disk.check()?;
+        let in_place_of = match replaces {
+            Some(name) => self.state.open(&self.caller, name).await?,
+            None => None,
+        };
         Ok(Intake {
             id: self.state.next_id(&self.caller).await?,
             store: Arc::clone(&self.state.store),
             disk: Arc::clone(&self.state.disk),
             checkpointer: Arc::clone(&self.state.checkpointer),
+            quota: Arc::clone(&self.state.quota),
+            key: self.caller.key.clone(),
+            in_place_of,
             max_filter_bytes: self.state.defaults.max_filter_bytes,
             max_expansions: self
                 .state
@@ -186,18 +195,12 @@ impl Engine {
                 }
             };
             // What replaces a filter takes its bytes over.
-            let freed = found.as_ref().map(|it| it.view.load().chain.slot_bytes());
-            let reservation = match freed {
-                None => {
-                    let key = caller.key.as_ref();
-                    self.state.quota.take_new(key, chain.slot_bytes())?
-                }
-                Some(freed) => {
-                    let more = chain.slot_bytes().saturating_sub(freed);
-                    let owner = found.as_ref().and_then(|it| it.owner.as_ref());
-                    self.state.quota.take_bytes(owner, more)?
-                }
-            };
+            let reservation = staged.promise.redeem(
+                &self.state.quota,
+                caller.key.as_ref(),
+                found.as_ref(),
+                chain.slot_bytes(),
+            )?;
             self.state.make_room(&caller).await?;
             let replacing = replaces.is_some();
             let command = Command::Adopt(Adopt {

@@ -161,6 +161,7 @@ pub(super) fn restore(error: &RestoreError) -> Cause {
         RestoreError::Dump(DumpError::Older { .. }) => own(Code::OlderDump),
         RestoreError::Dump(DumpError::Read(_)) => own(Code::UnreadableBody),
         RestoreError::TooLarge { .. } | RestoreError::TooLong { .. } => own(Code::FilterTooLarge),
+        RestoreError::OverQuota(error) => engine(error),
         RestoreError::DiskShort(_) => own(Code::DiskReserve),
         RestoreError::Store(error) if is_disk_full(error) => said(
             Code::NoRoom,
