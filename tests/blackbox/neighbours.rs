@@ -120,6 +120,22 @@ impl Filter<'_> {
         answer
     }
 
+    /// Makes the filter anew if it has its capacity: what comes then splits its pages,
+    /// and is refused if it is that much at once.
+    fn empty_when_full(&mut self, http: &Client, server: &Server) {
+        if self.next + self.work.items > self.work.create["capacity"].as_u64().unwrap() {
+            self.remove(http, server);
+            server.create_filter(&self.key, &self.work.create);
+            self.next = 0;
+        }
+    }
+
+    fn remove(&self, http: &Client, server: &Server) {
+        let url = server.url(&format!("/filters/{}", self.key));
+        let removed = http.delete(url).send().unwrap().status();
+        assert_eq!(removed, 204, "{}", self.key);
+    }
+
     /// Deletes as many of the oldest items as one request adds.
     fn delete_oldest(&mut self, http: &Client, server: &Server) {
         let mut left = self.work.items;
@@ -138,7 +154,8 @@ impl Filter<'_> {
     /// Does the work once, and says how long that takes.
     fn work(&mut self, http: &Client, server: &Server) -> Duration {
         match self.work.fill {
-            Fill::Empty | Fill::Full | Fill::Capacity => {}
+            Fill::Full | Fill::Capacity => {}
+            Fill::Empty => self.empty_when_full(http, server),
             Fill::Nearly => self.delete_oldest(http, server),
             Fill::Grown => {
                 let first = self.next;
@@ -152,11 +169,7 @@ impl Filter<'_> {
                 self.next = 0;
             }
             Fill::Twice => self.next %= self.work.create["capacity"].as_u64().unwrap(),
-            Fill::Made => {
-                let url = server.url(&format!("/filters/{}", self.key));
-                let deleted = http.delete(url).send().unwrap().status();
-                assert_eq!(deleted, 204, "{}", self.key);
-            }
+            Fill::Made => self.remove(http, server),
         }
         let began = Instant::now();
         self.add(http, server, self.work.action, self.work.items);

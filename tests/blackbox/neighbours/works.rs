@@ -28,6 +28,7 @@ pub(super) struct Work {
 /// How full the filter is first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fill {
+    /// Not at all, and made anew when it has as many items as its capacity.
     Empty,
     Full,
     /// As full as it gets, but for the items of one request, which are deleted

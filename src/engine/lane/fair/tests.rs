@@ -284,7 +284,7 @@ fn a_plan_that_another_key_waits_for_goes_on_before_the_rest_of_its_own_key() {
         plans.serve();
     }
     let began = plans.clock;
-    while plans.done.get(&("waits", 0)).is_none() {
+    while !plans.done.contains_key(&("waits", 0)) {
         plans.serve();
     }
     // Up to 26 slices of less than two quanta, and at first what is owed.
