@@ -14,6 +14,7 @@
 //! | [`counters`] | side counters: the copies of hot items, beside the page |
 //! | [`read`] | exists and count |
 //! | [`plan`] | adds, deletes and compaction, planned over an overlay of the pages |
+//! | [`paged`] | the rules of the layout that splits pages |
 //! | [`locate`] | in which slots an item lies |
 //! | [`forecast`] | size and false-positive rate of a filter before it is made |
 //! | [`resident`] | all of it at work, on pages that are plain memory |
@@ -23,26 +24,24 @@
 //! 1. [`Planner::add`](plan::Planner::add) gets the item's hash. With
 //!    [`AddMode::OnlyIfAbsent`](plan::AddMode::OnlyIfAbsent) it first asks
 //!    [`read::exists`].
-//! 2. In the newest sub-filter [`Layout::candidates`] gives the fingerprint and
-//!    the two candidate buckets, and both are probed: how many slots match, how
-//!    many are empty, which is the first of each.
-//! 3. A class that fills its share of slots there ([`Layout::class_limit`]) is
-//!    counted in a [side counter](counters), and the add is done.
-//! 4. Else the fingerprint goes into an empty slot of the emptier bucket. If
-//!    there is none, the older sub-filters are tried in the same way.
-//! 5. If no candidate has an empty slot, [`KickSearch`] looks for a shortest
-//!    path of kick-outs in the newest sub-filter, and the fingerprints on it
-//!    move, from the empty end backwards.
-//! 6. If there is no path, the chain grows by a sub-filter, all of whose slots
-//!    are empty, or the item is refused with a [`FullReason`](meta::FullReason).
+//! 2. The layout gives what a slot is to hold and the two candidate buckets, and
+//!    both are probed: which slots match, and which are empty.
+//! 3. A class that has its slots there already, one in `paged` and one or more in
+//!    `classic`, is counted in a [side counter](counters), and the add is done.
+//! 4. Else the item gets an empty slot of the emptier bucket. In `paged` the pages
+//!    that are due are split first; in `classic` the older sub-filters are tried,
+//!    too.
+//! 5. If no candidate has an empty slot, [`KickSearch`] looks for a shortest path of
+//!    kick-outs, and what is on it moves, from the empty end backwards.
+//! 6. If there is no path, `paged` splits pages, up to 16, until there is a slot;
+//!    `classic` grows by a sub-filter, all of whose slots are empty. One that can't
+//!    grow refuses the item with a [`FullReason`](meta::FullReason).
 //!
 //! Every write goes into the [`Overlay`](plan::Overlay) of the plan.
 //! [`Planner::finish`](plan::Planner::finish) hands it over with the new
 //! [`Chain`](meta::Chain) and [what the algorithm did](plan::PlanStats); the
 //! caller makes it durable and publishes it.
 //!
-//! [`Layout::candidates`]: crate::cuckoo::layout::Layout::candidates
-//! [`Layout::class_limit`]: crate::cuckoo::layout::Layout::class_limit
 //! [`KickSearch`]: crate::cuckoo::kick::KickSearch
 //!
 //! # What a question does

@@ -9,21 +9,20 @@
 //! | [`hash`] | item hashes, which are part of the stored format |
 //! | [`candidates`] | an item's fingerprint and its two candidate buckets |
 //! | [`bucket`] | finding, filling and clearing slots within a machine word |
-//! | [`layout`] | from an item's hash to its candidates, whichever the layout |
+//! | [`layout`] | what is asked of either layout: slots, buckets, pages |
 //! | [`classic`] | the layout of RedisBloom and Apache Kvrocks |
-//! | [`paged`] | the layout that keeps both buckets of most items on one page |
+//! | [`paged`] | the layout that grows by splitting pages, and keeps both buckets of most items on one page |
 //! | [`kick`] | the search for a path of kick-outs |
 //!
 //! An item goes through them in this order:
 //!
 //! 1. [`HashId::hash`](hash::HashId::hash): 64 or 128 bits, all that the filter
 //!    ever knows of it.
-//! 2. [`Layout::candidates`](layout::Layout::candidates): a
-//!    [`Fingerprint`](candidates::Fingerprint) and two
-//!    [`BucketIndex`](candidates::BucketIndex)es. The second follows from the
-//!    first and the fingerprint, and the first from the second.
-//! 3. [`Layout::address`](layout::Layout::address): the page of a bucket, and
-//!    its first slot there.
+//! 2. [`Classic::candidates`](classic::Classic::candidates) or
+//!    [`Paged::candidates`](paged::Paged::candidates): what its slot is to hold,
+//!    and its two candidate buckets. The second follows from the first and the
+//!    fingerprint, and the first from the second.
+//! 3. The page of a bucket, and its first slot there.
 //! 4. [`bucket::find`]: which slots of a word hold a fingerprint, or none.
 //! 5. [`KickSearch`](kick::KickSearch), only if all candidate slots are in use.
 

@@ -33,7 +33,9 @@ pub struct Caller {
 /// The turn of a large request among others that keep a core busy. It ends when
 /// the request has to wait for something else, or is answered.
 #[derive(Clone, Debug, Default)]
-pub struct Turn(Option<Arc<Mutex<Option<Permit<Arc<str>>>>>>);
+pub struct Turn(Option<Arc<HeldUntilItWaits>>);
+
+type HeldUntilItWaits = Mutex<Option<Permit<Arc<str>>>>;
 
 impl From<Option<Permit<Arc<str>>>> for Turn {
     fn from(held: Option<Permit<Arc<str>>>) -> Turn {

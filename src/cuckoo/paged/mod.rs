@@ -1,6 +1,6 @@
 //! The layout that grows and shrinks page by page.
 //!
-//! Paged hashing (Litwin, "Paged Hashing: A New Tool for File and Table
+//! Linear hashing (Litwin, "Linear Hashing: A New Tool for File and Table
 //! Addressing", VLDB 1980) under a cuckoo filter whose fingerprints shrink with
 //! each doubling, as those of InfiniFilter do (Dayan, Bercea, Reviriego and
 //! Pagh, SIGMOD 2023). A filter begins with P0 pages, its families. At level `L`
