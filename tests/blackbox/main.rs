@@ -15,6 +15,7 @@ mod import_redis;
 mod keys;
 mod load;
 mod memory;
+mod memory_redis;
 mod metrics;
 mod neighbours;
 mod overload;
@@ -22,6 +23,9 @@ mod overload;
 mod pki;
 mod random;
 mod redeeming;
+#[path = "../redis/wire.rs"]
+#[expect(dead_code, reason = "the tests of the Redis protocol need more of it")]
+mod resp;
 mod retries;
 mod secrets;
 mod server;

@@ -11,6 +11,7 @@
 //! nothing else, so that times can be promised.
 
 mod hostile;
+mod hostile_redis;
 mod polite;
 mod replacing;
 mod shrinking;
@@ -22,6 +23,7 @@ use crate::random::{Random, from_environment, seed};
 use crate::server::{Server, add_key, free_port};
 use crate::writers::Extent;
 use hostile::Hostile;
+use hostile_redis::HostileRedis;
 use polite::Polite;
 use replacing::Replacing;
 use serde_json::{Value, json};
@@ -45,6 +47,7 @@ struct Tenants {
     replacing: Replacing,
     shrinking: Shrinking,
     hostile: Hostile,
+    hostile_redis: HostileRedis,
 }
 
 impl Tenants {
@@ -53,7 +56,7 @@ impl Tenants {
         let (client, base, port) = (server.client().clone(), server.url(""), server.port());
         let (polite, replacing) = (&mut self.polite, &mut self.replacing);
         let shrinking = &mut self.shrinking;
-        let hostile = &self.hostile;
+        let (hostile, hostile_redis) = (&self.hostile, &self.hostile_redis);
         self.oracle.during(&client, &base, |life: &Life| {
             thread::scope(|scope| {
                 for polite in polite {
@@ -63,6 +66,7 @@ impl Tenants {
                 scope.spawn(|| replacing.work(&base, life));
                 scope.spawn(|| shrinking.work(&base, life));
                 hostile.spawn(scope, &base, port, life);
+                scope.spawn(|| hostile_redis.work(life));
                 meanwhile(server);
                 life.end();
                 server.end();
@@ -80,11 +84,17 @@ impl Tenants {
     }
 }
 
-/// A server on its port, asked with the oracle's key.
-fn start(port: u16, data_dir: &Path, keys: &Path, key: &str) -> Server {
+/// A server on its ports, asked with the oracle's key.
+fn start(ports: [u16; 2], data_dir: &Path, keys: &Path, key: &str) -> Server {
+    let [port, redis_port] = ports;
     let keys = format!("--keys-file={}", keys.display());
+    let redis = format!("--redis-listen=127.0.0.1:{redis_port}");
     // A refusal a line would fill the disk.
-    let flags = [TIGHT, &[&keys, "--log=error", "--block-cache-bytes=32MiB"]].concat();
+    let flags = [
+        TIGHT,
+        &[&keys, &redis, "--log=error", "--block-cache-bytes=32MiB"],
+    ]
+    .concat();
     Server::start_on(port, data_dir, &flags).with_key(key)
 }
 
@@ -112,8 +122,8 @@ fn nothing_is_lost_nothing_grows_and_hostile_tenants_are_endured() {
         &["--scope=admin", "--prefix=shrinking:"],
     );
     let hostile = add_key(&keys, "hostile", &["--scope=admin", "--prefix=hostile:"]);
-    let port = free_port();
-    let mut server = start(port, &data_dir, &keys, &oracle);
+    let ports = [free_port(), free_port()];
+    let mut server = start(ports, &data_dir, &keys, &oracle);
     let mut tenants = Tenants {
         oracle: Load::new(&server, &mut random),
         polite: (0..POLITE)
@@ -122,6 +132,7 @@ fn nothing_is_lost_nothing_grows_and_hostile_tenants_are_endured() {
         replacing: Replacing::new(&server, &replacing, random.next()),
         shrinking: Shrinking::new(&server, &shrinking, random.next()),
         hostile: Hostile::new(&server, &hostile),
+        hostile_redis: HostileRedis::new(&hostile, ports[1]),
     };
     tenants.oracle.pause = PAUSE;
 
@@ -131,7 +142,7 @@ fn nothing_is_lost_nothing_grows_and_hostile_tenants_are_endured() {
         tenants.during(&mut server, |_| thread::sleep(pause));
         kills += 1;
         let starting = Instant::now();
-        server = start(port, &data_dir, &keys, &oracle);
+        server = start(ports, &data_dir, &keys, &oracle);
         slowest_start = slowest_start.max(starting.elapsed());
         tenants.verify(&server, Extent::Sample);
     }
@@ -144,7 +155,7 @@ fn nothing_is_lost_nothing_grows_and_hostile_tenants_are_endured() {
         counted = watched::counters(server);
     });
     kills += 1;
-    server = start(port, &data_dir, &keys, &oracle);
+    server = start(ports, &data_dir, &keys, &oracle);
     tenants.verify(&server, Extent::All);
     tenants.hostile.leave(&server);
     tenants
@@ -167,12 +178,14 @@ fn nothing_is_lost_nothing_grows_and_hostile_tenants_are_endured() {
     figures["replaced"] = tenants.replacing.figures();
     figures["shrinking"] = tenants.shrinking.figures();
     figures["hostile"] = tenants.hostile.figures();
+    figures["hostile_redis"] = tenants.hostile_redis.figures();
     figures["resources"] = watched.figures();
     figures["counted_since_the_last_kill"] = counted.clone();
     figures["seconds"] = json!(started.elapsed().as_secs());
     println!("{figures}");
     watched.assert_flat();
     tenants.hostile.assert_refused_in_words();
+    tenants.hostile_redis.assert_refused_in_words();
     polite::assert_served(&tenants.polite);
     for (name, count) in counted.as_object().unwrap() {
         assert!(count.as_f64().unwrap() > 0.0, "{name}: that did not happen");
