@@ -4,12 +4,14 @@ use super::error::{EngineError, Overload};
 use super::filters::OpenFilter;
 use crate::metrics::Metrics;
 use crate::page::FilterId;
+use crate::share::{Claimant, Kind, Permit, Resource, Terms};
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Compactions that run at the same time, in turns.
+/// Compactions that run at the same time, in turns. Those who created the
+/// filters have shares of these places.
 const MAX_RUNNING: usize = 64;
 
 /// Ended compactions that are still told of.
@@ -33,6 +35,18 @@ pub struct Compaction {
     pub started_at_ms: u64,
     /// Milliseconds since 1970 when it ended.
     pub ended_at_ms: Option<u64>,
+}
+
+/// Why a compaction begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A caller asked for it.
+    AskedFor,
+    /// Enough was deleted.
+    Due,
+    /// A restart interrupted it. No share bounds how many of one owner go on:
+    /// those that are passed over would not be found again.
+    Interrupted,
 }
 
 /// How far a compaction is.
@@ -68,25 +82,35 @@ pub(super) struct Compactions {
     known: Mutex<Known>,
     /// To the thread that drives them.
     jobs: Sender<BegunCompaction>,
+    places: Resource<Arc<str>>,
     metrics: Arc<Metrics>,
 }
 
 #[derive(Default)]
 struct Known {
     by_filter: HashMap<FilterId, Compaction>,
-    running: usize,
     /// Filters whose compaction ended, the earliest first.
     ended: VecDeque<FilterId>,
 }
 
 impl Compactions {
     /// None yet. The jobs are for the task that drives them.
-    pub(super) fn new(metrics: Arc<Metrics>) -> (Compactions, Receiver<BegunCompaction>) {
+    pub(super) fn new(
+        metrics: Arc<Metrics>,
+        share_percent: u8,
+    ) -> (Compactions, Receiver<BegunCompaction>) {
         // As many as may run; each is sent once.
         let (sender, jobs) = crossbeam_channel::bounded(MAX_RUNNING);
         let compactions = Compactions {
             known: Mutex::default(),
             jobs: sender,
+            places: Resource::new(
+                "compactions",
+                Kind::Lent,
+                MAX_RUNNING as u64,
+                share_percent,
+                &metrics,
+            ),
             metrics,
         };
         (compactions, jobs)
@@ -101,7 +125,7 @@ impl Compactions {
     pub(super) fn begin(
         self: &Arc<Self>,
         filter: &Arc<OpenFilter>,
-        asked_for: bool,
+        cause: Cause,
         started_at_ms: u64,
     ) -> Result<RunningCompaction, EngineError> {
         let mut known = self.known.lock();
@@ -109,16 +133,21 @@ impl Compactions {
         if before.is_some_and(|it| it.state == CompactionState::Running) {
             return Err(EngineError::CompactionRunning);
         }
-        if known.running >= MAX_RUNNING {
-            return Err(Overload::Compactions.into());
-        }
+        let owner = filter.owner.as_ref().map(|owner| Claimant {
+            holder: Arc::clone(owner),
+            terms: Terms {
+                has_rivals: cause != Cause::Interrupted,
+                most: None,
+            },
+        });
+        let place = self.places.try_take(owner.as_ref(), 1);
+        let place = place.map_err(|_| Overload::Compactions)?;
         let before = before.copied();
-        known.running += 1;
         self.metrics.compactions_running.inc();
         known.ended.retain(|&id| id != filter.id);
         let compaction = Compaction {
             state: CompactionState::Running,
-            asked_for,
+            asked_for: cause == Cause::AskedFor,
             closed: 0,
             moved: 0,
             dropped: 0,
@@ -130,6 +159,7 @@ impl Compactions {
             compactions: Arc::clone(self),
             filter: Arc::clone(filter),
             before,
+            _place: place,
         })
     }
 
@@ -142,7 +172,7 @@ impl Compactions {
 
     /// Whether another one may run.
     pub(super) fn have_room(&self) -> bool {
-        self.known.lock().running < MAX_RUNNING
+        self.places.held() < self.places.bound()
     }
 }
 
@@ -160,6 +190,7 @@ pub(super) struct RunningCompaction {
     pub(super) filter: Arc<OpenFilter>,
     /// The one before, which is told of if this one does not begin.
     before: Option<Compaction>,
+    _place: Permit<Arc<str>>,
 }
 
 impl RunningCompaction {
@@ -189,7 +220,6 @@ impl Drop for RunningCompaction {
         let id = self.filter.id;
         self.compactions.metrics.compactions_running.dec();
         let mut known = self.compactions.known.lock();
-        known.running -= 1;
         let state = known.by_filter.get(&id).map(|it| it.state);
         if state == Some(CompactionState::Running) {
             // It came to no end, so there is nothing to tell.
@@ -207,5 +237,44 @@ impl Drop for RunningCompaction {
         {
             known.by_filter.remove(&earliest);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::meta::Chain;
+    use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+    use crate::cuckoo::hash::HashKey;
+    use crate::engine::name::FilterName;
+
+    fn filter(number: u64, owner: Option<&str>) -> Arc<OpenFilter> {
+        let params = FilterParams::resolve(&FilterRequest::default(), &Defaults::default());
+        let chain = Chain::new(params.unwrap(), HashKey([1; 16]), 0).unwrap();
+        let name = FilterName::parse(&format!("f{number}")).unwrap();
+        let owner = owner.map(Arc::from);
+        Arc::new(OpenFilter::new(FilterId(number), name, chain, None, owner))
+    }
+
+    #[test]
+    fn whose_filters_are_compacted_leaves_places_to_others() {
+        let (compactions, _jobs) = Compactions::new(Arc::new(Metrics::new().unwrap()), 50);
+        let compactions = Arc::new(compactions);
+        let begin = |number, owner, cause| compactions.begin(&filter(number, owner), cause, 0);
+        let greedy: Vec<_> = (0..64)
+            .map_while(|n| begin(n, Some("greedy"), Cause::Due).ok())
+            .collect();
+        assert_eq!(greedy.len(), MAX_RUNNING / 2);
+        assert!(begin(99, Some("greedy"), Cause::AskedFor).is_err());
+        let modest = begin(100, Some("modest"), Cause::AskedFor);
+        assert!(modest.is_ok() && begin(101, None, Cause::Due).is_ok());
+        // What a restart interrupted goes on as long as there are places.
+        let interrupted: Vec<_> = (200..300)
+            .map_while(|n| begin(n, Some("greedy"), Cause::Interrupted).ok())
+            .collect();
+        assert_eq!(interrupted.len(), MAX_RUNNING - greedy.len() - 1);
+        assert!(!compactions.have_room());
+        drop((greedy, interrupted));
+        assert!(begin(102, Some("greedy"), Cause::Due).is_ok());
     }
 }

@@ -259,7 +259,8 @@ impl Engine {
             retry_bytes,
         );
         let first_id = store.reserve_filter_ids(ID_BLOCK)?.0;
-        let (compactions, begun) = Compactions::new(Arc::clone(&metrics));
+        let (compactions, begun) =
+            Compactions::new(Arc::clone(&metrics), options.key_share_percent);
         let quota = Arc::new(Quota::new(&options.defaults, &metrics, &store)?);
         let submitter = Submitter {
             queues: RwLock::new(Vec::new()),

@@ -1,6 +1,6 @@
 //! Compacting a filter because it was asked for.
 
-use crate::engine::compactions::Compaction;
+use crate::engine::compactions::{Cause, Compaction};
 use crate::engine::error::EngineError;
 use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::StoredResponse;
@@ -30,7 +30,7 @@ impl Engine {
             loop {
                 let filter = state.find(caller, name).await?;
                 if let Some(closed) = state
-                    .begin_compaction(caller, filter, true, recorder.as_ref())
+                    .begin_compaction(caller, filter, Cause::AskedFor, recorder.as_ref())
                     .await?
                 {
                     return Ok(closed);

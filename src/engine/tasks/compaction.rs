@@ -14,7 +14,7 @@ use crate::chain::meta::Chain;
 use crate::chain::plan::compact::{Slice, SliceEnd};
 use crate::cuckoo::candidates::BucketIndex;
 use crate::engine::caller::{Caller, SERVER};
-use crate::engine::compactions::{BegunCompaction, CompactionState, RunningCompaction};
+use crate::engine::compactions::{BegunCompaction, Cause, CompactionState, RunningCompaction};
 use crate::engine::error::EngineError;
 use crate::engine::filters::{OpenFilter, decode, stored_name};
 use crate::engine::idempotency::guard::SideRecorder;
@@ -310,14 +310,14 @@ impl EngineState {
         &self,
         caller: &Caller,
         filter: Arc<OpenFilter>,
-        asked_for: bool,
+        cause: Cause,
         recorder: Option<&SideRecorder>,
     ) -> Result<Option<u32>, EngineError> {
         let now_ms = self.clock.now_ms();
-        let running = self.compactions.begin(&filter, asked_for, now_ms)?;
-        let share = match asked_for {
-            true => ASKED_SHARE,
-            false => UNASKED_SHARE,
+        let running = self.compactions.begin(&filter, cause, now_ms)?;
+        let share = match cause {
+            Cause::AskedFor => ASKED_SHARE,
+            Cause::Due | Cause::Interrupted => UNASKED_SHARE,
         };
         let command = Command::Compact(CompactStep::Begin { share });
         let outcome = self
@@ -361,7 +361,7 @@ impl EngineState {
                 && let Ok(name) = stored_name(&stored)
                 && let Ok(Some(filter)) = self.open(&SERVER, &name).await
             {
-                self.compact_unasked(filter).await;
+                self.compact_unasked(filter, Cause::Interrupted).await;
             }
             last = Some(stored.name);
         }
@@ -372,12 +372,12 @@ impl EngineState {
     async fn look_for_compactions(&self, threshold_percent: u8) {
         let due = |filter: &OpenFilter| is_due(&filter.view.load().chain, threshold_percent);
         for filter in self.filters.those(due) {
-            self.compact_unasked(filter).await;
+            self.compact_unasked(filter, Cause::Due).await;
         }
     }
 
-    async fn compact_unasked(&self, filter: Arc<OpenFilter>) {
-        match self.begin_compaction(&SERVER, filter, false, None).await {
+    async fn compact_unasked(&self, filter: Arc<OpenFilter>, cause: Cause) {
+        match self.begin_compaction(&SERVER, filter, cause, None).await {
             Ok(_) | Err(EngineError::CompactionRunning | EngineError::Stopping) => {}
             // It is looked at again.
             Err(error) => tracing::debug!(%error, "a compaction could not begin"),
