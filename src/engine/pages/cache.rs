@@ -18,8 +18,9 @@ use super::eviction::Eviction;
 use super::frame::{Frame, FrameIndex, Words};
 use super::frames::{Chunk, Frames};
 use super::image::PageImage;
+use super::leaves::frame_at;
 use super::seqlock::{Entry, Version, WordsRead};
-use super::table::{Extent, PageTable, frame_at};
+use super::table::{Extent, PageTable};
 use super::versions::Versions;
 use crate::chain::counters::CounterKey;
 use crate::chain::pages::WholePage;
@@ -102,7 +103,7 @@ impl PageCache {
         table: &'a PageTable,
         page: u32,
     ) -> Option<ResidentPage<'a>> {
-        let (entry, place) = self.frames.leaves().place(table, page)?;
+        let (entry, place) = self.frames.leaves().place(table.leaf(page)?, page)?;
         let (chunk, within) = self.frames.chunk(frame_at(place)?)?;
         chunk.mark_referenced(within);
         Some(ResidentPage {
@@ -123,7 +124,7 @@ impl PageCache {
     /// Copies of a class that are counted beside a page, or `None` if the page
     /// is not resident.
     pub(crate) fn counter(&self, table: &PageTable, page: u32, key: CounterKey) -> Option<u64> {
-        let (entry, place) = self.frames.leaves().place(table, page)?;
+        let (entry, place) = self.frames.leaves().place(table.leaf(page)?, page)?;
         let copies = self.frame(frame_at(place)?)?.counter(key);
         entry.is_still(place, WordsRead::fence()).then_some(copies)
     }
@@ -177,7 +178,7 @@ impl PageCache {
     /// The frame of a page, which stays its own only if the page is pinned.
     #[inline]
     pub(crate) fn resident_frame(&self, table: &PageTable, page: u32) -> Option<FrameIndex> {
-        let (_, place) = self.frames.leaves().place(table, page)?;
+        let (_, place) = self.frames.leaves().place(table.leaf(page)?, page)?;
         frame_at(place)
     }
 

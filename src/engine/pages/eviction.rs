@@ -7,9 +7,9 @@
 
 use super::frame::{DirtyState, FrameIndex};
 use super::frames::Frames;
-use super::leaves::{LeafName, LeafUse};
+use super::leaves::{LeafName, LeafUse, place_in};
 use super::seqlock::Entry;
-use super::table::{PageTable, place_in};
+use super::table::PageTable;
 use prometheus::IntCounter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -148,7 +148,8 @@ impl Eviction {
         page: u32,
         index: FrameIndex,
     ) -> Option<()> {
-        frames.leaves().clear(&mut self.leaves, table, page, index)
+        let leaf = table.leaf(page)?;
+        frames.leaves().clear(&mut self.leaves, leaf, page, index)
     }
 
     /// Takes back the frame of a page that is no more, and is nowhere named any
@@ -202,8 +203,11 @@ impl Eviction {
         {
             return false;
         }
-        let (leaves, table) = (&mut self.leaves, &owner.table);
-        let cleared = frames.leaves().clear(leaves, table, owner.page, index);
+        let Some(leaf) = owner.table.leaf(owner.page) else {
+            return false;
+        };
+        let all = frames.leaves();
+        let cleared = all.clear(&mut self.leaves, leaf, owner.page, index);
         if cleared.is_none() {
             return false;
         }

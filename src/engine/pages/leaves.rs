@@ -12,7 +12,6 @@
 
 use super::frame::FrameIndex;
 use super::seqlock::Entry;
-use super::table::{PageTable, frame_at};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,6 +41,18 @@ fn leaf_at(name: u64) -> Option<usize> {
     (name as u32).checked_sub(1).map(|index| index as usize)
 }
 
+/// What the entry of a page in that frame says: the generation in the high and
+/// the frame + 1 in the low half.
+pub(super) fn place_in(frame: FrameIndex, generation: u32) -> u64 {
+    u64::from(generation) << 32 | (u64::from(frame.0) + 1)
+}
+
+/// The frame that an entry names, if any.
+#[inline]
+pub(super) fn frame_at(place: u64) -> Option<FrameIndex> {
+    (place as u32).checked_sub(1).map(FrameIndex)
+}
+
 /// All leaves, as many as there are frames.
 pub(super) struct Leaves {
     chunks: Box<[OnceLock<Box<[Leaf]>>]>,
@@ -66,11 +77,10 @@ impl Leaves {
         }
     }
 
-    /// The entry of a page, and the place or 0 that it says, if the page has an
-    /// entry. No lock.
+    /// The entry of a page on the leaf of that name, and the place or 0 that it
+    /// says, if the page has an entry. No lock.
     #[inline]
-    pub(super) fn place(&self, table: &PageTable, page: u32) -> Option<(&Entry, u64)> {
-        let leaf = table.leaf(page)?;
+    pub(super) fn place(&self, leaf: &LeafName, page: u32) -> Option<(&Entry, u64)> {
         let name = leaf.0.load(Ordering::Acquire);
         let entry = self.entry(leaf_at(name)?, page)?;
         let place = entry.read();
@@ -104,11 +114,10 @@ impl Leaves {
     pub(super) fn clear(
         &self,
         leaves: &mut LeafUse,
-        table: &PageTable,
+        leaf: &LeafName,
         page: u32,
         frame: FrameIndex,
     ) -> Option<()> {
-        let leaf = table.leaf(page)?;
         let index = leaf_at(leaf.0.load(Ordering::Relaxed))?;
         let entry = self.entry(index, page)?;
         if frame_at(entry.peek()) != Some(frame) {

@@ -5,7 +5,6 @@
 //! nothing in it is ever copied or moved: behind the pages that there were when
 //! it was made, it takes segments, each twice as long as the one before.
 
-use super::frame::FrameIndex;
 use super::geometry::PageGeometry;
 use super::leaves::{LEAF_PAGES, LeafName};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
@@ -238,18 +237,6 @@ fn within_segment(number: u32) -> usize {
 fn parts(leaves: usize) -> Box<[Part]> {
     let parts = 0..leaves.div_ceil(PART_LEAVES);
     parts.map(|_| Part::new()).collect()
-}
-
-/// What the entry of a page in that frame says: the generation in the high and
-/// the frame + 1 in the low half.
-pub(super) fn place_in(frame: FrameIndex, generation: u32) -> u64 {
-    u64::from(generation) << 32 | (u64::from(frame.0) + 1)
-}
-
-/// The frame that an entry names, if any.
-#[inline]
-pub(super) fn frame_at(place: u64) -> Option<FrameIndex> {
-    (place as u32).checked_sub(1).map(FrameIndex)
 }
 
 #[cfg(test)]

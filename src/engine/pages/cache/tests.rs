@@ -273,7 +273,7 @@ fn tables_take_memory_for_the_pages_that_are_resident_and_not_for_those_that_wer
 fn readers_see_their_own_pages_while_tables_take_each_others_leaves() {
     let (cache, ends) = (cache(), AtomicBool::new(false));
     let tables: Vec<_> = (0..5).map(|_| table(9 << 9)).collect();
-    let word = |number: usize, page: u32| (number as u64) << 32 | u64::from(page) + 1;
+    let word = |number: usize, page: u32| ((number as u64) << 32) | (u64::from(page) + 1);
     // Pages that occur on each leaf in the same place, and some that do not.
     let pages = || (0..9 << 9).step_by(64).chain((5..9 << 9).step_by(37));
     let read = || {
