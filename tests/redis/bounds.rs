@@ -3,7 +3,9 @@
 use crate::gated::{GatedStore, Point};
 use crate::server::{Server, Setup};
 use crate::wire::{Client, command};
+use cuckood::engine::{Engine, EngineError, FilterName, Slots};
 use cuckood::store::memory::MemoryStore;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,6 +48,42 @@ fn copies_that_may_lie_in_too_many_slots_are_not_placed() {
         refused.contains("are counted beside the slots"),
         "{refused}"
     );
+}
+
+#[test]
+fn finding_slots_for_copies_ends_with_its_time_and_its_pace() {
+    let server = Server::start();
+    let mut client = server.connect();
+    client.expect("CF.RESERVE plain 1000 LAYOUT classic", "+OK\\r\\n");
+    client.expect("CF.ADD plain a", ":1\\r\\n");
+    client.expect(
+        "CF.RESERVE k 100000 LAYOUT classic BUCKETSIZE 64",
+        "+OK\\r\\n",
+    );
+    add_copies(&mut client, "k", 100);
+    let slots = |name: &str, change: fn(Engine) -> Engine| {
+        let name = FilterName::parse(name).unwrap();
+        server.ask_engine(|engine| async move {
+            let slots = change(engine).slots(&name, |_| Some(())).await;
+            slots.map(|slots| matches!(slots, Slots::All(..)))
+        })
+    };
+    let broken = |engine: Engine| engine.paced(|| Box::new(|| ControlFlow::Break(())));
+    let late = |engine: Engine| {
+        let slow = engine.paced(|| {
+            Box::new(|| {
+                std::thread::sleep(Duration::from_millis(300));
+                ControlFlow::Continue(())
+            })
+        });
+        slow.until(Instant::now() + Duration::from_millis(200))
+    };
+    for change in [broken as fn(Engine) -> Engine, late] {
+        // What reads nothing as a whole has no pace.
+        assert!(slots("plain", change).unwrap());
+        let ended = slots("k", change).unwrap_err();
+        assert!(matches!(ended, EngineError::DeadlineExceeded), "{ended}");
+    }
 }
 
 #[test]

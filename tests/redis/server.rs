@@ -144,6 +144,12 @@ impl Server {
         self.runtime.block_on(task).unwrap()
     }
 
+    /// What the engine does, asked beside the protocol.
+    pub(crate) fn ask_engine<A: Future>(&self, ask: impl FnOnce(Engine) -> A) -> A::Output {
+        let engine = self.engine.clone().unwrap();
+        self.runtime.block_on(ask(engine))
+    }
+
     /// The value of a metric.
     pub(crate) fn metric(&self, line: &str) -> f64 {
         let text = String::from_utf8(self.metrics.encode().unwrap()).unwrap();
