@@ -146,12 +146,15 @@ impl SlotCode {
         }
     }
 
-    /// Bits of the path that the suffix of a slot on a page of a level holds.
+    /// Bits of the path that the suffix of a slot on a page of a level holds. None
+    /// of a slot that no entry of that level is like: who reads while the page is
+    /// split or merged may see it as one of another level, and asks again.
     #[inline]
     const fn held(self, slot: u32, level: u32) -> u32 {
+        let most = self.suffix_bits() - 1;
         match level {
             0 => self.suffix_bits(),
-            _ => self.suffix_bits() - 1 - (slot & self.suffix_mask()).trailing_zeros(),
+            _ => most.saturating_sub((slot & self.suffix_mask()).trailing_zeros()),
         }
     }
 

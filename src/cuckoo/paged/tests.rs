@@ -234,6 +234,23 @@ proptest! {
 }
 
 #[test]
+fn what_a_page_holds_at_any_level_can_be_read_as_of_any_other() {
+    let code = SlotCode::of(SlotWidth::Bits12);
+    for slot in 0..1 << 12 {
+        for level in 0..40 {
+            let known = code.known(slot, level);
+            assert!((level..=level + code.suffix_bits()).contains(&known));
+            let turned = code.turned(slot, level, u64::MAX);
+            assert_eq!(code.turned(turned, level, u64::MAX), slot);
+            assert!(
+                code.known_if_sound(slot, level)
+                    .is_none_or(|it| it == known)
+            );
+        }
+    }
+}
+
+#[test]
 fn geometries_that_cannot_be_are_refused() {
     let code = SlotCode::of(SlotWidth::Bits16);
     assert_eq!(code.suffix_bits(), 8);
