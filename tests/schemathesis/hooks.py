@@ -81,12 +81,15 @@ def fields(body):
     """Each layout has its own fields; a filter of 2^40 items is over the
     server's limit."""
     classic = {"bucket_size", "max_iterations"} & set(body)
-    paged = {"error_rate", "fingerprint_bits"} & set(body)
+    paged = {"error_rate", "fingerprint_bits", "promised_growth"} & set(body)
     layout = body.get("layout") or ("classic" if classic and not paged else "paged")
     for field in classic if layout == "paged" else paged:
         del body[field]
     if "error_rate" in body:
         body.pop("fingerprint_bits", None)
+    if "promised_growth" in body:
+        # How much can be promised follows from the other fields.
+        body["promised_growth"] = 1
     if "capacity" in body:
         smallest = 2 * body.get("bucket_size", 2) if layout == "classic" else 1
         body["capacity"] = max(smallest, int(body["capacity"]) % 10**7)
