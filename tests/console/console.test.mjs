@@ -396,7 +396,7 @@ onPage("items and keys are text, whatever is in them", async (page, go) => {
   await page.locator(".whereabouts").waitFor();
   await go(`#/filters/${encodeURIComponent("<b>x</b>")}`);
   await heading(page, "<b>x</b>");
-  await page.getByRole("alert").waitFor();
+  await page.getByText("There is no filter with this key.").waitFor();
   assert.notEqual(await page.title(), "broken");
 });
 
