@@ -156,6 +156,14 @@ impl<Id: Clone + Eq + Hash, M: Default + Idle> Round<Id, M> {
     }
 }
 
+impl<F, T> Round<F, VecDeque<T>> {
+    /// Whether the first of a flow is wanted.
+    fn has_first(&self, wanted: impl Fn(&T) -> bool) -> bool {
+        let mut flows = self.members.values();
+        flows.any(|flow| flow.of.front().is_some_and(&wanted))
+    }
+}
+
 impl<K, F, T> FairQueue<K, F, T>
 where
     K: Clone + Eq + Hash,
@@ -184,24 +192,26 @@ where
     }
 
     /// Puts something back that is under way, see
-    /// [`next_waiting`](Self::next_waiting). If another key waits for its end, the
-    /// rest of its own key waits, too: or else a key with much to do could keep it
-    /// from ending. Its key pays for it as ever. Whoever comes later waits for one
-    /// round of that key at most. Looks at all flows.
-    pub(super) fn put_back_under_way(
+    /// [`next_waiting`](Self::next_waiting).
+    pub(super) fn put_back_under_way(&mut self, key: &K, flow: &F, it: T) {
+        self.put_back(key, flow, it);
+        self.note_under_way(key, flow);
+    }
+
+    /// If another key waits for the end of what is under way, has the rest of its
+    /// own key wait, too: or else a key with much to do could keep it from ending.
+    /// Its key pays for it as ever. Whoever comes later waits for one round of that
+    /// key at most. Looks at all flows.
+    pub(super) fn bring_forward_for_others(
         &mut self,
         key: &K,
         flow: &F,
-        it: T,
         waits_for_it: impl Fn(&T) -> bool,
     ) {
-        self.put_back(key, flow, it);
-        self.note_under_way(key, flow);
-        let waits = |flow: &VecDeque<T>| flow.front().is_some_and(&waits_for_it);
         let mut others = self.keys.members.iter().filter(|(other, _)| *other != key);
-        let is_waited_for =
-            others.any(|(_, other)| other.of.members.values().any(|flow| waits(&flow.of)));
-        if is_waited_for && let Some(own) = self.keys.members.get_mut(key) {
+        if others.any(|(_, other)| other.of.has_first(&waits_for_it))
+            && let Some(own) = self.keys.members.get_mut(key)
+        {
             own.of.bring_forward(flow);
         }
     }
@@ -217,8 +227,7 @@ where
     pub(super) fn next(&mut self, may_go: impl Fn(&T) -> bool) -> Option<(K, F, T)> {
         let quantum = self.quantum;
         let flow_goes = |flow: &VecDeque<T>| flow.front().is_some_and(&may_go);
-        let key_goes =
-            |flows: &Round<F, VecDeque<T>>| flows.members.values().any(|flow| flow_goes(&flow.of));
+        let key_goes = |flows: &Round<F, VecDeque<T>>| flows.has_first(&may_go);
         let serve_flow = |flow: &mut VecDeque<T>| flow.pop_front_if(|first| may_go(first));
         let serve_key =
             |flows: &mut Round<F, VecDeque<T>>| flows.next(quantum, flow_goes, serve_flow);
@@ -237,8 +246,7 @@ where
             return None;
         }
         let of_flow = |flow: &VecDeque<T>| flow.front().is_some_and(&wanted);
-        let of_key =
-            |flows: &Round<F, VecDeque<T>>| flows.members.values().any(|flow| of_flow(&flow.of));
+        let of_key = |flows: &Round<F, VecDeque<T>>| flows.has_first(&wanted);
         let (key, flows) = self.keys.longest_waiting(of_key)?;
         let (flow, waiting) = flows.longest_waiting(of_flow)?;
         let it = waiting.pop_front()?;

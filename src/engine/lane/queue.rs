@@ -57,6 +57,13 @@ enum Waits {
     Plan,
 }
 
+impl Waits {
+    /// Whether it is a command that needs slices of its own.
+    fn is_long(&self) -> bool {
+        matches!(self, Waits::Command(request) if request.is_long())
+    }
+}
+
 /// Where a command came from, and what it costs is charged to.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
@@ -143,8 +150,7 @@ impl LaneQueue {
         if waiting.long == 0 {
             return None;
         }
-        let is_long = |it: &Waits| matches!(it, Waits::Command(request) if request.is_long());
-        let next = waiting.turns.next_waiting(is_long)?;
+        let next = waiting.turns.next_waiting(Waits::is_long)?;
         Some(self.taken(&mut waiting, next))
     }
 
@@ -181,11 +187,12 @@ impl LaneQueue {
     /// Lets the plan that is suspended have a further turn.
     pub(super) fn put_back_plan(&self, turn: &Turn) {
         let mut waiting = self.waiting.lock();
-        let (key, flow, waiting_long) = (&turn.key, &turn.flow, waiting.long);
-        let is_long = |it: &Waits| matches!(it, Waits::Command(request) if request.is_long());
-        let waits_for_it = |it: &Waits| waiting_long > 0 && is_long(it);
-        let turns = &mut waiting.turns;
-        turns.put_back_under_way(key, flow, Waits::Plan, waits_for_it);
+        let (key, flow) = (&turn.key, &turn.flow);
+        waiting.turns.put_back_under_way(key, flow, Waits::Plan);
+        if waiting.long > 0 {
+            let turns = &mut waiting.turns;
+            turns.bring_forward_for_others(key, flow, Waits::is_long);
+        }
     }
 
     /// Takes what was done off the balance of whoever asked for it.

@@ -190,8 +190,10 @@ impl Plans {
         }
         if is_plan && left > 0 {
             let plan = Asked::Plan(left);
+            self.queue.put_back_under_way(&key, &flow, plan);
+            let waits_for_it = |it: &Asked| *it == Asked::Long;
             self.queue
-                .put_back_under_way(&key, &flow, plan, |it| *it == Asked::Long);
+                .bring_forward_for_others(&key, &flow, waits_for_it);
             return None;
         }
         let asked = match is_plan {
