@@ -152,15 +152,8 @@ async fn speak(
     let Some(tls) = tls else {
         return connection.serve(stream).await;
     };
-    match timeout(connection.clocks.first, tls.accept(stream)).await {
-        Ok(Ok(stream)) => connection.serve(stream).await,
-        failed => {
-            metrics.tls_handshake_failures.inc();
-            let reason = match failed {
-                Ok(Err(error)) => error.to_string(),
-                _ => "it took too long".to_owned(),
-            };
-            tracing::debug!(reason, "a TLS handshake failed");
-        }
+    let handshake = tls.accept(stream, connection.clocks.first, &metrics);
+    if let Some(stream) = handshake.await {
+        connection.serve(stream).await;
     }
 }

@@ -72,23 +72,13 @@ impl Connection {
         // All of it counts as the head: nothing may be asked before it.
         let below_tls = probe.clone();
         let stream = InspectReader::new(stream, move |bytes: &[u8]| below_tls.note(bytes));
-        let handshake = tls.accept(stream);
-        match timeout(self.timeouts.head, handshake).await {
-            Ok(Ok(stream)) => {
-                probe.take();
-                if tls.lacks_certificate(&stream) {
-                    self.router = self.scrapers.clone();
-                }
-                self.speak_http(stream, probe, observer).await;
+        let handshake = tls.accept(stream, self.timeouts.head, &metrics);
+        if let Some(stream) = handshake.await {
+            probe.take();
+            if tls.lacks_certificate(&stream) {
+                self.router = self.scrapers.clone();
             }
-            failed => {
-                metrics.tls_handshake_failures.inc();
-                let reason = match failed {
-                    Ok(Err(error)) => error.to_string(),
-                    _ => "it took too long".to_owned(),
-                };
-                tracing::debug!(reason, "a TLS handshake failed");
-            }
+            self.speak_http(stream, probe, observer).await;
         }
     }
 

@@ -1,10 +1,12 @@
 //! TLS: certificates from PEM files, exchanged while the server runs.
 
+use crate::metrics::Metrics;
 use arc_swap::ArcSwap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
@@ -132,13 +134,26 @@ impl Tls {
         self.files.client_authorities.is_some() && stream.get_ref().1.peer_certificates().is_none()
     }
 
-    /// Speaks TLS from now on. Takes as long as the caller takes.
-    pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    /// Speaks TLS from now on. `None` if the handshake fails or takes longer, which
+    /// is counted and logged.
+    pub(crate) async fn accept<S>(
+        &self,
+        stream: S,
+        longest: Duration,
+        metrics: &Metrics,
+    ) -> Option<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let acceptor = TlsAcceptor::from(self.config.load_full());
-        acceptor.accept(stream).await
+        let reason = match timeout(longest, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => return Some(stream),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it took too long".to_owned(),
+        };
+        metrics.tls_handshake_failures.inc();
+        tracing::debug!(reason, "a TLS handshake failed");
+        None
     }
 }
 
