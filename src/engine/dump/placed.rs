@@ -10,13 +10,14 @@ use crate::chain::meta::Chain;
 use crate::cuckoo::candidates::{BucketIndex, Candidates, Fingerprint};
 use crate::cuckoo::classic::Classic;
 use crate::cuckoo::layout::Layout;
-use crate::engine::pages::{PageGeometry, image};
+use crate::engine::pages::PageGeometry;
+use crate::engine::pages::image::{self, PageImage};
 use crate::engine::state::Pace;
 use crate::engine::stored::{self, PageVisitor};
 use crate::page::{FilterId, PageId, PageIndex};
 use crate::store::{Snapshot, StoreError};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// Classes with counted copies of one filter that are looked at, and slots in
 /// which they may lie. More slots than these take too much memory.
@@ -84,16 +85,16 @@ pub(in crate::engine) fn place(
     max_entries: usize,
     pace: &mut Pace,
 ) -> Result<Placement, StoreError> {
+    let source = Source { id, chain };
     let mut counted = Counters {
-        id,
-        chain,
+        source,
         pace: &mut *pace,
         buckets: buckets(chain),
         classes: Vec::new(),
         slots: 0,
         is_interrupted: false,
     };
-    let spans = spans(id, chain);
+    let spans = source.spans();
     if stored::each_page(view, &spans, max_entries, &mut counted)?.is_break() {
         return Ok(match counted.is_interrupted {
             true => Placement::Interrupted,
@@ -102,8 +103,7 @@ pub(in crate::engine) fn place(
     }
     let classes = counted.classes;
     let mut slots = Occupied {
-        id,
-        chain,
+        source,
         pace: &mut *pace,
         wanted: BTreeMap::new(),
     };
@@ -174,38 +174,71 @@ impl Counted {
     }
 }
 
-/// All pages of a filter.
-fn spans(id: FilterId, chain: &Chain) -> Vec<std::ops::Range<PageId>> {
-    let page = |ordinal, page| PageId {
-        filter: id,
-        ordinal,
-        page: PageIndex(page),
-    };
-    let subs = chain.sub_filters();
-    subs.map(|sub| page(sub.ordinal, 0)..page(sub.ordinal, sub.layout.pages()))
-        .collect()
+/// The filter whose pages are read.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    id: FilterId,
+    chain: &'a Chain,
 }
 
-fn position_of(filter: FilterId, chain: &Chain, id: PageId) -> Option<usize> {
-    match id.filter == filter {
-        true => chain.position_of(id.ordinal),
-        false => None,
+/// A page as it was read.
+struct ReadPage<'a> {
+    /// Position of its sub-filter, and the layout of that.
+    position: usize,
+    layout: Classic,
+    /// Number of its first slot in the sub-filter.
+    first_slot: u64,
+    image: PageImage<'a>,
+}
+
+impl Source<'_> {
+    /// All pages.
+    fn spans(&self) -> Vec<Range<PageId>> {
+        let page = |ordinal, page| PageId {
+            filter: self.id,
+            ordinal,
+            page: PageIndex(page),
+        };
+        let subs = self.chain.sub_filters();
+        subs.map(|sub| page(sub.ordinal, 0)..page(sub.ordinal, sub.layout.pages()))
+            .collect()
     }
-}
 
-fn layout_of(filter: FilterId, chain: &Chain, id: PageId) -> Option<Classic> {
-    chain.classic_at(position_of(filter, chain, id)?)
-}
+    /// Position and layout of the sub-filter of a page; `None`: it is of none.
+    fn sub_filter_of(&self, id: PageId) -> Option<(usize, Classic)> {
+        let position = match id.filter == self.id {
+            true => self.chain.position_of(id.ordinal)?,
+            false => return None,
+        };
+        Some((position, self.chain.classic_at(position)?))
+    }
 
-/// Slots of a page, and the number of its first in the sub-filter.
-fn first_slot(layout: &Classic, id: PageId) -> u64 {
-    u64::from(id.page.0) * u64::from(layout.page_bytes())
+    fn geometry(&self, id: PageId) -> Option<PageGeometry> {
+        let (_, layout) = self.sub_filter_of(id)?;
+        Some(PageGeometry::of(&Layout::Classic(layout)))
+    }
+
+    /// Reads an image; `None`: it is of no sub-filter.
+    fn page<'b>(
+        &self,
+        id: PageId,
+        bytes: Result<&'b [u8], StoreError>,
+    ) -> Result<Option<ReadPage<'b>>, StoreError> {
+        let Some((position, layout)) = self.sub_filter_of(id) else {
+            return Ok(None);
+        };
+        Ok(Some(ReadPage {
+            position,
+            layout,
+            first_slot: u64::from(id.page.0) * u64::from(layout.page_bytes()),
+            image: image::decode(bytes?, layout.page_bytes(), id)?,
+        }))
+    }
 }
 
 /// Finds the classes with counted copies.
 struct Counters<'a> {
-    id: FilterId,
-    chain: &'a Chain,
+    source: Source<'a>,
     pace: &'a mut Pace,
     buckets: Vec<u64>,
     classes: Vec<Counted>,
@@ -222,8 +255,7 @@ impl PageVisitor for Counters<'_> {
     }
 
     fn geometry(&self, id: PageId) -> Option<PageGeometry> {
-        let layout = layout_of(self.id, self.chain, id)?;
-        Some(PageGeometry::of(&Layout::Classic(layout)))
+        self.source.geometry(id)
     }
 
     fn page(
@@ -231,21 +263,20 @@ impl PageVisitor for Counters<'_> {
         id: PageId,
         bytes: Result<&[u8], StoreError>,
     ) -> Result<ControlFlow<()>, StoreError> {
-        let position = position_of(self.id, self.chain, id);
-        let (Some(position), Some(layout)) = (position, layout_of(self.id, self.chain, id)) else {
+        let Some(page) = self.source.page(id, bytes)? else {
             return Ok(ControlFlow::Continue(()));
         };
-        let page = image::decode(bytes?, layout.page_bytes(), id)?;
+        let (layout, counters) = (page.layout, &page.image.counters);
         let size = u64::from(layout.bucket_size());
         // Sub-filters never become smaller.
         let fitting = self.buckets.partition_point(|&it| it <= layout.buckets());
         let slots_of_a_class = 2 * size as usize * fitting;
-        for (key, copies) in page.counters.iter().flat_map(|counters| counters.iter()) {
-            let slot = first_slot(&layout, id) + (key.0 >> 32);
+        for (key, copies) in counters.iter().flat_map(|counters| counters.iter()) {
+            let slot = page.first_slot + (key.0 >> 32);
             let fingerprint = Fingerprint(key.0 as u32);
             let first = BucketIndex(slot / size.max(1));
             self.classes.push(Counted {
-                position,
+                position: page.position,
                 candidates: Candidates {
                     fingerprint,
                     first,
@@ -265,8 +296,7 @@ impl PageVisitor for Counters<'_> {
 
 /// Finds out of some slots whether they are in use.
 struct Occupied<'a> {
-    id: FilterId,
-    chain: &'a Chain,
+    source: Source<'a>,
     pace: &'a mut Pace,
     wanted: BTreeMap<Slot, bool>,
 }
@@ -277,8 +307,7 @@ impl PageVisitor for Occupied<'_> {
     }
 
     fn geometry(&self, id: PageId) -> Option<PageGeometry> {
-        let layout = layout_of(self.id, self.chain, id)?;
-        Some(PageGeometry::of(&Layout::Classic(layout)))
+        self.source.geometry(id)
     }
 
     fn page(
@@ -286,16 +315,14 @@ impl PageVisitor for Occupied<'_> {
         id: PageId,
         bytes: Result<&[u8], StoreError>,
     ) -> Result<ControlFlow<()>, StoreError> {
-        let position = position_of(self.id, self.chain, id);
-        let (Some(position), Some(layout)) = (position, layout_of(self.id, self.chain, id)) else {
+        let Some(page) = self.source.page(id, bytes)? else {
             return Ok(ControlFlow::Continue(()));
         };
-        let page = image::decode(bytes?, layout.page_bytes(), id)?;
-        let first = first_slot(&layout, id);
-        let end = first + u64::from(layout.page_bytes());
+        let (position, first) = (page.position, page.first_slot);
+        let end = first + u64::from(page.layout.page_bytes());
         let wanted = self.wanted.range_mut((position, first)..(position, end));
         for (&(_, slot), is_in_use) in wanted {
-            let byte = page.slots.get((slot - first) as usize);
+            let byte = page.image.slots.get((slot - first) as usize);
             *is_in_use = byte.is_some_and(|&byte| byte != 0);
         }
         Ok(ControlFlow::Continue(()))
