@@ -162,13 +162,18 @@ impl<'a> Bench<'a> {
         }))
     }
 
+    /// Questions about one item each, over HTTP.
+    fn single_questions(&self) -> Vec<Vec<u8>> {
+        let mut item = mixed(self.options.items);
+        (0..POOL)
+            .map(|_| get(&format!("/filters/{ASKED}/exists?item={}", item())))
+            .collect()
+    }
+
     fn one_exists(&self) -> Result<Row<'a>, Box<dyn Error>> {
         const CONNECTIONS: usize = 50;
         const REQUESTS: usize = 100_000;
-        let mut item = mixed(self.options.items);
-        let ask = (0..POOL)
-            .map(|_| get(&format!("/filters/{ASKED}/exists?item={}", item())))
-            .collect();
+        let ask = self.single_questions();
         let mut variants = vec![
             (
                 "cuckood".to_owned(),
@@ -383,10 +388,7 @@ impl<'a> Bench<'a> {
     fn pipelines(&self) -> Result<Row<'a>, Box<dyn Error>> {
         const CONNECTIONS: usize = 50;
         const REQUESTS: usize = 100_000;
-        let mut item = mixed(self.options.items);
-        let ask = (0..POOL)
-            .map(|_| get(&format!("/filters/{ASKED}/exists?item={}", item())))
-            .collect();
+        let ask = self.single_questions();
         let mut variants = vec![
             (
                 "cuckood, GET exists".to_owned(),

@@ -38,6 +38,12 @@ fn page(ordinal: u32, page: u32) -> PageId {
     }
 }
 
+/// An image without the zeros at its end.
+fn without_zeros(image: &[u8]) -> Vec<u8> {
+    let used = image.iter().rposition(|&byte| byte != 0);
+    image[..used.map_or(0, |last| last + 1)].to_vec()
+}
+
 struct Seeing<'a> {
     chain: &'a Chain,
     seen: Vec<((u32, u32), Vec<u8>)>,
@@ -58,9 +64,7 @@ impl PageVisitor for Seeing<'_> {
         id: PageId,
         image: Result<&[u8], StoreError>,
     ) -> Result<ControlFlow<()>, StoreError> {
-        let image = image?;
-        let used = image.iter().rposition(|&byte| byte != 0);
-        let image = image[..used.map_or(0, |last| last + 1)].to_vec();
+        let image = without_zeros(image?);
         self.seen.push(((id.ordinal.0, id.page.0), image));
         Ok(ControlFlow::Continue(()))
     }
@@ -141,9 +145,7 @@ impl PageVisitor for Split {
         id: PageId,
         image: Result<&[u8], StoreError>,
     ) -> Result<ControlFlow<()>, StoreError> {
-        let image = image?;
-        let used = image.iter().rposition(|&byte| byte != 0);
-        let image = image[..used.map_or(0, |last| last + 1)].to_vec();
+        let image = without_zeros(image?);
         self.0.push((id.page.0, image));
         Ok(ControlFlow::Continue(()))
     }
