@@ -24,6 +24,7 @@ use crate::engine::reader::{
 use crate::engine::state::{Engine, EngineState};
 use crate::engine::ttl::list_live;
 use std::ops::Range;
+use std::slice::Chunks;
 use std::sync::Arc;
 
 /// Probes made before the thread is given back to others.
@@ -109,14 +110,19 @@ impl EngineState {
         // Each of them has one sub-filter at least; before they are opened.
         self.check_probes(items.len(), names.len())?;
         self.metrics.lookup_filters.observe(names.len() as f64);
+        let at_once = FILTERS_AT_ONCE.min(self.looked_up.bound() as usize).max(1);
         for _ in 0..RESTARTS {
-            let mut sub_filters = 0;
-            for name in &names {
-                let filter = self.open(caller, name).await?;
-                sub_filters += filter.map_or(0, |filter| filter.view.load().tables.len());
+            // What comes in one part is counted when it is open.
+            if names.len() > at_once {
+                let mut sub_filters = 0;
+                for name in &names {
+                    let filter = self.open(caller, name).await?;
+                    sub_filters += filter.map_or(0, |filter| sub_filters_of(&filter));
+                }
+                self.check_probes(items.len(), sub_filters)?;
             }
-            self.check_probes(items.len(), sub_filters)?;
-            if let Some(answer) = self.ask_all(caller, &names, items, mode).await? {
+            let parts = names.chunks(at_once);
+            if let Some(answer) = self.ask_all(caller, parts, items, mode).await? {
                 return Ok(answer);
             }
         }
@@ -127,14 +133,14 @@ impl EngineState {
     async fn ask_all(
         &self,
         caller: &Caller,
-        names: &[FilterName],
+        parts: Chunks<'_, FilterName>,
         items: &ItemBatch,
         mode: LookupMode,
     ) -> Result<Option<LookupAnswer>, EngineError> {
-        let mut so_far = SoFar::none(items.len(), names.len());
+        let names = parts.clone().map(<[FilterName]>::len).sum();
+        let mut so_far = SoFar::none(items.len(), names);
         let (mut asked, mut missing) = (Vec::new(), Vec::new());
-        let at_once = FILTERS_AT_ONCE.min(self.looked_up.bound() as usize).max(1);
-        for names in names.chunks(at_once) {
+        for names in parts {
             let places = names.len() as u64;
             let _places = self
                 .store_work
@@ -147,6 +153,8 @@ impl EngineState {
                     None => missing.push(name.clone()),
                 }
             }
+            let sub_filters = filters.iter().map(|filter| sub_filters_of(filter)).sum();
+            self.check_probes(items.len(), sub_filters)?;
             let mut sweep = Sweep::new(self, caller, &filters, items, mode, so_far).await?;
             sweep.run().await?;
             // Pages of a filter that is gone read as zeros.
@@ -167,6 +175,11 @@ impl EngineState {
             matches,
         }))
     }
+}
+
+/// Sub-filters in which an item is looked for.
+fn sub_filters_of(filter: &OpenFilter) -> usize {
+    filter.view.load().tables.len()
 }
 
 /// One question: whether this item is in this filter.
