@@ -5,7 +5,7 @@
 //! Redis does not hold still during the walk: what is written to the filter
 //! meanwhile may be torn, which the server notices by the counts and refuses.
 
-use super::remote::{Credentials, Remote, RemoteError};
+use super::remote::{Credentials, Remote, RemoteError, path_part};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use redis::{Connection, RedisError, RedisResult};
@@ -47,7 +47,7 @@ pub struct RedisImport {
     pub credentials: Credentials,
 
     /// Key of the filter to create.
-    #[arg(long)]
+    #[arg(long, value_parser = path_part)]
     pub filter: String,
 
     /// Replace a filter that exists. With API keys this needs one of the scope admin.

@@ -297,6 +297,17 @@ impl Remote {
     }
 }
 
+/// A text that can be a part of a path by itself: of others a URL keeps nothing.
+///
+/// # Errors
+/// It can't.
+pub fn path_part(text: &str) -> Result<String, &'static str> {
+    match text {
+        "" | "." | ".." => Err("the key of a filter is neither empty nor . nor .."),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// Has all clients of this process do their cryptography with *ring*. Without a
 /// choice `reqwest` builds none.
 pub fn choose_cryptography() {

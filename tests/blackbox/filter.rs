@@ -65,6 +65,13 @@ fn filters_are_created_listed_described_and_removed() {
     );
     let taken = printed(&run(&["create", "users", "--only-new"]), 2);
     assert!(taken.contains("412"), "{taken}");
+    for key in ["", ".", ".."] {
+        let nothing = printed(&run(&["rm", "users", key]), 2);
+        assert!(
+            nothing.contains("is neither empty nor . nor .."),
+            "{nothing}"
+        );
+    }
     let typo = printed(&run(&["create", "x", "capacity"]), 2);
     assert!(typo.contains("FIELD=VALUE"), "{typo}");
 

@@ -1,6 +1,6 @@
 //! What is asked of `filter`.
 
-use crate::client::remote::Credentials;
+use crate::client::remote::{Credentials, path_part};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -47,6 +47,7 @@ pub enum FilterCommand {
     /// Create a filter, and describe it. Nothing changes if it exists with these parameters.
     Create {
         /// Key of the filter.
+        #[arg(value_parser = path_part)]
         key: String,
         /// Parameters, such as capacity=100000 error_rate=0.001 ttl_seconds=3600: the fields that PUT /filters/{key} takes. The server's defaults fill in the others.
         #[arg(value_name = "FIELD=VALUE")]
@@ -58,12 +59,13 @@ pub enum FilterCommand {
     /// Describe a filter: its parameters, how full it is, its false-positive rate.
     Info {
         /// Key of the filter.
+        #[arg(value_parser = path_part)]
         key: String,
     },
-    /// Delete filters with all that is in them.
+    /// Delete filters with all that is in them, one after another, up to the first that is refused.
     Rm {
         /// Keys of the filters.
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = path_part)]
         keys: Vec<String>,
     },
     /// Add items, and print for each `added`, `exists` or `full`. Exit code 1 if one is `full`.
@@ -94,6 +96,7 @@ pub enum FilterCommand {
 #[derive(Debug, Args)]
 pub struct Items {
     /// Key of the filter.
+    #[arg(value_parser = path_part)]
     pub key: String,
     /// Items [default: the lines of the standard input, without blank ones].
     #[arg(value_name = "ITEM")]

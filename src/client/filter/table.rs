@@ -35,6 +35,7 @@ pub(super) struct Description(Vec<(String, Nested)>);
 #[serde(untagged)]
 enum Nested {
     Objects(Vec<Description>),
+    Object(Description),
     Value(Value),
 }
 
@@ -45,8 +46,16 @@ impl Nested {
             Nested::Value(Value::Null) => "-".to_owned(),
             Nested::Value(Value::String(text)) => text.clone(),
             Nested::Value(Value::Number(number)) => shortened(number),
+            Nested::Value(Value::Array(values)) => values
+                .iter()
+                .map(Value::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
             Nested::Value(other) => other.to_string(),
+            Nested::Objects(none) if none.is_empty() => "-".to_owned(),
+            // They are shown below, or field by field.
             Nested::Objects(objects) => objects.len().to_string(),
+            Nested::Object(fields) => fields.0.len().to_string(),
         }
     }
 }
@@ -78,11 +87,25 @@ impl Description {
         writeln!(out)
     }
 
+    /// Each field with its value, those of an object with its name before theirs.
+    fn lines(&self) -> Vec<(String, String)> {
+        let lines = |(name, value): &(String, Nested)| match value {
+            Nested::Object(fields) => fields
+                .lines()
+                .into_iter()
+                .map(|(field, cell)| (format!("{name}.{field}"), cell))
+                .collect(),
+            _ => vec![(name.clone(), value.cell())],
+        };
+        self.0.iter().flat_map(lines).collect()
+    }
+
     /// A line for each field, and a table for each list.
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let width = self.0.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, value) in &self.0 {
-            writeln!(out, "{name:width$}  {}", value.cell())?;
+        let lines = self.lines();
+        let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, cell) in &lines {
+            writeln!(out, "{name:width$}  {cell}")?;
         }
         for (name, value) in &self.0 {
             if let Nested::Objects(objects) = value
@@ -212,13 +235,16 @@ mod tests {
 
     #[test]
     fn a_description_shows_every_field_in_the_order_of_the_server() {
-        let json = r#"{"key":"k","a_new_field":7,"rate":0.00012346,"none":null,"sub_filters":[{"load":0.5,"items":12},{"load":1.0,"items":3}]}"#;
+        let json = r#"{"key":"k","a_new_field":7,"rate":0.00012346,"none":null,"growth":{"levels":[3,1],"empty":[],"pages_split":2},"sub_filters":[{"load":0.5,"items":12},{"load":1.0,"items":3}]}"#;
         let expected = "\
-key          k
-a_new_field  7
-rate         0.0001235
-none         -
-sub_filters  2
+key                 k
+a_new_field         7
+rate                0.0001235
+none                -
+growth.levels       3, 1
+growth.empty        -
+growth.pages_split  2
+sub_filters         2
 
 sub_filters:
 load  items

@@ -1,6 +1,6 @@
 //! What is asked of `load`.
 
-use crate::client::remote::Credentials;
+use crate::client::remote::{Credentials, path_part};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct LoadOptions {
     pub credentials: Credentials,
 
     /// Key of the filter; it must exist.
-    #[arg(long)]
+    #[arg(long, value_parser = path_part)]
     pub filter: String,
 
     /// Name of the import, for one file only [default: one for each file, from its path, size and time of change].
