@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use cuckood::chain::params::{Defaults, LayoutKind};
 use serde_json::Value;
 
-fn classic() -> Server {
+pub(crate) fn classic() -> Server {
     Server::with(Setup {
         defaults: Defaults {
             layout: LayoutKind::Classic,
@@ -33,7 +33,7 @@ fn part(reply: &[u8]) -> (i64, Vec<u8>) {
     (next, rest[start..rest.len() - 2].to_vec())
 }
 
-fn dump(client: &mut Client, key: &str) -> Vec<(i64, Vec<u8>)> {
+pub(crate) fn dump(client: &mut Client, key: &str) -> Vec<(i64, Vec<u8>)> {
     let (mut parts, mut iterator) = (Vec::new(), 0);
     loop {
         let reply = client.ask(&["CF.SCANDUMP", key, &iterator.to_string()]);
@@ -47,15 +47,20 @@ fn dump(client: &mut Client, key: &str) -> Vec<(i64, Vec<u8>)> {
     }
 }
 
+/// The reply to a part of a filter.
+pub(crate) fn load_part(client: &mut Client, key: &str, iterator: i64, bytes: &[u8]) -> Vec<u8> {
+    let iterator = iterator.to_string();
+    client.ask(&[
+        &b"CF.LOADCHUNK"[..],
+        key.as_bytes(),
+        iterator.as_bytes(),
+        bytes,
+    ])
+}
+
 fn load(client: &mut Client, key: &str, parts: &[(i64, Vec<u8>)]) {
     for (iterator, bytes) in parts {
-        let iterator = iterator.to_string();
-        let reply = client.ask(&[
-            &b"CF.LOADCHUNK"[..],
-            key.as_bytes(),
-            iterator.as_bytes(),
-            bytes,
-        ]);
+        let reply = load_part(client, key, *iterator, bytes);
         assert_eq!(reply, b"+OK\r\n", "{iterator}");
     }
 }
@@ -229,13 +234,7 @@ fn torn_and_hostile_dumps_are_refused() {
     let parts = dump(&mut client, "k");
     let (header, slots) = (&parts[0].1, &parts[1].1);
     let ask = |client: &mut Client, key: &str, iterator: i64, data: &[u8]| {
-        let iterator = iterator.to_string();
-        let reply = client.ask(&[
-            &b"CF.LOADCHUNK"[..],
-            key.as_bytes(),
-            iterator.as_bytes(),
-            data,
-        ]);
+        let reply = load_part(client, key, iterator, data);
         reply.escape_ascii().to_string()
     };
     // What no filter can be.
@@ -319,4 +318,42 @@ fn the_smallest_filter_of_redisbloom_comes_in() {
     load(&mut client, "copy", &parts);
     client.expect("CF.EXISTS copy a", ":1\\r\\n");
     assert_eq!(client.tell("CF.INFO copy"), client.tell("CF.INFO k"));
+}
+
+#[test]
+fn a_filter_beyond_the_bytes_of_all_is_refused_at_its_first_part() {
+    let server = Server::with(Setup {
+        defaults: Defaults {
+            layout: LayoutKind::Classic,
+            max_total_bytes: Some(8 << 10),
+            ..Defaults::default()
+        },
+        ..Setup::default()
+    });
+    let mut client = server.connect();
+    client.expect("CF.RESERVE small 1000", "+OK\\r\\n");
+    client.expect("CF.ADD small a", ":1\\r\\n");
+    let parts = dump(&mut client, "small");
+    let header = |slots: u64| {
+        let mut header = parts[0].1.clone();
+        header[8..16].copy_from_slice(&(slots / 2).to_le_bytes());
+        header
+    };
+    let mut begin = |key: &str, slots: u64| {
+        let reply = load_part(&mut client, key, 1, &header(slots));
+        String::from_utf8(reply).unwrap()
+    };
+    assert!(begin("large", 8 << 10).starts_with("-OOM "));
+    // What is begun has its room until it is given up.
+    assert_eq!(begin("begun", 4 << 10), "+OK\r\n");
+    assert!(begin("other", 4 << 10).starts_with("-OOM "));
+    let too_many = vec![1; 5 << 10];
+    assert_eq!(
+        load_part(&mut client, "begun", 1 + (5 << 10), &too_many),
+        b"-Couldn't load chunk!\r\n"
+    );
+    client.expect("CF.RESERVE other 4096", "+OK\\r\\n");
+    // None of the others is there, or being loaded.
+    client.expect("DBSIZE", ":2\\r\\n");
+    client.expect("CF.DEL large a", "-Not found\\r\\n");
 }

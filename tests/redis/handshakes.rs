@@ -1,10 +1,13 @@
 //! What clients send first, byte by byte, and what they need to hear: of those
-//! that no registry here has.
+//! that the tests can't install. Each test names the version and the place in its
+//! public source that it follows.
 
+use crate::keyed::Keyed;
 use crate::server::Server;
 use crate::wire::{Client, command};
 
-const NO_MAINTENANCE: &str = "-ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.\r\n";
+const OK: &str = "+OK\r\n";
+const NO_CLUSTER: &str = "-ERR This instance has cluster support disabled\r\n";
 
 fn pipeline(client: &mut Client, lines: &[&str]) -> Vec<String> {
     let words = |line: &&str| command(&line.split(' ').collect::<Vec<_>>());
@@ -14,72 +17,122 @@ fn pipeline(client: &mut Client, lines: &[&str]) -> Vec<String> {
     lines.iter().map(reply).collect()
 }
 
+/// What `HELLO` in RESP3 must say: each of them looks for some of it.
+#[track_caller]
+fn assert_greeting(reply: &str) {
+    assert!(
+        reply.starts_with(
+            "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.4.0\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:"
+        ),
+        "{reply}"
+    );
+    assert!(
+        reply.contains(
+            "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*1\r\n"
+        ),
+        "{reply}"
+    );
+}
+
+/// go-redis 9.17: `initConn` in `redis.go`, and its commands in lower case.
 #[test]
 fn go_redis_is_greeted() {
-    let server = Server::start();
-    let mut client = server.connect();
-    let replies = pipeline(
-        &mut client,
-        &[
-            "HELLO 3 SETNAME app",
-            "CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip",
-            "CLIENT SETINFO LIB-NAME go-redis(,go1.25)",
-            "CLIENT SETINFO LIB-VER 9.17.0",
-            "READONLY",
-        ],
-    );
-    assert!(replies[0].starts_with("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"));
-    assert_eq!(replies[1], NO_MAINTENANCE);
-    assert_eq!(replies[2], "+OK\r\n");
-    assert_eq!(replies[3], "+OK\r\n");
+    let (keyed, key) = Keyed::start(None);
+    let mut client = keyed.server.connect();
+    let hello = format!("hello 3 auth default {} setname app", key.as_str());
+    assert_greeting(&pipeline(&mut client, &[&hello])[0]);
     assert_eq!(
-        replies[4],
-        "-ERR This instance has cluster support disabled\r\n"
+        pipeline(&mut client, &["select 0", "readonly"]),
+        [OK, NO_CLUSTER]
+    );
+    // Any error turns the notices off.
+    let notices = "client maint_notifications on moving-endpoint-type internal-ip";
+    assert_eq!(
+        pipeline(&mut client, &[notices]),
+        ["-ERR unknown subcommand 'maint_notifications'. Try CLIENT HELP.\r\n"]
+    );
+    let says = [
+        "client setinfo lib-name go-redis(,go1.25.4)",
+        "client setinfo lib-ver 9.17.0",
+    ];
+    assert_eq!(pipeline(&mut client, &says), [OK, OK]);
+    assert!(
+        client
+            .tell("client list")
+            .contains("name=app age=0 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 user=root lib-name=go-redis(,go1.25.4) lib-ver=9.17.0 resp=3")
     );
     // It fails on a field that it does not know, and on one that is missing.
-    client.expect("CF.ADD k a", "#t\\r\\n");
-    assert!(client.tell("CF.INFO k").starts_with("%8\\r\\n+Size\\r\\n:"));
+    client.expect("cf.add k a", "#t\\r\\n");
+    assert!(client.tell("cf.info k").starts_with("%8\\r\\n+Size\\r\\n:"));
 }
 
+/// Jedis 7: `initializeFromClientConfig` in `Connection.java`. It waits for each
+/// reply before the last ones, and bears an error of those if it is about something
+/// unknown.
 #[test]
 fn jedis_is_greeted() {
-    let server = Server::start();
-    let mut client = server.connect();
-    let replies = pipeline(
-        &mut client,
-        &[
-            "CLIENT SETNAME jedis",
-            "CLIENT SETINFO lib-name jedis",
-            "CLIENT SETINFO lib-ver 7.1.0",
-            "SELECT 0",
-        ],
-    );
-    assert_eq!(replies, ["+OK\r\n"; 4]);
+    let (keyed, key) = Keyed::start(None);
+    let named = [
+        "CLIENT SETNAME app",
+        "CLIENT SETINFO LIB-NAME jedis",
+        "CLIENT SETINFO LIB-VER 7.1.0",
+    ];
+    // RESP2, which it speaks if nothing is said.
+    let mut client = keyed.server.connect();
+    let auth = format!("AUTH {}", key.as_str());
+    assert_eq!(pipeline(&mut client, &[&auth]), [OK]);
+    assert_eq!(pipeline(&mut client, &named), [OK; 3]);
+    let ask = ["CF.INSERT k CAPACITY 1000 ITEMS a b", "CF.MEXISTS k a c"];
     assert_eq!(
-        pipeline(
-            &mut client,
-            &["CF.INSERT k CAPACITY 1000 ITEMS a b", "CF.MEXISTS k a c"]
-        ),
+        pipeline(&mut client, &ask),
         ["*2\r\n:1\r\n:1\r\n", "*2\r\n:1\r\n:0\r\n"]
+    );
+    // RESP3: with a user it says hello once, without one behind AUTH.
+    let mut client = keyed.server.connect();
+    let hello = format!("HELLO 3 AUTH default {} SETNAME app", key.as_str());
+    assert_greeting(&pipeline(&mut client, &[&hello])[0]);
+    assert_eq!(pipeline(&mut client, &named[1..]), [OK; 2]);
+    let mut client = keyed.server.connect();
+    assert_eq!(pipeline(&mut client, &[&auth]), [OK]);
+    assert_greeting(&pipeline(&mut client, &["HELLO 3"])[0]);
+    assert_eq!(pipeline(&mut client, &named), [OK; 3]);
+    assert_eq!(
+        pipeline(&mut client, &ask),
+        ["*2\r\n#t\r\n#t\r\n", "*2\r\n#t\r\n#f\r\n"]
     );
 }
 
+/// lettuce 7: `RedisHandshake.java`. Each line waits for the replies to the one
+/// before.
 #[test]
 fn lettuce_is_greeted() {
-    let server = Server::start();
-    let mut client = server.connect();
-    let replies = pipeline(
-        &mut client,
-        &[
-            "HELLO 3",
-            "CLIENT SETINFO lib-name Lettuce",
-            "CLIENT SETINFO lib-ver 7.0.0.RELEASE/abc",
-        ],
+    let (keyed, key) = Keyed::start(None);
+    let mut client = keyed.server.connect();
+    let hello = format!("HELLO 3 AUTH default {} SETNAME app", key.as_str());
+    assert_greeting(&pipeline(&mut client, &[&hello])[0]);
+    assert_eq!(
+        pipeline(&mut client, &["SELECT 0", "READONLY"]),
+        [OK, NO_CLUSTER]
     );
-    assert!(replies[0].starts_with("%7\r\n"));
-    assert_eq!(replies[1..], ["+OK\r\n", "+OK\r\n"]);
+    let says = [
+        "CLIENT SETINFO lib-name Lettuce",
+        "CLIENT SETINFO lib-ver 7.0.0.RELEASE/abc",
+    ];
+    assert_eq!(pipeline(&mut client, &says), [OK, OK]);
+    let notices = "CLIENT MAINT_NOTIFICATIONS on moving-endpoint-type internal-ip";
+    assert_eq!(
+        pipeline(&mut client, &[notices]),
+        ["-ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.\r\n"]
+    );
     // It sends what it may, and looks at the beginning of the refusal.
     assert!(client.tell("NOSUCH").starts_with("-ERR unknown command"));
+    // RESP2: AUTH, or PING where there is no key.
+    let mut client = keyed.server.connect();
+    let auth = format!("AUTH {}", key.as_str());
+    assert_eq!(pipeline(&mut client, &[&auth]), [OK]);
+    let open = Server::start();
+    let mut client = open.connect();
+    assert_eq!(pipeline(&mut client, &["PING"]), ["+PONG\r\n"]);
 }
 
 #[test]

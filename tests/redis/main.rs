@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod any_dump;
 mod bounds;
 mod dumps;
 #[path = "../engine/gated.rs"]

@@ -13,6 +13,9 @@ const SERVED: Duration = Duration::from_secs(5);
 /// Items of a question whose reply sockets do not hold.
 const MANY: usize = 1_200_000;
 
+/// Filters with long names.
+const NAMES: usize = 10_000;
+
 struct Tenants {
     keyed: Keyed,
     greedy: Box<dyn Fn() -> Client>,
@@ -96,8 +99,13 @@ fn memory_of_commands() {
 fn memory_of_replies() {
     let mut setup = Setup::default();
     setup.limits.max_batch_items = MANY;
-    setup.limits.max_buffered_bytes = 512 << 20;
+    // A share has room for two such replies, and less than names take then.
+    setup.limits.max_buffered_bytes = 464 << 20;
     let mut tenants = Tenants::with(setup);
+    let tail = "x".repeat(245);
+    let adds = (0..NAMES).flat_map(|n| command(&["CF.ADD", &format!("{n:05}{tail}"), "a"]));
+    tenants.modest.send(&adds.collect::<Vec<u8>>());
+    (0..NAMES).for_each(|_| assert_eq!(tenants.modest.reply(), b":1\r\n"));
     let mut words = vec!["CF.MEXISTS", "k"];
     words.resize(2 + MANY, "x");
     let bytes = command(&words);
@@ -113,7 +121,11 @@ fn memory_of_replies() {
     let refused = held.last_mut().unwrap().reply();
     let excerpt = refused.escape_ascii().to_string();
     assert!(excerpt.starts_with("-TRYAGAIN "), "{excerpt}");
+    // Names take such memory, too, as they are collected.
+    let names = (tenants.greedy)().tell("KEYS *");
+    assert!(names.starts_with("-TRYAGAIN "), "{names:.200}");
     tenants.is_served("answers", &words[..20_000], b"*19998\r\n");
+    tenants.is_served("answers", &["KEYS", "*"], b"*10000\r\n");
 }
 
 #[test]
