@@ -8,17 +8,10 @@
 
 use super::batch::Batch;
 use super::inline;
+use super::lines;
 use super::malformed::Malformed;
-use super::number::{MAX_DIGITS, integer};
 use bytes::{Buf as _, Bytes, BytesMut};
 use std::ops::Range;
-
-/// Longest line of a command as a person types it.
-const MAX_LINE_BYTES: usize = 64 << 10;
-
-/// Longest line that says how many arguments there are, or how long one is.
-const MAX_LENGTH_BYTES: usize = 32;
-const _: () = assert!(MAX_LENGTH_BYTES > MAX_DIGITS + 3);
 
 /// Commands, and bytes of them, that are handed over at once.
 const MAX_COMMANDS: usize = 1024;
@@ -332,50 +325,24 @@ impl Decoder {
         Ok(Some(end + 2))
     }
 
-    /// The number of a line that begins with a mark, and where the next line
-    /// begins; `None` if its end has not come. The number is `None` if it is
-    /// none.
+    /// The number of the line that begins here with a mark, and where the next line
+    /// begins; as [`lines::length`].
     #[inline]
     fn length(&self, too_long: Malformed) -> Result<Option<(Option<i64>, usize)>, Malformed> {
         let line = self.input.get(self.at + 1..).unwrap_or_default();
-        // Nearly all are of one digit to three.
-        match line {
-            [digit @ b'0'..=b'9', b'\r', b'\n', ..] => {
-                return Ok(Some((Some(i64::from(digit - b'0')), self.at + 4)));
-            }
-            [tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n', ..] => {
-                let number = 10 * i64::from(tens - b'0') + i64::from(ones - b'0');
-                return Ok(Some((Some(number), self.at + 5)));
-            }
-            _ => {}
-        }
-        let window = line.get(..MAX_LENGTH_BYTES).unwrap_or(line);
-        match memchr::memchr(b'\n', window) {
-            Some(end) => {
-                let text = window.get(..end).unwrap_or_default();
-                let number = text.strip_suffix(b"\r").and_then(integer);
-                Ok(Some((number, self.at + 1 + end + 1)))
-            }
-            None if window.len() == MAX_LENGTH_BYTES => Err(too_long),
-            None => Ok(None),
-        }
+        let found = lines::length(line, too_long)?;
+        Ok(found.map(|(number, end)| (number, self.at + 1 + end)))
     }
 
     /// Looks for the end of a line.
     fn find_line(&mut self, scanned: usize) -> Result<Progress, Malformed> {
         let line = self.input.get(self.at..).unwrap_or_default();
-        let left = line.get(scanned..).unwrap_or_default();
-        let end = memchr::memchr(b'\n', left).map(|end| scanned + end + 1);
-        match end {
-            Some(end) if end <= MAX_LINE_BYTES => Ok(Progress::Line(end)),
-            None if line.len() < MAX_LINE_BYTES => {
-                self.state = State::Between {
-                    scanned: line.len(),
-                };
-                Ok(Progress::Incomplete)
-            }
-            _ => Err(Malformed::LongLine),
+        if let Some(end) = lines::end(line, scanned)? {
+            return Ok(Progress::Line(end));
         }
+        let scanned = line.len();
+        self.state = State::Between { scanned };
+        Ok(Progress::Incomplete)
     }
 
     /// Takes a line of so many bytes, and returns its command if it has words.

@@ -7,6 +7,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `decode` | from bytes, cut anywhere, to batches of commands |
+//! | `lines` | where lines end that announce lengths, or that people type |
 //! | `batch` | commands as places in the bytes that they came in |
 //! | `inline` | commands as a person types them: words, maybe in quotes |
 //! | `malformed` | what a client sends that is no command |
@@ -19,5 +20,6 @@ pub(crate) mod encode;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_targets;
 mod inline;
+mod lines;
 pub(crate) mod malformed;
 pub(crate) mod number;

@@ -1,4 +1,5 @@
 use super::super::fuzz_targets::{BOUNDS, Outcome, decode, judged, resp};
+use super::super::lines::MAX_LINE_BYTES;
 use super::*;
 use proptest::prelude::*;
 
