@@ -178,3 +178,45 @@ fn filters_can_be_asked_to_be_of_either_layout() {
         client.expect(line, &format!("-{error}\\r\\n"));
     }
 }
+
+#[test]
+fn every_command_is_answered_in_both_layouts() {
+    let server = Server::start();
+    let mut client = server.connect();
+    assert!(!client.tell("INFO keyspace").contains("db0"));
+    for layout in ["paged", "classic"] {
+        for (line, reply) in [
+            ("CF.RESERVE k 1000 EXPANSION 2 LAYOUT @", "+OK"),
+            ("CF.RESERVE k 1000 LAYOUT @", "-ERR item exists"),
+            ("CF.ADD k a", ":1"),
+            ("CF.ADDNX k a", ":0"),
+            ("CF.ADDNX k b", ":1"),
+            (
+                "CF.INSERT k CAPACITY 9 NOCREATE ITEMS c c",
+                "*2\\r\\n:1\\r\\n:1",
+            ),
+            ("CF.INSERTNX k ITEMS c d", "*2\\r\\n:0\\r\\n:1"),
+            ("CF.EXISTS k d", ":1"),
+            ("CF.MEXISTS k a e", "*2\\r\\n:1\\r\\n:0"),
+            ("CF.COUNT k c", ":2"),
+            ("CF.DEL k c", ":1"),
+            ("CF.DEL k e", ":0"),
+            ("CF.COMPACT k", "+OK"),
+            ("CF.COMPACT none", "-Cuckoo filter was not found"),
+            ("CF.SCANDUMP k x", "-Invalid position"),
+            ("CF.LOADCHUNK k 1 x", "-ERR item exists"),
+            ("CF.LOADCHUNK k 2 x", "-Couldn\\'t load chunk!"),
+            ("TYPE k", "+MBbloomCF"),
+        ] {
+            client.expect(&line.replace('@', layout), &format!("{reply}\\r\\n"));
+        }
+        let info = client.tell("CF.INFO k");
+        for field in ["Number of items inserted\\r\\n:4", "Expansion rate\\r\\n:2"] {
+            assert!(info.contains(field), "{layout}: {info}");
+        }
+        assert!(client.tell("CF.DEBUG k").contains(" items:4 "));
+        let keyspace = client.tell("INFO keyspace");
+        assert!(keyspace.contains("\\r\\ndb0:keys=1,expires=0,avg_ttl=0\\r\\n"));
+        client.expect("DEL k", ":1\\r\\n");
+    }
+}
