@@ -5,8 +5,6 @@ with a plain server, and with one that asks for TLS and a key."""
 import argparse
 import os
 import pathlib
-import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,19 +13,13 @@ import time
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from served import BINARY, ROOT, Server  # noqa: E402
+from served import BINARY, ROOT, Server, free_port  # noqa: E402
 
 # Another version of a package that .venv has, in a directory of its own.
 REDIS_5 = ROOT / ".venv/redis-5"
 
 # Clients for Rust are a package of their own.
 RUST = HERE / "rust/Cargo.toml"
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def run(*words, **options):
@@ -63,12 +55,7 @@ def use(port, *secured):
     trusted = {"SSL_CERT_FILE": str(secured[0])} if secured else {}
     cargo = ("cargo", "run", "--quiet", "--locked", "--manifest-path", RUST, "--")
     print(run(*cargo, port, *secured, variables=trusted))
-    if not secured and shutil.which("redis-benchmark"):
-        told = run("redis-cli", "-p", port, "-3", "cf.exists", "k", "a")
-        assert "false" in told, told
-        run("redis-benchmark", "-p", port, "-q", "-n", 2000, "-P", 16, "CF.ADD", "k", "__rand_int__")
-        run("redis-cli", "-p", port, "del", "k")
-        print("redis-cli and redis-benchmark work")
+    print(run(sys.executable, HERE / "use_tools.py", port, *secured))
 
 
 def main():

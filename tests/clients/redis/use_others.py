@@ -1,4 +1,4 @@
-"""What users of coredis and of valkey-glide do.
+"""What users of coredis, which speaks RESP3 only, and of valkey-glide do.
 
     use_others.py PORT [CA_FILE KEY]
 """

@@ -65,5 +65,6 @@ async function ioredis(Redis, name, protocol) {
 
 await nodeRedis(2);
 await nodeRedis(3);
-await ioredis(Ioredis6, "ioredis 6");
+await ioredis(Ioredis6, "ioredis 6, RESP2", { protocol: 2 });
+await ioredis(Ioredis6, "ioredis 6, RESP3", { protocol: 3 });
 await ioredis(Ioredis5, "ioredis 5");
