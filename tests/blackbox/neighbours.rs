@@ -1,12 +1,13 @@
 //! Filters that share a lane: what others ask of theirs must not be felt.
 //!
 //! Eight neighbours in the one lane of a server add an item each 10 ms, when it is
-//! due, beside the dearest request that is legal, which is searched for; beside
-//! batches of as many items as a request may have; beside as many copies of items
-//! that are counted, and as many as a drain takes on pages that have thousands; and
-//! beside filters that are made with as many items as one slice takes. The same in two
-//! lanes, beside two such requests at once, in the long form. Prints a line of JSON for
-//! each number of lanes.
+//! due, beside the dearest request that is legal, which is searched for, and the one
+//! beside which they had to wait longest; beside batches of as many items as a request
+//! may have; beside as many copies of items that are counted, and as many as a drain
+//! takes on pages that have thousands; beside filters that are made with as many items
+//! as one slice takes; and beside a chain that grows, shrinks and is compacted. The same
+//! in two lanes, beside two such requests at once, in the long form. Prints a line of
+//! JSON for each number of lanes.
 //!
 //! On a machine that does nothing else `CUCKOOD_TEST_QUIET` asserts the times that
 //! are promised. Otherwise ten times as much is allowed: other tests and programs
@@ -72,8 +73,12 @@ impl Filter<'_> {
             items: VecDeque::new(),
             next: 0,
         };
-        if work.fill == Fill::Counted {
-            (0..2).for_each(|_| filter.add_the_same(http, server));
+        match work.fill {
+            Fill::Counted => (0..2).for_each(|_| filter.add_the_same(http, server)),
+            Fill::Shrinking => {
+                filter.add(http, server, "items", work.items / 10);
+            }
+            _ => {}
         }
         let times = match work.fill {
             Fill::Capacity => 1,
@@ -170,10 +175,34 @@ impl Filter<'_> {
             }
             Fill::Twice => self.next %= self.work.create["capacity"].as_u64().unwrap(),
             Fill::Made => self.remove(http, server),
+            Fill::Shrinking => {
+                self.add(http, server, "items", self.work.items);
+                self.delete_oldest(http, server);
+            }
         }
         let began = Instant::now();
-        self.add(http, server, self.work.action, self.work.items);
+        match self.work.fill {
+            Fill::Shrinking => self.compact(http, server),
+            _ => {
+                self.add(http, server, self.work.action, self.work.items);
+            }
+        }
         began.elapsed()
+    }
+
+    /// Has it compacted, unless it is already, and waits for the end of that.
+    fn compact(&self, http: &Client, server: &Server) {
+        let of_filter = |rest| server.url(&format!("/filters/{}/{rest}", self.key));
+        let asked = http.post(of_filter("compact")).send().unwrap().status();
+        let is_running = asked == StatusCode::ACCEPTED || asked == StatusCode::CONFLICT;
+        assert!(is_running, "{}: {asked}", self.key);
+        loop {
+            let now = http.get(of_filter("compaction")).send().unwrap();
+            if now.json::<Value>().unwrap()["state"] != "running" {
+                return;
+            }
+            thread::sleep(PERIOD);
+        }
     }
 }
 
@@ -258,15 +287,39 @@ fn neighbours_do_not_feel_what_others_ask_of_their_filters() {
     };
     let works = works(capacity);
     let all: Vec<&Work> = works.iter().collect();
-    let dearest = measure(1, &all, capacity, lasts);
+    let worst = measure(1, &all, capacity, lasts);
     if is_long {
-        measure(2, &[dearest], capacity, lasts);
+        measure(2, &worst, capacity, lasts);
     }
 }
 
-/// Measures neighbours beside the dearest of these works, which is returned, and
-/// beside others, in so many lanes.
-fn measure<'a>(lanes: usize, works: &[&'a Work], capacity: u64, lasts: Duration) -> &'a Work {
+/// A work that was tried.
+struct Tried<'a> {
+    /// What it took once.
+    cost: Duration,
+    /// The neighbours' worst answer beside it.
+    slowest: Duration,
+    filter: Filter<'a>,
+}
+
+impl<'a> Tried<'a> {
+    /// Tries it beside neighbours for a while.
+    fn of(http: &Client, server: &Server, lasts: Duration, mut filter: Filter<'a>) -> Tried<'a> {
+        let cost = filter.work(http, server);
+        let mut filters = [filter];
+        let slowest = Beside::of(server, lasts, &mut filters).at(1.0);
+        let [filter] = filters;
+        Tried {
+            cost,
+            slowest,
+            filter,
+        }
+    }
+}
+
+/// Measures neighbours beside the dearest of these works and the one beside which they
+/// wait longest, which are returned, and beside others, in so many lanes.
+fn measure<'a>(lanes: usize, works: &[&'a Work], capacity: u64, lasts: Duration) -> Vec<&'a Work> {
     let is_quiet = env::var_os("CUCKOOD_TEST_QUIET").is_some();
     let folder = tempfile::tempdir().unwrap();
     let count = lanes.to_string();
@@ -277,23 +330,39 @@ fn measure<'a>(lanes: usize, works: &[&'a Work], capacity: u64, lasts: Duration)
         let key = format!("neighbour{neighbour}");
         server.create_filter(&key, &json!({"capacity": 100_000}));
     }
-    let mut costs = Vec::new();
+    let mut tried = Vec::new();
     for (number, work) in works.iter().enumerate() {
         let key = format!("work{number}");
-        let mut filter = Filter::prepare(&http, &server, key, work);
-        costs.push((filter.work(&http, &server), number, filter));
+        let filter = Filter::prepare(&http, &server, key, work);
+        tried.push(Tried::of(&http, &server, lasts / 5, filter));
     }
-    let costs_ms: serde_json::Map<_, _> = costs
+    let tried_ms: serde_json::Map<_, _> = tried
         .iter()
-        .map(|it| (it.2.work.name.to_owned(), json!(it.0.as_millis() as u64)))
+        .map(|it| {
+            let times = [it.cost, it.slowest].map(|time| time.as_millis() as u64);
+            (it.filter.work.name.to_owned(), json!(times))
+        })
         .collect();
-    let dearest = costs.into_iter().max_by_key(|it| (it.0, it.1)).unwrap();
-    let (dearest_cost, _, filter) = dearest;
-    let work = filter.work;
+    tried.sort_by_key(|it| it.cost);
+    let dearest = tried.pop().unwrap();
+    let slowest = tried.into_iter().max_by_key(|it| it.slowest);
+    let slowest = slowest.filter(|it| it.slowest > dearest.slowest);
+    let worst: Vec<Filter<'_>> = [Some(dearest), slowest]
+        .into_iter()
+        .flatten()
+        .map(|it| it.filter)
+        .collect();
+    let worst_works: Vec<&Work> = worst.iter().map(|it| it.work).collect();
+    let worst_names: Vec<&str> = worst_works.iter().map(|it| it.name).collect();
     let others = others(capacity);
-    let mut beside = vec![vec![filter]];
-    for n in 1..lanes {
-        beside[0].push(Filter::prepare(&http, &server, format!("more{n}"), work));
+    let mut beside: Vec<Vec<Filter<'_>>> = Vec::new();
+    for (number, filter) in worst.into_iter().enumerate() {
+        let work = filter.work;
+        let more = (1..lanes).map(|n| {
+            let key = format!("more{number}-{n}");
+            Filter::prepare(&http, &server, key, work)
+        });
+        beside.push([filter].into_iter().chain(more).collect());
     }
     for (number, work) in others.iter().enumerate() {
         let filters = (0..lanes).map(|n| {
@@ -322,8 +391,8 @@ fn measure<'a>(lanes: usize, works: &[&'a Work], capacity: u64, lasts: Duration)
     let besides: serde_json::Map<_, _> = (beside.iter())
         .map(|(name, beside)| ((*name).to_owned(), beside.json()))
         .collect();
-    let figures = json!({"neighbours": NEIGHBOURS, "lanes": lanes, "costs_ms": costs_ms,
-        "dearest": work.name, "dearest_ms": dearest_cost.as_millis() as u64,
+    let figures = json!({"neighbours": NEIGHBOURS, "lanes": lanes,
+        "tried_ms_and_slowest_ms": tried_ms, "worst": worst_names,
         "refused_after_ms": refused_after.as_millis() as u64,
         "alone": alone.json(), "beside": besides,
         "slices": server.metric("cuckood_plan_slices_total")});
@@ -343,5 +412,5 @@ fn measure<'a>(lanes: usize, works: &[&'a Work], capacity: u64, lasts: Duration)
         assert!(beside.at(0.999) < most, "{figures}");
         assert!(beside.at(1.0) < bound(ALL, alone.at(1.0)), "{figures}");
     }
-    work
+    worst_works
 }

@@ -46,6 +46,9 @@ pub(super) enum Fill {
     Twice,
     /// Each request makes a filter of its own, and the one before is deleted.
     Made,
+    /// Each adds its items, deletes all but a tenth of what is there, and has the
+    /// filter compacted.
+    Shrinking,
 }
 
 pub(super) fn works(capacity: u64) -> Vec<Work> {
@@ -65,15 +68,13 @@ pub(super) fn works(capacity: u64) -> Vec<Work> {
         "expansion": 0});
     let bits = |bits: u64| json!({"fingerprint_bits": bits, "capacity": capacity, "expansion": 0});
     // Filled to where pages begin to be split: from then on one for 20 adds with 32
-    // bits, one for 128 with 12.
-    let growing = |bits: u64| Work {
-        name: match bits {
-            32 => "adds that split pages, 32 bits",
-            _ => "adds that split pages, 12 bits",
-        },
+    // bits, one for 128 with 12. In a large filter as many adds as are just below what
+    // one request may write.
+    let growing = |name, bits: u64, most: u64| Work {
+        name,
         create: json!({"fingerprint_bits": bits, "capacity": capacity}),
         action: "items",
-        items: (capacity / 40).min(10_000),
+        items: (capacity / 40).min(most),
         fill: Fill::Capacity,
     };
     let emptied = Work {
@@ -112,8 +113,8 @@ pub(super) fn works(capacity: u64) -> Vec<Work> {
             in_chain,
         ),
         work("deletes from a chain", chain, "items/delete", in_chain),
-        growing(32),
-        growing(12),
+        growing("adds that split pages, 32 bits", 32, 20_000),
+        growing("adds that split pages, 12 bits", 12, 50_000),
         emptied,
         nearly("nearly full, 16 bits", pages(16)),
         nearly("nearly full, 32 bits", pages(32)),
@@ -123,7 +124,7 @@ pub(super) fn works(capacity: u64) -> Vec<Work> {
 }
 
 /// What neighbours are measured beside, whatever it costs.
-pub(super) fn others(capacity: u64) -> [Work; 4] {
+pub(super) fn others(capacity: u64) -> [Work; 5] {
     [
         Work {
             name: "adds to a sized filter",
@@ -153,6 +154,14 @@ pub(super) fn others(capacity: u64) -> [Work; 4] {
             action: "items?create=true&capacity=20000",
             items: IN_A_SLICE,
             fill: Fill::Made,
+        },
+        Work {
+            name: "a chain that is compacted",
+            create: json!({"layout": "classic", "bucket_size": 4, "expansion": 2,
+                "capacity": capacity.min(MOST_ITEMS) / 8}),
+            action: "compact",
+            items: capacity.min(MOST_ITEMS),
+            fill: Fill::Shrinking,
         },
     ]
 }
