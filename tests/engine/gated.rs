@@ -60,6 +60,8 @@ struct State {
     disk_full: bool,
     condition: Condition,
     frozen_bytes: Option<u64>,
+    /// Bytes of the images of the largest slice that was written.
+    largest_slice: usize,
 }
 
 #[derive(Clone)]
@@ -81,6 +83,7 @@ impl GatedStore {
             disk_full: false,
             condition: Condition::default(),
             frozen_bytes: None,
+            largest_slice: 0,
         };
         GatedStore {
             inner,
@@ -164,6 +167,11 @@ impl GatedStore {
         self.shared.0.lock().unwrap().frozen_bytes = Some(bytes);
     }
 
+    /// Bytes of the images of the largest slice of a checkpoint so far.
+    pub(crate) fn largest_slice(&self) -> usize {
+        self.shared.0.lock().unwrap().largest_slice
+    }
+
     fn pass(&self, point: Point) {
         self.pass_with(point, [0; 8]);
     }
@@ -230,6 +238,14 @@ fn is_checkpoint(batch: &Batch) -> bool {
             Change::Put(Column::Pages, ..) | Change::DeleteRange(Column::Log, _)
         )
     })
+}
+
+fn image_bytes(batch: &Batch) -> usize {
+    let bytes = |change: &Change| match change {
+        Change::Put(Column::Pages, _, image) => image.len(),
+        _ => 0,
+    };
+    batch.changes.iter().map(bytes).sum()
 }
 
 impl Reader for GatedStore {
@@ -300,6 +316,8 @@ impl KeyValueStore for GatedStore {
             if self.shared.0.lock().unwrap().checkpoints_fail {
                 return Err(self.failure());
             }
+            let mut state = self.shared.0.lock().unwrap();
+            state.largest_slice = state.largest_slice.max(image_bytes(&batch));
         }
         self.inner.write(batch, durability)
     }

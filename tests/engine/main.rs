@@ -7,6 +7,7 @@
 )]
 
 mod backups;
+mod checkpoints;
 mod compaction;
 mod corrupt;
 mod deadlines;

@@ -1,5 +1,7 @@
 //! When images are written, and when commits wait for that.
 
+use crate::chain::params::PAGE_BYTES;
+
 /// Slices that can be written, as a rule, before commits have to wait.
 const SPARE_SLICES: u64 = 4;
 
@@ -10,7 +12,7 @@ pub(crate) struct Bounds {
     pub(crate) max_dirty_pages: u64,
     /// Bytes of redo records at which commits wait.
     pub(crate) max_log_bytes: u64,
-    /// Pages whose images are written at once.
+    /// Pages whose images are written at once, if nothing is counted beside them.
     pub(crate) slice_pages: usize,
 }
 
@@ -23,6 +25,11 @@ impl Bounds {
         let spare = SPARE_SLICES * self.slice_pages as u64;
         let spare = spare.max(self.max_dirty_pages / 8);
         self.max_dirty_pages - spare.min(self.max_dirty_pages / 2)
+    }
+
+    /// Bytes of images after which no further one is written at once.
+    pub(super) fn slice_bytes(&self) -> usize {
+        self.slice_pages.saturating_mul(PAGE_BYTES as usize)
     }
 
     /// Bytes of redo records from which on images are written. Half of what

@@ -25,6 +25,8 @@ struct ImageSlice {
     pages: Vec<DirtyPage>,
     /// By ascending id.
     images: Vec<(PageId, Vec<u8>)>,
+    /// Of the images: the counters beside a page may take many times what its slots do.
+    bytes: usize,
     /// Pages that are no more, whose images are removed.
     gone: Vec<PageId>,
 }
@@ -45,6 +47,7 @@ impl Checkpointer {
             pages,
             images,
             gone,
+            ..
         }) = self.copy_slice()
         else {
             return self.cut_log(cut);
@@ -102,9 +105,11 @@ impl Checkpointer {
             lane,
             pages: Vec::new(),
             images: Vec::new(),
+            bytes: 0,
             gone: Vec::new(),
         };
-        while slice.pages.len() < self.bounds.slice_pages {
+        let (most_pages, most_bytes) = (self.bounds.slice_pages, self.bounds.slice_bytes());
+        while slice.pages.len() < most_pages && slice.bytes < most_bytes {
             let Some(page) = waiting.pop_oldest() else {
                 break;
             };
@@ -128,6 +133,7 @@ impl Checkpointer {
                 return self.count_clean(&page.table);
             } else {
                 let image = frame.image(page.table.geometry().page_bytes());
+                slice.bytes += image.len();
                 slice.images.push((page.table.id(page.page), image));
                 frame.set_changed_since_copy(0);
                 frame.set_dirty_state(DirtyState::Copied);
