@@ -10,7 +10,7 @@ use super::filters::Filters;
 use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
 use super::lane::commit::Lane;
-use super::lane::queue::{LaneQueue, QueueBounds};
+use super::lane::queue::LaneQueue;
 use super::lane::shares::QueueShares;
 use super::lane::submit::Submitter;
 use super::pages::{Bounds, Checkpointer, Loader, PageCache};
@@ -313,10 +313,7 @@ impl Engine {
             state,
             caller: Caller::default(),
         };
-        engine.start_lanes(QueueBounds {
-            commands: options.max_queued_commands.max(1),
-            items: options.max_queued_items,
-        })?;
+        engine.start_lanes()?;
         let checkpointer = Arc::clone(&engine.state.checkpointer);
         let thread = spawn("checkpoint", move || checkpointer.run())?;
         *engine.state.threads.checkpointer.lock() = Some(thread);
@@ -324,13 +321,13 @@ impl Engine {
         Ok(engine)
     }
 
-    fn start_lanes(&self, bounds: QueueBounds) -> Result<(), StoreError> {
+    fn start_lanes(&self) -> Result<(), StoreError> {
         let state = &self.state;
         for index in 0..state.lanes.lanes {
             let depth = &state.metrics.lane_queue_depth;
             let depth = depth.with_label_values(&[&index.to_string()]);
             let waits = state.metrics.lane_queue_wait_seconds.clone();
-            let queue = Arc::new(LaneQueue::new(bounds, depth, waits));
+            let queue = Arc::new(LaneQueue::new(depth, waits));
             let lane = self.lane(index, Arc::clone(&queue));
             let thread = spawn(&format!("lane-{index}"), move || lane.run())?;
             state.lanes.queues.write().push(queue);

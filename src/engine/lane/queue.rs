@@ -1,30 +1,21 @@
-//! The queue in front of a lane: bounded, and fair to API keys and filters.
+//! The queue in front of a lane, fair to API keys and filters. What may be in it is
+//! bounded by what its [`shares`](super::shares) give.
 
 use super::command::{Command, ItemOp};
 use super::fair::FairQueue;
 use super::request::Request;
 use super::units::SLICE_UNITS;
-use crate::engine::error::{EngineError, Overload};
+use crate::engine::error::EngineError;
 use crate::page::FilterId;
 use parking_lot::{Condvar, Mutex};
 use prometheus::{Histogram, IntGauge};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How much may wait in front of a lane.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct QueueBounds {
-    /// Commands.
-    pub(crate) commands: usize,
-    /// Items of theirs; one command may exceed it if nothing else waits.
-    pub(crate) items: usize,
-}
-
 /// What waits for one lane.
 pub(crate) struct LaneQueue {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
-    bounds: QueueBounds,
     /// Commands that wait, for the metrics.
     depth: IntGauge,
     /// How long they waited, each until it was taken first.
@@ -36,7 +27,6 @@ struct Waiting {
     commands: usize,
     /// Commands that need slices of their own.
     long: usize,
-    items: usize,
     is_closed: bool,
 }
 
@@ -99,17 +89,15 @@ impl Flow {
 
 impl LaneQueue {
     /// Nothing waits.
-    pub(crate) fn new(bounds: QueueBounds, depth: IntGauge, waits: Histogram) -> LaneQueue {
+    pub(crate) fn new(depth: IntGauge, waits: Histogram) -> LaneQueue {
         LaneQueue {
             waiting: Mutex::new(Waiting {
                 turns: FairQueue::new(SLICE_UNITS as i64),
                 commands: 0,
                 long: 0,
-                items: 0,
                 is_closed: false,
             }),
             arrived: Condvar::new(),
-            bounds,
             depth,
             waits,
         }
@@ -118,21 +106,11 @@ impl LaneQueue {
     /// Puts a command behind those of its flow.
     ///
     /// # Errors
-    /// There is no room, or the lane stops.
+    /// The lane stops.
     pub(super) fn push(&self, request: Request) -> Result<(), EngineError> {
-        let items = request.command.items();
         let mut waiting = self.waiting.lock();
         if waiting.is_closed {
             return Err(EngineError::Stopping);
-        }
-        if waiting.is_over(self.bounds, items) {
-            self.drop_withdrawn(&mut waiting);
-        }
-        if waiting.items > 0 && waiting.items + items > self.bounds.items {
-            return Err(Overload::QueuedItems.into());
-        }
-        if waiting.commands >= self.bounds.commands {
-            return Err(Overload::QueuedCommands.into());
         }
         self.note_waiting(&mut waiting, &request);
         let (key, flow) = (request.caller.key.clone(), Flow::of(&request));
@@ -227,32 +205,27 @@ impl LaneQueue {
     fn note_waiting(&self, waiting: &mut Waiting, request: &Request) {
         waiting.commands += 1;
         waiting.long += usize::from(request.is_long());
-        waiting.items += request.command.items();
         self.depth.inc();
     }
 
     fn note_taken(&self, waiting: &mut Waiting, request: &Request) {
         waiting.commands -= 1;
         waiting.long -= usize::from(request.is_long());
-        waiting.items -= request.command.items();
         self.depth.dec();
     }
 
-    /// Makes room: nobody waits for what these come to.
-    fn drop_withdrawn(&self, waiting: &mut Waiting) {
+    /// Makes room: nobody waits for what these come to. Says whether there were any.
+    pub(super) fn drop_withdrawn(&self) -> bool {
         let is_withdrawn =
             |it: &Waits| matches!(it, Waits::Command(request) if request.progress.is_withdrawn());
-        for it in waiting.turns.take_out(is_withdrawn) {
+        let mut waiting = self.waiting.lock();
+        let withdrawn = waiting.turns.take_out(is_withdrawn);
+        for it in &withdrawn {
             if let Waits::Command(request) = it {
-                self.note_taken(waiting, &request);
+                self.note_taken(&mut waiting, request);
             }
         }
-    }
-}
-
-impl Waiting {
-    fn is_over(&self, bounds: QueueBounds, items: usize) -> bool {
-        self.commands >= bounds.commands || self.items + items > bounds.items
+        !withdrawn.is_empty()
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Request {
     pub(super) recorder: Option<SideRecorder>,
     /// Room that a new filter was promised.
     pub(super) reservation: Option<Reservation>,
-    /// What its key has of the queue until it is answered.
+    /// What it has of the queue until it is answered.
     pub(super) place: Option<QueuePlace>,
     /// How far it has come.
     pub(super) progress: Progress,

@@ -1,13 +1,13 @@
-//! What each API key may have in the queues of the lanes, until it is answered.
+//! How much may be in the queues of the lanes until it is answered, in all and of each
+//! API key.
 
 use crate::engine::caller::Caller;
-use crate::engine::error::EngineError;
+use crate::engine::error::{EngineError, Overload};
 use crate::metrics::Metrics;
-use crate::share::{Kind, Permit, Resource};
+use crate::share::{Kind, Permit, Resource, UsedUp};
 use std::sync::Arc;
 
-/// The shares of all lanes. Callers without a key have none: the bounds of the
-/// queues hold for all together.
+/// The bounds of all lanes. Callers without a key have no shares.
 pub(crate) struct QueueShares(Vec<LaneShares>);
 
 struct LaneShares {
@@ -28,7 +28,8 @@ impl QueueShares {
         metrics: &Metrics,
     ) -> QueueShares {
         let of = |name, bound: usize| {
-            Resource::new(name, Kind::Lent, bound as u64, share_percent, metrics)
+            let bound = bound.max(1) as u64;
+            Resource::new(name, Kind::Lent, bound, share_percent, metrics)
         };
         let lane = |_| LaneShares {
             commands: of("queued_commands", max_commands),
@@ -40,23 +41,33 @@ impl QueueShares {
     /// Takes a place for a command with so many items.
     ///
     /// # Errors
-    /// [`EngineError::OverShare`].
+    /// [`EngineError::Overloaded`], [`EngineError::OverShare`].
     pub(super) fn take(
         &self,
         lane: usize,
         caller: &Caller,
         items: usize,
-    ) -> Result<Option<QueuePlace>, EngineError> {
-        let (Some(by), Some(lane)) = (caller.claimant(), self.0.get(lane)) else {
-            return Ok(None);
+    ) -> Result<QueuePlace, EngineError> {
+        let lane = self.0.get(lane).ok_or(EngineError::Stopping)?;
+        let by = caller.claimant();
+        let refused = |overload: Overload, what| {
+            move |used_up| match used_up {
+                UsedUp::All { .. } => overload.into(),
+                _ => EngineError::OverShare { what, used_up },
+            }
         };
-        let refused = |what| move |used_up| EngineError::OverShare { what, used_up };
-        let commands = lane.commands.try_take(Some(&by), 1);
-        let commands = commands.map_err(refused("changes that wait to be written"))?;
+        let commands = lane.commands.try_take(by.as_ref(), 1);
+        let commands = commands.map_err(refused(
+            Overload::QueuedCommands,
+            "changes that wait to be written",
+        ))?;
         // One that is larger than all may be is alone.
         let items = (items as u64).min(lane.items.bound());
-        let items = lane.items.try_take(Some(&by), items);
-        let items = items.map_err(refused("items that wait to be written"))?;
-        Ok(Some([commands, items]))
+        let items = lane.items.try_take(by.as_ref(), items);
+        let items = items.map_err(refused(
+            Overload::QueuedItems,
+            "items that wait to be written",
+        ))?;
+        Ok([commands, items])
     }
 }

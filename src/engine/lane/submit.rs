@@ -204,11 +204,17 @@ impl Submitter {
             (None, _) => return Err(EngineError::Stopping),
         };
         let lane = lane_of(name, self.lanes);
-        request.place = self
-            .shares
-            .take(lane, &request.caller, request.command.items())?;
         let queues = self.queues.read();
         let queue = queues.get(lane).ok_or(EngineError::Stopping)?;
+        let take = || {
+            let items = request.command.items();
+            self.shares.take(lane, &request.caller, items)
+        };
+        let place = match take() {
+            Err(_) if queue.drop_withdrawn() => take(),
+            taken => taken,
+        };
+        request.place = Some(place?);
         queue.push(request)
     }
 

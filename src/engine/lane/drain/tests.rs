@@ -6,7 +6,7 @@ use crate::cuckoo::hash::{ItemHash, murmur64a};
 use crate::engine::caller::SERVER;
 use crate::engine::filters::OpenFilter;
 use crate::engine::lane::command::ItemOp;
-use crate::engine::lane::queue::{LaneQueue, QueueBounds};
+use crate::engine::lane::queue::LaneQueue;
 use crate::engine::lane::sliced::Sliced;
 use crate::engine::{AddOptions, Engine, EngineOptions, FilterName, ItemBatch};
 use crate::metrics::Metrics;
@@ -58,13 +58,9 @@ async fn engine() -> (Engine, Vec<Arc<OpenFilter>>) {
 
 /// The only lane of an engine, with a queue of its own.
 fn lane(engine: &Engine) -> Lane {
-    let bounds = QueueBounds {
-        commands: 1_000,
-        items: 1_000_000,
-    };
     let metrics = Metrics::new().unwrap();
     let depth = metrics.lane_queue_depth.with_label_values(&["0"]);
-    let queue = LaneQueue::new(bounds, depth, metrics.lane_queue_wait_seconds.clone());
+    let queue = LaneQueue::new(depth, metrics.lane_queue_wait_seconds.clone());
     engine.lane(0, Arc::new(queue))
 }
 

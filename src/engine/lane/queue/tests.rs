@@ -4,14 +4,10 @@ use crate::metrics::Metrics;
 
 #[test]
 fn a_command_that_is_put_back_has_waited_once() {
-    let bounds = QueueBounds {
-        commands: 10,
-        items: 10,
-    };
     let metrics = Metrics::new().unwrap();
     let depth = metrics.lane_queue_depth.with_label_values(&["0"]);
     let waits = metrics.lane_queue_wait_seconds.clone();
-    let queue = LaneQueue::new(bounds, depth, waits.clone());
+    let queue = LaneQueue::new(depth, waits.clone());
     let command = Command::Items(ItemOp::Exists, Vec::new().into());
     let (request, _reply) = Request::new(&SERVER, command, None, None);
     queue.push(request).unwrap();
