@@ -9,6 +9,7 @@ use super::name::FilterName;
 use super::pages::{PageGeometry, PageTable, Version, WordsRead};
 use super::ttl;
 use crate::chain::meta::{Chain, MetaError};
+use crate::chain::plan::PartialPlan;
 use crate::page::FilterId;
 use crate::store::{Expiry, FilterChange, PageStore, StoreError, StoredFilter};
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -18,7 +19,7 @@ use prometheus::IntGauge;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 const SHARDS: usize = 16;
 
@@ -97,6 +98,9 @@ pub(super) struct OpenFilter {
     /// The API key that created it, if there was one.
     pub(super) owner: Option<Arc<str>>,
     expiry: ArcSwapOption<Expiry>,
+    /// Searches for room in vain, one after the other; its lane alone changes it. It
+    /// is not stored: a search more changes little.
+    futile_searches: AtomicU32,
     removed: AtomicBool,
     used: AtomicBool,
 }
@@ -126,9 +130,21 @@ impl OpenFilter {
             version: Version::new(),
             shape: Version::new(),
             expiry: ArcSwapOption::from_pointee(expiry),
+            futile_searches: AtomicU32::new(0),
             removed: AtomicBool::new(false),
             used: AtomicBool::new(true),
         }
+    }
+
+    /// A plan of what comes next.
+    pub(super) fn begin_plan(&self) -> PartialPlan {
+        PartialPlan::after(self.futile_searches.load(Ordering::Relaxed))
+    }
+
+    /// Notes what a plan of it found out.
+    pub(super) fn note_plan(&self, plan: &PartialPlan) {
+        let futile = plan.futile_searches();
+        self.futile_searches.store(futile, Ordering::Relaxed);
     }
 
     /// Whether no page was split or merged since that view was published: what

@@ -62,10 +62,12 @@ impl<D: Draft> PagePlanner<'_, D> {
             return Some(false);
         }
         let candidates = self.table.layout.candidates(hash);
-        Some(
-            self.kick_out_within(&candidates, SEARCH)?
-                || self.kick_out_within(&candidates, WIDE_SEARCH)?,
-        )
+        let is_placed = self.kick_out_within(&candidates, SEARCH)?
+            || self.kick_out_within(&candidates, WIDE_SEARCH)?;
+        if is_placed {
+            *self.futile_searches = 0;
+        }
+        Some(is_placed)
     }
 
     fn kick_out_within(

@@ -31,7 +31,7 @@ pub struct PagePlanner<'a, D> {
     pub(in crate::chain) draft: &'a mut D,
     pub(in crate::chain) search: &'a mut KickSearch,
     pub(in crate::chain) stats: &'a mut PlanStats,
-    /// Adds that were refused.
+    /// Adds that were refused since a search found room.
     pub(in crate::chain) futile_searches: &'a mut u32,
     /// What was spent.
     pub(in crate::chain) spent: &'a mut u64,

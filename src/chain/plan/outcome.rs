@@ -46,9 +46,10 @@ pub struct PlanStats {
     pub ghosts: u64,
 }
 
-/// Searches in vain after which a command's further adds to a filter that may
-/// not grow only look at their own buckets: the filter is full, and a search
-/// costs as much as a thousand looks.
+/// Searches in vain, one after the other, after which a command's further adds to a
+/// filter that may not grow only look at their own buckets: the filter is full, and a
+/// search costs as much as a thousand looks. The next command makes one, and goes on
+/// only if that finds room.
 pub(in crate::chain) const MAX_FUTILE_SEARCHES: u32 = 32;
 
 /// What a bucket costs in which a search looks for room, beside a sixth of its

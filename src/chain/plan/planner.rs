@@ -50,6 +50,20 @@ pub struct PartialPlan {
 }
 
 impl PartialPlan {
+    /// One of which nothing is done. So many searches of the commands before were in
+    /// vain, one after the other; it makes one at least.
+    pub fn after(futile_searches: u32) -> PartialPlan {
+        PartialPlan {
+            futile_searches: futile_searches.min(MAX_FUTILE_SEARCHES - 1),
+            ..PartialPlan::default()
+        }
+    }
+
+    /// Searches in vain since one found room, or something was deleted.
+    pub fn futile_searches(&self) -> u32 {
+        self.futile_searches
+    }
+
     /// What was spent on it so far, see [`Planner::spent`].
     pub fn spent(&self) -> u64 {
         self.spent
@@ -83,7 +97,8 @@ pub struct Planner<'a, D> {
     search: &'a mut KickSearch,
     /// Searches for kick-outs, whatever they found.
     pub(super) searches: u32,
-    /// Those of them that found no room where the filter may not grow.
+    /// Those of them that found no room where the filter may not grow, since one found
+    /// some or something was deleted. Later items that are not searched for count, too.
     futile_searches: u32,
     stats: PlanStats,
     pub(super) missing: Missing,
@@ -227,8 +242,8 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// Looks at up to two pages a sub-filter, and where no slot is empty at no
     /// more than
     /// [`MAX_PAGES_PER_SEARCH`](crate::cuckoo::kick::MAX_PAGES_PER_SEARCH).
-    /// A command whose searches were in vain a few times, in a filter that may
-    /// not grow, searches no more.
+    /// A command whose searches were in vain a few times in a row, in a filter that
+    /// may not grow, searches no more.
     pub fn add(&mut self, hash: ItemHash, mode: AddMode) -> Option<AddResult> {
         if mode == AddMode::OnlyIfAbsent && self.exists(hash)? {
             return Some(AddResult::Exists);
@@ -257,6 +272,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             let newest = self.chain.open().checked_sub(1)?;
             let kicked = self.kick_out(newest, candidates);
             if self.settled(kicked)?.is_some() {
+                self.futile_searches = 0;
                 return Some(AddResult::Added);
             }
         }
@@ -264,7 +280,10 @@ impl<'a, D: Draft> Planner<'a, D> {
             return self.add_to_links(hash);
         }
         let added = self.expand(hash);
-        self.futile_searches += u32::from(added != AddResult::Added);
+        self.futile_searches = match added {
+            AddResult::Added => 0,
+            _ => self.futile_searches + 1,
+        };
         Some(added)
     }
 
@@ -283,6 +302,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             }
         };
         if deleted == Some(true) {
+            self.futile_searches = 0;
             self.chain.note_deletion();
         }
         deleted

@@ -1,4 +1,4 @@
-use super::fixture::{Pages, classics, filter, kinds};
+use super::fixture::{Filter, Pages, classics, filter, kinds};
 use super::*;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, Counters, MAX_COUNTERS};
@@ -267,6 +267,53 @@ fn with_pages_hidden(request: FilterRequest) {
 fn planning_over_pending_changes_equals_applying_them_first() {
     for request in kinds(300) {
         over_pending(request);
+    }
+}
+
+#[test]
+fn commands_to_a_full_filter_make_one_search_each_until_something_is_deleted() {
+    const COMMANDS: u32 = 100;
+    for mut request in kinds(500) {
+        request.expansion = Some(0);
+        let mut it = filter(request.clone());
+        let mut next = 0;
+        while it.add(next) == AddResult::Added {
+            next += 1;
+        }
+        // Commands of 16 items, as a caller with little at a time sends them.
+        let mut partial = PartialPlan::default();
+        let mut command = |it: &mut Filter, deleted: Option<u64>| {
+            let nothing = Overlay::new();
+            let input = PlanInput {
+                fresh_from: it.chain.sub_filter_count() as u32,
+                chain: it.chain.clone(),
+                pending: &nothing,
+            };
+            let hashes: Vec<_> = (0..16).map(|n| it.hash(next + n)).collect();
+            let deleted = deleted.map(|item| it.hash(item));
+            next += 16;
+            let begun = PartialPlan::after(partial.futile_searches());
+            let mut planner = Planner::resume(begun, input, &mut it.pages, &mut it.search);
+            if let Some(hash) = deleted {
+                assert_eq!(planner.delete(hash), Some(true));
+            }
+            for hash in hashes {
+                planner.add(hash, AddMode::Always).unwrap();
+            }
+            let spent = planner.spent();
+            (it.chain, partial) = planner.suspend();
+            it.pages.apply(&partial.overlay.changes());
+            spent
+        };
+        // Some of their items find room, until none does.
+        (0..COMMANDS).for_each(|_| _ = command(&mut it, None));
+        let full: u64 = (0..COMMANDS).map(|_| command(&mut it, None)).sum();
+        let deleted: u64 = (0..COMMANDS / 4)
+            .map(|n| command(&mut it, Some(n.into())))
+            .sum();
+        println!("{full} units, {deleted} in a quarter of the commands with deletes: {request:?}");
+        // A search each, and up to 16: the first of these takes the room that was made.
+        assert!(full < deleted, "{request:?}: {full} and {deleted} units");
     }
 }
 

@@ -230,10 +230,12 @@ impl Lane {
             .or_insert_with(|| PlannedFilter::of(&filter));
         let words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
         let mut words = words.beside(of_plan);
-        let mut planner = Planner::new(state.input(), &mut words, search);
+        let begun = filter.begin_plan();
+        let mut planner = Planner::resume(begun, state.input(), &mut words, search);
         let worked = work(&request.command, &mut planner);
         drain.spent += planner.spent();
         let (chain, partial) = planner.suspend();
+        filter.note_plan(&partial);
         let missing = words.missing;
         let outcome = match worked {
             Worked::Long(work) => {

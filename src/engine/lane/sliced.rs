@@ -213,7 +213,7 @@ impl Lane {
 
     fn sliced(&self, turn: Turn, request: Request, target: PlannedFilter) -> Box<SlicedPlan> {
         let begun = BegunPlan {
-            partial: PartialPlan::default(),
+            partial: target.filter.begin_plan(),
             work: ItemWork::begin(&request.command),
             missing: Missing::default(),
         };
@@ -303,6 +303,7 @@ impl Lane {
         let mut planner = Planner::resume(begun.partial, target.input(), &mut words, search);
         let pace = begun.work.go_on(command.hashes(), &mut planner, until);
         let (chain, partial) = planner.suspend();
+        target.filter.note_plan(&partial);
         let missing = words.missing;
         target.chain = chain;
         let work = begun.work;
