@@ -6,7 +6,7 @@ use crate::support::{
 };
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
-    Compaction, CompactionState, Engine, EngineError, EngineOptions, IdempotencyKey,
+    Caller, Compaction, CompactionState, Engine, EngineError, EngineOptions, IdempotencyKey,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::memory::MemoryStore;
@@ -306,6 +306,38 @@ async fn adds_that_need_the_room_end_a_compaction() {
     assert_eq!(sub_filters(&engine).await, grown);
     assert_eq!(items(&engine, "f").await, 10_000 + LEFT);
     assert!(all_exist(&engine, "f", left().chain(100_000..110_000)).await);
+}
+
+/// The pages of one owner's filter come slowly, or not at all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_compactions_of_one_owner_do_not_wait_for_those_of_another() {
+    let [_, request] = kinds();
+    let memory = MemoryStore::new();
+    for (owner, filter) in [("slow", "slow"), ("modest", "f")] {
+        let engine = engine(Arc::new(memory.clone()), &options(512));
+        let caller = Caller {
+            key: Some(Arc::from(owner)),
+            ..Caller::default()
+        };
+        create(&engine.for_caller(caller), filter, &request).await;
+        add(&engine, filter, 0..20_000).await;
+        let gone = (0..20_000).filter(|n| n % 7 != 0);
+        engine
+            .delete(&name(filter), &batch(gone), None)
+            .await
+            .unwrap();
+        tokio::task::block_in_place(|| engine.shutdown().unwrap());
+    }
+    let store = GatedStore::new(Arc::new(memory));
+    let engine = engine(Arc::new(store.clone()), &options(512));
+    store.hold_reads_of_one_filter(usize::MAX);
+    engine.compact(&name("slow"), None).await.unwrap();
+    tokio::task::block_in_place(|| store.await_arrival());
+    engine.compact(&name("f"), None).await.unwrap();
+    assert_eq!(ended(&engine).await.state, CompactionState::Done);
+    let slow = engine.compaction(&name("slow")).await.unwrap();
+    assert_eq!((slow.state, slow.moved), (CompactionState::Running, 0));
+    store.open();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -15,7 +15,6 @@ mod disk;
 mod dumps;
 mod expiry;
 mod faults;
-#[expect(dead_code, reason = "the tests of shares need more of it")]
 mod gated;
 mod growth;
 mod imports;

@@ -8,7 +8,9 @@
 //! filter is being compacted is part of its description, so one that a restart
 //! interrupted is taken up again.
 //!
-//! One thread drives all of them, in turns.
+//! One thread drives all of them: of the filters of each owner one at a time, in
+//! turns. So whoever has many filters compacted, or filters whose lane is busy or
+//! whose pages come slowly, holds up nobody else's.
 
 use crate::chain::meta::Chain;
 use crate::chain::plan::compact::{Slice, SliceEnd};
@@ -23,9 +25,12 @@ use crate::engine::state::EngineState;
 use crate::engine::threads::run_blocking;
 use crate::page::Ordinal;
 use crossbeam_channel::{Receiver, TryRecvError};
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// How full the sub-filters that are left may get, as a share of the load that
 /// kick-outs reach: when it is asked for, and when it is not. The latter
@@ -36,7 +41,8 @@ const UNASKED_SHARE: f64 = 0.85;
 /// How often the open filters are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long one compaction is worked on while others wait for their turn.
+/// How long one compaction is worked on while others of its owner wait for their
+/// turn.
 const TURN: Duration = Duration::from_millis(50);
 
 /// What one slice is bounded by. At a microsecond or two an entry it keeps its
@@ -185,12 +191,12 @@ impl Job {
     }
 
     /// A turn, and what follows from it: the job again if there is more to do.
-    async fn go_on(mut self, state: &EngineState, stop: &Receiver<()>) -> Option<Job> {
+    async fn go_on(mut self, state: Arc<EngineState>, stop: Receiver<()>) -> Option<Job> {
         if self.ended.is_none() {
-            match self.turn(state, stop).await {
+            match self.turn(&state, &stop).await {
                 Ok(Turn::More) => return Some(self),
                 Ok(Turn::Gone) | Err(EngineError::Stopping) => return None,
-                Ok(Turn::Ended(state)) => self.ended = Some(state),
+                Ok(Turn::Ended(end)) => self.ended = Some(end),
                 Err(error) if is_passing(&error) || self.failures < MAX_FAILURES => {
                     self.failures += u32::from(!is_passing(&error));
                     return Some(self.wait(&error));
@@ -202,7 +208,7 @@ impl Job {
                 }
             }
         }
-        match self.end(state, self.ended?).await {
+        match self.end(&state, self.ended?).await {
             Ok(()) | Err(EngineError::Stopping) => None,
             Err(error) => Some(self.wait(&error)),
         }
@@ -216,6 +222,57 @@ impl Job {
         self.waits = true;
         self.not_before = Instant::now() + FAILURE_PAUSE;
         self
+    }
+}
+
+/// Who created a filter, if it is anybody's.
+type Owner = Option<Arc<str>>;
+
+/// The compactions that are driven.
+#[derive(Default)]
+struct Jobs {
+    /// Those that wait, by owner: the one that was not worked on for longest is first.
+    waiting: HashMap<Owner, VecDeque<Job>>,
+    /// One of each owner at most, and what is left of it.
+    at_work: JoinSet<(Owner, Option<Job>)>,
+    busy: HashSet<Owner>,
+}
+
+impl Jobs {
+    fn add(&mut self, job: Job) {
+        let owner = job.running.filter.owner.clone();
+        self.waiting.entry(owner).or_default().push_back(job);
+    }
+
+    /// Has one of each owner worked on, if one may be.
+    fn begin(&mut self, state: &Arc<EngineState>, stop: &Receiver<()>, runtime: &Runtime) {
+        let now = Instant::now();
+        for (owner, jobs) in &mut self.waiting {
+            let ready = jobs.iter().position(|job| job.not_before <= now);
+            if !self.busy.contains(owner)
+                && let Some(job) = ready.and_then(|ready| jobs.remove(ready))
+            {
+                self.busy.insert(owner.clone());
+                let (owner, state, stop) = (owner.clone(), Arc::clone(state), stop.clone());
+                let work = async move { (owner, job.go_on(state, stop).await) };
+                self.at_work.spawn_on(work, runtime.handle());
+            }
+        }
+        self.waiting.retain(|_, jobs| !jobs.is_empty());
+    }
+
+    /// Waits until one has had its turn, or for as long as a turn lasts.
+    async fn end_one(&mut self) {
+        match timeout(TURN, self.at_work.join_next()).await {
+            Ok(Some(Ok((owner, job)))) => {
+                self.busy.remove(&owner);
+                job.into_iter().for_each(|job| self.add(job));
+            }
+            Ok(Some(Err(failed))) if failed.is_panic() => {
+                std::panic::resume_unwind(failed.into_panic())
+            }
+            Ok(Some(Err(_)) | None) | Err(_) => {}
+        }
     }
 }
 
@@ -251,23 +308,24 @@ pub(crate) fn run(
         Ok(runtime) => runtime,
         Err(error) => return tracing::error!(%error, "filters can't be compacted"),
     };
-    let mut turns: VecDeque<Job> = VecDeque::new();
+    let mut jobs = Jobs::default();
     let (mut looked_at, mut interrupted) = (Instant::now(), Some(String::new()));
     while !is_stopped(stop) {
-        turns.extend(begun.try_iter().map(Job::new));
-        let now = Instant::now();
-        let ready = turns.iter().position(|job| job.not_before <= now);
+        begun.try_iter().for_each(|it| jobs.add(Job::new(it)));
         // Those that find no place wait until one of the others has ended.
         let has_room = |state: Arc<EngineState>| state.compactions.have_room();
         let resumes = interrupted.is_some() && state.upgrade().is_some_and(has_room);
-        if ready.is_none() && !resumes {
-            let pause = match turns.is_empty() {
+        if let Some(state) = state.upgrade() {
+            jobs.begin(&state, stop, &runtime);
+        }
+        if jobs.at_work.is_empty() && !resumes {
+            let pause = match jobs.waiting.is_empty() {
                 true => LOOK_EVERY,
                 false => FAILURE_PAUSE,
             };
             crossbeam_channel::select! {
                 recv(stop) -> _ => return,
-                recv(begun) -> begun => turns.extend(begun.map(Job::new)),
+                recv(begun) -> begun => begun.into_iter().for_each(|it| jobs.add(Job::new(it))),
                 default(pause) => {}
             }
         }
@@ -275,9 +333,7 @@ pub(crate) fn run(
             return;
         };
         runtime.block_on(async {
-            if let Some(job) = ready.and_then(|ready| turns.remove(ready)) {
-                turns.extend(job.go_on(&state, stop).await);
-            }
+            jobs.end_one().await;
             if resumes && let Some(after) = interrupted.take() {
                 interrupted = state.resume_compactions(after).await;
             }
