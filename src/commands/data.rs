@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What removes faults, for those that are told of some.
-const REMEDY: &str = "delete the filters that are named, or restore a backup; what belongs to no filter is removed by cuckood check --repair";
+const REMEDY: &str = "delete the filters that are named, or restore a backup, which is all that helps where the description, the end or the owner of a filter can't be read; what belongs to no filter is removed, and names are written anew, by cuckood check --repair";
 
 /// Reads the whole directory and prints what is in it.
 pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result<(), Failure> {
@@ -42,8 +42,9 @@ pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result<(), Failure>
 /// Removes what can't be read, and then what nothing can reach.
 fn run_repair(data_dir: &Path) -> Result<(), StoreError> {
     let rocks = Arc::new(RocksStore::open(data_dir, RocksOptions::default())?);
-    let removed = repair::remove_unreadable(&*rocks)?;
+    let repair::Repaired { removed, named } = repair::repair(&*rocks)?;
     println!("removed, because it can't be read: {removed}");
+    println!("written anew, because it could not be read: the names of {named} filters");
     let store = PageStore::open(rocks)?;
     let sub_filters = check::remove_unreachable(&store)?;
     println!("removed, because nothing can reach them: the pages of {sub_filters} sub-filters");

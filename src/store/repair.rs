@@ -1,12 +1,14 @@
-//! Takes entries out of a store that can't be read and that belong to no filter.
+//! Takes entries out of a store that can't be read and that belong to no filter, and
+//! writes the names of filters anew.
 //!
 //! One bit that a disk has flipped in such an entry is damage that deleting a
 //! filter does not remove: it would keep every backup from being complete, or the
-//! server from starting.
+//! server from starting. Nor can a filter be deleted that its name does not lead to.
+//! But two entries say what a filter is called, and each tells the other.
 
 use super::error::StoreError;
 use super::format;
-use super::kv::{Batch, Caching, Column, Durability, KeyValueStore};
+use super::kv::{Batch, Caching, Column, Durability, KeyValueStore, Reader};
 use super::values::Due;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -30,25 +32,37 @@ pub struct Removed {
     /// Side records. What they said is lost: a request that is sent again with its
     /// key may be done again, an import may begin anew.
     pub side_records: u64,
+    /// Names that led to no filter. Nothing is lost with them either.
+    pub names: u64,
+}
+
+/// What a repair did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repaired {
+    /// What can't be read and was taken out.
+    pub removed: Removed,
+    /// Filters that have their name again.
+    pub named: u64,
 }
 
 impl fmt::Display for Removed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} entries of what ends when, {} of what is to be reclaimed, {} answers and imports kept for retries",
-            self.due, self.reclaim, self.side_records
+            "{} entries of what ends when, {} of what is to be reclaimed, {} answers and imports kept for retries, {} names",
+            self.due, self.reclaim, self.side_records, self.names
         )
     }
 }
 
 /// Takes out what can't be read, and puts all that ends on the list of what ends
-/// when. Forced to the disk when it returns. Nobody else may change the store
+/// when, and each filter under its name. Forced to the disk when it returns. Nobody else may change the store
 /// meanwhile.
 ///
 /// # Errors
 /// Some of it may be done; to be repeated.
-pub fn remove_unreadable(kv: &dyn KeyValueStore) -> Result<Removed, StoreError> {
+pub fn repair(kv: &dyn KeyValueStore) -> Result<Repaired, StoreError> {
+    let named = name_filters(kv)?;
     let removed = Removed {
         due: remove(kv, Column::Due, |key, value| {
             format::read_due(key, value).map(|_| ())
@@ -59,10 +73,82 @@ pub fn remove_unreadable(kv: &dyn KeyValueStore) -> Result<Removed, StoreError> 
         side_records: remove(kv, Column::SideRecords, |key, value| {
             format::open_side_record(key, value).map(|_| ())
         })?,
+        // Those that are a filter's can be read by now.
+        names: remove(kv, Column::Names, |name, value| {
+            format::open_filter_number(name, value).map(|_| ())
+        })?,
     };
     list_what_ends(kv)?;
     kv.sync()?;
-    Ok(removed)
+    Ok(Repaired { removed, named })
+}
+
+/// Has each name lead to the filter that has it, and each filter have the name that
+/// leads to it, where one of the two can't be read. Says how many.
+fn name_filters(kv: &dyn KeyValueStore) -> Result<u64, StoreError> {
+    let (view, mut named) = (kv.snapshot(), 0);
+    change(kv, Column::Filters, &mut |key, value, batch| {
+        let id = format::filter_of(key)?;
+        if *key != format::filter_name_key(id) {
+            return Ok(());
+        }
+        let Some(name) = readable(format::open_filter_name(id, value))? else {
+            return Ok(());
+        };
+        let number = stored(&*view, Column::Names, name.as_bytes())?;
+        let open = |value: Vec<u8>| format::open_filter_number(name.as_bytes(), &value);
+        if number
+            .map(open)
+            .map(readable)
+            .transpose()?
+            .flatten()
+            .is_none()
+        {
+            let number = format::seal_filter_number(&name, id);
+            batch.put(Column::Names, name.as_bytes(), number);
+            named += 1;
+        }
+        Ok(())
+    })?;
+    change(kv, Column::Names, &mut |key, value, batch| {
+        let Some(id) = readable(format::open_filter_number(key, value))? else {
+            return Ok(());
+        };
+        let name_key = format::filter_name_key(id);
+        let name = stored(&*view, Column::Filters, &name_key)?;
+        let open = |value: Vec<u8>| format::open_filter_name(id, &value);
+        if name
+            .map(open)
+            .map(readable)
+            .transpose()?
+            .flatten()
+            .is_none()
+            && stored(&*view, Column::Filters, &format::filter_meta_key(id))?.is_some()
+        {
+            let name = format::seal_filter_name(id, &format::read_name(key)?);
+            batch.put(Column::Filters, &name_key, name);
+            named += 1;
+        }
+        Ok(())
+    })?;
+    Ok(named)
+}
+
+/// Nothing if it can't be read. What a newer program wrote is sound.
+fn readable<T>(opened: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match opened {
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+fn stored(view: &dyn Reader, column: Column, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut found = None;
+    view.get_many(column, &[key], &mut |_, value| {
+        found = value.map(<[u8]>::to_vec);
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 fn remove(
@@ -72,13 +158,9 @@ fn remove(
 ) -> Result<u64, StoreError> {
     let mut removed = 0;
     change(kv, column, &mut |key, value, batch| {
-        match read(key, value) {
-            Err(StoreError::Corrupt { .. }) => {
-                removed += 1;
-                batch.delete(column, key);
-            }
-            // What a newer program wrote is sound.
-            outcome => outcome?,
+        if readable(read(key, value))?.is_none() {
+            removed += 1;
+            batch.delete(column, key);
         }
         Ok(())
     })?;
@@ -206,7 +288,7 @@ mod tests {
     fn a_sound_store_stays_as_it_is() {
         let (memory, _) = filled();
         let before = all(&memory);
-        assert_eq!(remove_unreadable(&memory).unwrap(), Removed::default());
+        assert_eq!(repair(&memory).unwrap(), Repaired::default());
         assert_eq!(all(&memory), before);
     }
 
@@ -228,15 +310,16 @@ mod tests {
                     &memory,
                     Change::Put(*column, new_key.to_vec(), new_value.to_vec()),
                 );
-                let removed = remove_unreadable(&memory).unwrap();
+                let Repaired { removed, named } = repair(&memory).unwrap();
                 let Removed {
                     due,
                     reclaim,
                     side_records,
+                    names,
                 } = removed;
                 assert_eq!(
-                    due + reclaim + side_records,
-                    1,
+                    (due + reclaim + side_records, names, named),
+                    (1, 0, 0),
                     "{column:?} bit {bit}: {removed}"
                 );
                 // The list of what ends is as it was; of the others one is gone.
@@ -259,5 +342,41 @@ mod tests {
         assert!(tried > 1000, "{tried}");
         let (_, store) = filled();
         assert_eq!(store.garbage().unwrap(), [Garbage::Filter(FilterId(9))]);
+    }
+
+    #[test]
+    fn whatever_bit_of_a_filters_name_or_of_what_leads_to_it_has_flipped_it_has_its_name_again() {
+        let (memory, _) = filled();
+        let sound = all(&memory);
+        let name_key = format::filter_name_key(FilterId(1));
+        let of_names = |(column, key, _): &&(Column, Vec<u8>, Vec<u8>)| {
+            *column == Column::Names || *column == Column::Filters && *key == name_key
+        };
+        let mut tried = 0;
+        for (column, key, value) in sound.iter().filter(of_names) {
+            // A filter's number can't be told from that of another.
+            let first = match column {
+                Column::Names => 0,
+                _ => 8 * key.len(),
+            };
+            for bit in first..8 * (key.len() + value.len()) {
+                let (memory, store) = filled();
+                let mut bytes = [key.as_slice(), value].concat();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                let (new_key, new_value) = bytes.split_at(key.len());
+                write(&memory, Change::Delete(*column, key.clone()));
+                write(
+                    &memory,
+                    Change::Put(*column, new_key.to_vec(), new_value.to_vec()),
+                );
+                let found = store.filter_by_name("seen");
+                assert!(!matches!(found, Ok(Some(_))), "{column:?} bit {bit}");
+                let repaired = repair(&memory).unwrap();
+                assert_eq!(repaired.named, 1, "{column:?} bit {bit}");
+                assert_eq!(all(&memory), sound, "{column:?} bit {bit}");
+                tried += 1;
+            }
+        }
+        assert!(tried > 200, "{tried}");
     }
 }
