@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 mod forced_cost;
 mod lost_changes;
+mod start_cost;
 
 /// Forced writes are left out: no test here pulls a plug.
 fn options() -> RocksOptions {
