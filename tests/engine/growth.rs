@@ -12,7 +12,6 @@ use cuckood::engine::{AddOptions, Engine, EngineError, EngineOptions};
 use cuckood::metrics::Metrics;
 use cuckood::store::PageStore;
 use cuckood::store::memory::MemoryStore;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -380,129 +379,6 @@ async fn readers_see_every_acknowledged_item_while_pages_are_split_and_merged() 
     }
 }
 
-/// The engine against an exact multiset.
-struct Model {
-    engine: Engine,
-    memory: MemoryStore,
-    options: EngineOptions,
-    held: BTreeMap<u64, u64>,
-    random: Random,
-    next: u64,
-}
-
-impl Model {
-    async fn add(&mut self, count: u64) {
-        let again: Vec<u64> = self.held.keys().copied().take(40).collect();
-        let items: Vec<u64> = (0..count)
-            .map(|at| match again.get(self.random.below(200) as usize) {
-                Some(&item) => item,
-                None => self.next + at,
-            })
-            .collect();
-        self.next += count;
-        for some in items.chunks(500) {
-            add(&self.engine, "f", some.iter().copied()).await;
-        }
-        for item in items {
-            *self.held.entry(item).or_default() += 1;
-        }
-    }
-
-    async fn delete(&mut self, count: u64) {
-        let mut chosen = Vec::new();
-        for _ in 0..count {
-            let from = self.random.below(self.next.max(1));
-            let item = self.held.range(from..).next().or(self.held.iter().next());
-            let Some((&item, _)) = item else { break };
-            chosen.push(item);
-            match self.held.get_mut(&item) {
-                Some(copies) if *copies > 1 => *copies -= 1,
-                _ => {
-                    self.held.remove(&item);
-                }
-            }
-        }
-        for some in chosen.chunks(500) {
-            delete(&self.engine, "f", some.iter().copied()).await;
-        }
-    }
-
-    async fn verify(&self) {
-        for some in self.held.iter().collect::<Vec<_>>().chunks(2_000) {
-            let counts = engine_count(&self.engine, some.iter().map(|it| *it.0)).await;
-            for (&(item, &copies), count) in some.iter().zip(counts) {
-                assert!(count >= copies, "item {item}: {count} of {copies}");
-            }
-        }
-        let total: u64 = self.held.values().sum();
-        assert_eq!(items(&self.engine, "f").await, total);
-    }
-
-    /// Stops, as a clean stop or as a crash does, and starts again.
-    fn restart(&mut self, is_clean: bool) {
-        match is_clean {
-            true => self.engine.shutdown().unwrap(),
-            false => self.engine.halt(),
-        }
-        self.memory = self.memory.fork();
-        check(&kept(&self.memory)).unwrap();
-        self.engine = engine(Arc::new(self.memory.clone()), &self.options);
-    }
-}
-
 async fn engine_count(engine: &Engine, items: impl Iterator<Item = u64>) -> Vec<u64> {
     engine.count(&name("f"), &batch(items)).await.unwrap()
-}
-
-/// Items that each run goes up to; by hand more, with an optimised build.
-fn most_items() -> u64 {
-    std::env::var("CUCKOOD_GROWTH_ITEMS").map_or(12_000, |items| items.parse().unwrap())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_filter_that_grows_and_shrinks_agrees_with_a_multiset_through_restarts_and_crashes() {
-    for (seed, bits) in [(1, 12), (2, 16), (3, 21), (4, 32)] {
-        println!("seed {seed}: {bits} bits");
-        let mut options = options(256);
-        // Pages are written and evicted all the time.
-        options.max_log_bytes = 60_000;
-        let memory = MemoryStore::new();
-        let engine = engine(Arc::new(memory.clone()), &options);
-        create(&engine, "f", &request(bits)).await;
-        let mut model = Model {
-            engine,
-            memory,
-            options,
-            held: BTreeMap::new(),
-            random: Random(seed),
-            next: 0,
-        };
-        for (target, grows) in [
-            (most_items(), true),
-            (500, false),
-            (most_items(), true),
-            (0, false),
-        ] {
-            loop {
-                let held: u64 = model.held.values().sum();
-                if (grows && held >= target) || (!grows && held <= target) {
-                    break;
-                }
-                let (more, fewer) = if grows { (900, 300) } else { (300, 900) };
-                let step = model.random.below(more) + 1;
-                model.add(step).await;
-                let step = model.random.below(fewer) + 1;
-                model.delete(step).await;
-                match model.random.below(12) {
-                    0 => tokio::task::block_in_place(|| model.restart(true)),
-                    1 => tokio::task::block_in_place(|| model.restart(false)),
-                    2 => model.verify().await,
-                    _ => {}
-                }
-            }
-            model.verify().await;
-        }
-        tokio::task::block_in_place(|| model.restart(true));
-        model.verify().await;
-    }
 }

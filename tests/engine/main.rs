@@ -3,6 +3,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     reason = "what helps a test may fail as the test does"
 )]
 
@@ -17,6 +18,7 @@ mod expiry;
 mod faults;
 mod gated;
 mod growth;
+mod growth_model;
 mod imports;
 mod interleavings;
 mod lookup;

@@ -1,6 +1,6 @@
 //! The whole engine against an exact multiset, with restarts between.
 
-use crate::support::{self, Random, batch, create, engine, name, options};
+use crate::support::{self, Random, batch, create, engine, in_parts, name, options};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{AddMode, AddOptions, AddResult, Engine, EngineError, EngineOptions};
 use cuckood::store::KeyValueStore;
@@ -38,34 +38,22 @@ struct Check {
 impl Check {
     async fn add(&mut self, items: Vec<u64>, mode: AddMode) {
         let options = AddOptions { mode, create: None };
-        let mut items = items.as_slice();
-        let mut at_once = items.len();
-        while !items.is_empty() {
-            let (some, rest) = items.split_at(at_once.min(items.len()));
-            let some_items = batch(some.iter().copied());
-            let results = match self
+        let results = in_parts(&items, async |some| {
+            Ok(self
                 .engine
-                .add(&name("f"), &some_items, &options, None)
-                .await
-            {
-                Ok(added) => added.answer,
-                Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
-                    at_once /= 2;
-                    continue;
-                }
-                Err(error) => panic!("{error}"),
-            };
-            for (&item, result) in some.iter().zip(results) {
-                match result {
-                    AddResult::Added => *self.model.entry(item).or_default() += 1,
-                    // A filter may be wrong about this, so the model takes its word.
-                    AddResult::Exists => assert_eq!(mode, AddMode::OnlyIfAbsent),
-                    AddResult::Full(reason) => panic!("full: {reason:?}"),
-                }
+                .add(&name("f"), &some, &options, None)
+                .await?
+                .answer)
+        });
+        for (&item, result) in items.iter().zip(results.await) {
+            match result {
+                AddResult::Added => *self.model.entry(item).or_default() += 1,
+                // A filter may be wrong about this, so the model takes its word.
+                AddResult::Exists => assert_eq!(mode, AddMode::OnlyIfAbsent),
+                AddResult::Full(reason) => panic!("full: {reason:?}"),
             }
-            self.operations += some.len() as u64;
-            items = rest;
         }
+        self.operations += items.len() as u64;
     }
 
     async fn delete(&mut self) {
@@ -83,23 +71,11 @@ impl Check {
                 chosen.push(item);
             }
         }
-        let mut items = chosen.as_slice();
-        let mut at_once = items.len();
-        while !items.is_empty() {
-            let (some, rest) = items.split_at(at_once.min(items.len()));
-            let some_items = batch(some.iter().copied());
-            let deleted = match self.engine.delete(&name("f"), &some_items, None).await {
-                Ok(deleted) => deleted.answer,
-                Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
-                    at_once /= 2;
-                    continue;
-                }
-                Err(error) => panic!("{error}"),
-            };
-            assert!(deleted.iter().all(|&found| found));
-            self.operations += some.len() as u64;
-            items = rest;
-        }
+        let deleted = in_parts(&chosen, async |some| {
+            Ok(self.engine.delete(&name("f"), &some, None).await?.answer)
+        });
+        assert!(deleted.await.iter().all(|&found| found));
+        self.operations += chosen.len() as u64;
     }
 
     async fn compact(&mut self) {

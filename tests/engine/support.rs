@@ -2,7 +2,8 @@
 
 use cuckood::chain::params::{Defaults, FilterRequest, LayoutKind};
 use cuckood::engine::{
-    AddOptions, AddResult, Digest, DumpSink, Engine, EngineOptions, FilterName, ItemBatch,
+    AddOptions, AddResult, Digest, DumpSink, Engine, EngineError, EngineOptions, FilterName,
+    ItemBatch,
 };
 use cuckood::metrics::Metrics;
 use cuckood::store::memory::MemoryStore;
@@ -73,6 +74,23 @@ pub(crate) async fn add(engine: &Engine, filter: &str, items: impl IntoIterator<
         results.iter().all(|&result| result == AddResult::Added),
         "{results:?}"
     );
+}
+
+/// Has a change done in parts, as large as the cache has room for their pages.
+pub(crate) async fn in_parts<T>(
+    items: &[u64],
+    change: impl AsyncFn(ItemBatch) -> Result<Vec<T>, EngineError>,
+) -> Vec<T> {
+    let (mut results, mut at_once) = (Vec::new(), items.len());
+    while results.len() < items.len() {
+        let left = items.iter().skip(results.len()).take(at_once);
+        match change(batch(left.copied())).await {
+            Ok(part) => results.extend(part),
+            Err(EngineError::TooManyPages { .. }) if at_once > 1 => at_once /= 2,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    results
 }
 
 pub(crate) async fn exists(

@@ -321,9 +321,11 @@ impl PageCache {
     }
 
     /// Whether counters take so much more than their share that commits should
-    /// wait.
-    pub(super) fn has_too_many_counters(&self) -> bool {
-        self.frames.has_too_many_counters()
+    /// wait for pages to be evicted: as long as there are such that may be once
+    /// they are clean. What commands keep in memory that wait themselves would be
+    /// waited for in vain.
+    pub(super) fn must_shed_counters(&self) -> bool {
+        self.frames.has_too_many_counters() && self.eviction.lock().can_shed(&self.frames)
     }
 
     /// Evicts pages with counters while there are more counters than should

@@ -318,7 +318,7 @@ impl Checkpointer {
     fn is_at_bound(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) >= self.bounds.max_dirty_pages
             || self.log.bytes() >= self.bounds.max_log_bytes
-            || self.cache.has_too_many_counters()
+            || self.cache.must_shed_counters()
     }
 
     fn is_due(&self) -> bool {

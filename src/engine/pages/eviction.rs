@@ -186,6 +186,16 @@ impl Eviction {
         }
     }
 
+    /// Whether a page with counters is there that no command keeps in memory.
+    pub(super) fn can_shed(&self, frames: &Frames) -> bool {
+        (0..).zip(&self.owners).any(|(at, owner)| {
+            let index = FrameIndex(at);
+            let frame = frames.get(index).filter(|_| owner.is_some());
+            frame.is_some_and(|frame| frame.counters() > 0 && !frame.is_pinned())
+                && !is_planned_over(frames, &self.drains, index)
+        })
+    }
+
     fn try_evict(&mut self, frames: &Frames, at: usize, marks: Marks) -> bool {
         let index = FrameIndex(at as u32);
         let (Some(frame), Some(slot)) = (frames.get(index), self.owners.get_mut(at)) else {

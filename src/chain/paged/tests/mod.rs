@@ -290,9 +290,11 @@ fn a_filter_agrees_with_an_exact_multiset_through_growth_and_contraction() {
                 copies: 3,
                 brutal: false,
             });
-            let table = filter.table();
+            let (table, stats) = (filter.table(), &filter.stats);
+            assert!(100 * stats.forced_splits <= stats.splits, "{width:?}");
+            assert!(stats.max_splits <= 17, "{width:?}");
             // Ghosts outlive their items.
-            if filter.stats.ghosts == 0 {
+            if stats.ghosts == 0 {
                 assert_eq!(table.occupied() + table.counted(), 0);
                 assert_eq!(u64::from(table.layout().pages()), pages);
             }

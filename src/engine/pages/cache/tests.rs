@@ -121,24 +121,47 @@ fn a_cache_of_nothing_but_held_pages_says_that_it_is_full() {
     assert_eq!(install(&cache, &table, 999), None);
 }
 
+/// Installs a page that has counters of 400 classes.
+fn install_counted(
+    cache: &PageCache,
+    table: &Arc<PageTable>,
+    page: u32,
+    hold: Hold,
+) -> Option<FrameIndex> {
+    let mut counters = Counters::default();
+    for class in 0..400 {
+        counters.set(CounterKey(class + 1), u64::from(page) + 1);
+    }
+    let image = PageImage {
+        slots: &[1, 0, 0, 2],
+        counters: Some(Arc::new(counters)),
+    };
+    let as_of = cache.as_of(table, page);
+    cache.install(table, page, &image, hold, as_of).ok()
+}
+
+#[test]
+fn commits_wait_for_pages_with_counters_that_go_and_not_for_those_that_commands_hold() {
+    let (cache, table) = (cache(), table(100));
+    for page in 0..40 {
+        install_counted(&cache, &table, page, Hold::Pinned).unwrap();
+    }
+    assert!(cache.has_many_counters() && !cache.must_shed_counters());
+    let dirty = install_counted(&cache, &table, 40, Hold::Pinned).unwrap();
+    let frame = cache.frame(dirty).unwrap();
+    frame.set_dirty_state(DirtyState::Dirty);
+    cache.unpin(dirty);
+    assert!(cache.must_shed_counters());
+    frame.set_dirty_state(DirtyState::Clean);
+    cache.shed_counters();
+    assert!(!cache.is_resident(&table, 40) && !cache.must_shed_counters());
+}
+
 #[test]
 fn counters_stay_with_their_page_and_within_their_share() {
     let ((cache, bytes, _), table) = (measured(), table(200));
-    let counters = |page: u32| {
-        let mut counters = Counters::default();
-        for class in 0..400 {
-            counters.set(CounterKey(class + 1), u64::from(page) + 1);
-        }
-        Arc::new(counters)
-    };
     for page in 0..200 {
-        let image = PageImage {
-            slots: &[1, 0, 0, 2],
-            counters: Some(counters(page)),
-        };
-        let as_of = cache.as_of(&table, page);
-        let index = cache.install(&table, page, &image, Hold::Loose, as_of);
-        let index = index.unwrap();
+        let index = install_counted(&cache, &table, page, Hold::Loose).unwrap();
         let frame = cache.frame(index).unwrap();
         assert_eq!(frame.occupied(), 2);
         assert_eq!(
