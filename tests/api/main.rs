@@ -23,6 +23,7 @@ mod filters;
 #[path = "../engine/gated.rs"]
 #[expect(dead_code, reason = "the engine's tests need more of it")]
 mod gated;
+mod growth;
 mod idempotency;
 mod imports;
 mod items;
