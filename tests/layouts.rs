@@ -10,8 +10,10 @@
 use cuckood::chain::meta::Chain;
 use cuckood::chain::params::{Defaults, FilterParams, FilterRequest};
 use cuckood::chain::plan::{AddMode, AddResult};
+use cuckood::chain::read::candidate_pages;
 use cuckood::chain::resident::ResidentFilter;
 use cuckood::cuckoo::hash::{HashKey, ItemHash};
+use std::collections::BTreeSet;
 
 /// Keys of the filters' hashes, and with them the placement of all items.
 const SEED: u8 = 0x5e;
@@ -133,6 +135,68 @@ fn a_filter_fills_to_its_load_and_an_add_writes_one_page() {
             _ => 1.02,
         };
         assert!(written <= most, "{bits} bits, {pages} pages: {written}");
+    }
+}
+
+/// Bits that slots take for each item.
+fn bits_per_item(it: &ResidentFilter, items: u64) -> f64 {
+    it.chain().slot_bytes() as f64 * 8.0 / items as f64
+}
+
+/// Pages that a question about an absent item reads when none is in memory.
+fn pages_of_absent(it: &ResidentFilter) -> f64 {
+    let absent = hashes(it, 1 << 40..(1 << 40) + 100_000);
+    let pages = absent.iter().map(|&hash| {
+        let pages: BTreeSet<_> = candidate_pages(it.chain(), hash).collect();
+        pages.len()
+    });
+    pages.sum::<usize>() as f64 / absent.len() as f64
+}
+
+#[test]
+fn growth_costs_few_bits_and_pages_and_splits_a_page_at_a_time() {
+    let growth = if is_long() { 32 } else { 4 };
+    println!(
+        "| slot bits | bits an item, most | mean of a doubling | pages of an absent item | most splits an add | forced | counted |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (bits, target, most_allowed, mean_allowed) in [
+        (12, 950, 27.0, 20.0),
+        (16, 945, 33.0, 24.5),
+        (21, 915, 45.0, 33.5),
+        (32, 945, 67.0, 49.0),
+    ] {
+        let capacity = 11 * 512 * (64 / bits) * target / 1000;
+        let mut it = filter(&paged(bits, capacity));
+        assert_eq!(it.chain().slot_bytes(), 11 * 4096);
+        add(&mut it, 0..capacity);
+        let (mut most, mut sum, mut steps) = (0f64, 0.0, 0);
+        let (mut splits, mut forced, mut pages) = (0, 0, pages_of_absent(&it));
+        let mut items = capacity;
+        while items < growth * capacity {
+            let hashes = hashes(&it, items..items + capacity / 50);
+            let stats = it.add(&hashes, AddMode::Always).stats;
+            items += capacity / 50;
+            splits = splits.max(stats.max_splits);
+            forced += stats.forced_splits;
+            most = most.max(bits_per_item(&it, items));
+            if items > growth * capacity / 2 {
+                sum += bits_per_item(&it, items);
+                steps += 1;
+            }
+            if steps % 25 == 1 {
+                pages = pages.max(pages_of_absent(&it));
+            }
+        }
+        let mean = sum / f64::from(steps);
+        let counted: u64 = it.chain().sub_filters().map(|sub| sub.counted).sum();
+        let counted = counted as f64 / items as f64;
+        println!(
+            "| {bits} | {most:.1} | {mean:.1} | {pages:.3} | {splits} | {forced} | {counted:.6} |"
+        );
+        assert!(most <= most_allowed && mean <= mean_allowed, "{bits} bits");
+        assert!(pages <= 1.13, "{bits} bits: {pages} pages");
+        assert_eq!((splits, forced), (1, 0), "{bits} bits");
     }
 }
 
