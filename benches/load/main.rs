@@ -42,7 +42,7 @@ struct Options {
     #[arg(long, default_value_t = 100)]
     percent: usize,
     /// Rows of the table to measure; 0 for none.
-    #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,5")]
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,5,6,7")]
     rows: Vec<u32>,
     /// Plots to measure and draw.
     #[arg(

@@ -1,5 +1,7 @@
 //! The rows of the table.
 
+mod growth;
+
 use crate::Options;
 use crate::client::{Client, ClientError};
 use crate::rounds::{Measure, Measured, Row, RowResult, Wanted};
@@ -85,6 +87,8 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<RowResult>, Box<dyn Error
             3 => bench.add_many()?,
             4 => bench.add_one()?,
             5 => bench.pipelines()?,
+            6 => bench.grown_exists()?,
+            7 => bench.growing_adds()?,
             other => return Err(format!("there is no row {other} here").into()),
         };
         let result = row.run(options.rounds)?;
