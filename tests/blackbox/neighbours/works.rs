@@ -9,7 +9,7 @@ pub(super) const MOST_ITEMS: u64 = 250_000;
 const IN_A_SLICE: u64 = 6_000;
 
 /// Copies that are counted and take no slice of their own.
-const IN_A_DRAIN: u64 = 4_000;
+const IN_A_DRAIN: u64 = 1_800;
 
 /// Sub-filters of a filter at most, and the items that may be looked for in so many.
 const LONGEST_CHAIN: u64 = 64;
