@@ -5,14 +5,15 @@
 //! | `command` | what a lane can be asked to do, and what comes of it |
 //! | `submit` | putting commands into lanes, with the pages that they need, and waiting |
 //! | `request` | a command, with what its caller holds for it |
-//! | `shares` | what each API key may have in the queues |
+//! | `shares` | what may be in the queues, in all and of each API key |
 //! | `progress` | whether a command is withdrawn or committed |
-//! | `queue` | what waits for a lane: bounded, and fair to API keys and filters |
+//! | `queue` | what waits for a lane, fair to API keys and filters |
 //! | `fair` | whose turn it is |
 //! | `units` | what is done in one go, in units of cost |
 //! | `run` | a lane's thread |
 //! | `drain` | planning what waits, and committing it at once |
-//! | `sliced` | a plan that takes more than one slice, between other commits |
+//! | `sliced` | a plan that takes more than one slice, as far as it came |
+//! | `slices` | what is done with it in each of its turns, between other commits |
 //! | `items` | work on a command's items, as far as it came |
 //! | `lifecycle` | commands that have a commit of their own |
 //! | `words` | the words that a lane plans over |
@@ -32,6 +33,7 @@ mod request;
 mod run;
 pub(super) mod shares;
 mod sliced;
+mod slices;
 pub(super) mod submit;
 mod units;
 mod words;

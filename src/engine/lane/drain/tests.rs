@@ -7,7 +7,7 @@ use crate::engine::caller::SERVER;
 use crate::engine::filters::OpenFilter;
 use crate::engine::lane::command::ItemOp;
 use crate::engine::lane::queue::LaneQueue;
-use crate::engine::lane::sliced::Sliced;
+use crate::engine::lane::slices::Sliced;
 use crate::engine::{AddOptions, Engine, EngineOptions, FilterName, ItemBatch};
 use crate::metrics::Metrics;
 use crate::store::PageStore;
