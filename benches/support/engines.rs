@@ -38,12 +38,22 @@ impl Bench {
         options: &EngineOptions,
         seed: u64,
     ) -> Result<Bench, Box<dyn Error>> {
+        Bench::open_with(path, options, RocksOptions::default(), seed)
+    }
+
+    /// The same with other settings of the store.
+    pub(crate) fn open_with(
+        path: &Path,
+        options: &EngineOptions,
+        rocks: RocksOptions,
+        seed: u64,
+    ) -> Result<Bench, Box<dyn Error>> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_time()
             .build()?;
         let metrics = Arc::new(Metrics::new()?);
-        let rocks = RocksStore::open(path, RocksOptions::default())?;
+        let rocks = RocksStore::open(path, rocks)?;
         let reads = metrics.page_reads.with_label_values(&["store"]);
         let store = Arc::new(PageStore::open(Arc::new(rocks))?.counting_in(reads));
         let engine = Engine::open(Arc::clone(&store), options, Arc::clone(&metrics))?;
