@@ -49,6 +49,13 @@ impl PageAddress {
 }
 
 impl WordAddress {
+    /// The first word of a chain, for arrays that are filled later.
+    pub(super) const NOWHERE: WordAddress = WordAddress {
+        sub: 0,
+        page: 0,
+        word: 0,
+    };
+
     /// The page it lies on.
     #[inline]
     pub fn on(self) -> PageAddress {

@@ -272,7 +272,8 @@ pub fn count(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Optio
 #[inline]
 pub fn candidate_pages(chain: &Chain, hash: ItemHash) -> impl Iterator<Item = PageAddress> + '_ {
     let of_table = chain.table().into_iter().flat_map(move |table| {
-        paged::read::first_words(table.layout(), hash).map(|word| word.on())
+        let (layout, candidates) = (table.layout(), table.layout().candidates(hash));
+        paged::read::first_words(layout, &candidates).map(|word| word.on())
     });
     let links = chain.links().iter().enumerate();
     let of_links = links.flat_map(move |(position, link)| {

@@ -241,13 +241,8 @@ fn add_all(
     mode: AddMode,
 ) -> Option<Vec<AddResult>> {
     let mut results = Vec::with_capacity(items.len());
-    for group in items.chunks(read::GROUP) {
-        planner.expect(group);
-        for &hash in group {
-            results.push(planner.add(hash, mode)?);
-        }
-    }
-    Some(results)
+    planner.add_all(items, mode, u64::MAX, |added| results.extend(added));
+    (results.len() == items.len()).then_some(results)
 }
 
 /// The pages of all sub-filters.
@@ -360,7 +355,7 @@ impl PlanPages for Pages {
 }
 
 impl Draft for Pages {
-    #[inline]
+    #[inline(always)]
     fn set_slot(&mut self, at: WordAddress, value: u64, _: u16, more: i32) {
         let Some(sub) = self.subs.get_mut(at.sub as usize) else {
             return;

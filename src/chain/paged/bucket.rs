@@ -69,8 +69,9 @@ impl Bucket {
     /// Slots in use.
     #[inline(always)]
     pub(super) fn used(&self, layout: &Paged) -> u32 {
-        let used = |word| bucket::occupied(layout.code().width(), word);
-        self.of_words(layout, used, |first, second| first + second)
+        let (width, [first, second]) = (layout.code().width(), self.words);
+        // A second word that is not there is empty.
+        bucket::occupied(width, first) + bucket::occupied(width, second)
     }
 
     /// The first empty slot.

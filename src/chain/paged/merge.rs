@@ -48,7 +48,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         for to in merged.away {
             let bucket = Bucket::read(&layout, to.bucket, self.draft)?;
             let free = bucket.slot(layout.code().width(), bucket.empty_slot(&layout)?);
-            self.write(&free, to.slot, 1);
+            self.write(layout.code().width(), &free, to.slot, 1);
         }
         self.stats.merges += 1;
         Some(())

@@ -14,6 +14,7 @@
 //! | `bucket.rs` | a bucket as it was read |
 //! | `read.rs` | the candidate buckets of an item: exists and count |
 //! | `planner.rs` | [`PagePlanner`]: the rules of adds and deletes |
+//! | `group.rs` | adds of many items: those that need no more than a free slot |
 //! | `place.rs` | a slot for an entry: free, by kick-outs |
 //! | `split.rs` | one page becomes two |
 //! | `merge.rs` | two pages become one |
@@ -45,6 +46,7 @@
 mod ahead;
 mod bucket;
 mod encoding;
+mod group;
 mod known;
 mod merge;
 mod merged;

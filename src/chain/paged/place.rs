@@ -10,27 +10,26 @@ use crate::chain::plan::{MAX_FUTILE_SEARCHES, SEARCHED_BUCKET};
 use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::{Buckets, Elsewhere, Move, SearchBounds, Slot};
+use crate::cuckoo::paged::code::SlotCode;
 use crate::cuckoo::paged::{Candidate, Paged, SEARCH, WIDE_SEARCH};
+use std::hint::select_unpredictable;
 
 impl<D: Draft> PagePlanner<'_, D> {
     /// Puts an entry of the item into a free slot of its buckets. Says whether
     /// there was one.
     #[inline(always)]
-    pub(super) fn put(&mut self, probe: &Probe) -> Option<bool> {
-        let layout = self.table.layout;
+    pub(super) fn put(&mut self, layout: &Paged, probe: &Probe) -> Option<bool> {
+        let second_is_emptier = self.second_is_emptier(layout, probe)?;
         let [first, second] = probe.both();
-        let emptier_first = match self.second_is_emptier(&layout, probe)? {
-            true => [second, first],
-            false => [first, second],
+        let choose = |one, other| select_unpredictable(second_is_emptier, one, other);
+        let (emptier, fuller) = (choose(second, first), choose(first, second));
+        let free = |it: (Candidate, Bucket)| Some((it, it.1.empty_slot(layout)?));
+        let Some(((candidate, bucket), free)) = free(emptier).or_else(|| free(fuller)) else {
+            return Some(false);
         };
-        for (candidate, bucket) in emptier_first {
-            if let Some(free) = bucket.empty_slot(&layout) {
-                let free = bucket.slot(layout.code().width(), free);
-                self.enter(&free, candidate);
-                return Some(true);
-            }
-        }
-        Some(false)
+        let free = bucket.slot(layout.code().width(), free);
+        self.enter(layout.code(), &free, &candidate);
+        Some(true)
     }
 
     /// Balances: the emptier bucket of a page, the emptier of two pages.
@@ -47,11 +46,10 @@ impl<D: Draft> PagePlanner<'_, D> {
 
     /// Writes a fresh entry into a free slot.
     #[inline(always)]
-    fn enter(&mut self, free: &SlotOf, candidate: &Candidate) {
-        self.write(free, candidate.slot, 1);
-        let code = self.table.layout.code();
+    fn enter(&mut self, code: SlotCode, free: &SlotOf, candidate: &Candidate) {
+        self.write(code.width(), free, candidate.slot, 1);
         self.table
-            .note_entry(code.known(candidate.slot, candidate.level.into()));
+            .note_entry(code.known_of_fresh(candidate.level.into()));
     }
 
     /// Makes room for the item along a shortest path of kick-outs, which begins
@@ -92,7 +90,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         }
         let candidate = candidates.iter().find(|it| it.bucket == free.bucket)?;
         let free = self.slot(&layout, free)?;
-        self.enter(&free, candidate);
+        self.enter(layout.code(), &free, candidate);
         self.stats.kick_paths.push(kicked_out as u16);
         Some(true)
     }
@@ -106,11 +104,12 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// Moves an entry to an empty slot. With the last of its class in a bucket
     /// go the copies that are counted there.
     fn relocate(&mut self, layout: &Paged, step: &Move) -> Option<()> {
+        let width = layout.code().width();
         let to = self.slot(layout, step.to)?;
-        self.write(&to, step.value, 1);
+        self.write(width, &to, step.value, 1);
         let from = self.slot(layout, step.from)?;
-        self.write(&from, 0, -1);
-        let held = from.held(layout.code().width());
+        self.write(width, &from, 0, -1);
+        let held = from.held(width);
         if !layout.crosses(held) {
             return Some(());
         }

@@ -8,7 +8,7 @@ use crate::chain::meta::{FullReason, MAX_ITEMS};
 use crate::chain::pages::Draft;
 use crate::chain::params::GrowthBounds;
 use crate::chain::plan::{AddResult, PROBE, PlanStats, WRITTEN_COUNTER, WRITTEN_WORD};
-use crate::cuckoo::bucket;
+use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
 
@@ -38,9 +38,9 @@ pub struct PagePlanner<'a, D> {
 }
 
 impl<D: Draft> PagePlanner<'_, D> {
-    /// Plans an add.
-    pub fn add(&mut self, hash: ItemHash) -> Option<AddResult> {
-        self.spend(PROBE);
+    /// Plans an add, whatever it takes, but for a look at its buckets.
+    #[inline(never)]
+    pub(super) fn add(&mut self, hash: ItemHash) -> Option<AddResult> {
         let splits = self.stats.splits;
         let added = self.try_add(hash);
         match added {
@@ -69,7 +69,6 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.spend(PAGES_OF_PAIR);
     }
 
-    #[inline(always)]
     fn try_add(&mut self, hash: ItemHash) -> Option<AddResult> {
         let mut probe = self.probe(hash)?;
         let layout = self.table.layout;
@@ -82,7 +81,8 @@ impl<D: Draft> PagePlanner<'_, D> {
             self.split_as_due()?;
             probe = self.probe(hash)?;
         }
-        match self.put(&probe)? {
+        let layout = self.table.layout;
+        match self.put(&layout, &probe)? {
             true => Some(AddResult::Added),
             false => self.add_to_full(hash),
         }
@@ -102,8 +102,8 @@ impl<D: Draft> PagePlanner<'_, D> {
                 return Some(AddResult::Full(end));
             }
             self.stats.forced_splits += 1;
-            let probe = self.probe(hash)?;
-            if self.put(&probe)? {
+            let (layout, probe) = (self.table.layout, self.probe(hash)?);
+            if self.put(&layout, &probe)? {
                 return Some(AddResult::Added);
             }
         }
@@ -125,15 +125,14 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// the way are equal, one of them is counted with the other from then on.
     fn make_room(&mut self, hash: ItemHash) -> Option<bool> {
         while self.fold(hash)? {
-            let probe = self.probe(hash)?;
-            if self.put(&probe)? || self.kick_out(hash)? {
+            let (layout, probe) = (self.table.layout, self.probe(hash)?);
+            if self.put(&layout, &probe)? || self.kick_out(hash)? {
                 return Some(true);
             }
         }
         Some(false)
     }
 
-    #[inline(always)]
     fn probe(&mut self, hash: ItemHash) -> Option<Probe> {
         Probe::read(&self.table.layout, hash, self.draft)
     }
@@ -212,15 +211,15 @@ impl<D: Draft> PagePlanner<'_, D> {
 
     /// Clears the slot of a match.
     fn clear(&mut self, one: &Match) {
-        self.write(&one.slot, 0, -1);
+        let width = self.table.layout.code().width();
+        self.write(width, &one.slot, 0, -1);
         self.table.forget_entry(one.known);
     }
 
     /// Writes a slot as it was read, of which there are `more` in use then; 0
     /// clears it.
     #[inline(always)]
-    pub(super) fn write(&mut self, to: &SlotOf, slot: u32, more: i32) {
-        let width = self.table.layout.code().width();
+    pub(super) fn write(&mut self, width: SlotWidth, to: &SlotOf, slot: u32, more: i32) {
         self.spend(WRITTEN_WORD);
         let word = bucket::set(width, to.word, to.lane, slot);
         self.draft.set_slot(to.at, word, to.lane, more);

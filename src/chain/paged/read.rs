@@ -53,7 +53,16 @@ impl Probe {
         hash: ItemHash,
         pages: &mut impl PageWords,
     ) -> Option<Probe> {
-        let candidates = layout.candidates(hash);
+        Probe::of(layout, layout.candidates(hash), pages)
+    }
+
+    /// The same of an item with these candidates.
+    #[inline(always)]
+    pub(super) fn of(
+        layout: &Paged,
+        candidates: [Candidate; 2],
+        pages: &mut impl PageWords,
+    ) -> Option<Probe> {
         let [first, second] = &candidates;
         let first = Bucket::read(layout, first.bucket, pages);
         let second = Bucket::read(layout, second.bucket, pages);
@@ -64,9 +73,16 @@ impl Probe {
     }
 
     #[inline(always)]
-    pub(super) fn both(&self) -> [(&Candidate, &Bucket); 2] {
-        let ([c, d], [b, e]) = (&self.candidates, &self.buckets);
+    pub(super) fn both(&self) -> [(Candidate, Bucket); 2] {
+        let ([c, d], [b, e]) = (self.candidates, self.buckets);
         [(c, b), (d, e)]
+    }
+
+    /// Whether a slot matches.
+    #[inline(always)]
+    pub(super) fn has_match(&self, layout: &Paged) -> bool {
+        let [first, second] = self.both();
+        first.1.matches(layout, &first.0) || second.1.matches(layout, &second.0)
     }
 
     /// The slots that match.
@@ -75,18 +91,13 @@ impl Probe {
         self.both()
             .into_iter()
             .flat_map(move |(candidate, bucket)| {
-                let slots = bucket.matching(layout, candidate);
-                slots.map(move |slot| Match::of(code, candidate, bucket.slot(code.width(), slot)))
+                let slots = bucket.matching(layout, &candidate);
+                slots.map(move |slot| Match::of(code, &candidate, bucket.slot(code.width(), slot)))
             })
     }
 
     /// One of those of which most bits are known, the first.
-    #[inline(always)]
     pub(super) fn longest(&self, layout: &Paged) -> Option<Match> {
-        let is_match = |(candidate, bucket): (_, &Bucket)| bucket.matches(layout, candidate);
-        if !self.both().into_iter().any(is_match) {
-            return None;
-        }
         let longer = |one: Match, other: Match| match other.known > one.known {
             true => other,
             false => one,
@@ -101,14 +112,16 @@ pub(super) fn key(class_bucket: u16, slot: u32) -> CounterKey {
     CounterKey(u64::from(class_bucket) << 32 | u64::from(slot))
 }
 
-/// Where the candidate buckets of an item begin.
-#[inline]
-pub(in crate::chain) fn first_words(layout: &Paged, hash: ItemHash) -> [WordAddress; 2] {
-    let word = |candidate: Candidate| {
+/// Where candidate buckets begin.
+#[inline(always)]
+pub(in crate::chain) fn first_words(
+    layout: &Paged,
+    [first, second]: &[Candidate; 2],
+) -> [WordAddress; 2] {
+    let word = |candidate: &Candidate| {
         let (number, word) = layout.address(candidate.bucket);
         page(number).word(word)
     };
-    let [first, second] = layout.candidates(hash);
     [word(first), word(second)]
 }
 

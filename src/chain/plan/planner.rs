@@ -11,7 +11,7 @@ use crate::chain::counters::{self, MAX_COUNTERS};
 use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
 use crate::chain::paged::{self, PagePlanner};
 use crate::chain::pages::{Draft, PlanPages};
-use crate::chain::read;
+use crate::chain::read::{self, GROUP};
 use crate::cuckoo::candidates::Candidates;
 use crate::cuckoo::classic::{self, Classic};
 use crate::cuckoo::hash::ItemHash;
@@ -208,32 +208,49 @@ impl<'a, D: Draft> Planner<'a, D> {
         })
     }
 
-    /// Says that a group of items, up to [`GROUP`](read::GROUP), comes next:
+    /// Says that a group of items, up to [`GROUP`], comes next:
     /// their candidates in the newest sub-filter, where most adds end, are
     /// asked for together.
     #[inline]
     pub fn expect(&mut self, items: &[ItemHash]) {
-        const NOWHERE: WordAddress = WordAddress {
-            sub: 0,
-            page: 0,
-            word: 0,
-        };
-        let mut words = [NOWHERE; 2 * read::GROUP];
-        let (pairs, _) = words.as_chunks_mut::<2>();
+        let mut words = [[WordAddress::NOWHERE; 2]; GROUP];
         let newest = self.chain.open() - 1;
         if let Some(table) = self.chain.table() {
-            for (&hash, pair) in items.iter().zip(pairs) {
-                *pair = paged::read::first_words(table.layout(), hash);
+            let layout = table.layout();
+            for (&hash, words) in items.iter().zip(&mut words) {
+                *words = paged::read::first_words(layout, &layout.candidates(hash));
             }
         } else if let Some(link) = self.chain.links().get(newest) {
-            for (&hash, pair) in items.iter().zip(pairs) {
+            for (&hash, words) in items.iter().zip(&mut words) {
                 let candidates = link.layout.candidates(hash);
-                *pair = [candidates.first, candidates.second]
+                *words = [candidates.first, candidates.second]
                     .map(|bucket| read::first_word(&link.layout, newest, bucket));
             }
         }
-        let named = 2 * items.len().min(read::GROUP);
-        self.draft.expect(words.get(..named).unwrap_or_default());
+        let named = words.get(..items.len()).unwrap_or(&words);
+        self.draft.expect(named.as_flattened());
+    }
+
+    /// Plans adds of items one after another, until so much is spent. Returns
+    /// how many it worked on; `each` gets what [`add`](Self::add) returns.
+    pub fn add_all(
+        &mut self,
+        items: &[ItemHash],
+        mode: AddMode,
+        until: u64,
+        mut each: impl FnMut(Option<AddResult>),
+    ) -> usize {
+        let (mut left, mut results) = (items, [None; GROUP]);
+        while !left.is_empty() {
+            let group = left.get(..GROUP).unwrap_or(left);
+            let worked_on = self.add_group(group, mode, until, &mut results);
+            results.iter().take(worked_on).for_each(|&it| each(it));
+            left = left.get(worked_on..).unwrap_or_default();
+            if self.spent >= until {
+                break;
+            }
+        }
+        items.len() - left.len()
     }
 
     /// Plans an add. `None`: a page was not at hand; the plan can't be
@@ -245,21 +262,56 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// A command whose searches were in vain a few times in a row, in a filter that
     /// may not grow, searches no more.
     pub fn add(&mut self, hash: ItemHash, mode: AddMode) -> Option<AddResult> {
-        if mode == AddMode::OnlyIfAbsent && self.exists(hash)? {
-            return Some(AddResult::Exists);
-        }
-        match self.chain.table() {
-            Some(_) => self.add_paged(hash),
-            None => self.add_to_links(hash),
-        }
+        let mut results = [None; GROUP];
+        self.add_group(&[hash], mode, u64::MAX, &mut results);
+        let [result, ..] = results;
+        result
     }
 
-    fn add_paged(&mut self, hash: ItemHash) -> Option<AddResult> {
+    /// Plans adds of up to [`GROUP`] items, or of the first of them. Returns of
+    /// how many.
+    fn add_group(
+        &mut self,
+        items: &[ItemHash],
+        mode: AddMode,
+        until: u64,
+        results: &mut [Option<AddResult>; GROUP],
+    ) -> usize {
         let kept = self.chain.is_within_promise();
-        let added = self.paged()?.add(hash);
-        self.complete &= added.is_some();
+        let Some(mut paged) = self.paged() else {
+            return self.add_group_to_links(items, mode, until, results);
+        };
+        let worked_on = paged.add_group(items, mode, until, results);
+        self.complete &= results.iter().take(worked_on).all(Option::is_some);
         self.stats.promise_ended |= kept && !self.chain.is_within_promise();
-        added
+        worked_on
+    }
+
+    fn add_group_to_links(
+        &mut self,
+        items: &[ItemHash],
+        mode: AddMode,
+        until: u64,
+        results: &mut [Option<AddResult>; GROUP],
+    ) -> usize {
+        self.expect(items);
+        for (done, (&hash, result)) in items.iter().zip(results).enumerate() {
+            *result = match mode {
+                AddMode::OnlyIfAbsent => self.add_if_absent(hash),
+                AddMode::Always => self.add_to_links(hash),
+            };
+            if self.spent >= until {
+                return done + 1;
+            }
+        }
+        items.len().min(GROUP)
+    }
+
+    fn add_if_absent(&mut self, hash: ItemHash) -> Option<AddResult> {
+        match self.exists(hash)? {
+            true => Some(AddResult::Exists),
+            false => self.add_to_links(hash),
+        }
     }
 
     fn add_to_links(&mut self, hash: ItemHash) -> Option<AddResult> {

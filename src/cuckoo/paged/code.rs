@@ -165,6 +165,12 @@ impl SlotCode {
         level + self.held(slot, level)
     }
 
+    /// The same of an entry as an item is added to such a page.
+    #[inline]
+    pub const fn known_of_fresh(self, level: u32) -> u32 {
+        level + self.suffix_bits() - (level != 0) as u32
+    }
+
     /// The same of a slot that comes from elsewhere. `None` if no entry of a page
     /// of that level is like it.
     pub fn known_if_sound(self, slot: u32, level: u32) -> Option<u32> {

@@ -41,6 +41,15 @@ pub struct Candidate {
     pub slot: u32,
 }
 
+impl Candidate {
+    /// Of no item, for arrays that are filled later.
+    pub const NOWHERE: Candidate = Candidate {
+        bucket: BucketIndex(0),
+        level: 0,
+        slot: 0,
+    };
+}
+
 impl Paged {
     /// Fingerprint and candidate buckets of an item; the buckets differ.
     #[inline(always)]

@@ -74,9 +74,7 @@ impl ItemWork {
         let left = items.get(self.next..).unwrap_or_default();
         let done = match (&mut self.results, &mut self.ops) {
             (Outcome::Added(results), Ops::One(ItemOp::Add(mode))) => {
-                all(left, planner, until, results, |planner, hash| {
-                    planner.add(hash, *mode)
-                })
+                planner.add_all(left, *mode, until, |added| results.extend(added))
             }
             (Outcome::Stepped(results), Ops::Steps { steps, step, done }) => {
                 let mut worked_on = 0;
@@ -137,12 +135,20 @@ fn a_step<P: PlanPages>(
     until: u64,
     results: &mut Vec<ItemResult>,
 ) -> usize {
-    all(items, planner, until, results, |planner, hash| match op {
-        ItemOp::Add(mode) => planner.add(hash, mode).map(ItemResult::Added),
-        ItemOp::Delete => planner.delete(hash).map(ItemResult::Deleted),
-        ItemOp::Exists => planner.exists(hash).map(ItemResult::Found),
-        ItemOp::Count => planner.count(hash).map(ItemResult::Counted),
-    })
+    match op {
+        ItemOp::Add(mode) => planner.add_all(items, mode, until, |added| {
+            results.extend(added.map(ItemResult::Added));
+        }),
+        ItemOp::Delete => all(items, planner, until, results, |planner, hash| {
+            planner.delete(hash).map(ItemResult::Deleted)
+        }),
+        ItemOp::Exists => all(items, planner, until, results, |planner, hash| {
+            planner.exists(hash).map(ItemResult::Found)
+        }),
+        ItemOp::Count => all(items, planner, until, results, |planner, hash| {
+            planner.count(hash).map(ItemResult::Counted)
+        }),
+    }
 }
 
 /// Works on items until the plan has cost so much, and says on how many. Does
