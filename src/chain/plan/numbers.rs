@@ -1,80 +1,99 @@
 //! Numbers of pages, by address: asked for several times an item.
 
-/// Packed addresses, each with its place among them: an open-addressed map.
+/// Where each page is among those that were added: an open-addressed map that
+/// leaves the addresses to whoever has the pages.
 pub(super) struct Numbers {
-    addresses: Vec<u64>,
-    /// Numbers of addresses; a power of two of them, at most half of them taken.
+    /// A power of two of them, at most a quarter of them taken: what was looked
+    /// for is nearly always found, or missed, at the first look.
     entries: Vec<u32>,
+    taken: u32,
     /// Leaves the topmost bits of a hash.
     shift: u32,
 }
 
-/// No address has this number.
+/// No page has this number.
 const FREE: u32 = u32::MAX;
 
 impl Default for Numbers {
     fn default() -> Self {
         Numbers {
-            addresses: Vec::new(),
-            entries: vec![FREE; 2],
-            shift: 63,
+            entries: vec![FREE; 4],
+            taken: 0,
+            shift: 62,
         }
     }
 }
 
 impl Numbers {
     /// Makes room for so many more.
-    pub(super) fn reserve(&mut self, more: usize) {
-        let entries = (2 * (self.addresses.len() + more)).next_power_of_two();
+    pub(super) fn reserve(&mut self, more: usize, addresses: impl Iterator<Item = u64>) {
+        let entries = (4 * (self.taken as usize + more)).next_power_of_two();
         if entries <= self.entries.len() {
             return;
         }
-        self.addresses.reserve(more);
-        self.entries = vec![FREE; entries];
+        self.entries.clear();
+        self.entries.resize(entries, FREE);
         self.shift = u64::BITS - entries.trailing_zeros();
-        for (&address, number) in self.addresses.iter().zip(0..) {
-            let free = self.probe(address);
-            if let Some(free) = self.entries.get_mut(free) {
-                *free = number;
-            }
+        self.taken = 0;
+        for address in addresses {
+            self.push(address);
         }
     }
 
-    /// The number of an address that has one.
+    /// Whether there is room for one more.
     #[inline]
-    pub(super) fn get(&self, address: u64) -> Option<u32> {
-        let number = *self.entries.get(self.probe(address))?;
-        (number != FREE).then_some(number)
+    pub(super) fn has_room(&self) -> bool {
+        4 * (self.taken as usize + 1) <= self.entries.len()
     }
 
-    /// Gives the next number to an address that has none.
-    pub(super) fn push(&mut self, address: u64) -> u32 {
-        self.reserve(1);
-        // A plan is far from having so many pages.
-        let number = self.addresses.len() as u32;
-        let free = self.probe(address);
-        if let Some(free) = self.entries.get_mut(free) {
-            *free = number;
+    /// The number of a page that has one, by its address; `is_it` says whether
+    /// the page of a number has that.
+    #[inline]
+    pub(super) fn get(&self, address: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut at = self.home(address);
+        loop {
+            let number = *self.entries.get(at)?;
+            if number == FREE {
+                return None;
+            }
+            if is_it(number) {
+                return Some(number);
+            }
+            at = self.behind(at);
         }
-        self.addresses.push(address);
+    }
+
+    /// Gives the next number to an address that has none, if there is room.
+    #[inline]
+    pub(super) fn push(&mut self, address: u64) -> u32 {
+        let mut at = self.home(address);
+        while self.entries.get(at).is_some_and(|&it| it != FREE) {
+            at = self.behind(at);
+        }
+        // A plan is far from having so many pages.
+        let number = self.taken;
+        if let Some(entry) = self.entries.get_mut(at) {
+            *entry = number;
+        }
+        self.taken += 1;
         number
     }
 
-    /// Where the number of an address is, or would be. Nothing that is stored or
-    /// answered depends on this hash.
+    /// Forgets all pages, of which these are the addresses.
+    pub(super) fn clear(&mut self) {
+        self.entries.fill(FREE);
+        self.taken = 0;
+    }
+
+    /// Where the number of an address is, unless another is there. Nothing that
+    /// is stored or answered depends on this hash.
     #[inline]
-    fn probe(&self, address: u64) -> usize {
-        let is_it = |number: u32| {
-            let other = self.addresses.get(number as usize);
-            // Of what is free there is no address.
-            other.is_none_or(|&it| it == address)
-        };
-        let mut at = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
-        while let Some(&number) = self.entries.get(at)
-            && !is_it(number)
-        {
-            at = (at + 1) & self.entries.len().wrapping_sub(1);
-        }
-        at
+    fn home(&self, address: u64) -> usize {
+        (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn behind(&self, at: usize) -> usize {
+        (at + 1) & self.entries.len().wrapping_sub(1)
     }
 }

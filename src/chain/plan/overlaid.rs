@@ -14,12 +14,10 @@ pub struct OverlaidPages<'a, P> {
     pending: &'a Overlay,
     fresh_from: u32,
     pages: &'a mut P,
-    /// Pages that were asked for lately, each at the place that its number says:
-    /// the next word is likely to lie on one of them.
-    known: [Option<KnownPage>; KNOWN],
+    /// The page that was asked for last: the next word is likely to lie on it,
+    /// too.
+    last: KnownPage,
 }
-
-const KNOWN: usize = 32;
 
 /// A page, and what is planned for it.
 #[derive(Clone, Copy)]
@@ -27,6 +25,18 @@ struct KnownPage {
     page: PageAddress,
     planned: Option<PageNumber>,
     pending: Option<PageNumber>,
+}
+
+impl KnownPage {
+    /// No page has this address.
+    const NONE: KnownPage = KnownPage {
+        page: PageAddress {
+            sub: u32::MAX,
+            page: u32::MAX,
+        },
+        planned: None,
+        pending: None,
+    };
 }
 
 impl<'a, P> OverlaidPages<'a, P> {
@@ -38,35 +48,19 @@ impl<'a, P> OverlaidPages<'a, P> {
             pending,
             fresh_from,
             pages,
-            known: [None; KNOWN],
+            last: KnownPage::NONE,
         }
     }
 
     /// A page, and what is planned for it.
     #[inline(always)]
     fn page(&mut self, page: PageAddress) -> KnownPage {
-        match self.known.get(place_of(page)) {
-            Some(&Some(known)) if known.page == page => known,
-            _ => self.find(page),
+        if self.last.page != page {
+            self.last.page = page;
+            self.last.planned = self.overlay.page(page);
+            self.last.pending = self.pending.page(page);
         }
-    }
-
-    #[inline(never)]
-    fn find(&mut self, page: PageAddress) -> KnownPage {
-        let found = KnownPage {
-            page,
-            planned: self.overlay.page(page),
-            pending: self.pending.page(page),
-        };
-        self.keep(page, Some(found));
-        found
-    }
-
-    /// Keeps what is known of a page.
-    fn keep(&mut self, page: PageAddress, known: Option<KnownPage>) {
-        if let Some(place) = self.known.get_mut(place_of(page)) {
-            *place = known;
-        }
+        self.last
     }
 
     /// The page's place in the overlay, to be written to.
@@ -77,8 +71,7 @@ impl<'a, P> OverlaidPages<'a, P> {
             return number;
         }
         let number = self.overlay.add_page(page);
-        let planned = Some(number);
-        self.keep(page, Some(KnownPage { planned, ..known }));
+        self.last.planned = Some(number);
         number
     }
 
@@ -105,14 +98,8 @@ impl<'a, P> OverlaidPages<'a, P> {
     }
 }
 
-/// Where what is known of a page is kept.
-#[inline(always)]
-fn place_of(page: PageAddress) -> usize {
-    page.page as usize % KNOWN
-}
-
 impl<P: PageWords> PageWords for OverlaidPages<'_, P> {
-    #[inline]
+    #[inline(always)]
     fn word(&mut self, at: WordAddress) -> Option<u64> {
         let known = self.page(at.on());
         let planned = known.planned.and_then(|it| self.overlay.word(it, at.word));
@@ -193,14 +180,14 @@ impl<P: PlanPages> PlanPages for OverlaidPages<'_, P> {
 }
 
 impl<P: PlanPages> Draft for OverlaidPages<'_, P> {
+    #[inline(always)]
     fn set_slot(&mut self, at: WordAddress, value: u64, lane: u16, more: i32) {
         let page = self.page_to_change(at.on());
-        self.overlay.set(page, at.word, value, 1 << lane);
         let grown = Growth {
             occupied: more,
             counters: 0,
         };
-        self.overlay.grow(page, grown);
+        self.overlay.set(page, at.word, value, 1 << lane, grown);
     }
 
     fn set_counter(&mut self, page: PageAddress, key: CounterKey, copies: u64, more: i32) {
@@ -218,11 +205,11 @@ impl<P: PlanPages> Draft for OverlaidPages<'_, P> {
 
     fn set_page(&mut self, page: PageAddress, whole: WholePage) {
         self.overlay.set_whole(page, Arc::new(whole));
-        self.keep(page, None);
+        self.last = KnownPage::NONE;
     }
 
     fn drop_page(&mut self, page: PageAddress) {
         self.overlay.drop_page(page);
-        self.keep(page, None);
+        self.last = KnownPage::NONE;
     }
 }

@@ -42,6 +42,14 @@ pub(super) struct Growth {
     pub(super) counters: i32,
 }
 
+impl Growth {
+    #[inline]
+    fn add(&mut self, more: Growth) {
+        self.occupied += more.occupied;
+        self.counters += more.counters;
+    }
+}
+
 pub(super) struct Page {
     pub(super) address: PageAddress,
     pub(super) outcome: Outcome,
@@ -69,9 +77,14 @@ impl Overlay {
 
     /// Makes room for so many words and pages more.
     pub(super) fn reserve(&mut self, words: usize) {
-        self.numbers.reserve(words);
-        self.pages.reserve(words);
+        self.reserve_pages(words);
         self.words.reserve(words);
+    }
+
+    fn reserve_pages(&mut self, more: usize) {
+        let addresses = self.pages.iter().map(|page| packed(page.address));
+        self.numbers.reserve(more, addresses);
+        self.pages.reserve(more);
     }
 
     /// Words and counters that change.
@@ -111,7 +124,7 @@ impl Overlay {
                     };
                     self.grow(number, page.growth);
                     later.words.in_order(&page.changed, |it| {
-                        self.set(number, it.word, it.value, it.slots);
+                        self.set(number, it.word, it.value, it.slots, Growth::default());
                     });
                 }
             }
@@ -143,12 +156,18 @@ impl Overlay {
         if self.pages.is_empty() {
             return None;
         }
-        let found = self.numbers.get(packed(page));
-        found.map(PageNumber)
+        let is_it = |number: u32| {
+            let other = self.pages.get(number as usize);
+            other.is_some_and(|other| other.address == page)
+        };
+        self.numbers.get(packed(page), is_it).map(PageNumber)
     }
 
     /// Adds a page that is about to be written to and was not before.
     pub(super) fn add_page(&mut self, address: PageAddress) -> PageNumber {
+        if !self.numbers.has_room() {
+            self.reserve_pages(self.pages.len() + 1);
+        }
         let number = self.numbers.push(packed(address));
         self.pages.push(Page {
             address,
@@ -161,9 +180,17 @@ impl Overlay {
     }
 
     /// A word of a page, if it changes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn word(&self, page: PageNumber, word: u16) -> Option<u64> {
         let page = self.pages.get(page.0 as usize)?;
+        match page.changed.may_have(word) {
+            true => self.changed_word(page, word),
+            false => None,
+        }
+    }
+
+    #[inline(never)]
+    fn changed_word(&self, page: &Page, word: u16) -> Option<u64> {
         match page.outcome {
             Outcome::Changed => self.words.get(&page.changed, word),
             Outcome::Whole(whole) => {
@@ -228,7 +255,11 @@ impl Overlay {
         };
         if let Some(page) = self.pages.get_mut(number.0 as usize) {
             page.outcome = outcome;
-            (page.growth, page.changed) = (Growth::default(), Changed::default());
+            page.growth = Growth::default();
+            page.changed = match outcome {
+                Outcome::Whole(_) => Changed::ALL,
+                Outcome::Changed | Outcome::Dropped => Changed::default(),
+            };
         }
         let of_page: Vec<CounterKey> = self.counters_of(address).map(|it| it.0).collect();
         for key in of_page {
@@ -268,26 +299,40 @@ impl Overlay {
 
     /// Notes that a page has more, or fewer.
     #[inline]
-    pub(super) fn grow(&mut self, page: PageNumber, by: Growth) {
-        if let Some(whole) = self.whole_mut(page) {
-            whole.occupied = whole.occupied.saturating_add_signed(by.occupied);
-            return;
-        }
-        if let Some(page) = self.pages.get_mut(page.0 as usize) {
-            page.growth.occupied += by.occupied;
-            page.growth.counters += by.counters;
+    pub(super) fn grow(&mut self, number: PageNumber, by: Growth) {
+        match self.pages.get_mut(number.0 as usize) {
+            Some(page) if page.outcome == Outcome::Changed => page.growth.add(by),
+            _ => self.grow_whole(number, by),
         }
     }
 
-    /// Sets a word of which some slots were written, bit `n` for slot `n`.
+    #[inline(never)]
+    fn grow_whole(&mut self, page: PageNumber, by: Growth) {
+        if let Some(whole) = self.whole_mut(page) {
+            whole.occupied = whole.occupied.saturating_add_signed(by.occupied);
+        }
+    }
+
+    /// Sets a word of which some slots were written, bit `n` for slot `n`, and
+    /// notes that its page has more slots in use, or fewer.
     #[inline]
-    pub(super) fn set(&mut self, number: PageNumber, word: u16, value: u64, slots: u8) {
+    pub(super) fn set(
+        &mut self,
+        number: PageNumber,
+        word: u16,
+        value: u64,
+        slots: u8,
+        more: Growth,
+    ) {
         let Some(page) = self.pages.get_mut(number.0 as usize) else {
             return;
         };
         if page.outcome == Outcome::Changed {
-            self.words.set(&mut page.changed, word, value, slots);
-        } else if let Some(whole) = self.whole_mut(number)
+            page.growth.add(more);
+            return self.words.set(&mut page.changed, word, value, slots);
+        }
+        self.grow_whole(number, more);
+        if let Some(whole) = self.whole_mut(number)
             && let Some(word) = whole.words.get_mut(usize::from(word))
         {
             *word = value;

@@ -43,8 +43,16 @@ pub(super) struct Words {
 }
 
 impl Changed {
+    /// Any word may change, and none is listed.
+    pub(super) const ALL: Changed = Changed {
+        may_change: u64::MAX,
+        first: 0,
+        count: 0,
+    };
+
+    /// Whether a word may be one of those.
     #[inline]
-    fn may_have(&self, word: u16) -> bool {
+    pub(super) fn may_have(&self, word: u16) -> bool {
         self.may_change >> (word / 8 % 64) & 1 == 1
     }
 

@@ -16,8 +16,7 @@ fn write(overlay: &mut Overlay, at: WordAddress, value: u64, lane: u16) {
         occupied: 1,
         counters: 0,
     };
-    overlay.grow(number, grown);
-    overlay.set(number, at.word, value, 1 << lane);
+    overlay.set(number, at.word, value, 1 << lane, grown);
 }
 
 #[test]
