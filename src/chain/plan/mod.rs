@@ -48,7 +48,7 @@ pub(in crate::chain) use outcome::{
     MAX_FUTILE_SEARCHES, PROBE, SEARCHED_BUCKET, WRITTEN_COUNTER, WRITTEN_WORD,
 };
 pub use overlaid::OverlaidPages;
-pub use overlay::Overlay;
+pub use overlay::{Overlay, SpareOverlays};
 pub use planner::{PartialPlan, Plan, PlanInput, Planner};
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ const FREE: u32 = u32::MAX;
 impl Default for Numbers {
     fn default() -> Self {
         Numbers {
-            entries: vec![FREE; 4],
+            entries: Vec::new(),
             taken: 0,
-            shift: 62,
+            shift: 63,
         }
     }
 }
@@ -46,8 +46,8 @@ impl Numbers {
         4 * (self.taken as usize + 1) <= self.entries.len()
     }
 
-    /// The number of a page that has one, by its address; `is_it` says whether
-    /// the page of a number has that.
+    /// The number of a page that has one, by its address, where any has; `is_it`
+    /// says whether the page of a number has that.
     #[inline]
     pub(super) fn get(&self, address: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let mut at = self.home(address);
@@ -79,10 +79,20 @@ impl Numbers {
         number
     }
 
-    /// Forgets all pages, of which these are the addresses.
-    pub(super) fn clear(&mut self) {
-        self.entries.fill(FREE);
-        self.taken = 0;
+    /// Takes the number of the page that was added last away, by its address.
+    pub(super) fn pop(&mut self, address: u64) {
+        let Some(last) = self.taken.checked_sub(1) else {
+            return;
+        };
+        let mut at = self.home(address);
+        while self.entries.get(at).is_some_and(|&it| it != last) {
+            at = self.behind(at);
+        }
+        // What was added before it is found without it.
+        if let Some(entry) = self.entries.get_mut(at) {
+            *entry = FREE;
+        }
+        self.taken = last;
     }
 
     /// Where the number of an address is, unless another is there. Nothing that

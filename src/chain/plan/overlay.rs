@@ -11,6 +11,7 @@ use crate::chain::counters::CounterKey;
 use crate::chain::pages::WholePage;
 use crate::cuckoo::paged::PAGE_WORDS;
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
 /// What differs from the pages, by address.
@@ -102,11 +103,21 @@ impl Overlay {
         self.pages.is_empty()
     }
 
-    /// Puts later changes on top of these.
-    pub fn merge(&mut self, later: Overlay) {
+    /// Forgets all changes, and keeps their memory.
+    fn clear(&mut self) {
+        while let Some(page) = self.pages.pop() {
+            self.numbers.pop(packed(page.address));
+        }
+        self.words.clear();
+        self.counters.clear();
+        self.wholes.clear();
+        (self.reshapes, self.newest) = (false, None);
+    }
+
+    /// Puts later changes on top of these. Returns an overlay that is done with.
+    pub fn merge(&mut self, later: Overlay) -> Overlay {
         if self.is_empty() {
-            *self = later;
-            return;
+            return mem::replace(self, later);
         }
         self.reserve(later.pages.len());
         for page in &later.pages {
@@ -132,6 +143,7 @@ impl Overlay {
         for (&(page, key), &copies) in &later.counters {
             self.set_counter(page, key, copies);
         }
+        later
     }
 
     /// Pages with changes that there are not yet: those of sub-filters from
@@ -336,6 +348,33 @@ impl Overlay {
             && let Some(word) = whole.words.get_mut(usize::from(word))
         {
             *word = value;
+        }
+    }
+}
+
+/// Overlays that are done with: the next ones take their memory, which would
+/// otherwise be given back and asked for anew with each plan.
+#[derive(Default)]
+pub struct SpareOverlays(Vec<Overlay>);
+
+impl SpareOverlays {
+    /// Overlays that are kept: that of a command, and those of the filters that a
+    /// drain changes, if these are few.
+    const KEPT: usize = 4;
+    /// Pages and words that one of them has room for, at most.
+    const KEPT_ROOM: usize = 1 << 14;
+
+    /// One without a change.
+    pub fn take(&mut self) -> Overlay {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Keeps the memory of one.
+    pub fn give_back(&mut self, mut overlay: Overlay) {
+        let room = overlay.pages.capacity().max(overlay.words.room());
+        if (1..=SpareOverlays::KEPT_ROOM).contains(&room) && self.0.len() < SpareOverlays::KEPT {
+            overlay.clear();
+            self.0.push(overlay);
         }
     }
 }

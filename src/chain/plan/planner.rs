@@ -59,6 +59,11 @@ impl PartialPlan {
         }
     }
 
+    /// The same, in the memory of an overlay without a change.
+    pub fn over(self, overlay: Overlay) -> PartialPlan {
+        PartialPlan { overlay, ..self }
+    }
+
     /// Searches in vain since one found room, or something was deleted.
     pub fn futile_searches(&self) -> u32 {
         self.futile_searches

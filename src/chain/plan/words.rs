@@ -31,7 +31,7 @@ pub(super) struct Changed {
     may_change: u64,
     /// The first of the list, or the table if there are many.
     first: u32,
-    count: u16,
+    count: u32,
 }
 
 /// The words of all pages.
@@ -57,7 +57,7 @@ impl Changed {
     }
 
     fn is_listed(&self) -> bool {
-        usize::from(self.count) <= LISTED
+        self.count as usize <= LISTED
     }
 }
 
@@ -65,6 +65,17 @@ impl Words {
     /// Words that change.
     pub(super) fn len(&self) -> usize {
         self.words.len()
+    }
+
+    /// Words that there is room for, those of tables included.
+    pub(super) fn room(&self) -> usize {
+        self.words.capacity() + self.tables.capacity() * usize::from(PAGE_WORDS)
+    }
+
+    /// Forgets all of them, and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+        self.tables.clear();
     }
 
     /// Makes room for so many more.
@@ -118,11 +129,11 @@ impl Words {
         }
         // A plan is far from having so many words.
         let new = self.words.len() as u32;
-        if usize::from(of.count) == LISTED {
+        if of.count as usize == LISTED {
             self.make_table(of);
         }
         let next = of.first;
-        if usize::from(of.count) < LISTED {
+        if (of.count as usize) < LISTED {
             of.first = new;
         } else if let Some(table) = self.tables.get_mut(of.first as usize)
             && let Some(entry) = table.get_mut(usize::from(word))
@@ -162,6 +173,9 @@ impl Words {
             }
             return;
         }
+        if of.count == 1 {
+            return self.words.get(of.first as usize).into_iter().for_each(each);
+        }
         let mut order = [0; LISTED];
         for (at, it) in self.listed(of) {
             let before = self.listed(of).filter(|other| other.1.word < it.word);
@@ -169,7 +183,7 @@ impl Words {
                 *place = at;
             }
         }
-        for &at in order.iter().take(of.count.into()) {
+        for &at in order.iter().take(of.count as usize) {
             if let Some(it) = self.words.get(at) {
                 each(it);
             }

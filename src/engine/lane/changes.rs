@@ -2,7 +2,7 @@
 
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{ChangesInOrder, Overlay, PageChanges, PlanInput};
+use crate::chain::plan::{ChangesInOrder, Overlay, PageChanges, PlanInput, SpareOverlays};
 use crate::engine::filters::{FilterView, OpenFilter};
 use crate::engine::pages::{PageCache, PageTable, Version, image};
 use crate::page::{Ordinal, PageId};
@@ -182,13 +182,23 @@ pub(super) struct Encoded {
 }
 
 impl Encoded {
-    /// What was planned, but for filters that stay as they are.
-    pub(super) fn changed(planned: impl IntoIterator<Item = PlannedFilter>) -> Encoded {
+    /// What was planned for one filter, unless it stays as it is.
+    pub(super) fn of(planned: PlannedFilter) -> Encoded {
+        Encoded::changed([planned], &mut SpareOverlays::default())
+    }
+
+    /// What was planned, but for filters that stay as they are. The overlays are
+    /// done with then.
+    pub(super) fn changed(
+        planned: impl IntoIterator<Item = PlannedFilter>,
+        spare: &mut SpareOverlays,
+    ) -> Encoded {
         let mut record = RedoBuilder::new();
         let changed = planned.into_iter().filter(PlannedFilter::is_changed);
         let encoded = changed.map(|planned| {
             let (mut changes, overlay) = Changes::of(planned);
             changes.pages = overlay.changes();
+            spare.give_back(overlay);
             begin_slots(&mut record, &changes);
             put_slots(&mut record, &changes, &changes.pages, 0);
             record.counters(changes.filter.id);

@@ -4,6 +4,7 @@ use super::changes::{Encoded, PlannedFilter};
 use super::command::{Command, CompactStep, Outcome};
 use super::commit::{InDoubt, Lane};
 use super::items::{ItemWork, Pace};
+use super::memory::PlanMemory;
 use super::queue::{Next, Turn};
 use super::request::Request;
 use super::sliced::{BegunPlan, SlicedPlan};
@@ -12,7 +13,6 @@ use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
 use crate::chain::pages::PlanPages;
 use crate::chain::plan::{OverlaidPages, PlanStats, Planner};
-use crate::cuckoo::kick::KickSearch;
 use crate::engine::error::EngineError;
 use crate::engine::pages::DrainPins;
 use crate::page::FilterId;
@@ -73,7 +73,7 @@ impl Lane {
         turn: Turn,
         first: Request,
         suspended: Option<&SlicedPlan>,
-        search: &mut KickSearch,
+        memory: &mut PlanMemory,
     ) -> Drained {
         let mut drain = self.begin_drain();
         // Before a change there was waited for room, before a question not.
@@ -81,7 +81,7 @@ impl Lane {
         let mut next = Some((turn, first));
         while let Some((turn, request)) = next.take() {
             let spent_before = drain.spent;
-            let overflow = self.plan(request, &mut drain, suspended, search);
+            let overflow = self.plan(request, &mut drain, suspended, memory);
             let spent = drain.spent - spent_before;
             self.queue.charge(&turn, spent + UNITS_PER_COMMAND);
             if let Some(overflow) = overflow {
@@ -108,10 +108,10 @@ impl Lane {
             }
             next = self.next_of_drain(suspended, has_room);
         }
-        let drain = self.without_withdrawn(drain, suspended, search);
+        let drain = self.without_withdrawn(drain, suspended, memory);
         self.count_reads(&drain.pins);
         let (stats, items) = (drain.stats, drain.items);
-        let planned = Encoded::changed(drain.filters.into_values());
+        let planned = Encoded::changed(drain.filters.into_values(), &mut memory.overlays);
         // The pages stay pinned until it is done.
         let in_doubt = self.commit_planned(drain.answers, planned, |changes| {
             self.record(&stats, items, changes);
@@ -170,7 +170,7 @@ impl Lane {
         &self,
         drain: Drain,
         suspended: Option<&SlicedPlan>,
-        search: &mut KickSearch,
+        memory: &mut PlanMemory,
     ) -> Drain {
         let begin = |(request, _): &(Request, Outcome)| request.progress.begin_commit();
         // All of them, also behind one that was withdrawn.
@@ -183,7 +183,7 @@ impl Lane {
         let mut again = self.begin_drain();
         for (request, _) in answers.into_iter().filter(begin) {
             // What was withdrawn only made it dearer or cheaper by a little.
-            if let Some(overflow) = self.plan(request, &mut again, suspended, search) {
+            if let Some(overflow) = self.plan(request, &mut again, suspended, memory) {
                 // Its caller sends it again, and it may be withdrawn again.
                 let again = Outcome::NeedsPages(Vec::new());
                 overflow.request.answer(Ok(again));
@@ -207,7 +207,7 @@ impl Lane {
         request: Request,
         drain: &mut Drain,
         suspended: Option<&SlicedPlan>,
-        search: &mut KickSearch,
+        memory: &mut PlanMemory,
     ) -> Option<Box<Overflow>> {
         if request.progress.is_withdrawn() {
             return None;
@@ -230,7 +230,8 @@ impl Lane {
             .or_insert_with(|| PlannedFilter::of(&filter));
         let words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
         let mut words = words.beside(of_plan);
-        let begun = filter.begin_plan();
+        let begun = filter.begin_plan().over(memory.overlays.take());
+        let search = &mut memory.search;
         let mut planner = Planner::resume(begun, state.input(), &mut words, search);
         let worked = work(&request.command, &mut planner);
         drain.spent += planner.spent();
@@ -259,7 +260,8 @@ impl Lane {
         };
         drain.new_pages += new_pages;
         state.chain = plan.chain;
-        state.overlay.merge(plan.overlay);
+        let done_with = state.overlay.merge(plan.overlay);
+        memory.overlays.give_back(done_with);
         drain.items += request.command.items();
         drain.stats.push(plan.stats);
         drain.answers.push((request, outcome));

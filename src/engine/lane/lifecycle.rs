@@ -215,7 +215,7 @@ impl Lane {
             false => chain.begin_compaction(share),
         };
         let answers = vec![(request, Outcome::CompactionBegun(closed as u32))];
-        self.commit_planned(answers, Encoded::changed([planned]), |changes| {
+        self.commit_planned(answers, Encoded::of(planned), |changes| {
             self.record(&[], 0, changes);
         })
     }
@@ -227,7 +227,7 @@ impl Lane {
         let left = planned.chain.sub_filter_count();
         let gone: Vec<Arc<PageTable>> = planned.view.tables.iter().skip(left).cloned().collect();
         let answers = vec![(request, Outcome::CompactionEnded(dropped.len()))];
-        self.commit_planned(answers, Encoded::changed([planned]), |changes| {
+        self.commit_planned(answers, Encoded::of(planned), |changes| {
             self.record(&[], 0, changes);
             for table in gone {
                 table.mark_dropped();

@@ -14,6 +14,7 @@
 //! | `drain` | planning what waits, and committing it at once |
 //! | `sliced` | a plan that takes more than one slice, as far as it came |
 //! | `slices` | what is done with it in each of its turns, between other commits |
+//! | `memory` | memory that plans take one after another |
 //! | `items` | work on a command's items, as far as it came |
 //! | `lifecycle` | commands that have a commit of their own |
 //! | `words` | the words that a lane plans over |
@@ -27,6 +28,7 @@ mod drain;
 mod fair;
 mod items;
 mod lifecycle;
+mod memory;
 mod progress;
 pub(super) mod queue;
 mod request;

@@ -13,12 +13,12 @@
 use super::command::Command;
 use super::commit::{InDoubt, Lane};
 use super::drain::{Drained, may_go};
+use super::memory::PlanMemory;
 use super::queue::{Next, Turn};
 use super::request::Request;
 use super::sliced::SlicedPlan;
 use super::slices::Sliced;
 use super::units::UNITS_ALONE;
-use crate::cuckoo::kick::KickSearch;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::threads::AbortOnPanic;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const SETTLE_EVERY: Duration = Duration::from_millis(500);
 
 /// What a lane has under way from one turn to the next.
 struct UnderWay {
-    search: KickSearch,
+    memory: PlanMemory,
     in_doubt: Option<InDoubt>,
     /// The plan that takes more than one slice, if there is one.
     suspended: Option<Box<SlicedPlan>>,
@@ -39,7 +39,7 @@ impl Lane {
     /// Works until no commands can be sent any more.
     pub(crate) fn run(self) {
         let mut under_way = UnderWay {
-            search: KickSearch::new(),
+            memory: PlanMemory::default(),
             in_doubt: None,
             suspended: None,
         };
@@ -116,7 +116,7 @@ impl Lane {
                     turn,
                     request,
                     under_way.suspended.as_deref(),
-                    &mut under_way.search,
+                    &mut under_way.memory,
                 );
                 under_way.in_doubt = in_doubt;
                 if let Some(plan) = sliced {
@@ -140,7 +140,7 @@ impl Lane {
         if let Some(doubt) = &under_way.in_doubt {
             return plan.answer(Err(self.disk.refusal(&doubt.cause)));
         }
-        match self.slice(plan, &mut under_way.search) {
+        match self.slice(plan, &mut under_way.memory) {
             Sliced::Ended(in_doubt) => under_way.in_doubt = in_doubt,
             Sliced::More(plan) => {
                 let most_pages = self.allowance(under_way.suspended.as_deref());

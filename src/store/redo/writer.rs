@@ -108,9 +108,12 @@ impl RedoBuilder {
         let section = self.section_of(|kind| matches!(kind, entry::Section::Slots(_)));
         let bits = section.kind.code();
         assert!(value >> bits == 0, "a value is wider than its slot");
-        let bytes = value.to_le_bytes();
-        let (kept, _) = bytes.split_at(usize::from(bits.div_ceil(8)));
-        section.push(u64::from(slot), |body| body.extend_from_slice(kept));
+        section.push(u64::from(slot), |body| {
+            // As many bytes each time as are copied without a loop.
+            let kept = body.len() + usize::from(bits.div_ceil(8));
+            body.extend_from_slice(&value.to_le_bytes());
+            body.truncate(kept);
+        });
         self
     }
 

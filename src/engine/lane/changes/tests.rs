@@ -60,7 +60,7 @@ fn counters_are_encoded_some_at_a_time_and_to_the_same_record() {
     const AT_ONCE: usize = 2_000;
     // A word with one slot, and a counter, take no more than that.
     const MOST_BYTES: usize = 12;
-    let at_once = Encoded::changed([planned()]);
+    let at_once = Encoded::of(planned());
     assert!(at_once.changes[0].pages.counters.len() as u64 > COUNTED / 2);
 
     let mut encoding = Encoding::of(planned());

@@ -65,11 +65,11 @@ fn lane(engine: &Engine) -> Lane {
 }
 
 /// Begins a plan that takes more than a slice.
-fn suspended(lane: &Lane, request: Request, search: &mut KickSearch) -> Option<Box<SlicedPlan>> {
+fn suspended(lane: &Lane, request: Request, memory: &mut PlanMemory) -> Option<Box<SlicedPlan>> {
     lane.queue.push(request).unwrap();
     if let Next::Command(turn, request) = lane.queue.next(|_| true, Duration::ZERO)
         && let Some(plan) = lane.begin_sliced(turn, *request)
-        && let Sliced::More(plan) = lane.slice(plan, search)
+        && let Sliced::More(plan) = lane.slice(plan, memory)
     {
         return Some(plan);
     }
@@ -81,7 +81,7 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
     let (engine, filters) = engine().await;
     let lane = lane(&engine);
     assert_eq!(lane.max_pages, MOST);
-    let mut search = KickSearch::new();
+    let mut memory = PlanMemory::default();
     let (mut planned, mut refused, mut beside, mut most) = (0, 0, 0, 0);
     for seed in 0..300 {
         println!("seed {seed}");
@@ -106,7 +106,7 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
         let mut plan = None;
         if seed % 2 == 0 {
             let items = 20_000 + 40 * seed as usize;
-            plan = suspended(&lane, request(&filters[4], items, false), &mut search);
+            plan = suspended(&lane, request(&filters[4], items, false), &mut memory);
             beside += usize::from(plan.is_some());
         }
         let mut drain = lane.begin_drain();
@@ -119,7 +119,7 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
                 request(&filters[about], items, only_asks),
                 &mut drain,
                 plan.as_deref(),
-                &mut search,
+                &mut memory,
             );
             refused += usize::from(overflow.is_some());
             let held = drain.pages() + plan.as_ref().map_or(0, |it| it.pages());
@@ -144,7 +144,7 @@ fn items_on(chain: &Chain, many: usize, is_on: impl Fn(u32) -> bool) -> Arc<[Ite
 async fn a_question_to_the_filter_of_a_plan_takes_none_of_the_pages_that_it_may_touch() {
     let (engine, filters) = engine().await;
     let lane = lane(&engine);
-    let mut search = KickSearch::new();
+    let mut memory = PlanMemory::default();
     let chain = &filters[0].view.load().chain.clone();
     // As many pages as a change may touch, all but a few, and others.
     let of_plan = MOST as u32 - 4;
@@ -155,13 +155,13 @@ async fn a_question_to_the_filter_of_a_plan_takes_none_of_the_pages_that_it_may_
         Request::new(&SERVER, command, Some(&filters[0]), None)
     };
     let (add, mut added) = request(ItemOp::Add(AddMode::Always), &added);
-    let mut plan = suspended(&lane, add, &mut search).unwrap();
+    let mut plan = suspended(&lane, add, &mut memory).unwrap();
     let pages = plan.pages();
     assert!(pages > MOST / 2);
 
     let mut drain = lane.begin_drain();
     let (question, mut found) = request(ItemOp::Exists, &asked);
-    let overflow = lane.plan(question, &mut drain, Some(&plan), &mut search);
+    let overflow = lane.plan(question, &mut drain, Some(&plan), &mut memory);
     assert!(
         overflow.is_none() && drain.pages() > 20,
         "{}",
@@ -176,7 +176,7 @@ async fn a_question_to_the_filter_of_a_plan_takes_none_of_the_pages_that_it_may_
     drop(drain.pins);
 
     tokio::task::block_in_place(|| {
-        while let Sliced::More(more) = lane.slice(plan, &mut search) {
+        while let Sliced::More(more) = lane.slice(plan, &mut memory) {
             plan = more;
         }
     });
