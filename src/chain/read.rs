@@ -9,7 +9,7 @@ use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::candidates::{BucketIndex, Candidates};
 use crate::cuckoo::classic::{Classic, WIDTH};
 use crate::cuckoo::hash::ItemHash;
-use crate::cuckoo::paged::{Candidate, OfWidth};
+use crate::cuckoo::paged::{ANY_LEVEL, Candidate, OfWidth, Paged};
 
 /// Items that are asked about together.
 pub const GROUP: usize = 32;
@@ -57,18 +57,33 @@ fn exists_among<P: HeldPages, const MOST: usize>(
         return;
     };
     let layout = *table.layout();
+    match layout.is_never_split() {
+        true => exists_in_table::<P, MOST, 0>(layout, items, pages, answers),
+        false => exists_in_table::<P, MOST, ANY_LEVEL>(layout, items, pages, answers),
+    }
+}
+
+/// The same of a filter that splits pages, none of them of a higher level than
+/// `LEVELS`.
+#[inline]
+fn exists_in_table<P: HeldPages, const MOST: usize, const LEVELS: u8>(
+    layout: Paged,
+    items: &[ItemHash],
+    pages: &mut P,
+    answers: &mut [Option<bool>],
+) {
     match layout.code().width() {
         SlotWidth::Bits12 => {
-            probe_group::<_, P, MOST>(&OfWidth::<12>(layout), 0, items, pages, answers);
+            probe_group::<_, P, MOST>(&OfWidth::<12, LEVELS>(layout), 0, items, pages, answers);
         }
         SlotWidth::Bits21 => {
-            probe_group::<_, P, MOST>(&OfWidth::<21>(layout), 0, items, pages, answers);
+            probe_group::<_, P, MOST>(&OfWidth::<21, LEVELS>(layout), 0, items, pages, answers);
         }
         SlotWidth::Bits32 => {
-            probe_group::<_, P, MOST>(&OfWidth::<32>(layout), 0, items, pages, answers);
+            probe_group::<_, P, MOST>(&OfWidth::<32, LEVELS>(layout), 0, items, pages, answers);
         }
         SlotWidth::Bits8 | SlotWidth::Bits16 => {
-            probe_group::<_, P, MOST>(&OfWidth::<16>(layout), 0, items, pages, answers);
+            probe_group::<_, P, MOST>(&OfWidth::<16, LEVELS>(layout), 0, items, pages, answers);
         }
     }
 }
@@ -82,8 +97,8 @@ struct Place {
     first: u16,
     /// What a slot holds there of the item.
     slot: u32,
-    /// Level of the page.
-    level: u8,
+    /// Level of the page; no bytes are left over that way.
+    level: u16,
 }
 
 /// What a probe needs of a layout. Loops over many items are generic over it,
@@ -129,7 +144,7 @@ impl Geometry for Classic {
     }
 }
 
-impl<const BITS: u16> Geometry for OfWidth<BITS> {
+impl<const BITS: u16, const LEVELS: u8> Geometry for OfWidth<BITS, LEVELS> {
     #[inline(always)]
     fn places(&self, hash: ItemHash) -> [Place; 2] {
         let layout = self.paged();
@@ -139,7 +154,7 @@ impl<const BITS: u16> Geometry for OfWidth<BITS> {
                 page,
                 first,
                 slot: candidate.slot,
-                level: candidate.level,
+                level: candidate.level.into(),
             }
         };
         // An array that is mapped goes through memory.
@@ -154,10 +169,10 @@ impl<const BITS: u16> Geometry for OfWidth<BITS> {
 
     #[inline]
     fn matching(&self, place: &Place, word: impl Fn(u16) -> u64) -> u64 {
-        let code = self.paged().code();
+        let (code, level) = (self.paged().code(), Self::level(place.level));
         (0..code.words_per_bucket()).fold(0, |matches, next| {
             let word = word(place.first + next);
-            matches | code.matching(word, place.slot, place.level.into()).bits()
+            matches | code.matching(word, place.slot, level).bits()
         })
     }
 }

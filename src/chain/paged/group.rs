@@ -15,7 +15,7 @@ use crate::chain::read::GROUP;
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::paged::code::SlotCode;
-use crate::cuckoo::paged::{Candidate, OfWidth, Paged};
+use crate::cuckoo::paged::{ANY_LEVEL, Candidate, OfWidth, Paged};
 
 /// What becomes of an item whose buckets were looked into.
 enum Look {
@@ -45,18 +45,34 @@ impl<D: Draft> PagePlanner<'_, D> {
             width if code != SlotCode::of(width) => {
                 self.add_each(layout, items, mode, until, results)
             }
-            SlotWidth::Bits12 => {
-                self.add_each(OfWidth::<12>(layout).paged(), items, mode, until, results)
-            }
-            SlotWidth::Bits21 => {
-                self.add_each(OfWidth::<21>(layout).paged(), items, mode, until, results)
-            }
-            SlotWidth::Bits32 => {
-                self.add_each(OfWidth::<32>(layout).paged(), items, mode, until, results)
-            }
-            SlotWidth::Bits8 | SlotWidth::Bits16 => {
-                self.add_each(OfWidth::<16>(layout).paged(), items, mode, until, results)
-            }
+            SlotWidth::Bits12 => self.add_each(
+                OfWidth::<12, ANY_LEVEL>(layout).paged(),
+                items,
+                mode,
+                until,
+                results,
+            ),
+            SlotWidth::Bits21 => self.add_each(
+                OfWidth::<21, ANY_LEVEL>(layout).paged(),
+                items,
+                mode,
+                until,
+                results,
+            ),
+            SlotWidth::Bits32 => self.add_each(
+                OfWidth::<32, ANY_LEVEL>(layout).paged(),
+                items,
+                mode,
+                until,
+                results,
+            ),
+            SlotWidth::Bits8 | SlotWidth::Bits16 => self.add_each(
+                OfWidth::<16, ANY_LEVEL>(layout).paged(),
+                items,
+                mode,
+                until,
+                results,
+            ),
         }
     }
 

@@ -37,7 +37,7 @@ mod pages;
 pub mod rate;
 
 pub use items::{Candidate, SEARCH, WIDE_SEARCH};
-pub use pages::{OfWidth, PAGE_BYTES, PAGE_WORDS, Paged, Pair};
+pub use pages::{ANY_LEVEL, OfWidth, PAGE_BYTES, PAGE_WORDS, Paged, Pair};
 
 #[cfg(test)]
 mod tests;

@@ -26,13 +26,17 @@ pub struct Paged {
     code: SlotCode,
 }
 
-/// A geometry of slots of `BITS` bits: in a loop over many items the compiler
-/// then knows every shift and mask that depends on the width. To be made of one
-/// that has this width.
+/// A geometry of slots of `BITS` bits, with pages of no higher level than
+/// `LEVELS`: in a loop over many items the compiler then knows every shift and
+/// mask that depends on the width, and has nothing to do for levels that there
+/// are not. To be made of one that is so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OfWidth<const BITS: u16>(pub Paged);
+pub struct OfWidth<const BITS: u16, const LEVELS: u8>(pub Paged);
 
-impl<const BITS: u16> OfWidth<BITS> {
+/// No page has a higher level.
+pub const ANY_LEVEL: u8 = u8::MAX;
+
+impl<const BITS: u16, const LEVELS: u8> OfWidth<BITS, LEVELS> {
     const CODE: SlotCode = SlotCode::of(match BITS {
         12 => SlotWidth::Bits12,
         16 => SlotWidth::Bits16,
@@ -42,13 +46,25 @@ impl<const BITS: u16> OfWidth<BITS> {
     });
 
     /// The geometry itself.
-    #[inline]
+    #[inline(always)]
     pub fn paged(self) -> Paged {
         debug_assert!(self.0.code == Self::CODE);
+        debug_assert!(LEVELS > 0 || self.0.is_never_split());
         Paged {
             code: Self::CODE,
+            level: self.0.level.min(LEVELS),
+            pointer: match LEVELS {
+                0 => 0,
+                _ => self.0.pointer,
+            },
             ..self.0
         }
+    }
+
+    /// A level of one of its pages.
+    #[inline(always)]
+    pub fn level(level: u16) -> u32 {
+        level.min(LEVELS.into()).into()
     }
 }
 
@@ -165,6 +181,12 @@ impl Paged {
     #[inline]
     pub fn slots(&self) -> u64 {
         u64::from(self.pages()) * self.slots_per_page()
+    }
+
+    /// Whether all pages are of level 0.
+    #[inline]
+    pub fn is_never_split(&self) -> bool {
+        self.level == 0 && self.pointer == 0
     }
 
     /// Level of a page.

@@ -6,9 +6,10 @@
 
 use super::cache::PageCache;
 use super::eviction::{expected, reached};
-use super::frame::FrameIndex;
+use super::frame::{FrameIndex, Words};
 use super::table::PageTable;
 use crate::share::Permit;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -117,18 +118,28 @@ impl DrainPins {
         words: impl Iterator<Item = (&'t PageTable, u32, u16)>,
         most: usize,
     ) {
-        let _lock = self.cache.lock_eviction();
+        let cache = &self.cache;
+        let _lock = cache.lock_eviction();
+        let mut last: Option<(&PageTable, u32, Words<'_>)> = None;
         for (table, page, word) in words {
-            let index = self.cache.resident_frame(table, page);
-            let Some((chunk, within)) = index.and_then(|it| self.cache.chunk(it)) else {
-                continue;
-            };
-            if let Some(words) = chunk.words(within) {
+            // An item's two words mostly lie on one page.
+            if let Some((of, number, words)) = last
+                && number == page
+                && ptr::eq(of, table)
+            {
                 words.prefetch(word);
+                continue;
             }
-            let Some(stamp) = chunk.stamp(within) else {
+            let index = cache.resident_frame(table, page);
+            let chunk = index.and_then(|it| cache.chunk(it));
+            let Some((chunk, within)) = chunk else {
                 continue;
             };
+            let Some((words, stamp)) = chunk.words(within).zip(chunk.stamp(within)) else {
+                continue;
+            };
+            words.prefetch(word);
+            last = Some((table, page, words));
             let is_held = stamp.load(Ordering::Relaxed) | 1 == reached(self.drain);
             if !is_held && self.held < most {
                 self.held += 1;

@@ -23,16 +23,17 @@ struct Section {
     /// The last page that left bytes.
     written: (Ordinal, PageIndex),
     open: Option<OpenPage>,
-    /// The entries of the open page.
-    entries: Vec<u8>,
 }
 
-/// The page slots are being added to. Its head says how many there are, so
-/// their bytes wait until the page is complete.
+/// The page slots are being added to. Its head is written for one of them: how
+/// many there are is put in when the page is complete.
 #[derive(Debug)]
 struct OpenPage {
     ordinal: Ordinal,
     page: PageIndex,
+    /// Where in the body its head begins, and its entries.
+    head: usize,
+    first: usize,
     entries: u64,
     /// The last slot, or the last counter's key.
     last: u64,
@@ -81,7 +82,6 @@ impl RedoBuilder {
             body: Vec::new(),
             written: (Ordinal(0), PageIndex(0)),
             open: None,
-            entries: Vec::new(),
         });
         self
     }
@@ -161,8 +161,7 @@ impl RedoBuilder {
         }
     }
 
-    /// Bytes of what is complete and of the section being written; the page
-    /// being written is not counted.
+    /// Bytes of what is complete and of the section being written.
     pub fn len(&self) -> usize {
         self.record.len()
             + self
@@ -209,6 +208,8 @@ impl Section {
         self.open = Some(OpenPage {
             ordinal,
             page,
+            head: 0,
+            first: 0,
             entries: 0,
             last: 0,
         });
@@ -216,15 +217,44 @@ impl Section {
 
     /// Adds the only entry of the page.
     fn put_only(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
-        put(&mut self.entries);
+        self.begin_page();
+        put(&mut self.body);
         if let Some(page) = &mut self.open {
             page.entries = 1;
         }
     }
 
+    /// Writes the head of the open page, as it is with one entry.
+    fn begin_page(&mut self) {
+        let Some(page) = &mut self.open else {
+            return;
+        };
+        page.head = self.body.len();
+        let ordinal_step = page.ordinal.0 - self.written.0.0;
+        let same_sub_filter = ordinal_step == 0 && self.pages > 0;
+        let page_step = match same_sub_filter {
+            true => page.page.0 - self.written.1.0 - 1,
+            false => page.page.0,
+        };
+        let head = u64::from(page_step) << HEAD_BITS;
+        match ordinal_step {
+            0 => varint::put(&mut self.body, head),
+            _ => {
+                varint::put(&mut self.body, head | NEXT_ORDINAL);
+                varint::put(&mut self.body, u64::from(ordinal_step));
+            }
+        }
+        page.first = self.body.len();
+        self.pages += 1;
+        self.written = (page.ordinal, page.page);
+    }
+
     /// Adds an entry: how far its number is behind the one before, and what
     /// `put_value` writes.
     fn push(&mut self, number: u64, put_value: impl FnOnce(&mut Vec<u8>)) {
+        if self.open.as_ref().is_some_and(|page| page.entries == 0) {
+            self.begin_page();
+        }
         let Some(page) = &mut self.open else {
             panic!("a slot needs a page");
         };
@@ -234,42 +264,26 @@ impl Section {
             0 => number,
             _ => number - page.last - 1,
         };
-        varint::put(&mut self.entries, step);
-        put_value(&mut self.entries);
+        varint::put(&mut self.body, step);
+        put_value(&mut self.body);
         page.entries += 1;
         page.last = number;
     }
 
+    /// Says in the head of the open page how many entries it has.
     fn close_page(&mut self) {
-        let Some(page) = self.open.take() else {
+        let Some(page) = self.open.take().filter(|page| page.entries > 1) else {
             return;
         };
-        if page.entries == 0 {
-            return;
+        // The number of the page lies above these bits.
+        if let Some(head) = self.body.get_mut(page.head) {
+            *head |= SEVERAL_SLOTS as u8;
         }
-        let ordinal_step = page.ordinal.0 - self.written.0.0;
-        let same_sub_filter = ordinal_step == 0 && self.pages > 0;
-        let page_step = match same_sub_filter {
-            true => page.page.0 - self.written.1.0 - 1,
-            false => page.page.0,
-        };
-
-        let mut head = u64::from(page_step) << HEAD_BITS;
-        if page.entries > 1 {
-            head |= SEVERAL_SLOTS;
+        let behind = self.body.len();
+        varint::put(&mut self.body, page.entries);
+        let count = self.body.len() - behind;
+        if let Some(entries) = self.body.get_mut(page.first..) {
+            entries.rotate_right(count);
         }
-        if ordinal_step > 0 {
-            head |= NEXT_ORDINAL;
-        }
-        varint::put(&mut self.body, head);
-        if ordinal_step > 0 {
-            varint::put(&mut self.body, u64::from(ordinal_step));
-        }
-        if page.entries > 1 {
-            varint::put(&mut self.body, page.entries);
-        }
-        self.body.append(&mut self.entries);
-        self.pages += 1;
-        self.written = (page.ordinal, page.page);
     }
 }
