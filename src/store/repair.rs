@@ -96,14 +96,9 @@ fn name_filters(kv: &dyn KeyValueStore) -> Result<u64, StoreError> {
             return Ok(());
         };
         let number = stored(&*view, Column::Names, name.as_bytes())?;
-        let open = |value: Vec<u8>| format::open_filter_number(name.as_bytes(), &value);
-        if number
-            .map(open)
-            .map(readable)
-            .transpose()?
-            .flatten()
-            .is_none()
-        {
+        if !is_readable(number, |value| {
+            format::open_filter_number(name.as_bytes(), value)
+        })? {
             let number = format::seal_filter_number(&name, id);
             batch.put(Column::Names, name.as_bytes(), number);
             named += 1;
@@ -116,13 +111,7 @@ fn name_filters(kv: &dyn KeyValueStore) -> Result<u64, StoreError> {
         };
         let name_key = format::filter_name_key(id);
         let name = stored(&*view, Column::Filters, &name_key)?;
-        let open = |value: Vec<u8>| format::open_filter_name(id, &value);
-        if name
-            .map(open)
-            .map(readable)
-            .transpose()?
-            .flatten()
-            .is_none()
+        if !is_readable(name, |value| format::open_filter_name(id, value))?
             && stored(&*view, Column::Filters, &format::filter_meta_key(id))?.is_some()
         {
             let name = format::seal_filter_name(id, &format::read_name(key)?);
@@ -140,6 +129,17 @@ fn readable<T>(opened: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         Err(StoreError::Corrupt { .. }) => Ok(None),
         opened => opened.map(Some),
     }
+}
+
+/// Whether an entry is there and can be read.
+fn is_readable<T>(
+    entry: Option<Vec<u8>>,
+    open: impl Fn(&[u8]) -> Result<T, StoreError>,
+) -> Result<bool, StoreError> {
+    let Some(value) = entry else {
+        return Ok(false);
+    };
+    Ok(readable(open(&value))?.is_some())
 }
 
 fn stored(view: &dyn Reader, column: Column, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
@@ -262,6 +262,19 @@ mod tests {
         (memory, store)
     }
 
+    /// Flips a bit of an entry, key and value in a row.
+    fn flip_a_bit(memory: &MemoryStore, entry: (Column, &[u8], &[u8]), bit: usize) {
+        let (column, key, value) = entry;
+        let mut bytes = [key, value].concat();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let (new_key, new_value) = bytes.split_at(key.len());
+        write(memory, Change::Delete(column, key.to_vec()));
+        write(
+            memory,
+            Change::Put(column, new_key.to_vec(), new_value.to_vec()),
+        );
+    }
+
     /// All that is stored.
     fn all(memory: &MemoryStore) -> Vec<(Column, Vec<u8>, Vec<u8>)> {
         let (mut all, keys) = (Vec::new(), format::all_keys());
@@ -302,14 +315,7 @@ mod tests {
         for (column, key, value) in entries {
             for bit in 0..8 * (key.len() + value.len()) {
                 let (memory, store) = filled();
-                let mut bytes = [key.as_slice(), value].concat();
-                bytes[bit / 8] ^= 1 << (bit % 8);
-                let (new_key, new_value) = bytes.split_at(key.len());
-                write(&memory, Change::Delete(*column, key.clone()));
-                write(
-                    &memory,
-                    Change::Put(*column, new_key.to_vec(), new_value.to_vec()),
-                );
+                flip_a_bit(&memory, (*column, key, value), bit);
                 let Repaired { removed, named } = repair(&memory).unwrap();
                 let Removed {
                     due,
@@ -361,14 +367,7 @@ mod tests {
             };
             for bit in first..8 * (key.len() + value.len()) {
                 let (memory, store) = filled();
-                let mut bytes = [key.as_slice(), value].concat();
-                bytes[bit / 8] ^= 1 << (bit % 8);
-                let (new_key, new_value) = bytes.split_at(key.len());
-                write(&memory, Change::Delete(*column, key.clone()));
-                write(
-                    &memory,
-                    Change::Put(*column, new_key.to_vec(), new_value.to_vec()),
-                );
+                flip_a_bit(&memory, (*column, key, value), bit);
                 let found = store.filter_by_name("seen");
                 assert!(!matches!(found, Ok(Some(_))), "{column:?} bit {bit}");
                 let repaired = repair(&memory).unwrap();
