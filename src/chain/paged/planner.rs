@@ -38,7 +38,8 @@ pub struct PagePlanner<'a, D> {
 }
 
 impl<D: Draft> PagePlanner<'_, D> {
-    /// Plans an add, whatever it takes, but for a look at its buckets.
+    /// Plans an add, whatever it takes. The look at its buckets that showed that it
+    /// takes more was charged by the caller; it looks again.
     #[inline(never)]
     pub(super) fn add(&mut self, hash: ItemHash) -> Option<AddResult> {
         let splits = self.stats.splits;
