@@ -1,6 +1,6 @@
 //! Hints to the processor and to the system about memory. They change no answer.
 //!
-//! Unsafe code, as nowhere else but in `cuckoo::hash::eight`. A batch of
+//! Unsafe code, as in few other files. A batch of
 //! questions about a filter that is larger than the processor's caches waits
 //! for memory at every probe; asking for the words of 32 items first lets those
 //! waits overlap. And it waits once more to learn where a page of 4 KiB is, of

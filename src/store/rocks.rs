@@ -19,6 +19,7 @@
 //! All writes go through one write-ahead log, so a crash keeps a prefix of
 //! them.
 
+mod deletions;
 mod directory_lock;
 mod errors;
 mod every;

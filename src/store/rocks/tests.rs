@@ -4,6 +4,7 @@ use crate::store::contract::{self, Subject};
 use crate::store::format::{self, StoredValue};
 use crate::store::{Commit, FilterChange, Garbage, PageStore, Writes};
 use rocksdb::ColumnFamily;
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -21,6 +22,17 @@ fn options() -> RocksOptions {
         write_buffer_bytes: 4 << 20,
         accept_lost_changes: false,
     }
+}
+
+/// RocksDB says at its start what its settings are.
+#[test]
+fn files_are_deleted_at_a_rate() {
+    let disk = OnDisk::new();
+    let diary = fs::read_to_string(disk.directory.path().join("LOG")).unwrap();
+    let setting = "Options.sst_file_manager.rate_bytes_per_sec: ";
+    let (_, rate) = diary.split_once(setting).unwrap();
+    let rate = rate.lines().next().unwrap().trim();
+    assert_eq!(rate.parse(), Ok(deletions::BYTES_PER_SECOND));
 }
 
 pub(super) struct OnDisk {

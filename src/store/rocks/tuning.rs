@@ -1,5 +1,6 @@
 //! How RocksDB is set up, and why.
 
+use super::deletions;
 use super::options::RocksOptions;
 use crate::store::kv::Column;
 use rocksdb::{
@@ -20,6 +21,13 @@ const MAX_OPEN_FILES: i32 = 512;
 
 /// A dense page fills a block, so that reading a page reads little else.
 const PAGE_BLOCK_BYTES: usize = 4096;
+
+/// Bytes of the table files of level 1; those of the next have twice as many, so
+/// that a large database does not have thousands. Small files, as small write
+/// buffers and so small files of the log, hold up forced writes for less time when
+/// they are deleted.
+const TABLE_BYTES: u64 = 16 << 20;
+const TABLE_BYTES_FACTOR: i32 = 2;
 
 /// One wrong disk read per hundred pages that are not there.
 const BLOOM_BITS_PER_KEY: f64 = 10.0;
@@ -44,6 +52,7 @@ pub(super) fn database(options: &RocksOptions) -> Options {
     // Writes table files in small steps, so that a commit's forced write does
     // not wait for a large one.
     database.set_bytes_per_sync(1 << 20);
+    deletions::pace(&mut database);
     database.enable_statistics();
     database
 }
@@ -84,7 +93,7 @@ fn column(name: Column, options: &RocksOptions, cache: &Cache) -> Options {
         Column::Pages => {
             // Fingerprints do not compress.
             column.set_compression_type(DBCompressionType::None);
-            column.set_write_buffer_size(options.write_buffer_bytes / 2);
+            column.set_write_buffer_size(options.write_buffer_bytes / 8);
             tables.set_block_size(PAGE_BLOCK_BYTES);
             tables.set_bloom_filter(BLOOM_BITS_PER_KEY, false);
             tables.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
@@ -97,13 +106,15 @@ fn column(name: Column, options: &RocksOptions, cache: &Cache) -> Options {
         }
         Column::Log => {
             column.set_compression_type(DBCompressionType::Lz4);
-            column.set_write_buffer_size(options.write_buffer_bytes / 4);
+            column.set_write_buffer_size(options.write_buffer_bytes / 8);
         }
         Column::Info | Column::Names | Column::Filters | Column::Reclaim | Column::Due => {
             column.set_compression_type(DBCompressionType::Lz4);
             column.set_write_buffer_size(options.write_buffer_bytes / 16);
         }
     }
+    column.set_target_file_size_base(TABLE_BYTES);
+    column.set_target_file_size_multiplier(TABLE_BYTES_FACTOR);
     column.set_block_based_table_factory(&tables);
     column
 }
