@@ -9,7 +9,7 @@ use super::name::FilterName;
 use super::pages::{PageGeometry, PageTable, Version, WordsRead};
 use super::ttl;
 use crate::chain::meta::{Chain, MetaError};
-use crate::chain::plan::PartialPlan;
+use crate::chain::plan::FutileSearches;
 use crate::page::FilterId;
 use crate::store::{Expiry, FilterChange, PageStore, StoreError, StoredFilter};
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -136,15 +136,16 @@ impl OpenFilter {
         }
     }
 
-    /// A plan of what comes next.
-    pub(super) fn begin_plan(&self) -> PartialPlan {
-        PartialPlan::after(self.futile_searches.load(Ordering::Relaxed))
+    /// Searches for room in vain that its next command comes after.
+    pub(super) fn futile_searches(&self) -> FutileSearches {
+        FutileSearches::before_next(self.futile_searches.load(Ordering::Relaxed))
     }
 
-    /// Notes what a plan of it found out.
-    pub(super) fn note_plan(&self, plan: &PartialPlan) {
-        let futile = plan.futile_searches();
-        self.futile_searches.store(futile, Ordering::Relaxed);
+    /// Notes how the searches ended of what is committed. A plan that comes to
+    /// nothing says nothing: what it added or deleted before is not there.
+    pub(super) fn note_searches(&self, futile: FutileSearches) {
+        self.futile_searches
+            .store(futile.count(), Ordering::Relaxed);
     }
 
     /// Whether no page was split or merged since that view was published: what

@@ -6,7 +6,7 @@ use super::planner::PagePlanner;
 use super::read::{self, Probe};
 use crate::chain::counters::MAX_COUNTERS;
 use crate::chain::pages::{Draft, PlanPages};
-use crate::chain::plan::{MAX_FUTILE_SEARCHES, SEARCHED_BUCKET};
+use crate::chain::plan::SEARCHED_BUCKET;
 use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::{Buckets, Elsewhere, Move, SearchBounds, Slot};
@@ -56,14 +56,14 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// in one of its buckets. Says whether there is any.
     pub(super) fn kick_out(&mut self, hash: ItemHash) -> Option<bool> {
         // A filter that is full stays so for a while.
-        if *self.futile_searches >= MAX_FUTILE_SEARCHES {
+        if !self.futile.may_search() {
             return Some(false);
         }
         let candidates = self.table.layout.candidates(hash);
         let is_placed = self.kick_out_within(&candidates, SEARCH)?
             || self.kick_out_within(&candidates, WIDE_SEARCH)?;
         if is_placed {
-            *self.futile_searches = 0;
+            self.futile.note_room();
         }
         Some(is_placed)
     }

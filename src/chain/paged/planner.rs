@@ -7,7 +7,9 @@ use crate::chain::counters::MAX_COUNTERS;
 use crate::chain::meta::{FullReason, MAX_ITEMS};
 use crate::chain::pages::Draft;
 use crate::chain::params::GrowthBounds;
-use crate::chain::plan::{AddResult, PROBE, PlanStats, WRITTEN_COUNTER, WRITTEN_WORD};
+use crate::chain::plan::{
+    AddResult, FutileSearches, PROBE, PlanStats, WRITTEN_COUNTER, WRITTEN_WORD,
+};
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
@@ -31,8 +33,7 @@ pub struct PagePlanner<'a, D> {
     pub(in crate::chain) draft: &'a mut D,
     pub(in crate::chain) search: &'a mut KickSearch,
     pub(in crate::chain) stats: &'a mut PlanStats,
-    /// Adds that were refused since a search found room.
-    pub(in crate::chain) futile_searches: &'a mut u32,
+    pub(in crate::chain) futile: &'a mut FutileSearches,
     /// What was spent.
     pub(in crate::chain) spent: &'a mut u64,
 }
@@ -44,10 +45,8 @@ impl<D: Draft> PagePlanner<'_, D> {
     pub(super) fn add(&mut self, hash: ItemHash) -> Option<AddResult> {
         let splits = self.stats.splits;
         let added = self.try_add(hash);
-        match added {
-            Some(AddResult::Added) => self.table.items += 1,
-            Some(AddResult::Full(_)) => *self.futile_searches += 1,
-            Some(AddResult::Exists) | None => {}
+        if added == Some(AddResult::Added) {
+            self.table.items += 1;
         }
         self.stats.max_splits = self.stats.max_splits.max(self.stats.splits - splits);
         added
@@ -100,6 +99,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                 break;
             }
             if let Err(end) = self.split()? {
+                self.futile.note_refusal();
                 return Some(AddResult::Full(end));
             }
             self.stats.forced_splits += 1;

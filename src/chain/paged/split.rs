@@ -54,6 +54,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.draft.set_page(page(pair.sibling), goes);
         self.table.layout = next;
         self.stats.splits += 1;
+        self.futile.note_room();
         self.spend_pair();
         if next.pointer() == 0 {
             self.table.ghosts = 0;

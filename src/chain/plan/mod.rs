@@ -19,6 +19,7 @@
 //! |---|---|
 //! | `planner.rs` | [`Planner`]: the rules of adds and deletes |
 //! | `outcome.rs` | what becomes of items, and what planning costs |
+//! | `futile.rs` | [`FutileSearches`]: when a filter counts as full |
 //! | `slots.rs` | slots probed, read and written through a draft |
 //! | `links.rs` | the buckets of a sub-filter, for kick-outs |
 //! | `compact.rs` | entries of newer sub-filters moved into older ones |
@@ -31,6 +32,7 @@
 
 mod changes;
 pub mod compact;
+mod futile;
 mod in_order;
 mod links;
 mod numbers;
@@ -42,11 +44,10 @@ mod slots;
 mod words;
 
 pub use changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+pub use futile::FutileSearches;
 pub use in_order::ChangesInOrder;
 pub use outcome::{AddMode, AddResult, PlanStats};
-pub(in crate::chain) use outcome::{
-    MAX_FUTILE_SEARCHES, PROBE, SEARCHED_BUCKET, WRITTEN_COUNTER, WRITTEN_WORD,
-};
+pub(in crate::chain) use outcome::{PROBE, SEARCHED_BUCKET, WRITTEN_COUNTER, WRITTEN_WORD};
 pub use overlaid::OverlaidPages;
 pub use overlay::{Overlay, SpareOverlays};
 pub use planner::{PartialPlan, Plan, PlanInput, Planner};

@@ -46,12 +46,6 @@ pub struct PlanStats {
     pub ghosts: u64,
 }
 
-/// Searches in vain, one after the other, after which a command's further adds to a
-/// filter that may not grow only look at their own buckets: the filter is full, and a
-/// search costs as much as a thousand looks. The next command makes one, and goes on
-/// only if that finds room.
-pub(in crate::chain) const MAX_FUTILE_SEARCHES: u32 = 32;
-
 /// What a bucket costs in which a search looks for room, beside a sixth of its
 /// slots: each is followed to its other bucket.
 pub(in crate::chain) const SEARCHED_BUCKET: u64 = 1;

@@ -1,9 +1,8 @@
 //! Adds and deletes, planned item by item.
 
+use super::futile::FutileSearches;
 use super::links::{LinkBuckets, Missing};
-use super::outcome::{
-    AddMode, AddResult, MAX_FUTILE_SEARCHES, PROBE, PlanStats, SEARCHED_BUCKET, SLOTS_PER_UNIT,
-};
+use super::outcome::{AddMode, AddResult, PROBE, PlanStats, SEARCHED_BUCKET, SLOTS_PER_UNIT};
 use super::overlaid::OverlaidPages;
 use super::overlay::Overlay;
 use crate::chain::address::{SlotAddress, WordAddress};
@@ -35,6 +34,8 @@ pub struct Plan {
     pub overlay: Overlay,
     /// What the algorithm did.
     pub stats: PlanStats,
+    /// Searches in vain up to its end.
+    pub futile: FutileSearches,
 }
 
 /// A plan that is not finished: as far as it came, and to be resumed with the
@@ -43,18 +44,17 @@ pub struct Plan {
 pub struct PartialPlan {
     pub(super) overlay: Overlay,
     searches: u32,
-    futile_searches: u32,
+    futile: FutileSearches,
     stats: PlanStats,
     incomplete: bool,
     spent: u64,
 }
 
 impl PartialPlan {
-    /// One of which nothing is done. So many searches of the commands before were in
-    /// vain, one after the other; it makes one at least.
-    pub fn after(futile_searches: u32) -> PartialPlan {
+    /// One of which nothing is done, after commands whose last searches were in vain.
+    pub fn after(futile: FutileSearches) -> PartialPlan {
         PartialPlan {
-            futile_searches: futile_searches.min(MAX_FUTILE_SEARCHES - 1),
+            futile: FutileSearches::before_next(futile.count()),
             ..PartialPlan::default()
         }
     }
@@ -62,11 +62,6 @@ impl PartialPlan {
     /// The same, in the memory of an overlay without a change.
     pub fn over(self, overlay: Overlay) -> PartialPlan {
         PartialPlan { overlay, ..self }
-    }
-
-    /// Searches in vain since one found room, or something was deleted.
-    pub fn futile_searches(&self) -> u32 {
-        self.futile_searches
     }
 
     /// What was spent on it so far, see [`Planner::spent`].
@@ -91,6 +86,7 @@ impl PartialPlan {
             chain,
             overlay: self.overlay,
             stats: self.stats,
+            futile: self.futile,
         })
     }
 }
@@ -102,9 +98,7 @@ pub struct Planner<'a, D> {
     search: &'a mut KickSearch,
     /// Searches for kick-outs, whatever they found.
     pub(super) searches: u32,
-    /// Those of them that found no room where the filter may not grow, since one found
-    /// some or something was deleted. Later items that are not searched for count, too.
-    futile_searches: u32,
+    pub(super) futile: FutileSearches,
     stats: PlanStats,
     pub(super) missing: Missing,
     /// Whether every page was at hand so far.
@@ -130,7 +124,7 @@ impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
         draft.overlay = partial.overlay;
         Planner {
             searches: partial.searches,
-            futile_searches: partial.futile_searches,
+            futile: partial.futile,
             stats: partial.stats,
             complete: !partial.incomplete,
             spent: partial.spent,
@@ -143,7 +137,7 @@ impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
         let partial = PartialPlan {
             overlay: self.draft.overlay,
             searches: self.searches,
-            futile_searches: self.futile_searches,
+            futile: self.futile,
             stats: self.stats,
             incomplete: !self.complete,
             spent: self.spent,
@@ -171,7 +165,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             draft,
             search,
             searches: 0,
-            futile_searches: 0,
+            futile: FutileSearches::default(),
             stats: PlanStats::default(),
             missing: Missing::default(),
             complete: true,
@@ -208,7 +202,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             draft: &mut self.draft,
             search: self.search,
             stats: &mut self.stats,
-            futile_searches: &mut self.futile_searches,
+            futile: &mut self.futile,
             spent: &mut self.spent,
         })
     }
@@ -325,22 +319,23 @@ impl<'a, D: Draft> Planner<'a, D> {
         if self.settled(placed)?.is_some() {
             return Some(AddResult::Added);
         }
-        if self.futile_searches < MAX_FUTILE_SEARCHES {
+        if self.futile.may_search() {
             let newest = self.chain.open().checked_sub(1)?;
             let kicked = self.kick_out(newest, candidates);
             if self.settled(kicked)?.is_some() {
-                self.futile_searches = 0;
+                self.futile.note_room();
                 return Some(AddResult::Added);
             }
         }
         if self.chain.reopen() {
+            self.futile.note_room();
             return self.add_to_links(hash);
         }
         let added = self.expand(hash);
-        self.futile_searches = match added {
-            AddResult::Added => 0,
-            _ => self.futile_searches + 1,
-        };
+        match added {
+            AddResult::Added => self.futile.note_room(),
+            _ => self.futile.note_refusal(),
+        }
         Some(added)
     }
 
@@ -359,7 +354,7 @@ impl<'a, D: Draft> Planner<'a, D> {
             }
         };
         if deleted == Some(true) {
-            self.futile_searches = 0;
+            self.futile.note_room();
             self.chain.note_deletion();
         }
         deleted

@@ -4,6 +4,7 @@ use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, Counters, MAX_COUNTERS};
 use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
+use crate::chain::read::candidate_pages;
 use crate::chain::resident::ResidentFilter;
 use crate::cuckoo::hash::{HashKey, ItemHash};
 use proptest::prelude::*;
@@ -110,6 +111,15 @@ fn copies_that_are_counted_cost_more_than_a_look() {
     }
 }
 
+/// As many counters as a page may have, of no item's class.
+fn all_counters() -> Counters {
+    let mut full = Counters::default();
+    for n in 0..MAX_COUNTERS as u64 {
+        full.set(CounterKey(u64::from(u16::MAX) << 32 | (n + 1)), 1);
+    }
+    full
+}
+
 #[test]
 fn a_page_with_too_many_counters_gives_slots_instead() {
     let mut it = filter(FilterRequest {
@@ -118,10 +128,7 @@ fn a_page_with_too_many_counters_gives_slots_instead() {
         ..Default::default()
     });
     let page = PageAddress { sub: 0, page: 0 };
-    let mut full = Counters::default();
-    for n in 0..MAX_COUNTERS as u64 {
-        full.set(CounterKey(u64::from(u16::MAX) << 32 | (n + 1)), 1);
-    }
+    let full = all_counters();
     let pages = it.chain.sub_filter(0).unwrap().layout.pages();
     for page in 0..pages {
         it.pages
@@ -271,7 +278,7 @@ fn planning_over_pending_changes_equals_applying_them_first() {
 }
 
 #[test]
-fn commands_to_a_full_filter_make_one_search_each_until_something_is_deleted() {
+fn commands_to_a_full_filter_make_a_few_searches_each_until_something_is_deleted() {
     const COMMANDS: u32 = 100;
     for mut request in kinds(500) {
         request.expansion = Some(0);
@@ -281,7 +288,7 @@ fn commands_to_a_full_filter_make_one_search_each_until_something_is_deleted() {
             next += 1;
         }
         // Commands of 16 items, as a caller with little at a time sends them.
-        let mut partial = PartialPlan::default();
+        let mut futile = FutileSearches::default();
         let mut command = |it: &mut Filter, deleted: Option<u64>| {
             let nothing = Overlay::new();
             let input = PlanInput {
@@ -292,7 +299,7 @@ fn commands_to_a_full_filter_make_one_search_each_until_something_is_deleted() {
             let hashes: Vec<_> = (0..16).map(|n| it.hash(next + n)).collect();
             let deleted = deleted.map(|item| it.hash(item));
             next += 16;
-            let begun = PartialPlan::after(partial.futile_searches());
+            let begun = PartialPlan::after(futile);
             let mut planner = Planner::resume(begun, input, &mut it.pages, &mut it.search);
             if let Some(hash) = deleted {
                 assert_eq!(planner.delete(hash), Some(true));
@@ -301,20 +308,53 @@ fn commands_to_a_full_filter_make_one_search_each_until_something_is_deleted() {
                 planner.add(hash, AddMode::Always).unwrap();
             }
             let spent = planner.spent();
-            (it.chain, partial) = planner.suspend();
-            it.pages.apply(&partial.overlay.changes());
+            let plan = planner.finish().unwrap();
+            (it.chain, futile) = (plan.chain, plan.futile);
+            it.pages.apply(&plan.overlay.changes());
             spent
         };
         // Some of their items find room, until none does.
         (0..COMMANDS).for_each(|_| _ = command(&mut it, None));
         let full: u64 = (0..COMMANDS).map(|_| command(&mut it, None)).sum();
-        let deleted: u64 = (0..COMMANDS / 4)
+        let deleted: u64 = (0..COMMANDS)
             .map(|n| command(&mut it, Some(n.into())))
             .sum();
-        println!("{full} units, {deleted} in a quarter of the commands with deletes: {request:?}");
-        // A search each, and up to 16: the first of these takes the room that was made.
-        assert!(full < deleted, "{request:?}: {full} and {deleted} units");
+        println!("{full} units, {deleted} with deletes: {request:?}");
+        // Four searches each, and up to 16: one of these takes the room that was made.
+        assert!(
+            2 * full < deleted,
+            "{request:?}: {full} and {deleted} units"
+        );
     }
+}
+
+/// Copies of one class that fill both its buckets, beside as many counters as a page may
+/// have: adds of it are refused though the filter may grow, and do not end the search
+/// for room for others.
+#[test]
+fn a_filter_that_may_grow_never_counts_as_full() {
+    let mut it = filter(FilterRequest {
+        capacity: Some(4_000_000),
+        fingerprint_bits: Some(16),
+        ..Default::default()
+    });
+    // Its pages are the last to be split.
+    let last = it.chain.sub_filter(0).unwrap().layout.pages() - 100;
+    let is_late = |hash: &ItemHash| candidate_pages(&it.chain, *hash).all(|it| it.page > last);
+    let item = (0..).map(|n| it.hash(n)).find(is_late).unwrap();
+    for page in candidate_pages(&it.chain, item) {
+        it.pages.counters.insert(page, all_counters());
+    }
+    let ((refused, futile), _) = it.apply(|planner| {
+        let results: Vec<_> = (0..60)
+            .map(|_| planner.add(item, AddMode::Always))
+            .collect();
+        let refused =
+            |it: &&Option<AddResult>| **it == Some(AddResult::Full(FullReason::GrowthLimit));
+        (results.iter().filter(refused).count(), planner.futile)
+    });
+    assert!(refused >= 32, "{refused} of 60 were refused");
+    assert_eq!(futile.count(), 0);
 }
 
 fn over_pending(request: FilterRequest) {

@@ -2,7 +2,9 @@
 
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{ChangesInOrder, Overlay, PageChanges, PlanInput, SpareOverlays};
+use crate::chain::plan::{
+    ChangesInOrder, FutileSearches, Overlay, PageChanges, PlanInput, SpareOverlays,
+};
 use crate::engine::filters::{FilterView, OpenFilter};
 use crate::engine::pages::{PageCache, PageTable, Version, image};
 use crate::page::{Ordinal, PageId};
@@ -19,6 +21,8 @@ pub(super) struct PlannedFilter {
     pub(super) dropped: Vec<Ordinal>,
     /// Sub-filters from this position on have no pages yet.
     pub(super) fresh_from: u32,
+    /// How searches for room ended last.
+    pub(super) futile: FutileSearches,
 }
 
 impl PlannedFilter {
@@ -32,6 +36,7 @@ impl PlannedFilter {
             view,
             overlay: Overlay::new(),
             dropped: Vec::new(),
+            futile: filter.futile_searches(),
         }
     }
 
@@ -44,6 +49,7 @@ impl PlannedFilter {
             overlay: Overlay::new(),
             dropped: Vec::new(),
             fresh_from: other.fresh_from,
+            futile: other.futile,
         }
     }
 

@@ -12,7 +12,7 @@ use super::units::{COMMAND_UNITS, DRAIN_UNITS, UNITS_PER_COMMAND};
 use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
 use crate::chain::pages::PlanPages;
-use crate::chain::plan::{OverlaidPages, PlanStats, Planner};
+use crate::chain::plan::{OverlaidPages, PartialPlan, PlanStats, Planner};
 use crate::engine::error::EngineError;
 use crate::engine::pages::DrainPins;
 use crate::page::FilterId;
@@ -111,6 +111,9 @@ impl Lane {
         let drain = self.without_withdrawn(drain, suspended, memory);
         self.count_reads(&drain.pins);
         let (stats, items) = (drain.stats, drain.items);
+        for planned in drain.filters.values() {
+            planned.filter.note_searches(planned.futile);
+        }
         let planned = Encoded::changed(drain.filters.into_values(), &mut memory.overlays);
         // The pages stay pinned until it is done.
         let in_doubt = self.commit_planned(drain.answers, planned, |changes| {
@@ -230,13 +233,12 @@ impl Lane {
             .or_insert_with(|| PlannedFilter::of(&filter));
         let words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
         let mut words = words.beside(of_plan);
-        let begun = filter.begin_plan().over(memory.overlays.take());
+        let begun = PartialPlan::after(state.futile).over(memory.overlays.take());
         let search = &mut memory.search;
         let mut planner = Planner::resume(begun, state.input(), &mut words, search);
         let worked = work(&request.command, &mut planner);
         drain.spent += planner.spent();
         let (chain, partial) = planner.suspend();
-        filter.note_plan(&partial);
         let missing = words.missing;
         let outcome = match worked {
             Worked::Long(work) => {
@@ -259,7 +261,7 @@ impl Lane {
             return self.without_plan(request, missing, is_over.then_some(room));
         };
         drain.new_pages += new_pages;
-        state.chain = plan.chain;
+        (state.chain, state.futile) = (plan.chain, plan.futile);
         let done_with = state.overlay.merge(plan.overlay);
         memory.overlays.give_back(done_with);
         drain.items += request.command.items();

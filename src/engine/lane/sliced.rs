@@ -12,7 +12,7 @@ use super::queue::{Flow, Turn};
 use super::request::Request;
 use super::units::COMMAND_UNITS;
 use super::words::Missing;
-use crate::chain::plan::{PartialPlan, PlanStats};
+use crate::chain::plan::{FutileSearches, PartialPlan, PlanStats};
 use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::pages::DrainPins;
@@ -58,6 +58,7 @@ pub(super) struct PlannedChanges {
 pub(super) struct PlanOutcome {
     pub(super) outcome: Outcome,
     pub(super) stats: PlanStats,
+    pub(super) futile: FutileSearches,
 }
 
 impl PlannedChanges {

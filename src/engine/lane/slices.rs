@@ -12,7 +12,7 @@ use super::sliced::{BegunPlan, PlanOutcome, PlannedChanges, SlicedPlan, SmallPla
 use super::units::{COMMITTED_WORD, ENCODED_AT_ONCE, ENCODED_WORD, SLICE_UNITS};
 use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
-use crate::chain::plan::Planner;
+use crate::chain::plan::{PartialPlan, Planner};
 use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::pages::DrainPins;
@@ -75,7 +75,7 @@ impl Lane {
 
     fn sliced(&self, turn: Turn, request: Request, target: PlannedFilter) -> Box<SlicedPlan> {
         let begun = BegunPlan {
-            partial: target.filter.begin_plan(),
+            partial: PartialPlan::after(target.futile),
             work: ItemWork::begin(&request.command),
             missing: Missing::default(),
         };
@@ -166,7 +166,6 @@ impl Lane {
         let mut planner = Planner::resume(begun.partial, target.input(), &mut words, search);
         let pace = begun.work.go_on(command.hashes(), &mut planner, until);
         let (chain, partial) = planner.suspend();
-        target.filter.note_plan(&partial);
         let missing = words.missing;
         target.chain = chain;
         let work = begun.work;
@@ -221,6 +220,7 @@ impl Lane {
                 came: PlanOutcome {
                     outcome: work.into_outcome(),
                     stats: plan.stats,
+                    futile: plan.futile,
                 },
             }))),
             None => {
@@ -259,7 +259,14 @@ impl Lane {
             request.answer(Err(refusal));
             return None;
         }
-        let PlanOutcome { outcome, stats } = came;
+        let PlanOutcome {
+            outcome,
+            stats,
+            futile,
+        } = came;
+        if let Some(filter) = &request.filter {
+            filter.note_searches(futile);
+        }
         self.count_reads(&pins);
         // The pages stay pinned until it is done.
         let _pins = pins;

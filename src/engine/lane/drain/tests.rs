@@ -133,6 +133,48 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
     tokio::task::block_in_place(|| engine.halt());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_committed_tells_that_a_filter_is_full() {
+    let (engine, _) = engine().await;
+    let lane = lane(&engine);
+    let name = FilterName::parse("full").unwrap();
+    let fixed = FilterRequest {
+        capacity: Some(500),
+        expansion: Some(0),
+        ..FilterRequest::default()
+    };
+    let made = engine.create_filter(&name, &fixed.into(), None).await;
+    made.unwrap();
+    // So that its page is resident.
+    let (one, always) = (ItemBatch::of(b"one"), AddOptions::default());
+    engine.add(&name, &one, &always, None).await.unwrap();
+    let filter = engine.state.find(&SERVER, &name).await.unwrap();
+    let chain = filter.view.load().chain.clone();
+    let mut memory = PlanMemory::default();
+    let adds = || {
+        let hashes = (0..3_000u64).map(|n| chain.hash(&n.to_le_bytes()));
+        let add = Command::Items(ItemOp::Add(AddMode::Always), hashes.collect());
+        Request::new(&SERVER, add, Some(&filter), None)
+    };
+    let mut drain = lane.begin_drain();
+    let (request, _reply) = adds();
+    assert!(lane.plan(request, &mut drain, None, &mut memory).is_none());
+    assert_eq!(drain.answers.len(), 1);
+    drop(drain);
+    assert_eq!(filter.futile_searches().count(), 0);
+
+    let (request, mut reply) = adds();
+    lane.queue.push(request).unwrap();
+    tokio::task::block_in_place(|| {
+        if let Next::Command(turn, request) = lane.queue.next(|_| true, Duration::ZERO) {
+            lane.drain(turn, *request, None, &mut memory);
+        }
+    });
+    assert!(matches!(reply.try_recv(), Ok(Ok(Outcome::Added(_)))));
+    assert!(filter.futile_searches().count() > 0);
+    tokio::task::block_in_place(|| engine.halt());
+}
+
 /// Items whose pages in the first sub-filter are all below that one, or none is.
 fn items_on(chain: &Chain, many: usize, is_on: impl Fn(u32) -> bool) -> Arc<[ItemHash]> {
     let all = (0u64..).map(|n| chain.hash(&n.to_le_bytes()));
