@@ -14,6 +14,7 @@
 //! | `hints` | hints to the processor and the system about memory: unsafe, as is nothing else but the call that hashes eight items at once | changes an answer |
 //! | [`store`] | page images, descriptions and the redo log: ids and bytes, in RocksDB or in memory | knows what a bucket is |
 //! | [`engine`] | many filters by name: lanes that commit, the page cache, checkpoints, recovery | knows HTTP |
+//! | [`replication`] | lanes that several pods have: records in a log that all read, and the rules by which each applies them | knows what a commit holds |
 //! | [`backup`] | archives of the whole store: written beside everything else, verified, kept, restored | knows what a store holds |
 //! | [`http`] | words: routes, JSON, problems, limits of requests | decides what a filter does |
 //! | [`redis`](mod@redis) | the Redis protocol: bytes, commands, connections | decides what a filter does |
@@ -104,6 +105,13 @@
 //! | log | the redo records that no checkpoint has made needless |
 //! | checkpoint | writing images of dirty pages, so that the log can be cut |
 //! | recovery | replaying the log after a start |
+//! | commit log | what several pods share: the records of each lane in one order, kept by brokers |
+//! | record | a commit as the commit log has it, with what is checked before it is applied |
+//! | replica | a lane as one pod has it |
+//! | position | the newest record that a replica applied, and the hash of all before it |
+//! | fence | that a record is appended only behind the one it was planned behind |
+//! | in flight | said of a record that was sent to the commit log and is not settled |
+//! | reign | a time in which one pod plans a lane's changes, and nobody else changes it |
 //! | side record | what a commit keeps beside filters: an answer for retries, the progress of an import |
 //! | garbage | pages of filters and sub-filters that are gone, to be reclaimed |
 //! | dump | one filter as a stream of bytes |
@@ -182,6 +190,7 @@ pub mod http;
 pub mod metrics;
 pub mod page;
 pub mod redis;
+pub mod replication;
 pub mod share;
 pub mod store;
 pub mod watch;

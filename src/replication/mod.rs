@@ -1,0 +1,27 @@
+//! Lanes that several pods have: every commit of a lane goes through a log that
+//! all of them read, and every pod applies every record in the same order.
+//!
+//! Consensus, the log's storage and its copies are the log's: NATS JetStream.
+//! Here is what makes a replicated state machine of it: what a record says of
+//! itself, when one may be applied, and what became of one whose answer was
+//! lost.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `record.rs` | the bytes of a record; a lane's position |
+//! | `commit_log.rs` | [`CommitLog`]: what is asked of a log, and what it promises |
+//! | `replica.rs` and `replica/` | [`Replica`]: the rules, as a state machine without I/O |
+//! | `tests/` | a log that drops, delays, repeats, rewinds; pods that crash; what must hold |
+//!
+//! A commit is opaque bytes here. Nothing assumes that a pod has every lane, or
+//! that all lanes are in one log.
+
+pub mod commit_log;
+pub mod record;
+pub mod replica;
+#[cfg(test)]
+mod tests;
+
+pub use commit_log::{Answer, Append, CommitLog, Found, LogError, MessageId, Stored};
+pub use record::{HistoryHash, LaneIdentity, Position, Record, RecordError, Writer};
+pub use replica::{Effect, Event, Halt, Levels, Outcome, Plan, PlanNumber, Reign, Replica};

@@ -1,0 +1,368 @@
+//! A record of a lane, byte by byte: a commit as opaque bytes, and what every
+//! replica checks before it applies it.
+//!
+//! Numbers are big-endian. `docs/format.md` has the table.
+
+use bytes::{BufMut, Bytes};
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// Version of the records that this program writes, and the newest it reads.
+pub const RECORD_VERSION: u8 = 1;
+
+/// Bytes of a record before its commit.
+pub const HEADER_BYTES: usize = 75;
+
+/// Largest record in bytes: below the payload of 1 MiB that a broker takes by
+/// default, headers included.
+pub const MAX_RECORD_BYTES: usize = 900 << 10;
+
+/// Largest commit that fits into a record, in bytes.
+pub const MAX_COMMIT_BYTES: usize = MAX_RECORD_BYTES - HEADER_BYTES;
+
+/// Where the bytes begin that the checksum covers: behind version and checksum.
+const CHECKED_FROM: usize = 5;
+
+/// Which lane of which cluster: what every record of it must name, and where
+/// its history begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LaneIdentity {
+    /// Chosen at random when the cluster was founded: two clusters of the same
+    /// name differ in it.
+    pub founding: [u8; 16],
+    /// Which life of the cluster: people begin a new one after a log was lost.
+    pub epoch: u64,
+    /// The lane.
+    pub lane: u32,
+}
+
+impl LaneIdentity {
+    /// Where a lane without records stands.
+    pub fn origin(&self) -> Position {
+        let mut hash = Sha256::new();
+        hash.update(b"cuckood lane");
+        hash.update(self.founding);
+        hash.update(self.epoch.to_be_bytes());
+        hash.update(self.lane.to_be_bytes());
+        Position {
+            sequence: 0,
+            history: HistoryHash::of_digest(&hash.finalize()),
+        }
+    }
+}
+
+/// The hash of a lane's whole history up to a record: the first half of the
+/// record's SHA-256. A record holds the hash of the history before it, so each
+/// depends on all before. 128 bits tell accidents apart; nobody who may write to
+/// the log is taken for an adversary.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HistoryHash([u8; HistoryHash::BYTES]);
+
+impl HistoryHash {
+    /// How long one is.
+    pub const BYTES: usize = 16;
+
+    /// The history that ends with this record.
+    pub fn of(record: &[u8]) -> HistoryHash {
+        HistoryHash::of_digest(&Sha256::digest(record))
+    }
+
+    /// One that was stored.
+    pub fn from_bytes(bytes: [u8; HistoryHash::BYTES]) -> HistoryHash {
+        HistoryHash(bytes)
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; HistoryHash::BYTES] {
+        &self.0
+    }
+
+    fn of_digest(digest: &[u8]) -> HistoryHash {
+        let mut hash = [0; HistoryHash::BYTES];
+        for (to, from) in hash.iter_mut().zip(digest) {
+            *to = *from;
+        }
+        HistoryHash(hash)
+    }
+}
+
+impl fmt::Debug for HistoryHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// Where a replica of a lane stands: the newest record that it applied. Two
+/// replicas at equal positions hold the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// The record's number in the log, 0 before the first. Numbers of a lane
+    /// ascend, with gaps.
+    pub sequence: u64,
+    /// The history up to it.
+    pub history: HistoryHash,
+}
+
+/// One life of one process, chosen at random at its start.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Writer(pub [u8; 16]);
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What a program must understand to apply it.
+    pub level: u16,
+    /// The life of the cluster that it belongs to.
+    pub epoch: u64,
+    /// Its lane.
+    pub lane: u32,
+    /// Where its lane stood when it was planned: it applies there and nowhere
+    /// else.
+    pub previous: Position,
+    /// Who wrote it.
+    pub writer: Writer,
+    /// The writer's number of it: no two records of a writer are the same bytes.
+    pub number: u64,
+    /// What time it was, in milliseconds since 1970; never less than in the
+    /// record before it.
+    pub stamp_ms: u64,
+    /// What it changes. Empty: nothing, it is a barrier.
+    pub commit: Bytes,
+}
+
+/// Why bytes are no record that can be applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// A newer program wrote it.
+    #[error(
+        "it has format version {found}, this program reads up to {RECORD_VERSION}: start a newer cuckood"
+    )]
+    Newer {
+        /// Its version.
+        found: u8,
+    },
+    /// It is none.
+    #[error("it is no record: {reason}")]
+    Unreadable {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+const fn unreadable(reason: &'static str) -> RecordError {
+    RecordError::Unreadable { reason }
+}
+
+impl Record {
+    /// Its bytes. `None`: the commit is over [`MAX_COMMIT_BYTES`].
+    pub fn encode(&self) -> Option<Bytes> {
+        if self.commit.len() > MAX_COMMIT_BYTES {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + self.commit.len());
+        bytes.put_u8(RECORD_VERSION);
+        bytes.put_u32(0);
+        bytes.put_u16(self.level);
+        bytes.put_u64(self.epoch);
+        bytes.put_u32(self.lane);
+        bytes.put_u64(self.previous.sequence);
+        bytes.put_slice(self.previous.history.as_bytes());
+        bytes.put_slice(&self.writer.0);
+        bytes.put_u64(self.number);
+        bytes.put_u64(self.stamp_ms);
+        bytes.put_slice(&self.commit);
+        if let Some((head, checked)) = bytes.split_first_chunk_mut::<CHECKED_FROM>() {
+            let [_, checksum @ ..] = head;
+            *checksum = crc32c::crc32c(checked).to_be_bytes();
+        }
+        Some(bytes.into())
+    }
+
+    /// Reads one; its commit shares the bytes.
+    ///
+    /// # Errors
+    /// The bytes are anything but exactly one record.
+    pub fn decode(bytes: &Bytes) -> Result<Record, RecordError> {
+        if bytes.len() > MAX_RECORD_BYTES {
+            return Err(unreadable("it is too long"));
+        }
+        let mut fields = Fields(bytes);
+        let [version] = fields.take()?;
+        match version {
+            RECORD_VERSION => {}
+            0 => return Err(unreadable("its version is 0")),
+            found => return Err(RecordError::Newer { found }),
+        }
+        let checksum = u32::from_be_bytes(fields.take()?);
+        if crc32c::crc32c(fields.0) != checksum {
+            return Err(unreadable("its checksum is another"));
+        }
+        Ok(Record {
+            level: u16::from_be_bytes(fields.take()?),
+            epoch: u64::from_be_bytes(fields.take()?),
+            lane: u32::from_be_bytes(fields.take()?),
+            previous: Position {
+                sequence: u64::from_be_bytes(fields.take()?),
+                history: HistoryHash(fields.take()?),
+            },
+            writer: Writer(fields.take()?),
+            number: u64::from_be_bytes(fields.take()?),
+            stamp_ms: u64::from_be_bytes(fields.take()?),
+            commit: bytes.slice_ref(fields.0),
+        })
+    }
+}
+
+/// What has not been read yet.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], RecordError> {
+        let (field, rest) = self
+            .0
+            .split_first_chunk()
+            .ok_or(unreadable("it ends too early"))?;
+        self.0 = rest;
+        Ok(*field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LANE: LaneIdentity = LaneIdentity {
+        founding: [7; 16],
+        epoch: 3,
+        lane: 5,
+    };
+
+    fn record(commit: Vec<u8>) -> Record {
+        Record {
+            level: 1,
+            epoch: 3,
+            lane: 5,
+            previous: Position {
+                sequence: 9,
+                history: HistoryHash([2; 16]),
+            },
+            writer: Writer([4; 16]),
+            number: 6,
+            stamp_ms: 1_700_000_000_000,
+            commit: commit.into(),
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_a_record_are_these() {
+        let bytes = record(b"abc".to_vec()).encode().unwrap();
+        let expected = "01".to_owned()
+            + &hex::encode(crc32c::crc32c(&bytes[5..]).to_be_bytes())
+            + "0001"
+            + "0000000000000003"
+            + "00000005"
+            + "0000000000000009"
+            + &"02".repeat(16)
+            + &"04".repeat(16)
+            + "0000000000000006"
+            + "0000018bcfe56800"
+            + "616263";
+        assert_eq!(hex::encode(&bytes), expected);
+        assert_eq!(bytes.len(), HEADER_BYTES + 3);
+    }
+
+    #[test]
+    fn the_largest_record_is_read_and_no_larger_one_is_written() {
+        let largest = record(vec![1; MAX_COMMIT_BYTES]);
+        let bytes = largest.encode().unwrap();
+        assert_eq!(bytes.len(), MAX_RECORD_BYTES);
+        assert_eq!(Record::decode(&bytes), Ok(largest));
+        assert_eq!(record(vec![1; MAX_COMMIT_BYTES + 1]).encode(), None);
+        let longer = [bytes.as_ref(), &[0]].concat().into();
+        assert_eq!(Record::decode(&longer), Err(unreadable("it is too long")));
+    }
+
+    #[test]
+    fn a_newer_version_is_told_from_damage() {
+        let mut bytes = record(Vec::new()).encode().unwrap().to_vec();
+        bytes[0] = 2;
+        let newer = Record::decode(&bytes.clone().into()).unwrap_err();
+        assert_eq!(newer, RecordError::Newer { found: 2 });
+        bytes[0] = 0;
+        let none = Record::decode(&bytes.into()).unwrap_err();
+        assert_eq!(none, unreadable("its version is 0"));
+    }
+
+    #[test]
+    fn every_lane_of_every_cluster_has_an_origin_of_its_own() {
+        let others = [
+            LaneIdentity { lane: 6, ..LANE },
+            LaneIdentity { epoch: 4, ..LANE },
+            LaneIdentity {
+                founding: [8; 16],
+                ..LANE
+            },
+        ];
+        for other in others {
+            assert_ne!(other.origin(), LANE.origin(), "{other:?}");
+        }
+        // Stored positions hold it: it never changes.
+        assert_eq!(
+            format!("{:?}", LANE.origin().history),
+            "e113e521f39f81704b729708e681334b"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_record_comes_back(
+            (level, epoch, lane, sequence) in any::<(u16, u64, u32, u64)>(),
+            (history, writer, number, stamp_ms) in any::<([u8; 16], [u8; 16], u64, u64)>(),
+            commit in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let record = Record {
+                level,
+                epoch,
+                lane,
+                previous: Position { sequence, history: HistoryHash(history) },
+                writer: Writer(writer),
+                number,
+                stamp_ms,
+                commit: commit.into(),
+            };
+            prop_assert_eq!(Record::decode(&record.encode().unwrap()), Ok(record));
+        }
+
+        #[test]
+        fn a_record_that_was_cut_or_changed_is_refused(
+            commit in prop::collection::vec(any::<u8>(), 0..40),
+            at: prop::sample::Index,
+            flip in 1u8..,
+        ) {
+            let bytes = record(commit).encode().unwrap();
+            let at = at.index(bytes.len());
+            prop_assert!(Record::decode(&bytes.slice(..at)).is_err());
+            let mut changed = bytes.to_vec();
+            changed[at] ^= flip;
+            prop_assert!(Record::decode(&changed.into()).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let _ = Record::decode(&bytes.into());
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What must hold of lanes that several pods have, over a log that does
+//! everything that was ever seen of one.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `rules.rs` | each rule by itself: a story that goes wrong without it |
+//! | `simulated_log.rs` | the log, and what goes wrong with it |
+//! | `simulation.rs` and `pod.rs` | pods over it, and one random schedule of what happens |
+//! | `schedules.rs` | many schedules, and what must hold of each |
+//! | `random.rs` | chance with a seed |
+
+mod pod;
+mod random;
+mod rules;
+mod schedules;
+mod simulated_log;
+mod simulation;
+
+use super::*;
+
+/// The lane of these tests.
+fn lane(lane: u32) -> LaneIdentity {
+    LaneIdentity {
+        founding: [1; 16],
+        epoch: 1,
+        lane,
+    }
+}
+
+const LEVELS: Levels = Levels {
+    reads: 1,
+    writes: 1,
+};

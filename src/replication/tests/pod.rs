@@ -1,0 +1,136 @@
+//! One lane of one simulated pod: a replica and what it applied.
+
+use super::{LEVELS, lane};
+use crate::replication::{
+    Effect, Event, Halt, LaneIdentity, Outcome, PlanNumber, Position, Record, Reign, Replica,
+    Writer,
+};
+
+/// What a pod has applied, the record behind the position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Applied {
+    pub(super) position: Position,
+    pub(super) record: Record,
+}
+
+impl Applied {
+    /// The plan that it was.
+    pub(super) fn plan(&self) -> PlanNumber {
+        let commit = self.record.commit.as_ref();
+        PlanNumber(u64::from_be_bytes(commit.try_into().unwrap()))
+    }
+}
+
+/// A plan that was begun.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    pub(super) reign: Reign,
+    /// What the pod had applied then.
+    pub(super) applied: usize,
+}
+
+/// A lane of a pod.
+pub(super) struct Pod {
+    pub(super) identity: LaneIdentity,
+    /// Counts its starts.
+    pub(super) life: u64,
+    pub(super) replica: Replica,
+    pub(super) applied: Vec<Applied>,
+    /// How much of it a crash leaves.
+    pub(super) durable: usize,
+    /// A plan that waits for its next slice.
+    pub(super) begun: Option<Begun>,
+    /// The plan in flight.
+    pub(super) sent: Option<(PlanNumber, Begun)>,
+    /// Nothing reaches it before this step.
+    pub(super) sleeps_until: usize,
+}
+
+impl Pod {
+    pub(super) fn new(number: usize, of_lane: u32) -> Pod {
+        let identity = lane(of_lane);
+        Pod {
+            identity,
+            life: 0,
+            replica: Replica::new(identity, writer(number, 0), LEVELS, identity.origin(), 0),
+            applied: Vec::new(),
+            durable: 0,
+            begun: None,
+            sent: None,
+            sleeps_until: 0,
+        }
+    }
+
+    /// Starts anew from what is left.
+    pub(super) fn crash(&mut self, number: usize, left: usize) {
+        self.applied.truncate(left);
+        self.life += 1;
+        self.begun = None;
+        self.sent = None;
+        let newest = self.applied.last();
+        self.replica = Replica::new(
+            self.identity,
+            writer(number, self.life),
+            LEVELS,
+            newest.map_or(self.identity.origin(), |it| it.position),
+            newest.map_or(0, |it| it.record.stamp_ms),
+        );
+    }
+
+    /// Takes another pod's state.
+    pub(super) fn restore(&mut self, from: Vec<Applied>) -> Vec<Effect> {
+        let mine = self.replica.position();
+        let holds_mine = mine.sequence == 0 || from.iter().any(|it| it.position == mine);
+        let Some(newest) = from.last() else {
+            return Vec::new();
+        };
+        let event = Event::Restored {
+            position: newest.position,
+            stamp_ms: newest.record.stamp_ms,
+            holds_mine,
+        };
+        let effects = self.replica.handle(event);
+        if self.replica.halted().is_none() && self.replica.position() == newest.position {
+            self.durable = from.len();
+            self.applied = from;
+            self.begun = None;
+        }
+        effects
+    }
+
+    /// Applies a record: positions follow each other, and stamps never fall.
+    pub(super) fn apply(&mut self, position: Position, record: Record) {
+        let before = self.applied.last();
+        let origin = self.identity.origin();
+        assert_eq!(record.previous, before.map_or(origin, |it| it.position));
+        assert!(position.sequence > record.previous.sequence);
+        assert!(record.stamp_ms >= before.map_or(0, |it| it.record.stamp_ms));
+        self.applied.push(Applied { position, record });
+    }
+
+    /// What became of the plan in flight. What it began from must have been
+    /// changed by this process alone.
+    pub(super) fn settled(&mut self, plan: PlanNumber, outcome: Outcome) {
+        let Some((_, begun)) = self.sent.take_if(|(sent, _)| *sent == plan) else {
+            return;
+        };
+        if let Outcome::Committed(position) = outcome {
+            let mine = self.applied.last().unwrap();
+            assert_eq!(mine.position, position);
+            for since in &self.applied[begun.applied..] {
+                assert_eq!(since.record.writer, mine.record.writer, "{plan:?}");
+            }
+        }
+    }
+
+    pub(super) fn halted(&self) -> Option<&Halt> {
+        self.replica.halted()
+    }
+}
+
+fn writer(number: usize, life: u64) -> Writer {
+    let mut writer = [0; 16];
+    writer[0] = number as u8;
+    writer[8..].copy_from_slice(&life.to_be_bytes());
+    Writer(writer)
+}
