@@ -399,7 +399,8 @@ impl Replica {
         holds_mine: bool,
         effects: &mut Vec<Effect>,
     ) {
-        if self.condition != Condition::Behind || position.sequence < self.position.sequence {
+        // A state that is no further leads no further: it waits for another.
+        if self.condition != Condition::Behind || position.sequence <= self.position.sequence {
             return;
         }
         if !holds_mine {

@@ -186,6 +186,25 @@ fn a_plan_whose_place_another_record_took_is_dropped_and_what_was_planned_meanwh
 }
 
 #[test]
+fn a_plan_is_refused_while_a_record_is_in_flight() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    let reign = leader.replica.reign().unwrap();
+    leader.plan(&log, "a");
+    let plan = Plan {
+        number: PlanNumber(9),
+        reign,
+        clock_ms: 0,
+        commit: Bytes::from_static(b"b"),
+    };
+    leader.handle(&log, Event::Plan(plan));
+    assert_eq!(leader.settled, [Outcome::NotLeading]);
+    leader.send(&mut log, Fault::None);
+    assert!(is_committed(leader.settled.last()));
+    assert_eq!(commits(&log), ["a"]);
+}
+
+#[test]
 fn a_plan_is_refused_if_the_lease_went_away_and_came_back() {
     let log = SimulatedLog::default();
     let mut leader = Story::leader(1, &log);
@@ -356,6 +375,14 @@ fn a_pod_whose_records_were_trimmed_takes_the_state_of_one_that_has_its_past() {
         };
         late.read(&log);
         assert!(late.wants_restore);
+        // A state that is no further is no help.
+        let own = Event::Restored {
+            position: late.replica.position(),
+            stamp_ms: 0,
+            holds_mine: true,
+        };
+        late.handle(&log, own);
+        assert!(late.replica.is_behind());
         let event = Event::Restored {
             position: leader.replica.position(),
             stamp_ms: 0,
@@ -364,6 +391,18 @@ fn a_pod_whose_records_were_trimmed_takes_the_state_of_one_that_has_its_past() {
         late.handle(&log, event);
         assert_eq!(late.halted, halted);
     }
+}
+
+#[test]
+fn another_record_under_the_own_number_stops_the_lane() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    let bytes = Bytes::from_static(b"another");
+    let records = vec![Stored { sequence: 1, bytes }];
+    let is_all = false;
+    leader.handle(&log, Event::Read { records, is_all });
+    assert_eq!(leader.halted, Some(Halt::Forked { at: 1 }));
 }
 
 #[test]
