@@ -39,7 +39,8 @@ test: ## Check everything, from nothing: format, lints, docs, tests, OpenAPI, cl
 	$(CARGO) fmt --check
 	$(CARGO) clippy $(CARGO_FLAGS) --all-targets -- --deny warnings
 	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc $(CARGO_FLAGS) --no-deps
-	PROMTOOL=$(CURDIR)/.venv/bin/promtool $(CARGO) test $(CARGO_FLAGS) --no-fail-fast
+	PROMTOOL=$(CURDIR)/.venv/bin/promtool NATS_SERVER=$(CURDIR)/.venv/bin/nats-server \
+		$(CARGO) test $(CARGO_FLAGS) --no-fail-fast
 	$(CARGO) run --quiet $(CARGO_FLAGS) -- openapi | diff openapi/openapi.json - || \
 		{ echo 'openapi/openapi.json is stale: make openapi' >&2; exit 1; }
 	.ci/try-serve

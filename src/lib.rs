@@ -172,7 +172,8 @@
 //!    `docs/format.md` tabulates them.
 //! 7. **Memory is bounded**: pages, open filters, bodies, batches, queues and
 //!    connections. What is over a bound is refused or waits, by name.
-//! 8. **No RocksDB type above [`store::rocks`].**
+//! 8. **No RocksDB type above [`store::rocks`], no NATS type above
+//!    [`replication::jetstream`].**
 
 pub mod access;
 pub mod backup;

@@ -11,17 +11,25 @@
 //! | `record.rs` | the bytes of a record; a lane's position |
 //! | `commit_log.rs` | [`CommitLog`]: what is asked of a log, and what it promises |
 //! | `replica.rs` and `replica/` | [`Replica`]: the rules, as a state machine without I/O |
+//! | `lease.rs` | [`LeaseKeeper`]: when a lease is taken, renewed and lost |
+//! | `driver.rs` | [`Driver`]: does what a replica says, over a log |
+//! | `jetstream/` | the log in NATS JetStream, and the leases |
 //! | `tests/` | a log that drops, delays, repeats, rewinds; pods that crash; what must hold |
 //!
 //! A commit is opaque bytes here. Nothing assumes that a pod has every lane, or
 //! that all lanes are in one log.
 
 pub mod commit_log;
+pub mod driver;
+pub mod jetstream;
+pub mod lease;
 pub mod record;
 pub mod replica;
 #[cfg(test)]
 mod tests;
 
 pub use commit_log::{Answer, Append, CommitLog, Found, LogError, MessageId, Stored};
+pub use driver::{Apply, Driver, Report};
+pub use lease::{Duty, LeaseKeeper, Renewal};
 pub use record::{HistoryHash, LaneIdentity, Position, Record, RecordError, Writer};
 pub use replica::{Effect, Event, Halt, Levels, Outcome, Plan, PlanNumber, Reign, Replica};

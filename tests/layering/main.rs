@@ -149,6 +149,11 @@ fn problem_of(module: &[String], path: &[String]) -> Option<String> {
             "{full_module} names {full_path}; only store::rocks knows RocksDB"
         ));
     }
+    if names("async_nats") && !below("replication::jetstream") {
+        return Some(format!(
+            "{full_module} names {full_path}; only replication::jetstream knows NATS"
+        ));
+    }
     let is_test = module.iter().any(|part| part == "tests");
     if names("std::env") && !is_test && room != "config" && room != "main" {
         return Some(format!(
@@ -221,6 +226,7 @@ fn the_checker_notices_each_kind_of_violation() {
         ("cuckoo/hash.rs", "use rand::Rng;"),
         ("cuckoo/hash.rs", "use serde::Serialize;"),
         ("replication/replica.rs", "use std::time::Instant;"),
+        ("replication/driver.rs", "use async_nats::Client;"),
         ("replication/record.rs", "use crate::store::Commit;"),
         ("store/redo.rs", "use crate::chain::meta::Meta;"),
         ("store/rocks.rs", "use crate::metrics::Metrics;"),

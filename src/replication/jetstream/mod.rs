@@ -1,0 +1,27 @@
+//! The commit log in NATS JetStream: a stream for an epoch of a cluster, in it
+//! a subject for each lane.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `connect.rs` | the connection, and what a broker must be |
+//! | `stream.rs` | how the stream is set up: made once, compared at each start |
+//! | `sync.rs` | whether every broker forces what it acknowledges to its disk |
+//! | `log.rs` | [`JetStreamLog`]: appends, looks, trims |
+//! | `cursor.rs` | reads a lane's records in order |
+//! | `leases.rs` | who leads a lane, in a key-value bucket |
+//! | `error.rs` | what people are told when a start fails |
+
+mod connect;
+mod cursor;
+mod error;
+mod leases;
+mod log;
+mod stream;
+mod sync;
+
+pub use connect::{Brokers, Connection, connect};
+pub use error::JetStreamError;
+pub use leases::{Holder, Lease, Leases};
+pub use log::{JetStreamLog, Patience};
+pub use stream::{ClusterName, Founding, found, open};
+pub use sync::check_sync;

@@ -1,0 +1,326 @@
+//! How the stream of a cluster is set up: made once when the cluster is
+//! founded, and compared at every start.
+
+use super::connect::Connection;
+use super::error::JetStreamError;
+use crate::replication::record::LaneIdentity;
+use async_nats::jetstream::Context;
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::{ErrorCode, kv};
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+/// What a stream says of the cluster that it belongs to.
+const FOUNDING: &str = "cuckood_founding";
+const EPOCH: &str = "cuckood_epoch";
+const LANES: &str = "cuckood_lanes";
+
+/// One setting of a stream, as text.
+type Setting = fn(&Config) -> String;
+
+/// How long ids of messages are remembered, the broker's default. Nothing
+/// depends on it but how soon a second attempt is answered.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+
+/// How long the bucket remembers that a lease ran out.
+const MARKER_TTL: Duration = Duration::from_secs(60);
+
+const MAX_LANES: u32 = 1024;
+
+/// The name of a cluster: a part of subjects and of names of streams.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClusterName(String);
+
+impl ClusterName {
+    /// Checks one.
+    ///
+    /// # Errors
+    /// [`JetStreamError::BadName`].
+    pub fn new(name: &str) -> Result<ClusterName, JetStreamError> {
+        let fits = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+        match (1..=32).contains(&name.len()) && name.chars().all(fits) {
+            true => Ok(ClusterName(name.to_owned())),
+            false => Err(JetStreamError::BadName {
+                name: name.to_owned(),
+            }),
+        }
+    }
+
+    /// The stream of one of its epochs.
+    pub(super) fn stream(&self, epoch: u64) -> String {
+        format!("CUCKOOD_{self}_{epoch}")
+    }
+
+    /// The subject of a lane.
+    pub(super) fn subject(&self, epoch: u64, lane: u32) -> String {
+        format!("cuckood.{self}.{epoch}.{lane}")
+    }
+
+    /// The bucket of what pods tell each other.
+    pub(super) fn bucket(&self) -> String {
+        format!("cuckood_{self}")
+    }
+}
+
+impl fmt::Display for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What was fixed when a cluster was founded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Founding {
+    /// Its name.
+    pub cluster: ClusterName,
+    /// Chosen at random.
+    pub founding: [u8; 16],
+    /// Which life of it this is.
+    pub epoch: u64,
+    /// How many lanes it has.
+    pub lanes: u32,
+    /// How many brokers keep each record.
+    pub copies: usize,
+}
+
+impl Founding {
+    /// One of its lanes.
+    pub fn lane(&self, lane: u32) -> LaneIdentity {
+        LaneIdentity {
+            founding: self.founding,
+            epoch: self.epoch,
+            lane,
+        }
+    }
+
+    /// What its stream is called.
+    pub fn stream(&self) -> String {
+        self.cluster.stream(self.epoch)
+    }
+
+    fn config(&self) -> Config {
+        let metadata = [
+            (FOUNDING, hex::encode(self.founding)),
+            (EPOCH, self.epoch.to_string()),
+            (LANES, self.lanes.to_string()),
+        ];
+        Config {
+            name: self.stream(),
+            subjects: vec![format!("cuckood.{}.{}.*", self.cluster, self.epoch)],
+            description: Some("commits of cuckood; made by `cuckood cluster found`".to_owned()),
+            retention: RetentionPolicy::Limits,
+            // What does not fit is refused; nothing old makes room for it.
+            discard: DiscardPolicy::New,
+            storage: StorageType::File,
+            num_replicas: self.copies,
+            max_messages: -1,
+            max_messages_per_subject: -1,
+            max_bytes: -1,
+            max_message_size: -1,
+            duplicate_window: DUPLICATE_WINDOW,
+            deny_delete: true,
+            // Reads are answered by the leader alone.
+            allow_direct: false,
+            metadata: HashMap::from(metadata.map(|(key, value)| (key.to_owned(), value))),
+            ..Config::default()
+        }
+    }
+
+    /// Compares how the stream is with how it was made. How many copies there
+    /// are is for people to change.
+    fn verify(&self, found: &Config) -> Result<(), JetStreamError> {
+        let needed = self.config();
+        let settings: [(&'static str, Setting); 20] = [
+            ("subjects", |it| format!("{:?}", it.subjects)),
+            ("retention", |it| format!("{:?}", it.retention)),
+            ("discard", |it| format!("{:?}", it.discard)),
+            ("storage", |it| format!("{:?}", it.storage)),
+            ("max_msgs", |it| it.max_messages.to_string()),
+            ("max_msgs_per_subject", |it| {
+                it.max_messages_per_subject.to_string()
+            }),
+            ("max_bytes", |it| it.max_bytes.to_string()),
+            ("max_msg_size", |it| it.max_message_size.to_string()),
+            ("max_age", |it| format!("{:?}", it.max_age)),
+            ("no_ack", |it| it.no_ack.to_string()),
+            ("sealed", |it| it.sealed.to_string()),
+            ("deny_delete", |it| it.deny_delete.to_string()),
+            ("deny_purge", |it| it.deny_purge.to_string()),
+            ("allow_rollup_hdrs", |it| it.allow_rollup.to_string()),
+            ("allow_direct", |it| it.allow_direct.to_string()),
+            ("mirror", |it| format!("{:?}", it.mirror)),
+            ("sources", |it| {
+                format!("{:?}", it.sources.as_deref().unwrap_or_default())
+            }),
+            ("subject_transform", |it| {
+                format!("{:?}", it.subject_transform)
+            }),
+            ("persist_mode", |it| {
+                format!("{:?}", it.persist_mode.unwrap_or_default())
+            }),
+            ("allow_msg_ttl", |it| it.allow_message_ttl.to_string()),
+        ];
+        for (field, of) in settings {
+            let (found, needed) = (of(found), of(&needed));
+            if found != needed {
+                return Err(self.refused(field, found, needed));
+            }
+        }
+        Ok(())
+    }
+
+    fn refused(&self, field: &'static str, found: String, needed: String) -> JetStreamError {
+        JetStreamError::Stream {
+            stream: self.stream(),
+            field,
+            found,
+            needed,
+        }
+    }
+}
+
+/// Founds a cluster: makes its stream, and the bucket of its leases.
+///
+/// # Errors
+/// It is there already; or the brokers refuse, for instance because there are
+/// fewer of them than copies.
+pub async fn found(connection: &Connection, founding: &Founding) -> Result<(), JetStreamError> {
+    let context = &connection.context;
+    if !(1..=MAX_LANES).contains(&founding.lanes) {
+        let lanes = founding.lanes;
+        return Err(JetStreamError::BadLanes { lanes });
+    }
+    let bucket = kv::Config {
+        bucket: founding.cluster.bucket(),
+        history: 1,
+        num_replicas: founding.copies,
+        limit_markers: Some(MARKER_TTL),
+        ..kv::Config::default()
+    };
+    let made = context.create_or_update_key_value(bucket).await;
+    made.map_err(JetStreamError::while_doing("making the bucket of leases"))?;
+    // The stream comes last: a cluster that has it is complete. An equal one
+    // would be no error to the broker.
+    let stream = founding.stream();
+    if get(context, &stream).await?.is_some() {
+        return Err(JetStreamError::Founded { stream });
+    }
+    match context.create_stream(founding.config()).await {
+        Ok(_) => Ok(()),
+        Err(error) => match error.kind() {
+            CreateStreamErrorKind::JetStream(cause)
+                if cause.error_code() == ErrorCode::STREAM_NAME_EXIST =>
+            {
+                Err(JetStreamError::Founded { stream })
+            }
+            _ => Err(JetStreamError::while_doing("making the stream")(error)),
+        },
+    }
+}
+
+/// Finds the stream of a cluster's epoch, and checks how it is set up.
+///
+/// # Errors
+/// It is not there, it is another's, or records could get lost in it.
+pub async fn open(
+    connection: &Connection,
+    cluster: &ClusterName,
+    epoch: u64,
+) -> Result<Founding, JetStreamError> {
+    let stream = cluster.stream(epoch);
+    let Some(config) = get(&connection.context, &stream).await? else {
+        return Err(JetStreamError::NoStream { stream });
+    };
+    let mut founding = Founding {
+        cluster: cluster.clone(),
+        founding: [0; 16],
+        epoch,
+        lanes: 0,
+        copies: config.num_replicas,
+    };
+    let said = |key: &str| config.metadata.get(key).cloned().unwrap_or_default();
+    let (id, lanes) = (said(FOUNDING), said(LANES));
+    if hex::decode_to_slice(&id, &mut founding.founding).is_err() {
+        let needed = "the one of a cluster that `cuckood cluster found` made".to_owned();
+        return Err(founding.refused("metadata cuckood_founding", format!("{id:?}"), needed));
+    }
+    let found = said(EPOCH);
+    if found != epoch.to_string() {
+        return Err(founding.refused("metadata cuckood_epoch", found, epoch.to_string()));
+    }
+    founding.lanes = lanes.parse().unwrap_or(0);
+    if !(1..=MAX_LANES).contains(&founding.lanes) {
+        let needed = format!("1 to {MAX_LANES}");
+        return Err(founding.refused("metadata cuckood_lanes", format!("{lanes:?}"), needed));
+    }
+    founding.verify(&config)?;
+    Ok(founding)
+}
+
+async fn get(context: &Context, stream: &str) -> Result<Option<Config>, JetStreamError> {
+    match context.get_stream(stream).await {
+        Ok(found) => Ok(Some(found.cached_info().config.clone())),
+        Err(error) => match error.kind() {
+            GetStreamErrorKind::JetStream(cause)
+                if cause.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+            {
+                Ok(None)
+            }
+            _ => Err(JetStreamError::while_doing("looking for the stream")(error)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn founding() -> Founding {
+        Founding {
+            cluster: ClusterName::new("shop").unwrap(),
+            founding: [1; 16],
+            epoch: 2,
+            lanes: 8,
+            copies: 3,
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_subject_could_have_is_refused() {
+        for name in ["shop", "a", "A-b_9", &"x".repeat(32)] {
+            assert_eq!(ClusterName::new(name).unwrap().to_string(), name);
+        }
+        for name in ["", "a.b", "a b", "a*", ">", "ä", &"x".repeat(33)] {
+            assert!(ClusterName::new(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_was_changed_so_that_it_could_lose_records_is_refused() {
+        let founding = founding();
+        founding.verify(&founding.config()).unwrap();
+        let copies = Config {
+            num_replicas: 5,
+            ..founding.config()
+        };
+        founding.verify(&copies).unwrap();
+        type Edit = fn(&mut Config);
+        let edits: [(&str, Edit); 7] = [
+            ("discard", |it| it.discard = DiscardPolicy::Old),
+            ("max_msgs", |it| it.max_messages = 1000),
+            ("max_age", |it| it.max_age = Duration::from_secs(60)),
+            ("storage", |it| it.storage = StorageType::Memory),
+            ("subjects", |it| it.subjects.push("other".to_owned())),
+            ("allow_rollup_hdrs", |it| it.allow_rollup = true),
+            ("no_ack", |it| it.no_ack = true),
+        ];
+        for (name, edit) in edits {
+            let mut config = founding.config();
+            edit(&mut config);
+            let refused = founding.verify(&config).unwrap_err().to_string();
+            assert!(refused.contains(&format!("has {name} ")), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Real brokers: processes of `nats-server` on loopback, each with a directory
+//! of its own, that can be killed and started again.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// The program: `NATS_SERVER`, as `make test` says, or what it has installed.
+fn program() -> PathBuf {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/nats-server");
+    std::env::var_os("NATS_SERVER").map_or(installed, PathBuf::from)
+}
+
+/// Whether there is one: where there is none, and nobody said that there is, the
+/// tests are skipped.
+pub(crate) fn is_there() -> bool {
+    let program = program();
+    let is_there = program.exists();
+    assert!(
+        is_there || std::env::var_os("NATS_SERVER").is_none(),
+        "NATS_SERVER names {}, which is not there",
+        program.display()
+    );
+    if !is_there {
+        println!("skipped: no {} here", program.display());
+    }
+    is_there
+}
+
+/// One broker.
+pub(crate) struct Broker {
+    directory: PathBuf,
+    process: Option<Child>,
+}
+
+/// Brokers that belong together.
+pub(crate) struct Brokers {
+    pub(crate) all: Vec<Broker>,
+    /// Where clients connect.
+    pub(crate) addresses: Vec<String>,
+    /// Where they are monitored.
+    pub(crate) monitors: Vec<String>,
+    _directory: TempDir,
+}
+
+impl Brokers {
+    /// Starts so many, which force to their disks as `sync` says.
+    pub(crate) fn start(count: usize, sync: &str) -> Brokers {
+        let directory = TempDir::new().unwrap();
+        let free: Vec<TcpListener> = (0..3 * count)
+            .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+            .collect();
+        let ports: Vec<u16> = free
+            .iter()
+            .map(|it| it.local_addr().unwrap().port())
+            .collect();
+        drop(free);
+        let routes: Vec<String> = ports
+            .chunks(3)
+            .map(|ports| format!("nats-route://127.0.0.1:{}", ports[2]))
+            .collect();
+        let start = |(number, ports): (usize, &[u16])| {
+            let [port, monitor, route] = ports else {
+                unreachable!()
+            };
+            let home = directory.path().join(number.to_string());
+            fs::create_dir(&home).unwrap();
+            let mut config = format!(
+                "listen: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor}\nserver_name: broker-{number}\n\
+                 jetstream {{ store_dir: {home:?}, sync_interval: {sync}, max_file_store: 1GB }}\n"
+            );
+            if count > 1 {
+                config += &format!(
+                    "cluster {{ name: test, listen: 127.0.0.1:{route}, routes: {routes:?} }}\n"
+                );
+            }
+            fs::write(home.join("nats.conf"), config).unwrap();
+            let mut broker = Broker {
+                directory: home,
+                process: None,
+            };
+            broker.start();
+            broker
+        };
+        let at = |scheme: &str, which: usize| {
+            let port = ports.chunks(3).map(|ports| ports[which]);
+            port.map(|port| format!("{scheme}://127.0.0.1:{port}"))
+                .collect()
+        };
+        Brokers {
+            addresses: at("nats", 0),
+            monitors: at("http", 1),
+            all: ports.chunks(3).enumerate().map(start).collect(),
+            _directory: directory,
+        }
+    }
+}
+
+impl Broker {
+    pub(crate) fn start(&mut self) {
+        let log = fs::File::create(self.directory.join("log")).unwrap();
+        let process = Command::new(program())
+            .arg("--config")
+            .arg(self.directory.join("nats.conf"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        self.process = Some(process.unwrap());
+    }
+
+    /// As `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+
+    /// What it has stored, as it is now; it does not run.
+    pub(crate) fn copy_of_store(&self) -> TempDir {
+        assert!(self.process.is_none());
+        let copy = TempDir::new().unwrap();
+        copy_all(&self.directory.join("jetstream"), copy.path());
+        copy
+    }
+
+    /// Has again what it had stored then; it does not run.
+    pub(crate) fn restore(&self, copy: &TempDir) {
+        assert!(self.process.is_none());
+        let store = self.directory.join("jetstream");
+        fs::remove_dir_all(&store).unwrap();
+        copy_all(copy.path(), &store);
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_all(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}

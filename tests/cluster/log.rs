@@ -1,0 +1,193 @@
+//! The stream is what it must be, and does what a commit log promises.
+
+use crate::broker::{self, Brokers};
+use crate::support::Cluster;
+use bytes::Bytes;
+use cuckood::replication::jetstream::{JetStreamError, check_sync, found, open};
+use cuckood::replication::{Answer, Append, CommitLog, Found, MessageId, Writer};
+use std::time::Duration;
+
+const WAIT: Duration = Duration::from_secs(2);
+
+fn append(number: u64, expected: u64) -> Append {
+    Append {
+        id: MessageId {
+            writer: Writer([1; 16]),
+            lane: 0,
+            number,
+        },
+        expected,
+        bytes: Bytes::from(format!("record {number}")),
+    }
+}
+
+fn stored(sequence: u64) -> Answer {
+    Answer::Stored {
+        sequence,
+        is_duplicate: false,
+    }
+}
+
+#[test]
+fn a_log_appends_behind_the_fence_alone_and_hands_over_every_record_in_order() {
+    if !broker::is_there() {
+        return;
+    }
+    let cluster = Cluster::found(1);
+    let log = cluster.log();
+    assert_eq!(log.newest(0).unwrap(), 0);
+    assert_eq!(log.read(0, 0, Duration::from_millis(50)).unwrap(), []);
+    assert_eq!(log.append(0, &append(1, 0)), stored(1));
+    assert_eq!(log.append(1, &append(2, 0)), stored(2));
+    assert_eq!(log.append(0, &append(3, 0)), Answer::Refused);
+    assert_eq!(log.append(0, &append(3, 1)), stored(3));
+    let read = |after| {
+        let records = log.read(0, after, WAIT).unwrap();
+        let numbers = records.iter().map(|it| it.sequence);
+        numbers.collect::<Vec<_>>()
+    };
+    // Two readings, at most: the second record may come a moment later.
+    let mut all = read(0);
+    while all.last() != Some(&3) {
+        all.extend(read(*all.last().unwrap()));
+    }
+    assert_eq!(all, [1, 3]);
+    assert_eq!(log.append(0, &append(4, 3)), stored(4));
+    assert_eq!(read(3), [4]);
+    assert_eq!(log.newest(0).unwrap(), 4);
+    assert_eq!(log.look(0, 3), Found::Record(append(3, 1).bytes));
+    // A record of another lane is none of this one.
+    assert_eq!(log.look(0, 2), Found::Absent { newest: 4 });
+    assert_eq!(log.look(0, 9), Found::Absent { newest: 4 });
+    assert!(log.read(2, 0, WAIT).is_err());
+}
+
+#[test]
+fn a_second_attempt_is_told_the_number_of_the_first_or_refused_and_stores_nothing() {
+    if !broker::is_there() {
+        return;
+    }
+    // One broker alone looks at the fence first, several at the id.
+    let duplicate = Answer::Stored {
+        sequence: 1,
+        is_duplicate: true,
+    };
+    for (brokers, answer) in [(1, Answer::Refused), (3, duplicate)] {
+        let cluster = Cluster::found(brokers);
+        let log = cluster.log();
+        assert_eq!(log.append(0, &append(1, 0)), stored(1));
+        assert_eq!(log.append(0, &append(1, 0)), answer);
+        assert_eq!(log.newest(0).unwrap(), 1);
+    }
+}
+
+#[test]
+fn trimming_leaves_a_lanes_newest_record_whatever_is_asked_for() {
+    if !broker::is_there() {
+        return;
+    }
+    let cluster = Cluster::found(1);
+    let log = cluster.log();
+    for number in 1..=4 {
+        assert_eq!(log.append(0, &append(number, number - 1)), stored(number));
+    }
+    assert_eq!(log.append(1, &append(5, 0)), stored(5));
+    log.trim(0, 3).unwrap();
+    assert_eq!(log.look(0, 2), Found::Absent { newest: 4 });
+    assert_eq!(log.look(0, 3), Found::Record(append(3, 0).bytes));
+    log.trim(0, 1000).unwrap();
+    assert_eq!(log.newest(0).unwrap(), 4);
+    assert_eq!(log.append(0, &append(6, 0)), Answer::Refused);
+    assert_eq!(log.append(0, &append(6, 4)), stored(6));
+    // A lane without records has nothing to trim, and others are left alone.
+    assert_eq!(log.newest(1).unwrap(), 5);
+}
+
+#[test]
+fn a_cluster_is_founded_once_and_a_stream_that_was_changed_is_refused() {
+    if !broker::is_there() {
+        return;
+    }
+    let cluster = Cluster::found(1);
+    let connection = cluster.connection().unwrap();
+    let again = cluster
+        .runtime
+        .block_on(found(&connection, &cluster.founding));
+    assert!(
+        matches!(again, Err(JetStreamError::Founded { .. })),
+        "{again:?}"
+    );
+    let name = &cluster.founding.cluster;
+    let open_epoch = |epoch| cluster.runtime.block_on(open(&connection, name, epoch));
+    let unknown = open_epoch(2);
+    assert!(
+        matches!(unknown, Err(JetStreamError::NoStream { .. })),
+        "{unknown:?}"
+    );
+    let context = cluster.stream_tool();
+    let changed = cluster.runtime.block_on(async {
+        let stream = cluster.founding.stream();
+        let mut config = context
+            .get_stream(stream)
+            .await
+            .unwrap()
+            .cached_info()
+            .config
+            .clone();
+        config.max_age = Duration::from_secs(3600);
+        context.update_stream(config).await
+    });
+    changed.unwrap();
+    let refused = open_epoch(1).unwrap_err().to_string();
+    assert!(
+        refused.contains("has max_age 3600s, it needs 0ns"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_broker_that_does_not_force_to_its_disk_or_was_not_seen_is_named() {
+    if !broker::is_there() {
+        return;
+    }
+    let mut cluster = Cluster::found(1);
+    let stream = cluster.founding.stream();
+    let check = |cluster: &Cluster, monitors: &[String]| {
+        let connection = cluster.connection().unwrap();
+        cluster
+            .runtime
+            .block_on(check_sync(&connection, &stream, monitors))
+    };
+    check(&cluster, &cluster.brokers.monitors).unwrap();
+    let unseen = check(&cluster, &[]).unwrap_err().to_string();
+    assert!(
+        unseen.contains("whether broker broker-0 forces"),
+        "{unseen}"
+    );
+    let wrong = check(&cluster, &["http://127.0.0.1:1".to_owned()]);
+    assert!(
+        matches!(wrong, Err(JetStreamError::SyncUnseen { .. })),
+        "{wrong:?}"
+    );
+    cluster.brokers = Brokers::start(1, "2m");
+    cluster.found_again();
+    let lax = check(&cluster, &cluster.brokers.monitors).unwrap_err();
+    assert!(matches!(lax, JetStreamError::NotSynced { .. }), "{lax}");
+}
+
+#[test]
+fn brokers_that_are_not_there_are_named() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let brokers = cuckood::replication::jetstream::Brokers {
+        servers: vec!["nats://127.0.0.1:1".to_owned()],
+        ..Default::default()
+    };
+    let error = runtime
+        .block_on(cuckood::replication::jetstream::connect(&brokers))
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with("no broker of nats://127.0.0.1:1 can be used"),
+        "{text}"
+    );
+}
