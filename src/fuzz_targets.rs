@@ -3,7 +3,7 @@
 //! Not part of the program: the fuzzer calls the targets, and a test replays
 //! what fuzzing found, `fuzz/seeds`.
 
-use crate::{access, engine, http, redis, store};
+use crate::{access, engine, http, redis, replication, store};
 
 /// Reads any bytes; panics if an assertion about them does not hold.
 pub type Target = fn(&[u8]);
@@ -19,6 +19,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("page", store::fuzz_targets::page),
     ("redo", store::fuzz_targets::redo),
     ("values", store::fuzz_targets::values),
+    ("record", replication::fuzz_targets::record),
     ("fields", http::fuzz_targets::fields),
     ("head", http::fuzz_targets::head),
     ("items", http::fuzz_targets::items),
@@ -126,6 +127,7 @@ mod tests {
             access::fuzz_targets::seeds(),
             engine::fuzz_targets::seeds(),
             store::fuzz_targets::seeds(),
+            replication::fuzz_targets::seeds(),
             http::fuzz_targets::seeds(),
             redis::fuzz_targets::seeds(),
         ];

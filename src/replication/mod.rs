@@ -21,6 +21,8 @@
 
 pub mod commit_log;
 pub mod driver;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz_targets;
 pub mod jetstream;
 pub mod lease;
 pub mod record;

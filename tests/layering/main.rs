@@ -64,7 +64,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "fuzz_targets",
-        &["access", "engine", "http", "redis", "store"],
+        &["access", "engine", "http", "redis", "replication", "store"],
     ),
     (
         "commands",
