@@ -17,6 +17,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("image", engine::fuzz_targets::image),
     ("notes", engine::fuzz_targets::notes),
     ("page", store::fuzz_targets::page),
+    ("commit", store::fuzz_targets::commit),
     ("redo", store::fuzz_targets::redo),
     ("values", store::fuzz_targets::values),
     ("record", replication::fuzz_targets::record),

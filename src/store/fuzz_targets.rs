@@ -1,5 +1,6 @@
 //! Fuzz targets for the readers of stored values; see [`crate::fuzz_targets`].
 
+use super::commit_bytes;
 use super::format::{self, ENVELOPE_BYTES, Kind, MAX_IMAGE_BYTES};
 use super::redo::{self, CounterWrite, RedoBuilder, RedoReader, RedoWrite, SlotWrite, WholeWrite};
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
@@ -23,6 +24,15 @@ pub(crate) fn page(bytes: &[u8]) {
     assert!(again.len() <= image.len() + 1);
     let mut scratch = Vec::new();
     assert_eq!(format::decode_page(&again, &mut scratch).ok(), trimmed);
+}
+
+/// A commit as other stores are given it.
+pub(crate) fn commit(bytes: &[u8]) {
+    if let Ok(commit) = commit_bytes::decode(bytes, Sequence(1)) {
+        let again = commit_bytes::encode(&commit);
+        assert!(again.len() <= bytes.len());
+        assert_eq!(commit_bytes::decode(&again, Sequence(1)).ok(), Some(commit));
+    }
 }
 
 /// A redo record.
@@ -252,7 +262,31 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     for at in [3, 700, 4095, 4999] {
         image[at] = 9;
     }
+    use super::{Commit, Expiry, FilterChange};
+    let commit = Commit {
+        redo: vec![0xaa, 0xbb],
+        filters: vec![
+            FilterChange::Remove {
+                id: FilterId(300),
+                name: "a".to_owned(),
+            },
+            FilterChange::Expire {
+                id: FilterId(1),
+                before: None,
+                after: Some(Expiry {
+                    at_ms: 5,
+                    ttl_seconds: 6,
+                }),
+            },
+        ],
+        ..Commit::default()
+    };
     let mut seeds = vec![
+        (
+            "commit",
+            "changes".to_owned(),
+            commit_bytes::encode(&commit),
+        ),
         ("redo", "sections".to_owned(), record.finish()),
         ("page", "packed".to_owned(), format::encode_page(&image)),
         ("page", "dense".to_owned(), format::encode_page(&[7; 300])),

@@ -11,6 +11,7 @@
 //! | `page_store.rs` | [`PageStore`]: what an engine asks of its store |
 //! | `snapshot.rs` | [`Snapshot`]: reads as of one moment |
 //! | `commit.rs` | [`Commit`]: one atomic unit of change, and its entries |
+//! | `commit_bytes.rs` | a commit as bytes, for other stores |
 //! | `values.rs` | what is kept beside pages and log: filters, side records, ends, garbage |
 //! | `format.rs` and `format/` | every key and value, byte by byte: the envelope, and a file for each kind |
 //! | `redo/` | the bytes of a redo record |
@@ -42,6 +43,7 @@
 //!   never returned as data.
 
 mod commit;
+pub mod commit_bytes;
 #[cfg(test)]
 mod contract;
 mod counts;

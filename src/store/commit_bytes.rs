@@ -1,0 +1,455 @@
+//! A commit as bytes, for those who are to make the same one in a store of
+//! their own. Its sequence is not in it: every store has its own.
+//!
+//! The redo record is taken as it is. Numbers are varints, and whatever has a
+//! length begins with it; `docs/format.md` has the table.
+
+use super::commit::{Commit, FilterChange, SideRecordChange};
+use super::error::StoreError;
+use super::format;
+use super::values::{Expiry, Garbage, SideRecord};
+use super::varint;
+use crate::page::{FilterId, Ordinal, Sequence};
+use std::sync::Arc;
+
+/// Version of these bytes, the first of them.
+const VERSION: u8 = 1;
+
+const CREATE: u8 = 1;
+const UPDATE: u8 = 2;
+const REMOVE: u8 = 3;
+const RESTORE: u8 = 4;
+const OWN: u8 = 5;
+const EXPIRE: u8 = 6;
+
+/// What there is of two values that may be missing, one bit each.
+const BEFORE: u8 = 1;
+const AFTER: u8 = 2;
+
+/// The bytes of a commit, but for its sequence.
+pub fn encode(commit: &Commit) -> Vec<u8> {
+    let mut out = vec![VERSION];
+    put_bytes(&mut out, &commit.redo);
+    varint::put(&mut out, commit.filters.len() as u64);
+    for change in &commit.filters {
+        put_filter_change(&mut out, change);
+    }
+    varint::put(&mut out, commit.side_records.len() as u64);
+    for SideRecordChange { key, before, after } in &commit.side_records {
+        put_bytes(&mut out, &format::side_record_key(key));
+        out.push(presence(before.is_some(), after.is_some()));
+        for record in before.iter().chain(after) {
+            put_side_record(&mut out, record);
+        }
+    }
+    out
+}
+
+/// The commit of these bytes, with this sequence.
+///
+/// # Errors
+/// They are anything but exactly one commit, or of a newer program.
+pub fn decode(bytes: &[u8], sequence: Sequence) -> Result<Commit, StoreError> {
+    let mut input = Input(bytes);
+    match input.byte()? {
+        VERSION => {}
+        0 => return Err(nonsense()),
+        found => {
+            return Err(StoreError::NewerFormat {
+                what: "a commit".to_owned(),
+                found: u32::from(found),
+                supported: u32::from(VERSION),
+            });
+        }
+    }
+    let redo = input.bytes()?.to_vec();
+    let filters = input.many(filter_change)?;
+    let side_records = input.many(|input| {
+        let key = format::read_side_record_key(input.bytes()?).ok_or_else(nonsense)?;
+        let (before, after) = input.pair(side_record)?;
+        Ok(SideRecordChange { key, before, after })
+    })?;
+    match input.0.is_empty() {
+        false => Err(nonsense()),
+        true => Ok(Commit {
+            sequence,
+            redo,
+            filters,
+            side_records,
+        }),
+    }
+}
+
+fn put_filter_change(out: &mut Vec<u8>, change: &FilterChange) {
+    let mut begin = |kind: u8, id: FilterId| {
+        out.push(kind);
+        varint::put(out, id.0);
+    };
+    match change {
+        FilterChange::Create { id, name, meta } => {
+            begin(CREATE, *id);
+            put_bytes(out, name.as_bytes());
+            put_bytes(out, meta);
+        }
+        FilterChange::Update { id, meta, dropped } => {
+            begin(UPDATE, *id);
+            put_bytes(out, meta);
+            varint::put(out, dropped.len() as u64);
+            for ordinal in dropped {
+                varint::put(out, u64::from(ordinal.0));
+            }
+        }
+        FilterChange::Remove { id, name } => {
+            begin(REMOVE, *id);
+            put_bytes(out, name.as_bytes());
+        }
+        FilterChange::Restore {
+            id,
+            name,
+            meta,
+            reclaimed,
+        } => {
+            begin(RESTORE, *id);
+            put_bytes(out, name.as_bytes());
+            put_bytes(out, meta);
+            varint::put(out, reclaimed.len() as u64);
+            for garbage in reclaimed {
+                put_garbage(out, garbage);
+            }
+        }
+        FilterChange::Own { id, owner } => {
+            begin(OWN, *id);
+            put_bytes(out, owner.as_bytes());
+        }
+        FilterChange::Expire { id, before, after } => {
+            begin(EXPIRE, *id);
+            out.push(presence(before.is_some(), after.is_some()));
+            for expiry in before.iter().chain(after) {
+                varint::put(out, expiry.at_ms);
+                varint::put(out, expiry.ttl_seconds);
+            }
+        }
+    }
+}
+
+fn filter_change(input: &mut Input<'_>) -> Result<FilterChange, StoreError> {
+    let kind = input.byte()?;
+    let id = FilterId(input.number()?);
+    Ok(match kind {
+        CREATE => FilterChange::Create {
+            id,
+            name: input.text()?,
+            meta: input.bytes()?.to_vec(),
+        },
+        UPDATE => FilterChange::Update {
+            id,
+            meta: input.bytes()?.to_vec(),
+            dropped: input.many(Input::ordinal)?,
+        },
+        REMOVE => FilterChange::Remove {
+            id,
+            name: input.text()?,
+        },
+        RESTORE => FilterChange::Restore {
+            id,
+            name: input.text()?,
+            meta: input.bytes()?.to_vec(),
+            reclaimed: input.many(garbage)?,
+        },
+        OWN => FilterChange::Own {
+            id,
+            owner: input.text()?,
+        },
+        EXPIRE => {
+            let (before, after) = input.pair(|input| {
+                Ok(Expiry {
+                    at_ms: input.number()?,
+                    ttl_seconds: input.number()?,
+                })
+            })?;
+            FilterChange::Expire { id, before, after }
+        }
+        _ => return Err(nonsense()),
+    })
+}
+
+fn put_garbage(out: &mut Vec<u8>, garbage: &Garbage) {
+    let (id, ordinal) = match garbage {
+        Garbage::Filter(id) => (id, None),
+        Garbage::SubFilter(id, ordinal) => (id, Some(ordinal)),
+    };
+    out.push(u8::from(ordinal.is_some()));
+    varint::put(out, id.0);
+    if let Some(ordinal) = ordinal {
+        varint::put(out, u64::from(ordinal.0));
+    }
+}
+
+fn garbage(input: &mut Input<'_>) -> Result<Garbage, StoreError> {
+    let kind = input.byte()?;
+    let id = FilterId(input.number()?);
+    match kind {
+        0 => Ok(Garbage::Filter(id)),
+        1 => Ok(Garbage::SubFilter(id, input.ordinal()?)),
+        _ => Err(nonsense()),
+    }
+}
+
+fn put_side_record(out: &mut Vec<u8>, record: &SideRecord) {
+    varint::put(out, record.ends_at_ms);
+    out.push(u8::from(record.owner.is_some()));
+    if let Some(owner) = &record.owner {
+        put_bytes(out, owner.as_bytes());
+    }
+    put_bytes(out, &record.payload);
+}
+
+fn side_record(input: &mut Input<'_>) -> Result<SideRecord, StoreError> {
+    let ends_at_ms = input.number()?;
+    let owner = match input.byte()? {
+        0 => None,
+        1 => Some(Arc::from(input.text()?)),
+        _ => return Err(nonsense()),
+    };
+    Ok(SideRecord {
+        ends_at_ms,
+        owner,
+        payload: input.bytes()?.to_vec(),
+    })
+}
+
+fn presence(before: bool, after: bool) -> u8 {
+    u8::from(before) * BEFORE + u8::from(after) * AFTER
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    varint::put(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn nonsense() -> StoreError {
+    StoreError::Corrupt {
+        what: "a commit".to_owned(),
+        reason: "its bytes make no sense".to_owned(),
+    }
+}
+
+/// What has not been read yet.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn byte(&mut self) -> Result<u8, StoreError> {
+        let (&byte, rest) = self.0.split_first().ok_or_else(nonsense)?;
+        self.0 = rest;
+        Ok(byte)
+    }
+
+    fn number(&mut self) -> Result<u64, StoreError> {
+        varint::take(&mut self.0).ok_or_else(nonsense)
+    }
+
+    fn ordinal(&mut self) -> Result<Ordinal, StoreError> {
+        let ordinal = u32::try_from(self.number()?);
+        ordinal.map(Ordinal).map_err(|_| nonsense())
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], StoreError> {
+        let length = usize::try_from(self.number()?).map_err(|_| nonsense())?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(nonsense)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    fn text(&mut self) -> Result<String, StoreError> {
+        let text = str::from_utf8(self.bytes()?).map_err(|_| nonsense())?;
+        Ok(text.to_owned())
+    }
+
+    /// As many as a number says that comes first. Memory grows with what is
+    /// read, not with what is said.
+    fn many<T>(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let count = self.number()?;
+        (0..count).map(|_| one(self)).collect()
+    }
+
+    /// Two values that may be missing.
+    fn pair<T>(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<(Option<T>, Option<T>), StoreError> {
+        let present = self.byte()?;
+        if present & !(BEFORE | AFTER) != 0 {
+            return Err(nonsense());
+        }
+        let mut if_present = |bit: u8| (present & bit != 0).then(|| one(self)).transpose();
+        Ok((if_present(BEFORE)?, if_present(AFTER)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::values::SideRecordKey;
+    use proptest::option;
+    use proptest::prelude::*;
+
+    fn ids() -> impl Strategy<Value = FilterId> {
+        any::<u64>().prop_map(FilterId)
+    }
+
+    fn payloads() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..40)
+    }
+
+    fn garbages() -> impl Strategy<Value = Garbage> {
+        (ids(), option::of(any::<u32>())).prop_map(|(id, ordinal)| match ordinal {
+            None => Garbage::Filter(id),
+            Some(ordinal) => Garbage::SubFilter(id, Ordinal(ordinal)),
+        })
+    }
+
+    fn expiries() -> impl Strategy<Value = Option<Expiry>> {
+        option::of(any::<(u64, u64)>())
+            .prop_map(|it| it.map(|(at_ms, ttl_seconds)| Expiry { at_ms, ttl_seconds }))
+    }
+
+    fn filter_changes() -> impl Strategy<Value = FilterChange> {
+        let ordinals = prop::collection::vec(any::<u32>().prop_map(Ordinal), 0..4);
+        prop_oneof![
+            (ids(), ".{0,20}", payloads()).prop_map(|(id, name, meta)| FilterChange::Create {
+                id,
+                name,
+                meta
+            }),
+            (ids(), payloads(), ordinals).prop_map(|(id, meta, dropped)| FilterChange::Update {
+                id,
+                meta,
+                dropped
+            }),
+            (ids(), ".{0,20}").prop_map(|(id, name)| FilterChange::Remove { id, name }),
+            (
+                ids(),
+                ".{0,20}",
+                payloads(),
+                prop::collection::vec(garbages(), 0..4)
+            )
+                .prop_map(|(id, name, meta, reclaimed)| FilterChange::Restore {
+                    id,
+                    name,
+                    meta,
+                    reclaimed
+                }),
+            (ids(), ".{0,20}").prop_map(|(id, owner)| FilterChange::Own { id, owner }),
+            (ids(), expiries(), expiries()).prop_map(|(id, before, after)| FilterChange::Expire {
+                id,
+                before,
+                after
+            }),
+        ]
+    }
+
+    fn side_records() -> impl Strategy<Value = SideRecord> {
+        (any::<u64>(), option::of(".{0,10}"), payloads()).prop_map(
+            |(ends_at_ms, owner, payload)| SideRecord {
+                ends_at_ms,
+                owner: owner.map(Arc::from),
+                payload,
+            },
+        )
+    }
+
+    fn side_record_changes() -> impl Strategy<Value = SideRecordChange> {
+        let keys = prop_oneof![
+            any::<[u8; 32]>().prop_map(SideRecordKey::Retry),
+            (ids(), ".{0,20}")
+                .prop_map(|(filter, import)| SideRecordKey::Import { filter, import }),
+        ];
+        (keys, option::of(side_records()), option::of(side_records()))
+            .prop_map(|(key, before, after)| SideRecordChange { key, before, after })
+    }
+
+    fn commits() -> impl Strategy<Value = Commit> {
+        (
+            payloads(),
+            prop::collection::vec(filter_changes(), 0..5),
+            prop::collection::vec(side_record_changes(), 0..3),
+        )
+            .prop_map(|(redo, filters, side_records)| Commit {
+                sequence: Sequence(9),
+                redo,
+                filters,
+                side_records,
+            })
+    }
+
+    #[test]
+    fn the_bytes_of_a_commit_are_these() {
+        let commit = Commit {
+            sequence: Sequence(1),
+            redo: vec![0xaa, 0xbb],
+            filters: vec![
+                FilterChange::Remove {
+                    id: FilterId(300),
+                    name: "a".to_owned(),
+                },
+                FilterChange::Expire {
+                    id: FilterId(1),
+                    before: None,
+                    after: Some(Expiry {
+                        at_ms: 5,
+                        ttl_seconds: 6,
+                    }),
+                },
+            ],
+            side_records: Vec::new(),
+        };
+        let bytes = encode(&commit);
+        assert_eq!(hex::encode(&bytes), "0102aabb0203ac020161060102050600");
+        assert_eq!(decode(&bytes, Sequence(1)).unwrap(), commit);
+        // Nothing of it depends on the sequence.
+        let elsewhere = decode(&bytes, Sequence(8)).unwrap();
+        assert_eq!(elsewhere.sequence, Sequence(8));
+        assert_eq!(encode(&elsewhere), bytes);
+    }
+
+    #[test]
+    fn a_newer_commit_is_told_from_damage() {
+        let newer = decode(&[2], Sequence(0)).unwrap_err();
+        assert!(matches!(newer, StoreError::NewerFormat { found: 2, .. }));
+        // Counts and lengths that nothing follows take no memory.
+        for bytes in [
+            &[][..],
+            &[0],
+            &[1],
+            &[1, 0xff, 0xff, 0xff, 0x7f],
+            &[1, 0, 0xff, 0xff, 0xff, 0xff, 0x7f],
+            &[1, 0, 1, 9, 0],
+            &[1, 0, 0, 0, 0],
+        ] {
+            let error = decode(bytes, Sequence(0)).unwrap_err();
+            assert!(matches!(error, StoreError::Corrupt { .. }), "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_commit_comes_back(commit in commits()) {
+            prop_assert_eq!(decode(&encode(&commit), Sequence(9)).unwrap(), commit);
+        }
+
+        #[test]
+        fn a_commit_that_was_cut_is_refused(commit in commits(), at: prop::sample::Index) {
+            let bytes = encode(&commit);
+            let cut = bytes.get(..at.index(bytes.len())).unwrap();
+            prop_assert!(decode(cut, Sequence(9)).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let _ = decode(&bytes, Sequence(0));
+        }
+    }
+}
