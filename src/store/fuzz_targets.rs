@@ -140,7 +140,7 @@ pub(crate) fn values(bytes: &[u8]) {
     }
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 15] = [
     Kind::Page,
     Kind::Redo,
     Kind::FilterNumber,
@@ -155,6 +155,7 @@ const KINDS: [Kind; 14] = [
     Kind::FilterOwner,
     Kind::OwnedSideRecord,
     Kind::ScrubPosition,
+    Kind::LanePosition,
 ];
 
 /// Reads a value; what is read would be written as it was.
@@ -222,6 +223,10 @@ fn value(kind: Kind, key: &[u8], value: &[u8]) {
         },
         Kind::NextFilterId => match format::open_next_filter_id(value) {
             Ok(next) => format::seal_next_filter_id(next),
+            Err(_) => return,
+        },
+        Kind::LanePosition => match format::open_lane_position(key, value) {
+            Ok(position) => format::seal_lane_position(key, &position),
             Err(_) => return,
         },
         Kind::ScrubPosition => match format::open_scrub_position(value) {
@@ -312,6 +317,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             Kind::Reclaim => (vec![7; 12], Vec::new()),
             Kind::DataVersion => (b"data_format".to_vec(), 3u32.to_le_bytes().to_vec()),
             Kind::NextFilterId => (b"next_filter_id".to_vec(), 9u64.to_le_bytes().to_vec()),
+            Kind::LanePosition => (format::lane_position_key(7), vec![7; 56]),
             Kind::ScrubPosition => (b"scrub_position".to_vec(), vec![7; 20]),
             Kind::Due => (
                 [&[0, 0, 0, 0, 0, 0, 1, 2, 1][..], &[7; 8]].concat(),

@@ -71,6 +71,6 @@ pub use page_store::PageStore;
 pub use pending::{Pending, PendingOperations};
 pub use snapshot::{EachPage, EachRecord, ListedName, Snapshot};
 pub use values::{
-    Due, Expiry, Garbage, KeyTotals, ScrubPosition, SideRecord, SideRecordKey, SideRecordTotals,
-    StoredFilter,
+    Due, Expiry, Garbage, KeyTotals, LanePosition, ScrubPosition, SideRecord, SideRecordKey,
+    SideRecordTotals, StoredFilter,
 };

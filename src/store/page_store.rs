@@ -12,7 +12,8 @@ use super::kv::{
 use super::pending::Pending;
 use super::snapshot::{EachRecord, Snapshot, replay};
 use super::values::{
-    Due, Garbage, ScrubPosition, SideRecord, SideRecordKey, SideRecordTotals, StoredFilter,
+    Due, Garbage, LanePosition, ScrubPosition, SideRecord, SideRecordKey, SideRecordTotals,
+    StoredFilter,
 };
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
@@ -85,13 +86,58 @@ impl PageStore {
     /// # Errors
     /// The outcome is unknown; commit the same sequence again.
     pub fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.write_commit(commit, Batch::default(), Durability::Configured)
+    }
+
+    /// Writes one commit of a lane that several stores have, and where the lane
+    /// stands then. Not forced to the disk: what a power cut takes is read from
+    /// the commit log again, from the position on that is left.
+    ///
+    /// # Errors
+    /// The outcome is unknown; commit the same sequence again.
+    pub fn commit_at(
+        &self,
+        commit: &Commit,
+        lane: u32,
+        position: &LanePosition,
+    ) -> Result<(), StoreError> {
         let mut batch = Batch::default();
+        let key = format::lane_position_key(lane);
+        let sealed = format::seal_lane_position(&key, position);
+        batch.put(Column::Info, &key, sealed);
+        self.write_commit(commit, batch, Durability::Ordered)
+    }
+
+    /// Where a lane stands that several stores have; `None`: it never was one of
+    /// those.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn lane_position(&self, lane: u32) -> Result<Option<LanePosition>, StoreError> {
+        let _pending = self.pending.reads.begin();
+        let key = format::lane_position_key(lane);
+        let mut position = None;
+        self.kv
+            .get_many(Column::Info, &[key.as_slice()], &mut |_, value| {
+                let open = |value| format::open_lane_position(&key, value);
+                position = value.map(open).transpose()?;
+                Ok(())
+            })?;
+        Ok(position)
+    }
+
+    fn write_commit(
+        &self,
+        commit: &Commit,
+        mut batch: Batch,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
         commit.append_to(&mut batch);
         // Before the write: a checkpoint that comes in between must not
         // believe that there is nothing to truncate.
         self.lowest_record
             .fetch_min(commit.sequence.0, Ordering::SeqCst);
-        self.write(batch, Durability::Configured)?;
+        self.write(batch, durability)?;
         self.counters.committed(commit.redo.len());
         Ok(())
     }

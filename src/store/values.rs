@@ -42,6 +42,22 @@ pub struct ScrubPosition {
     pub faults: u64,
 }
 
+/// Where a lane stands that several stores have: the newest record of the commit
+/// log that this one holds. The numbers are opaque here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanePosition {
+    /// Which cluster.
+    pub founding: [u8; 16],
+    /// Which life of it.
+    pub epoch: u64,
+    /// The record's number.
+    pub sequence: u64,
+    /// The hash of the lane's history up to it.
+    pub history: [u8; 16],
+    /// The record's time, in milliseconds since 1970.
+    pub stamp_ms: u64,
+}
+
 /// Side records as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SideRecordTotals {

@@ -6,8 +6,41 @@ use super::subject::{
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use crate::store::format::StoredValue;
 use crate::store::redo::{RedoBuilder, RedoReader, RedoWrite};
-use crate::store::{Commit, Garbage, PageStore, StoreError};
+use crate::store::{Commit, Garbage, LanePosition, PageStore, StoreError, commit_bytes};
 use std::collections::BTreeMap;
+
+pub(in crate::store) fn a_lanes_position_is_that_of_its_last_commit<S: Subject>(open: Open<'_, S>) {
+    let mut subject = open();
+    assert_eq!(subject.store().lane_position(1).unwrap(), None);
+    let position = |sequence: u64| LanePosition {
+        founding: [1; 16],
+        epoch: 2,
+        sequence,
+        history: [sequence as u8; 16],
+        stamp_ms: 10 * sequence,
+    };
+    for sequence in [3, 8] {
+        let commit = Commit {
+            sequence: Sequence(sequence),
+            redo: b"slots".to_vec(),
+            filters: vec![create(sequence, &format!("filter {sequence}"), b"meta")],
+            ..Commit::default()
+        };
+        // It is the same commit wherever it is made.
+        let bytes = commit_bytes::encode(&commit);
+        let commit = commit_bytes::decode(&bytes, Sequence(sequence)).unwrap();
+        let store = subject.store();
+        store.commit_at(&commit, 1, &position(sequence)).unwrap();
+    }
+    for _ in 0..2 {
+        let store = subject.store();
+        assert_eq!(store.lane_position(1).unwrap(), Some(position(8)));
+        assert_eq!(store.lane_position(0).unwrap(), None);
+        assert_eq!(log(store).len(), 2);
+        assert!(store.filter_by_name("filter 3").unwrap().is_some());
+        subject.reopen();
+    }
+}
 
 pub(in crate::store) fn a_commit_is_there_as_a_whole_after_a_restart<S: Subject>(
     open: Open<'_, S>,

@@ -32,6 +32,7 @@ macro_rules! contract_tests {
     ($open:expr) => {
         $crate::store::contract::contract_tests!(@each $open;
             a_commit_is_there_as_a_whole_after_a_restart,
+            a_lanes_position_is_that_of_its_last_commit,
             a_record_under_the_same_sequence_is_replaced,
             an_empty_record_removes_the_one_that_is_there,
             records_are_replayed_in_the_order_of_their_sequences,

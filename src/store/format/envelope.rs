@@ -25,6 +25,7 @@ pub(in crate::store) enum Kind {
     FilterOwner = 12,
     OwnedSideRecord = 13,
     ScrubPosition = 14,
+    LanePosition = 15,
 }
 
 pub(super) fn text(bytes: &[u8]) -> Option<String> {

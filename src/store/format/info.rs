@@ -3,7 +3,7 @@
 use super::envelope::{Kind, corrupt, number, open, seal};
 use crate::page::{FilterId, Ordinal};
 use crate::store::error::StoreError;
-use crate::store::values::ScrubPosition;
+use crate::store::values::{LanePosition, ScrubPosition};
 
 /// Version of the data directory as a whole: which columns there are and what
 /// their keys look like, and what redo records hold. Other versions are
@@ -18,6 +18,9 @@ pub(in crate::store) const NEXT_FILTER_ID_KEY: &[u8] = b"next_filter_id";
 
 /// Key of the position of the scrub in [`Column::Info`].
 pub(in crate::store) const SCRUB_POSITION_KEY: &[u8] = b"scrub_position";
+
+/// What the keys of lanes' positions begin with in [`Column::Info`].
+const LANE_POSITION_PREFIX: &[u8] = b"lane_position/";
 
 /// The first filter number there is; 0 is none.
 pub(in crate::store) const FIRST_FILTER_ID: FilterId = FilterId(1);
@@ -85,6 +88,43 @@ pub(in crate::store) fn open_scrub_position(value: &[u8]) -> Result<ScrubPositio
             filter: FilterId(u64::from_le_bytes(*filter)),
             ordinal: Ordinal(u32::from_le_bytes(*ordinal)),
             faults: number(faults)?,
+        })
+    };
+    read(payload).ok_or_else(|| corrupt(what(), "it has another length"))
+}
+
+pub(in crate::store) fn lane_position_key(lane: u32) -> Vec<u8> {
+    [LANE_POSITION_PREFIX, &lane.to_be_bytes()].concat()
+}
+
+pub(in crate::store) fn seal_lane_position(key: &[u8], position: &LanePosition) -> Vec<u8> {
+    let payload = [
+        &position.founding[..],
+        &position.epoch.to_le_bytes(),
+        &position.sequence.to_le_bytes(),
+        &position.history,
+        &position.stamp_ms.to_le_bytes(),
+    ];
+    seal(Kind::LanePosition, key, &payload.concat())
+}
+
+pub(in crate::store) fn open_lane_position(
+    key: &[u8],
+    value: &[u8],
+) -> Result<LanePosition, StoreError> {
+    let what = || "the position of a lane".to_owned();
+    let payload = open(Kind::LanePosition, key, value, what)?;
+    let read = |payload: &[u8]| {
+        let (founding, rest) = payload.split_first_chunk()?;
+        let (epoch, rest) = rest.split_first_chunk()?;
+        let (sequence, rest) = rest.split_first_chunk()?;
+        let (history, stamp_ms) = rest.split_first_chunk()?;
+        Some(LanePosition {
+            founding: *founding,
+            epoch: u64::from_le_bytes(*epoch),
+            sequence: u64::from_le_bytes(*sequence),
+            history: *history,
+            stamp_ms: number(stamp_ms)?,
         })
     };
     read(payload).ok_or_else(|| corrupt(what(), "it has another length"))

@@ -1,7 +1,7 @@
 use super::*;
 use crate::page::{Ordinal, PageIndex};
 use crate::store::error::StoreError;
-use crate::store::values::{Due, Expiry, Garbage, ScrubPosition, SideRecord};
+use crate::store::values::{Due, Expiry, Garbage, LanePosition, ScrubPosition, SideRecord};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -120,6 +120,28 @@ fn the_bytes_are_pinned() {
     assert_eq!(sealed[..2], [1, 14]);
     let payload = [2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(sealed[ENVELOPE_BYTES..], payload);
+    let key = lane_position_key(258);
+    assert_eq!(key, b"lane_position/\x00\x00\x01\x02");
+    let sealed = seal_lane_position(
+        &key,
+        &LanePosition {
+            founding: [9; 16],
+            epoch: 258,
+            sequence: 3,
+            history: [8; 16],
+            stamp_ms: 4,
+        },
+    );
+    assert_eq!(sealed[..2], [1, 15]);
+    let numbers = |it: &[u8]| [it, &[0; 6]].concat();
+    let payload = [
+        vec![9; 16],
+        numbers(&[2, 1]),
+        numbers(&[3, 0]),
+        vec![8; 16],
+        numbers(&[4, 0]),
+    ];
+    assert_eq!(sealed[ENVELOPE_BYTES..], payload.concat());
     let retry = SideRecordKey::Retry([7; 32]);
     let key = side_record_key(&retry);
     assert_eq!((key[0], &key[1..]), (1, &[7; 32][..]));
