@@ -26,12 +26,14 @@
 
 mod events;
 mod flight;
+mod follow;
+mod settle;
 
 pub use events::{Effect, Event, Halt, Outcome, Plan, PlanNumber, Reign};
 
-use super::commit_log::{Answer, Found, MessageId, Stored};
-use super::record::{HistoryHash, LaneIdentity, Position, Record, Writer};
-use flight::{Doubt, Flight};
+use super::commit_log::MessageId;
+use super::record::{LaneIdentity, Position, Record, Writer};
+use flight::Flight;
 
 /// What a program understands, and what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,179 +221,6 @@ impl Replica {
         }
     }
 
-    fn answered(&mut self, number: u64, attempt: u32, answer: Answer, effects: &mut Vec<Effect>) {
-        let at = self.position.sequence;
-        let Some(flight) = self.flight.as_mut() else {
-            return;
-        };
-        if flight.record.number != number {
-            return;
-        }
-        // A record that is there is there, whichever attempt the answer is to.
-        // What is no answer counts once for each.
-        let is_awaited = flight.attempt == attempt && flight.doubt == Doubt::None;
-        match answer {
-            Answer::Stored {
-                sequence,
-                is_duplicate: false,
-            } if sequence > at => self.settle_own(sequence, effects),
-            Answer::Stored {
-                sequence,
-                is_duplicate: true,
-            } if sequence > at => {
-                flight.doubt = Doubt::Claimed(sequence);
-                effects.push(Effect::Look(sequence));
-            }
-            Answer::Stored { .. } => self.send_under_another_id(effects),
-            Answer::Refused if is_awaited => {
-                flight.doubt = Doubt::Refused;
-                effects.push(Effect::Read);
-            }
-            Answer::Unknown if is_awaited => {
-                flight.doubt = Doubt::Unanswered;
-                effects.push(Effect::Read);
-            }
-            Answer::Refused | Answer::Unknown => {}
-        }
-    }
-
-    fn read(&mut self, records: &[Stored], is_all: bool, effects: &mut Vec<Effect>) {
-        for stored in records {
-            if self.condition != Condition::Following {
-                return;
-            }
-            self.follow(stored, effects);
-        }
-        if self.condition != Condition::Following || !is_all {
-            return;
-        }
-        if let Leadership::Taking { is_caught_up, .. } = &mut self.leadership {
-            *is_caught_up = true;
-        }
-        self.lead_if_sure();
-        match self.flight.as_mut() {
-            Some(flight) if flight.doubt == Doubt::Unanswered => effects.push(flight.again()),
-            // What refused it is not to be seen: the log may have been rewound.
-            Some(flight) if flight.doubt == Doubt::Refused => {
-                if self.position.sequence == 0 {
-                    effects.push(flight.again());
-                } else {
-                    flight.doubt = Doubt::LookingBack;
-                    self.look_at_position(effects);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Applies a record, if it follows.
-    fn follow(&mut self, stored: &Stored, effects: &mut Vec<Effect>) {
-        let at = self.position;
-        if stored.sequence < at.sequence {
-            return;
-        }
-        let history = HistoryHash::of(&stored.bytes);
-        if stored.sequence == at.sequence {
-            if history != at.history {
-                self.halt(Halt::Forked { at: at.sequence }, effects);
-            }
-            return;
-        }
-        let record = match Record::decode(&stored.bytes) {
-            Ok(record) => record,
-            Err(error) => {
-                let at = stored.sequence;
-                return self.halt(Halt::Unreadable { at, error }, effects);
-            }
-        };
-        if let Some(halt) = self.stranger(stored.sequence, &record) {
-            return self.halt(halt, effects);
-        }
-        if record.previous.sequence > at.sequence {
-            return self.fall_behind(effects);
-        }
-        if record.previous != at {
-            return self.halt(Halt::Forked { at: at.sequence }, effects);
-        }
-        if let Some(flight) = &self.flight {
-            if flight.bytes == stored.bytes {
-                return self.settle_own(stored.sequence, effects);
-            }
-            let plan = flight.plan;
-            self.flight = None;
-            effects.push(Effect::Settle {
-                plan,
-                outcome: Outcome::Overtaken,
-            });
-        }
-        // What this pod has planned was planned without it.
-        self.reign += 1;
-        if let Leadership::Taking { is_verified, .. } = &mut self.leadership {
-            *is_verified = true;
-        }
-        let position = Position {
-            sequence: stored.sequence,
-            history,
-        };
-        self.apply(position, record, effects);
-    }
-
-    /// Why a record is not of this lane, or not for this program.
-    fn stranger(&self, at: u64, record: &Record) -> Option<Halt> {
-        if (record.epoch, record.lane) != (self.lane.epoch, self.lane.lane) {
-            return Some(Halt::Foreign {
-                at,
-                epoch: record.epoch,
-                lane: record.lane,
-            });
-        }
-        (record.level > self.levels.reads).then_some(Halt::NewerLevel {
-            at,
-            level: record.level,
-            reads: self.levels.reads,
-        })
-    }
-
-    fn looked(&mut self, sequence: u64, found: Found, effects: &mut Vec<Effect>) {
-        let claimed = Doubt::Claimed(sequence);
-        match &self.flight {
-            Some(flight) if flight.doubt == claimed => match found {
-                Found::Record(bytes) if bytes == flight.bytes => {
-                    self.settle_own(sequence, effects);
-                }
-                Found::Unsure => effects.push(Effect::Look(sequence)),
-                Found::Record(_) | Found::Absent { .. } => self.send_under_another_id(effects),
-            },
-            _ if sequence == self.position.sequence => self.looked_at_position(found, effects),
-            _ => {}
-        }
-    }
-
-    fn looked_at_position(&mut self, found: Found, effects: &mut Vec<Effect>) {
-        let Position { sequence, history } = self.position;
-        match found {
-            Found::Record(bytes) if HistoryHash::of(&bytes) == history => {}
-            Found::Record(_) => return self.halt(Halt::Forked { at: sequence }, effects),
-            Found::Absent { newest } if newest < sequence => {
-                let at = sequence;
-                return self.halt(Halt::Rewound { at, newest }, effects);
-            }
-            // It was trimmed: then there are others behind it, and what they
-            // follow is checked as they are read.
-            Found::Absent { .. } => effects.push(Effect::Read),
-            Found::Unsure => return effects.push(Effect::Look(sequence)),
-        }
-        if let Leadership::Taking { is_verified, .. } = &mut self.leadership {
-            *is_verified = true;
-        }
-        self.lead_if_sure();
-        if let Some(flight) = &mut self.flight
-            && flight.doubt == Doubt::LookingBack
-        {
-            effects.push(flight.again());
-        }
-    }
-
     fn restored(
         &mut self,
         position: Position,
@@ -417,35 +246,10 @@ impl Replica {
         effects.push(Effect::Read);
     }
 
-    /// The record in flight is there: it is applied, and its caller answered.
-    fn settle_own(&mut self, sequence: u64, effects: &mut Vec<Effect>) {
-        let Some(flight) = self.flight.take() else {
-            return;
-        };
-        let position = Position {
-            sequence,
-            history: HistoryHash::of(&flight.bytes),
-        };
-        self.apply(position, flight.record, effects);
-        effects.push(Effect::Settle {
-            plan: flight.plan,
-            outcome: Outcome::Committed(position),
-        });
-    }
-
     fn apply(&mut self, position: Position, record: Record, effects: &mut Vec<Effect>) {
         self.position = position;
         self.stamp_ms = self.stamp_ms.max(record.stamp_ms);
         effects.push(Effect::Apply { position, record });
-    }
-
-    fn send_under_another_id(&mut self, effects: &mut Vec<Effect>) {
-        let id = self.next_id();
-        if let Some(flight) = &mut self.flight {
-            flight.id = id;
-            flight.doubt = Doubt::Refused;
-            effects.push(Effect::Read);
-        }
     }
 
     fn next_id(&mut self) -> MessageId {

@@ -3,18 +3,21 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `rules.rs` | each rule by itself: a story that goes wrong without it |
+//! | `rules.rs`, `losses.rs` | each rule by itself: a story that goes wrong without it |
+//! | `story.rs` | what those stories are told with |
 //! | `simulated_log.rs` | the log, and what goes wrong with it |
 //! | `simulation.rs` and `pod.rs` | pods over it, and one random schedule of what happens |
 //! | `schedules.rs` | many schedules, and what must hold of each |
 //! | `random.rs` | chance with a seed |
 
+mod losses;
 mod pod;
 mod random;
 mod rules;
 mod schedules;
 mod simulated_log;
 mod simulation;
+mod story;
 
 use super::*;
 

@@ -1,0 +1,106 @@
+//! What is read from the log: rules 5 and 7.
+
+use super::events::{Effect, Halt, Outcome};
+use super::flight::Doubt;
+use super::{Condition, Leadership, Replica};
+use crate::replication::commit_log::Stored;
+use crate::replication::record::{HistoryHash, Position, Record};
+
+impl Replica {
+    pub(super) fn read(&mut self, records: &[Stored], is_all: bool, effects: &mut Vec<Effect>) {
+        for stored in records {
+            if self.condition != Condition::Following {
+                return;
+            }
+            self.follow(stored, effects);
+        }
+        if self.condition != Condition::Following || !is_all {
+            return;
+        }
+        if let Leadership::Taking { is_caught_up, .. } = &mut self.leadership {
+            *is_caught_up = true;
+        }
+        self.lead_if_sure();
+        match self.flight.as_mut() {
+            Some(flight) if flight.doubt == Doubt::Unanswered => effects.push(flight.again()),
+            // What refused it is not to be seen: the log may have been rewound.
+            Some(flight) if flight.doubt == Doubt::Refused => {
+                if self.position.sequence == 0 {
+                    effects.push(flight.again());
+                } else {
+                    flight.doubt = Doubt::LookingBack;
+                    self.look_at_position(effects);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Applies a record, if it follows.
+    fn follow(&mut self, stored: &Stored, effects: &mut Vec<Effect>) {
+        let at = self.position;
+        if stored.sequence < at.sequence {
+            return;
+        }
+        let history = HistoryHash::of(&stored.bytes);
+        if stored.sequence == at.sequence {
+            if history != at.history {
+                self.halt(Halt::Forked { at: at.sequence }, effects);
+            }
+            return;
+        }
+        let record = match Record::decode(&stored.bytes) {
+            Ok(record) => record,
+            Err(error) => {
+                let at = stored.sequence;
+                return self.halt(Halt::Unreadable { at, error }, effects);
+            }
+        };
+        if let Some(halt) = self.stranger(stored.sequence, &record) {
+            return self.halt(halt, effects);
+        }
+        if record.previous.sequence > at.sequence {
+            return self.fall_behind(effects);
+        }
+        if record.previous != at {
+            return self.halt(Halt::Forked { at: at.sequence }, effects);
+        }
+        if let Some(flight) = &self.flight {
+            if flight.bytes == stored.bytes {
+                return self.settle_own(stored.sequence, effects);
+            }
+            let plan = flight.plan;
+            self.flight = None;
+            effects.push(Effect::Settle {
+                plan,
+                outcome: Outcome::Overtaken,
+            });
+        }
+        // What this pod has planned was planned without it.
+        self.reign += 1;
+        if let Leadership::Taking { is_verified, .. } = &mut self.leadership {
+            *is_verified = true;
+        }
+        let position = Position {
+            sequence: stored.sequence,
+            history,
+        };
+        self.apply(position, record, effects);
+    }
+
+    /// Why a record is not of this lane, or not for this program.
+    fn stranger(&self, at: u64, record: &Record) -> Option<Halt> {
+        if (record.epoch, record.lane) != (self.lane.epoch, self.lane.lane) {
+            return Some(Halt::Foreign {
+                at,
+                epoch: record.epoch,
+                lane: record.lane,
+            });
+        }
+        (record.level > self.levels.reads).then_some(Halt::NewerLevel {
+            at,
+            level: record.level,
+            reads: self.levels.reads,
+        })
+    }
+}

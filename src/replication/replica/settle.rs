@@ -1,0 +1,116 @@
+//! What becomes of the record in flight: rules 3, 4 and 6.
+
+use super::events::{Effect, Halt, Outcome};
+use super::flight::Doubt;
+use super::{Leadership, Replica};
+use crate::replication::commit_log::{Answer, Found};
+use crate::replication::record::{HistoryHash, Position};
+
+impl Replica {
+    pub(super) fn answered(
+        &mut self,
+        number: u64,
+        attempt: u32,
+        answer: Answer,
+        effects: &mut Vec<Effect>,
+    ) {
+        let at = self.position.sequence;
+        let Some(flight) = self.flight.as_mut() else {
+            return;
+        };
+        if flight.record.number != number {
+            return;
+        }
+        // A record that is there is there, whichever attempt the answer is to.
+        // What is no answer counts once for each.
+        let is_awaited = flight.attempt == attempt && flight.doubt == Doubt::None;
+        match answer {
+            Answer::Stored {
+                sequence,
+                is_duplicate: false,
+            } if sequence > at => self.settle_own(sequence, effects),
+            Answer::Stored {
+                sequence,
+                is_duplicate: true,
+            } if sequence > at => {
+                flight.doubt = Doubt::Claimed(sequence);
+                effects.push(Effect::Look(sequence));
+            }
+            Answer::Stored { .. } => self.send_under_another_id(effects),
+            Answer::Refused if is_awaited => {
+                flight.doubt = Doubt::Refused;
+                effects.push(Effect::Read);
+            }
+            Answer::Unknown if is_awaited => {
+                flight.doubt = Doubt::Unanswered;
+                effects.push(Effect::Read);
+            }
+            Answer::Refused | Answer::Unknown => {}
+        }
+    }
+
+    pub(super) fn looked(&mut self, sequence: u64, found: Found, effects: &mut Vec<Effect>) {
+        let claimed = Doubt::Claimed(sequence);
+        match &self.flight {
+            Some(flight) if flight.doubt == claimed => match found {
+                Found::Record(bytes) if bytes == flight.bytes => {
+                    self.settle_own(sequence, effects);
+                }
+                Found::Unsure => effects.push(Effect::Look(sequence)),
+                Found::Record(_) | Found::Absent { .. } => self.send_under_another_id(effects),
+            },
+            _ if sequence == self.position.sequence => self.looked_at_position(found, effects),
+            _ => {}
+        }
+    }
+
+    fn looked_at_position(&mut self, found: Found, effects: &mut Vec<Effect>) {
+        let Position { sequence, history } = self.position;
+        match found {
+            Found::Record(bytes) if HistoryHash::of(&bytes) == history => {}
+            Found::Record(_) => return self.halt(Halt::Forked { at: sequence }, effects),
+            Found::Absent { newest } if newest < sequence => {
+                let at = sequence;
+                return self.halt(Halt::Rewound { at, newest }, effects);
+            }
+            // It was trimmed: then there are others behind it, and what they
+            // follow is checked as they are read.
+            Found::Absent { .. } => effects.push(Effect::Read),
+            Found::Unsure => return effects.push(Effect::Look(sequence)),
+        }
+        if let Leadership::Taking { is_verified, .. } = &mut self.leadership {
+            *is_verified = true;
+        }
+        self.lead_if_sure();
+        if let Some(flight) = &mut self.flight
+            && flight.doubt == Doubt::LookingBack
+        {
+            effects.push(flight.again());
+        }
+    }
+
+    /// The record in flight is there: it is applied, and its caller answered.
+    pub(super) fn settle_own(&mut self, sequence: u64, effects: &mut Vec<Effect>) {
+        let Some(flight) = self.flight.take() else {
+            return;
+        };
+        let position = Position {
+            sequence,
+            history: HistoryHash::of(&flight.bytes),
+        };
+        self.apply(position, flight.record, effects);
+        effects.push(Effect::Settle {
+            plan: flight.plan,
+            outcome: Outcome::Committed(position),
+        });
+    }
+
+    fn send_under_another_id(&mut self, effects: &mut Vec<Effect>) {
+        let id = self.next_id();
+        if let Some(flight) = &mut self.flight {
+            flight.id = id;
+            flight.doubt = Doubt::Refused;
+            effects.push(Effect::Read);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a log lost, and what a lane makes of it: each rule by itself.
+
+use super::simulated_log::{Fault, SimulatedLog};
+use super::story::{Story, commits, is_committed};
+use super::{LEVELS, lane};
+use crate::replication::{Answer, Event, Halt, Outcome, Replica, Stored, Writer};
+use bytes::Bytes;
+
+#[test]
+fn a_duplicate_of_a_record_that_the_log_lost_is_stored_under_another_id() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    leader.plan(&log, "b");
+    let (number, attempt, append) = leader.appends.pop().unwrap();
+    log.append(0, &append, Fault::None);
+    // The log forgets the record, not its id; nobody has seen the record.
+    log.rewind(1, true);
+    let answer = log.append(0, &append, Fault::None);
+    assert!(matches!(
+        answer,
+        Answer::Stored {
+            is_duplicate: true,
+            ..
+        }
+    ));
+    let event = Event::Answered {
+        number,
+        attempt,
+        answer,
+    };
+    leader.handle(&log, event);
+    assert_eq!(leader.settled.len(), 1, "b is not there");
+    assert_ne!(leader.appends.last().unwrap().2.id, append.id);
+    leader.send(&mut log, Fault::None);
+    assert!(is_committed(leader.settled.last()));
+    assert_eq!(commits(&log), ["a", "b"]);
+}
+
+#[test]
+fn a_record_behind_a_rewound_stream_is_refused_by_who_has_the_other_history() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    leader.commit(&mut log, "b");
+    // The stream is rewound, and a pod that has not seen b goes on from a: the
+    // numbers are the same again, so the fence lets the first leader through.
+    log.rewind(1, true);
+    let mut other = Story::leader(2, &log);
+    other.commit(&mut log, "c");
+    leader.commit(&mut log, "d");
+    other.read(&log);
+    assert_eq!(other.halted, Some(Halt::Forked { at: 2 }));
+    assert_eq!(other.commits(), [b"a", b"c"]);
+    // A pod that begins with nothing does not take the fork for a history.
+    let mut new = Story::follower(3);
+    new.read(&log);
+    assert_eq!(new.halted, Some(Halt::Forked { at: 2 }));
+}
+
+#[test]
+fn a_rewound_stream_is_noticed_by_whoever_takes_a_lease_or_is_refused() {
+    for is_refused in [false, true] {
+        let mut log = SimulatedLog::default();
+        let mut leader = Story::leader(1, &log);
+        leader.commit(&mut log, "a");
+        leader.commit(&mut log, "b");
+        log.rewind(1, true);
+        match is_refused {
+            true => leader.commit(&mut log, "c"),
+            false => leader.handle(&log, Event::Lease(Some(2))),
+        }
+        assert_eq!(leader.halted, Some(Halt::Rewound { at: 2, newest: 1 }));
+        assert_eq!(leader.replica.reign(), None);
+        // Nothing is said of c: people decide which history is kept.
+        let of_c = leader.settled.get(2);
+        assert_eq!(of_c, is_refused.then_some(&Outcome::Unknown));
+    }
+}
+
+#[test]
+fn a_stream_that_was_silently_made_anew_stops_who_had_another() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    leader.commit(&mut log, "b");
+    let mut follower = Story::follower(2);
+    follower.read(&log);
+    log.recreate();
+    // Reading behind the end waits and says nothing.
+    follower.read(&log);
+    assert_eq!(follower.halted, None);
+    follower.handle(&log, Event::InDoubt);
+    assert_eq!(follower.halted, Some(Halt::Rewound { at: 2, newest: 0 }));
+    // Nor when the new one has grown longer than the old one was.
+    let mut other = Story::leader(3, &log);
+    for commit in ["x", "y", "z"] {
+        other.commit(&mut log, commit);
+    }
+    leader.handle(&log, Event::InDoubt);
+    assert_eq!(leader.halted, Some(Halt::Forked { at: 2 }));
+}
+
+#[test]
+fn a_stream_that_was_made_anew_and_read_on_is_told_by_its_history() {
+    let mut log = SimulatedLog::default();
+    let mut follower = Story::leader(1, &log);
+    follower.commit(&mut log, "a");
+    follower.commit(&mut log, "b");
+    log.recreate();
+    let mut other = Story::leader(2, &log);
+    for commit in ["x", "y", "z"] {
+        other.commit(&mut log, commit);
+    }
+    // z is behind y, and has the number that would come next.
+    follower.read(&log);
+    assert_eq!(follower.halted, Some(Halt::Forked { at: 2 }));
+    assert_eq!(follower.commits(), [b"a", b"b"]);
+}
+
+#[test]
+fn a_pod_whose_records_were_trimmed_takes_the_state_of_one_that_has_its_past() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    let mut late = Story::follower(2);
+    late.read(&log);
+    leader.commit(&mut log, "b");
+    leader.commit(&mut log, "c");
+    log.trim(0, 3);
+    assert_eq!(log.newest(0), 3);
+    for (holds_mine, halted) in [(true, None), (false, Some(Halt::Forked { at: 1 }))] {
+        let mut late = Story {
+            replica: Replica::new(lane(0), Writer([2; 16]), LEVELS, late.replica.position(), 0),
+            ..Story::follower(2)
+        };
+        late.read(&log);
+        assert!(late.wants_restore);
+        // A state that is no further is no help.
+        let own = Event::Restored {
+            position: late.replica.position(),
+            stamp_ms: 0,
+            holds_mine: true,
+        };
+        late.handle(&log, own);
+        assert!(late.replica.is_behind());
+        let event = Event::Restored {
+            position: leader.replica.position(),
+            stamp_ms: 0,
+            holds_mine,
+        };
+        late.handle(&log, event);
+        assert_eq!(late.halted, halted);
+    }
+}
+
+#[test]
+fn another_record_under_the_own_number_stops_the_lane() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    let bytes = Bytes::from_static(b"another");
+    let records = vec![Stored { sequence: 1, bytes }];
+    let is_all = false;
+    leader.handle(&log, Event::Read { records, is_all });
+    assert_eq!(leader.halted, Some(Halt::Forked { at: 1 }));
+}
