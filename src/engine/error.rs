@@ -2,6 +2,7 @@
 
 use super::name::FilterName;
 use crate::chain::params::{FilterParams, ParamsError};
+use crate::replication::Halt;
 use crate::share::UsedUp;
 use crate::store::StoreError;
 use crate::store::disk::DiskShort;
@@ -192,6 +193,28 @@ pub enum EngineError {
     /// No more imports can be begun.
     #[error("the stored progress of imports has reached its bound")]
     ImportsFull,
+    /// This pod does not plan the changes of the filter.
+    #[error("this pod does not lead the lane of the filter; nothing was changed")]
+    NotLeading,
+    /// The lane of the filter stands still for good.
+    #[error("changes to the filter have stopped: {0}")]
+    LaneHalted(Arc<Halt>),
+    /// A commit is larger than a record of the commit log.
+    #[error(
+        "the change takes {bytes} bytes, {bound} are allowed in a cluster: send fewer items at once"
+    )]
+    TooLargeForLog {
+        /// Its bytes.
+        bytes: usize,
+        /// Bytes that it may have.
+        bound: usize,
+    },
+    /// It would stay on this pod alone.
+    #[error("{what} is not possible in a cluster yet; nothing was changed")]
+    NotInCluster {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// The caller's deadline passed; nothing was changed.
     #[error("the deadline of the request passed; nothing was changed")]
     DeadlineExceeded,

@@ -17,6 +17,8 @@
 //! | `lane/` | the single writers: commands, plans, commits |
 //! | `idempotency/` | what commits record so that a request counts once |
 //! | `recovery`, [`check`] | replaying the log; reading a data directory to its end |
+//! | `apply` | what a redo record says about a page, for recovery and followers |
+//! | `membership` | what an engine is in a cluster: its log, and where its lanes stand |
 //! | `dump/` | filters as streams of bytes |
 //! | `stored/` | all pages as of one moment, with the log applied |
 //! | `reader` | asking a filter beside its lane |
@@ -35,6 +37,7 @@
 //! for a frame: nothing can deadlock.
 
 mod answer;
+mod apply;
 mod batch;
 mod caller;
 pub mod check;
@@ -50,6 +53,7 @@ pub(crate) mod fuzz_targets;
 mod idempotency;
 mod lane;
 mod match_bits;
+mod membership;
 mod name;
 mod open;
 mod ops;
@@ -83,6 +87,7 @@ pub use idempotency::guard::{ANSWER_KEPT_FOR, Answered, IdempotencyKey};
 pub use idempotency::progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
 pub use lane::command::{ItemOp, ItemResult, ItemStep};
 pub use match_bits::MatchBitSet;
+pub use membership::{JoinError, LaneState, Membership};
 pub use name::{FilterName, InvalidName, MAX_NAME_LENGTH};
 pub use open::{EngineOptions, MAX_LANES};
 pub use ops::dumps::{Adopted, Replace};

@@ -10,9 +10,12 @@ use super::filters::Filters;
 use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
 use super::lane::commit::Lane;
+use super::lane::ordering::LaneOrdering;
 use super::lane::queue::LaneQueue;
+use super::lane::replicated::ReplicatedOrdering;
 use super::lane::shares::QueueShares;
 use super::lane::submit::Submitter;
+use super::membership::{Clustered, JoinError, Membership, follow};
 use super::pages::{Bounds, Checkpointer, Loader, PageCache};
 use super::quota::Quota;
 use super::recovery::Recovery;
@@ -124,6 +127,20 @@ impl EngineOptions {
     }
 }
 
+fn page_cache(options: &EngineOptions, metrics: &Metrics) -> Arc<PageCache> {
+    Arc::new(PageCache::new(
+        options.cache_bytes,
+        metrics.cache_bytes.clone(),
+        metrics.cache_evictions.clone(),
+    ))
+}
+
+/// Most lanes of which each can plan one search for room.
+fn most_lanes(cache: &PageCache) -> usize {
+    let frames = cache.capacity() as usize;
+    (frames / (6 * PAGES_PER_SEARCH)).clamp(1, MAX_LANES)
+}
+
 /// After a start the wall clock is believed, whatever it was before. How much
 /// that ends is said, in case it is wrong.
 fn tell_what_ended_meanwhile(
@@ -155,18 +172,43 @@ impl Engine {
         options: &EngineOptions,
         metrics: Arc<Metrics>,
     ) -> Result<Engine, StoreError> {
-        let cache = Arc::new(PageCache::new(
-            options.cache_bytes,
-            metrics.cache_bytes.clone(),
-            metrics.cache_evictions.clone(),
-        ));
+        let cache = page_cache(options, &metrics);
+        // Fewer lanes rather than lanes that can't plan.
+        let lanes = options.lanes.clamp(1, most_lanes(&cache));
+        Engine::start(store, options, metrics, cache, lanes, None)
+    }
+
+    /// The same as a part of a cluster: commits go through its log, and those of
+    /// other pods are applied.
+    ///
+    /// # Errors
+    /// Those of a start, and if store and cluster do not go together.
+    pub fn join(
+        store: Arc<PageStore>,
+        options: &EngineOptions,
+        metrics: Arc<Metrics>,
+        membership: Membership,
+    ) -> Result<Engine, JoinError> {
+        let cache = page_cache(options, &metrics);
+        let (lanes, most) = (membership.lanes as usize, most_lanes(&cache));
+        if lanes > most {
+            let lanes = membership.lanes;
+            return Err(JoinError::TooManyLanes { lanes, most });
+        }
+        let clustered = Clustered::of(membership, &store)?;
+        let engine = Engine::start(store, options, metrics, cache, lanes, Some(clustered))?;
+        Ok(engine)
+    }
+
+    fn start(
+        store: Arc<PageStore>,
+        options: &EngineOptions,
+        metrics: Arc<Metrics>,
+        cache: Arc<PageCache>,
+        lane_count: usize,
+        clustered: Option<Clustered>,
+    ) -> Result<Engine, StoreError> {
         let frames = cache.capacity() as usize;
-        // Fewer lanes rather than lanes that can't plan one search for room.
-        let lane_count = options
-            .lanes
-            .clamp(1, MAX_LANES)
-            .min(frames / (6 * PAGES_PER_SEARCH))
-            .max(1);
         let page_bytes = u64::from(crate::chain::params::PAGE_BYTES);
         let bounds = Bounds {
             max_dirty_pages: (options.max_dirty_bytes / page_bytes).clamp(1, frames as u64 / 4),
@@ -305,6 +347,7 @@ impl Engine {
             last_digest: Mutex::default(),
             ids: Mutex::new(first_id..first_id + ID_BLOCK),
             lanes: submitter,
+            clustered,
             threads: Threads::default(),
             metrics,
         });
@@ -330,6 +373,7 @@ impl Engine {
             let queue = Arc::new(LaneQueue::new(depth, waits));
             let lane = self.lane(index, Arc::clone(&queue));
             let thread = spawn(&format!("lane-{index}"), move || lane.run())?;
+            self.start_following(index, &queue)?;
             state.lanes.queues.write().push(queue);
             state.threads.lanes.lock().push(thread);
         }
@@ -350,8 +394,39 @@ impl Engine {
             checkpointer: Arc::clone(&state.checkpointer),
             loader: Arc::clone(&state.loader),
             store: Arc::clone(&state.store),
+            ordering: self.ordering(number),
             metrics: Arc::clone(&state.metrics),
         }
+    }
+
+    /// What orders the commits of a lane.
+    fn ordering(&self, number: usize) -> LaneOrdering {
+        let state = &self.state;
+        let clustered = state.clustered.as_ref();
+        match clustered.and_then(|it| Some((it, it.lanes.get(number)?))) {
+            None => LaneOrdering::Local,
+            Some((it, lane)) => LaneOrdering::Replicated(Box::new(ReplicatedOrdering::new(
+                number as u32,
+                &it.membership,
+                lane,
+                &state.clock,
+                (&state.idempotent_writes, &state.imports),
+            ))),
+        }
+    }
+
+    /// Starts what reads the commit log of a lane, if it has one.
+    fn start_following(&self, number: usize, queue: &Arc<LaneQueue>) -> Result<(), StoreError> {
+        let clustered = self.state.clustered.as_ref();
+        let Some((it, lane)) = clustered.and_then(|it| Some((it, it.lanes.get(number)?))) else {
+            return Ok(());
+        };
+        let (membership, place) = (Arc::clone(&it.membership), Arc::clone(&lane.place));
+        let queue = Arc::clone(queue);
+        let following = move || follow(&*membership.log, number as u32, &queue, &place);
+        let thread = spawn(&format!("follow-{number}"), following)?;
+        self.state.threads.lanes.lock().push(thread);
+        Ok(())
     }
 
     fn start_tasks(

@@ -5,14 +5,12 @@
 //! starts over. Records of filters and sub-filters that are no more are passed
 //! over. Nothing else is loaded: what is not asked for stays in the store.
 
+use super::apply::LoggedPage;
 use super::filters::{FilterView, Filters, OpenFilter, decode, lane_of, stored_name};
 use super::name::FilterName;
-use super::pages::{
-    Checkpointer, CutLog, FrameIndex, Loader, PageCache, PageGeometry, PageTable, image,
-};
+use super::pages::{Checkpointer, CutLog, FrameIndex, Loader, PageCache, PageTable};
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
-use crate::chain::pages::WholePage;
 use crate::chain::plan::ChangedCounter;
 use crate::cuckoo::bucket;
 use crate::page::{FilterId, PageId, Sequence};
@@ -203,14 +201,6 @@ struct LoggedPages<'a> {
     gone: Vec<PageAddress>,
 }
 
-/// What a record says about one page.
-#[derive(Default)]
-struct LoggedPage<'a> {
-    whole: Option<WholePage>,
-    /// Slots and counters.
-    writes: Vec<RedoWrite<'a>>,
-}
-
 impl<'a> LoggedPages<'a> {
     /// # Errors
     /// The filter can't ever have had such pages.
@@ -231,53 +221,21 @@ impl<'a> LoggedPages<'a> {
                 continue;
             };
             let geometry = table.geometry();
-            if !writes.iter().all(|write| geometry.fits(write)) {
-                return Err(StoreError::Corrupt {
-                    what: format!("redo record {}", sequence.0),
-                    reason: format!("{id} has no such slot"),
-                });
-            }
             let address = PageAddress {
                 sub: position as u32,
                 page: id.page.0,
             };
+            let page = LoggedPage::of(&geometry, sequence, id, writes)?;
             if address.page >= geometry.pages() {
-                let is_drop = |write: &RedoWrite<'_>| matches!(write, RedoWrite::Dropped(_));
-                logged
-                    .gone
-                    .extend(writes.iter().any(is_drop).then_some(address));
+                logged.gone.extend(page.is_dropped.then_some(address));
                 continue;
             }
-            let page = LoggedPage::of(&geometry, sequence, id, writes)?;
+            // One that was dropped has come back since: a later record sets it
+            // as a whole.
             if page.whole.is_some() || !page.writes.is_empty() {
                 logged.there.insert(address, page);
             }
         }
         Ok(logged)
-    }
-}
-
-impl<'a> LoggedPage<'a> {
-    fn of(
-        geometry: &PageGeometry,
-        sequence: Sequence,
-        id: PageId,
-        writes: Vec<RedoWrite<'a>>,
-    ) -> Result<LoggedPage<'a>, StoreError> {
-        let mut page = LoggedPage::default();
-        for write in writes {
-            match write {
-                RedoWrite::Slot(_) | RedoWrite::Counter(_) => page.writes.push(write),
-                RedoWrite::Whole(whole) => {
-                    let mut scratch = Vec::new();
-                    let bytes = whole.image(&mut scratch);
-                    let bytes = bytes.map_err(|error| error.in_record(sequence))?;
-                    page.whole = Some(image::whole(bytes, geometry, id)?);
-                }
-                // It has come back since: a later record sets it as a whole.
-                RedoWrite::Dropped(_) => {}
-            }
-        }
-        Ok(page)
     }
 }

@@ -12,6 +12,7 @@ use super::filters::{Filters, OpenFilter};
 use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
 use super::lane::submit::Submitter;
+use super::membership::Clustered;
 use super::name::FilterName;
 use super::pages::{Checkpointer, Loader, PageCache};
 use super::quota::Quota;
@@ -120,6 +121,8 @@ pub(super) struct EngineState {
     /// Filter numbers that are reserved and not used yet.
     pub(super) ids: Mutex<Range<u64>>,
     pub(super) lanes: Submitter,
+    /// Its part in a cluster, if it is in one.
+    pub(super) clustered: Option<Clustered>,
     pub(super) threads: Threads,
     pub(super) metrics: Arc<Metrics>,
     /// Of [`metrics`](Self::metrics), what every question counts: looking a

@@ -79,12 +79,29 @@ impl<A: Apply> Driver<A> {
         &self.state
     }
 
+    /// The same, to be changed.
+    pub fn state_mut(&mut self) -> &mut A {
+        &mut self.state
+    }
+
+    /// Whether something is left to be done.
+    pub fn has_work(&self) -> bool {
+        !self.due.is_empty()
+    }
+
     /// Takes what happened, and does what follows from it until nothing is to be
     /// done or the deadline is over: the rest is done by the next call. Blocks.
     pub fn handle(&mut self, event: Event, deadline: Instant) -> Vec<Report> {
         let mut reports = Vec::new();
         let effects = self.replica.handle(event);
         self.note(effects, &mut reports);
+        self.work(deadline, &mut reports);
+        reports
+    }
+
+    /// Does what is left to be done, until the deadline at the longest. Blocks.
+    pub fn go_on(&mut self, deadline: Instant) -> Vec<Report> {
+        let mut reports = Vec::new();
         self.work(deadline, &mut reports);
         reports
     }

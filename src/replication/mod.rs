@@ -28,7 +28,7 @@ pub mod lease;
 pub mod record;
 pub mod replica;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use commit_log::{Answer, Append, CommitLog, Found, LogError, MessageId, Stored};
 pub use driver::{Apply, Driver, Report};

@@ -317,7 +317,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             Kind::Reclaim => (vec![7; 12], Vec::new()),
             Kind::DataVersion => (b"data_format".to_vec(), 3u32.to_le_bytes().to_vec()),
             Kind::NextFilterId => (b"next_filter_id".to_vec(), 9u64.to_le_bytes().to_vec()),
-            Kind::LanePosition => (format::lane_position_key(7), vec![7; 56]),
+            Kind::LanePosition => (format::lane_position_key(7), vec![7; 64]),
             Kind::ScrubPosition => (b"scrub_position".to_vec(), vec![7; 20]),
             Kind::Due => (
                 [&[0, 0, 0, 0, 0, 0, 1, 2, 1][..], &[7; 8]].concat(),

@@ -56,6 +56,9 @@ pub struct LanePosition {
     pub history: [u8; 16],
     /// The record's time, in milliseconds since 1970.
     pub stamp_ms: u64,
+    /// The largest number of a filter that was ever made in the lane, 0 if none
+    /// was.
+    pub last_filter: u64,
 }
 
 /// Side records as a whole.

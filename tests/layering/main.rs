@@ -42,7 +42,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "engine",
         &[
-            "chain", "cuckoo", "store", "page", "metrics", "hints", "share",
+            "chain",
+            "cuckoo",
+            "store",
+            "page",
+            "metrics",
+            "hints",
+            "replication",
+            "share",
         ],
     ),
     ("backup", &["store", "metrics"]),

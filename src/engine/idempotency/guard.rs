@@ -250,6 +250,16 @@ impl IdempotentWrites {
         Ok(taken)
     }
 
+    /// Notes that another pod has kept an answer.
+    pub(crate) fn noted(&self, change: &SideRecordChange) {
+        if let Some(record) = &change.before {
+            self.note(record.owner.as_ref(), record.bytes(), 0);
+        }
+        if let Some(record) = &change.after {
+            self.note(record.owner.as_ref(), 0, record.bytes());
+        }
+    }
+
     fn note(&self, owner: Option<&Arc<str>>, before: u64, after: u64) {
         self.bytes.note(owner, before, after);
         self.show();
@@ -336,6 +346,14 @@ pub(crate) enum SideRecorder {
 }
 
 impl SideRecorder {
+    /// The key of the record, and what has to stand there before.
+    pub(crate) fn expected(&self) -> (SideRecordKey, Option<&SideRecord>) {
+        match self {
+            SideRecorder::Response(guard) => (SideRecordKey::Retry(guard.in_flight.key.key), None),
+            SideRecorder::Progress(step) => (step.run.key().clone(), step.before.as_ref()),
+        }
+    }
+
     /// Says that the record is committed.
     pub(crate) fn committed(&self, record: &SideRecordChange) {
         match self {

@@ -87,6 +87,16 @@ impl Imports {
         Ok(true)
     }
 
+    /// Notes that another pod has recorded progress.
+    pub(crate) fn noted(&self, change: &SideRecordChange) {
+        if let Some(record) = &change.before {
+            self.kept.note(record.owner.as_ref(), 1, 0);
+        }
+        if let Some(record) = &change.after {
+            self.kept.note(record.owner.as_ref(), 0, 1);
+        }
+    }
+
     /// What is recorded under a key. What has ended is removed on the way. Blocks.
     pub(crate) fn recorded(
         &self,

@@ -9,6 +9,7 @@
 
 use super::changes::{Changes, Encoded};
 use super::command::Outcome;
+use super::ordering::{LaneOrdering, NotOrdered};
 use super::queue::LaneQueue;
 use super::request::Request;
 use crate::chain::address::PageAddress;
@@ -23,14 +24,19 @@ use crate::engine::pages::{
 };
 use crate::engine::quota::{Quota, Reservation};
 use crate::metrics::Metrics;
-use crate::page::FilterId;
+use crate::page::{FilterId, Sequence};
+use crate::replication::record::MAX_COMMIT_BYTES;
 use crate::store::{Commit, FilterChange, Garbage, PageStore, SideRecordChange, StoreError};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many pages before it is published a page is asked for. A commit waits
 /// for the disk between planning and publishing, and others work meanwhile.
 const FRAMES_AHEAD: usize = 8;
+
+/// How long a commit log is waited for at the longest before a lane looks at its
+/// queue again.
+const LOG_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a lane works with.
 pub(crate) struct Lane {
@@ -54,6 +60,8 @@ pub(crate) struct Lane {
     pub(crate) loader: Arc<Loader>,
     /// Where commits go.
     pub(crate) store: Arc<PageStore>,
+    /// What orders them.
+    pub(crate) ordering: LaneOrdering,
     /// What commits are counted in.
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -159,9 +167,13 @@ impl Lane {
         let Encoded { changes, redo } = batch.encoded;
         // An answer that says that nothing changed is kept all the same.
         if !batch.filter_changes.is_empty() || !side_records.is_empty() {
-            let written = self.write(&changes, redo, batch.filter_changes, side_records);
+            let until = latest_deadline(&answers);
+            let written = self.write(&changes, redo, batch.filter_changes, side_records, until);
             if let Err(failure) = written {
-                let error = failure.error();
+                let Some(error) = failure.error() else {
+                    self.put_back(answers);
+                    return None;
+                };
                 let answer = |(mut request, ..): (Request, _, _)| {
                     let recorder = request.recorder.take();
                     request.answer(Err(error.clone()));
@@ -169,6 +181,11 @@ impl Lane {
                 };
                 let recorders = answers.into_iter().filter_map(answer).collect();
                 let CommitFailure::Unknown { commit, cause } = failure else {
+                    if let Some(replicated) = self.ordering.replicated()
+                        && failure.is_in_doubt()
+                    {
+                        replicated.keep(recorders);
+                    }
                     return None;
                 };
                 return Some(InDoubt {
@@ -183,6 +200,9 @@ impl Lane {
             let reservation = first.and_then(|it| it.0.reservation.take());
             publish(&changes, reservation);
         }
+        if let Some(replicated) = self.ordering.replicated() {
+            replicated.published();
+        }
         for (request, outcome, record) in answers {
             if let (Some(recorder), Some(record)) = (&request.recorder, &record) {
                 recorder.committed(record);
@@ -192,6 +212,13 @@ impl Lane {
         None
     }
 
+    /// Puts requests back whose commit did not come about, in their order.
+    fn put_back(&self, answers: Vec<(Request, Outcome, Option<SideRecordChange>)>) {
+        for (request, ..) in answers.into_iter().rev() {
+            self.queue.give_back(request);
+        }
+    }
+
     /// One write, then publication. On an error nothing is published.
     fn write(
         &self,
@@ -199,10 +226,11 @@ impl Lane {
         redo: Vec<u8>,
         filters: Vec<FilterChange>,
         side_records: Vec<SideRecordChange>,
+        until: Instant,
     ) -> Result<(), CommitFailure> {
         // Frames for pages that are not published yet are taken before the
         // commit: after it nothing may fail.
-        let mut frames =
+        let frames =
             Frames::take(self, changes).map_err(|error| CommitFailure::Refused(Arc::new(error)))?;
         let started = Instant::now();
         let commit = Commit {
@@ -212,14 +240,54 @@ impl Lane {
             side_records,
         };
         let redo_bytes = commit.redo.len() as u64;
-        if let Err(error) = self.store.commit(&commit) {
-            self.metrics.commit_failures.inc();
-            tracing::error!(%error, sequence = commit.sequence.0, "a commit failed; its outcome is unknown");
-            let cause = Arc::new(error);
-            return Err(CommitFailure::Unknown { commit, cause });
+        if let Err(not_ordered) = self.ordering.commit(&self.store, &commit, until) {
+            return Err(self.not_ordered(not_ordered, commit));
         }
+        self.publish(changes, frames, commit.sequence, redo_bytes);
+        self.metrics
+            .commit_seconds
+            .observe(started.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// What becomes of a commit that is not ordered, or not stored.
+    fn not_ordered(&self, why: NotOrdered, commit: Commit) -> CommitFailure {
+        let sequence = commit.sequence;
+        let failed = |error: &StoreError| {
+            self.metrics.commit_failures.inc();
+            tracing::error!(%error, sequence = sequence.0, "a commit failed; its outcome is unknown");
+        };
+        match why {
+            NotOrdered::StoreFailed(error) => {
+                failed(&error);
+                let cause = Arc::new(error);
+                return CommitFailure::Unknown { commit, cause };
+            }
+            NotOrdered::NotApplied(error) => {
+                failed(&error);
+                return CommitFailure::NotApplied(Arc::new(error));
+            }
+            NotOrdered::Overtaken | NotOrdered::TooLarge { .. } | NotOrdered::Unsettled => {}
+        }
+        // The store was not asked.
+        self.checkpointer.publish(self.number, sequence, 0, |_| {});
+        match why {
+            NotOrdered::TooLarge { bytes } => CommitFailure::TooLarge { bytes },
+            NotOrdered::Unsettled => CommitFailure::Unsettled,
+            _ => CommitFailure::Overtaken,
+        }
+    }
+
+    /// Publishes a commit that is in the store.
+    pub(super) fn publish(
+        &self,
+        changes: &[Changes],
+        mut frames: Frames<'_>,
+        sequence: Sequence,
+        redo_bytes: u64,
+    ) {
         self.checkpointer
-            .publish(self.number, commit.sequence, redo_bytes, |publication| {
+            .publish(self.number, sequence, redo_bytes, |publication| {
                 let versions = || changes.iter().flat_map(|it| it.versions(&self.cache));
                 Version::change(versions, || {
                     for (it, frames) in changes.iter().zip(&frames.of_changes) {
@@ -231,11 +299,7 @@ impl Lane {
             });
         frames.are_published = true;
         self.cache.shed_counters();
-        self.metrics
-            .commit_seconds
-            .observe(started.elapsed().as_secs_f64());
         self.metrics.log_bytes_written.inc_by(redo_bytes);
-        Ok(())
     }
 
     /// Stores the words and counters that change one by one.
@@ -334,16 +398,49 @@ enum CommitFailure {
         commit: Commit,
         cause: Arc<StoreError>,
     },
+    /// The commit log has it, the store failed.
+    NotApplied(Arc<StoreError>),
+    /// Nothing was written, and it can be planned again.
+    Overtaken,
+    /// Nothing was written: it is too large for the commit log.
+    TooLarge { bytes: usize },
+    /// The commit log has not said whether it has it.
+    Unsettled,
 }
 
 impl CommitFailure {
-    /// What callers are told.
-    fn error(&self) -> EngineError {
-        match self {
+    /// What callers are told. `None`: nothing, it is planned again.
+    fn error(&self) -> Option<EngineError> {
+        Some(match self {
             CommitFailure::Refused(error) => EngineError::Store(Arc::clone(error)),
-            CommitFailure::Unknown { cause, .. } => EngineError::OutcomeUnknown(Arc::clone(cause)),
-        }
+            CommitFailure::Unknown { cause, .. } | CommitFailure::NotApplied(cause) => {
+                EngineError::OutcomeUnknown(Arc::clone(cause))
+            }
+            CommitFailure::Overtaken => return None,
+            CommitFailure::TooLarge { bytes } => EngineError::TooLargeForLog {
+                bytes: *bytes,
+                bound: MAX_COMMIT_BYTES,
+            },
+            CommitFailure::Unsettled => EngineError::OutcomeLate,
+        })
     }
+
+    /// Whether the commit log has it, or may have it.
+    fn is_in_doubt(&self) -> bool {
+        matches!(
+            self,
+            CommitFailure::NotApplied(_) | CommitFailure::Unsettled
+        )
+    }
+}
+
+/// Until when a commit log is waited for: as long as anybody waits for the
+/// commit.
+fn latest_deadline(answers: &[(Request, Outcome, Option<SideRecordChange>)]) -> Instant {
+    let most = Instant::now() + LOG_PATIENCE;
+    let deadlines = answers.iter().map(|it| it.0.caller.deadline);
+    let latest = deadlines.map(|it| it.unwrap_or(most)).max();
+    latest.map_or(most, |it| it.min(most))
 }
 
 /// What takes back a commit, last first: the filters that it touched are
@@ -411,7 +508,7 @@ fn reclaimed(commit: &Commit, filter: FilterId) -> Vec<Garbage> {
 /// The frame of every page that a commit changes. Pages that were there are
 /// pinned by the drain; those that are not published yet get their frames here,
 /// and are pinned until this is dropped.
-struct Frames<'a> {
+pub(super) struct Frames<'a> {
     cache: &'a PageCache,
     /// Aligned with the changes.
     of_changes: Vec<ChangedFrames>,
@@ -436,7 +533,7 @@ struct NewFrame {
 }
 
 impl<'a> Frames<'a> {
-    fn take(lane: &'a Lane, changes: &[Changes]) -> Result<Self, StoreError> {
+    pub(super) fn take(lane: &'a Lane, changes: &[Changes]) -> Result<Self, StoreError> {
         let mut frames = Frames {
             cache: &lane.cache,
             of_changes: Vec::with_capacity(changes.len()),

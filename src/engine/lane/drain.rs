@@ -136,6 +136,9 @@ impl Lane {
             let may_go = |request: &Request| may_go(suspended, request);
             match self.queue.next(may_go, Duration::ZERO) {
                 Next::Command(_, request) if request.progress.is_withdrawn() => {}
+                Next::Command(_, request) if let Some(refusal) = self.not_leading(&request) => {
+                    request.answer(Err(refusal));
+                }
                 Next::Command(turn, request)
                     if request.is_drained() && (has_room || !request.command.needs_room()) =>
                 {

@@ -19,6 +19,9 @@
 //! | `lifecycle` | commands that have a commit of their own |
 //! | `words` | the words that a lane plans over |
 //! | `changes` | what a commit changes in filters, and its redo record |
+//! | `ordering` | what orders commits: the store alone, or a commit log |
+//! | `replicated` | the ordering of a lane that several pods have |
+//! | `follow` | applying what the commit log has settled |
 //! | `commit` | what a lane works with; one write to the store, then publication and answers |
 
 mod changes;
@@ -26,11 +29,14 @@ pub(super) mod command;
 pub(super) mod commit;
 mod drain;
 mod fair;
+mod follow;
 mod items;
 mod lifecycle;
 mod memory;
+pub(super) mod ordering;
 mod progress;
 pub(super) mod queue;
+pub(super) mod replicated;
 mod request;
 mod run;
 pub(super) mod shares;

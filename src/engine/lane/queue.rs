@@ -7,15 +7,22 @@ use super::request::Request;
 use super::units::SLICE_UNITS;
 use crate::engine::error::EngineError;
 use crate::page::FilterId;
+use crate::replication::Event;
 use parking_lot::{Condvar, Mutex};
 use prometheus::{Histogram, IntGauge};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// What may wait to be told to a lane; records come many at once.
+const MAX_EVENTS: usize = 4;
 
 /// What waits for one lane.
 pub(crate) struct LaneQueue {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
+    /// Wakes those who wait to tell something.
+    heard: Condvar,
     /// Commands that wait, for the metrics.
     depth: IntGauge,
     /// How long they waited, each until it was taken first.
@@ -27,6 +34,8 @@ struct Waiting {
     commands: usize,
     /// Commands that need slices of their own.
     long: usize,
+    /// What happened to the lane's commit log.
+    events: VecDeque<Event>,
     is_closed: bool,
 }
 
@@ -95,9 +104,11 @@ impl LaneQueue {
                 turns: FairQueue::new(SLICE_UNITS as i64),
                 commands: 0,
                 long: 0,
+                events: VecDeque::new(),
                 is_closed: false,
             }),
             arrived: Condvar::new(),
+            heard: Condvar::new(),
             depth,
             waits,
         }
@@ -136,6 +147,10 @@ impl LaneQueue {
     pub(super) fn next(&self, may_go: impl Fn(&Request) -> bool, patience: Duration) -> Next {
         let mut waiting = self.waiting.lock();
         loop {
+            // They come first.
+            if !waiting.events.is_empty() {
+                return Next::Nothing;
+            }
             let next = waiting.turns.next(|it| match it {
                 Waits::Command(request) => may_go(request),
                 Waits::Plan => true,
@@ -162,6 +177,15 @@ impl LaneQueue {
         waiting.turns.put_back(&turn.key, &turn.flow, request);
     }
 
+    /// Puts a command back that was worked on in vain, before all of its flow.
+    pub(super) fn give_back(&self, request: Request) {
+        let turn = Turn {
+            key: request.caller.key.clone(),
+            flow: Flow::of(&request),
+        };
+        self.put_back(&turn, request);
+    }
+
     /// Lets the plan that is suspended have a further turn.
     pub(super) fn put_back_plan(&self, turn: &Turn) {
         let mut waiting = self.waiting.lock();
@@ -180,10 +204,36 @@ impl LaneQueue {
         waiting.turns.charge(&turn.key, &turn.flow, units);
     }
 
+    /// Tells the lane what happened to its commit log; waits while much of that
+    /// waits already. To a lane that stops nothing is told.
+    pub(crate) fn tell(&self, event: Event) {
+        let mut waiting = self.waiting.lock();
+        while waiting.events.len() >= MAX_EVENTS && !waiting.is_closed {
+            self.heard.wait(&mut waiting);
+        }
+        if !waiting.is_closed {
+            waiting.events.push_back(event);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// What happened to the commit log next.
+    pub(super) fn next_event(&self) -> Option<Event> {
+        let event = self.waiting.lock().events.pop_front();
+        self.heard.notify_one();
+        event
+    }
+
     /// Takes no further command; those that wait are still worked on.
     pub(crate) fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.arrived.notify_one();
+        self.heard.notify_all();
+    }
+
+    /// Whether it takes no further command.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.waiting.lock().is_closed
     }
 
     fn taken(&self, waiting: &mut Waiting, it: (Option<Arc<str>>, Flow, Waits)) -> Next {

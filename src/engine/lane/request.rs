@@ -10,6 +10,7 @@ use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::pages::Pins;
 use crate::engine::quota::Reservation;
+use crate::page::FilterId;
 use crate::store::SideRecordChange;
 use std::sync::Arc;
 use std::time::Instant;
@@ -80,6 +81,13 @@ impl Request {
         Request {
             is_long: true,
             ..self
+        }
+    }
+
+    /// Gives the filter that it makes, if it makes one, another number.
+    pub(super) fn number(&mut self, next: impl FnOnce() -> FilterId) {
+        if let Command::Create(create) = &mut self.command {
+            create.id = next();
         }
     }
 

@@ -15,6 +15,7 @@ use super::commit::{InDoubt, Lane};
 use super::drain::{Drained, may_go};
 use super::memory::PlanMemory;
 use super::queue::{Next, Turn};
+use super::replicated::{ReplicatedOrdering, is_answered};
 use super::request::Request;
 use super::sliced::SlicedPlan;
 use super::slices::Sliced;
@@ -26,6 +27,9 @@ use std::time::Duration;
 /// How often a lane tries to settle a commit of unknown outcome while no
 /// command comes.
 const SETTLE_EVERY: Duration = Duration::from_millis(500);
+
+/// The same if there is something to be done with its commit log.
+const FOLLOW_EVERY: Duration = Duration::from_millis(10);
 
 /// What a lane has under way from one turn to the next.
 struct UnderWay {
@@ -45,13 +49,16 @@ impl Lane {
         };
         let _guard = AbortOnPanic;
         loop {
+            if let Some(replicated) = self.ordering.replicated() {
+                self.follow(replicated, &mut under_way);
+            }
             let had_plan = under_way.suspended.is_some();
             let may_go = |request: &Request| may_go(under_way.suspended.as_deref(), request);
             let long = match had_plan {
                 true => None,
                 false => self.queue.next_long(),
             };
-            let next = long.unwrap_or_else(|| self.queue.next(may_go, SETTLE_EVERY));
+            let next = long.unwrap_or_else(|| self.queue.next(may_go, self.patience()));
             under_way.in_doubt = under_way
                 .in_doubt
                 .take()
@@ -80,13 +87,58 @@ impl Lane {
         }
     }
 
+    /// Does what is to be done with the commit log, and applies what has come of
+    /// it.
+    fn follow(&self, replicated: &ReplicatedOrdering, under_way: &mut UnderWay) {
+        replicated.go_on(self.queue.next_event());
+        while let Some(mut arrived) = replicated.take_arrived() {
+            // It was planned without this.
+            if let Some(plan) = under_way.suspended.take() {
+                let (turn, request) = plan.into_request();
+                self.queue.put_back(&turn, request.into_long());
+                self.metrics.suspended_plans.dec();
+            }
+            if let Err(error) = self.apply(replicated, &mut arrived) {
+                return replicated.put_back(arrived, &error);
+            }
+        }
+    }
+
+    /// How long commands are waited for.
+    fn patience(&self) -> Duration {
+        match self.ordering.replicated().is_some_and(|it| it.has_work()) {
+            true => FOLLOW_EVERY,
+            false => SETTLE_EVERY,
+        }
+    }
+
     /// Why nothing can be committed now, if so.
     fn refusal(&self, under_way: &UnderWay, request: &Request) -> Option<EngineError> {
+        if let Some(refusal) = self.not_leading(request) {
+            return Some(refusal);
+        }
         match &under_way.in_doubt {
             Some(doubt) => Some(self.disk.refusal(&doubt.cause)),
             // What makes room does not wait for it.
             None if request.command.needs_room() => self.wait_for_room().err(),
             None => None,
+        }
+    }
+
+    /// Why a lane that several pods have does not plan a request now, if so.
+    pub(super) fn not_leading(&self, request: &Request) -> Option<EngineError> {
+        let replicated = self.ordering.replicated()?;
+        if request.command.is_question() {
+            return None;
+        }
+        if let Some(refusal) = replicated.refusal() {
+            return Some(refusal);
+        }
+        // Since it was looked for, another pod may have answered it.
+        match is_answered(&self.store, request.recorder.as_ref()?) {
+            Ok(true) => Some(EngineError::RetryInFlight),
+            Ok(false) => None,
+            Err(error) => Some(error.into()),
         }
     }
 
@@ -102,7 +154,10 @@ impl Lane {
         })
     }
 
-    fn work(&self, turn: Turn, request: Request, under_way: &mut UnderWay) {
+    fn work(&self, turn: Turn, mut request: Request, under_way: &mut UnderWay) {
+        if let Some(replicated) = self.ordering.replicated() {
+            request.number(|| replicated.next_filter());
+        }
         match &request.command {
             Command::Create(create) => {
                 self.queue.charge(&turn, UNITS_ALONE);
@@ -137,6 +192,9 @@ impl Lane {
 
     /// Has a plan go on, or be dropped.
     fn go_on(&self, plan: Box<SlicedPlan>, under_way: &mut UnderWay) {
+        if let Some(refusal) = self.ordering.replicated().and_then(|it| it.refusal()) {
+            return plan.answer(Err(refusal));
+        }
         if let Some(doubt) = &under_way.in_doubt {
             return plan.answer(Err(self.disk.refusal(&doubt.cause)));
         }

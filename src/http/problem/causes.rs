@@ -94,6 +94,16 @@ pub(super) fn engine(error: &EngineError) -> Cause {
             Code::OutcomeUnknown,
             "the deadline passed while the change was being written, so the change may be committed or not; send the request again in a moment if it has an Idempotency-Key; otherwise ask for the items first",
         ),
+        EngineError::NotLeading => said(
+            Code::Overloaded,
+            "this pod does not lead the lane of the filter; nothing was changed. Try again in a moment, or send it to another pod",
+        ),
+        EngineError::LaneHalted(_) => said(
+            Code::StorageFailed,
+            "changes to the filter have stopped, because this pod and the commit log differ; nothing was changed. The server's log says what to do",
+        ),
+        EngineError::TooLargeForLog { .. } => own(Code::TooCostly),
+        EngineError::NotInCluster { .. } => own(Code::InvalidFields),
         EngineError::Stopping => own(Code::Draining),
         EngineError::OutcomeUnknown(error) if is_disk_full(error) => said(
             Code::DiskFull,

@@ -93,6 +93,7 @@ pub(crate) fn engine(error: &EngineError) -> String {
         | EngineError::OverShare { .. }
         | EngineError::DeadlineExceeded
         | EngineError::RetryInFlight
+        | EngineError::NotLeading
         | EngineError::Stopping => "TRYAGAIN",
         EngineError::OverQuota { .. }
         | EngineError::OverKeyQuota { .. }
@@ -117,6 +118,9 @@ pub(crate) fn engine(error: &EngineError) -> String {
         | EngineError::ImportRunning
         | EngineError::ImportNotFound
         | EngineError::ImportsFull
+        | EngineError::LaneHalted(_)
+        | EngineError::TooLargeForLog { .. }
+        | EngineError::NotInCluster { .. }
         | EngineError::Store(_) => "ERR",
     };
     format!("{code} {error}")

@@ -6,6 +6,7 @@
 //! | `rules.rs`, `losses.rs` | each rule by itself: a story that goes wrong without it |
 //! | `story.rs` | what those stories are told with |
 //! | `simulated_log.rs` | the log, and what goes wrong with it |
+//! | `shared_log.rs` | the same for engines of one process |
 //! | `simulation.rs` and `pod.rs` | pods over it, and one random schedule of what happens |
 //! | `schedules.rs` | many schedules, and what must hold of each |
 //! | `random.rs` | chance with a seed |
@@ -15,6 +16,7 @@ mod pod;
 mod random;
 mod rules;
 mod schedules;
+pub(crate) mod shared_log;
 mod simulated_log;
 mod simulation;
 mod story;

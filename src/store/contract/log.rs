@@ -18,6 +18,7 @@ pub(in crate::store) fn a_lanes_position_is_that_of_its_last_commit<S: Subject>(
         sequence,
         history: [sequence as u8; 16],
         stamp_ms: 10 * sequence,
+        last_filter: 2 * sequence,
     };
     for sequence in [3, 8] {
         let commit = Commit {

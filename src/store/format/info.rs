@@ -104,6 +104,7 @@ pub(in crate::store) fn seal_lane_position(key: &[u8], position: &LanePosition) 
         &position.sequence.to_le_bytes(),
         &position.history,
         &position.stamp_ms.to_le_bytes(),
+        &position.last_filter.to_le_bytes(),
     ];
     seal(Kind::LanePosition, key, &payload.concat())
 }
@@ -118,13 +119,15 @@ pub(in crate::store) fn open_lane_position(
         let (founding, rest) = payload.split_first_chunk()?;
         let (epoch, rest) = rest.split_first_chunk()?;
         let (sequence, rest) = rest.split_first_chunk()?;
-        let (history, stamp_ms) = rest.split_first_chunk()?;
+        let (history, rest) = rest.split_first_chunk()?;
+        let (stamp_ms, last_filter) = rest.split_first_chunk()?;
         Some(LanePosition {
             founding: *founding,
             epoch: u64::from_le_bytes(*epoch),
             sequence: u64::from_le_bytes(*sequence),
             history: *history,
-            stamp_ms: number(stamp_ms)?,
+            stamp_ms: u64::from_le_bytes(*stamp_ms),
+            last_filter: number(last_filter)?,
         })
     };
     read(payload).ok_or_else(|| corrupt(what(), "it has another length"))

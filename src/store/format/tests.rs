@@ -130,6 +130,7 @@ fn the_bytes_are_pinned() {
             sequence: 3,
             history: [8; 16],
             stamp_ms: 4,
+            last_filter: 5,
         },
     );
     assert_eq!(sealed[..2], [1, 15]);
@@ -140,6 +141,7 @@ fn the_bytes_are_pinned() {
         numbers(&[3, 0]),
         vec![8; 16],
         numbers(&[4, 0]),
+        numbers(&[5, 0]),
     ];
     assert_eq!(sealed[ENVELOPE_BYTES..], payload.concat());
     let retry = SideRecordKey::Retry([7; 32]);

@@ -1,0 +1,411 @@
+//! Applying what the commit log has settled: commits of other pods, and own ones
+//! that were settled after their plan was given up.
+//!
+//! A record says what its commit wrote; from that the same changes of pages and
+//! filters are made that the pod which planned it has published, and they are
+//! published in the same way. So what readers see is as of a commit here, too.
+
+use super::changes::Changes;
+use super::commit::{Frames, Lane};
+use super::replicated::{Arrived, ReplicatedOrdering};
+use crate::chain::address::{PageAddress, WordAddress};
+use crate::chain::counters::CounterKey;
+use crate::chain::meta::Chain;
+use crate::chain::plan::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+use crate::cuckoo::bucket;
+use crate::engine::apply::LoggedPage;
+use crate::engine::filters::{FilterView, OpenFilter, decode, stored_name};
+use crate::engine::pages::{PageTable, Pins};
+use crate::page::{FilterId, Ordinal, PageId, Sequence};
+use crate::store::redo::{self, RedoReader, RedoWrite};
+use crate::store::{Commit, Expiry, FilterChange, Garbage, StoreError, StoredFilter, commit_bytes};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// What a record says about pages, by filter.
+type Writes<'a> = BTreeMap<FilterId, BTreeMap<PageId, Vec<RedoWrite<'a>>>>;
+
+/// What a commit makes of one filter.
+#[derive(Default)]
+struct After {
+    /// Its name, if the commit makes it.
+    made: Option<String>,
+    is_removed: bool,
+    meta: Option<Vec<u8>>,
+    dropped: Vec<Ordinal>,
+    expiry: Option<Option<Expiry>>,
+    owner: Option<String>,
+}
+
+/// A filter of a commit that is ready to be published.
+struct Target {
+    filter: Arc<OpenFilter>,
+    is_made: bool,
+    is_removed: bool,
+    /// Bytes of its slots before the commit.
+    bytes_before: u64,
+    /// Sub-filters that are no more, and all tables from before the commit.
+    dropped: Vec<Ordinal>,
+    tables: Vec<Arc<PageTable>>,
+    expiry: Option<Option<Expiry>>,
+}
+
+/// All that is to be published of a commit.
+#[derive(Default)]
+struct Prepared {
+    changes: Vec<Changes>,
+    targets: Vec<Target>,
+    /// Pages that stay resident until then.
+    pins: Vec<Pins>,
+}
+
+impl Lane {
+    /// Applies a record that is settled. If that fails, it is to be tried again.
+    ///
+    /// # Errors
+    /// The store fails, or the record does not fit what is there.
+    pub(super) fn apply(
+        &self,
+        ordering: &ReplicatedOrdering,
+        arrived: &mut Arrived,
+    ) -> Result<(), StoreError> {
+        let bytes = &arrived.record.commit;
+        let mut commit = match bytes.is_empty() {
+            // A barrier.
+            true => Commit::default(),
+            false => commit_bytes::decode(bytes, Sequence(0))?,
+        };
+        let room = self.checkpointer.wait_for_room();
+        room.map_err(|reason| StoreError::CheckpointFailed {
+            reason: reason.to_string(),
+        })?;
+        let prepared = self.prepare(&commit, arrived.position.sequence)?;
+        let frames = Frames::take(self, &prepared.changes)?;
+        // Here there may be something else under a key, which has ended and is
+        // not removed yet, or is removed already.
+        for change in &mut commit.side_records {
+            change.before = self.store.side_record(&change.key)?;
+        }
+        let begin = || self.checkpointer.begin_commit(self.number);
+        commit.sequence = *arrived.sequence.get_or_insert_with(begin);
+        let position = ordering.position_with(arrived, &commit);
+        self.store
+            .commit_at(&commit, self.number as u32, &position)?;
+        let redo_bytes = commit.redo.len() as u64;
+        self.publish(&prepared.changes, frames, commit.sequence, redo_bytes);
+        self.make_known(&prepared.targets);
+        ordering.applied(arrived.position, &commit);
+        Ok(())
+    }
+
+    fn prepare(&self, commit: &Commit, record: u64) -> Result<Prepared, StoreError> {
+        redo::check(&commit.redo).map_err(|error| error.in_record(Sequence(record)))?;
+        let mut writes = Writes::new();
+        for write in RedoReader::new(&commit.redo) {
+            let write = write.map_err(|error| error.in_record(Sequence(record)))?;
+            let of_filter = writes.entry(write.page().filter).or_default();
+            of_filter.entry(write.page()).or_default().push(write);
+        }
+        let mut prepared = Prepared::default();
+        for (id, after) in after_each(commit) {
+            let writes = writes.remove(&id).unwrap_or_default();
+            self.prepare_filter(&mut prepared, id, after, writes, record)?;
+        }
+        match writes.is_empty() {
+            true => Ok(prepared),
+            false => Err(unfit(
+                record,
+                "it writes to pages of a filter that it does not name",
+            )),
+        }
+    }
+
+    fn prepare_filter(
+        &self,
+        prepared: &mut Prepared,
+        id: FilterId,
+        after: After,
+        writes: BTreeMap<PageId, Vec<RedoWrite<'_>>>,
+        record: u64,
+    ) -> Result<(), StoreError> {
+        let is_made = after.made.is_some();
+        let filter = match after.made {
+            Some(name) => made(StoredFilter {
+                id,
+                name,
+                meta: after.meta.clone().unwrap_or_default(),
+                expiry: after.expiry.flatten(),
+                owner: after.owner,
+            })?,
+            None => self.open_to_apply(id, record)?,
+        };
+        let view = filter.view.load_full();
+        prepared.targets.push(Target {
+            bytes_before: match is_made {
+                true => 0,
+                false => view.chain.slot_bytes(),
+            },
+            filter: Arc::clone(&filter),
+            is_made,
+            is_removed: after.is_removed,
+            dropped: after.dropped.clone(),
+            tables: view.tables.clone(),
+            expiry: after.expiry.filter(|_| !is_made),
+        });
+        let chain = match after.meta {
+            None if writes.is_empty() => return Ok(()),
+            None => {
+                return Err(unfit(
+                    record,
+                    "it writes to pages of a filter that stays as it is",
+                ));
+            }
+            Some(meta) => described(id, meta)?,
+        };
+        let fresh_from = match is_made {
+            true => 0,
+            false => view.tables.len() as u32,
+        };
+        let mut advanced = view.advanced(id, chain);
+        let pages = logged(&advanced, writes, record)?;
+        if pages.iter().any(|(_, page)| page.reshapes()) {
+            advanced = advanced.reshaped();
+        }
+        let mut changes = Changes {
+            view: Arc::new(advanced),
+            filter,
+            fresh_from,
+            pages: PageChanges::default(),
+            dropped: after.dropped,
+        };
+        let there: Vec<PageAddress> = pages
+            .iter()
+            .filter(|(address, page)| !page.is_dropped && !changes.is_new(*address))
+            .map(|(address, _)| *address)
+            .collect();
+        let pinned = there.len();
+        let permit = self.loader.pinnable().try_take(None, pinned as u64);
+        let permit = permit.map_err(|_| StoreError::CacheTooSmall { pages: pinned })?;
+        let pins = self.loader.pin(&view.tables, &there, permit)?;
+        prepared.pins.push(pins);
+        changes.pages = self.page_changes(&changes, pages)?;
+        prepared.changes.push(changes);
+        Ok(())
+    }
+
+    /// A filter that a commit changes; it is open until that is published.
+    fn open_to_apply(&self, id: FilterId, record: u64) -> Result<Arc<OpenFilter>, StoreError> {
+        let absent = || unfit(record, "it changes a filter that is not there");
+        if !self.filters.has_room() {
+            // Were there none, it is opened all the same.
+            self.filters.close_unused();
+        }
+        let stored = self.store.filter_by_id(id)?.ok_or_else(absent)?;
+        let open = self.filters.open(&stored_name(&stored)?, &self.store)?;
+        open.filter(|open| open.id == id).ok_or_else(absent)
+    }
+
+    /// What a record changes in the pages of a filter, over what they hold.
+    fn page_changes(
+        &self,
+        changes: &Changes,
+        pages: Vec<(PageAddress, LoggedPage<'_>)>,
+    ) -> Result<PageChanges, StoreError> {
+        let mut of_pages = PageChanges::default();
+        for (address, page) in pages {
+            if page.is_dropped {
+                of_pages.dropped.push(address);
+                continue;
+            }
+            if let Some(whole) = page.whole {
+                of_pages.wholes.push((address, Arc::new(whole)));
+                continue;
+            }
+            let table = changes.table(address).ok_or(StoreError::PageNotResident)?;
+            let frame = match changes.is_new(address) {
+                // Nothing was written to it: all words are zero.
+                true => None,
+                false => {
+                    let index = self.cache.resident_frame(table, address.page);
+                    let frame = index.and_then(|index| self.cache.frame(index));
+                    Some(frame.ok_or(StoreError::PageNotResident)?)
+                }
+            };
+            let before = |word| frame.map_or(0, |frame| frame.load(word));
+            put_page(&mut of_pages, address, table, &page.writes, before);
+        }
+        Ok(of_pages)
+    }
+
+    /// Says what pages and their views do not tell.
+    fn make_known(&self, targets: &[Target]) {
+        let removed = targets.iter().filter(|it| it.is_removed);
+        let mut removed: HashMap<_, _> = removed.map(|it| (&it.filter.name, it)).collect();
+        for target in targets {
+            let filter = &target.filter;
+            let bytes = match target.is_removed {
+                true => 0,
+                false => filter.view.load().chain.slot_bytes(),
+            };
+            let owner = filter.owner.as_ref();
+            self.quota.note(owner, target.bytes_before, bytes, None);
+            if let Some(expiry) = target.expiry {
+                filter.set_expiry(expiry);
+            }
+            let is_gone = |it: &&Arc<PageTable>| target.dropped.contains(&it.id(0).ordinal);
+            for table in target.tables.iter().filter(is_gone) {
+                table.mark_dropped();
+            }
+            let dropped = target.dropped.iter();
+            let garbage = dropped.map(|&it| Garbage::SubFilter(filter.id, it));
+            self.checkpointer.reclaim_soon(garbage);
+            if target.is_made {
+                let replaced = removed.remove(&filter.name);
+                let replaced = replaced.map(|it| it.filter.as_ref());
+                self.filters.insert(Arc::clone(filter), replaced);
+            }
+        }
+        for target in removed.into_values() {
+            self.filters.remove(&target.filter);
+        }
+        let removed = targets.iter().filter(|it| it.is_removed);
+        let garbage = removed.map(|it| Garbage::Filter(it.filter.id));
+        self.checkpointer.reclaim_soon(garbage);
+    }
+}
+
+/// What a commit makes of each filter.
+fn after_each(commit: &Commit) -> BTreeMap<FilterId, After> {
+    let mut all: BTreeMap<FilterId, After> = BTreeMap::new();
+    for change in &commit.filters {
+        match change {
+            FilterChange::Create { id, name, meta }
+            | FilterChange::Restore { id, name, meta, .. } => {
+                let after = all.entry(*id).or_default();
+                after.made = Some(name.clone());
+                after.meta = Some(meta.clone());
+            }
+            FilterChange::Update { id, meta, dropped } => {
+                let after = all.entry(*id).or_default();
+                after.meta = Some(meta.clone());
+                after.dropped.clone_from(dropped);
+            }
+            FilterChange::Remove { id, .. } => all.entry(*id).or_default().is_removed = true,
+            FilterChange::Own { id, owner } => {
+                all.entry(*id).or_default().owner = Some(owner.clone());
+            }
+            FilterChange::Expire { id, after, .. } => {
+                all.entry(*id).or_default().expiry = Some(*after);
+            }
+        }
+    }
+    all
+}
+
+/// A filter that a commit makes.
+fn made(stored: StoredFilter) -> Result<Arc<OpenFilter>, StoreError> {
+    let (name, chain) = (stored_name(&stored)?, decode(&stored)?);
+    let owner = stored.owner.map(Arc::from);
+    let filter = OpenFilter::new(stored.id, name, chain, stored.expiry, owner);
+    Ok(Arc::new(filter))
+}
+
+/// The chain of a description.
+fn described(id: FilterId, meta: Vec<u8>) -> Result<Chain, StoreError> {
+    decode(&StoredFilter {
+        id,
+        meta,
+        name: String::new(),
+        expiry: None,
+        owner: None,
+    })
+}
+
+/// What a record says about the pages of a filter, by ascending address.
+fn logged<'a>(
+    view: &FilterView,
+    writes: BTreeMap<PageId, Vec<RedoWrite<'a>>>,
+    record: u64,
+) -> Result<Vec<(PageAddress, LoggedPage<'a>)>, StoreError> {
+    let mut pages = Vec::with_capacity(writes.len());
+    for (id, writes) in writes {
+        let position = view.chain.position_of(id.ordinal);
+        let table = position.and_then(|it| Some((it, view.tables.get(it)?)));
+        let Some((position, table)) = table else {
+            return Err(unfit(record, "it writes to a sub-filter that is not there"));
+        };
+        let address = PageAddress {
+            sub: position as u32,
+            page: id.page.0,
+        };
+        let page = LoggedPage::of(&table.geometry(), Sequence(record), id, writes)?;
+        if page.whole.is_some() && !page.writes.is_empty() {
+            return Err(unfit(record, "it sets a page as a whole and in part"));
+        }
+        pages.push((address, page));
+    }
+    pages.sort_by_key(|(address, _)| *address);
+    Ok(pages)
+}
+
+/// Puts the slots and counters of a page behind those of others.
+fn put_page(
+    changes: &mut PageChanges,
+    address: PageAddress,
+    table: &PageTable,
+    writes: &[RedoWrite<'_>],
+    before: impl Fn(u16) -> u64,
+) {
+    let width = table.geometry().slot_width();
+    let (first_word, first_counter) = (changes.words.len(), changes.counters.len());
+    let mut occupied = 0;
+    for write in writes {
+        match write {
+            RedoWrite::Slot(write) => {
+                let (word, lane) = width.word_and_lane(write.slot as u16);
+                let at = WordAddress {
+                    sub: address.sub,
+                    page: address.page,
+                    word,
+                };
+                // Slots of a page ascend.
+                let is_new = changes
+                    .words
+                    .get(first_word..)
+                    .is_none_or(|words| words.last().is_none_or(|last| last.at != at));
+                if is_new {
+                    changes.words.push(ChangedWord {
+                        at,
+                        value: before(word),
+                        slots: 0,
+                    });
+                }
+                if let Some(changed) = changes.words.last_mut() {
+                    let count = |word| bucket::occupied(width, word) as i32;
+                    let value = bucket::set(width, changed.value, lane, write.value as u32);
+                    occupied += count(value) - count(changed.value);
+                    changed.value = value;
+                    changed.slots |= 1 << lane;
+                }
+            }
+            RedoWrite::Counter(write) => changes.counters.push(ChangedCounter {
+                key: CounterKey(write.key),
+                copies: write.value,
+            }),
+            RedoWrite::Whole(_) | RedoWrite::Dropped(_) => {}
+        }
+    }
+    changes.pages.push(ChangedPage {
+        address,
+        words: first_word..changes.words.len(),
+        counters: first_counter..changes.counters.len(),
+        occupied,
+    });
+}
+
+fn unfit(record: u64, reason: &str) -> StoreError {
+    StoreError::Corrupt {
+        what: format!("record {record} of the commit log"),
+        reason: reason.to_owned(),
+    }
+}

@@ -1,0 +1,5 @@
+//! Engines of one process that share a simulated log.
+
+mod chaos;
+mod cluster;
+mod followers;

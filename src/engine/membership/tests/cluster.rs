@@ -1,0 +1,257 @@
+//! Engines over a shared log: what the tests do with them.
+
+use crate::chain::params::{Defaults, FilterRequest};
+use crate::engine::membership::{JoinError, Membership};
+use crate::engine::{
+    AddOptions, AddResult, Engine, EngineError, EngineOptions, FilterName, IdempotencyKey,
+    ItemBatch,
+};
+use crate::metrics::Metrics;
+use crate::replication::tests::shared_log::SharedLog;
+use crate::replication::{CommitLog, Writer};
+use crate::store::PageStore;
+use crate::store::memory::MemoryStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Lanes of the cluster.
+pub(super) const LANES: u32 = 2;
+
+/// What is waited for takes less, however busy the machine is.
+const LONG: Duration = Duration::from_secs(60);
+
+/// As many as two lanes need.
+const FRAMES: u64 = 16_000;
+
+/// A pod that runs.
+pub(super) struct Pod {
+    pub(super) store: MemoryStore,
+    pub(super) engine: Engine,
+}
+
+/// Three pods, or more.
+pub(super) struct Cluster {
+    pub(super) log: Arc<SharedLog>,
+    pub(super) pods: Vec<Pod>,
+    /// Newest revision of a lease.
+    revision: u64,
+    /// Lives of pods.
+    lives: AtomicU64,
+}
+
+pub(super) fn options() -> EngineOptions {
+    EngineOptions {
+        defaults: Defaults {
+            max_expansions: 1000,
+            ..Defaults::default()
+        },
+        // Checkpoints all the time.
+        max_log_bytes: 128 << 10,
+        checkpoint_slice_bytes: 8 * 4096,
+        // Filters are closed and opened again.
+        max_open_filters: 16,
+        max_retry_bytes: 16 << 20,
+        ..EngineOptions::with_cache(FRAMES * 4096)
+    }
+}
+
+impl Cluster {
+    /// So many pods, none of which leads.
+    pub(super) fn of(pods: usize, log: SharedLog) -> Cluster {
+        let mut cluster = Cluster {
+            log: Arc::new(log),
+            pods: Vec::new(),
+            revision: 0,
+            lives: AtomicU64::new(0),
+        };
+        for _ in 0..pods {
+            let pod = cluster.start(MemoryStore::new()).unwrap();
+            cluster.pods.push(pod);
+        }
+        cluster
+    }
+
+    pub(super) fn membership(&self) -> Membership {
+        let life = self.lives.fetch_add(1, Ordering::Relaxed);
+        let mut writer = [0; 16];
+        writer[..8].copy_from_slice(&life.to_be_bytes());
+        Membership {
+            log: Arc::clone(&self.log) as Arc<dyn CommitLog>,
+            founding: [7; 16],
+            epoch: 1,
+            lanes: LANES,
+            writer: Writer(writer),
+        }
+    }
+
+    /// A pod over what is in a store.
+    pub(super) fn start(&self, store: MemoryStore) -> Result<Pod, JoinError> {
+        join(&store, self.membership()).map(|engine| Pod { store, engine })
+    }
+
+    /// Has a pod lead a lane; the others hear of it first.
+    pub(super) fn lead(&mut self, pod: usize, lane: u32) {
+        for (other, it) in self.pods.iter().enumerate() {
+            if other != pod {
+                it.engine.hold_lease(lane, None).unwrap();
+            }
+        }
+        self.also_lead(pod, lane);
+    }
+
+    /// Has a pod lead a lane that others may believe to lead, too.
+    pub(super) fn also_lead(&mut self, pod: usize, lane: u32) {
+        self.revision += 1;
+        let engine = &self.pods[pod].engine;
+        engine.hold_lease(lane, Some(self.revision)).unwrap();
+    }
+
+    /// The same for all lanes, until it leads.
+    pub(super) fn lead_all(&mut self, pod: usize) {
+        (0..LANES).for_each(|lane| self.lead(pod, lane));
+        let engine = &self.pods[pod].engine;
+        wait_until("a pod leads", || {
+            engine.lane_states().iter().all(|lane| lane.leads)
+        });
+    }
+
+    /// Waits until all pods have applied all that the log has.
+    pub(super) fn level(&self) {
+        for lane in 0..LANES {
+            let newest = self.log.newest(lane).unwrap();
+            for pod in &self.pods {
+                wait_until("a pod has all records", || {
+                    let state = &pod.engine.lane_states()[lane as usize];
+                    assert_eq!(state.halted, None);
+                    state.position.sequence >= newest && !state.is_in_flight
+                });
+            }
+        }
+    }
+
+    /// Every filter is the same on all pods, in the store and in memory.
+    pub(super) async fn check_equal(&self) {
+        self.level();
+        let mut names = Vec::new();
+        for pod in &self.pods {
+            let listed = pod.engine.list_filters("", None, 1000).await.unwrap();
+            names.push(listed.into_iter().map(|it| it.name).collect::<Vec<_>>());
+        }
+        for (number, pod) in self.pods.iter().enumerate() {
+            assert_eq!(names[number], names[0], "filters of pod {number}");
+            for name in &names[0] {
+                let first = &self.pods[0].engine;
+                let equal = pod.engine.digest(name).await.unwrap();
+                assert_eq!(
+                    equal,
+                    first.digest(name).await.unwrap(),
+                    "pod {number}, {name}"
+                );
+                // Of the first some are there, of the last none.
+                for range in [0..2_000, 9_000_000..9_002_000] {
+                    let items = batch(range);
+                    let counts = pod.engine.count(name, &items).await.unwrap();
+                    let expected = first.count(name, &items).await.unwrap();
+                    assert_eq!(counts, expected, "pod {number}, {name}");
+                }
+                let info = pod.engine.filter_info(name).await.unwrap();
+                let expected = first.filter_info(name).await.unwrap();
+                assert_eq!(info.items, expected.items);
+                assert_eq!(info.expiry, expected.expiry);
+            }
+        }
+    }
+
+    /// What a crash at this moment leaves of a pod, or one some time ago that
+    /// took what was not forced to the disk.
+    pub(super) fn crash(&mut self, pod: usize, left: MemoryStore) {
+        self.pods[pod].engine.halt();
+        let started = self.start(left).unwrap();
+        self.pods[pod] = started;
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for pod in &self.pods {
+            pod.engine.halt();
+        }
+    }
+}
+
+pub(super) fn join(store: &MemoryStore, membership: Membership) -> Result<Engine, JoinError> {
+    let store = Arc::new(PageStore::open(Arc::new(store.clone())).unwrap());
+    let metrics = Arc::new(Metrics::new().unwrap());
+    Engine::join(store, &options(), metrics, membership)
+}
+
+pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < LONG, "waited for in vain: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub(super) fn name(text: &str) -> FilterName {
+    FilterName::parse(text).unwrap()
+}
+
+pub(super) fn batch(items: impl IntoIterator<Item = u64>) -> ItemBatch {
+    let mut batch = ItemBatch::new();
+    for item in items {
+        batch.push(format!("item-{item}").as_bytes());
+    }
+    batch
+}
+
+/// A key of a request.
+pub(super) fn key(number: u64) -> IdempotencyKey {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&number.to_be_bytes());
+    let fingerprint = [9; 32];
+    IdempotencyKey { key, fingerprint }
+}
+
+/// Filters of every layout and width, in turn.
+pub(super) fn kind(number: u64, capacity: u64) -> FilterRequest {
+    let request = FilterRequest {
+        capacity: Some(capacity),
+        ..FilterRequest::default()
+    };
+    let bits = |bits| FilterRequest {
+        fingerprint_bits: Some(bits),
+        ..request.clone()
+    };
+    let bucket_size = |size| FilterRequest {
+        bucket_size: Some(size),
+        expansion: Some(2),
+        ..request.clone()
+    };
+    match number % 6 {
+        0 => bits(16),
+        1 => bucket_size(4),
+        2 => bits(12),
+        3 => bucket_size(2),
+        4 => bits(21),
+        _ => bits(32),
+    }
+}
+
+/// Kinds of filters that there are.
+pub(super) const KINDS: u64 = 6;
+
+pub(super) async fn add(
+    engine: &Engine,
+    filter: &str,
+    items: impl IntoIterator<Item = u64>,
+    key: Option<IdempotencyKey>,
+) -> Result<(), EngineError> {
+    let options = AddOptions::default();
+    let added = engine
+        .add(&name(filter), &batch(items), &options, key)
+        .await?;
+    assert!(added.answer.iter().all(|&it| it == AddResult::Added));
+    Ok(())
+}

@@ -1,0 +1,394 @@
+//! What the leader of a lane commits, and what others make of it.
+
+use super::cluster::*;
+use crate::engine::membership::{JoinError, Membership};
+use crate::engine::{AddOptions, Engine, EngineError, LaneState};
+use crate::metrics::Metrics;
+use crate::replication::tests::shared_log::SharedLog;
+use crate::replication::{CommitLog, Halt};
+use crate::store::PageStore;
+use crate::store::memory::MemoryStore;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn quiet_cluster() -> Cluster {
+    Cluster::of(3, SharedLog::new(1, 0))
+}
+
+async fn create(engine: &Engine, filter: &str, number: u64, capacity: u64) {
+    let wanted = kind(number, capacity).into();
+    let created = engine.create_filter(&name(filter), &wanted, None).await;
+    created.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn followers_have_what_the_leader_commits_in_filters_of_every_kind() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    for number in 0..KINDS {
+        create(&leader, &format!("f{number}"), number, 500).await;
+    }
+    cluster.check_equal().await;
+    for number in 0..KINDS {
+        let filter = format!("f{number}");
+        // They grow, page by page or by sub-filters.
+        for first in (0..6_000).step_by(300) {
+            add(&leader, &filter, first..first + 300, None)
+                .await
+                .unwrap();
+        }
+        // More copies than may have slots.
+        add(&leader, &filter, [7; 2_000], None).await.unwrap();
+    }
+    cluster.check_equal().await;
+    for number in 0..KINDS {
+        let filter = name(&format!("f{number}"));
+        for first in (1_000..5_000).step_by(400) {
+            let items = batch(first..first + 400);
+            let deleted = leader.delete(&filter, &items, None).await.unwrap();
+            assert!(deleted.answer.iter().all(|&it| it));
+        }
+        let copies = batch([7; 1_500]);
+        leader.delete(&filter, &copies, None).await.unwrap();
+        leader.set_ttl(&filter, Some(10_000), None).await.unwrap();
+        leader.compact(&filter, None).await.unwrap();
+    }
+    cluster.check_equal().await;
+    // Who follows then goes on from there.
+    cluster.lead_all(2);
+    let leader = cluster.pods[2].engine.clone();
+    for number in 0..KINDS {
+        let filter = format!("f{number}");
+        let name = name(&filter);
+        assert!(
+            leader
+                .exists(&name, &batch(5_000..6_000))
+                .await
+                .unwrap()
+                .iter()
+                .all(|&it| it)
+        );
+        add(&leader, &filter, 10_000..12_000, None).await.unwrap();
+        leader.set_ttl(&name, None, None).await.unwrap();
+    }
+    cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_that_takes_the_name_of_another_is_another_on_every_pod() {
+    let mut cluster = quiet_cluster();
+    for round in 0..6 {
+        let pod = round as usize % 3;
+        cluster.lead_all(pod);
+        let leader = cluster.pods[pod].engine.clone();
+        for number in 0..4 {
+            let filter = format!("f{number}");
+            if round > 0 {
+                leader.delete_filter(&name(&filter), None).await.unwrap();
+            }
+            create(&leader, &filter, number + round, 1_000).await;
+            add(&leader, &filter, round * 100..round * 100 + 500, None)
+                .await
+                .unwrap();
+        }
+        cluster.check_equal().await;
+    }
+    cluster.lead_all(1);
+    for number in 0..4 {
+        let leader = &cluster.pods[1].engine;
+        leader
+            .delete_filter(&name(&format!("f{number}")), None)
+            .await
+            .unwrap();
+    }
+    cluster.level();
+    for pod in &cluster.pods {
+        assert_eq!(pod.engine.count_filters("").await.unwrap(), 0);
+        assert!(!pod.engine.has_filter(&name("f0")).await.unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_of_several_slices_are_one_commit_on_every_pod() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    create(&leader, "f", 0, 60_000).await;
+    add(&leader, "f", 0..50_000, None).await.unwrap();
+    cluster.check_equal().await;
+    let refused = add(&leader, "f", [1].repeat(3), None).await;
+    refused.unwrap();
+    assert_eq!(
+        cluster.log.newest(0).unwrap() + cluster.log.newest(1).unwrap(),
+        3
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_is_too_large_for_a_record_is_refused_and_nothing_is_done() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    create(&leader, "f", 5, 400_000).await;
+    let before = cluster
+        .log
+        .newest(0)
+        .unwrap()
+        .max(cluster.log.newest(1).unwrap());
+    let refused = add(&leader, "f", 0..240_000, None).await;
+    assert!(
+        matches!(
+            refused,
+            Err(EngineError::TooLargeForLog { .. } | EngineError::TooManyPages { .. })
+        ),
+        "{refused:?}"
+    );
+    add(&leader, "f", 0..1_000, None).await.unwrap();
+    let after = cluster
+        .log
+        .newest(0)
+        .unwrap()
+        .max(cluster.log.newest(1).unwrap());
+    assert_eq!(after, before + 1);
+    cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_does_not_lead_answers_questions_and_changes_nothing() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
+    add(&cluster.pods[0].engine, "f", 0..100, None)
+        .await
+        .unwrap();
+    cluster.level();
+    let (other, f) = (&cluster.pods[1].engine, name("f"));
+    assert!(
+        other
+            .exists(&f, &batch(0..100))
+            .await
+            .unwrap()
+            .iter()
+            .all(|&it| it)
+    );
+    let changes = [
+        add(other, "f", [1], None).await.err(),
+        other.delete(&f, &batch([1]), None).await.err(),
+        other.set_ttl(&f, Some(5), None).await.err(),
+        other.delete_filter(&f, None).await.err(),
+        other
+            .create_filter(&name("g"), &kind(0, 10).into(), None)
+            .await
+            .err(),
+    ];
+    for refused in changes {
+        assert!(
+            matches!(refused, Some(EngineError::NotLeading)),
+            "{refused:?}"
+        );
+    }
+    cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_pods_that_both_believe_to_lead_plan_again_what_was_overtaken() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    for number in 0..4 {
+        create(&cluster.pods[0].engine, &format!("f{number}"), number, 300).await;
+    }
+    cluster.level();
+    (0..LANES).for_each(|lane| cluster.also_lead(1, lane));
+    let second = &cluster.pods[1].engine;
+    wait_until("both lead", || {
+        second.lane_states().iter().all(|it| it.leads)
+    });
+    for round in 0..30 {
+        for number in 0..4 {
+            let filter = format!("f{number}");
+            for (pod, first) in [(0, 0), (1, 100_000)] {
+                let items = first + round * 20..first + round * 20 + 20;
+                add(&cluster.pods[pod].engine, &filter, items, None)
+                    .await
+                    .unwrap();
+            }
+        }
+    }
+    // A leader reads where it is refused; that it leads no more makes it follow.
+    cluster.lead_all(2);
+    cluster.check_equal().await;
+    for number in 0..4 {
+        let info = cluster.pods[0]
+            .engine
+            .filter_info(&name(&format!("f{number}")))
+            .await;
+        assert_eq!(info.unwrap().items, 30 * 40);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_counts_once_whichever_pod_it_is_sent_to() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
+    add(&cluster.pods[0].engine, "f", 0..50, Some(key(1)))
+        .await
+        .unwrap();
+    for pod in [1, 2] {
+        cluster.lead_all(pod);
+        let engine = &cluster.pods[pod].engine;
+        let (f, items, options) = (name("f"), batch(0..50), AddOptions::default());
+        let again = engine.add(&f, &items, &options, Some(key(1))).await;
+        assert!(again.unwrap().replayed);
+        assert_eq!(engine.filter_info(&f).await.unwrap().items, 50);
+    }
+    cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_knows_for_want_of_the_log_is_settled_when_it_is_back() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    create(&leader, "f", 0, 1_000).await;
+    cluster.log.cut_off(true);
+    let soon = leader.until(Instant::now() + Duration::from_millis(200));
+    let unknown = add(&soon, "f", 0..50, Some(key(1))).await;
+    assert!(
+        matches!(unknown, Err(EngineError::OutcomeLate)),
+        "{unknown:?}"
+    );
+    wait_until("the lane says that it is in doubt", || {
+        leader.lane_states().iter().any(|lane| lane.is_in_flight)
+    });
+    // Questions go on, changes and the same key are told to come back.
+    assert!(leader.has_filter(&name("f")).await.unwrap());
+    leader.exists(&name("f"), &batch(0..50)).await.unwrap();
+    let again = add(&leader, "f", 0..50, Some(key(1))).await;
+    assert!(
+        matches!(again, Err(EngineError::RetryInFlight)),
+        "{again:?}"
+    );
+    cluster.log.cut_off(false);
+    wait_until("the lane has settled it", || {
+        leader.lane_states().iter().all(|lane| !lane.is_in_flight)
+    });
+    cluster.check_equal().await;
+    add(&leader, "f", 0..50, Some(key(1))).await.unwrap();
+    assert_eq!(leader.filter_info(&name("f")).await.unwrap().items, 50);
+    cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_starts_again_reads_what_it_lacks_and_a_new_one_everything() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    for number in 0..KINDS {
+        create(&leader, &format!("f{number}"), number, 500).await;
+        add(&leader, &format!("f{number}"), 0..2_000, None)
+            .await
+            .unwrap();
+    }
+    cluster.level();
+    let early = cluster.pods[1].store.fork();
+    for number in 0..KINDS {
+        add(&leader, &format!("f{number}"), 2_000..4_000, None)
+            .await
+            .unwrap();
+    }
+    cluster.level();
+    // As a power cut leaves one, a crash another, and a stop.
+    cluster.crash(1, early);
+    let now = cluster.pods[2].store.fork();
+    cluster.crash(2, now);
+    cluster.pods[0].engine.shutdown().unwrap();
+    let stopped = cluster.pods[0].store.clone();
+    cluster.crash(0, stopped);
+    let new = cluster.start(MemoryStore::new()).unwrap();
+    cluster.pods.push(new);
+    cluster.check_equal().await;
+    cluster.lead_all(3);
+    let leader = cluster.pods[3].engine.clone();
+    create(&leader, "new", 0, 100).await;
+    add(&leader, "new", 0..50, None).await.unwrap();
+    cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_behind_what_was_trimmed_says_so_and_one_before_a_rewound_log_stops() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    create(&leader, "f", 0, 1_000).await;
+    for first in 0..10 {
+        add(&leader, "f", first..first + 1, None).await.unwrap();
+    }
+    cluster.level();
+    let lane = (0..LANES)
+        .max_by_key(|lane| cluster.log.newest(*lane).unwrap())
+        .unwrap();
+    let newest = cluster.log.newest(lane).unwrap();
+    cluster.log.trim_lane(lane, newest);
+    let late = cluster.start(MemoryStore::new()).unwrap();
+    wait_until("it is behind", || {
+        late.engine.lane_states()[lane as usize].is_behind
+    });
+    late.engine.halt();
+
+    cluster.log.rewind(1);
+    leader.doubt_log(lane).unwrap();
+    let state = |engine: &Engine| -> LaneState { engine.lane_states()[lane as usize].clone() };
+    wait_until("it stops", || state(&leader).halted.is_some());
+    assert!(matches!(state(&leader).halted, Some(Halt::Rewound { at, .. }) if at == newest));
+    let refused = add(&leader, "f", [1], None).await;
+    assert!(
+        matches!(refused, Err(EngineError::LaneHalted(_))),
+        "{refused:?}"
+    );
+    // Questions go on.
+    let found = leader.exists(&name("f"), &batch(0..10)).await.unwrap();
+    assert!(found.iter().all(|&it| it));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_not_of_the_cluster_is_refused() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
+    create(&cluster.pods[0].engine, "g", 0, 1_000).await;
+    cluster.level();
+    let ours = cluster.pods[0].store.fork();
+    let other = Membership {
+        founding: [8; 16],
+        ..cluster.membership()
+    };
+    assert!(matches!(join(&ours, other), Err(JoinError::OtherCluster)));
+    let later = Membership {
+        epoch: 2,
+        ..cluster.membership()
+    };
+    assert!(matches!(
+        join(&ours, later),
+        Err(JoinError::OtherEpoch { found: 1, epoch: 2 })
+    ));
+    let wide = Membership {
+        lanes: 200,
+        ..cluster.membership()
+    };
+    assert!(matches!(
+        join(&ours, wide),
+        Err(JoinError::TooManyLanes { lanes: 200, .. })
+    ));
+    // And one that was never of a cluster, but has filters.
+    let alone = MemoryStore::new();
+    let store = Arc::new(PageStore::open(Arc::new(alone.clone())).unwrap());
+    let engine = Engine::open(store, &options(), Arc::new(Metrics::new().unwrap())).unwrap();
+    create(&engine, "f", 0, 1_000).await;
+    engine.halt();
+    assert!(matches!(
+        join(&alone, cluster.membership()),
+        Err(JoinError::NotOfACluster)
+    ));
+}
