@@ -5,7 +5,7 @@ use super::error::EngineError;
 use super::lane::queue::LaneQueue;
 use super::state::Engine;
 use crate::replication::{
-    CommitLog, Event, Halt, HistoryHash, LaneIdentity, Levels, Position, Replica, Writer,
+    CommitLog, Event, Halt, HistoryHash, LaneIdentity, Levels, Position, Writer,
 };
 use crate::store::{PageStore, StoreError};
 use parking_lot::Mutex;
@@ -147,7 +147,7 @@ impl LaneStart {
 pub struct LaneState {
     /// The newest record that was applied, and is in the store.
     pub position: Position,
-    /// Whether this pod plans its changes.
+    /// Whether this pod plans its changes, and has applied all that came before.
     pub leads: bool,
     /// Whether a record is in flight, so that a commit is not settled.
     pub is_in_flight: bool,
@@ -172,18 +172,9 @@ impl LanePlace {
         }))
     }
 
-    /// Notes what a replica says of itself.
-    pub(super) fn note(&self, replica: &Replica) {
-        let mut state = self.0.lock();
-        state.leads = replica.reign().is_some();
-        state.is_in_flight = replica.is_in_flight();
-        state.is_behind = replica.is_behind();
-        state.halted = replica.halted().cloned();
-    }
-
-    /// Notes that everything up to there was applied.
-    pub(super) fn applied(&self, position: Position) {
-        self.0.lock().position = position;
+    /// Says where it stands now.
+    pub(super) fn set(&self, state: LaneState) {
+        *self.0.lock() = state;
     }
 
     fn state(&self) -> LaneState {

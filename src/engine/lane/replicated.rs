@@ -12,10 +12,10 @@ use crate::engine::clock::EngineClock;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::idempotency::guard::{IdempotentWrites, SideRecorder};
 use crate::engine::idempotency::imports::Imports;
-use crate::engine::membership::{ClusteredLane, LanePlace, Membership};
+use crate::engine::membership::{ClusteredLane, LanePlace, LaneState, Membership};
 use crate::page::{FilterId, Sequence};
 use crate::replication::{
-    Apply, Driver, Event, Outcome, Plan, PlanNumber, Position, Record, Replica, Report,
+    Apply, Driver, Event, Outcome, Plan, PlanNumber, Position, Record, Reign, Replica, Report,
 };
 use crate::store::{
     Commit, FilterChange, LanePosition, PageStore, SideRecordKey, StoreError, commit_bytes,
@@ -142,12 +142,15 @@ impl ReplicatedOrdering {
             Report::Settled(plan, outcome) if *plan == number => Some(*outcome),
             _ => None,
         });
-        self.place.note(work.driver.replica());
-        match outcome {
-            Some(Outcome::Committed(_)) => {}
-            Some(Outcome::Overtaken | Outcome::NotLeading) => return Err(NotOrdered::Overtaken),
-            Some(Outcome::TooLarge) => return Err(NotOrdered::TooLarge { bytes: bytes_long }),
-            Some(Outcome::Unknown) | None => return Err(NotOrdered::Unsettled),
+        let not_ordered = match outcome {
+            Some(Outcome::Committed(_)) => None,
+            Some(Outcome::Overtaken | Outcome::NotLeading) => Some(NotOrdered::Overtaken),
+            Some(Outcome::TooLarge) => Some(NotOrdered::TooLarge { bytes: bytes_long }),
+            Some(Outcome::Unknown) | None => Some(NotOrdered::Unsettled),
+        };
+        if let Some(not_ordered) = not_ordered {
+            self.place.set(work.state());
+            return Err(not_ordered);
         }
         // Nothing was waiting when it was sent, and of what came meanwhile it is
         // the first: else another record would have taken its place.
@@ -168,7 +171,7 @@ impl ReplicatedOrdering {
 
     /// Says that the own commit is published.
     pub(super) fn published(&self) {
-        self.place.applied(self.work.lock().applied);
+        self.place.set(self.work.lock().state());
     }
 
     /// Tells the log's side what happened, if anything, and does what is to be
@@ -188,7 +191,7 @@ impl ReplicatedOrdering {
             );
         }
         work.end_doubt();
-        self.place.note(work.driver.replica());
+        self.place.set(work.state());
     }
 
     /// Whether the log is to be asked for something.
@@ -225,8 +228,8 @@ impl ReplicatedOrdering {
         work.last_filter = work.last_filter.max(last_filter(commit));
         work.applied = position;
         work.failure = None;
-        self.place.applied(position);
         work.end_doubt();
+        self.place.set(work.state());
     }
 
     /// Where the lane stands in the store with this record and its commit.
@@ -278,6 +281,18 @@ impl ReplicatedOrdering {
 }
 
 impl Work {
+    /// Where the lane stands.
+    fn state(&self) -> LaneState {
+        let replica = self.driver.replica();
+        LaneState {
+            position: self.applied,
+            leads: self.reign().is_some(),
+            is_in_flight: replica.is_in_flight(),
+            is_behind: replica.is_behind(),
+            halted: replica.halted().cloned(),
+        }
+    }
+
     /// Lets requests be sent again that were told that nobody knows, once
     /// somebody does.
     fn end_doubt(&mut self) {
@@ -287,7 +302,7 @@ impl Work {
     }
 
     /// What may be planned now is bound to this.
-    fn reign(&self) -> Option<crate::replication::Reign> {
+    fn reign(&self) -> Option<Reign> {
         let reign = self.driver.replica().reign();
         reign.filter(|_| self.driver.state().0.is_empty())
     }

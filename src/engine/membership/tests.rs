@@ -2,4 +2,5 @@
 
 mod chaos;
 mod cluster;
+mod flaky;
 mod followers;

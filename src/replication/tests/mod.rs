@@ -13,7 +13,7 @@
 
 mod losses;
 mod pod;
-mod random;
+pub(crate) mod random;
 mod rules;
 mod schedules;
 pub(crate) mod shared_log;

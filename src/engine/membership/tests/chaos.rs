@@ -3,6 +3,7 @@
 //! is known: each counts exactly once, and all pods end equal.
 
 use super::cluster::*;
+use super::flaky::Failures;
 use crate::cuckoo::hash::murmur64a;
 use crate::engine::{AddOptions, AddResult, Engine, EngineError};
 use crate::replication::tests::shared_log::SharedLog;
@@ -167,7 +168,7 @@ fn disturb(
             }
             _ => {}
         }
-        std::thread::sleep(Duration::from_millis(chance.below(40)));
+        std::thread::sleep(Duration::from_millis(chance.below(15)));
     }
     println!("{crashes} crashes");
     cluster
@@ -175,7 +176,8 @@ fn disturb(
 
 async fn every_change_counts_once(seed: u64) {
     println!("seed {seed}");
-    let mut cluster = Cluster::of(PODS, SharedLog::new(seed, 10));
+    let failures = Failures::new(seed, 1);
+    let mut cluster = Cluster::of(PODS, SharedLog::new(seed, 10), failures);
     cluster.lead_all(0);
     let engines = cluster.pods.iter().map(|it| it.engine.clone()).collect();
     let engines = Arc::new(RwLock::new(engines));
@@ -206,6 +208,7 @@ async fn every_change_counts_once(seed: u64) {
     is_over.store(true, Ordering::Relaxed);
     let mut cluster = disturbing.await.unwrap();
     cluster.log.calm_down();
+    cluster.failures.set(0);
     cluster.lead_all((seed % 3) as usize);
     cluster.check_equal().await;
     for pod in &cluster.pods {

@@ -1,5 +1,6 @@
 //! Engines over a shared log: what the tests do with them.
 
+use super::flaky::{Failures, FlakyStore};
 use crate::chain::params::{Defaults, FilterRequest};
 use crate::engine::membership::{JoinError, Membership};
 use crate::engine::{
@@ -9,8 +10,8 @@ use crate::engine::{
 use crate::metrics::Metrics;
 use crate::replication::tests::shared_log::SharedLog;
 use crate::replication::{CommitLog, Writer};
-use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
+use crate::store::{KeyValueStore, PageStore};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -34,6 +35,8 @@ pub(super) struct Pod {
 pub(super) struct Cluster {
     pub(super) log: Arc<SharedLog>,
     pub(super) pods: Vec<Pod>,
+    /// What the stores of all pods do.
+    pub(super) failures: Failures,
     /// Newest revision of a lease.
     revision: u64,
     /// Lives of pods.
@@ -58,10 +61,11 @@ pub(super) fn options() -> EngineOptions {
 
 impl Cluster {
     /// So many pods, none of which leads.
-    pub(super) fn of(pods: usize, log: SharedLog) -> Cluster {
+    pub(super) fn of(pods: usize, log: SharedLog, failures: Failures) -> Cluster {
         let mut cluster = Cluster {
             log: Arc::new(log),
             pods: Vec::new(),
+            failures,
             revision: 0,
             lives: AtomicU64::new(0),
         };
@@ -87,7 +91,11 @@ impl Cluster {
 
     /// A pod over what is in a store.
     pub(super) fn start(&self, store: MemoryStore) -> Result<Pod, JoinError> {
-        join(&store, self.membership()).map(|engine| Pod { store, engine })
+        let flaky = FlakyStore {
+            memory: store.clone(),
+            failures: self.failures.clone(),
+        };
+        join(flaky, self.membership()).map(|engine| Pod { store, engine })
     }
 
     /// Has a pod lead a lane; the others hear of it first.
@@ -167,8 +175,7 @@ impl Cluster {
     /// took what was not forced to the disk.
     pub(super) fn crash(&mut self, pod: usize, left: MemoryStore) {
         self.pods[pod].engine.halt();
-        let started = self.start(left).unwrap();
-        self.pods[pod] = started;
+        self.pods[pod] = self.start(left).unwrap();
     }
 }
 
@@ -180,8 +187,8 @@ impl Drop for Cluster {
     }
 }
 
-pub(super) fn join(store: &MemoryStore, membership: Membership) -> Result<Engine, JoinError> {
-    let store = Arc::new(PageStore::open(Arc::new(store.clone())).unwrap());
+pub(super) fn join(store: impl KeyValueStore, membership: Membership) -> Result<Engine, JoinError> {
+    let store = Arc::new(PageStore::open(Arc::new(store)).unwrap());
     let metrics = Arc::new(Metrics::new().unwrap());
     Engine::join(store, &options(), metrics, membership)
 }

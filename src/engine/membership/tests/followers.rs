@@ -1,6 +1,7 @@
 //! What the leader of a lane commits, and what others make of it.
 
 use super::cluster::*;
+use super::flaky::Failures;
 use crate::engine::membership::{JoinError, Membership};
 use crate::engine::{AddOptions, Engine, EngineError, LaneState};
 use crate::metrics::Metrics;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn quiet_cluster() -> Cluster {
-    Cluster::of(3, SharedLog::new(1, 0))
+    Cluster::of(3, SharedLog::new(1, 0), Failures::new(1, 0))
 }
 
 async fn create(engine: &Engine, filter: &str, number: u64, capacity: u64) {
@@ -281,6 +282,37 @@ async fn what_nobody_knows_for_want_of_the_log_is_settled_when_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_the_log_has_and_the_store_refused_is_applied_when_it_can_be() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    create(&leader, "f", 0, 1_000).await;
+    cluster.level();
+    cluster.failures.set(100);
+    let unknown = add(&leader, "f", 0..50, Some(key(1))).await;
+    assert!(
+        matches!(unknown, Err(EngineError::OutcomeUnknown(_))),
+        "{unknown:?}"
+    );
+    let refused = add(&leader, "f", 50..60, None).await;
+    assert!(
+        matches!(refused, Err(EngineError::Overloaded(_))),
+        "{refused:?}"
+    );
+    // A crash in between leaves what the log has, too.
+    let left = cluster.pods[0].store.fork();
+    cluster.failures.set(0);
+    cluster.check_equal().await;
+    cluster.crash(0, left);
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    add(&leader, "f", 0..50, Some(key(1))).await.unwrap();
+    let info = leader.filter_info(&name("f")).await.unwrap();
+    assert_eq!(info.items, 50);
+    cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_starts_again_reads_what_it_lacks_and_a_new_one_everything() {
     let mut cluster = quiet_cluster();
     cluster.lead_all(0);
@@ -364,13 +396,16 @@ async fn a_store_that_is_not_of_the_cluster_is_refused() {
         founding: [8; 16],
         ..cluster.membership()
     };
-    assert!(matches!(join(&ours, other), Err(JoinError::OtherCluster)));
+    assert!(matches!(
+        join(ours.clone(), other),
+        Err(JoinError::OtherCluster)
+    ));
     let later = Membership {
         epoch: 2,
         ..cluster.membership()
     };
     assert!(matches!(
-        join(&ours, later),
+        join(ours.clone(), later),
         Err(JoinError::OtherEpoch { found: 1, epoch: 2 })
     ));
     let wide = Membership {
@@ -378,7 +413,7 @@ async fn a_store_that_is_not_of_the_cluster_is_refused() {
         ..cluster.membership()
     };
     assert!(matches!(
-        join(&ours, wide),
+        join(ours.clone(), wide),
         Err(JoinError::TooManyLanes { lanes: 200, .. })
     ));
     // And one that was never of a cluster, but has filters.
@@ -388,7 +423,7 @@ async fn a_store_that_is_not_of_the_cluster_is_refused() {
     create(&engine, "f", 0, 1_000).await;
     engine.halt();
     assert!(matches!(
-        join(&alone, cluster.membership()),
+        join(alone, cluster.membership()),
         Err(JoinError::NotOfACluster)
     ));
 }
