@@ -248,6 +248,31 @@ async fn a_key_counts_once_whichever_pod_it_is_sent_to() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_another_leader_has_answered_does_not_count_again() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
+    cluster.level();
+    (0..LANES).for_each(|lane| cluster.also_lead(1, lane));
+    let second = cluster.pods[1].engine.clone();
+    wait_until("both lead", || {
+        second.lane_states().iter().all(|it| it.leads)
+    });
+    let first = &cluster.pods[0].engine;
+    add(first, "f", 0..50, Some(key(1))).await.unwrap();
+    // It has not heard of that when it looks for the key, and hears of it when
+    // its own commit is overtaken.
+    let again = add(&second, "f", 0..50, Some(key(1))).await;
+    assert!(
+        matches!(again, Err(EngineError::RetryInFlight)),
+        "{again:?}"
+    );
+    add(&second, "f", 0..50, Some(key(1))).await.unwrap();
+    let info = second.filter_info(&name("f")).await.unwrap();
+    assert_eq!(info.items, 50);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_knows_for_want_of_the_log_is_settled_when_it_is_back() {
     let mut cluster = quiet_cluster();
     cluster.lead_all(0);
