@@ -231,7 +231,7 @@ pub(super) fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &
                 };
                 read_to = last.sequence;
                 let is_all = false;
-                queue.tell(Event::Read { records, is_all });
+                queue.tell_of_records(Event::Read { records, is_all });
             }
             Err(error) => {
                 tracing::warn!(%error, lane, "the commit log is read again");
@@ -248,24 +248,11 @@ impl Engine {
         lanes.map(|lane| lane.place.state()).collect()
     }
 
-    /// Says that this pod has a lane's lease since that revision, or has not.
+    /// Tells a lane of its lease, or that the log may have become another.
     ///
     /// # Errors
     /// The engine stops.
-    pub fn hold_lease(&self, lane: u32, revision: Option<u64>) -> Result<(), EngineError> {
-        self.tell_lane(lane, Event::Lease(revision))
-    }
-
-    /// Says that the log may have become another: its connection was lost, or its
-    /// servers have another leader.
-    ///
-    /// # Errors
-    /// The engine stops.
-    pub fn doubt_log(&self, lane: u32) -> Result<(), EngineError> {
-        self.tell_lane(lane, Event::InDoubt)
-    }
-
-    fn tell_lane(&self, lane: u32, event: Event) -> Result<(), EngineError> {
+    pub fn tell_lane(&self, lane: u32, event: Event) -> Result<(), EngineError> {
         let queue = self.state.lanes.queues.read().get(lane as usize).cloned();
         queue.ok_or(EngineError::Stopping)?.tell(event);
         Ok(())

@@ -7,6 +7,7 @@
 //! | `leases.rs` | leases are taken, renewed, lost and given back |
 //! | `lane.rs` | a lane over a broker that dies, is rewound, loses its stream |
 //! | `pods.rs` | three pods over three brokers that die |
+//! | `engines.rs` | three engines over three brokers that die: every change counts once |
 //! | `broker.rs` and `support.rs` | what the tests share |
 
 #![expect(
@@ -16,6 +17,7 @@
 )]
 
 mod broker;
+mod engines;
 mod lane;
 mod leases;
 mod log;

@@ -184,7 +184,7 @@ impl Lane {
                     if let Some(replicated) = self.ordering.replicated()
                         && failure.is_in_doubt()
                     {
-                        replicated.keep(recorders);
+                        replicated.keep(recorders, batch.touched);
                     }
                     return None;
                 };

@@ -89,8 +89,12 @@ impl Lane {
         let begin = || self.checkpointer.begin_commit(self.number);
         commit.sequence = *arrived.sequence.get_or_insert_with(begin);
         let position = ordering.position_with(arrived, &commit);
-        self.store
-            .commit_at(&commit, self.number as u32, &position)?;
+        let stored = self.store.commit_at(&commit, self.number as u32, &position);
+        if let Err(error) = stored {
+            let touched = prepared.targets.into_iter().map(|it| it.filter);
+            ordering.keep(Vec::new(), touched.collect());
+            return Err(error);
+        }
         let redo_bytes = commit.redo.len() as u64;
         self.publish(&prepared.changes, frames, commit.sequence, redo_bytes);
         self.make_known(&prepared.targets);
@@ -260,9 +264,11 @@ impl Lane {
             let garbage = dropped.map(|&it| Garbage::SubFilter(filter.id, it));
             self.checkpointer.reclaim_soon(garbage);
             if target.is_made {
-                let replaced = removed.remove(&filter.name);
-                let replaced = replaced.map(|it| it.filter.as_ref());
-                self.filters.insert(Arc::clone(filter), replaced);
+                let removed = removed.remove(&filter.name);
+                let replaced = removed.map(|it| Arc::clone(&it.filter));
+                // If the store had it before, it may have been opened already.
+                let replaced = replaced.or_else(|| self.filters.get(&filter.name));
+                self.filters.insert(Arc::clone(filter), replaced.as_deref());
             }
         }
         for target in removed.into_values() {

@@ -8,7 +8,6 @@ use super::request::{Answer, Request};
 use crate::chain::meta::Chain;
 use crate::chain::plan::PlanStats;
 use crate::engine::answer::FilterSizes;
-use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::response::{Origin, StoredFilterInfo};
 use crate::engine::pages::PageTable;
@@ -20,10 +19,6 @@ impl Lane {
     /// Works on a command that is not planned together with others.
     pub(super) fn work_alone(&self, request: Request) -> Option<InDoubt> {
         let filter = match request.command.clone() {
-            Command::Adopt(_) if self.ordering.replicated().is_some() => {
-                let what = "restoring a filter, or taking one in from another server,";
-                return refuse(request, Err(EngineError::NotInCluster { what }));
-            }
             Command::Adopt(adopt) => return self.adopt(request, adopt),
             _ => request.filter.clone(),
         };

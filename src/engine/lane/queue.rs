@@ -204,17 +204,24 @@ impl LaneQueue {
         waiting.turns.charge(&turn.key, &turn.flow, units);
     }
 
-    /// Tells the lane what happened to its commit log; waits while much of that
-    /// waits already. To a lane that stops nothing is told.
+    /// Tells the lane what happened to its commit log. To a lane that stops
+    /// nothing is told.
     pub(crate) fn tell(&self, event: Event) {
         let mut waiting = self.waiting.lock();
-        while waiting.events.len() >= MAX_EVENTS && !waiting.is_closed {
-            self.heard.wait(&mut waiting);
-        }
         if !waiting.is_closed {
             waiting.events.push_back(event);
             self.arrived.notify_one();
         }
+    }
+
+    /// Hands records to the lane; waits while many wait already.
+    pub(crate) fn tell_of_records(&self, records: Event) {
+        let mut waiting = self.waiting.lock();
+        while waiting.events.len() >= MAX_EVENTS && !waiting.is_closed {
+            self.heard.wait(&mut waiting);
+        }
+        drop(waiting);
+        self.tell(records);
     }
 
     /// What happened to the commit log next.

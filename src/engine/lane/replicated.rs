@@ -10,6 +10,7 @@
 use super::ordering::NotOrdered;
 use crate::engine::clock::EngineClock;
 use crate::engine::error::{EngineError, Overload};
+use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::guard::{IdempotentWrites, SideRecorder};
 use crate::engine::idempotency::imports::Imports;
 use crate::engine::membership::{ClusteredLane, LanePlace, LaneState, Membership};
@@ -76,6 +77,9 @@ struct Work {
     failure: Option<String>,
     /// What keeps requests from being sent again whose commit is not settled.
     recorders: Vec<SideRecorder>,
+    /// Filters of a commit that the store may have, in part of what is in memory:
+    /// none of them is closed until it is applied.
+    touched: Vec<Arc<OpenFilter>>,
 }
 
 impl ReplicatedOrdering {
@@ -112,6 +116,7 @@ impl ReplicatedOrdering {
                 last_given: start.last_filter,
                 failure: None,
                 recorders: Vec::new(),
+                touched: Vec::new(),
             }),
         }
     }
@@ -249,9 +254,11 @@ impl ReplicatedOrdering {
         }
     }
 
-    /// Keeps what is to be kept until a commit is settled.
-    pub(super) fn keep(&self, recorders: Vec<SideRecorder>) {
-        self.work.lock().recorders.extend(recorders);
+    /// Keeps what is to be kept until a commit is settled and applied.
+    pub(super) fn keep(&self, recorders: Vec<SideRecorder>, touched: Vec<Arc<OpenFilter>>) {
+        let mut work = self.work.lock();
+        work.recorders.extend(recorders);
+        work.touched = touched;
     }
 
     /// Why no change can be planned now, if so.
@@ -298,6 +305,7 @@ impl Work {
     fn end_doubt(&mut self) {
         if !self.driver.replica().is_in_flight() && self.driver.state().0.is_empty() {
             self.recorders.clear();
+            self.touched.clear();
         }
     }
 

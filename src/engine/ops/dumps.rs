@@ -124,8 +124,14 @@ impl Engine {
     /// it says how large it is.
     ///
     /// # Errors
-    /// [`EngineError::DiskShort`], or the store refused a number for it.
+    /// [`EngineError::DiskShort`], [`EngineError::NotInCluster`], or the store refused a number for it.
     pub async fn intake(&self, replaces: Option<&FilterName>) -> Result<Intake, EngineError> {
+        // Its pages would be in the store of this pod alone, under a number that
+        // the cluster gives to another filter.
+        if self.state.clustered.is_some() {
+            let what = "restoring a filter, or taking one in from another server,";
+            return Err(EngineError::NotInCluster { what });
+        }
         self.state.disk.check()?;
         let in_place_of = match replaces {
             Some(name) => self.state.open(&self.caller, name).await?,

@@ -195,7 +195,9 @@ impl Job {
         if self.ended.is_none() {
             match self.turn(&state, &stop).await {
                 Ok(Turn::More) => return Some(self),
-                Ok(Turn::Gone) | Err(EngineError::Stopping) => return None,
+                Ok(Turn::Gone) | Err(EngineError::Stopping | EngineError::NotLeading) => {
+                    return None;
+                }
                 Ok(Turn::Ended(end)) => self.ended = Some(end),
                 Err(error) if is_passing(&error) || self.failures < MAX_FAILURES => {
                     self.failures += u32::from(!is_passing(&error));
@@ -209,7 +211,7 @@ impl Job {
             }
         }
         match self.end(&state, self.ended?).await {
-            Ok(()) | Err(EngineError::Stopping) => None,
+            Ok(()) | Err(EngineError::Stopping | EngineError::NotLeading) => None,
             Err(error) => Some(self.wait(&error)),
         }
     }

@@ -124,7 +124,7 @@ fn remove_due(
     let most = DUE_AT_ONCE + damaged;
     let due = state.store.due_entries(from_ms, now_ms, most)?;
     let mut looked = Looked::default();
-    let mut sound = 0;
+    let (mut sound, mut left) = (0, 0);
     for due in due {
         let removed = match due {
             Ok(due) => {
@@ -135,11 +135,13 @@ fn remove_due(
         };
         match removed {
             Ok(()) => {}
+            // The pod that leads its lane does.
+            Err(EngineError::NotLeading) => left += 1,
             Err(error) if is_damage(&error) => looked.damaged(error),
             Err(error) => return Err(error),
         }
     }
-    looked.has_more = sound == most;
+    looked.has_more = sound == most && left == 0;
     Ok(looked)
 }
 

@@ -9,11 +9,13 @@
 //! | `log.rs` | [`JetStreamLog`]: appends, looks, trims |
 //! | `cursor.rs` | reads a lane's records in order |
 //! | `leases.rs` | who leads a lane, in a key-value bucket |
+//! | `keeping.rs` | keeps the lease of a lane, and spreads lanes over pods |
 //! | `error.rs` | what people are told when a start fails |
 
 mod connect;
 mod cursor;
 mod error;
+mod keeping;
 mod leases;
 mod log;
 mod stream;
@@ -21,6 +23,7 @@ mod sync;
 
 pub use connect::{Brokers, Connection, connect};
 pub use error::JetStreamError;
+pub use keeping::LeaseKeeping;
 pub use leases::{Holder, Lease, Leases};
 pub use log::{JetStreamLog, Patience};
 pub use stream::{ClusterName, Founding, found, open};

@@ -6,6 +6,7 @@ use super::cluster::*;
 use super::flaky::Failures;
 use crate::cuckoo::hash::murmur64a;
 use crate::engine::{AddOptions, AddResult, Engine, EngineError};
+use crate::replication::Event;
 use crate::replication::tests::shared_log::SharedLog;
 use crate::store::memory::MemoryStore;
 use parking_lot::RwLock;
@@ -157,8 +158,13 @@ fn disturb(
         match chance.below(12) {
             0..=2 => cluster.lead(pod, lane),
             3 => cluster.also_lead(pod, lane),
-            4 => cluster.pods[pod].engine.hold_lease(lane, None).unwrap(),
-            5 => cluster.pods[pod].engine.doubt_log(lane).unwrap(),
+            4 | 5 => {
+                let event = match chance.below(2) {
+                    0 => Event::Lease(None),
+                    _ => Event::InDoubt,
+                };
+                cluster.pods[pod].engine.tell_lane(lane, event).unwrap();
+            }
             6 | 7 => kept[pod] = Some(cluster.pods[pod].store.fork()),
             8 => {
                 let now = cluster.pods[pod].store.fork();

@@ -4,12 +4,12 @@ use super::flaky::{Failures, FlakyStore};
 use crate::chain::params::{Defaults, FilterRequest};
 use crate::engine::membership::{JoinError, Membership};
 use crate::engine::{
-    AddOptions, AddResult, Engine, EngineError, EngineOptions, FilterName, IdempotencyKey,
+    AddOptions, AddResult, Clock, Engine, EngineError, EngineOptions, FilterName, IdempotencyKey,
     ItemBatch,
 };
 use crate::metrics::Metrics;
 use crate::replication::tests::shared_log::SharedLog;
-use crate::replication::{CommitLog, Writer};
+use crate::replication::{CommitLog, Event, Writer};
 use crate::store::memory::MemoryStore;
 use crate::store::{KeyValueStore, PageStore};
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub(super) struct Pod {
 pub(super) struct Cluster {
     pub(super) log: Arc<SharedLog>,
     pub(super) pods: Vec<Pod>,
+    /// The time of all pods, in milliseconds since 1970.
+    pub(super) now_ms: Arc<AtomicU64>,
     /// What the stores of all pods do.
     pub(super) failures: Failures,
     /// Newest revision of a lease.
@@ -65,6 +67,7 @@ impl Cluster {
         let mut cluster = Cluster {
             log: Arc::new(log),
             pods: Vec::new(),
+            now_ms: Arc::new(AtomicU64::new(1 << 40)),
             failures,
             revision: 0,
             lives: AtomicU64::new(0),
@@ -95,14 +98,14 @@ impl Cluster {
             memory: store.clone(),
             failures: self.failures.clone(),
         };
-        join(flaky, self.membership()).map(|engine| Pod { store, engine })
+        join(flaky, self.membership(), &self.now_ms).map(|engine| Pod { store, engine })
     }
 
     /// Has a pod lead a lane; the others hear of it first.
     pub(super) fn lead(&mut self, pod: usize, lane: u32) {
         for (other, it) in self.pods.iter().enumerate() {
             if other != pod {
-                it.engine.hold_lease(lane, None).unwrap();
+                it.engine.tell_lane(lane, Event::Lease(None)).unwrap();
             }
         }
         self.also_lead(pod, lane);
@@ -112,7 +115,8 @@ impl Cluster {
     pub(super) fn also_lead(&mut self, pod: usize, lane: u32) {
         self.revision += 1;
         let engine = &self.pods[pod].engine;
-        engine.hold_lease(lane, Some(self.revision)).unwrap();
+        let lease = Event::Lease(Some(self.revision));
+        engine.tell_lane(lane, lease).unwrap();
     }
 
     /// The same for all lanes, until it leads.
@@ -187,10 +191,18 @@ impl Drop for Cluster {
     }
 }
 
-pub(super) fn join(store: impl KeyValueStore, membership: Membership) -> Result<Engine, JoinError> {
+pub(super) fn join(
+    store: impl KeyValueStore,
+    membership: Membership,
+    now_ms: &Arc<AtomicU64>,
+) -> Result<Engine, JoinError> {
     let store = Arc::new(PageStore::open(Arc::new(store)).unwrap());
     let metrics = Arc::new(Metrics::new().unwrap());
-    Engine::join(store, &options(), metrics, membership)
+    let options = EngineOptions {
+        clock: Clock::Set(Arc::clone(now_ms)),
+        ..options()
+    };
+    Engine::join(store, &options, metrics, membership)
 }
 
 pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -6,10 +6,11 @@ use crate::engine::membership::{JoinError, Membership};
 use crate::engine::{AddOptions, Engine, EngineError, LaneState};
 use crate::metrics::Metrics;
 use crate::replication::tests::shared_log::SharedLog;
-use crate::replication::{CommitLog, Halt};
+use crate::replication::{CommitLog, Event, Halt};
 use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 fn quiet_cluster() -> Cluster {
@@ -251,7 +252,9 @@ async fn a_key_counts_once_whichever_pod_it_is_sent_to() {
 async fn a_key_that_another_leader_has_answered_does_not_count_again() {
     let mut cluster = quiet_cluster();
     cluster.lead_all(0);
-    create(&cluster.pods[0].engine, "f", 0, 1_000).await;
+    for filter in ["f", "g"] {
+        create(&cluster.pods[0].engine, filter, 0, 1_000).await;
+    }
     cluster.level();
     (0..LANES).for_each(|lane| cluster.also_lead(1, lane));
     let second = cluster.pods[1].engine.clone();
@@ -259,17 +262,27 @@ async fn a_key_that_another_leader_has_answered_does_not_count_again() {
         second.lane_states().iter().all(|it| it.leads)
     });
     let first = &cluster.pods[0].engine;
-    add(first, "f", 0..50, Some(key(1))).await.unwrap();
-    // It has not heard of that when it looks for the key, and hears of it when
-    // its own commit is overtaken.
-    let again = add(&second, "f", 0..50, Some(key(1))).await;
-    assert!(
-        matches!(again, Err(EngineError::RetryInFlight)),
-        "{again:?}"
-    );
-    add(&second, "f", 0..50, Some(key(1))).await.unwrap();
+    for round in 0..20 {
+        let items = round * 10..round * 10 + 10;
+        add(first, "f", items.clone(), Some(key(round)))
+            .await
+            .unwrap();
+        // As a rule the second has not heard of that when it looks for the key,
+        // and hears of it when its own commit is overtaken.
+        let again = add(&second, "f", items.clone(), Some(key(round))).await;
+        assert!(
+            matches!(again, Ok(()) | Err(EngineError::RetryInFlight)),
+            "{again:?}"
+        );
+        add(&second, "f", items, Some(key(round))).await.unwrap();
+        // The first hears of the second's.
+        add(&second, "g", [round], None).await.unwrap();
+        add(first, "g", [round], None).await.unwrap();
+    }
     let info = second.filter_info(&name("f")).await.unwrap();
-    assert_eq!(info.items, 50);
+    assert_eq!(info.items, 200);
+    cluster.lead_all(2);
+    cluster.check_equal().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -338,6 +351,36 @@ async fn a_commit_that_the_log_has_and_the_store_refused_is_applied_when_it_can_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leader_removes_what_has_ended_from_every_pod() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    for number in 0..8 {
+        let filter = format!("f{number}");
+        create(&leader, &filter, number, 1_000).await;
+        let ttl_seconds = (number % 2 == 0).then_some(10);
+        let set = leader.set_ttl(&name(&filter), ttl_seconds, None).await;
+        set.unwrap();
+    }
+    cluster.now_ms.fetch_add(11_000, Ordering::SeqCst);
+    for pod in &cluster.pods {
+        let store = PageStore::open(Arc::new(pod.store.clone())).unwrap();
+        wait_until("half of the filters are removed", || {
+            store.list_filters("", None, 100).unwrap().len() == 4
+        });
+    }
+    cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_that_is_taken_in_would_stay_on_one_pod_and_is_refused() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let refused = cluster.pods[0].engine.intake(None).await.err();
+    assert!(matches!(refused, Some(EngineError::NotInCluster { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_starts_again_reads_what_it_lacks_and_a_new_one_everything() {
     let mut cluster = quiet_cluster();
     cluster.lead_all(0);
@@ -395,7 +438,7 @@ async fn a_pod_behind_what_was_trimmed_says_so_and_one_before_a_rewound_log_stop
     late.engine.halt();
 
     cluster.log.rewind(1);
-    leader.doubt_log(lane).unwrap();
+    leader.tell_lane(lane, Event::InDoubt).unwrap();
     let state = |engine: &Engine| -> LaneState { engine.lane_states()[lane as usize].clone() };
     wait_until("it stops", || state(&leader).halted.is_some());
     assert!(matches!(state(&leader).halted, Some(Halt::Rewound { at, .. }) if at == newest));
@@ -416,13 +459,13 @@ async fn a_store_that_is_not_of_the_cluster_is_refused() {
     create(&cluster.pods[0].engine, "f", 0, 1_000).await;
     create(&cluster.pods[0].engine, "g", 0, 1_000).await;
     cluster.level();
-    let ours = cluster.pods[0].store.fork();
+    let (ours, now) = (cluster.pods[0].store.fork(), &cluster.now_ms);
     let other = Membership {
         founding: [8; 16],
         ..cluster.membership()
     };
     assert!(matches!(
-        join(ours.clone(), other),
+        join(ours.clone(), other, now),
         Err(JoinError::OtherCluster)
     ));
     let later = Membership {
@@ -430,7 +473,7 @@ async fn a_store_that_is_not_of_the_cluster_is_refused() {
         ..cluster.membership()
     };
     assert!(matches!(
-        join(ours.clone(), later),
+        join(ours.clone(), later, now),
         Err(JoinError::OtherEpoch { found: 1, epoch: 2 })
     ));
     let wide = Membership {
@@ -438,7 +481,7 @@ async fn a_store_that_is_not_of_the_cluster_is_refused() {
         ..cluster.membership()
     };
     assert!(matches!(
-        join(ours.clone(), wide),
+        join(ours.clone(), wide, now),
         Err(JoinError::TooManyLanes { lanes: 200, .. })
     ));
     // And one that was never of a cluster, but has filters.
@@ -448,7 +491,7 @@ async fn a_store_that_is_not_of_the_cluster_is_refused() {
     create(&engine, "f", 0, 1_000).await;
     engine.halt();
     assert!(matches!(
-        join(alone, cluster.membership()),
+        join(alone, cluster.membership(), now),
         Err(JoinError::NotOfACluster)
     ));
 }
