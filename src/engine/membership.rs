@@ -2,8 +2,11 @@
 //! pods, and where each of its lanes stands in it.
 
 use super::error::EngineError;
+use super::lane::ordering::LaneOrdering;
 use super::lane::queue::LaneQueue;
+use super::lane::replicated::ReplicatedOrdering;
 use super::state::Engine;
+use super::threads::spawn;
 use crate::replication::{
     CommitLog, Event, Halt, HistoryHash, LaneIdentity, Levels, Position, Writer,
 };
@@ -212,7 +215,7 @@ impl Clustered {
 
 /// Reads what other pods have committed, and hands it to the lane, until the lane
 /// takes no more.
-pub(super) fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) {
+fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) {
     let mut read_to = 0;
     while !queue.is_closed() {
         let state = place.state();
@@ -242,6 +245,43 @@ pub(super) fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &
 }
 
 impl Engine {
+    /// What orders the commits of a lane.
+    pub(super) fn ordering(&self, number: usize) -> LaneOrdering {
+        let state = &self.state;
+        let clustered = state.clustered.as_ref();
+        match clustered.and_then(|it| Some((it, it.lanes.get(number)?))) {
+            None => LaneOrdering::Local,
+            Some((it, lane)) => LaneOrdering::Replicated(Box::new(ReplicatedOrdering::new(
+                number as u32,
+                &it.membership,
+                lane,
+                &state.clock,
+                (&state.idempotent_writes, &state.imports),
+            ))),
+        }
+    }
+
+    /// Starts what reads the commit log of a lane, if it has one.
+    ///
+    /// # Errors
+    /// The thread can't be started.
+    pub(super) fn start_following(
+        &self,
+        number: usize,
+        queue: &Arc<LaneQueue>,
+    ) -> Result<(), StoreError> {
+        let clustered = self.state.clustered.as_ref();
+        let Some((it, lane)) = clustered.and_then(|it| Some((it, it.lanes.get(number)?))) else {
+            return Ok(());
+        };
+        let (membership, place) = (Arc::clone(&it.membership), Arc::clone(&lane.place));
+        let queue = Arc::clone(queue);
+        let following = move || follow(&*membership.log, number as u32, &queue, &place);
+        let thread = spawn(&format!("follow-{number}"), following)?;
+        self.state.threads.lanes.lock().push(thread);
+        Ok(())
+    }
+
     /// Where each lane stands; none for an engine that is in no cluster.
     pub fn lane_states(&self) -> Vec<LaneState> {
         let lanes = self.state.clustered.iter().flat_map(|it| &it.lanes);

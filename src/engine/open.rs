@@ -10,12 +10,10 @@ use super::filters::Filters;
 use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
 use super::lane::commit::Lane;
-use super::lane::ordering::LaneOrdering;
 use super::lane::queue::LaneQueue;
-use super::lane::replicated::ReplicatedOrdering;
 use super::lane::shares::QueueShares;
 use super::lane::submit::Submitter;
-use super::membership::{Clustered, JoinError, Membership, follow};
+use super::membership::{Clustered, JoinError, Membership};
 use super::pages::{Bounds, Checkpointer, Loader, PageCache};
 use super::quota::Quota;
 use super::recovery::Recovery;
@@ -397,36 +395,6 @@ impl Engine {
             ordering: self.ordering(number),
             metrics: Arc::clone(&state.metrics),
         }
-    }
-
-    /// What orders the commits of a lane.
-    fn ordering(&self, number: usize) -> LaneOrdering {
-        let state = &self.state;
-        let clustered = state.clustered.as_ref();
-        match clustered.and_then(|it| Some((it, it.lanes.get(number)?))) {
-            None => LaneOrdering::Local,
-            Some((it, lane)) => LaneOrdering::Replicated(Box::new(ReplicatedOrdering::new(
-                number as u32,
-                &it.membership,
-                lane,
-                &state.clock,
-                (&state.idempotent_writes, &state.imports),
-            ))),
-        }
-    }
-
-    /// Starts what reads the commit log of a lane, if it has one.
-    fn start_following(&self, number: usize, queue: &Arc<LaneQueue>) -> Result<(), StoreError> {
-        let clustered = self.state.clustered.as_ref();
-        let Some((it, lane)) = clustered.and_then(|it| Some((it, it.lanes.get(number)?))) else {
-            return Ok(());
-        };
-        let (membership, place) = (Arc::clone(&it.membership), Arc::clone(&lane.place));
-        let queue = Arc::clone(queue);
-        let following = move || follow(&*membership.log, number as u32, &queue, &place);
-        let thread = spawn(&format!("follow-{number}"), following)?;
-        self.state.threads.lanes.lock().push(thread);
-        Ok(())
     }
 
     fn start_tasks(

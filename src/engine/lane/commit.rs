@@ -9,19 +9,17 @@
 
 use super::changes::{Changes, Encoded};
 use super::command::Outcome;
+use super::frames::Frames;
 use super::ordering::{LaneOrdering, NotOrdered};
 use super::queue::LaneQueue;
 use super::request::Request;
-use crate::chain::address::PageAddress;
 use crate::chain::plan::PlanStats;
 use crate::engine::disk::Disk;
 use crate::engine::error::EngineError;
 use crate::engine::filters::{Filters, OpenFilter};
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::name::FilterName;
-use crate::engine::pages::{
-    Checkpointer, FrameIndex, Loader, PageCache, PageTable, Publication, Version,
-};
+use crate::engine::pages::{Checkpointer, FrameIndex, Loader, PageCache, Publication, Version};
 use crate::engine::quota::{Quota, Reservation};
 use crate::metrics::Metrics;
 use crate::page::{FilterId, Sequence};
@@ -503,82 +501,4 @@ fn reclaimed(commit: &Commit, filter: FilterId) -> Vec<Garbage> {
         _ => Vec::new(),
     };
     commit.filters.iter().flat_map(of_change).collect()
-}
-
-/// The frame of every page that a commit changes. Pages that were there are
-/// pinned by the drain; those that are not published yet get their frames here,
-/// and are pinned until this is dropped.
-pub(super) struct Frames<'a> {
-    cache: &'a PageCache,
-    /// Aligned with the changes.
-    of_changes: Vec<ChangedFrames>,
-    new: Vec<NewFrame>,
-    are_published: bool,
-}
-
-/// The frames of what changes in one filter.
-#[derive(Default)]
-struct ChangedFrames {
-    /// Aligned with the pages in which words change.
-    changed: Vec<FrameIndex>,
-    /// Aligned with the pages that are set as a whole.
-    wholes: Vec<FrameIndex>,
-}
-
-/// The frame of a page that comes to be with the commit.
-struct NewFrame {
-    index: FrameIndex,
-    table: Arc<PageTable>,
-    page: u32,
-}
-
-impl<'a> Frames<'a> {
-    pub(super) fn take(lane: &'a Lane, changes: &[Changes]) -> Result<Self, StoreError> {
-        let mut frames = Frames {
-            cache: &lane.cache,
-            of_changes: Vec::with_capacity(changes.len()),
-            new: Vec::new(),
-            are_published: false,
-        };
-        for it in changes {
-            let mut of_each = |page| frames.frame_of(lane, it, page);
-            let changed = it.pages.pages.iter().map(|page| of_each(page.address));
-            let changed = changed.collect::<Result<_, _>>()?;
-            let wholes = it.pages.wholes.iter().map(|&(page, _)| of_each(page));
-            let wholes = wholes.collect::<Result<_, _>>()?;
-            frames.of_changes.push(ChangedFrames { changed, wholes });
-        }
-        Ok(frames)
-    }
-
-    fn frame_of(
-        &mut self,
-        lane: &Lane,
-        changes: &Changes,
-        page: PageAddress,
-    ) -> Result<FrameIndex, StoreError> {
-        let table = changes.table(page).ok_or(StoreError::PageNotResident)?;
-        if !changes.is_new(page) {
-            let pinned = lane.cache.resident_frame(table, page.page);
-            return pinned.ok_or(StoreError::PageNotResident);
-        }
-        let index = lane.loader.install_new(table, page.page)?;
-        self.new.push(NewFrame {
-            index,
-            table: Arc::clone(table),
-            page: page.page,
-        });
-        Ok(index)
-    }
-}
-
-impl Drop for Frames<'_> {
-    fn drop(&mut self) {
-        for new in &self.new {
-            self.cache.unpin(new.index);
-            if !self.are_published {
-                self.cache.take_back(&new.table, new.page);
-            }
-        }
-    }
 }

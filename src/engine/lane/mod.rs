@@ -22,6 +22,7 @@
 //! | `ordering` | what orders commits: the store alone, or a commit log |
 //! | `replicated` | the ordering of a lane that several pods have |
 //! | `follow` | applying what the commit log has settled |
+//! | `frames` | the frames of the pages that a commit changes |
 //! | `commit` | what a lane works with; one write to the store, then publication and answers |
 
 mod changes;
@@ -30,6 +31,7 @@ pub(super) mod commit;
 mod drain;
 mod fair;
 mod follow;
+mod frames;
 mod items;
 mod lifecycle;
 mod memory;

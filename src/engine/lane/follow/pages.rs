@@ -1,0 +1,103 @@
+//! What a record of the commit log says about the pages of a filter, as changes
+//! of these pages.
+
+use crate::chain::address::{PageAddress, WordAddress};
+use crate::chain::counters::CounterKey;
+use crate::chain::plan::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
+use crate::cuckoo::bucket;
+use crate::engine::apply::LoggedPage;
+use crate::engine::filters::FilterView;
+use crate::engine::pages::PageTable;
+use crate::page::{PageId, Sequence};
+use crate::store::StoreError;
+use crate::store::redo::RedoWrite;
+use std::collections::BTreeMap;
+
+/// What a record says about the pages of a filter, by ascending address.
+pub(super) fn logged<'a>(
+    view: &FilterView,
+    writes: BTreeMap<PageId, Vec<RedoWrite<'a>>>,
+    record: u64,
+) -> Result<Vec<(PageAddress, LoggedPage<'a>)>, StoreError> {
+    let mut pages = Vec::with_capacity(writes.len());
+    for (id, writes) in writes {
+        let position = view.chain.position_of(id.ordinal);
+        let table = position.and_then(|it| Some((it, view.tables.get(it)?)));
+        let Some((position, table)) = table else {
+            return Err(unfit(record, "it writes to a sub-filter that is not there"));
+        };
+        let address = PageAddress {
+            sub: position as u32,
+            page: id.page.0,
+        };
+        let page = LoggedPage::of(&table.geometry(), Sequence(record), id, writes)?;
+        if page.whole.is_some() && !page.writes.is_empty() {
+            return Err(unfit(record, "it sets a page as a whole and in part"));
+        }
+        pages.push((address, page));
+    }
+    pages.sort_by_key(|(address, _)| *address);
+    Ok(pages)
+}
+
+/// Puts the slots and counters of a page behind those of others.
+pub(super) fn put_page(
+    changes: &mut PageChanges,
+    address: PageAddress,
+    table: &PageTable,
+    writes: &[RedoWrite<'_>],
+    before: impl Fn(u16) -> u64,
+) {
+    let width = table.geometry().slot_width();
+    let (first_word, first_counter) = (changes.words.len(), changes.counters.len());
+    let mut occupied = 0;
+    for write in writes {
+        match write {
+            RedoWrite::Slot(write) => {
+                let (word, lane) = width.word_and_lane(write.slot as u16);
+                let at = WordAddress {
+                    sub: address.sub,
+                    page: address.page,
+                    word,
+                };
+                // Slots of a page ascend.
+                let is_new = changes
+                    .words
+                    .get(first_word..)
+                    .is_none_or(|words| words.last().is_none_or(|last| last.at != at));
+                if is_new {
+                    changes.words.push(ChangedWord {
+                        at,
+                        value: before(word),
+                        slots: 0,
+                    });
+                }
+                if let Some(changed) = changes.words.last_mut() {
+                    let count = |word| bucket::occupied(width, word) as i32;
+                    let value = bucket::set(width, changed.value, lane, write.value as u32);
+                    occupied += count(value) - count(changed.value);
+                    changed.value = value;
+                    changed.slots |= 1 << lane;
+                }
+            }
+            RedoWrite::Counter(write) => changes.counters.push(ChangedCounter {
+                key: CounterKey(write.key),
+                copies: write.value,
+            }),
+            RedoWrite::Whole(_) | RedoWrite::Dropped(_) => {}
+        }
+    }
+    changes.pages.push(ChangedPage {
+        address,
+        words: first_word..changes.words.len(),
+        counters: first_counter..changes.counters.len(),
+        occupied,
+    });
+}
+
+pub(super) fn unfit(record: u64, reason: &str) -> StoreError {
+    StoreError::Corrupt {
+        what: format!("record {record} of the commit log"),
+        reason: reason.to_owned(),
+    }
+}
