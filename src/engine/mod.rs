@@ -18,7 +18,7 @@
 //! | `idempotency/` | what commits record so that a request counts once |
 //! | `recovery`, [`check`] | replaying the log; reading a data directory to its end |
 //! | `apply` | what a redo record says about a page, for recovery and followers |
-//! | `membership` | what an engine is in a cluster: its log, and where its lanes stand |
+//! | `membership`, `following` | what an engine is in a cluster, and where its lanes stand; what reads the commit log for them |
 //! | `dump/` | filters as streams of bytes |
 //! | `stored/` | all pages as of one moment, with the log applied |
 //! | `reader` | asking a filter beside its lane |
@@ -48,6 +48,7 @@ mod disk;
 mod dump;
 mod error;
 mod filters;
+mod following;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_targets;
 mod idempotency;

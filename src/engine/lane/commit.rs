@@ -10,8 +10,9 @@
 use super::changes::{Changes, Encoded};
 use super::command::Outcome;
 use super::frames::Frames;
-use super::ordering::{LaneOrdering, NotOrdered};
+use super::ordering::LaneOrdering;
 use super::queue::LaneQueue;
+use super::replicated::NotOrdered;
 use super::request::Request;
 use crate::chain::plan::PlanStats;
 use crate::engine::disk::Disk;
@@ -228,8 +229,8 @@ impl Lane {
     ) -> Result<(), CommitFailure> {
         // Frames for pages that are not published yet are taken before the
         // commit: after it nothing may fail.
-        let frames =
-            Frames::take(self, changes).map_err(|error| CommitFailure::Refused(Arc::new(error)))?;
+        let frames = Frames::take(&self.cache, &self.loader, changes)
+            .map_err(|error| CommitFailure::Refused(Arc::new(error)))?;
         let started = Instant::now();
         let commit = Commit {
             sequence: self.checkpointer.begin_commit(self.number),

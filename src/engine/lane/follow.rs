@@ -82,7 +82,7 @@ impl Lane {
             reason: reason.to_string(),
         })?;
         let prepared = self.prepare(&commit, arrived.position.sequence)?;
-        let frames = Frames::take(self, &prepared.changes)?;
+        let frames = Frames::take(&self.cache, &self.loader, &prepared.changes)?;
         // Here there may be something else under a key, which has ended and is
         // not removed yet, or is removed already.
         for change in &mut commit.side_records {

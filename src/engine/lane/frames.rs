@@ -2,9 +2,8 @@
 //! after that nothing may fail.
 
 use super::changes::Changes;
-use super::commit::Lane;
 use crate::chain::address::PageAddress;
-use crate::engine::pages::{FrameIndex, PageCache, PageTable};
+use crate::engine::pages::{FrameIndex, Loader, PageCache, PageTable};
 use crate::store::StoreError;
 use std::sync::Arc;
 
@@ -37,15 +36,19 @@ struct NewFrame {
 }
 
 impl<'a> Frames<'a> {
-    pub(super) fn take(lane: &'a Lane, changes: &[Changes]) -> Result<Self, StoreError> {
+    pub(super) fn take(
+        cache: &'a PageCache,
+        loader: &Loader,
+        changes: &[Changes],
+    ) -> Result<Self, StoreError> {
         let mut frames = Frames {
-            cache: &lane.cache,
+            cache,
             of_changes: Vec::with_capacity(changes.len()),
             new: Vec::new(),
             are_published: false,
         };
         for it in changes {
-            let mut of_each = |page| frames.frame_of(lane, it, page);
+            let mut of_each = |page| frames.frame_of(loader, it, page);
             let changed = it.pages.pages.iter().map(|page| of_each(page.address));
             let changed = changed.collect::<Result<_, _>>()?;
             let wholes = it.pages.wholes.iter().map(|&(page, _)| of_each(page));
@@ -57,16 +60,16 @@ impl<'a> Frames<'a> {
 
     fn frame_of(
         &mut self,
-        lane: &Lane,
+        loader: &Loader,
         changes: &Changes,
         page: PageAddress,
     ) -> Result<FrameIndex, StoreError> {
         let table = changes.table(page).ok_or(StoreError::PageNotResident)?;
         if !changes.is_new(page) {
-            let pinned = lane.cache.resident_frame(table, page.page);
+            let pinned = self.cache.resident_frame(table, page.page);
             return pinned.ok_or(StoreError::PageNotResident);
         }
-        let index = lane.loader.install_new(table, page.page)?;
+        let index = loader.install_new(table, page.page)?;
         self.new.push(NewFrame {
             index,
             table: Arc::clone(table),

@@ -1,8 +1,8 @@
 //! The seam between a lane and what orders its commits: the store of this
 //! server alone, or a commit log that several pods share.
 
-use super::replicated::ReplicatedOrdering;
-use crate::store::{Commit, PageStore, StoreError};
+use super::replicated::{NotOrdered, ReplicatedOrdering};
+use crate::store::{Commit, PageStore};
 use std::time::Instant;
 
 /// What orders the commits of a lane.
@@ -11,25 +11,6 @@ pub(crate) enum LaneOrdering {
     Local,
     /// The commit log of a cluster.
     Replicated(Box<ReplicatedOrdering>),
-}
-
-/// Why a commit is not in the store.
-pub(super) enum NotOrdered {
-    /// The store failed: it may have it. Its number is written again.
-    StoreFailed(StoreError),
-    /// The commit log has it, the store failed. It is applied again under its
-    /// number.
-    NotApplied(StoreError),
-    /// Nobody has it: another pod's record came before it, or this pod does not
-    /// lead. It can be planned again.
-    Overtaken,
-    /// Nobody has it: it is larger than a record may be.
-    TooLarge {
-        /// Its bytes.
-        bytes: usize,
-    },
-    /// The commit log has not said yet whether it has it.
-    Unsettled,
 }
 
 impl LaneOrdering {

@@ -7,7 +7,6 @@
 //! applied by publishing what was planned; one of another pod, or one that was
 //! settled too late for that, by what the record says (`follow`).
 
-use super::ordering::NotOrdered;
 use crate::engine::clock::EngineClock;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::filters::OpenFilter;
@@ -28,6 +27,25 @@ use std::time::{Duration, Instant};
 
 /// How long a lane is busy with its log before it looks for commands again.
 const BUSY: Duration = Duration::from_millis(100);
+
+/// Why a commit is not in the store.
+pub(super) enum NotOrdered {
+    /// The store failed: it may have it. Its number is written again.
+    StoreFailed(StoreError),
+    /// The commit log has it, the store failed. It is applied again under its
+    /// number.
+    NotApplied(StoreError),
+    /// Nobody has it: another pod's record came before it, or this pod does not
+    /// lead. It can be planned again.
+    Overtaken,
+    /// Nobody has it: it is larger than a record may be.
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// The commit log has not said yet whether it has it.
+    Unsettled,
+}
 
 /// A record that is settled and not applied yet.
 pub(super) struct Arrived {
