@@ -13,7 +13,7 @@ use super::frames::Frames;
 use super::replicated::{Arrived, ReplicatedOrdering};
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{PageChanges, PartialPlan};
+use crate::chain::plan::{FutileSearches, PageChanges};
 use crate::engine::apply::LoggedPage;
 use crate::engine::filters::{OpenFilter, decode, stored_name};
 use crate::engine::pages::{PageTable, Pins};
@@ -256,7 +256,7 @@ impl Lane {
             let owner = filter.owner.as_ref();
             self.quota.note(owner, target.bytes_before, bytes, None);
             // What own plans found out is no longer so.
-            filter.note_plan(&PartialPlan::default());
+            filter.note_searches(FutileSearches::default());
             if let Some(expiry) = target.expiry {
                 filter.set_expiry(expiry);
             }
