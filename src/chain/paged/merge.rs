@@ -1,6 +1,7 @@
 //! Two pages become one.
 
 use super::bucket::{Bucket, page};
+use super::fold::Folding;
 use super::merged::{Entry, Merged};
 use super::planner::PagePlanner;
 use super::split::moved;
@@ -8,7 +9,7 @@ use super::table::Table;
 use crate::chain::counters::MAX_COUNTERS;
 use crate::chain::pages::{Draft, WholePage};
 use crate::cuckoo::bucket;
-use crate::cuckoo::paged::{PAGE_WORDS, Pair};
+use crate::cuckoo::paged::{PAGE_WORDS, Paged, Pair};
 
 impl<D: Draft> PagePlanner<'_, D> {
     /// Merges the last pair of pages if the filter has become sparse. If their
@@ -17,6 +18,38 @@ impl<D: Draft> PagePlanner<'_, D> {
         let Some((pair, layout)) = self.table.due_merge() else {
             return Some(());
         };
+        // What splits did not copy needs no more room than it has.
+        let tries: &[Folding] = match self.table.surplus() {
+            0 => &[Folding::Nothing],
+            _ => &[Folding::Close, Folding::All],
+        };
+        let mut merged = None;
+        for &folding in tries {
+            merged = self.merged(&pair, layout, folding)?;
+            self.spend_pair();
+            if merged.is_some() {
+                break;
+            }
+        }
+        let Some(merged) = merged else {
+            self.table.put_off_merge();
+            self.stats.failed_merges += 1;
+            return Some(());
+        };
+        self.draft.set_page(page(pair.page), merged.page);
+        self.draft.drop_page(page(pair.sibling));
+        *self.table = merged.table;
+        for to in merged.away {
+            let bucket = Bucket::read(&layout, to.bucket, self.draft)?;
+            let free = bucket.slot(layout.code().width(), bucket.empty_slot(&layout)?);
+            self.write(layout.code().width(), &free, to.slot, 1);
+        }
+        self.stats.merges += 1;
+        Some(())
+    }
+
+    /// What becomes of a pair of pages, if its entries fit on one.
+    fn merged(&mut self, pair: &Pair, layout: Paged, folding: Folding) -> Option<Option<Merged>> {
         let mut merged = Merged {
             table: Table {
                 layout,
@@ -32,31 +65,16 @@ impl<D: Draft> PagePlanner<'_, D> {
             page: WholePage::empty(),
             away: Vec::new(),
         };
-        let fits = self.gather_counters(&mut merged, &pair)? && {
-            let entries = self.gather_entries(&mut merged, &pair)?;
-            merged.take_in(entries, self.search, self.draft)?
-        };
-        self.spend_pair();
-        if !fits {
-            self.table.put_off_merge();
-            self.stats.failed_merges += 1;
-            return Some(());
-        }
-        self.draft.set_page(page(pair.page), merged.page);
-        self.draft.drop_page(page(pair.sibling));
-        *self.table = merged.table;
-        for to in merged.away {
-            let bucket = Bucket::read(&layout, to.bucket, self.draft)?;
-            let free = bucket.slot(layout.code().width(), bucket.empty_slot(&layout)?);
-            self.write(layout.code().width(), &free, to.slot, 1);
-        }
-        self.stats.merges += 1;
-        Some(())
+        self.gather_counters(&mut merged, pair)?;
+        let mut entries = self.gather_entries(&mut merged, pair)?;
+        merged.fold(&mut entries, folding);
+        let fits = merged.page.counters.len() <= MAX_COUNTERS
+            && merged.take_in(entries, self.search, self.draft)?;
+        Some(fits.then_some(merged))
     }
 
-    /// Adds up what is counted beside both pages. Says whether one page may
-    /// have so many counters.
-    fn gather_counters(&mut self, merged: &mut Merged, pair: &Pair) -> Option<bool> {
+    /// Adds up what is counted beside both pages.
+    fn gather_counters(&mut self, merged: &mut Merged, pair: &Pair) -> Option<()> {
         let (code, level) = (merged.table.layout.code(), u32::from(pair.level) + 1);
         for (number, bit) in [(pair.page, false), (pair.sibling, true)] {
             for (class, copies) in self.draft.counters_of(page(number))?.iter() {
@@ -64,7 +82,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                 merged.page.counters.add(moved(class, slot), copies);
             }
         }
-        Some(merged.page.counters.len() <= MAX_COUNTERS)
+        Some(())
     }
 
     /// The entries of both pages, as they are on the merged one.

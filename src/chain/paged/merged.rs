@@ -74,7 +74,7 @@ impl Merged {
         Some(true)
     }
 
-    fn class(&self, entry: &Entry) -> CounterKey {
+    pub(super) fn class(&self, entry: &Entry) -> CounterKey {
         let stands = self.table.layout.class_bucket(entry.bucket, entry.slot);
         key(stands, entry.slot)
     }

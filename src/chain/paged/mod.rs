@@ -19,6 +19,7 @@
 //! | `split.rs` | one page becomes two |
 //! | `merge.rs` | two pages become one |
 //! | `merged.rs` | the page that a merge fills |
+//! | `fold.rs` | what splits had copied becomes one entry there |
 //!
 //! # Copies
 //!
@@ -46,6 +47,7 @@
 mod ahead;
 mod bucket;
 mod encoding;
+mod fold;
 mod group;
 mod known;
 mod merge;

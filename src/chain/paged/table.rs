@@ -67,6 +67,12 @@ impl Table {
         self.counted
     }
 
+    /// Entries and counted copies beyond the items: as many were made by splits, and
+    /// nothing tells which.
+    pub(super) fn surplus(&self) -> u64 {
+        (self.occupied + self.counted).saturating_sub(self.items)
+    }
+
     /// Entries by the bits that are known of them.
     pub fn known(&self) -> &Known {
         &self.known

@@ -210,6 +210,22 @@ impl SlotCode {
         }
     }
 
+    /// The entry that stands for two of a page of a level: it knows what they have
+    /// in common. `None` if that is too little, or if their anchors differ.
+    pub fn common(self, one: u32, other: u32, level: u32) -> Option<u32> {
+        let bits = self.suffix_bits();
+        let agree = ((one ^ other) & self.suffix_mask()).leading_zeros() - (32 - bits);
+        let held = self.held(one, level).min(self.held(other, level));
+        let common = held.min(agree);
+        if self.anchor(one) != self.anchor(other) || level + common < bits {
+            return None;
+        }
+        // At level 0 nothing closes the path, and nothing is cut off.
+        let cut = bits - common;
+        let closing = (1 << cut) >> 1;
+        Some(one >> cut << cut | closing)
+    }
+
     /// A slot of a page of a level, all bits of whose path are turned by those
     /// of `turn`; what closes the path stays.
     #[inline]

@@ -107,6 +107,28 @@ proptest! {
     }
 
     #[test]
+    fn what_two_entries_have_in_common_stands_for_both(
+        code in codes(), level in 0u32..14, random: [u32; 2], near in 0u32..24,
+    ) {
+        let one = slots_of(code, level, random[0]);
+        // Mostly one that begins alike.
+        let other = slots_of(code, level, random[0] ^ random[1] >> near);
+        let (mine, theirs) = (held(code, one, level), held(code, other, level));
+        let alike = mine.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
+        let may = code.anchor(one) == code.anchor(other)
+            && level + alike as u32 >= code.suffix_bits();
+        let common = code.common(one, other, level);
+        prop_assert_eq!(common, code.common(other, one, level));
+        prop_assert_eq!(common.is_some(), may);
+        if let Some(common) = common {
+            prop_assert_eq!(code.anchor(common), code.anchor(one));
+            prop_assert_eq!(&held(code, common, level)[..], &mine[..alike]);
+            // It lies between the two.
+            prop_assert!(one.min(other) <= common && common <= one.max(other));
+        }
+    }
+
+    #[test]
     fn a_slot_matches_if_all_it_knows_agrees(
         code in codes(), level in 0u32..9, random: [u32; 5], item: u64, anchor: u32, near in 0u32..40,
     ) {
