@@ -117,7 +117,7 @@ impl ResidentFilter {
                     from,
                     max_pages: 16,
                     max_entries: 512,
-                    max_searches: 64,
+                    max_units: 32_768,
                 };
                 let (compacted, plan) = self.planned(|planner| planner.compact(&slice));
                 self.apply(plan);

@@ -61,7 +61,7 @@ pub struct RequestConfig {
     #[arg(long, env = "CUCKOOD_MAX_QUEUED_COMMANDS", default_value_t = 1024)]
     pub max_queued_commands: usize,
 
-    /// Items of the requests that wait for one writer, at least --max-batch-items; more are answered 503.
+    /// Items of the requests that wait for one writer, at least twice --max-batch-items; more are answered 503.
     #[arg(long, env = "CUCKOOD_MAX_QUEUED_ITEMS", default_value_t = 1_000_000)]
     pub max_queued_items: usize,
 
@@ -121,9 +121,10 @@ impl RequestConfig {
                 self.max_buffered_bytes, self.max_body_bytes
             ));
         }
-        if self.max_queued_items < self.max_batch_items {
+        let two_batches = self.max_batch_items.saturating_mul(2);
+        if self.max_queued_items < two_batches {
             errors.add(format!(
-                "--max-queued-items is {}, less than --max-batch-items {}: such a batch can never be queued; increase it",
+                "--max-queued-items is {}, less than twice --max-batch-items {}: while one such batch is planned, no second one could wait; increase it to {two_batches}, or decrease --max-batch-items",
                 self.max_queued_items, self.max_batch_items
             ));
         }

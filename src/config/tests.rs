@@ -63,6 +63,21 @@ fn bad_combinations_are_refused_all_at_once() {
 }
 
 #[test]
+fn two_of_the_largest_batches_find_a_place_in_a_queue() {
+    let settings = |queued: &str| {
+        let queued = format!("--max-queued-items={queued}");
+        config(&[&queued, "--max-batch-items=30000"]).settings(&MACHINE)
+    };
+    assert!(settings("60000").is_ok());
+    let refused = settings("59999").unwrap_err().to_string();
+    assert!(
+        refused.contains("twice --max-batch-items 30000"),
+        "{refused}"
+    );
+    assert!(refused.contains("increase it to 60000"), "{refused}");
+}
+
+#[test]
 fn any_address_is_listened_on_when_that_was_asked_for() {
     let hosts = |more: &[&str]| {
         let flags = [&["--listen=0.0.0.0:80", "--allow-anonymous"], more].concat();

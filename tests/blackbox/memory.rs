@@ -212,6 +212,7 @@ fn memory_stays_within_what_the_flags_say_whatever_is_taken() {
         format!("--max-buffered-bytes={BODIES}MiB"),
         format!("--max-cold-read-bytes={COLD_READS}MiB"),
         format!("--max-batch-items={MANY}"),
+        format!("--max-queued-items={}", 2 * MANY),
         "--max-connections=4096".to_owned(),
         "--max-connections-per-address=4096".to_owned(),
         "--max-imports=50".to_owned(),
@@ -309,6 +310,7 @@ fn a_plan_takes_no_more_than_is_reckoned_for_a_lane() {
         "--lanes=1",
         "--cache-bytes=256MiB",
         "--max-batch-items=1000000",
+        "--max-queued-items=2000000",
     ];
     let server = Server::start(data.path(), &flags);
     server.create_filter("p", &json!({"capacity": 4_000_000, "fingerprint_bits": 32}));

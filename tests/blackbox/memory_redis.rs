@@ -99,6 +99,7 @@ fn memory_stays_within_what_the_flags_say_whatever_redis_clients_take() {
         format!("--max-buffered-bytes={BODIES}MiB"),
         format!("--max-cold-read-bytes={COLD_READS}MiB"),
         format!("--max-batch-items={MANY}"),
+        format!("--max-queued-items={}", 2 * MANY),
         "--write-timeout-seconds=600".to_owned(),
         "--body-idle-timeout-seconds=600".to_owned(),
         "--lanes=1".to_owned(),

@@ -111,6 +111,14 @@ impl GatedStore {
         self.shared.0.lock().unwrap().filter = Held::First;
     }
 
+    /// Releases the caller that is held, and holds up the next one at the same point.
+    pub(crate) fn hold_next(&self) {
+        let mut state = self.shared.0.lock().unwrap();
+        state.held = 0;
+        state.releases += 1;
+        self.shared.1.notify_all();
+    }
+
     /// Releases the callers that are held.
     pub(crate) fn open(&self) {
         let mut state = self.shared.0.lock().unwrap();

@@ -142,6 +142,41 @@ async fn others_commit_while_a_large_batch_is_planned_which_is_still_all_or_noth
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_change_of_a_neighbour_has_its_turn_after_two_slices_of_a_large_one_at_most() {
+    let it = bench(&one_lane()).await;
+    let of = |key: &str| Caller {
+        key: Some(Arc::from(key)),
+        has_rivals: true,
+        ..Caller::default()
+    };
+    let large = AddOptions::default();
+    let adding = it.begin_for(of("greedy"), "large", large, None).await;
+    it.hold();
+    let modest = it.engine.for_caller(of("modest"));
+    let mut before: Option<JoinHandle<()>> = None;
+    for n in 0..4 {
+        let modest = modest.clone();
+        let change = tokio::spawn(async move { add(&modest, "small", [100 + n]).await });
+        it.until_queued().await;
+        // The lane stands still, in a commit of its small filter.
+        let slices = it.metrics.plan_slices.get();
+        it.store.hold_next();
+        if let Some(before) = before.replace(change) {
+            before.await.unwrap();
+        }
+        tokio::task::block_in_place(|| it.store.await_arrival());
+        let slices = it.metrics.plan_slices.get() - slices;
+        assert!(slices <= 2, "change {n} waited for {slices} slices");
+        assert_eq!(items(&it.engine, "large").await, 0);
+    }
+    it.store.open();
+    before.unwrap().await.unwrap();
+    adding.await.unwrap().unwrap();
+    assert_eq!(items(&it.engine, "small").await, 5);
+    assert!(it.metrics.plan_slices.get() >= 10);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn changes_of_its_filter_wait_for_a_plan_and_questions_do_not() {
     let it = bench(&one_lane()).await;
     add(&it.engine, "large", [MANY]).await;

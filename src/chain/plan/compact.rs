@@ -21,6 +21,11 @@ use crate::cuckoo::classic::Classic;
 use crate::cuckoo::kick::Slot;
 use crate::page::Ordinal;
 
+/// What searches in vain for one entry may cost, see [`Planner::spent`], before there
+/// counts as no room for it. One in wide buckets comes to that, and is seldom in vain in
+/// a sub-filter that is not as full as it can be.
+const MAX_SEARCH_UNITS: u64 = 32_768;
+
 /// A bounded piece of the work on one sub-filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
@@ -30,11 +35,12 @@ pub struct Slice {
     pub from: BucketIndex,
     /// Pages of the sub-filter after which it ends.
     pub max_pages: u32,
-    /// Entries after which it ends, with the bucket, whether they could be
-    /// moved or not: so it bounds the pages that are asked for, too.
+    /// Entries after which it ends, whether they could be moved or not: so it
+    /// bounds the pages that are asked for, too.
     pub max_entries: u32,
-    /// Searches for kick-outs after which it ends, with the bucket.
-    pub max_searches: u32,
+    /// What it may cost, see [`Planner::spent`]: it ends with the entry that
+    /// costs more.
+    pub max_units: u64,
 }
 
 /// What came of a slice.
@@ -49,7 +55,7 @@ pub struct Compacted {
 /// How a slice ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceEnd {
-    /// The next one begins with that bucket.
+    /// The next one begins with that bucket, of which entries may have moved.
     At(BucketIndex),
     /// All buckets of the sub-filter are behind it.
     Through,
@@ -83,21 +89,17 @@ impl<D: Draft> Planner<'_, D> {
             return ended(moved, SliceEnd::Reopened);
         };
         let layout = self.chain.links().get(position)?.layout;
-        let searches_before = self.searches;
+        let until = self.spent().saturating_add(slice.max_units);
         let mut slots = Vec::new();
         let (mut bucket, mut pages, mut page) = (slice.from, 0, None);
         let mut looked_at = 0;
         while bucket.0 < layout.buckets() && self.holds_something(position) {
-            let searches = self.searches - searches_before;
             let address = PageAddress::new(position, layout.address(bucket).page);
             if page != Some(address) {
                 page = Some(address);
                 pages += 1;
             }
-            if pages > slice.max_pages
-                || looked_at >= slice.max_entries
-                || searches >= slice.max_searches
-            {
+            if pages > slice.max_pages {
                 return self.finished().and(ended(moved, SliceEnd::At(bucket)));
             }
             let occupied = self.draft.occupied(address);
@@ -118,6 +120,9 @@ impl<D: Draft> Planner<'_, D> {
             for (slot, &fingerprint) in (0..=u8::MAX).zip(&slots) {
                 if fingerprint == 0 {
                     continue;
+                }
+                if looked_at >= slice.max_entries || self.spent() >= until {
+                    return self.finished().and(ended(moved, SliceEnd::At(bucket)));
                 }
                 let entry = Entry {
                     bucket,
@@ -184,9 +189,10 @@ impl<D: Draft> Planner<'_, D> {
     /// to find some. An add does so in the newest one only; here the older
     /// ones, which deletes made room in, are to be filled up as well.
     fn make_room(&mut self, entry: Entry) -> Option<usize> {
+        let until = self.spent() + MAX_SEARCH_UNITS;
         for position in (0..self.chain.open()).rev() {
             let link = self.chain.links().get(position)?;
-            if !link.is_within_reach() {
+            if !link.is_within_reach() || self.spent() >= until {
                 continue;
             }
             let made = self.kick_out(position, |layout| entry.candidates(layout));

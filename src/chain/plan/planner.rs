@@ -43,7 +43,6 @@ pub struct Plan {
 #[derive(Default)]
 pub struct PartialPlan {
     pub(super) overlay: Overlay,
-    searches: u32,
     futile: FutileSearches,
     stats: PlanStats,
     incomplete: bool,
@@ -96,8 +95,6 @@ pub struct Planner<'a, D> {
     pub(super) chain: Chain,
     pub(super) draft: D,
     search: &'a mut KickSearch,
-    /// Searches for kick-outs, whatever they found.
-    pub(super) searches: u32,
     pub(super) futile: FutileSearches,
     stats: PlanStats,
     pub(super) missing: Missing,
@@ -123,7 +120,6 @@ impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
         let mut draft = OverlaidPages::new(input.pending, input.fresh_from, pages);
         draft.overlay = partial.overlay;
         Planner {
-            searches: partial.searches,
             futile: partial.futile,
             stats: partial.stats,
             complete: !partial.incomplete,
@@ -136,7 +132,6 @@ impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
     pub fn suspend(self) -> (Chain, PartialPlan) {
         let partial = PartialPlan {
             overlay: self.draft.overlay,
-            searches: self.searches,
             futile: self.futile,
             stats: self.stats,
             incomplete: !self.complete,
@@ -164,7 +159,6 @@ impl<'a, D: Draft> Planner<'a, D> {
             chain,
             draft,
             search,
-            searches: 0,
             futile: FutileSearches::default(),
             stats: PlanStats::default(),
             missing: Missing::default(),
@@ -441,7 +435,6 @@ impl<'a, D: Draft> Planner<'a, D> {
         let (layout, candidates) = (link.layout, candidates(&link.layout));
         let roots = [candidates.first, candidates.second];
         let longest = self.chain.params().max_iterations().unwrap_or(u16::MAX);
-        self.searches += 1;
         let mut buckets = LinkBuckets {
             layout,
             position,

@@ -271,13 +271,12 @@ where
     }
 
     /// Takes out what `wanted` says yes to.
-    pub(super) fn take_out(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
+    pub(super) fn take_out(&mut self, wanted: impl Fn(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         for key in self.keys.members.values_mut() {
-            for flow in key.of.members.values_mut() {
-                let (out, left) = std::mem::take(&mut flow.of)
-                    .into_iter()
-                    .partition(&mut wanted);
+            let flows = key.of.members.values_mut();
+            for flow in flows.filter(|flow| flow.of.iter().any(&wanted)) {
+                let (out, left) = std::mem::take(&mut flow.of).into_iter().partition(&wanted);
                 flow.of = left;
                 taken.extend::<VecDeque<T>>(out);
             }

@@ -45,5 +45,5 @@ pub(super) mod shares;
 mod sliced;
 mod slices;
 pub(super) mod submit;
-mod units;
+pub(super) mod units;
 mod words;

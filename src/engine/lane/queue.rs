@@ -12,6 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use prometheus::{Histogram, IntGauge};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What may wait to be told to a lane; records come many at once.
@@ -20,6 +21,8 @@ const MAX_EVENTS: usize = 4;
 /// What waits for one lane.
 pub(crate) struct LaneQueue {
     waiting: Mutex<Waiting>,
+    /// Whether a command was withdrawn since they were looked for.
+    has_withdrawn: AtomicBool,
     arrived: Condvar,
     /// Wakes those who wait to tell something.
     heard: Condvar,
@@ -107,6 +110,7 @@ impl LaneQueue {
                 events: VecDeque::new(),
                 is_closed: false,
             }),
+            has_withdrawn: AtomicBool::new(false),
             arrived: Condvar::new(),
             heard: Condvar::new(),
             depth,
@@ -271,8 +275,17 @@ impl LaneQueue {
         self.depth.dec();
     }
 
+    /// Notes that a command was withdrawn, which may still wait.
+    pub(super) fn note_withdrawn(&self) {
+        self.has_withdrawn.store(true, Ordering::Release);
+    }
+
     /// Makes room: nobody waits for what these come to. Says whether there were any.
+    /// Looks at all that waits, but no more often than commands are withdrawn.
     pub(super) fn drop_withdrawn(&self) -> bool {
+        if !self.has_withdrawn.swap(false, Ordering::AcqRel) {
+            return false;
+        }
         let is_withdrawn =
             |it: &Waits| matches!(it, Waits::Command(request) if request.progress.is_withdrawn());
         let mut waiting = self.waiting.lock();

@@ -150,7 +150,7 @@ mod tests {
             from: BucketIndex(0),
             max_pages: 1,
             max_entries: 1,
-            max_searches: 1,
+            max_units: 1,
         }));
         let (request, _reply) = Request::new(&SERVER, step, None, None);
         let request = request.into_long();

@@ -165,7 +165,7 @@ impl Submitter {
         let (request, outcome) = Request::new(&SERVER, command, Some(filter), None);
         let kind = request.command.kind();
         let outcome = match self.enqueue(request) {
-            Ok(()) => outcome
+            Ok(_) => outcome
                 .blocking_recv()
                 .unwrap_or(Err(EngineError::Stopping)),
             Err(error) => Err(error),
@@ -183,15 +183,25 @@ impl Submitter {
             is_question: request.command.is_question(),
             outcome,
         };
+        let progress = request.progress.clone();
         let outcome = match self.enqueue(request) {
-            Ok(()) => awaited.outcome().await,
+            Ok(lane) => {
+                let outcome = awaited.outcome().await;
+                if progress.is_withdrawn()
+                    && let Some(queue) = self.queues.read().get(lane)
+                {
+                    queue.note_withdrawn();
+                }
+                outcome
+            }
             Err(error) => Err(error),
         };
         self.count(kind, &outcome);
         outcome
     }
 
-    fn enqueue(&self, mut request: Request) -> Result<(), EngineError> {
+    /// Returns the number of the lane.
+    fn enqueue(&self, mut request: Request) -> Result<usize, EngineError> {
         // Behind a write that hangs, what removes filters only waits, too.
         match request.command.needs_room() {
             true => self.disk.check()?,
@@ -215,7 +225,8 @@ impl Submitter {
             taken => taken,
         };
         request.place = Some(place?);
-        queue.push(request)
+        queue.push(request)?;
+        Ok(lane)
     }
 
     fn count(&self, kind: &str, outcome: &Result<Outcome, EngineError>) {

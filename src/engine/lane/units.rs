@@ -2,7 +2,7 @@
 //! [`Planner::spent`](crate::chain::plan::Planner::spent).
 
 /// A slice: what a flow gets in a row.
-pub(super) const SLICE_UNITS: u64 = 32_768;
+pub(in crate::engine) const SLICE_UNITS: u64 = 32_768;
 
 /// What a command of a drain may cost; others have slices of their own. Half a
 /// slice more, so that what takes little more is planned at once.

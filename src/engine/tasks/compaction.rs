@@ -21,6 +21,7 @@ use crate::engine::error::EngineError;
 use crate::engine::filters::{OpenFilter, decode, stored_name};
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::lane::command::{Command, CompactStep, Outcome};
+use crate::engine::lane::units::SLICE_UNITS;
 use crate::engine::state::EngineState;
 use crate::engine::threads::run_blocking;
 use crate::page::Ordinal;
@@ -45,13 +46,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// turn.
 const TURN: Duration = Duration::from_millis(50);
 
-/// What one slice is bounded by. At a microsecond or two an entry it keeps its
-/// lane busy for a millisecond, as a batch of adds does.
+/// What one slice is bounded by, beside its cost: half of what a command has at
+/// once. At a microsecond or two an entry it keeps its lane busy for a millisecond, as
+/// a batch of adds does.
 const SLICE_ENTRIES: u32 = 512;
 const SLICE_PAGES: u32 = 16;
-
-/// Entries of a slice for each search for kick-outs that it may need.
-const ENTRIES_PER_SEARCH: u32 = 8;
 
 /// Failures in a row after which a compaction is given up, not counting those
 /// that pass by themselves, and the pause after each.
@@ -143,7 +142,7 @@ impl Job {
                 from: cursor.from,
                 max_pages: SLICE_PAGES.min(state.lanes.max_pages as u32 / 4).max(1),
                 max_entries: self.max_entries,
-                max_searches: self.max_entries.div_ceil(ENTRIES_PER_SEARCH),
+                max_units: SLICE_UNITS / 2,
             };
             let command = Command::Compact(CompactStep::Move(slice));
             let moved = state

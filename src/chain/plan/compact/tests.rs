@@ -18,7 +18,7 @@ impl Filter {
             from: BucketIndex(0),
             max_pages: 2,
             max_entries: 40,
-            max_searches: 8,
+            max_units: 10_000,
         }
     }
 
@@ -246,6 +246,49 @@ fn what_a_slice_does_does_not_depend_on_what_was_at_hand() {
                 _ => break,
             }
         }
+    }
+}
+
+/// A chain that is compacted into sub-filters that are nearly full then, so that most
+/// entries take searches for kick-outs, of wide buckets in all of them.
+#[test]
+fn a_slice_costs_no_more_than_it_may_and_one_entry() {
+    const MAX_UNITS: u64 = 2_000;
+    for request in classics(1_500) {
+        let (mut it, mut items) = grown(request.clone(), 4);
+        let newest = |it: &Filter| it.chain.sub_filter(3).unwrap();
+        while newest(&it).occupied < newest(&it).layout.slots() / 2 {
+            it.add(items);
+            items += 1;
+        }
+        let mut gone = (0..).map(|n| n * 7_919 % items);
+        while it.chain.would_do(1.0) > 3 {
+            it.delete(gone.next().unwrap());
+        }
+        let closed = it.chain.begin_compaction(1.0);
+        assert_eq!(closed, 1, "{request:?}");
+        let mut slice = Slice {
+            max_pages: 16,
+            max_entries: 512,
+            max_units: MAX_UNITS,
+            ..it.first_slice()
+        };
+        let (mut dearest, mut slices, mut moved) = (0, 0, 0);
+        let end = loop {
+            let ((compacted, spent), _) =
+                it.apply(|planner| (planner.compact(&slice).unwrap(), planner.spent()));
+            (dearest, slices) = (spent.max(dearest), slices + 1);
+            moved += compacted.moved;
+            match compacted.end {
+                SliceEnd::At(bucket) => slice.from = bucket,
+                end => break end,
+            }
+        };
+        println!("{dearest} units, {slices} slices, {moved} of {items} moved: {request:?}");
+        assert_eq!(end, SliceEnd::Through, "{request:?}");
+        assert!(slices > 10 && moved > 2_000, "{request:?}");
+        // A search that finds room is short.
+        assert!(dearest <= MAX_UNITS + 500, "{request:?}: {dearest} units");
     }
 }
 

@@ -19,3 +19,26 @@ fn a_command_that_is_put_back_has_waited_once() {
     }
     assert_eq!(waits.get_sample_count(), 1);
 }
+
+#[test]
+fn commands_that_were_withdrawn_are_looked_for_only_after_one_was() {
+    let metrics = Metrics::new().unwrap();
+    let depth = metrics.lane_queue_depth.with_label_values(&["0"]);
+    let queue = LaneQueue::new(depth.clone(), metrics.lane_queue_wait_seconds.clone());
+    let push = || {
+        let command = Command::Items(ItemOp::Exists, Vec::new().into());
+        let (request, reply) = Request::new(&SERVER, command, None, None);
+        let progress = request.progress.clone();
+        queue.push(request).unwrap();
+        (progress, reply)
+    };
+    let waiting = [push(), push(), push()];
+    assert!(waiting[1].0.withdraw());
+    // Whoever withdraws it says so afterwards.
+    assert!(!queue.drop_withdrawn());
+    queue.note_withdrawn();
+    assert!(queue.drop_withdrawn() && !queue.drop_withdrawn());
+    assert_eq!(depth.get(), 2);
+    queue.note_withdrawn();
+    assert!(!queue.drop_withdrawn());
+}
