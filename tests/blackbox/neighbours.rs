@@ -1,12 +1,12 @@
 //! Filters that share a lane: what others ask of theirs must not be felt.
 //!
-//! Eight neighbours in the one lane of a server add an item each 10 ms, when it is
+//! Eight neighbours in each lane of a server add an item each 10 ms, when it is
 //! due, beside the dearest request that is legal, which is searched for, and the one
 //! beside which they had to wait longest; beside batches of as many items as a request
 //! may have; beside as many copies of items that are counted, and as many as a drain
 //! takes on pages that have thousands; beside filters that are made with as many items
-//! as one slice takes; and beside a chain that grows, shrinks and is compacted. The same
-//! in two lanes, beside two such requests at once, in the long form. Prints a line of
+//! as one slice takes; and beside a chain that grows, shrinks and is compacted. In one
+//! lane, and in the long form in two, beside two such requests at once. Prints a line of
 //! JSON for each number of lanes.
 //!
 //! On a machine that does nothing else `CUCKOOD_TEST_QUIET` asserts the times that
@@ -21,11 +21,13 @@
 mod works;
 
 use crate::server::{Server, client_with};
+use foldhash::fast::FixedState;
 use reqwest::StatusCode;
 use reqwest::blocking::Client;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::env;
+use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +35,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 use works::{Fill, MOST_ITEMS, Work, others, works};
 
+/// In each lane.
 const NEIGHBOURS: usize = 8;
+const LANE_SEED: u64 = 0x6c61_6e65;
 const PERIOD: Duration = Duration::from_millis(10);
+
+/// Keys of so many filters for each lane. The server has a filter in the lane that
+/// its key's hash says.
+fn neighbours(lanes: usize) -> Vec<String> {
+    let mut of_lane = vec![0; lanes];
+    let has_room = |key: &String| {
+        let lane = FixedState::with_seed(LANE_SEED).hash_one(key.as_str()) % lanes as u64;
+        of_lane[lane as usize] += 1;
+        of_lane[lane as usize] <= NEIGHBOURS
+    };
+    (0..)
+        .map(|n| format!("neighbour{n}"))
+        .filter(has_room)
+        .take(lanes * NEIGHBOURS)
+        .collect()
+}
 
 /// What is promised: of 1,000 changes 999, and all.
 const MOST: Duration = Duration::from_millis(50);
@@ -215,18 +235,26 @@ struct Beside {
 
 impl Beside {
     /// Beside work on these filters.
-    fn of(server: &Server, lasts: Duration, filters: &mut [Filter<'_>]) -> Beside {
+    fn of(
+        server: &Server,
+        neighbours: &[String],
+        lasts: Duration,
+        filters: &mut [Filter<'_>],
+    ) -> Beside {
         let times = Mutex::new(Vec::new());
         let over = AtomicBool::new(false);
         let begins = Instant::now();
         let requests = thread::scope(|scope| {
-            let neighbours: Vec<_> = (0..NEIGHBOURS)
-                .map(|neighbour| {
+            let count = neighbours.len() as u32;
+            let neighbours: Vec<_> = neighbours
+                .iter()
+                .zip(0..)
+                .map(|(neighbour, number)| {
                     let times = &times;
                     scope.spawn(move || {
                         let http = client_with(None);
-                        let path = format!("/filters/neighbour{neighbour}/items");
-                        let mut due = begins + PERIOD * neighbour as u32 / NEIGHBOURS as u32;
+                        let path = format!("/filters/{neighbour}/items");
+                        let mut due = begins + PERIOD * number / count;
                         let mut own = Vec::new();
                         while due < begins + lasts {
                             thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -304,10 +332,16 @@ struct Tried<'a> {
 
 impl<'a> Tried<'a> {
     /// Tries it beside neighbours for a while.
-    fn of(http: &Client, server: &Server, lasts: Duration, mut filter: Filter<'a>) -> Tried<'a> {
+    fn of(
+        http: &Client,
+        server: &Server,
+        neighbours: &[String],
+        lasts: Duration,
+        mut filter: Filter<'a>,
+    ) -> Tried<'a> {
         let cost = filter.work(http, server);
         let mut filters = [filter];
-        let slowest = Beside::of(server, lasts, &mut filters).at(1.0);
+        let slowest = Beside::of(server, neighbours, lasts, &mut filters).at(1.0);
         let [filter] = filters;
         Tried {
             cost,
@@ -326,15 +360,15 @@ fn measure<'a>(lanes: usize, works: &[&'a Work], capacity: u64, lasts: Duration)
     let flags = ["--lanes", &count, "--cache-bytes", "1GiB"];
     let server = Server::start(folder.path(), &flags);
     let http = client_with(None);
-    for neighbour in 0..NEIGHBOURS {
-        let key = format!("neighbour{neighbour}");
-        server.create_filter(&key, &json!({"capacity": 100_000}));
+    let neighbours = neighbours(lanes);
+    for key in &neighbours {
+        server.create_filter(key, &json!({"capacity": 100_000}));
     }
     let mut tried = Vec::new();
     for (number, work) in works.iter().enumerate() {
         let key = format!("work{number}");
         let filter = Filter::prepare(&http, &server, key, work);
-        tried.push(Tried::of(&http, &server, lasts / 5, filter));
+        tried.push(Tried::of(&http, &server, &neighbours, lasts / 5, filter));
     }
     let tried_ms: serde_json::Map<_, _> = tried
         .iter()
@@ -380,18 +414,18 @@ fn measure<'a>(lanes: usize, works: &[&'a Work], capacity: u64, lasts: Duration)
     assert_eq!(status, 422, "{answer}");
     assert!(answer.contains("--max-chain-length"), "{answer}");
 
-    let alone = Beside::of(&server, lasts, &mut []);
+    let alone = Beside::of(&server, &neighbours, lasts, &mut []);
     let beside: Vec<(&str, Beside)> = beside
         .iter_mut()
         .map(|filters| {
             let name = filters[0].work.name;
-            (name, Beside::of(&server, lasts, filters))
+            (name, Beside::of(&server, &neighbours, lasts, filters))
         })
         .collect();
     let besides: serde_json::Map<_, _> = (beside.iter())
         .map(|(name, beside)| ((*name).to_owned(), beside.json()))
         .collect();
-    let figures = json!({"neighbours": NEIGHBOURS, "lanes": lanes,
+    let figures = json!({"neighbours": neighbours.len(), "lanes": lanes,
         "tried_ms_and_slowest_ms": tried_ms, "worst": worst_names,
         "refused_after_ms": refused_after.as_millis() as u64,
         "alone": alone.json(), "beside": besides,

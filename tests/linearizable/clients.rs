@@ -26,9 +26,10 @@ pub(crate) const ITEMS: u64 = 24;
 /// split and merged, and entries are kicked out. With 32 bits no other item looks
 /// like one of ours.
 const CROWDED: &str = "crowded";
-/// Few bits, and nothing else in it.
-const QUIET: &str = "quiet";
-pub(crate) const FILTERS: [&str; 2] = [CROWDED, QUIET];
+/// This one grows by sub-filters as others are added, which are deleted again, and
+/// it is compacted. Few bits, but nothing in it looks like one of ours.
+const CHAIN: &str = "chain";
+pub(crate) const FILTERS: [&str; 2] = [CROWDED, CHAIN];
 /// This one is larger than the cache, and others ask for items all over it, so that
 /// pages are evicted all the time, those of the other two as well.
 const LARGE: &str = "large";
@@ -43,6 +44,11 @@ const PAGE_BYTES: u64 = 4096;
 const MANY: u64 = 12_000;
 const AT_ONCE: usize = 400;
 const ASKED: u64 = 400;
+
+/// Slots of each sub-filter of the chain, others in it, and copies of each.
+const SUB_FILTER: u64 = 16;
+const OTHERS: usize = 24;
+const COPIES: usize = 12;
 
 /// A filter is to be filled and emptied at least once, within so long.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -71,11 +77,14 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
     let of_32_bits = |capacity: u64| json!({"capacity": capacity, "fingerprint_bits": 32});
     server.create_filter(CROWDED, &of_32_bits(500));
     server.create_filter(LARGE, &of_32_bits(CACHE_PAGES * 1024 * 5 / 4));
-    server.create_filter(QUIET, &json!({"capacity": 4_000, "bucket_size": 4}));
+    let chain = json!({"layout": "classic", "bucket_size": 2, "capacity": SUB_FILTER,
+        "expansion": 1, "max_expansions": 63});
+    server.create_filter(CHAIN, &chain);
     for filter in FILTERS {
         assert_items_differ(&server, filter);
     }
 
+    let others = others(&server);
     let (started, stop) = (Instant::now(), AtomicBool::new(false));
     let crowded = Crowded::default();
     let operations = AtomicU64::new(0);
@@ -84,6 +93,7 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
         let (stop, base, crowded) = (&stop, base.as_str(), &crowded);
         scope.spawn(move || crowd(client, base, stop, crowded));
         scope.spawn(move || ask(client, base, stop));
+        scope.spawn(|| compact(client, base, stop, &others));
         let watchers: Vec<_> = (0..CLIENTS)
             .map(|_| {
                 let mut random = Random(random.next());
@@ -138,6 +148,8 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
     let evictions = counted("cuckood_cache_evictions_total");
     let splits = counted("cuckood_page_splits_total");
     let merges = counted("cuckood_page_merges_total");
+    let compacted = counted("cuckood_compactions_total{outcome=\"done\"}");
+    let moved = counted("cuckood_compaction_entries_total");
     println!(
         "{}",
         json!({
@@ -153,6 +165,8 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
             "emptied": emptied,
             "pages_split": splits,
             "pages_merged": merges,
+            "compactions": compacted,
+            "entries_moved": moved,
             "impossible": impossible.len(),
             "seconds": seconds,
             "checked_in_ms": checking.elapsed().as_millis() as u64,
@@ -164,6 +178,7 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
     assert!(emptied > 0, "the filter never shrank");
     assert!(evictions > CACHE_PAGES, "the cache was never full");
     assert!(splits > 8 * emptied && merges > 8 * emptied);
+    assert!(compacted > 0 && moved > 0, "the chain was never compacted");
     server.stop();
 }
 
@@ -175,6 +190,24 @@ fn assert_items_differ(server: &Server, filter: &str) {
     let counts = server.post_lines(&path("count"), &names).unwrap();
     assert!(counts.iter().all(|count| count == "1"), "{counts:?}");
     server.post_lines(&path("items/delete"), &names).unwrap();
+}
+
+/// Items that look like none of ours in the chain, whose first sub-filter is the one
+/// in which items look alike most.
+fn others(server: &Server) -> Vec<String> {
+    let path = |rest: &str| format!("/filters/{CHAIN}/{rest}");
+    let looks_like_none = |other: &String| {
+        let other = std::slice::from_ref(other);
+        server.post_lines(&path("items"), other).unwrap();
+        let counts = server.post_lines(&path("count"), &names(0..ITEMS)).unwrap();
+        server.post_lines(&path("items/delete"), other).unwrap();
+        counts.iter().all(|count| count == "0")
+    };
+    (0..)
+        .map(|n| format!("other {n}"))
+        .filter(looks_like_none)
+        .take(OTHERS)
+        .collect()
 }
 
 fn names(items: impl IntoIterator<Item = u64>) -> Vec<String> {
@@ -276,6 +309,29 @@ fn ask(client: &Client, base: &str, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let names = (0..ASKED).map(|_| format!("nobody {}", random.next()));
         lines(client, &url, &names.collect::<Vec<_>>());
+    }
+}
+
+/// Makes the chain grow, deletes what did it, has the chain compacted, and again.
+fn compact(client: &Client, base: &str, stop: &AtomicBool, others: &[String]) {
+    let url = format!("{base}/filters/{CHAIN}");
+    while !stop.load(Ordering::Relaxed) {
+        for (action, done) in [("items", "added"), ("items/delete", "true")] {
+            for _ in 0..COPIES {
+                let lines = lines(client, &format!("{url}/{action}"), others);
+                assert!(lines.iter().all(|it| it == done), "{action}: {lines:?}");
+            }
+        }
+        let asked = client.post(format!("{url}/compact")).send().unwrap();
+        // It may have begun by itself.
+        assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&asked.status()));
+        let is_running = || {
+            let now = client.get(format!("{url}/compaction")).send().unwrap();
+            now.json::<Value>().unwrap()["state"] == "running"
+        };
+        while is_running() {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
