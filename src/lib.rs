@@ -12,6 +12,7 @@
 //! | [`chain`] | one filter: its sub-filters and the rules of add, exists, count, delete and growth, over pages it is handed | does I/O, knows time or chance |
 //! | [`page`] | how a page is named: plain numbers | |
 //! | `hints` | hints to the processor and the system about memory: unsafe, as is nothing else but the call that hashes eight items at once | changes an answer |
+//! | `varint` | numbers in few bytes | |
 //! | [`store`] | page images, descriptions and the redo log: ids and bytes, in RocksDB or in memory | knows what a bucket is |
 //! | [`engine`] | many filters by name: lanes that commit, the page cache, checkpoints, recovery | knows HTTP |
 //! | [`replication`] | lanes that several pods have: records in a log that all read, and the rules by which each applies them | knows what a commit holds |
@@ -29,7 +30,7 @@
 //!
 //! Imports point one way, `http -> engine -> chain -> cuckoo`,
 //! `engine -> store`, `redis -> http -> backup -> store` and `http -> access -> engine`;
-//! `chain` and `store` share only [`page`]. No file imports one that imports it.
+//! `chain` and `store` share only [`page`] and `varint`. No file imports one that imports it.
 //! `tests/layering` enforces both. `docs/code-tour.md` follows one add and one
 //! question function by function.
 //!
@@ -194,4 +195,5 @@ pub mod redis;
 pub mod replication;
 pub mod share;
 pub mod store;
+mod varint;
 pub mod watch;

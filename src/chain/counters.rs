@@ -1,30 +1,42 @@
-//! Side counters: the copies of hot items, beside the page.
+//! Side counters: what a page knows of its classes beyond its slots.
 //!
-//! A class (fingerprint and pair of buckets) that fills as many slots as it may
-//! ([`Classic::class_limit`]) is
-//! counted from then on, so that 10^6 copies of one item cost one number and
-//! no growth. The counters of a page belong to the classes whose canonical
-//! bucket lies on it. They are stored behind the page's slots; here is their
-//! encoding, which `docs/format.md` tabulates.
+//! In the layout `classic`, a class (fingerprint and pair of buckets) that fills
+//! as many slots as it may ([`Classic::class_limit`]) is counted from then on, so
+//! that 10^6 copies of one item cost one number and no growth. In the layout
+//! `paged` a class has one slot as a rule, and all further entries are counted,
+//! each value that an item has beside the first of them. The counters of a page
+//! belong to the classes whose canonical bucket lies on it; they are in order, so
+//! what is counted of one class is one range. They are stored behind the page's
+//! slots; here is their encoding, which `docs/format.md` tabulates.
 
 use super::address::PageAddress;
 use crate::cuckoo::candidates::Candidates;
 use crate::cuckoo::classic::Classic;
+use crate::varint;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Counters that a page may have. A class that comes when there are so many
-/// takes slots like any other.
+/// Counters that a page without values may have. A class that comes when there
+/// are so many takes slots like any other.
 pub const MAX_COUNTERS: usize = 4096;
+
+/// The same of a page with values.
+pub const MAX_VALUE_COUNTERS: usize = 16_384;
 
 /// Counters of a run, at most; two neighbours that have as few as the other number
 /// are put together.
 const MAX_RUN: usize = 256;
 const FEW: usize = MAX_RUN / 4;
 
-/// Names a class on its page: the first slot of its canonical bucket, and its
-/// fingerprint.
+/// Names a counter on its page: 2^32 times the canonical bucket's place, which
+/// is below 2^12, and what a slot holds, which is not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CounterKey(pub u64);
+
+impl CounterKey {
+    /// All keys.
+    pub const ALL: RangeInclusive<CounterKey> = CounterKey(0)..=CounterKey(u64::MAX);
+}
 
 /// Where the copies of a class are counted, in the sub-filter at a position.
 #[inline]
@@ -44,17 +56,34 @@ pub(super) fn address(
 /// gets another costs a few hundred entries, not all.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    /// Neither is empty.
+    /// None of them is empty.
     runs: Vec<Run>,
     len: usize,
+    /// The copies of those that have no room for them, by ascending key.
+    many: Vec<(CounterKey, u64)>,
 }
 
-type Entry = (CounterKey, u64);
-
+/// Some of them, each as its key and, lowest, its copies as far as they have room.
 #[derive(Clone, Debug)]
 struct Run {
     first: CounterKey,
-    entries: Arc<Vec<Entry>>,
+    packed: Arc<Vec<u64>>,
+}
+
+/// Bits of the copies that lie beside their key.
+const COPIES_BITS: u32 = 20;
+
+/// What lies there of copies that have no room.
+const MANY: u64 = (1 << COPIES_BITS) - 1;
+
+#[inline]
+fn pack(key: CounterKey, copies: u64) -> u64 {
+    key.0 << COPIES_BITS | copies.min(MANY)
+}
+
+#[inline]
+fn key_of(packed: u64) -> CounterKey {
+    CounterKey(packed >> COPIES_BITS)
 }
 
 /// Bytes that are no counters.
@@ -63,10 +92,25 @@ struct Run {
 pub struct CountersError(&'static str);
 
 impl Counters {
-    /// Bytes of one stored counter.
-    pub const ENTRY_BYTES: usize = 14;
+    /// Most bytes that one takes where it is stored.
+    pub const MAX_ENTRY_BYTES: usize = 17;
 
-    /// How many classes are counted.
+    /// Those given, in any order; the copies of equal keys are added up.
+    pub fn collect(mut counted: Vec<(CounterKey, u64)>) -> Counters {
+        counted.sort_unstable_by_key(|&(key, _)| key);
+        counted.dedup_by(|one, before| {
+            let is_same = one.0 == before.0;
+            if is_same {
+                before.1 += one.1;
+            }
+            is_same
+        });
+        let mut counters = Counters::default();
+        counters.set_all(counted.into_iter());
+        counters
+    }
+
+    /// How many there are.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -76,30 +120,42 @@ impl Counters {
         self.len == 0
     }
 
-    /// The number of the run that has a class, if any has.
+    /// The number of the run that has a key, if any has.
     fn run_of(&self, key: CounterKey) -> usize {
         let behind = self.runs.partition_point(|run| run.first <= key);
         behind.saturating_sub(1)
     }
 
-    /// Copies of a class beyond its slots.
-    pub fn get(&self, key: CounterKey) -> u64 {
-        let run = self.runs.get(self.run_of(key));
-        let entry = run.and_then(|run| run.entries.get(run.find(key).ok()?));
-        entry.map_or(0, |&(_, copies)| copies)
+    fn unpacked(&self, packed: u64) -> (CounterKey, u64) {
+        let (key, copies) = (key_of(packed), packed & MANY);
+        let many = || self.many.binary_search_by_key(&key, |&(key, _)| key);
+        let copies = match copies {
+            MANY => many().ok().and_then(|at| self.many.get(at)).map(|it| it.1),
+            few => Some(few),
+        };
+        (key, copies.unwrap_or(MANY))
     }
 
-    /// Sets the copies of a class; 0 forgets it.
+    /// Copies that are counted under a key.
+    pub fn get(&self, key: CounterKey) -> u64 {
+        let run = self.runs.get(self.run_of(key));
+        let found = run.and_then(|run| run.packed.get(run.find(key).ok()?));
+        found.map_or(0, |&packed| self.unpacked(packed).1)
+    }
+
+    /// Sets the copies that are counted under a key; 0 forgets it.
     pub fn set(&mut self, key: CounterKey, copies: u64) {
+        self.set_many(key, copies);
         let number = self.run_of(key);
         let Some(run) = self.runs.get_mut(number) else {
-            return self.put_behind([(key, copies)].into_iter().filter(|_| copies > 0).collect());
+            let first = (copies > 0).then(|| pack(key, copies));
+            return self.put_behind(first.into_iter().collect());
         };
         let found = run.find(key);
         if found.is_err() && copies == 0 {
             return;
         }
-        let entries = Arc::make_mut(&mut run.entries);
+        let entries = Arc::make_mut(&mut run.packed);
         match found {
             Ok(at) if copies == 0 => {
                 entries.remove(at);
@@ -107,17 +163,17 @@ impl Counters {
             }
             Ok(at) => {
                 if let Some(entry) = entries.get_mut(at) {
-                    entry.1 = copies;
+                    *entry = pack(key, copies);
                 }
             }
             Err(at) => {
-                entries.insert(at, (key, copies));
+                entries.insert(at, pack(key, copies));
                 self.len += 1;
             }
         }
         let upper = (entries.len() > MAX_RUN).then(|| entries.split_off(MAX_RUN / 2));
         match entries.first() {
-            Some(&(first, _)) => run.first = first,
+            Some(&first) => run.first = key_of(first),
             None => drop(self.runs.remove(number)),
         }
         if let Some(upper) = upper.and_then(Run::of) {
@@ -125,7 +181,24 @@ impl Counters {
         }
     }
 
-    /// Counts more copies of a class.
+    /// Keeps copies that have no room beside their key.
+    fn set_many(&mut self, key: CounterKey, copies: u64) {
+        let found = self.many.binary_search_by_key(&key, |&(key, _)| key);
+        match (found, copies < MANY) {
+            (Ok(at), true) => {
+                self.many.remove(at);
+            }
+            (Ok(at), false) => {
+                if let Some(entry) = self.many.get_mut(at) {
+                    entry.1 = copies;
+                }
+            }
+            (Err(_), true) => {}
+            (Err(at), false) => self.many.insert(at, (key, copies)),
+        }
+    }
+
+    /// Counts more copies under a key.
     pub fn add(&mut self, key: CounterKey, more: u64) {
         self.set(key, self.get(key) + more);
     }
@@ -134,24 +207,26 @@ impl Counters {
     /// as much as there are in the runs that change, each of which is gone over once.
     pub fn set_all(&mut self, changed: impl Iterator<Item = (CounterKey, u64)>) {
         let mut changed = changed.peekable();
-        let mut before = std::mem::take(self).runs.into_iter().peekable();
+        let mut before = std::mem::take(&mut self.runs).into_iter().peekable();
+        self.len = 0;
         let mut run = before.next();
         while run.is_some() || changed.peek().is_some() {
             let until = before.peek().map(|next| next.first);
-            let is_here = |entry: &Entry| until.is_none_or(|until| entry.0 < until);
+            let is_here = |it: &(CounterKey, u64)| until.is_none_or(|until| it.0 < until);
             match run {
                 Some(run) if !changed.peek().is_some_and(is_here) => self.put_run_behind(run),
                 run => {
-                    let held = run.map(|run| run.entries).unwrap_or_default();
+                    let held = run.map(|run| run.packed).unwrap_or_default();
                     let mut held = held.iter().copied().peekable();
                     let mut entries = Vec::with_capacity(held.len() + 1);
                     while let Some((key, copies)) = changed.next_if(is_here) {
-                        while let Some(entry) = held.next_if(|it| it.0 < key) {
+                        while let Some(entry) = held.next_if(|&it| key_of(it) < key) {
                             entries.push(entry);
                         }
-                        held.next_if(|it| it.0 == key);
+                        held.next_if(|&it| key_of(it) == key);
+                        self.set_many(key, copies);
                         if copies > 0 {
-                            entries.push((key, copies));
+                            entries.push(pack(key, copies));
                         }
                     }
                     entries.extend(held);
@@ -163,7 +238,7 @@ impl Counters {
     }
 
     /// Appends entries, in as many runs as they need.
-    fn put_behind(&mut self, entries: Vec<Entry>) {
+    fn put_behind(&mut self, entries: Vec<u64>) {
         if entries.len() <= MAX_RUN {
             return Run::of(entries)
                 .into_iter()
@@ -177,10 +252,10 @@ impl Counters {
     }
 
     fn put_run_behind(&mut self, run: Run) {
-        self.len += run.entries.len();
+        self.len += run.packed.len();
         match self.runs.last_mut() {
-            Some(last) if last.entries.len() + run.entries.len() <= FEW => {
-                Arc::make_mut(&mut last.entries).extend_from_slice(&run.entries);
+            Some(last) if last.packed.len() + run.packed.len() <= FEW => {
+                Arc::make_mut(&mut last.packed).extend_from_slice(&run.packed);
             }
             _ => self.runs.push(run),
         }
@@ -188,15 +263,43 @@ impl Counters {
 
     /// All of them, by ascending key.
     pub fn iter(&self) -> impl Iterator<Item = (CounterKey, u64)> + '_ {
-        self.runs.iter().flat_map(|run| run.entries.iter().copied())
+        let packed = self.runs.iter().flat_map(|run| run.packed.iter());
+        packed.map(|&packed| self.unpacked(packed))
+    }
+
+    /// Those whose keys are in a range, by ascending key.
+    pub fn range(
+        &self,
+        keys: RangeInclusive<CounterKey>,
+    ) -> impl Iterator<Item = (CounterKey, u64)> + '_ {
+        let (start, end) = keys.into_inner();
+        let runs = self.runs.get(self.run_of(start)..).unwrap_or_default();
+        let from = runs.first().map_or(0, |run| match run.find(start) {
+            Ok(at) | Err(at) => at,
+        });
+        let packed = runs.iter().flat_map(|run| run.packed.iter()).skip(from);
+        packed
+            .map(|&packed| self.unpacked(packed))
+            .take_while(move |&(key, _)| key <= end)
+    }
+
+    /// Those whose keys are in a range.
+    pub fn within(&self, keys: RangeInclusive<CounterKey>) -> Counters {
+        if keys == CounterKey::ALL {
+            return self.clone();
+        }
+        let mut within = Counters::default();
+        within.set_all(self.range(keys));
+        within
     }
 
     /// Gives back memory that they do not need, but for what copies share.
     pub fn shrink(&mut self) {
         self.runs.shrink_to_fit();
+        self.many.shrink_to_fit();
         for run in &mut self.runs {
-            if let Some(entries) = Arc::get_mut(&mut run.entries) {
-                entries.shrink_to_fit();
+            if let Some(packed) = Arc::get_mut(&mut run.packed) {
+                packed.shrink_to_fit();
             }
         }
     }
@@ -204,19 +307,24 @@ impl Counters {
     /// Bytes that they take in memory.
     pub fn bytes(&self) -> usize {
         let of_runs = self.runs.iter().map(Run::bytes).sum::<usize>();
+        let many = self.many.capacity() * size_of::<(CounterKey, u64)>();
         match self.runs.capacity() {
             0 => 0,
-            runs => size_of::<Counters>() + runs * size_of::<Run>() + of_runs,
+            runs => size_of::<Counters>() + runs * size_of::<Run>() + of_runs + many,
         }
     }
 
-    /// Appends them as they are stored: each as the first slot of the bucket
-    /// (2 bytes), the fingerprint (4 bytes) and the copies (8 bytes).
+    /// Appends them as they are stored. Of each a number: twice its key less
+    /// that of the one before, and 1 more if it has more than one copy; then
+    /// these copies follow. So a further value of a class takes a byte or two.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut before = 0;
         for (key, copies) in self.iter() {
-            out.extend_from_slice(&((key.0 >> 32) as u16).to_le_bytes());
-            out.extend_from_slice(&(key.0 as u32).to_le_bytes());
-            out.extend_from_slice(&copies.to_le_bytes());
+            varint::put(out, (key.0 - before) << 1 | u64::from(copies > 1));
+            if copies > 1 {
+                varint::put(out, copies);
+            }
+            before = key.0;
         }
     }
 
@@ -224,28 +332,33 @@ impl Counters {
     ///
     /// # Errors
     /// Bytes that it would not write, or more than a page may have.
-    pub fn decode(bytes: &[u8]) -> Result<Counters, CountersError> {
-        let (entries, rest) = bytes.as_chunks::<{ Counters::ENTRY_BYTES }>();
-        if !rest.is_empty() {
-            return Err(CountersError("they end early"));
-        }
-        if entries.len() > MAX_COUNTERS {
-            return Err(CountersError("there are too many"));
-        }
-        let mut counters: Vec<Entry> = Vec::with_capacity(entries.len());
-        for &[s0, s1, f0, f1, f2, f3, copies @ ..] in entries {
-            let first_slot = u16::from_le_bytes([s0, s1]);
-            let fingerprint = u32::from_le_bytes([f0, f1, f2, f3]);
-            let copies = u64::from_le_bytes(copies);
-            let key = CounterKey(u64::from(first_slot) << 32 | u64::from(fingerprint));
-            let ascends = counters.last().is_none_or(|&(last, _)| last < key);
-            if fingerprint == 0 || copies == 0 || !ascends {
+    pub fn decode(mut bytes: &[u8]) -> Result<Counters, CountersError> {
+        let mut counters = Vec::new();
+        let mut before = 0u64;
+        let early = CountersError("they end early");
+        while !bytes.is_empty() {
+            if counters.len() == MAX_VALUE_COUNTERS {
+                return Err(CountersError("there are too many"));
+            }
+            let head = varint::take(&mut bytes).ok_or(early)?;
+            let copies = match head & 1 {
+                0 => 1,
+                _ => varint::take(&mut bytes).ok_or(early)?,
+            };
+            let step = head >> 1;
+            let key = before + step;
+            let is_sound = key >> (u64::BITS - COPIES_BITS) == 0
+                && key as u32 != 0
+                && step > 0
+                && (head & 1 == 0 || copies > 1);
+            if !is_sound {
                 return Err(CountersError("an entry makes no sense"));
             }
-            counters.push((key, copies));
+            counters.push((CounterKey(key), copies));
+            before = key;
         }
         let mut decoded = Counters::default();
-        decoded.put_behind(counters);
+        decoded.set_all(counters.into_iter());
         Ok(decoded)
     }
 }
@@ -261,20 +374,20 @@ impl Eq for Counters {}
 
 impl Run {
     /// A run of entries, if there are any.
-    fn of(entries: Vec<Entry>) -> Option<Run> {
-        let &(first, _) = entries.first()?;
-        let entries = Arc::new(entries);
-        Some(Run { first, entries })
+    fn of(packed: Vec<u64>) -> Option<Run> {
+        let first = key_of(*packed.first()?);
+        let packed = Arc::new(packed);
+        Some(Run { first, packed })
     }
 
     fn find(&self, key: CounterKey) -> Result<usize, usize> {
-        self.entries.binary_search_by_key(&key, |&(key, _)| key)
+        self.packed.binary_search_by_key(&key, |&it| key_of(it))
     }
 
     /// Bytes beside the run itself, with the two numbers of the `Arc`.
     fn bytes(&self) -> usize {
-        let head = size_of::<Vec<Entry>>() + 2 * size_of::<usize>();
-        head + self.entries.capacity() * size_of::<Entry>()
+        let head = size_of::<Vec<u64>>() + 2 * size_of::<usize>();
+        head + self.packed.capacity() * size_of::<u64>()
     }
 }
 
@@ -292,30 +405,60 @@ mod tests {
 
     #[test]
     fn the_encoding_is_pinned() {
+        let first = 0x0102 << 32 | 0x0304_0506;
         let mut counters = Counters::default();
-        counters.set(CounterKey(0x0102 << 32 | 0x0304_0506), 1_000_000);
-        assert_eq!(
-            encoded(&counters),
-            [2, 1, 6, 5, 4, 3, 0x40, 0x42, 0x0f, 0, 0, 0, 0, 0]
-        );
+        counters.set(CounterKey(first), 1_000_000);
+        counters.set(CounterKey(first + 3), 1);
+        counters.set(CounterKey(first + 70), 2);
+        let expected = [
+            0x8d, 0x94, 0xa0, 0xb0, 0xc0, 0x40, // twice the key, and 1
+            0xc0, 0x84, 0x3d, // copies
+            6,    // three more, once
+            0x87, 0x01, 2, // 67 more, twice
+        ];
+        assert_eq!(encoded(&counters), expected);
     }
 
     #[test]
     fn what_would_not_be_written_is_not_read() {
-        let entry = |slot: u8, fingerprint: u8, copies: u8| {
-            [slot, 0, fingerprint, 0, 0, 0, copies, 0, 0, 0, 0, 0, 0, 0]
-        };
-        let bad = [
-            entry(0, 0, 1).to_vec(),
-            entry(0, 1, 0).to_vec(),
-            entry(0, 1, 1)[..13].to_vec(),
-            [entry(0, 2, 1), entry(0, 1, 1)].concat(),
-            [entry(0, 1, 1), entry(0, 1, 1)].concat(),
-            vec![1; Counters::ENTRY_BYTES * (MAX_COUNTERS + 1)],
+        let bad: [&[u8]; 9] = [
+            &[0],                                        // no step
+            &[1, 2],                                     // the same, with copies
+            &[3, 0],                                     // no copies
+            &[3, 1],                                     // one copy, told
+            &[3],                                        // copies that are missing
+            &[0x80],                                     // ends within a number
+            &[2, 0],                                     // the same key again
+            &[0x80, 0x80, 0x80, 0x80, 0x20],             // a slot that is empty
+            &[0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40], // beyond all places
         ];
         for bytes in bad {
-            assert!(Counters::decode(&bytes).is_err(), "{bytes:?}");
+            assert!(Counters::decode(bytes).is_err(), "{bytes:?}");
         }
+        let most = vec![2; MAX_VALUE_COUNTERS];
+        assert_eq!(
+            Counters::decode(&most).map(|it| it.len()),
+            Ok(MAX_VALUE_COUNTERS)
+        );
+        assert!(Counters::decode(&vec![2; MAX_VALUE_COUNTERS + 1]).is_err());
+    }
+
+    #[test]
+    fn no_number_of_copies_wraps() {
+        let key = CounterKey(0xfff << 32 | 0xffff_ffff);
+        let mut counters = Counters::default();
+        for copies in [1, MANY - 1, MANY, MANY + 1, 1 << 23, u64::MAX - 1] {
+            counters.set(key, copies);
+            assert_eq!(counters.get(key), copies);
+            assert_eq!(Counters::decode(&encoded(&counters)), Ok(counters.clone()));
+            counters.add(key, 1);
+            assert_eq!(counters.get(key), copies + 1);
+            assert!(encoded(&counters).len() <= Counters::MAX_ENTRY_BYTES);
+        }
+        counters.set(key, 1);
+        assert_eq!(counters.get(key), 1);
+        counters.set(key, 0);
+        assert_eq!(counters, Counters::default());
     }
 
     #[test]
@@ -328,9 +471,9 @@ mod tests {
             let mut changed = counters.clone();
             let change = [(CounterKey(change.0), change.1)];
             changed.set_all(change.into_iter());
-            let is_shared = |run: &&Run| Arc::strong_count(&run.entries) > 1;
+            let is_shared = |run: &&Run| Arc::strong_count(&run.packed) > 1;
             let own = changed.runs.iter().filter(|run| !is_shared(run));
-            let copied: usize = own.map(|run| run.entries.len()).sum();
+            let copied: usize = own.map(|run| run.packed.len()).sum();
             assert!(
                 (1..=MAX_RUN).contains(&copied),
                 "{change:?}: {copied} copied"
@@ -345,7 +488,7 @@ mod tests {
         for key in 0..4_000 {
             counters.set(CounterKey(key * 1_001 % 4_000), 1);
         }
-        let lengths = counters.runs.iter().map(|run| run.entries.len());
+        let lengths = counters.runs.iter().map(|run| run.packed.len());
         assert!(lengths.max().unwrap() <= MAX_RUN);
         // Of each hundred one is left.
         let gone = (0..4_000).filter(|key| key % 100 > 0);
@@ -356,11 +499,13 @@ mod tests {
     proptest! {
         #[test]
         fn counters_agree_with_a_map_and_read_back_as_written(
-            steps in proptest::collection::vec((0u64..2_400, 0u64..4), 0..2_000),
+            steps in proptest::collection::vec((0u64..2_400, 0u64..4, 0u32..24), 0..2_000),
+            (from, to) in (0u64..2_400, 0u64..2_400),
         ) {
             let (mut counters, mut model) = (Counters::default(), BTreeMap::new());
-            for (key, copies) in steps {
-                let key = CounterKey((key / 8) << 32 | (key % 8 + 1));
+            let named = |key: u64| CounterKey((key / 8) << 32 | (key % 8 + 1));
+            for (key, copies, shift) in steps {
+                let (key, copies) = (named(key), copies << shift);
                 counters.set(key, copies);
                 match copies {
                     0 => model.remove(&key),
@@ -368,7 +513,14 @@ mod tests {
                 };
                 prop_assert_eq!(counters.get(key), copies);
             }
-            prop_assert!(counters.iter().eq(model.into_iter()));
+            let (from, to) = (named(from.min(to)), named(from.max(to)));
+            let expected = model.range(from..=to).map(|(&key, &copies)| (key, copies));
+            prop_assert!(counters.range(from..=to).eq(expected.clone()));
+            prop_assert!(counters.within(from..=to).iter().eq(expected));
+            prop_assert!(counters.iter().eq(model.iter().map(|(&key, &copies)| (key, copies))));
+            let twice: Vec<_> = counters.iter().chain(counters.iter()).collect();
+            let doubled: Vec<_> = counters.iter().map(|(key, copies)| (key, 2 * copies)).collect();
+            prop_assert!(Counters::collect(twice).iter().eq(doubled));
             prop_assert_eq!(Counters::decode(&encoded(&counters)), Ok(counters));
         }
 

@@ -94,7 +94,7 @@ fn of_table(params: &FilterParams, table: &Table) -> Course {
             growth: 1 << doublings,
             items: table.reachable() << doublings,
             bytes,
-            false_positive_rate: rate::rate_after(params.slot_width(), doublings),
+            false_positive_rate: rate::rate_after(table.layout().code(), doublings),
         });
     }
     (stages, stopped_by)

@@ -8,6 +8,7 @@ use super::address::{PageAddress, WordAddress};
 use super::counters::{CounterKey, Counters};
 use super::meta::Chain;
 use crate::cuckoo::paged::PAGE_WORDS;
+use std::ops::RangeInclusive;
 
 /// Hands out what pages hold, word by word.
 pub trait PageWords {
@@ -18,6 +19,14 @@ pub trait PageWords {
     /// The copies of a class that are counted beside a page, or `None` as
     /// for [`word`](Self::word). Asked for only when the class has a slot.
     fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64>;
+
+    /// What is counted beside a page under the keys of a range, or `None`
+    /// likewise.
+    fn counters_within(
+        &mut self,
+        page: PageAddress,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<Counters>;
 
     /// Says that the word at an address will be asked for soon.
     #[inline]
@@ -49,11 +58,8 @@ pub trait PlanPages: PageWords {
     /// Slots of a page in use, or `None` if the page is not at hand.
     fn occupied(&mut self, page: PageAddress) -> Option<u32>;
 
-    /// How many classes are counted beside a page, or `None` likewise.
+    /// How many counters there are beside a page, or `None` likewise.
     fn counters(&mut self, page: PageAddress) -> Option<usize>;
-
-    /// All that is counted beside a page, or `None` likewise.
-    fn counters_of(&mut self, page: PageAddress) -> Option<Counters>;
 
     /// Says that these words will be asked for soon, so that their pages can
     /// be taken hold of together.

@@ -4,11 +4,13 @@ use super::address::{PageAddress, WordAddress};
 use super::counters;
 use super::meta::{Chain, Link};
 use super::paged;
+use super::paged::values::ValueCopies;
 use super::pages::{HeldPages, PageWords};
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::candidates::{BucketIndex, Candidates};
 use crate::cuckoo::classic::{Classic, WIDTH};
 use crate::cuckoo::hash::ItemHash;
+use crate::cuckoo::paged::code::SlotCode;
 use crate::cuckoo::paged::{ANY_LEVEL, Candidate, OfWidth, Paged};
 
 /// Items that are asked about together.
@@ -57,6 +59,10 @@ fn exists_among<P: HeldPages, const MOST: usize>(
         return;
     };
     let layout = *table.layout();
+    if layout.code() != SlotCode::of(layout.code().width()) {
+        probe_group::<_, P, MOST>(&layout, 0, items, pages, answers);
+        return;
+    }
     match layout.is_never_split() {
         true => exists_in_table::<P, MOST, 0>(layout, items, pages, answers),
         false => exists_in_table::<P, MOST, ANY_LEVEL>(layout, items, pages, answers),
@@ -147,19 +153,7 @@ impl Geometry for Classic {
 impl<const BITS: u16, const LEVELS: u8> Geometry for OfWidth<BITS, LEVELS> {
     #[inline(always)]
     fn places(&self, hash: ItemHash) -> [Place; 2] {
-        let layout = self.paged();
-        let place = |candidate: Candidate| {
-            let (page, first) = layout.address(candidate.bucket);
-            Place {
-                page,
-                first,
-                slot: candidate.slot,
-                level: candidate.level.into(),
-            }
-        };
-        // An array that is mapped goes through memory.
-        let [first, second] = layout.candidates(hash);
-        [place(first), place(second)]
+        self.paged().places(hash)
     }
 
     #[inline]
@@ -169,12 +163,46 @@ impl<const BITS: u16, const LEVELS: u8> Geometry for OfWidth<BITS, LEVELS> {
 
     #[inline]
     fn matching(&self, place: &Place, word: impl Fn(u16) -> u64) -> u64 {
-        let (code, level) = (self.paged().code(), Self::level(place.level));
-        (0..code.words_per_bucket()).fold(0, |matches, next| {
-            let word = word(place.first + next);
-            matches | code.matching(word, place.slot, level).bits()
-        })
+        matching(self.paged().code(), Self::level(place.level), place, word)
     }
+}
+
+/// Of slots whose code is not known when the program is built.
+impl Geometry for Paged {
+    #[inline(always)]
+    fn places(&self, hash: ItemHash) -> [Place; 2] {
+        let place = |candidate: Candidate| {
+            let (page, first) = self.address(candidate.bucket);
+            Place {
+                page,
+                first,
+                slot: candidate.slot,
+                level: candidate.level.into(),
+            }
+        };
+        // An array that is mapped goes through memory.
+        let [first, second] = self.candidates(hash);
+        [place(first), place(second)]
+    }
+
+    #[inline]
+    fn first_word(place: &Place) -> u16 {
+        place.first
+    }
+
+    #[inline(always)]
+    fn matching(&self, place: &Place, word: impl Fn(u16) -> u64) -> u64 {
+        matching(self.code(), place.level.into(), place, word)
+    }
+}
+
+/// A bit for each slot of a bucket that may be the item's.
+#[inline(always)]
+fn matching(code: SlotCode, level: u32, place: &Place, word: impl Fn(u16) -> u64) -> u64 {
+    (0..code.words_per_bucket()).fold(0, |matches, next| {
+        let word = word(place.first + next);
+        matches | code.matching(word, place.slot, level).bits()
+    })
 }
 
 /// An item's candidate buckets, found but not looked into, and their pages as
@@ -280,6 +308,33 @@ pub fn count(chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Optio
             .map(|(total, found)| total.saturating_add(found));
     }
     total
+}
+
+/// The values of an item in a filter with values, ascending: none is missing.
+/// `None` if a word was not at hand.
+pub fn values(
+    chain: &Chain,
+    hash: ItemHash,
+    pages: &mut impl PageWords,
+) -> Option<Vec<ValueCopies>> {
+    match chain.table() {
+        Some(table) => paged::values::values(table, hash, pages),
+        None => Some(Vec::new()),
+    }
+}
+
+/// Whether an item has a value, in a filter with values. `None` if that is not
+/// known because a word was not at hand.
+pub fn has_value(
+    chain: &Chain,
+    hash: ItemHash,
+    value: u32,
+    pages: &mut impl PageWords,
+) -> Option<bool> {
+    match chain.table() {
+        Some(table) => paged::values::has_value(table, hash, value, pages),
+        None => Some(false),
+    }
 }
 
 /// The pages that an item's candidate buckets lie on, over the whole filter; a

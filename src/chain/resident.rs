@@ -22,6 +22,7 @@ use crate::hints;
 use crate::page::Ordinal;
 use std::collections::BTreeMap;
 use std::mem;
+use std::ops::RangeInclusive;
 
 /// A filter in memory.
 pub struct ResidentFilter {
@@ -329,6 +330,15 @@ impl PageWords for Pages {
         Some(counters.map_or(0, |counters| counters.get(key)))
     }
 
+    fn counters_within(
+        &mut self,
+        page: PageAddress,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<Counters> {
+        let counters = self.sub(page)?.counters.get(&page.page);
+        Some(counters.map(|it| it.within(keys)).unwrap_or_default())
+    }
+
     #[inline]
     fn prefetch(&self, at: WordAddress) {
         if let Some(word) = self.at(at) {
@@ -346,11 +356,6 @@ impl PlanPages for Pages {
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
         let counters = self.sub(page)?.counters.get(&page.page);
         Some(counters.map_or(0, Counters::len))
-    }
-
-    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
-        let counters = self.sub(page)?.counters.get(&page.page);
-        Some(counters.cloned().unwrap_or_default())
     }
 }
 

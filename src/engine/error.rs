@@ -58,6 +58,31 @@ pub enum EngineError {
     /// The parameters break limits.
     #[error("the parameters are refused")]
     InvalidParams(Vec<ParamsError>),
+    /// The filter's items have values, and none was given; or the other way
+    /// round.
+    #[error("{}", not_for(*value_bits))]
+    NotForThisFilter {
+        /// Bits of the filter's values; 0 if it has none.
+        value_bits: u8,
+    },
+    /// A value does not fit.
+    #[error("value {value} does not fit in {value_bits} bits ({})", allowed_values(*value_bits))]
+    ValueTooLarge {
+        /// Its position among those given.
+        position: usize,
+        /// The value.
+        value: u32,
+        /// Bits of the filter's values.
+        value_bits: u8,
+    },
+    /// The values of the items are too many for one answer.
+    #[error(
+        "the items have more than {bound} values together, the bound of one answer: ask for fewer items at once"
+    )]
+    TooManyValues {
+        /// Values that an answer may have.
+        bound: usize,
+    },
     /// A batch touches more pages than a request may hold in memory.
     #[error("the batch touches {needed} pages, {bound} are allowed: send fewer items at once")]
     TooManyPages {
@@ -256,6 +281,21 @@ pub(super) fn too_many_pages_to_number(params: &FilterParams) -> EngineError {
         given: params.capacity().to_string(),
         allowed: "what fits on 4294967296 pages".to_owned(),
     }])
+}
+
+/// What the filter takes instead.
+fn not_for(value_bits: u8) -> String {
+    match value_bits {
+        0 => "the filter has no values (it was created without value_bits): send the items alone, to /items".to_owned(),
+        bits => format!(
+            "the items of the filter have values of {bits} bits: send entries, each an item and a value, to /values"
+        ),
+    }
+}
+
+/// The values of so many bits.
+pub(crate) fn allowed_values(value_bits: u8) -> String {
+    format!("0 to {}", (1u64 << value_bits) - 1)
 }
 
 fn over_share(what: &str, used_up: &UsedUp) -> String {

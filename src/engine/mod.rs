@@ -69,6 +69,7 @@ mod tasks;
 mod threads;
 mod ttl;
 
+pub use crate::chain::paged::values::ValueCopies;
 pub use answer::{
     AddMode, AddOptions, AddResult, Created, Ends, FilterInfo, FilterPreview, FilterSummary,
     FullReason, GrowthInfo, LookupAnswer, LookupFilters, LookupMode, NewFilter, SubFilterInfo,
@@ -83,6 +84,7 @@ pub use dump::format::{Digest, DumpError};
 pub use dump::scandump;
 pub use dump::stage::{ForeignIntake, Intake, RestoreError, StagedFilter};
 pub use dump::write::DumpSink;
+pub(crate) use error::allowed_values;
 pub use error::{EngineError, Overload};
 pub use idempotency::guard::{ANSWER_KEPT_FOR, Answered, IdempotencyKey};
 pub use idempotency::progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
@@ -97,6 +99,7 @@ pub use ops::imports::{
     PROGRESS_KEPT_FOR,
 };
 pub use ops::slots::{MAX_SLOT_BYTES, SlotView, Slots};
+pub use ops::values::{Entries, MAX_LISTED_VALUES};
 pub use state::Engine;
 pub use state::Pace;
 pub use tasks::scrub::ScrubOptions;

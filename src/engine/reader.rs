@@ -26,12 +26,14 @@ use super::pages::{
     Images, PageCache, PageTable, ResidentPage, Version, Versions, Words, WordsRead,
 };
 use crate::chain::address::{PageAddress, WordAddress};
-use crate::chain::counters::CounterKey;
+use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::Chain;
+use crate::chain::paged::values::ValueCopies;
 use crate::chain::pages::{HeldPages, PageWords};
 use crate::chain::read;
 use crate::cuckoo::hash::ItemHash;
 use crate::page::PageId;
+use std::ops::RangeInclusive;
 
 /// Items answered before the thread is given back, so that one large batch
 /// does not hold up all other requests.
@@ -50,9 +52,14 @@ const REPEATS: usize = 1000;
 const GROUP_REPEATS: usize = 4;
 
 /// What is asked about each item.
-pub(super) trait Question: Copy + Send + 'static {
+pub(super) trait Question: Copy + Send {
     /// The answer.
-    type Answer: Copy + Default + Send + 'static;
+    type Answer: Clone + Default + Send;
+
+    /// What is asked about the item at a position, where that makes a difference.
+    fn about(self, _: usize) -> Self {
+        self
+    }
 
     /// Asks the chain; `None` if a page was not at hand.
     fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords)
@@ -71,7 +78,7 @@ pub(super) trait Question: Copy + Send + 'static {
     }
 
     /// Whether the answer is right whatever was published meanwhile.
-    fn is_certain(self, answer: Self::Answer) -> bool;
+    fn is_certain(self, answer: &Self::Answer) -> bool;
 }
 
 /// Is the item there?
@@ -102,7 +109,7 @@ impl Question for Exists {
     }
 
     #[inline]
-    fn is_certain(self, found: bool) -> bool {
+    fn is_certain(self, &found: &bool) -> bool {
         found
     }
 }
@@ -116,7 +123,70 @@ impl Question for Count {
     }
 
     #[inline]
-    fn is_certain(self, _: u64) -> bool {
+    fn is_certain(self, _: &u64) -> bool {
+        false
+    }
+}
+
+/// Has the item the value at its position?
+#[derive(Clone, Copy)]
+pub(super) struct HasValue<'a> {
+    values: &'a [u32],
+    position: usize,
+}
+
+impl<'a> HasValue<'a> {
+    /// About these values, one an item.
+    pub(super) fn of(values: &'a [u32]) -> HasValue<'a> {
+        let position = 0;
+        HasValue { values, position }
+    }
+
+    /// All of them.
+    pub(super) fn values(&self) -> &'a [u32] {
+        self.values
+    }
+
+    /// The value at the position.
+    pub(super) fn value(self) -> u32 {
+        self.values.get(self.position).copied().unwrap_or_default()
+    }
+}
+
+impl Question for HasValue<'_> {
+    type Answer = bool;
+
+    fn about(self, position: usize) -> Self {
+        HasValue { position, ..self }
+    }
+
+    fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
+        read::has_value(chain, hash, self.value(), pages)
+    }
+
+    /// What is counted is read after the slots.
+    fn is_certain(self, _: &bool) -> bool {
+        false
+    }
+}
+
+/// Which values has the item?
+#[derive(Clone, Copy)]
+pub(super) struct Values;
+
+impl Question for Values {
+    type Answer = Vec<ValueCopies>;
+
+    fn ask(
+        self,
+        chain: &Chain,
+        hash: ItemHash,
+        pages: &mut impl PageWords,
+    ) -> Option<Vec<ValueCopies>> {
+        read::values(chain, hash, pages)
+    }
+
+    fn is_certain(self, _: &Vec<ValueCopies>) -> bool {
         false
     }
 }
@@ -213,7 +283,7 @@ fn per_turn(view: &FilterView) -> usize {
     ITEMS_PER_TURN.min(PAGES_PER_LOAD.div_ceil(pages_per_item))
 }
 
-impl<A: Copy + Default> Answers<A> {
+impl<A: Clone + Default> Answers<A> {
     /// Of so many items, none of them asked about.
     fn of(items: usize) -> Answers<A> {
         // Not `vec!`: zeroed memory takes the allocator a longer way.
@@ -271,11 +341,12 @@ impl<A: Copy + Default> Answers<A> {
                 let Some((&hash, answer)) = hashes.get(within).zip(answer) else {
                     return false;
                 };
-                let settled = words.settle(question, hash);
+                let settled = words.settle(question.about(first + within), hash);
+                let is_open = settled.is_none();
                 if let Some(settled) = settled {
                     *answer = settled;
                 }
-                settled.is_none()
+                is_open
             });
             self.cached_pages += words.cached_pages;
             self.retries += words.retries;
@@ -378,10 +449,10 @@ impl<'a> Groups<'a> {
                 open.extend(first..first + group.len());
                 continue;
             }
-            let mut answers = [None; read::GROUP];
+            let mut answers = [const { None }; read::GROUP];
             self.ask(question, group, &mut answers);
-            for (at, (result, answer)) in results.iter_mut().zip(&answers).enumerate() {
-                match *answer {
+            for (at, (result, answer)) in results.iter_mut().zip(&mut answers).enumerate() {
+                match answer.take() {
                     Some(answer) => *result = answer,
                     None => open.push(first + at),
                 }
@@ -413,16 +484,17 @@ impl<'a> Groups<'a> {
             let in_place = in_place && !self.is_reshaped;
             // Nothing was published to the filter.
             let undisturbed = version.is_some_and(|it| filter_version.is_still(it, read));
-            let is_right = |answer| in_place && (undisturbed || question.is_certain(answer));
+            let is_right =
+                |answer: &Q::Answer| in_place && (undisturbed || question.is_certain(answer));
             let all_right = answers.iter().take(group.len()).all(|answer| {
                 // One that is not at hand does not come by asking again.
-                answer.is_none_or(is_right)
+                answer.as_ref().is_none_or(is_right)
             });
             if all_right || self.is_reshaped || repeat + 1 == GROUP_REPEATS {
                 if !all_right {
-                    answers
-                        .iter_mut()
-                        .for_each(|it| *it = it.filter(|&it| is_right(it)));
+                    for answer in answers {
+                        answer.take_if(|it| !is_right(it));
+                    }
                 }
                 return;
             }
@@ -500,7 +572,7 @@ impl<'a> PublishedWords<'a> {
     pub(super) fn settle<Q: Question>(&mut self, question: Q, hash: ItemHash) -> Option<Q::Answer> {
         self.settle_with(
             |chain, words| question.ask(chain, hash, words),
-            |&answer| question.is_certain(answer),
+            |answer| question.is_certain(answer),
         )
     }
 
@@ -591,6 +663,18 @@ impl PageWords for PublishedWords<'_> {
             page,
             |cache, table| cache.counter(table, page.page, key),
             |images, id| images.counter(id, key),
+        )
+    }
+
+    fn counters_within(
+        &mut self,
+        page: PageAddress,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<Counters> {
+        self.read(
+            page,
+            |cache, table| cache.counters_within(table, page.page, keys.clone()),
+            |images, id| images.counters_within(id, keys.clone()),
         )
     }
 }

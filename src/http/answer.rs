@@ -1,6 +1,10 @@
 //! Puts the answers of batches together: one word per item, as JSON or as
 //! lines, written in one pass.
 
+mod values;
+
+pub(crate) use values::value_lists;
+
 use super::admission::answers::{FREE_BYTES, InMemory};
 use super::admission::budget::Held;
 use super::media;
@@ -43,6 +47,14 @@ impl Format {
         }
         Format::Json
     }
+}
+
+/// What is said about the values of items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Listed {
+    #[default]
+    Values,
+    WithCopies,
 }
 
 /// What is said about one item.
@@ -214,6 +226,9 @@ fn advice(reason: FullReason) -> &'static str {
         }
         FullReason::GrowthLimit => {
             "the filter has grown as far as its slots record (max_growth); create one with a larger capacity or with more fingerprint_bits and add the items there"
+        }
+        FullReason::MaxValuesPerItem => {
+            "the item has 1024 values, which is as many as an item may have; delete one of them first"
         }
         FullReason::MaxFilterBytes => {
             "growing would exceed the bytes that a filter may have on this server (--max-filter-bytes when it was created)"

@@ -113,9 +113,10 @@ pub(crate) fn batch(
             given => {
                 let allowed = match kind {
                     BatchKind::Lookup => "application/json",
-                    BatchKind::Add | BatchKind::Delete | BatchKind::Question => {
-                        "application/json, or text/plain with one item per line"
+                    kind if kind.has_values() => {
+                        "application/json, or text/plain with an item, a TAB and a value per line"
                     }
+                    _ => "application/json, or text/plain with one item per line",
                 };
                 return Err(HttpError::media_type(given, allowed));
             }
@@ -133,7 +134,7 @@ pub(crate) fn batch(
             let mut batch = match options_of_lines {
                 None => parse::json_batch(bytes, kind, max_items)?,
                 Some((encoding, options)) => {
-                    parse::text_batch(bytes, encoding, options, max_items)?
+                    parse::text_batch(bytes, kind, encoding, options, max_items)?
                 }
             };
             batch.key = keyed.map(|keyed| keyed.with_body(bytes));

@@ -21,7 +21,12 @@ const MAX_ITEMS: usize = 1000;
 
 /// A batch in JSON, of each kind.
 pub(crate) fn items(bytes: &[u8]) {
-    for kind in [BatchKind::Add, BatchKind::Lookup, BatchKind::Question] {
+    for kind in [
+        BatchKind::Add,
+        BatchKind::Lookup,
+        BatchKind::Question,
+        BatchKind::AddValues,
+    ] {
         match parse::json_batch(bytes, kind, MAX_ITEMS) {
             Ok(batch) => same_in_base64(&batch.items),
             Err(error) => short(&error),
@@ -58,6 +63,8 @@ pub(crate) fn fields(bytes: &[u8]) {
                 "layout": request.layout.map(|layout| layout.name()),
                 "error_rate": request.error_rate,
                 "fingerprint_bits": request.fingerprint_bits,
+                "value_bits": request.value_bits,
+                "values_per_item": request.values_per_item,
                 "bucket_size": request.bucket_size,
                 "max_iterations": request.max_iterations,
                 "expansion": request.expansion,
@@ -94,6 +101,7 @@ pub(crate) fn lines(bytes: &[u8]) {
     };
     let batch = match parse::text_batch(
         &Bytes::copy_from_slice(text),
+        BatchKind::Question,
         encoding,
         AddOptions::default(),
         MAX_ITEMS,

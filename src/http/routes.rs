@@ -2,7 +2,8 @@
 
 use super::App;
 use super::handlers::{
-    backups, clock, compaction, dumps, filters, imports, items, locate, lookup, operations, preview,
+    backups, clock, compaction, dumps, filters, imports, items, locate, lookup, operations,
+    preview, values,
 };
 use super::listen::role::ListenerRole;
 use super::listen::role::Transport;
@@ -69,6 +70,9 @@ fn with_filters(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(imports::get_import))
         .routes(routes!(items::get_exists, items::post_exists))
         .routes(routes!(items::get_count, items::post_count))
+        .routes(routes!(values::add_values, values::get_values))
+        .routes(routes!(values::delete_values))
+        .routes(routes!(values::query_values))
         .routes(routes!(locate::get_location))
         .routes(routes!(lookup::look_up))
         .routes(routes!(dumps::get_dump, dumps::put_dump))

@@ -57,7 +57,7 @@ words! {
 words! {
     /// The limit that was reached; only when a result is `full`.
     #[schema(example = "expansion_off")]
-    FullReason for engine::FullReason { ExpansionOff, MaxExpansions, MaxFilterBytes, GrowthLimit }
+    FullReason for engine::FullReason { ExpansionOff, MaxExpansions, MaxFilterBytes, GrowthLimit, MaxValuesPerItem }
 }
 
 words! {

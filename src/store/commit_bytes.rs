@@ -8,8 +8,8 @@ use super::commit::{Commit, FilterChange, SideRecordChange};
 use super::error::StoreError;
 use super::format;
 use super::values::{Expiry, Garbage, SideRecord};
-use super::varint;
 use crate::page::{FilterId, Ordinal, Sequence};
+use crate::varint;
 use std::sync::Arc;
 
 /// Version of these bytes, the first of them.

@@ -15,7 +15,6 @@
 //! | `values.rs` | what is kept beside pages and log: filters, side records, ends, garbage |
 //! | `format.rs` and `format/` | every key and value, byte by byte: the envelope, and a file for each kind |
 //! | `redo/` | the bytes of a redo record |
-//! | `varint.rs` | numbers in few bytes |
 //! | `pending.rs` | what the disk has not answered yet |
 //! | `repair.rs` | taking out entries that can't be read |
 //! | `counts.rs` | what is counted of reads and writes |
@@ -61,7 +60,6 @@ pub mod repair;
 pub mod rocks;
 mod snapshot;
 mod values;
-mod varint;
 
 pub use commit::{Commit, FilterChange, SideRecordChange};
 pub use counts::StoreCounts;

@@ -44,4 +44,5 @@ mod shares;
 mod tenants;
 mod tls;
 mod unread;
+mod values;
 mod words;

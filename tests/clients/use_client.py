@@ -13,7 +13,7 @@ from cuckood_client.api.items import (
 )
 from cuckood_client.api.operations import get_liveness
 from cuckood_client.models import (
-    AddBody, FilterBody, FilterChanges, FilterFields, ItemsBody, LookupBody, Problem,
+    AddBody, CheckBody, FilterBody, FilterChanges, FilterFields, ItemsBody, LookupBody, Problem,
 )
 from cuckood_client.types import File
 
@@ -25,7 +25,7 @@ added = add_items.sync("coupons", client=client, body=AddBody(items=["SPRING-24"
 assert added.results == ["added", "added"], added
 again = add_items.sync_detailed("coupons", client=client, body=AddBody(items=["SPRING-24", 17]), idempotency_key="first")
 assert again.headers["Idempotency-Replayed"] == "true", again
-found = check_items.sync("coupons", client=client, body=ItemsBody(items=["SPRING-24", "other"]))
+found = check_items.sync("coupons", client=client, body=CheckBody(items=["SPRING-24", "other"]))
 assert found.results == [True, False], found
 assert count_items.sync("coupons", client=client, body=ItemsBody(items=[17])).results == [1]
 assert get_item_exists.sync("coupons", client=client, item="SPRING-24").exists is True

@@ -3,6 +3,7 @@
 //! load. Everything that was acknowledged is compared with what is there.
 //!
 //! - `kill` ends the server as `kill -9` does.
+//! - `values` does so while values are added and deleted.
 //! - `power` has the disk forget; `disk` is that disk.
 //! - `full_disk` fills it, `hang` has it answer nothing for a while.
 //! - `soak` is everything at once for long, beside tenants that behave and one that
@@ -42,6 +43,7 @@ mod scribe;
 #[expect(dead_code, reason = "the other tests of the program need more of it")]
 mod server;
 mod soak;
+mod values;
 #[path = "../api/words.rs"]
 mod words;
 mod writers;

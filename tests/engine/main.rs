@@ -30,4 +30,5 @@ mod retries;
 mod scrub;
 mod slices;
 mod support;
+mod values;
 mod waiting;

@@ -14,6 +14,11 @@ from schemathesis.generation.meta import TestPhase
 
 # Filters that run.py creates.
 KEYS = ["coupons", "sessions", "redis"]
+# The one of them with values, and what is for it alone.
+WITH_VALUES = "joins"
+OF_VALUES = {"add_values", "delete_values", "get_item_values", "query_values"}
+# What is for all others.
+OF_ITEMS = {"add_items", "delete_items", "import_items"}
 # Bodies of which every text makes sense.
 LINES = ["text/plain", "application/x-ndjson"]
 DUMP = pathlib.Path(os.environ["CUCKOOD_TEST_DUMP"]).read_bytes()
@@ -47,6 +52,10 @@ def before_call(ctx, case, kwargs):
         REPAIRS[operation](case)
     if isinstance(case.body, dict) and "items" in case.body:
         items(case.body)
+    if operation in OF_VALUES:
+        entries(case, operation)
+    if operation in OF_ITEMS and case.path_parameters["key"] == WITH_VALUES:
+        case.path_parameters["key"] = KEYS[0]
     idempotency_key(case)
 
 
@@ -57,6 +66,29 @@ def existing_key(case):
         number = hashlib.sha256(key.encode()).digest()[0] % (len(KEYS) + 1)
         if number < len(KEYS):
             case.path_parameters["key"] = KEYS[number]
+
+
+def entries(case, operation):
+    """Of the filter with values; items as elsewhere, values without a fraction, and
+    a line has a TAB and a value."""
+    case.path_parameters["key"] = WITH_VALUES
+    if isinstance(case.body, dict) and "entries" in case.body:
+        held = {"items": [entry["item"] for entry in case.body["entries"]], "encoding": case.body.get("encoding")}
+        items(held)
+        values = [int(entry["value"]) for entry in case.body["entries"]]
+        # Integers are no items in base64.
+        pairs = zip(held["items"], values)
+        case.body["entries"] = [{"item": item, "value": value} for item, value in pairs]
+    elif case.media_type == "text/plain" and operation != "query_values":
+        lines = str(case.body).replace("\r", "").split("\n")
+        case.body = "\n".join(f"{line[:1000]}\t{len(line)}" for line in lines)
+
+
+def check_items(case):
+    """Entries are for filters with values."""
+    if isinstance(case.body, dict):
+        case.body.pop("entries", None)
+        case.body.setdefault("items", ["SPRING-24"])
 
 
 def idempotency_key(case):
@@ -82,6 +114,9 @@ def fields(body):
     server's limit."""
     classic = {"bucket_size", "max_iterations"} & set(body)
     paged = {"error_rate", "fingerprint_bits", "promised_growth"} & set(body)
+    # Items alone could not be added to a filter with values.
+    for field in ("value_bits", "values_per_item"):
+        body.pop(field, None)
     layout = body.get("layout") or ("classic" if classic and not paged else "paged")
     for field in classic if layout == "paged" else paged:
         del body[field]
@@ -140,6 +175,8 @@ REPAIRS = {
     "get_item_location": one_item,
     "get_item_exists": one_item,
     "get_item_count": one_item,
+    "get_item_values": one_item,
+    "check_items": check_items,
     "look_up_items": look_up_items,
     "import_items": import_items,
     "restore_filter": restore_filter,

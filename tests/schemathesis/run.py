@@ -26,6 +26,7 @@ FILTERS = {
     "coupons": {"capacity": 100_000, "error_rate": 0.001},
     "sessions": {"capacity": 1000, "fingerprint_bits": 12, "ttl_seconds": 1_000_000},
     "redis": {"layout": "classic", "capacity": 1000},
+    "joins": {"capacity": 1000, "value_bits": 16, "values_per_item": 4},
 }
 
 
@@ -43,7 +44,10 @@ def prepare(server, directory):
     """Filters to ask, and dumps to restore."""
     for key, fields in FILTERS.items():
         server.ask("PUT", f"/filters/{key}", json.dumps(fields).encode())
-        server.ask("POST", f"/filters/{key}/items", b"SPRING-24\nAUTUMN-24\n17\n", "text/plain")
+        path, lines = "items", b"SPRING-24\nAUTUMN-24\n17\n"
+        if "value_bits" in fields:
+            path, lines = "values", b"SPRING-24\t17\nSPRING-24\t3\n"
+        server.ask("POST", f"/filters/{key}/{path}", lines, "text/plain")
     (directory / "dump").write_bytes(server.ask("GET", "/filters/coupons/dump"))
     (directory / "scandump").write_bytes(scandump())
 

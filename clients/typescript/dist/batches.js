@@ -6,15 +6,25 @@ const SMALLER_PASS = new Set([
 const BODY_BYTES = 64 << 10;
 export function encoded(items) {
     const all = [...items];
-    if (!all.some((item) => item instanceof Uint8Array))
-        return { items: all.map(line), fields: {} };
-    const inBase64 = all.map((item) => {
-        if (!(item instanceof Uint8Array))
-            line(item);
-        const bytes = item instanceof Uint8Array ? item : Buffer.from(String(item));
-        return JSON.stringify(Buffer.from(bytes).toString("base64"));
+    const hasBytes = all.some((item) => (isEntry(item) ? item.item : item) instanceof Uint8Array);
+    const lineOf = hasBytes ? inBase64 : line;
+    const lines = all.map((item) => {
+        if (!isEntry(item))
+            return lineOf(item);
+        if (!Number.isSafeInteger(item.value))
+            throw new RangeError(`${item.value} is no value: a value is an integer`);
+        return `{"item":${lineOf(item.item)},"value":${item.value}}`;
     });
-    return { items: inBase64, fields: { encoding: "base64" } };
+    return { items: lines, fields: hasBytes ? { encoding: "base64" } : {} };
+}
+function isEntry(item) {
+    return typeof item === "object" && item !== null && !(item instanceof Uint8Array) && "value" in item;
+}
+function inBase64(item) {
+    if (!(item instanceof Uint8Array))
+        line(item);
+    const bytes = item instanceof Uint8Array ? item : Buffer.from(String(item));
+    return JSON.stringify(Buffer.from(bytes).toString("base64"));
 }
 /** An item as a line of NDJSON, without its end. */
 export function line(item) {
@@ -31,9 +41,9 @@ export function line(item) {
     throw new TypeError(`${String(item)} is no item: an item is a string, a number, a bigint or, except in imports, a Uint8Array`);
 }
 /** The body of a request for a part. */
-export function body(items, fields) {
+export function body(items, fields, named) {
     const rest = JSON.stringify(fields).slice(1, -1);
-    return `{"items":[${items.join(",")}]${rest === "" ? "" : `,${rest}`}}`;
+    return `{"${named}":[${items.join(",")}]${rest === "" ? "" : `,${rest}`}}`;
 }
 /**
  * The parts of a batch, in order; a part that is refused is halved. Nothing of a

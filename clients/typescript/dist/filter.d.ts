@@ -1,4 +1,4 @@
-import { type Item } from "./batches.js";
+import { type Entry, type Item } from "./batches.js";
 import type { AddedBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields, ImportBody, LocatedBody } from "./models/types.gen.js";
 import { type Bytes, type Transport } from "./transport.js";
 /** Of a change. */
@@ -75,6 +75,20 @@ export declare class Filter {
      * one that was. Batches are split as in `addMany`.
      */
     deleteMany(items: Iterable<Item>, options?: ChangeOptions): Promise<boolean[]>;
+    /** Adds a value to each item, in a filter that was created with `value_bits`; results as of `addMany`. */
+    addValues(entries: Iterable<Entry>, options?: ChangeOptions & {
+        onlyIfAbsent?: boolean;
+    }): Promise<AddedBody>;
+    /** The values of the item, ascending. None is missing; a value of another item can be among them. */
+    values(item: Item): Promise<number[]>;
+    /** The same of many items, in their order. */
+    valuesMany(items: Iterable<Item>): Promise<number[][]>;
+    /** Whether the item has the value. False is certain. */
+    hasValue(item: Item, value: number): Promise<boolean>;
+    /** The same of many items with a value each, in their order. */
+    hasValues(entries: Iterable<Entry>): Promise<boolean[]>;
+    /** Deletes one copy of each entry; whether there was one, in their order. Delete only what was added. */
+    deleteValues(entries: Iterable<Entry>, options?: ChangeOptions): Promise<boolean[]>;
     /**
      * Adds any number of items, and yields the progress after each request.
      *

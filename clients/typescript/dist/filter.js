@@ -68,9 +68,7 @@ export class Filter {
             ...(options.create && { create: options.create }),
         };
         const answers = await this.#transport.changeBatch(`${this.#path}/items`, items, fields, options.idempotencyKey);
-        // Later parts only repeat why the filter is full.
-        const full = answers.find((answer) => answer.full_reason !== undefined);
-        return { ...full, results: answers.flatMap((answer) => answer.results) };
+        return added(answers);
     }
     /** Whether the filter contains the item. False is certain; true can be a false positive. */
     async exists(item) {
@@ -101,6 +99,32 @@ export class Filter {
     async deleteMany(items, options = {}) {
         const at = `${this.#path}/items/delete`;
         return joined(await this.#transport.changeBatch(at, items, {}, options.idempotencyKey));
+    }
+    /** Adds a value to each item, in a filter that was created with `value_bits`; results as of `addMany`. */
+    async addValues(entries, options = {}) {
+        const fields = { only_if_absent: options.onlyIfAbsent ?? false };
+        return added(await this.#transport.changeBatch(`${this.#path}/values`, entries, fields, options.idempotencyKey, "entries"));
+    }
+    /** The values of the item, ascending. None is missing; a value of another item can be among them. */
+    async values(item) {
+        return (await this.valuesMany([item]))[0];
+    }
+    /** The same of many items, in their order. */
+    async valuesMany(items) {
+        return joined(await this.#transport.askBatch(`${this.#path}/values/query`, items, {}));
+    }
+    /** Whether the item has the value. False is certain. */
+    async hasValue(item, value) {
+        return (await this.hasValues([{ item, value }]))[0];
+    }
+    /** The same of many items with a value each, in their order. */
+    async hasValues(entries) {
+        return joined(await this.#transport.askBatch(`${this.#path}/exists`, entries, {}, "entries"));
+    }
+    /** Deletes one copy of each entry; whether there was one, in their order. Delete only what was added. */
+    async deleteValues(entries, options = {}) {
+        const at = `${this.#path}/values/delete`;
+        return joined(await this.#transport.changeBatch(at, entries, {}, options.idempotencyKey, "entries"));
     }
     /**
      * Adds any number of items, and yields the progress after each request.
@@ -168,6 +192,11 @@ export class Filter {
     async restore(dump, options = {}) {
         return this.#transport.upload(`${this.#path}/dump`, options.replace ? { replace: "true" } : {}, dump);
     }
+}
+function added(answers) {
+    // Later parts only repeat why the filter is full.
+    const full = answers.find((answer) => answer.full_reason !== undefined);
+    return { ...full, results: answers.flatMap((answer) => answer.results) };
 }
 // Null stands for blank lines of plain text, which is not sent here.
 function joined(answers) {

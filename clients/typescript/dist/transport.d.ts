@@ -1,7 +1,9 @@
-import { type BatchLimits, type Item } from "./batches.js";
+import { type BatchLimits, type Entry, type Item } from "./batches.js";
 import { type Backoff } from "./retry.js";
 /** What can be sent as a body of any length. */
 export type Bytes = Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+/** What a batch is of. */
+type Named = "items" | "entries";
 interface Request {
     method: string;
     path: string;
@@ -35,9 +37,9 @@ export declare class Transport {
     /** A change that is made once, however often it is sent. */
     change<T>(method: string, at: string, fields: object | undefined, idempotencyKey: string | undefined, headers?: Record<string, string>): Promise<T>;
     /** The answers to the parts of a batch of questions, in order. */
-    askBatch<T extends Results>(at: string, items: Iterable<Item>, fields: object): Promise<T[]>;
+    askBatch<T extends Results>(at: string, items: Iterable<Item | Entry>, fields: object, named?: Named): Promise<T[]>;
     /** The answers to the parts of a batch of changes, in order. */
-    changeBatch<T extends Results>(at: string, items: Iterable<Item>, fields: object, idempotencyKey: string | undefined): Promise<T[]>;
+    changeBatch<T extends Results>(at: string, items: Iterable<Item | Entry>, fields: object, idempotencyKey: string | undefined, named?: Named): Promise<T[]>;
     /** The bytes of an answer of any length. The timeout is for its beginning. */
     download(at: string): Promise<ReadableStream<Uint8Array>>;
     /** Sends a body of any length. Only bytes can be sent a second time. */

@@ -75,23 +75,24 @@ export class Transport {
         return this.send({ method, path: at, headers: sent, content });
     }
     /** The answers to the parts of a batch of questions, in order. */
-    async askBatch(at, items, fields) {
-        return this.#batch(items, fields, false, (content) => this.send(post(at, content)));
+    async askBatch(at, items, fields, named = "items") {
+        return this.#batch(items, fields, named, false, (content) => this.send(post(at, content)));
     }
     /** The answers to the parts of a batch of changes, in order. */
-    async changeBatch(at, items, fields, idempotencyKey) {
+    async changeBatch(at, items, fields, idempotencyKey, named = "items") {
         // One key names one request: a batch that was split differently the next time
         // would be made twice.
         const whole = idempotencyKey !== undefined;
-        return this.#batch(items, fields, whole, (content) => this.#change("POST", at, content, idempotencyKey));
+        const change = (content) => this.#change("POST", at, content, idempotencyKey);
+        return this.#batch(items, fields, named, whole, change);
     }
-    async #batch(items, fields, whole, send) {
+    async #batch(items, fields, named, whole, send) {
         const lines = encoded(items);
         const parts = new Parts(lines.items, this.#limits, whole);
         const answers = [];
         for (let part = parts.next(); part !== undefined; part = parts.next()) {
             try {
-                answers.push(await send(body(part, { ...lines.fields, ...fields })));
+                answers.push(await send(body(part, { ...lines.fields, ...fields }, named)));
             }
             catch (error) {
                 if (error instanceof ProblemError && parts.halve(error))

@@ -6,6 +6,12 @@ import type { ProblemError } from "./errors.js";
  */
 export type Item = string | number | bigint | Uint8Array;
 
+/** An item and a value. */
+export interface Entry {
+  item: Item;
+  value: number;
+}
+
 /**
  * What the server takes in one request: `--max-batch-items`, `--max-body-bytes`.
  * They shrink when the server refuses a part.
@@ -22,21 +28,32 @@ const SMALLER_PASS = new Set([
 // Room for the other fields of a body.
 const BODY_BYTES = 64 << 10;
 
-/** Items in JSON, and the fields that say how they are encoded. */
+/** Items, or entries, in JSON, and the fields that say how the items are encoded. */
 export interface Encoded {
   items: string[];
   fields: { encoding?: "base64" };
 }
 
-export function encoded(items: Iterable<Item>): Encoded {
+export function encoded(items: Iterable<Item | Entry>): Encoded {
   const all = [...items];
-  if (!all.some((item) => item instanceof Uint8Array)) return { items: all.map(line), fields: {} };
-  const inBase64 = all.map((item) => {
-    if (!(item instanceof Uint8Array)) line(item);
-    const bytes = item instanceof Uint8Array ? item : Buffer.from(String(item));
-    return JSON.stringify(Buffer.from(bytes).toString("base64"));
+  const hasBytes = all.some((item) => (isEntry(item) ? item.item : item) instanceof Uint8Array);
+  const lineOf = hasBytes ? inBase64 : line;
+  const lines = all.map((item) => {
+    if (!isEntry(item)) return lineOf(item);
+    if (!Number.isSafeInteger(item.value)) throw new RangeError(`${item.value} is no value: a value is an integer`);
+    return `{"item":${lineOf(item.item)},"value":${item.value}}`;
   });
-  return { items: inBase64, fields: { encoding: "base64" } };
+  return { items: lines, fields: hasBytes ? { encoding: "base64" } : {} };
+}
+
+function isEntry(item: Item | Entry): item is Entry {
+  return typeof item === "object" && item !== null && !(item instanceof Uint8Array) && "value" in item;
+}
+
+function inBase64(item: Item): string {
+  if (!(item instanceof Uint8Array)) line(item);
+  const bytes = item instanceof Uint8Array ? item : Buffer.from(String(item));
+  return JSON.stringify(Buffer.from(bytes).toString("base64"));
 }
 
 /** An item as a line of NDJSON, without its end. */
@@ -52,9 +69,9 @@ export function line(item: unknown): string {
 }
 
 /** The body of a request for a part. */
-export function body(items: readonly string[], fields: object): string {
+export function body(items: readonly string[], fields: object, named: string): string {
   const rest = JSON.stringify(fields).slice(1, -1);
-  return `{"items":[${items.join(",")}]${rest === "" ? "" : `,${rest}`}}`;
+  return `{"${named}":[${items.join(",")}]${rest === "" ? "" : `,${rest}`}}`;
 }
 
 /**

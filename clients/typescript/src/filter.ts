@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { type Item, chunks } from "./batches.js";
+import { type Entry, type Item, chunks } from "./batches.js";
 import { FilterNotFound, ImportNotFound } from "./errors.js";
 import type {
   AddedBody, CompactionBegunBody, CompactionBody, CountsBody, FilterBody, FilterFields, FlagsBody, ImportBody,
-  LocatedBody,
+  LocatedBody, ValueListsBody,
 } from "./models/types.gen.js";
 import { type Bytes, type Transport, path } from "./transport.js";
 
@@ -108,9 +108,7 @@ export class Filter {
     const answers = await this.#transport.changeBatch<AddedBody>(
       `${this.#path}/items`, items, fields, options.idempotencyKey,
     );
-    // Later parts only repeat why the filter is full.
-    const full = answers.find((answer) => answer.full_reason !== undefined);
-    return { ...full, results: answers.flatMap((answer) => answer.results) };
+    return added(answers);
   }
 
   /** Whether the filter contains the item. False is certain; true can be a false positive. */
@@ -147,6 +145,42 @@ export class Filter {
   async deleteMany(items: Iterable<Item>, options: ChangeOptions = {}): Promise<boolean[]> {
     const at = `${this.#path}/items/delete`;
     return joined(await this.#transport.changeBatch<FlagsBody>(at, items, {}, options.idempotencyKey));
+  }
+
+  /** Adds a value to each item, in a filter that was created with `value_bits`; results as of `addMany`. */
+  async addValues(
+    entries: Iterable<Entry>, options: ChangeOptions & { onlyIfAbsent?: boolean } = {},
+  ): Promise<AddedBody> {
+    const fields = { only_if_absent: options.onlyIfAbsent ?? false };
+    return added(await this.#transport.changeBatch<AddedBody>(
+      `${this.#path}/values`, entries, fields, options.idempotencyKey, "entries",
+    ));
+  }
+
+  /** The values of the item, ascending. None is missing; a value of another item can be among them. */
+  async values(item: Item): Promise<number[]> {
+    return (await this.valuesMany([item]))[0]!;
+  }
+
+  /** The same of many items, in their order. */
+  async valuesMany(items: Iterable<Item>): Promise<number[][]> {
+    return joined(await this.#transport.askBatch<ValueListsBody>(`${this.#path}/values/query`, items, {}));
+  }
+
+  /** Whether the item has the value. False is certain. */
+  async hasValue(item: Item, value: number): Promise<boolean> {
+    return (await this.hasValues([{ item, value }]))[0]!;
+  }
+
+  /** The same of many items with a value each, in their order. */
+  async hasValues(entries: Iterable<Entry>): Promise<boolean[]> {
+    return joined(await this.#transport.askBatch<FlagsBody>(`${this.#path}/exists`, entries, {}, "entries"));
+  }
+
+  /** Deletes one copy of each entry; whether there was one, in their order. Delete only what was added. */
+  async deleteValues(entries: Iterable<Entry>, options: ChangeOptions = {}): Promise<boolean[]> {
+    const at = `${this.#path}/values/delete`;
+    return joined(await this.#transport.changeBatch<FlagsBody>(at, entries, {}, options.idempotencyKey, "entries"));
   }
 
   /**
@@ -222,6 +256,12 @@ export class Filter {
   async restore(dump: Bytes, options: { replace?: boolean } = {}): Promise<FilterBody> {
     return this.#transport.upload(`${this.#path}/dump`, options.replace ? { replace: "true" } : {}, dump);
   }
+}
+
+function added(answers: AddedBody[]): AddedBody {
+  // Later parts only repeat why the filter is full.
+  const full = answers.find((answer) => answer.full_reason !== undefined);
+  return { ...full, results: answers.flatMap((answer) => answer.results) };
 }
 
 // Null stands for blank lines of plain text, which is not sent here.

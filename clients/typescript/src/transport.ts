@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BatchLimits, type Item, Parts, body, encoded } from "./batches.js";
+import { type BatchLimits, type Entry, type Item, Parts, body, encoded } from "./batches.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
 import { problemOf } from "./problem.js";
 import { Attempts, type Backoff } from "./retry.js";
@@ -9,6 +9,9 @@ import { Attempts, type Backoff } from "./retry.js";
 export type Bytes = Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 const JSON_BODY = { "content-type": "application/json" };
+
+/** What a batch is of. */
+type Named = "items" | "entries";
 
 interface Request {
   method: string;
@@ -111,29 +114,34 @@ export class Transport {
   }
 
   /** The answers to the parts of a batch of questions, in order. */
-  async askBatch<T extends Results>(at: string, items: Iterable<Item>, fields: object): Promise<T[]> {
-    return this.#batch(items, fields, false, (content) => this.send(post(at, content)));
+  async askBatch<T extends Results>(
+    at: string, items: Iterable<Item | Entry>, fields: object, named: Named = "items",
+  ): Promise<T[]> {
+    return this.#batch(items, fields, named, false, (content) => this.send(post(at, content)));
   }
 
   /** The answers to the parts of a batch of changes, in order. */
   async changeBatch<T extends Results>(
-    at: string, items: Iterable<Item>, fields: object, idempotencyKey: string | undefined,
+    at: string, items: Iterable<Item | Entry>, fields: object, idempotencyKey: string | undefined,
+    named: Named = "items",
   ): Promise<T[]> {
     // One key names one request: a batch that was split differently the next time
     // would be made twice.
     const whole = idempotencyKey !== undefined;
-    return this.#batch(items, fields, whole, (content) => this.#change("POST", at, content, idempotencyKey));
+    const change = (content: string): Promise<T> => this.#change("POST", at, content, idempotencyKey);
+    return this.#batch(items, fields, named, whole, change);
   }
 
   async #batch<T extends Results>(
-    items: Iterable<Item>, fields: object, whole: boolean, send: (content: string) => Promise<T>,
+    items: Iterable<Item | Entry>, fields: object, named: Named, whole: boolean,
+    send: (content: string) => Promise<T>,
   ): Promise<T[]> {
     const lines = encoded(items);
     const parts = new Parts(lines.items, this.#limits, whole);
     const answers: T[] = [];
     for (let part = parts.next(); part !== undefined; part = parts.next()) {
       try {
-        answers.push(await send(body(part, { ...lines.fields, ...fields })));
+        answers.push(await send(body(part, { ...lines.fields, ...fields }, named)));
       } catch (error) {
         if (error instanceof ProblemError && parts.halve(error)) continue;
         if (error instanceof CuckoodError) error.completed = answers.flatMap((answer) => answer.results);

@@ -7,11 +7,12 @@ use crate::chain::paged::Table;
 use crate::chain::params::{ErrorRate, FilterParams, Placement, StoredParams};
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::hash::{HashId, HashKey};
+use crate::cuckoo::paged::code::SlotCode;
 use crate::page::Ordinal;
 use std::cmp::Ordering;
 
 /// Version of the encoding.
-pub const META_VERSION: u8 = 4;
+pub const META_VERSION: u8 = 5;
 
 /// Sub-filters a chain can have at most: `max_expansions` beyond the first.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize + 1;
@@ -75,6 +76,9 @@ impl Chain {
                 out.push(self.params.slot_width().bits() as u8);
                 out.extend_from_slice(&self.params.error_rate().unwrap_or(0.0).to_le_bytes());
                 out.extend_from_slice(&promised.to_le_bytes());
+                out.push(self.params.value_bits());
+                let per_item = self.params.values_per_item().unwrap_or(0);
+                out.extend_from_slice(&per_item.to_le_bytes());
                 out.extend_from_slice(&table.encode());
             }
         }
@@ -226,10 +230,14 @@ impl Reader<'_> {
         let error_rate = rate.map(|rate| {
             ErrorRate::new(rate).ok_or(MetaError::Corrupt("a parameter is out of range"))
         });
+        let width = SlotWidth::from_bits(bits).ok_or(MetaError::Corrupt("unknown slot width"))?;
+        let promised_growth = u32::from_le_bytes(self.array()?);
+        let code = SlotCode::with_values(width, self.byte()?);
         Ok(Placement::Paged {
-            width: SlotWidth::from_bits(bits).ok_or(MetaError::Corrupt("unknown slot width"))?,
+            code: code.ok_or(MetaError::Corrupt("values larger than slots"))?,
             error_rate: error_rate.transpose()?,
-            promised_growth: u32::from_le_bytes(self.array()?),
+            promised_growth,
+            values_per_item: u16::from_le_bytes(self.array()?),
         })
     }
 }

@@ -11,4 +11,6 @@ pub enum FullReason {
     MaxFilterBytes,
     /// `paged`: its slots record no more doublings, or splits made no room.
     GrowthLimit,
+    /// The item has as many values as an item may have. Not the filter is full.
+    MaxValuesPerItem,
 }

@@ -30,7 +30,7 @@ impl Merged {
         }
         // In the order of their paths, what two entries have in common is between
         // them: those of which something may become one are neighbours.
-        entries.sort_unstable_by_key(|it| self.class(it));
+        entries.sort_unstable_by_key(|it| self.key(it));
         let mut folded: Vec<Entry> = Vec::with_capacity(entries.len());
         for &entry in entries.iter() {
             let mut entry = entry;
@@ -47,10 +47,12 @@ impl Merged {
         self.bound_copies();
     }
 
-    /// Forgets copies of a class that can't be: the filter has no more than its items,
-    /// one of which the entry itself is for. Else copies of copies would be counted.
+    /// Forgets copies of a class that can't be: the filter has no more than its items.
+    /// Else copies of copies would be counted.
     fn bound_copies(&mut self) {
-        let most = self.table.items.saturating_sub(1);
+        // Without values, the entry itself is for one of them.
+        let in_slots = u64::from(self.table.layout.code().value_bits() == 0);
+        let most = self.table.items.saturating_sub(in_slots);
         let too_many = |it: &(CounterKey, u64)| it.1 > most;
         let classes: Vec<_> = self.page.counters.iter().filter(too_many).collect();
         for (class, copies) in classes {
@@ -64,29 +66,38 @@ impl Merged {
         let layout = &self.table.layout;
         let (code, level) = (layout.code(), layout.level_of(self.number));
         let bucket = |it: &Entry| layout.class_bucket(it.bucket, it.slot);
-        let slot = code.common(one.slot, other.slot, level)?;
+        let value = one.slot & code.value_mask();
+        let slot = code.common(one.slot, other.slot, level)? | value;
         let known = |slot| code.known(slot, level);
         let less = known(one.slot).min(known(other.slot)) - known(slot);
         let may = bucket(one) == bucket(other) && (folding == Folding::All || less <= 1);
         may.then_some(Entry { slot, ..*one })
     }
 
-    /// Counts two entries, and what was counted with either, with the one that
-    /// stands for them.
+    /// Counts the second of two entries, and what was counted with either, with the
+    /// one that stands for them and has the value of the first.
     fn put_together(&mut self, parts: [u32; 2], both: &Entry) {
         let (code, level) = (
             self.table.layout.code(),
             self.table.layout.level_of(self.number),
         );
-        let mut copies = 1;
+        let [_, gone] = parts;
+        let mut counted = vec![(gone & code.value_mask(), 1)];
         for slot in parts {
             self.table.forget_entry(code.known(slot, level));
             let class = self.class(&Entry { slot, ..*both });
-            copies += self.page.counters.get(class);
-            self.page.counters.set(class, 0);
+            let before = counted.len();
+            let of_class = self.page.counters.range(class.keys());
+            counted.extend(of_class.map(|(key, copies)| (class.value(key), copies)));
+            for &(value, _) in counted.iter().skip(before) {
+                self.page.counters.set(class.key(value), 0);
+            }
         }
         self.table.note_entry(code.known(both.slot, level));
         self.table.counted += 1;
-        self.page.counters.add(self.class(both), copies);
+        let class = self.class(both);
+        for (value, copies) in counted {
+            self.page.counters.add(class.key(value), copies);
+        }
     }
 }

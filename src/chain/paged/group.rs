@@ -105,7 +105,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                     Some(AddResult::Added)
                 }
                 Some(Look::IsThere) if mode == AddMode::OnlyIfAbsent => Some(AddResult::Exists),
-                Some(Look::IsThere | Look::NotYet) => self.add(hash),
+                Some(Look::IsThere | Look::NotYet) => self.add(hash, 0),
             };
             if *self.spent >= until || self.table.layout != layout {
                 return done + 1;
@@ -122,7 +122,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         if probe.has_match(layout) {
             return Some(Look::IsThere);
         }
-        match !self.table.is_split_due() && self.put(layout, &probe)? {
+        match !self.table.is_split_due() && self.put(layout, &probe, 0)? {
             true => Some(Look::Put),
             false => Some(Look::NotYet),
         }

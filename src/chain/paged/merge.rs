@@ -3,10 +3,10 @@
 use super::bucket::{Bucket, page};
 use super::fold::Folding;
 use super::merged::{Entry, Merged};
-use super::planner::PagePlanner;
+use super::planner::{PagePlanner, most_counters};
 use super::split::moved;
 use super::table::Table;
-use crate::chain::counters::MAX_COUNTERS;
+use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::pages::{Draft, WholePage};
 use crate::cuckoo::bucket;
 use crate::cuckoo::paged::{PAGE_WORDS, Paged, Pair};
@@ -68,7 +68,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.gather_counters(&mut merged, pair)?;
         let mut entries = self.gather_entries(&mut merged, pair)?;
         merged.fold(&mut entries, folding);
-        let fits = merged.page.counters.len() <= MAX_COUNTERS
+        let fits = merged.page.counters.len() <= most_counters(&layout)
             && merged.take_in(entries, self.search, self.draft)?;
         Some(fits.then_some(merged))
     }
@@ -76,12 +76,15 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// Adds up what is counted beside both pages.
     fn gather_counters(&mut self, merged: &mut Merged, pair: &Pair) -> Option<()> {
         let (code, level) = (merged.table.layout.code(), u32::from(pair.level) + 1);
+        let mut counted = Vec::new();
         for (number, bit) in [(pair.page, false), (pair.sibling, true)] {
-            for (class, copies) in self.draft.counters_of(page(number))?.iter() {
+            let counters = self.draft.counters_within(page(number), CounterKey::ALL)?;
+            counted.extend(counters.iter().map(|(class, copies)| {
                 let slot = code.shallower(class.0 as u32, level, bit).slot;
-                merged.page.counters.add(moved(class, slot), copies);
-            }
+                (moved(class, slot), copies)
+            }));
         }
+        merged.page.counters = Counters::collect(counted);
         Some(())
     }
 

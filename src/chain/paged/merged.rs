@@ -2,8 +2,9 @@
 //! whose entries don't fit changes nothing.
 
 use super::bucket::Bucket;
-use super::place::{PagedBuckets, copies_with};
-use super::read::key;
+use super::class::Class;
+use super::place::PagedBuckets;
+use super::planner::most_counters;
 use super::table::Table;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, Counters};
@@ -12,6 +13,7 @@ use crate::cuckoo::bucket;
 use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::kick::{Elsewhere, KickSearch, SearchBounds};
 use crate::cuckoo::paged::Paged;
+use std::ops::RangeInclusive;
 
 /// Kick-outs stay on the page: entries of two pages that are four tenths full
 /// mostly find room there, and then there is nothing to undo if they don't.
@@ -56,10 +58,13 @@ impl Merged {
                 let level = self.table.layout.level_of(self.number);
                 self.table.forget_entry(code.known(entry.slot, level));
                 self.table.counted += 1;
-                self.page.counters.add(self.class(&entry), 1);
+                self.page.counters.add(self.key(&entry), 1);
             } else if !self.put(&entry) {
                 waiting.push(entry);
             }
+        }
+        if self.page.counters.len() > most_counters(&self.table.layout) {
+            return Some(false);
         }
         for entry in plain {
             if !self.put(&entry) {
@@ -74,13 +79,19 @@ impl Merged {
         Some(true)
     }
 
-    pub(super) fn class(&self, entry: &Entry) -> CounterKey {
-        let stands = self.table.layout.class_bucket(entry.bucket, entry.slot);
-        key(stands, entry.slot)
+    pub(super) fn class(&self, entry: &Entry) -> Class {
+        Class::of(&self.table.layout, entry.bucket, entry.slot)
+    }
+
+    /// What a copy of it is counted under.
+    pub(super) fn key(&self, entry: &Entry) -> CounterKey {
+        let value = entry.slot & self.table.layout.code().value_mask();
+        self.class(entry).key(value)
     }
 
     fn is_counted(&self, entry: &Entry) -> bool {
-        self.page.counters.get(self.class(entry)) > 0
+        let mut counted = self.page.counters.range(self.class(entry).keys());
+        counted.next().is_some()
     }
 
     /// Where the entry may lie on this page, and what it is there.
@@ -101,13 +112,14 @@ impl Merged {
         Bucket::read(&layout, bucket, self)
     }
 
-    /// Whether a slot of the entry's class is there that holds just the same.
+    /// Whether a slot of the entry's class is there.
     fn holds(&mut self, entry: &Entry) -> bool {
         let layout = self.table.layout;
+        let of_class = !layout.code().value_mask();
         self.places(entry).any(|place| {
             let bucket = self.bucket(place.bucket);
             let mut slots = bucket.iter().flat_map(|it| it.slots(&layout));
-            slots.any(|slot| slot == place.slot)
+            slots.any(|slot| (slot ^ place.slot) & of_class == 0)
         })
     }
 
@@ -134,7 +146,7 @@ impl Merged {
         let roots = self.places(entry).map(|it| it.bucket);
         // Copies stay where they are counted.
         let may_move = |layout: &Paged, bucket, slot, _: &Elsewhere, page: &mut Merged| {
-            Some(copies_with(layout, bucket, slot, page)? == 0)
+            Some(Class::of(layout, bucket, slot).counted(page)?.is_empty())
         };
         let mut buckets = PagedBuckets::new(&layout, self, may_move);
         let Some(free) = search.find(roots, SEARCH, u16::MAX, &mut buckets) else {
@@ -211,6 +223,14 @@ impl PageWords for Merged {
     fn counter(&mut self, _: PageAddress, key: CounterKey) -> Option<u64> {
         Some(self.page.counters.get(key))
     }
+
+    fn counters_within(
+        &mut self,
+        _: PageAddress,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<Counters> {
+        Some(self.page.counters.within(keys))
+    }
 }
 
 impl PlanPages for Merged {
@@ -220,9 +240,5 @@ impl PlanPages for Merged {
 
     fn counters(&mut self, _: PageAddress) -> Option<usize> {
         Some(self.page.counters.len())
-    }
-
-    fn counters_of(&mut self, _: PageAddress) -> Option<Counters> {
-        Some(self.page.counters.clone())
     }
 }

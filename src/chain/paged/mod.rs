@@ -13,8 +13,11 @@
 //! | `ahead.rs` | pages that splits and merges will read |
 //! | `bucket.rs` | a bucket as it was read |
 //! | `read.rs` | the candidate buckets of an item: exists and count |
-//! | `planner.rs` | [`PagePlanner`]: the rules of adds and deletes |
+//! | `class.rs` | entries that differ in nothing but their value |
+//! | `values.rs` | the values of an item: which, and whether one |
+//! | `planner.rs` | [`PagePlanner`]: the rules of adds |
 //! | `group.rs` | adds of many items: those that need no more than a free slot |
+//! | `delete.rs` | which entry a delete takes, and what comes in its place |
 //! | `place.rs` | a slot for an entry: free, by kick-outs |
 //! | `split.rs` | one page becomes two |
 //! | `merge.rs` | two pages become one |
@@ -36,6 +39,15 @@
 //! two slots each, one filter in which every item came twice split 8 pages at
 //! a load of 0.945 because adds found no room, and with one slot none.
 //!
+//! # Values
+//!
+//! Where slots carry values, an item that is found has each further value counted
+//! in the same way: under the longest match's bits with the value in place of the
+//! slot's own. So the keys of a class are a range, and they are there only while it
+//! has a slot; when its last slot is deleted, its first key moves into the slot.
+//! Where an entry lies, which items match it, and where splits and merges take it
+//! follows from the rest of the slot alone. `docs/values.md` has the rules in full.
+//!
 //! # Why the longest match is deleted
 //!
 //! All entries that match an item are beginnings of one string. If the longest
@@ -46,6 +58,8 @@
 
 mod ahead;
 mod bucket;
+mod class;
+mod delete;
 mod encoding;
 mod fold;
 mod group;
@@ -57,9 +71,11 @@ mod planner;
 pub mod read;
 mod split;
 mod table;
+pub mod values;
 
 pub(super) use bucket::Bucket;
 pub use known::Known;
+pub(in crate::chain) use planner::COUNTERS_PER_UNIT;
 pub use planner::PagePlanner;
 pub use table::Table;
 

@@ -2,9 +2,9 @@
 //! kick-outs make free.
 
 use super::bucket::{Bucket, SlotOf, page};
-use super::planner::PagePlanner;
-use super::read::{self, Probe};
-use crate::chain::counters::MAX_COUNTERS;
+use super::class::Class;
+use super::planner::{PagePlanner, most_counters};
+use super::read::Probe;
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::plan::SEARCHED_BUCKET;
 use crate::cuckoo::candidates::BucketIndex;
@@ -14,11 +14,14 @@ use crate::cuckoo::paged::code::SlotCode;
 use crate::cuckoo::paged::{Candidate, Paged, SEARCH, WIDE_SEARCH};
 use std::hint::select_unpredictable;
 
+/// Counters that a kick-out may take along.
+const MAX_MOVED: usize = 64;
+
 impl<D: Draft> PagePlanner<'_, D> {
     /// Puts an entry of the item into a free slot of its buckets. Says whether
     /// there was one.
     #[inline(always)]
-    pub(super) fn put(&mut self, layout: &Paged, probe: &Probe) -> Option<bool> {
+    pub(super) fn put(&mut self, layout: &Paged, probe: &Probe, value: u32) -> Option<bool> {
         let second_is_emptier = self.second_is_emptier(layout, probe)?;
         let [first, second] = probe.both();
         let choose = |one, other| select_unpredictable(second_is_emptier, one, other);
@@ -28,7 +31,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             return Some(false);
         };
         let free = bucket.slot(layout.code().width(), free);
-        self.enter(layout.code(), &free, &candidate);
+        self.enter(layout.code(), &free, &candidate, value);
         Some(true)
     }
 
@@ -46,22 +49,22 @@ impl<D: Draft> PagePlanner<'_, D> {
 
     /// Writes a fresh entry into a free slot.
     #[inline(always)]
-    fn enter(&mut self, code: SlotCode, free: &SlotOf, candidate: &Candidate) {
-        self.write(code.width(), free, candidate.slot, 1);
+    fn enter(&mut self, code: SlotCode, free: &SlotOf, candidate: &Candidate, value: u32) {
+        self.write(code.width(), free, candidate.slot | value, 1);
         self.table
             .note_entry(code.known_of_fresh(candidate.level.into()));
     }
 
     /// Makes room for the item along a shortest path of kick-outs, which begins
     /// in one of its buckets. Says whether there is any.
-    pub(super) fn kick_out(&mut self, hash: ItemHash) -> Option<bool> {
+    pub(super) fn kick_out(&mut self, hash: ItemHash, value: u32) -> Option<bool> {
         // A filter that is full stays so for a while.
         if !self.futile.may_search() {
             return Some(false);
         }
         let candidates = self.table.layout.candidates(hash);
-        let is_placed = self.kick_out_within(&candidates, SEARCH)?
-            || self.kick_out_within(&candidates, WIDE_SEARCH)?;
+        let is_placed = self.kick_out_within(&candidates, value, SEARCH)?
+            || self.kick_out_within(&candidates, value, WIDE_SEARCH)?;
         if is_placed {
             self.futile.note_room();
         }
@@ -71,6 +74,7 @@ impl<D: Draft> PagePlanner<'_, D> {
     fn kick_out_within(
         &mut self,
         candidates: &[Candidate; 2],
+        value: u32,
         bounds: SearchBounds,
     ) -> Option<bool> {
         let layout = self.table.layout;
@@ -90,7 +94,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         }
         let candidate = candidates.iter().find(|it| it.bucket == free.bucket)?;
         let free = self.slot(&layout, free)?;
-        self.enter(layout.code(), &free, candidate);
+        self.enter(layout.code(), &free, candidate, value);
         self.stats.kick_paths.push(kicked_out as u16);
         Some(true)
     }
@@ -113,19 +117,21 @@ impl<D: Draft> PagePlanner<'_, D> {
         if !layout.crosses(held) {
             return Some(());
         }
-        let copies = copies_with(layout, step.from.bucket, held, self.draft)?;
+        let here = Class::of(layout, step.from.bucket, held);
+        let there = Class::of(layout, step.to.bucket, step.value);
+        let counted = here.counted(self.draft)?;
         let bucket = Bucket::read(layout, step.from.bucket, self.draft)?;
-        if copies == 0 || bucket.slots(layout).any(|it| it == held) {
+        let is_of_class = |slot| Class::of(layout, step.from.bucket, slot) == here;
+        if counted.is_empty() || bucket.slots(layout).any(is_of_class) {
             return Some(());
         }
-        let class = |bucket, slot| read::key(layout.class_bucket(bucket, slot), slot);
-        let (here, there) = (from.at.on(), to.at.on());
-        let key = class(step.to.bucket, step.value);
-        let before = self.draft.counter(there, key)?;
-        self.draft
-            .set_counter(here, class(step.from.bucket, held), 0, -1);
-        self.draft
-            .set_counter(there, key, before + copies, i32::from(before == 0));
+        for (key, copies) in counted.iter() {
+            let moved = there.key(here.value(key));
+            let before = self.draft.counter(there.page(), moved)?;
+            self.draft.set_counter(here.page(), key, 0, -1);
+            self.draft
+                .set_counter(there.page(), moved, before + copies, i32::from(before == 0));
+        }
         Some(())
     }
 }
@@ -192,21 +198,8 @@ where
     }
 }
 
-/// The copies that are counted with an entry that crosses.
-pub(super) fn copies_with(
-    layout: &Paged,
-    bucket: BucketIndex,
-    slot: u32,
-    pages: &mut impl PlanPages,
-) -> Option<u64> {
-    let address = page(layout.address(bucket).0);
-    match pages.counters(address)? {
-        0 => Some(0),
-        _ => pages.counter(address, read::key(layout.class_bucket(bucket, slot), slot)),
-    }
-}
-
-/// An entry takes its copies along, if the page it goes to has room for them.
+/// An entry takes along what is counted with it, if that is not much and the
+/// page it goes to has room for it.
 fn may_move(
     layout: &Paged,
     bucket: BucketIndex,
@@ -214,8 +207,10 @@ fn may_move(
     to: &Elsewhere,
     pages: &mut impl PlanPages,
 ) -> Option<bool> {
-    if copies_with(layout, bucket, slot, pages)? == 0 {
+    let counted = Class::of(layout, bucket, slot).counted(pages)?.len();
+    if counted == 0 {
         return Some(true);
     }
-    Some(pages.counters(page(layout.address(to.bucket).0))? < MAX_COUNTERS)
+    let there = pages.counters(page(layout.address(to.bucket).0))?;
+    Some(counted <= MAX_MOVED && there + counted <= most_counters(layout))
 }

@@ -3,16 +3,18 @@
 use super::bucket::{Bucket, SlotOf};
 use super::read::{Match, Probe};
 use super::table::Table;
-use crate::chain::counters::MAX_COUNTERS;
+use super::values;
+use crate::chain::counters::{MAX_COUNTERS, MAX_VALUE_COUNTERS};
 use crate::chain::meta::{FullReason, MAX_ITEMS};
 use crate::chain::pages::Draft;
-use crate::chain::params::GrowthBounds;
+use crate::chain::params::{GrowthBounds, MAX_VALUES_PER_ITEM};
 use crate::chain::plan::{
     AddResult, FutileSearches, PROBE, PlanStats, WRITTEN_COUNTER, WRITTEN_WORD,
 };
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::hash::ItemHash;
 use crate::cuckoo::kick::KickSearch;
+use crate::cuckoo::paged::Paged;
 
 /// Pages that an add may split because there is no other way: each of them is
 /// one that the item may have nothing to do with.
@@ -22,6 +24,17 @@ const MAX_FORCED_SPLITS: u32 = 16;
 /// [`Planner::spent`](crate::chain::plan::Planner::spent): each slot of the
 /// pages is looked at and written, in the record too.
 const PAGES_OF_PAIR: u64 = 600;
+
+/// Counters of a class that are gone over for what one unit stands for.
+pub(in crate::chain) const COUNTERS_PER_UNIT: u64 = 16;
+
+/// Counters that a page may have.
+pub(super) fn most_counters(layout: &Paged) -> usize {
+    match layout.code().value_bits() {
+        0 => MAX_COUNTERS,
+        _ => MAX_VALUE_COUNTERS,
+    }
+}
 
 /// The rules of adds and deletes, over a table and the draft of its pages.
 ///
@@ -39,12 +52,13 @@ pub struct PagePlanner<'a, D> {
 }
 
 impl<D: Draft> PagePlanner<'_, D> {
-    /// Plans an add, whatever it takes. The look at its buckets that showed that it
-    /// takes more was charged by the caller; it looks again.
+    /// Plans an add of a value of the item, 0 where slots have none, whatever it
+    /// takes. The look at its buckets that showed that it takes more was charged by
+    /// the caller; it looks again.
     #[inline(never)]
-    pub(super) fn add(&mut self, hash: ItemHash) -> Option<AddResult> {
+    pub(in crate::chain) fn add(&mut self, hash: ItemHash, value: u32) -> Option<AddResult> {
         let splits = self.stats.splits;
-        let added = self.try_add(hash);
+        let added = self.try_add(hash, value);
         if added == Some(AddResult::Added) {
             self.table.items += 1;
         }
@@ -52,10 +66,11 @@ impl<D: Draft> PagePlanner<'_, D> {
         added
     }
 
-    /// Plans a delete and says whether there was a match to take away.
-    pub fn delete(&mut self, hash: ItemHash) -> Option<bool> {
+    /// Plans a delete of a value of the item, and says whether there was a match
+    /// to take away.
+    pub fn delete(&mut self, hash: ItemHash, value: u32) -> Option<bool> {
         self.spend(PROBE);
-        self.try_delete(hash)
+        self.try_delete(hash, value)
     }
 
     /// Counts what was done.
@@ -69,30 +84,33 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.spend(PAGES_OF_PAIR);
     }
 
-    fn try_add(&mut self, hash: ItemHash) -> Option<AddResult> {
+    fn try_add(&mut self, hash: ItemHash, value: u32) -> Option<AddResult> {
         let mut probe = self.probe(hash)?;
         let layout = self.table.layout;
-        if let Some(longest) = probe.longest(&layout)
-            && self.count_copy(&longest)?
-        {
-            return Some(AddResult::Added);
+        if let Some(longest) = probe.longest(&layout) {
+            if layout.code().value_bits() > 0 && self.has_most_values(&probe, value)? {
+                return Some(AddResult::Full(FullReason::MaxValuesPerItem));
+            }
+            if self.count_copy(&longest, value)? {
+                return Some(AddResult::Added);
+            }
         }
         if self.table.is_split_due() {
             self.split_as_due()?;
             probe = self.probe(hash)?;
         }
         let layout = self.table.layout;
-        match self.put(&layout, &probe)? {
+        match self.put(&layout, &probe, value)? {
             true => Some(AddResult::Added),
-            false => self.add_to_full(hash),
+            false => self.add_to_full(hash, value),
         }
     }
 
     /// Adds an item to whose candidate buckets are full.
     #[inline(never)]
-    fn add_to_full(&mut self, hash: ItemHash) -> Option<AddResult> {
+    fn add_to_full(&mut self, hash: ItemHash, value: u32) -> Option<AddResult> {
         for splits in 0.. {
-            if self.kick_out(hash)? || self.make_room(hash)? {
+            if self.kick_out(hash, value)? || self.make_room(hash, value)? {
                 return Some(AddResult::Added);
             }
             if splits == MAX_FORCED_SPLITS {
@@ -104,7 +122,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             }
             self.stats.forced_splits += 1;
             let (layout, probe) = (self.table.layout, self.probe(hash)?);
-            if self.put(&layout, &probe)? {
+            if self.put(&layout, &probe, value)? {
                 return Some(AddResult::Added);
             }
         }
@@ -123,27 +141,49 @@ impl<D: Draft> PagePlanner<'_, D> {
     }
 
     /// Takes in an item for which kick-outs found no room: where two slots in
-    /// the way are equal, one of them is counted with the other from then on.
-    fn make_room(&mut self, hash: ItemHash) -> Option<bool> {
+    /// the way are of one class, one of them is counted with the other from then
+    /// on.
+    fn make_room(&mut self, hash: ItemHash, value: u32) -> Option<bool> {
         while self.fold(hash)? {
             let (layout, probe) = (self.table.layout, self.probe(hash)?);
-            if self.put(&layout, &probe)? || self.kick_out(hash)? {
+            if self.put(&layout, &probe, value)? || self.kick_out(hash, value)? {
                 return Some(true);
             }
         }
         Some(false)
     }
 
-    fn probe(&mut self, hash: ItemHash) -> Option<Probe> {
+    pub(super) fn probe(&mut self, hash: ItemHash) -> Option<Probe> {
         Probe::read(&self.table.layout, hash, self.draft)
+    }
+
+    /// Whether so many entries match an item that it may have no further value,
+    /// and the value is none of them.
+    #[inline(never)]
+    fn has_most_values(&mut self, probe: &Probe, value: u32) -> Option<bool> {
+        let layout = self.table.layout;
+        let mut entries = 0;
+        for one in probe.matches(&layout) {
+            let counted = one.class(&layout).counted(self.draft)?.len();
+            self.spend(counted as u64 / COUNTERS_PER_UNIT);
+            entries += 1 + counted;
+        }
+        if (entries as u64) < MAX_VALUES_PER_ITEM {
+            return Some(false);
+        }
+        let values = values::values_of(probe, self.table, self.draft)?;
+        let is_there = values.iter().any(|it| it.value == value);
+        Some(values.len() as u64 >= MAX_VALUES_PER_ITEM && !is_there)
     }
 
     /// Counts an item with a match of it, if there is room for a counter. Says
     /// whether there was.
-    fn count_copy(&mut self, with: &Match) -> Option<bool> {
-        let (page, key) = with.class(&self.table.layout);
+    fn count_copy(&mut self, with: &Match, value: u32) -> Option<bool> {
+        let layout = self.table.layout;
+        let class = with.class(&layout);
+        let (page, key) = (class.page(), class.key(value));
         let copies = self.draft.counter(page, key)?;
-        if copies == 0 && self.draft.counters(page)? >= MAX_COUNTERS
+        if copies == 0 && self.draft.counters(page)? >= most_counters(&layout)
             || self.table.occupied + self.table.counted >= MAX_ITEMS
         {
             return Some(false);
@@ -155,16 +195,18 @@ impl<D: Draft> PagePlanner<'_, D> {
         Some(true)
     }
 
-    /// Frees a slot of the item's buckets whose equal lies in the same bucket:
-    /// it becomes a copy that is counted. Says whether there was one.
+    /// Frees a slot of the item's buckets if another of its class lies in the
+    /// same bucket: it becomes a copy that is counted. Says whether there was one.
     fn fold(&mut self, hash: ItemHash) -> Option<bool> {
         let layout = self.table.layout;
         let code = layout.code();
         for candidate in layout.candidates(hash) {
             let bucket = Bucket::read(&layout, candidate.bucket, self.draft)?;
             let slots = || bucket.slots(&layout);
-            let has_equal =
-                |(at, slot): &(usize, u32)| *slot != 0 && slots().take(*at).any(|it| it == *slot);
+            let is_of = |one: u32, other: u32| (one ^ other) & !code.value_mask() == 0;
+            let has_equal = |&(at, slot): &(usize, u32)| {
+                slot != 0 && slots().take(at).any(|it| is_of(it, slot))
+            };
             let Some((at, held)) = slots().enumerate().find(has_equal) else {
                 continue;
             };
@@ -174,7 +216,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                 held,
                 known: code.known(held, candidate.level.into()),
             };
-            if self.count_copy(&equal)? {
+            if self.count_copy(&equal, equal.value(&layout))? {
                 self.clear(&equal);
                 return Some(true);
             }
@@ -182,36 +224,8 @@ impl<D: Draft> PagePlanner<'_, D> {
         Some(false)
     }
 
-    /// Takes the longest match away; of equally long ones a counted copy before
-    /// a slot.
-    fn try_delete(&mut self, hash: ItemHash) -> Option<bool> {
-        let layout = self.table.layout;
-        let probe = self.probe(hash)?;
-        let Some(longest) = probe.longest(&layout) else {
-            return Some(false);
-        };
-        self.table.items = self.table.items.saturating_sub(1);
-        let equally_long = probe
-            .matches(&layout)
-            .filter(|it| it.known == longest.known);
-        for one in equally_long {
-            let (page, key) = one.class(&layout);
-            let copies = self.draft.counter(page, key)?;
-            if copies > 0 {
-                self.spend(WRITTEN_COUNTER);
-                self.draft
-                    .set_counter(page, key, copies - 1, -i32::from(copies == 1));
-                self.table.counted -= 1;
-                return Some(true);
-            }
-        }
-        self.clear(&longest);
-        self.merge_as_due()?;
-        Some(true)
-    }
-
     /// Clears the slot of a match.
-    fn clear(&mut self, one: &Match) {
+    pub(super) fn clear(&mut self, one: &Match) {
         let width = self.table.layout.code().width();
         self.write(width, &one.slot, 0, -1);
         self.table.forget_entry(one.known);

@@ -1,9 +1,9 @@
 //! Asking: whether an item is in the filter, and how often.
 
 use super::bucket::{Bucket, SlotOf, page};
+use super::class::Class;
 use super::table::Table;
-use crate::chain::address::{PageAddress, WordAddress};
-use crate::chain::counters::CounterKey;
+use crate::chain::address::WordAddress;
 use crate::chain::pages::PageWords;
 use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::hash::ItemHash;
@@ -32,10 +32,16 @@ impl Match {
         }
     }
 
-    /// Where the copies of its class are counted.
-    pub(super) fn class(&self, layout: &Paged) -> (PageAddress, CounterKey) {
-        let class = layout.class_bucket(self.bucket, self.held);
-        (self.slot.at.on(), key(class, self.held))
+    /// Its class.
+    #[inline]
+    pub(super) fn class(&self, layout: &Paged) -> Class {
+        Class::of(layout, self.bucket, self.held)
+    }
+
+    /// Its value.
+    #[inline]
+    pub(super) fn value(&self, layout: &Paged) -> u32 {
+        self.held & layout.code().value_mask()
     }
 }
 
@@ -96,6 +102,12 @@ impl Probe {
             })
     }
 
+    /// Whether none of the matches before a position is of the class.
+    pub(super) fn is_first_of(&self, layout: &Paged, position: usize, class: &Class) -> bool {
+        let mut before = self.matches(layout).take(position);
+        !before.any(|it| it.class(layout) == *class)
+    }
+
     /// One of those of which most bits are known, the first.
     pub(super) fn longest(&self, layout: &Paged) -> Option<Match> {
         let longer = |one: Match, other: Match| match other.known > one.known {
@@ -104,12 +116,6 @@ impl Probe {
         };
         self.matches(layout).reduce(longer)
     }
-}
-
-/// Names the class of a slot by its bucket on the page.
-#[inline]
-pub(super) fn key(class_bucket: u16, slot: u32) -> CounterKey {
-    CounterKey(u64::from(class_bucket) << 32 | u64::from(slot))
 }
 
 /// Where candidate buckets begin.
@@ -140,18 +146,17 @@ pub fn exists(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Opti
     known.then_some(false)
 }
 
-/// How often the item is found, in slots and counted: at least its true count.
-/// `None` if a word was not at hand.
+/// How often the item is found, in slots and counted, whatever its values: at
+/// least its true count. `None` if a word was not at hand.
 pub fn count(table: &Table, hash: ItemHash, pages: &mut impl PageWords) -> Option<u64> {
     let layout = table.layout();
     let probe = Probe::read(layout, hash, pages)?;
-    let classes = || probe.matches(layout).map(|it| it.class(layout));
     let mut total = 0u64;
-    for (position, (page, class)) in classes().enumerate() {
+    for (position, one) in probe.matches(layout).enumerate() {
         total = total.saturating_add(1);
-        // Each class is counted once.
-        if !classes().take(position).any(|it| it == (page, class)) {
-            total = total.saturating_add(pages.counter(page, class)?);
+        let class = one.class(layout);
+        if probe.is_first_of(layout, position, &class) {
+            total = total.saturating_add(class.copies(pages)?);
         }
     }
     Some(total)

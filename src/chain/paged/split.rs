@@ -1,9 +1,9 @@
 //! One page becomes two.
 
 use super::bucket::page;
+use super::class::key;
 use super::planner::PagePlanner;
-use super::read::key;
-use crate::chain::counters::CounterKey;
+use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::FullReason;
 use crate::chain::pages::{Draft, WholePage};
 use crate::cuckoo::bucket;
@@ -40,14 +40,23 @@ impl<D: Draft> PagePlanner<'_, D> {
                 }
             }
         }
-        for (class, copies) in self.draft.counters_of(page(pair.page))?.iter() {
+        let counters = self
+            .draft
+            .counters_within(page(pair.page), CounterKey::ALL)?;
+        let mut counted = [Vec::new(), Vec::new()];
+        for (class, copies) in counters.iter() {
             let halves = halves(code, class.0 as u32, level);
-            for (page, slot) in pages.iter_mut().zip(halves).filter(|it| it.1 != 0) {
-                // An entry that became void is of one class with those that were.
-                page.counters.add(moved(class, slot), copies);
+            if halves.iter().all(|&it| it != 0) {
                 self.table.counted += copies;
+                self.stats.ghosts += copies;
             }
-            self.table.counted -= copies;
+            for (counted, slot) in counted.iter_mut().zip(halves).filter(|it| it.1 != 0) {
+                counted.push((moved(class, slot), copies));
+            }
+        }
+        for (page, counted) in pages.iter_mut().zip(counted) {
+            // An entry that became void is of one class with those that were.
+            page.counters = Counters::collect(counted);
         }
         let [stays, goes] = pages;
         self.draft.set_page(page(pair.page), stays);

@@ -54,6 +54,16 @@ impl FilterParams {
                 text(self.promised_growth().map(u64::from)),
             ),
             (
+                "value_bits",
+                text(request.value_bits),
+                text(Some(u64::from(self.value_bits())).filter(|&bits| bits > 0)),
+            ),
+            (
+                "values_per_item",
+                text(request.values_per_item),
+                text(self.values_per_item().map(u64::from)),
+            ),
+            (
                 "bucket_size",
                 text(request.bucket_size),
                 text(of(LayoutKind::Classic, bucket_size)),

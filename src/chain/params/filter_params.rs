@@ -1,9 +1,10 @@
 //! The parameters of a filter as they are stored with it.
 
-use super::error_rate::ErrorRate;
+use super::error_rate::{ErrorRate, code_of};
 use super::growth::GrowthBounds;
 use super::limits::{
-    MAX_CAPACITY, MAX_EXPANSION, MAX_PROMISED_GROWTH, PAGE_BYTES, PROMISED_SUB_FILTERS,
+    MAX_CAPACITY, MAX_EXPANSION, MAX_PROMISED_GROWTH, MAX_VALUE_BITS, MAX_VALUES_PER_ITEM,
+    PAGE_BYTES, PROMISED_SUB_FILTERS,
 };
 use super::placement::{LayoutKind, Placement};
 use crate::cuckoo::bucket::SlotWidth;
@@ -40,7 +41,7 @@ impl FilterParams {
     pub fn bucket_size(&self) -> u8 {
         match self.placement {
             Placement::Classic { bucket_size, .. } => bucket_size,
-            Placement::Paged { width, .. } => SlotCode::of(width).bucket_size(),
+            Placement::Paged { code, .. } => code.bucket_size(),
         }
     }
 
@@ -48,7 +49,30 @@ impl FilterParams {
     pub fn slot_width(&self) -> SlotWidth {
         match self.placement {
             Placement::Classic { .. } => SlotWidth::Bits8,
-            Placement::Paged { width, .. } => width,
+            Placement::Paged { code, .. } => code.width(),
+        }
+    }
+
+    /// `paged`: how a slot is divided.
+    pub fn slot_code(&self) -> Option<SlotCode> {
+        match self.placement {
+            Placement::Classic { .. } => None,
+            Placement::Paged { code, .. } => Some(code),
+        }
+    }
+
+    /// Bits of the values that items have; 0 if they have none.
+    pub fn value_bits(&self) -> u8 {
+        self.slot_code().map_or(0, |code| code.value_bits() as u8)
+    }
+
+    /// Values that an item is expected to have, if it has any.
+    pub fn values_per_item(&self) -> Option<u16> {
+        match self.placement {
+            Placement::Paged {
+                values_per_item, ..
+            } if values_per_item > 0 => Some(values_per_item),
+            _ => None,
         }
     }
 
@@ -109,10 +133,16 @@ impl FilterParams {
     /// Geometry of a filter of the layout `paged` before it grows. `None` if
     /// its pages could not be numbered.
     pub(in crate::chain) fn first_pages(&self) -> Option<Paged> {
-        let Placement::Paged { width, .. } = self.placement else {
+        let Placement::Paged {
+            code,
+            values_per_item,
+            ..
+        } = self.placement
+        else {
             return None;
         };
-        Paged::new(rate::pages_for(self.capacity, width), SlotCode::of(width))
+        let pages = rate::pages_for_values(self.capacity, values_per_item, code.width());
+        Paged::new(pages, code)
     }
 
     /// Whether the pages that it begins with could be numbered.
@@ -136,8 +166,13 @@ impl FilterParams {
             Placement::Classic { bucket_size, .. } => {
                 classic::buckets_for(self.capacity, bucket_size) * u64::from(bucket_size)
             }
-            Placement::Paged { width, .. } => {
-                rate::pages_for(self.capacity, width) * u64::from(self.page_bytes)
+            Placement::Paged {
+                code,
+                values_per_item,
+                ..
+            } => {
+                let pages = rate::pages_for_values(self.capacity, values_per_item, code.width());
+                pages * u64::from(self.page_bytes)
             }
         }
     }
@@ -171,7 +206,7 @@ impl FilterParams {
     /// `paged`: the expected false-positive rate at that growth.
     pub(in crate::chain) fn promised_rate(&self) -> Option<f64> {
         let doublings = doublings_of(self.promised_growth()?);
-        Some(rate::rate_after(self.slot_width(), doublings))
+        Some(rate::rate_after(self.slot_code()?, doublings))
     }
 
     /// The same with another bound.
@@ -193,17 +228,30 @@ impl FilterParams {
             // What RedisBloom makes of the smallest capacity is less here.
             Placement::Classic { .. } => 1,
             Placement::Paged {
-                width,
+                code,
                 error_rate,
                 promised_growth,
+                values_per_item,
             } => {
                 // Another width would not keep the rate, or be wasted on it.
+                let value_bits = code.value_bits() as u8;
                 let is_right = match error_rate {
-                    Some(rate) => rate.width(promised_growth) == Some(width),
-                    None => doublings_of(promised_growth) <= rate::most_promised(width),
+                    Some(rate) => rate.code(value_bits, promised_growth) == Some(code),
+                    None => {
+                        doublings_of(promised_growth) <= rate::most_promised(code)
+                            && code_of(code.width(), value_bits) == Some(code)
+                    }
                 };
                 let may_be = 1..=MAX_PROMISED_GROWTH;
-                if !is_right || !may_be.contains(&u64::from(promised_growth)) {
+                let values = match value_bits {
+                    0 => 0..=0,
+                    _ => 1..=MAX_VALUES_PER_ITEM,
+                };
+                if !is_right
+                    || !may_be.contains(&u64::from(promised_growth))
+                    || !values.contains(&u64::from(values_per_item))
+                    || u64::from(value_bits) > MAX_VALUE_BITS
+                {
                     return None;
                 }
                 1

@@ -36,5 +36,14 @@ pub const PROMISED_GROWTH_WITHOUT_CAPACITY: u32 = 8192;
 /// Largest growth that a promise may be asked for.
 pub const MAX_PROMISED_GROWTH: u64 = 1 << 24;
 
+/// Most bits of a value.
+pub const MAX_VALUE_BITS: u64 = 16;
+
+/// Most values of an item.
+pub const MAX_VALUES_PER_ITEM: u64 = 1024;
+
+/// Fewest bits of the fingerprint beside a value.
+pub(super) const MIN_VALUE_FINGERPRINT_BITS: u32 = 12;
+
 /// Most sub-filters that a server may allow a filter.
 pub const MAX_CHAIN_LENGTH: u64 = 1 << 16;

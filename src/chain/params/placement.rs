@@ -1,7 +1,7 @@
 //! Which layout places a filter's fingerprints, and how.
 
 use super::error_rate::ErrorRate;
-use crate::cuckoo::bucket::SlotWidth;
+use crate::cuckoo::paged::code::SlotCode;
 
 /// Which layout places the fingerprints of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +37,13 @@ pub enum Placement {
     },
     /// See [`paged`](crate::cuckoo::paged).
     Paged {
-        /// Bits per slot.
-        width: SlotWidth,
+        /// How a slot is divided.
+        code: SlotCode,
         /// The promise, unless the width was asked for.
         error_rate: Option<ErrorRate>,
         /// How many times its capacity the filter may have until then.
         promised_growth: u32,
+        /// Values that an item is expected to have; 0: slots have none.
+        values_per_item: u16,
     },
 }

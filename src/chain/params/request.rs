@@ -1,14 +1,16 @@
 //! What a user asks for, checked against every limit.
 
-use super::error_rate::ErrorRate;
+use super::error_rate::{ErrorRate, code_of, smallest_rate};
 use super::filter_params::FilterParams;
 use super::limits::{
     DEFAULT_PROMISED_GROWTH, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EXPANSION, MAX_PROMISED_GROWTH,
-    PAGE_BYTES, PROMISED_GROWTH_WITHOUT_CAPACITY,
+    MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MIN_VALUE_FINGERPRINT_BITS, PAGE_BYTES,
+    PROMISED_GROWTH_WITHOUT_CAPACITY,
 };
 use super::placement::{LayoutKind, Placement};
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::classic;
+use crate::cuckoo::paged::code::SlotCode;
 use crate::cuckoo::paged::rate;
 
 /// The fields a user sent; absent means "as the server's defaults say".
@@ -31,6 +33,12 @@ pub struct FilterRequest {
     /// `paged`: bits of a slot, 12, 16, 21 or 32, instead of a false-positive
     /// rate.
     pub fingerprint_bits: Option<u64>,
+    /// `paged`: bits of the values that items have, 1 to 16; without it they
+    /// have none.
+    pub value_bits: Option<u64>,
+    /// `paged`: values that an item is expected to have, 1 to 1,024; 1 if
+    /// nothing is said.
+    pub values_per_item: Option<u64>,
     /// `classic`: slots per bucket, 1 to 255.
     pub bucket_size: Option<u64>,
     /// `classic`: longest kick-out path, 1 to 65535.
@@ -237,7 +245,13 @@ fn choose_layout(
     let number = |field, given: Option<u64>| given.map(|given| (field, given.to_string()));
     let bits = number("fingerprint_bits", request.fingerprint_bits);
     let growth = number("promised_growth", request.promised_growth);
-    let of_paged = [error_rate, bits.clone(), growth];
+    let of_paged = [
+        error_rate,
+        bits.clone(),
+        growth,
+        number("value_bits", request.value_bits),
+        number("values_per_item", request.values_per_item),
+    ];
     let of_classic = [
         number("bucket_size", request.bucket_size),
         number("max_iterations", request.max_iterations),
@@ -321,11 +335,28 @@ fn paged_placement(
     errors: &mut Vec<ParamsError>,
 ) -> Placement {
     let growth = promised_growth(request, expansion, errors);
+    let values = values(request, errors);
     if let Some(bits) = request.fingerprint_bits {
-        return of_width(bits, request, growth, errors);
+        return of_width(bits, request, growth, values, errors);
     }
-    let asked_for = request.error_rate.unwrap_or(defaults.error_rate);
+    let least = smallest_rate(values.bits);
+    let asked_for = match request.error_rate {
+        Some(rate) => rate,
+        // A default never refuses what was asked for.
+        None => defaults.error_rate.max(least),
+    };
     let error_rate = ErrorRate::new(asked_for);
+    if error_rate.is_some() && asked_for < least && values.bits > 0 {
+        errors.push(ParamsError {
+            field: "error_rate",
+            given: asked_for.to_string(),
+            allowed: format!(
+                "{least:.2e} to 0.5 with value_bits {}, whose slots have {} bits left for the fingerprint; ask for a larger error_rate, or for fewer value_bits",
+                values.bits,
+                32 - values.bits
+            ),
+        });
+    }
     if error_rate.is_none() {
         errors.push(ParamsError {
             field: "error_rate",
@@ -336,7 +367,7 @@ fn paged_placement(
         });
     }
     // A default never refuses what was asked for.
-    let most = error_rate.map_or(growth, ErrorRate::largest_growth);
+    let most = error_rate.map_or(growth, |rate| rate.largest_growth(values.bits).max(1));
     let promised_growth = match request.promised_growth {
         Some(_) => growth,
         None => growth.min(most),
@@ -351,11 +382,12 @@ fn paged_placement(
         });
     }
     Placement::Paged {
-        width: error_rate
-            .and_then(|rate| rate.width(promised_growth))
-            .unwrap_or(SlotWidth::Bits32),
+        code: error_rate
+            .and_then(|rate| rate.code(values.bits, promised_growth))
+            .unwrap_or(SlotCode::of(SlotWidth::Bits32)),
         error_rate,
         promised_growth,
+        values_per_item: values.per_item,
     }
 }
 
@@ -365,6 +397,7 @@ fn of_width(
     bits: u64,
     request: &FilterRequest,
     growth: u32,
+    values: Values,
     errors: &mut Vec<ParamsError>,
 ) -> Placement {
     let width = SlotWidth::from_bits(bits);
@@ -379,8 +412,23 @@ fn of_width(
             allowed: format!("12, 16, 21 or 32{or}"),
         });
     }
-    let width = width.unwrap_or(SlotWidth::Bits16);
-    let most = 1 << rate::most_promised(width);
+    let code = width.and_then(|width| code_of(width, values.bits));
+    if width.is_some() && code.is_none() {
+        let most = bits.saturating_sub(u64::from(MIN_VALUE_FINGERPRINT_BITS));
+        let allowed = match most {
+            0 => format!("no value with fingerprint_bits {bits}; ask for more bits"),
+            _ => format!(
+                "1 to {most} with fingerprint_bits {bits}, of which {MIN_VALUE_FINGERPRINT_BITS} are left to the fingerprint; ask for more bits"
+            ),
+        };
+        errors.push(ParamsError {
+            field: "value_bits",
+            given: values.bits.to_string(),
+            allowed,
+        });
+    }
+    let code = code.unwrap_or(SlotCode::of(SlotWidth::Bits16));
+    let most = 1 << rate::most_promised(code);
     if request.promised_growth.is_some() && growth > most {
         errors.push(ParamsError {
             field: "promised_growth",
@@ -389,9 +437,42 @@ fn of_width(
         });
     }
     Placement::Paged {
-        width,
+        code,
         error_rate: None,
         promised_growth: growth.min(most),
+        values_per_item: values.per_item,
+    }
+}
+
+/// The values that items may have.
+#[derive(Clone, Copy)]
+struct Values {
+    /// 0: none.
+    bits: u8,
+    per_item: u16,
+}
+
+fn values(request: &FilterRequest, errors: &mut Vec<ParamsError>) -> Values {
+    let Some(bits) = request.value_bits else {
+        if let Some(given) = request.values_per_item {
+            errors.push(ParamsError {
+                field: "values_per_item",
+                given: given.to_string(),
+                allowed: "no value without value_bits; say how many bits a value has".to_owned(),
+            });
+        }
+        return Values {
+            bits: 0,
+            per_item: 0,
+        };
+    };
+    let per_item = request.values_per_item.unwrap_or(1);
+    let bits = within("value_bits", bits, 1, MAX_VALUE_BITS, errors);
+    let most = MAX_VALUES_PER_ITEM;
+    let per_item = within("values_per_item", per_item, 1, most, errors);
+    Values {
+        bits: narrow(bits.min(MAX_VALUE_BITS)),
+        per_item: narrow(per_item),
     }
 }
 

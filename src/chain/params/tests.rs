@@ -1,6 +1,8 @@
 use super::*;
 use crate::cuckoo::paged::rate;
 
+mod values;
+
 fn resolve(request: FilterRequest) -> Result<FilterParams, Vec<ParamsError>> {
     FilterParams::resolve(&request, &Defaults::default())
 }
@@ -205,7 +207,12 @@ fn a_promise_that_no_slots_keep_is_refused_with_the_largest_that_they_do() {
     };
     assert_eq!(resolve(bits).unwrap().promised_growth(), Some(64));
     assert_eq!(
-        rate::most_promised(resolve(FilterRequest::default()).unwrap().slot_width()),
+        rate::most_promised(
+            resolve(FilterRequest::default())
+                .unwrap()
+                .slot_code()
+                .unwrap()
+        ),
         13
     );
 }

@@ -13,6 +13,7 @@ use crate::cuckoo::bucket;
 use crate::cuckoo::hash::{HashKey, ItemHash};
 use crate::cuckoo::kick::KickSearch;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 /// Pages as plain arrays, some of which may be hidden.
 #[derive(Default, Clone, PartialEq, Debug)]
@@ -93,6 +94,16 @@ impl PageWords for Pages {
         self.at_hand(page)?;
         Some(self.counters.get(&page).map_or(0, |it| it.get(key)))
     }
+
+    fn counters_within(
+        &mut self,
+        page: PageAddress,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<Counters> {
+        self.at_hand(page)?;
+        let counters = self.counters.get(&page);
+        Some(counters.map(|it| it.within(keys)).unwrap_or_default())
+    }
 }
 
 impl PlanPages for Pages {
@@ -104,11 +115,6 @@ impl PlanPages for Pages {
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
         self.at_hand(page)?;
         Some(self.counters.get(&page).map_or(0, Counters::len))
-    }
-
-    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
-        self.at_hand(page)?;
-        Some(self.counters.get(&page).cloned().unwrap_or_default())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 use super::overlay::{Outcome, Overlay, Page, packed};
+use crate::chain::counters::CounterKey;
 use std::sync::Arc;
 
 /// The changes of an overlay as they are put in order, some words at a time.
@@ -120,7 +121,7 @@ fn list(overlay: &Overlay, page: &Page, changes: &mut PageChanges) {
         });
     });
     if !overlay.counters.is_empty() {
-        let counters = overlay.counters_of(address);
+        let counters = overlay.counters_within(address, CounterKey::ALL);
         let counters = counters.map(|(key, copies)| ChangedCounter { key, copies });
         changes.counters.extend(counters);
     }

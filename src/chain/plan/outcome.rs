@@ -42,7 +42,7 @@ pub struct PlanStats {
     pub merges: u64,
     /// Pairs that did not fit on one page.
     pub failed_merges: u64,
-    /// Entries that splits copied because nothing told which page is theirs.
+    /// Entries, those counted beside pages included, that splits copied because nothing told which page is theirs.
     pub ghosts: u64,
 }
 

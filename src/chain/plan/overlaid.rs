@@ -5,6 +5,7 @@ use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::Chain;
 use crate::chain::pages::{Draft, PageWords, PlanPages, WholePage};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Pages as they are planned to be: changes over others that wait over the
@@ -122,6 +123,29 @@ impl<P: PageWords> PageWords for OverlaidPages<'_, P> {
         }
     }
 
+    fn counters_within(
+        &mut self,
+        page: PageAddress,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<Counters> {
+        let known = self.page(page);
+        let planned = known.planned.and_then(|it| self.overlay.whole(it));
+        if let Some(whole) = planned {
+            return Some(whole.counters.within(keys));
+        }
+        let mut counters = match known.pending.and_then(|it| self.pending.whole(it)) {
+            Some(whole) => whole.counters.within(keys.clone()),
+            None if page.sub >= self.fresh_from => Counters::default(),
+            None => self.pages.counters_within(page, keys.clone())?,
+        };
+        for overlay in [self.pending, &self.overlay] {
+            for (key, copies) in overlay.counters_within(page, keys.clone()) {
+                counters.set(key, copies);
+            }
+        }
+        Some(counters)
+    }
+
     #[inline]
     fn prefetch(&self, at: WordAddress) {
         self.pages.prefetch(at);
@@ -157,25 +181,6 @@ impl<P: PlanPages> PlanPages for OverlaidPages<'_, P> {
             None => self.pages.counters(page),
         };
         Some(before?.saturating_add_signed(growth.counters as isize))
-    }
-
-    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
-        let known = self.page(page);
-        let planned = known.planned.and_then(|it| self.overlay.whole(it));
-        if let Some(whole) = planned {
-            return Some(whole.counters.clone());
-        }
-        let mut counters = match known.pending.and_then(|it| self.pending.whole(it)) {
-            Some(whole) => whole.counters.clone(),
-            None if page.sub >= self.fresh_from => Counters::default(),
-            None => self.pages.counters_of(page)?,
-        };
-        for overlay in [self.pending, &self.overlay] {
-            for (key, copies) in overlay.counters_of(page) {
-                counters.set(key, copies);
-            }
-        }
-        Some(counters)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::chain::pages::WholePage;
 use crate::cuckoo::paged::PAGE_WORDS;
 use std::collections::BTreeMap;
 use std::mem;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// What differs from the pages, by address.
@@ -273,18 +274,21 @@ impl Overlay {
                 Outcome::Changed | Outcome::Dropped => Changed::default(),
             };
         }
-        let of_page: Vec<CounterKey> = self.counters_of(address).map(|it| it.0).collect();
+        let of_page = self.counters_within(address, CounterKey::ALL);
+        let of_page: Vec<CounterKey> = of_page.map(|it| it.0).collect();
         for key in of_page {
             self.counters.remove(&(address, key));
         }
     }
 
-    /// The counters that change of a page that is not held as a whole.
-    pub(super) fn counters_of(
+    /// The counters that change of a page that is not held as a whole, with
+    /// keys of a range.
+    pub(super) fn counters_within(
         &self,
         page: PageAddress,
+        keys: RangeInclusive<CounterKey>,
     ) -> impl Iterator<Item = (CounterKey, u64)> + '_ {
-        let (first, last) = (CounterKey(0), CounterKey(u64::MAX));
+        let (first, last) = keys.into_inner();
         let range = self.counters.range((page, first)..=(page, last));
         range.map(|(&(_, key), &copies)| (key, copies))
     }

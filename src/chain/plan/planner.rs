@@ -8,6 +8,7 @@ use super::overlay::Overlay;
 use crate::chain::address::{SlotAddress, WordAddress};
 use crate::chain::counters::{self, MAX_COUNTERS};
 use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
+use crate::chain::paged::values::ValueCopies;
 use crate::chain::paged::{self, PagePlanner};
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::read::{self, GROUP};
@@ -307,6 +308,20 @@ impl<'a, D: Draft> Planner<'a, D> {
         }
     }
 
+    /// Plans an add of a value of the item, to a filter with values. `None` as
+    /// for [`add`](Self::add).
+    pub fn add_value(&mut self, hash: ItemHash, value: u32, mode: AddMode) -> Option<AddResult> {
+        if mode == AddMode::OnlyIfAbsent && self.has_value(hash, value)? {
+            return Some(AddResult::Exists);
+        }
+        let kept = self.chain.is_within_promise();
+        self.spend(PROBE);
+        let added = self.paged()?.add(hash, value);
+        self.complete &= added.is_some();
+        self.stats.promise_ended |= kept && !self.chain.is_within_promise();
+        added
+    }
+
     fn add_to_links(&mut self, hash: ItemHash) -> Option<AddResult> {
         let candidates = |layout: &Classic| layout.candidates(hash);
         let placed = self.count_or_place(candidates);
@@ -336,9 +351,14 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// Plans a delete and says whether there was a match to clear. `None` as
     /// for [`add`](Self::add).
     pub fn delete(&mut self, hash: ItemHash) -> Option<bool> {
+        self.delete_value(hash, 0)
+    }
+
+    /// The same of a value of the item; of a filter without values 0.
+    pub fn delete_value(&mut self, hash: ItemHash, value: u32) -> Option<bool> {
         let deleted = match self.paged() {
             Some(mut paged) => {
-                let deleted = paged.delete(hash);
+                let deleted = paged.delete(hash, value);
                 self.complete &= deleted.is_some();
                 deleted
             }
@@ -358,6 +378,24 @@ impl<'a, D: Draft> Planner<'a, D> {
     pub fn exists(&mut self, hash: ItemHash) -> Option<bool> {
         self.spend(PROBE * self.chain.sub_filter_count() as u64);
         let found = read::exists(&self.chain, hash, &mut self.draft);
+        self.complete &= found.is_some();
+        found
+    }
+
+    /// Whether the item has a value, what was planned before included.
+    pub fn has_value(&mut self, hash: ItemHash, value: u32) -> Option<bool> {
+        self.spend(PROBE);
+        let found = read::has_value(&self.chain, hash, value, &mut self.draft);
+        self.complete &= found.is_some();
+        found
+    }
+
+    /// The values of the item, what was planned before included.
+    pub fn values(&mut self, hash: ItemHash) -> Option<Vec<ValueCopies>> {
+        self.spend(PROBE);
+        let found = read::values(&self.chain, hash, &mut self.draft);
+        let listed = found.as_ref().map_or(0, Vec::len);
+        self.spend(listed as u64 / paged::COUNTERS_PER_UNIT);
         self.complete &= found.is_some();
         found
     }

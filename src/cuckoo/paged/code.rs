@@ -1,4 +1,8 @@
-//! What a slot holds: `[anchor | suffix]`, the suffix lowest.
+//! What a slot holds: `[anchor | suffix | value]`, the value lowest.
+//!
+//! The value is what the filter was told of the item; most filters have slots
+//! without one. Nothing but the code that hands values in and out looks at it:
+//! where an entry may lie, and which items match it, follows from the rest.
 //!
 //! The anchor stays as it is for life. The suffix holds the bits of the item's
 //! path that follow those which led to the page, the first of them topmost. It
@@ -23,8 +27,14 @@ use crate::cuckoo::bucket::{Lanes, SlotWidth};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotCode {
     width: SlotWidth,
+    // They add up to the width; nothing is to be worked out for each item.
     anchor_bits: u8,
+    suffix_bits: u8,
+    value_bits: u8,
 }
+
+/// Fewest bits of anchor and suffix together, unless the slots have no values.
+const MIN_FINGERPRINT_BITS: u16 = 11;
 
 /// Where a split takes an entry, and what it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,18 +64,33 @@ impl SlotCode {
     /// The code of slots of that width.
     #[inline]
     pub const fn of(width: SlotWidth) -> SlotCode {
-        // Fewer than 6 bits of anchor leave a bucket too few alternates.
-        let anchor_bits = match width {
-            SlotWidth::Bits8 | SlotWidth::Bits12 => 6,
-            SlotWidth::Bits16 | SlotWidth::Bits21 | SlotWidth::Bits32 => 8,
-        };
-        SlotCode { width, anchor_bits }
+        SlotCode::divided(width, anchor_bits(width.bits()), 0)
+    }
+
+    /// The code of slots of that width with values of so many bits. `None` if
+    /// they leave too few for the fingerprint.
+    pub const fn with_values(width: SlotWidth, value_bits: u8) -> Option<SlotCode> {
+        let fingerprint_bits = width.bits().saturating_sub(value_bits as u16);
+        if value_bits > 0 && fingerprint_bits < MIN_FINGERPRINT_BITS {
+            return None;
+        }
+        let anchor_bits = anchor_bits(fingerprint_bits);
+        Some(SlotCode::divided(width, anchor_bits, value_bits))
+    }
+
+    const fn divided(width: SlotWidth, anchor_bits: u8, value_bits: u8) -> SlotCode {
+        SlotCode {
+            width,
+            anchor_bits,
+            suffix_bits: width.bits() as u8 - anchor_bits - value_bits,
+            value_bits,
+        }
     }
 
     /// One with another number of anchor bits.
     #[cfg(test)]
-    pub(crate) const fn with_anchor_bits(width: SlotWidth, anchor_bits: u8) -> SlotCode {
-        SlotCode { width, anchor_bits }
+    pub(crate) const fn with_anchor_bits(self, anchor_bits: u8) -> SlotCode {
+        SlotCode::divided(self.width, anchor_bits, self.value_bits)
     }
 
     /// Bits of a slot.
@@ -98,41 +123,64 @@ impl SlotCode {
     /// Bits of the suffix, `F + 1`.
     #[inline]
     pub const fn suffix_bits(self) -> u32 {
-        self.width.bits() as u32 - self.anchor_bits()
+        self.suffix_bits as u32
+    }
+
+    /// Bits of anchor and suffix.
+    #[inline]
+    pub const fn fingerprint_bits(self) -> u32 {
+        self.width.bits() as u32 - self.value_bits()
+    }
+
+    /// Bits of the value, mostly none.
+    #[inline]
+    pub const fn value_bits(self) -> u32 {
+        self.value_bits as u32
+    }
+
+    /// The bits of a slot that are its value.
+    #[inline]
+    pub const fn value_mask(self) -> u32 {
+        (1 << self.value_bits()) - 1
+    }
+
+    #[inline]
+    const fn anchor_shift(self) -> u32 {
+        self.suffix_bits() + self.value_bits()
     }
 
     #[inline]
     const fn suffix_mask(self) -> u32 {
-        (1 << self.suffix_bits()) - 1
+        (1 << self.anchor_shift()) - (1 << self.value_bits())
     }
 
     /// The suffix that knows no bit of the path, below level 0.
     #[inline]
     const fn void_suffix(self) -> u32 {
-        1 << (self.suffix_bits() - 1)
+        1 << (self.anchor_shift() - 1)
     }
 
     /// The anchor of a slot.
     #[inline]
     pub const fn anchor(self, slot: u32) -> u32 {
-        slot >> self.suffix_bits()
+        slot >> self.anchor_shift()
     }
 
     /// The path that an item with this anchor has, given its bits: none may
     /// look like the empty slot.
     #[inline]
     pub(super) const fn path_of(self, anchor: u32, bits: u64) -> u64 {
-        let looks_empty = anchor == 0 && bits & self.suffix_mask() as u64 == 0;
+        let first = (1u64 << self.suffix_bits()) - 1;
+        let looks_empty = anchor == 0 && bits & first == 0;
         bits | (looks_empty as u64) << (self.suffix_bits() - 1)
     }
 
-    /// What an item is added as to a page of a level.
+    /// What an item is added as to a page of a level, with a value of 0.
     #[inline]
     pub(super) const fn fresh(self, anchor: u32, path: u64, level: u32) -> u32 {
-        let suffix_bits = self.suffix_bits();
         let in_order = self.in_order(path.wrapping_shr(level));
         let closing = (level != 0) as u32;
-        anchor << suffix_bits | in_order | closing
+        (anchor << self.suffix_bits() | in_order | closing) << self.value_bits()
     }
 
     /// The first bits of a path, as many as a suffix has, the first of them
@@ -151,7 +199,7 @@ impl SlotCode {
     /// split or merged may see it as one of another level, and asks again.
     #[inline]
     const fn held(self, slot: u32, level: u32) -> u32 {
-        let most = self.suffix_bits() - 1;
+        let most = self.anchor_shift() - 1;
         match level {
             0 => self.suffix_bits(),
             _ => most.saturating_sub((slot & self.suffix_mask()).trailing_zeros()),
@@ -188,7 +236,7 @@ impl SlotCode {
         if level > 0 && suffix == self.void_suffix() {
             return Deeper::Void;
         }
-        let closing = (level == 0) as u32;
+        let closing = ((level == 0) as u32) << self.value_bits();
         let shifted = suffix << 1 & self.suffix_mask() | closing;
         Deeper::Child {
             bit: suffix & self.void_suffix() != 0,
@@ -201,20 +249,23 @@ impl SlotCode {
     #[inline]
     pub const fn shallower(self, slot: u32, level: u32, bit: bool) -> Shallower {
         let suffix = slot & self.suffix_mask();
-        let regained = (bit as u32) << (self.suffix_bits() - 1) | suffix >> 1;
-        let had_no_room = level > 1 && suffix & 1 == 1;
+        let lowest = 1 << self.value_bits();
+        let regained = (bit as u32) << (self.anchor_shift() - 1) | suffix >> 1 & self.suffix_mask();
+        let had_no_room = level > 1 && suffix & lowest == lowest;
         Shallower {
             // If there is no room, the closing 1 takes the place of a bit.
-            slot: slot & !self.suffix_mask() | regained | had_no_room as u32,
+            slot: slot & !self.suffix_mask() | regained | if had_no_room { lowest } else { 0 },
             loses_a_bit: had_no_room,
         }
     }
 
     /// The entry that stands for two of a page of a level: it knows what they have
-    /// in common. `None` if that is too little, or if their anchors differ.
+    /// in common, and has a value of 0. `None` if that is too little, or if their
+    /// anchors differ.
     pub fn common(self, one: u32, other: u32, level: u32) -> Option<u32> {
         let bits = self.suffix_bits();
-        let agree = ((one ^ other) & self.suffix_mask()).leading_zeros() - (32 - bits);
+        let differing = ((one ^ other) & self.suffix_mask()) >> self.value_bits();
+        let agree = differing.leading_zeros() - (32 - bits);
         let held = self.held(one, level).min(self.held(other, level));
         let common = held.min(agree);
         if self.anchor(one) != self.anchor(other) || level + common < bits {
@@ -223,7 +274,8 @@ impl SlotCode {
         // At level 0 nothing closes the path, and nothing is cut off.
         let cut = bits - common;
         let closing = (1 << cut) >> 1;
-        Some(one >> cut << cut | closing)
+        let unknown = cut + self.value_bits();
+        Some(one >> unknown << unknown | closing << self.value_bits())
     }
 
     /// A slot of a page of a level, all bits of whose path are turned by those
@@ -231,23 +283,35 @@ impl SlotCode {
     #[inline]
     pub(super) const fn turned(self, slot: u32, level: u32, turn: u64) -> u32 {
         let unknown = self.suffix_bits() - self.held(slot, level);
-        slot ^ (self.in_order(turn >> level) >> unknown << unknown)
+        slot ^ (self.in_order(turn >> level) >> unknown << (unknown + self.value_bits()))
     }
 
     /// The slots of a word, on a page of a level, all of whose known bits agree
-    /// with those of `fresh`, which an item would be added as.
+    /// with those of `fresh`, which an item would be added as. Values are no
+    /// part of it.
     #[inline(always)]
     pub fn matching(self, word: u64, fresh: u32, level: u32) -> Lanes {
         let (low, high) = (self.width.low_bits(), self.width.high_bits());
         let of_all_levels = ((level != 0) as u64).wrapping_neg();
+        let low_of_suffix = low << self.value_bits();
+        let word = word & !(low_of_suffix - low);
         // Ones up to the 1 that closes the path; the high bit keeps each
         // subtraction within its slot.
         let stopped = word | high;
-        let behind_path = (stopped ^ stopped.wrapping_sub(low)) & of_all_levels;
+        let behind_path = (stopped ^ stopped.wrapping_sub(low_of_suffix)) & of_all_levels;
         let difference = (word ^ low.wrapping_mul(fresh.into())) & !behind_path;
         Lanes {
             width: self.width,
             bits: self.width.not_zero(word) & !self.width.not_zero(difference),
         }
+    }
+}
+
+/// Bits of the anchor in fingerprints of so many bits. Fewer than 6 leave a
+/// bucket too few alternates.
+const fn anchor_bits(fingerprint_bits: u16) -> u8 {
+    match fingerprint_bits {
+        0..16 => 6,
+        _ => 8,
     }
 }

@@ -49,30 +49,30 @@ pub fn false_positive_rate(layout: &Paged, known: impl Iterator<Item = (u32, u64
 
 /// What each level adds to the false-positive rate, next to nothing less: at
 /// the end of level `L` it is `L + 1` times this.
-pub fn rate_of_level(width: SlotWidth) -> f64 {
-    let SplitLoads { first, last } = SplitLoads::of(width);
+pub fn rate_of_level(code: SlotCode) -> f64 {
+    let SplitLoads { first, last } = SplitLoads::of(code.width());
     let load = (first + last) as f64 / 2000.0;
-    let slots = 2.0 * f64::from(SlotCode::of(width).bucket_size());
-    slots * load / 2f64.powi(i32::from(width.bits()))
+    let slots = 2.0 * f64::from(code.bucket_size());
+    slots * load / 2f64.powi(code.fingerprint_bits() as i32)
 }
 
 /// The false-positive rate of a filter that is full after so many doublings.
-pub fn rate_after(width: SlotWidth, doublings: u32) -> f64 {
-    -f64::exp_m1(-f64::from(doublings + 1) * rate_of_level(width))
+pub fn rate_after(code: SlotCode, doublings: u32) -> f64 {
+    -f64::exp_m1(-f64::from(doublings + 1) * rate_of_level(code))
 }
 
-/// Doublings during which slots of that width keep a false-positive rate, no
+/// Doublings during which slots of that code keep a false-positive rate, no
 /// more than they record. `None` if they don't keep it at capacity.
-pub fn doublings_within(rate: f64, width: SlotWidth) -> Option<u32> {
-    let levels = (rate / rate_of_level(width)).floor();
-    let most = most_promised(width);
+pub fn doublings_within(rate: f64, code: SlotCode) -> Option<u32> {
+    let levels = (rate / rate_of_level(code)).floor();
+    let most = most_promised(code);
     (levels >= 1.0).then(|| most.min((levels - 1.0) as u32))
 }
 
-/// Doublings that may be promised for slots of that width: beyond them entries
+/// Doublings that may be promised for slots of that code: beyond them entries
 /// are copied.
-pub fn most_promised(width: SlotWidth) -> u32 {
-    SlotCode::of(width).suffix_bits()
+pub fn most_promised(code: SlotCode) -> u32 {
+    code.suffix_bits()
 }
 
 /// Pages of a filter that holds `capacity` items before the first of them is
@@ -80,4 +80,16 @@ pub fn most_promised(width: SlotWidth) -> u32 {
 pub fn pages_for(capacity: u64, width: SlotWidth) -> u64 {
     let slots_in_1000 = SplitLoads::of(width).first * slots_per_page(width);
     (capacity * 1000).div_ceil(slots_in_1000).max(1)
+}
+
+/// Counters beside a page that values are expected to bring, as a filter is
+/// made: a quarter of what there may be.
+const COUNTERS_OF_PAGE: u64 = 4096;
+
+/// The same of a filter whose items have so many values each: all but the first
+/// of them lie beside the pages.
+pub fn pages_for_values(capacity: u64, values_per_item: u16, width: SlotWidth) -> u64 {
+    let beside = u64::from(values_per_item).saturating_sub(1);
+    let for_lists = capacity.saturating_mul(beside).div_ceil(COUNTERS_OF_PAGE);
+    pages_for(capacity, width).max(for_lists)
 }

@@ -12,12 +12,26 @@ const WIDTHS: [SlotWidth; 4] = [
     SlotWidth::Bits32,
 ];
 
+/// Codes with values, by width and bits of the value.
+const VALUED: [(SlotWidth, u8); 5] = [
+    (SlotWidth::Bits16, 4),
+    (SlotWidth::Bits16, 5),
+    (SlotWidth::Bits21, 1),
+    (SlotWidth::Bits32, 8),
+    (SlotWidth::Bits32, 16),
+];
+
+fn with_values((width, bits): (SlotWidth, u8)) -> SlotCode {
+    SlotCode::with_values(width, bits).unwrap()
+}
+
 fn codes() -> impl Strategy<Value = SlotCode> {
     prop_oneof![
         proptest::sample::select(WIDTHS.map(SlotCode::of).to_vec()),
         // Suffixes so short that many entries are void.
-        Just(SlotCode::with_anchor_bits(SlotWidth::Bits12, 9)),
-        Just(SlotCode::with_anchor_bits(SlotWidth::Bits16, 11)),
+        Just(SlotCode::of(SlotWidth::Bits12).with_anchor_bits(9)),
+        Just(SlotCode::of(SlotWidth::Bits16).with_anchor_bits(11)),
+        proptest::sample::select(VALUED.to_vec()).prop_map(with_values),
     ]
 }
 
@@ -37,7 +51,7 @@ fn hash((high, low): (u64, u64)) -> ItemHash {
 /// The bits of the path that a slot holds, first one first: another way to read
 /// the table of `code.rs`.
 fn held(code: SlotCode, slot: u32, level: u32) -> Vec<bool> {
-    let bits = code.suffix_bits();
+    let (bits, slot) = (code.suffix_bits(), slot >> code.value_bits());
     let mut suffix: Vec<bool> = (0..bits).rev().map(|bit| slot >> bit & 1 == 1).collect();
     if level > 0 {
         while suffix.pop() == Some(false) {}
@@ -58,13 +72,16 @@ fn known(layout: &Paged, page: u32, slot: u32) -> Vec<bool> {
 fn slots_of(code: SlotCode, level: u32, random: u32) -> u32 {
     let age = random >> 27;
     let bits = code.suffix_bits();
-    let mut slot = random.rotate_left(16) & code.width().fingerprints();
+    let slot = random.rotate_left(16) & code.width().fingerprints();
+    let value = slot & code.value_mask();
+    let mut slot = slot >> code.value_bits();
     if level > 0 {
         let age = age % level.min(bits);
         slot = slot >> age << age | 1 << age;
         slot |= (slot & ((1 << bits) - 1) == 0) as u32;
     }
-    slot
+    slot = slot.max(1);
+    slot << code.value_bits() | value
 }
 
 proptest! {
@@ -123,7 +140,8 @@ proptest! {
         if let Some(common) = common {
             prop_assert_eq!(code.anchor(common), code.anchor(one));
             prop_assert_eq!(&held(code, common, level)[..], &mine[..alike]);
-            // It lies between the two.
+            // But for values, it lies between the two.
+            let [one, other] = [one, other].map(|it| it & !code.value_mask());
             prop_assert!(one.min(other) <= common && common <= one.max(other));
         }
     }
@@ -145,8 +163,9 @@ proptest! {
                 2 => fresh,
                 3 => fresh ^ 1 << (random % u32::from(width.bits())),
                 _ => {
-                    let age = random % (level + 1).min(code.suffix_bits());
-                    if level > 0 { fresh >> age << age | 1 << age } else { fresh }
+                    let (age, value) = (random % (level + 1).min(code.suffix_bits()), random >> 7 & code.value_mask());
+                    let age = age + code.value_bits();
+                    value | if level > 0 { fresh >> age << age | 1 << age } else { fresh }
                 }
             }
         }).collect();
@@ -161,6 +180,36 @@ proptest! {
         }).map(|(lane, _)| lane as u16).collect();
         prop_assert_eq!(found, expected);
         prop_assert_eq!(bucket::empty(width, word).count() as usize, slots.iter().filter(|&&it| it == 0).count());
+    }
+
+    #[test]
+    fn a_value_stays_as_it_is_and_decides_nothing(
+        valued in proptest::sample::select(VALUED.to_vec()), families in 1u64..40, splits in 0u32..500,
+        page: u32, word in 0..PAGE_WORDS, random: u32, value: u32, bit: bool,
+    ) {
+        let code = with_values(valued);
+        let mut layout = Paged::new(families, code).unwrap();
+        for _ in 0..splits {
+            layout = layout.split().unwrap_or(layout);
+        }
+        let page = page % layout.pages();
+        let (level, bucket) = (layout.level_of(page), layout.bucket_at(page, word));
+        let slot = slots_of(code, level, random) & !code.value_mask();
+        let value = value & code.value_mask();
+        let with = |slot: u32| slot | value;
+        prop_assert_eq!(code.known(with(slot), level), code.known(slot, level));
+        prop_assert_eq!(layout.class_bucket(bucket, with(slot)), layout.class_bucket(bucket, slot));
+        let deeper = match code.deeper(slot, level) {
+            Deeper::Child { bit, slot } => Deeper::Child { bit, slot: with(slot) },
+            Deeper::Void => Deeper::Void,
+        };
+        prop_assert_eq!(code.deeper(with(slot), level), deeper);
+        if level > 0 {
+            let (plain, valued) = (code.shallower(slot, level, bit), code.shallower(with(slot), level, bit));
+            prop_assert_eq!((valued.slot, valued.loses_a_bit), (with(plain.slot), plain.loses_a_bit));
+        }
+        let there = layout.elsewhere(bucket, slot).map(|it| (it.bucket, with(it.slot)));
+        prop_assert_eq!(layout.elsewhere(bucket, with(slot)).map(|it| (it.bucket, it.slot)), there);
     }
 
     #[test]
@@ -257,17 +306,19 @@ proptest! {
 
 #[test]
 fn what_a_page_holds_at_any_level_can_be_read_as_of_any_other() {
-    let code = SlotCode::of(SlotWidth::Bits12);
-    for slot in 0..1 << 12 {
-        for level in 0..40 {
-            let known = code.known(slot, level);
-            assert!((level..=level + code.suffix_bits()).contains(&known));
-            let turned = code.turned(slot, level, u64::MAX);
-            assert_eq!(code.turned(turned, level, u64::MAX), slot);
-            assert!(
-                code.known_if_sound(slot, level)
-                    .is_none_or(|it| it == known)
-            );
+    let with_values = SlotCode::with_values(SlotWidth::Bits16, 4).unwrap();
+    for code in [SlotCode::of(SlotWidth::Bits12), with_values] {
+        for slot in 0..1u32 << code.width().bits() {
+            for level in 0..40 {
+                let known = code.known(slot, level);
+                assert!((level..=level + code.suffix_bits()).contains(&known));
+                let turned = code.turned(slot, level, u64::MAX);
+                assert_eq!(code.turned(turned, level, u64::MAX), slot);
+                assert!(
+                    code.known_if_sound(slot, level)
+                        .is_none_or(|it| it == known)
+                );
+            }
         }
     }
 }
@@ -296,11 +347,25 @@ fn geometries_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn values_leave_a_fingerprint_or_are_refused() {
+    for (width, most) in WIDTHS.into_iter().zip([1, 5, 10, 21]) {
+        assert_eq!(SlotCode::with_values(width, 0), Some(SlotCode::of(width)));
+        assert!(SlotCode::with_values(width, most).is_some(), "{width:?}");
+        assert_eq!(SlotCode::with_values(width, most + 1), None, "{width:?}");
+    }
+}
+
+#[test]
 fn one_anchor_in_eight_crosses() {
-    for code in WIDTHS.map(SlotCode::of) {
+    for code in WIDTHS
+        .map(SlotCode::of)
+        .into_iter()
+        .chain(VALUED.map(with_values))
+    {
         let layout = Paged::new(1, code).unwrap();
         let anchors = 1u32 << code.anchor_bits();
-        let crossing = (0..anchors).filter(|it| layout.crosses(it << code.suffix_bits()));
+        let shift = code.suffix_bits() + code.value_bits();
+        let crossing = (0..anchors).filter(|it| layout.crosses(it << shift));
         assert_eq!(crossing.count() as u32, anchors / 8);
         assert!(!layout.crosses(0), "what could look empty stays");
     }
@@ -382,7 +447,7 @@ fn doublings_within_a_rate_are_those_of_the_design() {
         (SlotWidth::Bits32, 1e-6, Some(24)),
     ] {
         assert_eq!(
-            rate::doublings_within(rate, width),
+            rate::doublings_within(rate, SlotCode::of(width)),
             doublings,
             "{width:?} {rate}"
         );

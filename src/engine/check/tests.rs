@@ -268,7 +268,7 @@ fn grown_twice() -> (MemoryStore, PageStore) {
     let chain = Chain::new(params, HashKey([1; 16]), 0).unwrap();
     let mut meta = chain.with_occupied(&[1]).unwrap().encode();
     // The level of the description, as `docs/format.md` says.
-    meta[78] = 2;
+    meta[81] = 2;
     stored(meta)
 }
 

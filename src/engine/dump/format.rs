@@ -14,10 +14,10 @@ use std::io::{self, Read};
 pub const MAGIC: [u8; 8] = *b"CUCKDUMP";
 
 /// Newest version of the format.
-pub const DUMP_VERSION: u8 = 2;
+pub const DUMP_VERSION: u8 = 3;
 
 /// Largest image of a page, with what is counted beside it.
-pub const MAX_IMAGE_BYTES: usize = 64 << 10;
+pub const MAX_IMAGE_BYTES: usize = 320 << 10;
 
 /// Largest description of a filter.
 pub const MAX_DESCRIPTION_BYTES: usize = 2 << 20;

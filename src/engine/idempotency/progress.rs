@@ -188,7 +188,7 @@ mod tests {
             assert_eq!(ImportProgress::decode(&bytes[..length]), None);
         }
         assert_eq!(ImportProgress::decode(&bytes[..bytes.len() - 1]), None);
-        for (at, value) in [(0, 2), (1, 5), (74, 3)] {
+        for (at, value) in [(0, 2), (1, 6), (74, 3)] {
             let mut bytes = bytes.clone();
             bytes[at] = value;
             assert_eq!(ImportProgress::decode(&bytes), None, "byte {at}");

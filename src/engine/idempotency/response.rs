@@ -192,6 +192,7 @@ pub(super) fn code_of_reason(reason: FullReason) -> u8 {
         FullReason::MaxExpansions => 2,
         FullReason::MaxFilterBytes => 3,
         FullReason::GrowthLimit => 4,
+        FullReason::MaxValuesPerItem => 5,
     }
 }
 
@@ -202,6 +203,7 @@ pub(super) fn reason_of(code: u8) -> Option<FullReason> {
         2 => Some(FullReason::MaxExpansions),
         3 => Some(FullReason::MaxFilterBytes),
         4 => Some(FullReason::GrowthLimit),
+        5 => Some(FullReason::MaxValuesPerItem),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
+use crate::chain::paged::values::ValueCopies;
 use crate::chain::params::FilterParams;
 use crate::chain::plan::compact::{Compacted, Slice};
 use crate::chain::plan::{AddMode, AddResult};
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     /// The same, and what is to be done changes along the way: each step is for
     /// the next so many items.
     Steps(Arc<[ItemStep]>, Arc<[ItemHash]>),
+    /// Work on values of items, each at the place of its item.
+    Values(ValueOp, Arc<[ItemHash]>, Arc<[u32]>),
 }
 
 impl Command {
@@ -59,7 +62,9 @@ impl Command {
     /// The items that it works on.
     pub(crate) fn hashes(&self) -> &[ItemHash] {
         match self {
-            Command::Items(_, items) | Command::Steps(_, items) => items,
+            Command::Items(_, items) | Command::Steps(_, items) | Command::Values(_, items, _) => {
+                items
+            }
             Command::Create(create) => &create.items,
             Command::Remove
             | Command::Adopt(_)
@@ -81,6 +86,14 @@ impl Command {
                     deletes: all.deletes + step.deletes,
                 })
             }
+            Command::Values(ValueOp::Add(_), items, _) => Changes {
+                adds: items.len(),
+                deletes: 0,
+            },
+            Command::Values(ValueOp::Delete, items, _) => Changes {
+                adds: 0,
+                deletes: items.len(),
+            },
             _ => Changes::default(),
         }
     }
@@ -95,17 +108,23 @@ impl Command {
             | Command::Describe { .. }
             | Command::Compact(CompactStep::Begin { .. } | CompactStep::Move(_))
             | Command::Items(ItemOp::Add(_) | ItemOp::Delete, _)
+            | Command::Values(ValueOp::Add(_) | ValueOp::Delete, ..)
             | Command::Steps(..) => true,
             Command::Remove
             | Command::Expire { .. }
             | Command::Compact(CompactStep::End)
-            | Command::Items(ItemOp::Exists | ItemOp::Count, _) => false,
+            | Command::Items(ItemOp::Exists | ItemOp::Count, _)
+            | Command::Values(ValueOp::Exists | ValueOp::List, ..) => false,
         }
     }
 
     /// Whether it changes nothing.
     pub(crate) fn is_question(&self) -> bool {
-        matches!(self, Command::Items(ItemOp::Exists | ItemOp::Count, _))
+        matches!(
+            self,
+            Command::Items(ItemOp::Exists | ItemOp::Count, _)
+                | Command::Values(ValueOp::Exists | ValueOp::List, ..)
+        )
     }
 
     /// Whether it may have the filter grow.
@@ -115,6 +134,7 @@ impl Command {
             Command::Create(_) => true,
             Command::Items(op, _) => is_add(op),
             Command::Steps(steps, _) => steps.iter().any(|step| is_add(&step.op)),
+            Command::Values(op, ..) => matches!(op, ValueOp::Add(_)),
             _ => false,
         }
     }
@@ -136,6 +156,10 @@ impl Command {
             Command::Items(ItemOp::Exists, _) => "exists",
             Command::Items(ItemOp::Count, _) => "count",
             Command::Steps(..) => "steps",
+            Command::Values(ValueOp::Add(_), ..) => "add_values",
+            Command::Values(ValueOp::Delete, ..) => "delete_values",
+            Command::Values(ValueOp::Exists, ..) => "has_values",
+            Command::Values(ValueOp::List, ..) => "values",
         }
     }
 }
@@ -152,6 +176,20 @@ pub enum ItemOp {
     Exists,
     /// Ask how often each is there; as for `Exists`.
     Count,
+}
+
+/// What to do with values of items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueOp {
+    /// Add each to its item.
+    Add(AddMode),
+    /// Delete one copy of each from its item.
+    Delete,
+    /// Ask whether each is one of its item; only for readers that commits kept
+    /// overtaking.
+    Exists,
+    /// Ask for all values of each item; as for `Exists`. No value is given.
+    List,
 }
 
 /// How many items a command may add and delete.
@@ -298,6 +336,8 @@ pub(crate) enum Outcome {
     Found(Vec<bool>),
     /// One result an item.
     Counted(Vec<u64>),
+    /// The values of each item.
+    Listed(Vec<Vec<ValueCopies>>),
     /// One result an item, of the kind of its step.
     Stepped(Vec<ItemResult>),
     /// The filter it was meant for is not the one of that name any more; look
@@ -326,6 +366,7 @@ impl Outcome {
             | Outcome::Deleted(_)
             | Outcome::Found(_)
             | Outcome::Counted(_)
+            | Outcome::Listed(_)
             | Outcome::Stepped(_) => "applied",
         }
     }
@@ -347,6 +388,7 @@ impl Outcome {
             | Outcome::CompactionEnded(_)
             | Outcome::Found(_)
             | Outcome::Counted(_)
+            | Outcome::Listed(_)
             | Outcome::Stepped(_)
             | Outcome::NameTaken
             | Outcome::NotDue

@@ -1,6 +1,6 @@
 //! Work on a command's items, as far as it came.
 
-use super::command::{Command, ItemOp, ItemResult, ItemStep, Outcome};
+use super::command::{Command, ItemOp, ItemResult, ItemStep, Outcome, ValueOp};
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::plan::{OverlaidPages, Planner};
 use crate::chain::read::GROUP;
@@ -18,6 +18,8 @@ pub(super) struct ItemWork {
 enum Ops {
     /// With all of them the same.
     One(ItemOp),
+    /// With the value of each the same.
+    Values(ValueOp, Arc<[u32]>),
     /// With each what its step says.
     Steps {
         steps: Arc<[ItemStep]>,
@@ -42,6 +44,7 @@ impl ItemWork {
         let items = command.items();
         let ops = match command {
             Command::Items(op, _) => Ops::One(*op),
+            Command::Values(op, _, values) => Ops::Values(*op, Arc::clone(values)),
             Command::Create(create) => Ops::One(ItemOp::Add(create.mode)),
             Command::Steps(steps, _) => Ops::Steps {
                 steps: Arc::clone(steps),
@@ -54,10 +57,17 @@ impl ItemWork {
         ItemWork {
             next: 0,
             results: match ops {
-                Ops::One(ItemOp::Add(_)) => Outcome::Added(Vec::with_capacity(items)),
-                Ops::One(ItemOp::Delete) => Outcome::Deleted(Vec::with_capacity(items)),
-                Ops::One(ItemOp::Exists) => Outcome::Found(Vec::with_capacity(items)),
+                Ops::One(ItemOp::Add(_)) | Ops::Values(ValueOp::Add(_), _) => {
+                    Outcome::Added(Vec::with_capacity(items))
+                }
+                Ops::One(ItemOp::Delete) | Ops::Values(ValueOp::Delete, _) => {
+                    Outcome::Deleted(Vec::with_capacity(items))
+                }
+                Ops::One(ItemOp::Exists) | Ops::Values(ValueOp::Exists, _) => {
+                    Outcome::Found(Vec::with_capacity(items))
+                }
                 Ops::One(ItemOp::Count) => Outcome::Counted(Vec::with_capacity(items)),
+                Ops::Values(ValueOp::List, _) => Outcome::Listed(Vec::with_capacity(items)),
                 Ops::Steps { .. } => Outcome::Stepped(Vec::with_capacity(items)),
             },
             ops,
@@ -75,6 +85,10 @@ impl ItemWork {
         let done = match (&mut self.results, &mut self.ops) {
             (Outcome::Added(results), Ops::One(ItemOp::Add(mode))) => {
                 planner.add_all(left, *mode, until, |added| results.extend(added))
+            }
+            (results, Ops::Values(op, values)) => {
+                let values = values.get(self.next..).unwrap_or_default();
+                with_values(*op, values, left, planner, until, results)
             }
             (Outcome::Stepped(results), Ops::Steps { steps, step, done }) => {
                 let mut worked_on = 0;
@@ -148,6 +162,41 @@ fn a_step<P: PlanPages>(
         ItemOp::Count => all(items, planner, until, results, |planner, hash| {
             planner.count(hash).map(ItemResult::Counted)
         }),
+    }
+}
+
+/// The same with the value of each item, or with all values of each.
+fn with_values<P: PlanPages>(
+    op: ValueOp,
+    values: &[u32],
+    items: &[ItemHash],
+    planner: &mut Planner<'_, OverlaidPages<'_, P>>,
+    until: u64,
+    results: &mut Outcome,
+) -> usize {
+    let mut values = values.iter().copied();
+    match (op, results) {
+        (ValueOp::Add(mode), Outcome::Added(results)) => {
+            all(items, planner, until, results, |planner, hash| {
+                planner.add_value(hash, values.next()?, mode)
+            })
+        }
+        (ValueOp::Delete, Outcome::Deleted(results)) => {
+            all(items, planner, until, results, |planner, hash| {
+                planner.delete_value(hash, values.next()?)
+            })
+        }
+        (ValueOp::Exists, Outcome::Found(results)) => {
+            all(items, planner, until, results, |planner, hash| {
+                planner.has_value(hash, values.next()?)
+            })
+        }
+        (ValueOp::List, Outcome::Listed(results)) => {
+            all(items, planner, until, results, |planner, hash| {
+                planner.values(hash)
+            })
+        }
+        _ => items.len(),
     }
 }
 

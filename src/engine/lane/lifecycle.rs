@@ -55,7 +55,8 @@ impl Lane {
             | Command::Adopt(_)
             | Command::Compact(CompactStep::Move(_))
             | Command::Items(..)
-            | Command::Steps(..) => refuse(request, Ok(Outcome::Stale)),
+            | Command::Steps(..)
+            | Command::Values(..) => refuse(request, Ok(Outcome::Stale)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The queue in front of a lane, fair to API keys and filters. What may be in it is
 //! bounded by what its [`shares`](super::shares) give.
 
-use super::command::{Command, ItemOp};
+use super::command::Command;
 use super::fair::FairQueue;
 use super::request::Request;
 use super::units::SLICE_UNITS;
@@ -89,10 +89,11 @@ impl Flow {
     pub(super) fn of(request: &Request) -> Flow {
         let filter = request.filter.as_ref().map(|filter| filter.id);
         match (&request.command, filter) {
-            (Command::Items(ItemOp::Exists | ItemOp::Count, _), Some(id)) => Flow::Questions(id),
-            (Command::Items(..) | Command::Steps(..) | Command::Compact(_), Some(id)) => {
-                Flow::Changes(id)
-            }
+            (command, Some(id)) if command.is_question() => Flow::Questions(id),
+            (
+                Command::Items(..) | Command::Steps(..) | Command::Values(..) | Command::Compact(_),
+                Some(id),
+            ) => Flow::Changes(id),
             (Command::Create(create), _) => Flow::Changes(create.id),
             _ => Flow::Filters,
         }

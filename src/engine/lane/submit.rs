@@ -133,7 +133,8 @@ impl Submitter {
             };
             // What was needed before stays needed: the plan starts over.
             needed.extend(missing);
-            if let Command::Items(_, items) | Command::Steps(_, items) = &command {
+            let items = command.hashes();
+            if !items.is_empty() {
                 let view = filter.view.load_full();
                 self.need_pages(&view.chain, command.changes(), items, &mut needed)
                     .await?;
@@ -251,7 +252,7 @@ impl Submitter {
     ) -> Result<BTreeSet<PageAddress>, EngineError> {
         let mut needed = BTreeSet::new();
         match command {
-            Command::Items(_, items) | Command::Steps(_, items) => {
+            Command::Items(_, items) | Command::Steps(_, items) | Command::Values(_, items, _) => {
                 let view = filter.view.load_full();
                 check_probes(items.len(), view.chain.sub_filter_count())?;
                 if !self

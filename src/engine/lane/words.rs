@@ -6,6 +6,7 @@ use crate::chain::pages::{PageWords, PlanPages};
 use crate::engine::filters::FilterView;
 use crate::engine::pages::{DrainPins, Frame, PageCache, PageTable};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 /// What a plan needs and has not.
 #[derive(Default)]
@@ -100,6 +101,14 @@ impl PageWords for LaneWords<'_> {
         Some(self.frame(page)?.counter(key))
     }
 
+    fn counters_within(
+        &mut self,
+        page: PageAddress,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<Counters> {
+        Some(self.frame(page)?.counters_within(keys))
+    }
+
     #[inline]
     fn prefetch(&self, at: WordAddress) {
         if let Some(table) = self.view.tables.get(at.sub as usize) {
@@ -116,10 +125,6 @@ impl PlanPages for LaneWords<'_> {
 
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
         Some(self.frame(page)?.counters())
-    }
-
-    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
-        Some(self.frame(page)?.copy_counters())
     }
 
     fn expect(&mut self, words: &[WordAddress]) {

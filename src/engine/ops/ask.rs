@@ -1,13 +1,17 @@
 //! Whether, and how often, items are in a filter: asked beside its lane, and
 //! through it only for items that commits keep overtaking.
 
+use crate::chain::paged::values::ValueCopies;
+use crate::cuckoo::hash::ItemHash;
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::Caller;
 use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
-use crate::engine::lane::command::{ItemOp, Outcome};
+use crate::engine::lane::command::{Command, ItemOp, Outcome, ValueOp};
+use crate::engine::lane::submit::hash_items;
 use crate::engine::name::FilterName;
-use crate::engine::reader::{self, Count, Exists, Question};
+use crate::engine::ops::values::check_values;
+use crate::engine::reader::{self, Count, Exists, HasValue, Question, Values};
 use crate::engine::state::{Engine, EngineState};
 use std::sync::Arc;
 
@@ -24,10 +28,7 @@ impl Engine {
         items: &ItemBatch,
     ) -> Result<Vec<bool>, EngineError> {
         let results = self.state.ask(&self.caller, name, items, Exists).await?;
-        let found = results.iter().filter(|&&found| found).count();
-        self.state.items_found.inc_by(found as u64);
-        let absent = results.len() - found;
-        self.state.items_absent.inc_by(absent as u64);
+        self.state.count_found(&results);
         Ok(results)
     }
 
@@ -49,15 +50,23 @@ impl Engine {
 
 /// A question that a lane can answer, too.
 pub(super) trait LaneQuestion: Question {
-    /// What the lane is asked to do.
-    const OP: ItemOp;
+    /// What the lane is asked to do with the items at some positions.
+    fn command(self, items: Arc<[ItemHash]>, positions: &[usize]) -> Command;
+
+    /// # Errors
+    /// The filter is of another kind.
+    fn check(self, _: &OpenFilter) -> Result<(), EngineError> {
+        Ok(())
+    }
 
     /// Its answers, one an item; `None` if the filter was replaced.
     fn answers(outcome: Outcome) -> Option<Vec<Self::Answer>>;
 }
 
 impl LaneQuestion for Exists {
-    const OP: ItemOp = ItemOp::Exists;
+    fn command(self, items: Arc<[ItemHash]>, _: &[usize]) -> Command {
+        Command::Items(ItemOp::Exists, items)
+    }
 
     fn answers(outcome: Outcome) -> Option<Vec<bool>> {
         match outcome {
@@ -68,7 +77,9 @@ impl LaneQuestion for Exists {
 }
 
 impl LaneQuestion for Count {
-    const OP: ItemOp = ItemOp::Count;
+    fn command(self, items: Arc<[ItemHash]>, _: &[usize]) -> Command {
+        Command::Items(ItemOp::Count, items)
+    }
 
     fn answers(outcome: Outcome) -> Option<Vec<u64>> {
         match outcome {
@@ -78,8 +89,48 @@ impl LaneQuestion for Count {
     }
 }
 
+impl LaneQuestion for HasValue<'_> {
+    fn command(self, items: Arc<[ItemHash]>, positions: &[usize]) -> Command {
+        let values = positions.iter().map(|&at| self.about(at).value());
+        Command::Values(ValueOp::Exists, items, values.collect())
+    }
+
+    fn check(self, filter: &OpenFilter) -> Result<(), EngineError> {
+        check_values(filter, self.values())
+    }
+
+    fn answers(outcome: Outcome) -> Option<Vec<bool>> {
+        Exists::answers(outcome)
+    }
+}
+
+impl LaneQuestion for Values {
+    fn command(self, items: Arc<[ItemHash]>, _: &[usize]) -> Command {
+        Command::Values(ValueOp::List, items, Arc::from([]))
+    }
+
+    fn check(self, filter: &OpenFilter) -> Result<(), EngineError> {
+        check_values(filter, &[])
+    }
+
+    fn answers(outcome: Outcome) -> Option<Vec<Vec<ValueCopies>>> {
+        match outcome {
+            Outcome::Listed(values) => Some(values),
+            _ => None,
+        }
+    }
+}
+
 impl EngineState {
-    async fn ask<Q: LaneQuestion>(
+    /// Counts answers of yes and no.
+    pub(super) fn count_found(&self, results: &[bool]) {
+        let found = results.iter().filter(|&&found| found).count();
+        self.items_found.inc_by(found as u64);
+        let absent = results.len() - found;
+        self.items_absent.inc_by(absent as u64);
+    }
+
+    pub(super) async fn ask<Q: LaneQuestion>(
         &self,
         caller: &Caller,
         name: &FilterName,
@@ -88,6 +139,7 @@ impl EngineState {
     ) -> Result<Vec<Q::Answer>, EngineError> {
         loop {
             let filter = self.find(caller, name).await?;
+            question.check(&filter)?;
             let sub_filters = filter.view.load().tables.len();
             self.check_probes(items.len(), sub_filters)?;
             let at_once = reader::ask_at_once(question, &filter, items, &self.cache);
@@ -109,7 +161,7 @@ impl EngineState {
             if asked.open.is_empty() {
                 return Ok(asked.answers);
             }
-            let answers = Box::pin(self.ask_lane::<Q>(caller, &filter, items, &asked.open));
+            let answers = Box::pin(self.ask_lane(question, caller, &filter, items, &asked.open));
             let Some(answers) = answers.await? else {
                 continue;
             };
@@ -127,6 +179,7 @@ impl EngineState {
     /// may touch. `None` if the filter was replaced.
     pub(super) async fn ask_lane<Q: LaneQuestion>(
         &self,
+        question: Q,
         caller: &Caller,
         filter: &Arc<OpenFilter>,
         items: &ItemBatch,
@@ -141,10 +194,9 @@ impl EngineState {
             for item in some.iter().filter_map(|&index| items.get(index)) {
                 batch.push(item);
             }
-            let asked = self
-                .lanes
-                .submit_items(caller, filter, Q::OP, &batch, None)
-                .await;
+            let hashes = hash_items(caller, &filter.view.load_full().chain, &batch).await?;
+            let command = question.command(hashes, some);
+            let asked = self.lanes.submit(caller, filter, command, None).await;
             let outcome = match asked {
                 Err(EngineError::TooManyPages { .. }) if at_once > 1 => {
                     at_once /= 2;

@@ -16,6 +16,7 @@ use crate::engine::idempotency::imports::{ImportRun, ImportStep};
 use crate::engine::idempotency::progress::{BadLine, ImportProgress};
 use crate::engine::lane::command::{ItemOp, Outcome};
 use crate::engine::name::FilterName;
+use crate::engine::ops::values::check_no_values;
 use crate::engine::state::{Engine, EngineState};
 use crate::page::FilterId;
 use crate::store::{SideRecord, SideRecordKey, StoreError};
@@ -303,6 +304,7 @@ impl Import {
                 let name = self.name.clone();
                 return Err(EngineError::NotFound { name });
             }
+            check_no_values(&filter)?;
             state.quota.check_growth(filter.owner.as_ref())?;
             let added = state
                 .lanes

@@ -8,6 +8,7 @@ use crate::engine::idempotency::response::StoredResponse;
 use crate::engine::lane::command::{ItemOp, ItemResult, ItemStep, Outcome, ReplyWith};
 use crate::engine::name::FilterName;
 use crate::engine::ops::create::NewWithItems;
+use crate::engine::ops::values::check_no_values;
 use crate::engine::state::{Engine, EngineState};
 use std::sync::Arc;
 
@@ -45,6 +46,7 @@ impl Engine {
             loop {
                 let outcome = match (state.open(caller, name).await?, &new) {
                     (Some(filter), _) => {
+                        check_no_values(&filter)?;
                         state.quota.check_growth(filter.owner.as_ref())?;
                         let op = ItemOp::Add(options.mode);
                         let added =
@@ -54,6 +56,7 @@ impl Engine {
                         added.await?
                     }
                     (None, Some(new)) => {
+                        new.check_no_values()?;
                         let new = NewWithItems {
                             filter: new,
                             items,
@@ -102,15 +105,14 @@ impl Engine {
         let delete = |recorder: Option<SideRecorder>| async move {
             loop {
                 let filter = state.find(caller, name).await?;
+                check_no_values(&filter)?;
                 let op = ItemOp::Delete;
                 let deleted =
                     state
                         .lanes
                         .submit_items(caller, &filter, op, items, recorder.as_ref());
                 if let Outcome::Deleted(results) = deleted.await? {
-                    let found = results.iter().filter(|&&found| found).count();
-                    state.count_items("delete", "deleted", found);
-                    state.count_items("delete", "absent", results.len() - found);
+                    state.count_deleted(&results);
                     return Ok(results);
                 }
             }
@@ -139,9 +141,14 @@ impl Engine {
         items: &ItemBatch,
     ) -> Result<Vec<ItemResult>, EngineError> {
         let (state, caller) = (&self.state, &self.caller);
-        let adds = steps.iter().any(|step| matches!(step.op, ItemOp::Add(_)));
+        let has = |wanted: fn(ItemOp) -> bool| steps.iter().any(|step| wanted(step.op));
+        let adds = has(|op| matches!(op, ItemOp::Add(_)));
+        let changes = adds || has(|op| op == ItemOp::Delete);
         loop {
             let filter = state.find(caller, name).await?;
+            if changes {
+                check_no_values(&filter)?;
+            }
             if adds {
                 state.quota.check_growth(filter.owner.as_ref())?;
             }
@@ -190,5 +197,12 @@ impl EngineState {
         self.count_items("add", "added", added);
         self.count_items("add", "exists", exists);
         self.count_items("add", "full", full);
+    }
+
+    /// Counts what became of deletes.
+    pub(super) fn count_deleted(&self, results: &[bool]) {
+        let deleted = results.iter().filter(|&&deleted| deleted).count();
+        self.count_items("delete", "deleted", deleted);
+        self.count_items("delete", "absent", results.len() - deleted);
     }
 }

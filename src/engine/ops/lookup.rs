@@ -443,7 +443,7 @@ impl<'a> Sweep<'a> {
             let positions: Vec<usize> = pairs.iter().map(|it| it.item as usize).collect();
             let asked = self
                 .state
-                .ask_lane::<Exists>(self.caller, filter, self.items, &positions);
+                .ask_lane(Exists, self.caller, filter, self.items, &positions);
             let Some(found) = asked.await? else {
                 self.is_stale = true;
                 return Ok(());

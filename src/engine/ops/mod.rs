@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `items` | add and delete items |
 //! | `ask` | whether, and how often, items are there |
+//! | `values` | values of items: add, delete, ask for them |
 //! | `lookup` | one question to many filters |
 //! | `locate` | in which slots an item lies |
 //! | `create` | make a filter, or say what it would be |
@@ -23,3 +24,4 @@ mod items;
 mod locate;
 mod lookup;
 pub(super) mod slots;
+pub(super) mod values;

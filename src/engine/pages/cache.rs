@@ -22,11 +22,12 @@ use super::leaves::frame_at;
 use super::seqlock::{Entry, Version, WordsRead};
 use super::table::{Extent, PageTable};
 use super::versions::Versions;
-use crate::chain::counters::CounterKey;
+use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::pages::WholePage;
 use crate::chain::plan::ChangedCounter;
 use parking_lot::{Mutex, MutexGuard};
 use prometheus::{IntCounter, IntGauge};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -127,6 +128,21 @@ impl PageCache {
         let (entry, place) = self.frames.leaves().place(table.leaf(page)?, page)?;
         let copies = self.frame(frame_at(place)?)?.counter(key);
         entry.is_still(place, WordsRead::fence()).then_some(copies)
+    }
+
+    /// What is counted beside a page under the keys of a range, or `None` if the
+    /// page is not resident.
+    pub(crate) fn counters_within(
+        &self,
+        table: &PageTable,
+        page: u32,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<Counters> {
+        let (entry, place) = self.frames.leaves().place(table.leaf(page)?, page)?;
+        let counters = self.frame(frame_at(place)?)?.counters_within(keys);
+        entry
+            .is_still(place, WordsRead::fence())
+            .then_some(counters)
     }
 
     /// Asks for the memory of a word.
@@ -293,7 +309,7 @@ impl PageCache {
         let Some(frame) = self.frame(index).filter(|_| !changed.is_empty()) else {
             return;
         };
-        let mut counters = frame.copy_counters();
+        let mut counters = frame.counters_within(CounterKey::ALL);
         counters.set_all(changed.iter().map(|it| (it.key, it.copies)));
         counters.shrink();
         let counters = (!counters.is_empty()).then(|| Arc::new(counters));

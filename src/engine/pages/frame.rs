@@ -7,6 +7,7 @@ use crate::chain::params::PAGE_BYTES;
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::hints;
 use arc_swap::ArcSwapOption;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -135,19 +136,22 @@ impl Frame<'_> {
             .map_or(0, |counters| counters.get(key))
     }
 
-    /// Classes that are counted beside the page.
+    /// What is counted beside the page under the keys of a range.
+    pub(crate) fn counters_within(self, keys: RangeInclusive<CounterKey>) -> Counters {
+        let counters = self.state.counters.load();
+        counters
+            .as_ref()
+            .map(|it| it.within(keys))
+            .unwrap_or_default()
+    }
+
+    /// Counters beside the page.
     pub(crate) fn counters(self) -> usize {
         self.state
             .counters
             .load()
             .as_ref()
             .map_or(0, |counters| counters.len())
-    }
-
-    /// All that is counted beside the page.
-    pub(crate) fn copy_counters(self) -> Counters {
-        let counters = self.state.counters.load();
-        counters.as_deref().cloned().unwrap_or_default()
     }
 }
 

@@ -2,13 +2,20 @@
 //! any, its side counters. To the store both are bytes.
 
 use super::geometry::PageGeometry;
+use crate::chain::counters::MAX_VALUE_COUNTERS;
 use crate::chain::counters::{Counters, CountersError};
 use crate::chain::pages::WholePage;
+use crate::chain::params::PAGE_BYTES;
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::page::PageId;
 use crate::store::StoreError;
-use std::borrow::Cow;
+use crate::store::format::MAX_IMAGE_BYTES;
 use std::sync::Arc;
+
+/// The store takes whatever a page may have.
+const _: () = assert!(
+    PAGE_BYTES as usize + MAX_VALUE_COUNTERS * Counters::MAX_ENTRY_BYTES <= MAX_IMAGE_BYTES
+);
 
 /// A page as it comes from the store.
 #[derive(Clone, Default)]
@@ -43,21 +50,9 @@ pub(crate) fn parse(bytes: &[u8], page_bytes: u32) -> Result<PageImage<'_>, Coun
     let (slots, behind) = page.unwrap_or((bytes, &[]));
     let counters = match behind {
         [] => None,
-        _ => Some(Arc::new(Counters::decode(&with_zeros(behind))?)),
+        _ => Some(Arc::new(Counters::decode(behind)?)),
     };
     Ok(PageImage { slots, counters })
-}
-
-/// The store leaves out zeros at the end of an image; those of the last
-/// counter are put back.
-fn with_zeros(behind: &[u8]) -> Cow<'_, [u8]> {
-    let whole = behind.len().next_multiple_of(Counters::ENTRY_BYTES);
-    if whole == behind.len() {
-        return Cow::Borrowed(behind);
-    }
-    let mut bytes = behind.to_vec();
-    bytes.resize(whole, 0);
-    Cow::Owned(bytes)
 }
 
 /// Puts an image together.
@@ -67,7 +62,8 @@ pub(crate) fn encode(
     counters: Option<&Counters>,
 ) -> Vec<u8> {
     let page_bytes = page_bytes as usize;
-    let behind = counters.map_or(0, |counters| counters.len() * Counters::ENTRY_BYTES);
+    // Most counters take fewer bytes.
+    let behind = counters.map_or(0, |counters| 8 * counters.len());
     let mut image = Vec::with_capacity(page_bytes.next_multiple_of(8) + behind);
     for word in words.take(page_bytes.div_ceil(8)) {
         image.extend_from_slice(&word.to_le_bytes());

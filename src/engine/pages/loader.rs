@@ -21,6 +21,7 @@ use crate::share::{Permit, Resource};
 use crate::store::{PageStore, StoreError};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +84,18 @@ impl Images {
             counters.map_or(0, |counters| counters.get(key)),
             image.version,
         ))
+    }
+
+    /// What is counted under the keys of a range, and the version it belongs to.
+    pub(crate) fn counters_within(
+        &self,
+        page: PageId,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<(Counters, Option<u64>)> {
+        let image = self.pages.get(&page)?;
+        let counters = image.counters.as_ref();
+        let within = counters.map(|it| it.within(keys)).unwrap_or_default();
+        Some((within, image.version))
     }
 }
 

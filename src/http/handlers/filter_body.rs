@@ -34,6 +34,12 @@ pub(crate) struct FilterBody {
     /// Whether the promise holds: false once the expected false-positive rate is above it.
     #[schema(example = true)]
     error_rate_holds: bool,
+    /// Bits of the values that its items have; null: they have none.
+    #[schema(example = json!(null))]
+    value_bits: Option<u8>,
+    /// Values that an item is expected to have; null without values.
+    #[schema(example = json!(null))]
+    values_per_item: Option<u16>,
     /// Slots per bucket.
     #[schema(example = 4)]
     bucket_size: u8,
@@ -161,6 +167,8 @@ impl From<&FilterInfo> for FilterBody {
             promised_growth: info.params.promised_growth(),
             max_growth: info.params.max_growth(),
             error_rate_holds: info.keeps_promise,
+            value_bits: Some(info.params.value_bits()).filter(|&bits| bits > 0),
+            values_per_item: info.params.values_per_item(),
             bucket_size: info.params.bucket_size(),
             max_iterations: info.params.max_iterations(),
             expansion: info.params.expansion(),
@@ -218,6 +226,8 @@ pub(super) fn filter_example() -> serde_json::Value {
         promised_growth: Some(64),
         max_growth: Some(8_192),
         error_rate_holds: true,
+        value_bits: None,
+        values_per_item: None,
         bucket_size: 4,
         max_iterations: None,
         expansion: 2,

@@ -19,7 +19,7 @@ use crate::http::extract::Key;
 use crate::http::idempotency::refuse_key;
 use crate::http::media::{self, media_type};
 use crate::http::middleware::principal::{CallerEngine, Principal};
-use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, STREAM};
+use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, KIND, MISSING, STREAM};
 use crate::http::openapi::parameters::{self, FilterKey, ImportInPath};
 use crate::http::parse::{LineFeed, LineFormat};
 use crate::http::problem::{Code, HttpError, excerpt};
@@ -182,7 +182,7 @@ fn bad_id(given: &str) -> HttpError {
     operation_id = "import_items",
     tag = "items",
     security(("api_key" = ["write"])),
-    extensions(("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, STREAM, [Code::TooManyPages, Code::ImportRunning, Code::ImportsFull, Code::OverKeyQuota], CHANGE]))),
+    extensions(("x-streamed" = json!(true)), ("x-fails" = json!([ENGINE, KEYED, MISSING, KIND, STREAM, [Code::TooManyPages, Code::ImportRunning, Code::ImportsFull, Code::OverKeyQuota], CHANGE]))),
     params(
         FilterKey,
         parameters::ImportId,

@@ -1,17 +1,17 @@
 //! Items: add, delete, ask, count. One item and many go the same way.
 
-use crate::engine::{self, AddResult};
+use crate::engine::{self, AddResult, Answered};
 use crate::http::App;
 use crate::http::answer::{self, Format, Word, flags, results};
 use crate::http::extract::{Key, batch, query_item};
 use crate::http::idempotency::marked;
 use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{
-    BATCH, BODY, CHANGE, ENGINE, KEYED, MISSING, PROBES, QUESTION, QUOTA, RETRIED,
+    BATCH, BODY, CHANGE, ENGINE, KEYED, KIND, MISSING, PROBES, QUESTION, QUOTA, RETRIED,
 };
 use crate::http::openapi::parameters::{FilterKey, OneItem};
 use crate::http::openapi::schemas;
-use crate::http::parse::{AddBody, BatchKind, ItemsBody};
+use crate::http::parse::{AddBody, Batch, BatchKind, CheckBody, ItemsBody};
 use crate::http::problem::{Code, HttpError};
 use crate::http::words::FullReason;
 use axum::extract::{Request, State};
@@ -85,7 +85,7 @@ pub(crate) struct CountBody {
     operation_id = "add_items",
     tag = "items",
     security(("api_key" = ["write"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, QUOTA, RETRIED, [Code::IdempotencyFilterGone]]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND, CHANGE, QUOTA, RETRIED, [Code::IdempotencyFilterGone]]))),
     params(FilterKey),
     request_body(
         description = "The items; as `text/plain` one per line, with the other fields in the query string (`only_if_absent=true`, `create=true`, `capacity=1000`, …).",
@@ -109,6 +109,11 @@ pub(crate) async fn add_items(
         .add(&name, &batch.items, &batch.options, batch.key.take())
         .await
         .map_err(|error| HttpError::creating(error, |field| batch.options_in.place_of(field)))?;
+    Ok(added(format, &answered, batch))
+}
+
+/// The answer to an add.
+pub(super) fn added(format: Format, answered: &Answered<Vec<AddResult>>, batch: Batch) -> Response {
     let added = &answered.answer;
     let full_reason = added.iter().find_map(|result| match result {
         AddResult::Full(reason) => Some(*reason),
@@ -116,7 +121,7 @@ pub(crate) async fn add_items(
     });
     let words = added.iter().map(|result| Word::Name(word(result)));
     let response = results(format, words, &batch.blanks, full_reason, batch.answer);
-    Ok(marked(&answered, response))
+    marked(answered, response)
 }
 
 /// The word of a result.
@@ -157,7 +162,7 @@ fn added_list() -> Schema {
     operation_id = "delete_items",
     tag = "items",
     security(("api_key" = ["write"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, CHANGE, RETRIED, [Code::IdempotencyFilterGone]]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND, CHANGE, RETRIED, [Code::IdempotencyFilterGone]]))),
     params(FilterKey),
     request_body(
         description = "The items; as `text/plain` one per line.",
@@ -204,21 +209,23 @@ pub(crate) async fn get_exists(
 }
 
 /// Ask for many items
+///
+/// Of a filter with values also for `entries`: whether an item has a value.
 #[utoipa::path(
     post,
     path = "/filters/{key}/exists",
     operation_id = "check_items",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH]))),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND]))),
     params(FilterKey),
     request_body(
-        description = "The items; as `text/plain` one per line.",
-        content((ItemsBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
+        description = "The items, or entries; as `text/plain` one item per line.",
+        content((CheckBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
     ),
     responses((
         status = 200,
-        description = "Whether the filter may contain each item.",
+        description = "Whether the filter may contain each item, or entry.",
         content((FlagsBody = "application/json", example = json!({"results": [true, false]})), (String = "text/plain", example = "true\nfalse\n")),
     ))
 )]
@@ -229,11 +236,15 @@ pub(crate) async fn post_exists(
     request: Request,
 ) -> Result<Response, HttpError> {
     let format = Format::wanted(request.headers());
-    let mut batch = batch(&app, BatchKind::Question, request).await?;
-    let found = engine
-        .in_turn(batch.turn.take())
-        .exists(&name, &batch.items)
-        .await?;
+    let mut batch = batch(&app, BatchKind::Exists, request).await?;
+    let engine = engine.in_turn(batch.turn.take());
+    let found = match batch.entries() {
+        None => engine.exists(&name, &batch.items).await?,
+        Some(entries) => {
+            let found = engine.has_values(&name, entries).await;
+            found.map_err(|error| batch.about_values(error))?
+        }
+    };
     Ok(flags(format, &found, &batch.blanks, None))
 }
 

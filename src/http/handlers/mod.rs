@@ -8,6 +8,7 @@
 //! | `filter_body` | what answers say about a filter |
 //! | `preview` | `/preview` |
 //! | `items` | `/filters/{key}/items`, `…/items/delete`, `…/exists`, `…/count` |
+//! | `values` | `/filters/{key}/values`, `…/values/delete`, `…/values/query` |
 //! | `locate` | `/filters/{key}/locate` |
 //! | `lookup` | `/lookup` |
 //! | `imports` | `/filters/{key}/import`, `…/imports/{id}` |
@@ -29,3 +30,4 @@ pub(super) mod locate;
 pub(super) mod lookup;
 pub(super) mod operations;
 pub(super) mod preview;
+pub(super) mod values;

@@ -38,6 +38,12 @@ pub(crate) struct PreviewBody {
     /// How far its slots let it grow, as a multiple of its first size; beyond, adds are `full` by `growth_limit`. Null for `classic`.
     #[schema(example = 8_192)]
     max_growth: Option<u32>,
+    /// Bits of the values that its items would have; null: they would have none.
+    #[schema(example = json!(null))]
+    value_bits: Option<u8>,
+    /// Values that an item is expected to have; null without values.
+    #[schema(example = json!(null))]
+    values_per_item: Option<u16>,
     /// Slots per bucket.
     #[schema(example = 4)]
     bucket_size: u8,
@@ -108,6 +114,8 @@ impl From<&FilterPreview> for PreviewBody {
             error_rate: params.error_rate(),
             promised_growth: params.promised_growth(),
             max_growth: params.max_growth(),
+            value_bits: Some(params.value_bits()).filter(|&bits| bits > 0),
+            values_per_item: params.values_per_item(),
             bucket_size: params.bucket_size(),
             max_iterations: params.max_iterations(),
             expansion: params.expansion(),
@@ -145,6 +153,8 @@ fn example() -> serde_json::Value {
         error_rate: Some(0.001),
         promised_growth: Some(64),
         max_growth: Some(8_192),
+        value_bits: None,
+        values_per_item: None,
         bucket_size: 4,
         max_iterations: None,
         expansion: 2,

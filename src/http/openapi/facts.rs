@@ -93,6 +93,9 @@ pub(crate) const STREAM: &[Code] = &[
 /// Those with many items for one filter.
 pub(crate) const BATCH: &[Code] = &[Code::BatchTooLarge, Code::TooCostly, Code::TooManyPages];
 
+/// Those for filters with values, or for filters without.
+pub(crate) const KIND: &[Code] = &[Code::NotForThisFilter];
+
 /// Those with one item in the query.
 pub(crate) const QUESTION: &[Code] = &[Code::ItemTooLongForQuery];
 

@@ -88,6 +88,10 @@ pub(super) fn preamble() -> OpenApi {
         .tags(Some([
             tag("filters", "Filters."),
             tag("items", "Items of a filter."),
+            tag(
+                "values",
+                "Values of the items of a filter that was created with `value_bits`.",
+            ),
             tag("operations", "Operations of the server."),
         ]))
         .components(Some(

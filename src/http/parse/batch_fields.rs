@@ -2,6 +2,7 @@
 //! described.
 
 use super::filter_fields::FilterFields;
+use crate::chain::params::MAX_VALUE_BITS;
 use crate::http::openapi::schemas::{closed_object, key, one_of, prefix};
 use serde_json::json;
 use utoipa::openapi::schema::{AnyOfBuilder, Array, ArrayBuilder, ObjectBuilder, Schema, Type};
@@ -15,29 +16,46 @@ pub(crate) enum BatchKind {
     Delete,
     Lookup,
     Question,
+    /// Whether items, or entries, are there.
+    Exists,
+    AddValues,
+    DeleteValues,
+    ListValues,
 }
 
 /// A field of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BatchField {
     Items,
+    /// Items, each with a value.
+    Entries,
     Encoding,
     OnlyIfAbsent,
     Create,
     Filters,
     Prefix,
     First,
+    Counts,
 }
 
-use BatchField::{Create, Filters, First, Items, OnlyIfAbsent, Prefix};
+use BatchField::{Counts, Create, Entries, Filters, First, Items, OnlyIfAbsent, Prefix};
 
 impl BatchKind {
     /// Whether it changes the filter.
     pub(crate) fn is_change(self) -> bool {
         match self {
-            BatchKind::Add | BatchKind::Delete => true,
-            BatchKind::Lookup | BatchKind::Question => false,
+            BatchKind::Add | BatchKind::Delete | BatchKind::AddValues | BatchKind::DeleteValues => {
+                true
+            }
+            BatchKind::Lookup | BatchKind::Question | BatchKind::Exists | BatchKind::ListValues => {
+                false
+            }
         }
+    }
+
+    /// Whether its lines have values.
+    pub(crate) fn has_values(self) -> bool {
+        self.fields().first() == Some(&Entries)
     }
 
     fn fields(self) -> &'static [BatchField] {
@@ -45,6 +63,10 @@ impl BatchKind {
             BatchKind::Add => &[Items, BatchField::Encoding, OnlyIfAbsent, Create],
             BatchKind::Lookup => &[Items, BatchField::Encoding, Filters, Prefix, First],
             BatchKind::Delete | BatchKind::Question => &[Items, BatchField::Encoding],
+            BatchKind::Exists => &[Items, Entries, BatchField::Encoding],
+            BatchKind::AddValues => &[Entries, BatchField::Encoding, OnlyIfAbsent],
+            BatchKind::DeleteValues => &[Entries, BatchField::Encoding],
+            BatchKind::ListValues => &[Items, BatchField::Encoding, Counts],
         }
     }
 
@@ -62,13 +84,15 @@ impl BatchKind {
 
     fn schema(self, about: &str) -> RefOr<Schema> {
         let fields = self.fields().iter();
-        fields
-            .fold(closed_object(), |body, field| {
-                body.property(field.name(), field.schema())
-            })
-            .required(Items.name())
-            .description(Some(about))
-            .into()
+        let body = fields.fold(closed_object(), |body, field| {
+            body.property(field.name(), field.schema())
+        });
+        let body = match self {
+            BatchKind::Exists => body,
+            kind if kind.has_values() => body.required(Entries.name()),
+            _ => body.required(Items.name()),
+        };
+        body.description(Some(about)).into()
     }
 }
 
@@ -76,18 +100,21 @@ impl BatchField {
     pub(super) fn name(self) -> &'static str {
         match self {
             Items => "items",
+            Entries => "entries",
             BatchField::Encoding => "encoding",
             OnlyIfAbsent => "only_if_absent",
             Create => "create",
             Filters => "filters",
             Prefix => "prefix",
             First => "first",
+            Counts => "counts",
         }
     }
 
     fn schema(self) -> RefOr<Schema> {
         match self {
             Items => item_list().into(),
+            Entries => entry_list().into(),
             BatchField::Encoding => one_of(Encoding::ALL.map(Encoding::name))
                 .description(Some(
                     "How strings are decoded; with `base64` integers are refused.",
@@ -95,8 +122,9 @@ impl BatchField {
                 .default(Some(json!("utf-8")))
                 .examples([json!("utf-8")])
                 .into(),
+            Counts => switch("Say beside each value how many copies of it the item has."),
             OnlyIfAbsent => switch(
-                "Skip an item that the filter already contains (or seems to contain, at its false-positive rate).",
+                "Skip an item (with values: an entry) that the filter already contains (or seems to contain, at its false-positive rate).",
             ),
             // What the filter is created with if it is missing.
             Create => Ref::from_schema_name(FilterFields::name()).into(),
@@ -128,7 +156,7 @@ fn switch(about: &str) -> RefOr<Schema> {
         .into()
 }
 
-fn item_list() -> Array {
+fn item() -> Schema {
     // The bounds are said in words: some generators can't hold them as numbers.
     let integer = ObjectBuilder::new()
         .schema_type(Type::Integer)
@@ -138,10 +166,12 @@ fn item_list() -> Array {
     let string = ObjectBuilder::new()
         .schema_type(Type::String)
         .description(Some("Up to 64 KiB; its UTF-8 bytes are the item."));
+    Schema::AnyOf(AnyOfBuilder::new().item(string).item(integer).build())
+}
+
+fn item_list() -> Array {
     ArrayBuilder::new()
-        .items(RefOr::T(Schema::AnyOf(
-            AnyOfBuilder::new().item(string).item(integer).build(),
-        )))
+        .items(RefOr::T(item()))
         .description(Some(
             "Up to 250,000 items, unless the server has another limit.",
         ))
@@ -149,6 +179,30 @@ fn item_list() -> Array {
         .examples([json!(["SPRING-24", 17])])
         .build()
 }
+
+fn entry_list() -> Array {
+    let value = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(0))
+        .maximum(Some(MAX_VALUE))
+        .description(Some("As large as the filter's `value_bits` allow."));
+    let entry = closed_object()
+        .property("item", item())
+        .property("value", value)
+        .required("item")
+        .required("value");
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::from(entry.build())))
+        .description(Some(
+            "Items with a value each; up to 250,000, unless the server has another limit.",
+        ))
+        .max_items(None)
+        .examples([json!([{"item": "ada", "value": 17}])])
+        .build()
+}
+
+/// Largest value that any filter takes.
+pub(super) const MAX_VALUE: u32 = (1 << MAX_VALUE_BITS) - 1;
 
 /// How the items of a batch are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,6 +256,50 @@ impl PartialSchema for ItemsBody {
 }
 
 impl ToSchema for ItemsBody {}
+
+/// Items, or entries, to ask for.
+pub(crate) struct CheckBody;
+
+impl PartialSchema for CheckBody {
+    fn schema() -> RefOr<Schema> {
+        BatchKind::Exists.schema("Items, or entries of a filter with values, to ask for.")
+    }
+}
+
+impl ToSchema for CheckBody {}
+
+/// Entries to add.
+pub(crate) struct AddValuesBody;
+
+impl PartialSchema for AddValuesBody {
+    fn schema() -> RefOr<Schema> {
+        BatchKind::AddValues.schema("Entries to add.")
+    }
+}
+
+impl ToSchema for AddValuesBody {}
+
+/// Entries to delete.
+pub(crate) struct EntriesBody;
+
+impl PartialSchema for EntriesBody {
+    fn schema() -> RefOr<Schema> {
+        BatchKind::DeleteValues.schema("Entries to delete.")
+    }
+}
+
+impl ToSchema for EntriesBody {}
+
+/// Items whose values are asked for.
+pub(crate) struct ListValuesBody;
+
+impl PartialSchema for ListValuesBody {
+    fn schema() -> RefOr<Schema> {
+        BatchKind::ListValues.schema("Items whose values are asked for.")
+    }
+}
+
+impl ToSchema for ListValuesBody {}
 
 /// Items, and the filters to ask.
 pub(crate) struct LookupBody;

@@ -3,7 +3,7 @@
 
 use crate::chain::params::{
     LayoutKind, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, MAX_PROMISED_GROWTH,
-    MIN_ERROR_RATE,
+    MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MIN_ERROR_RATE,
 };
 use crate::engine::{MAX_TTL_SECONDS, NewFilter};
 use crate::http::openapi::schemas::{closed_object, one_of};
@@ -43,7 +43,7 @@ enum Takes {
 type IntegerOf = fn(&mut NewFilter) -> &mut Option<u64>;
 
 /// All of them.
-pub(super) static FILTER_FIELDS: [FilterField; 10] = [
+pub(super) static FILTER_FIELDS: [FilterField; 12] = [
     FilterField {
         name: "capacity",
         takes: Takes::Integer {
@@ -76,6 +76,26 @@ pub(super) static FILTER_FIELDS: [FilterField; 10] = [
             field: |filter| &mut filter.params.promised_growth,
         },
         about: "`paged`: how many times its capacity the filter may have and keep its error rate. More growth takes wider slots. Left out: 64, or 8192 without a capacity, or what the slots keep if that is less; 1 with expansion 0.",
+    },
+    FilterField {
+        name: "value_bits",
+        takes: Takes::Integer {
+            from: 1,
+            to: MAX_VALUE_BITS,
+            like: 12,
+            field: |filter| &mut filter.params.value_bits,
+        },
+        about: "`paged`: bits of the values that the items of the filter have. Each item is added with a value then, and may have up to 1,024. Left out: items have no values.",
+    },
+    FilterField {
+        name: "values_per_item",
+        takes: Takes::Integer {
+            from: 1,
+            to: MAX_VALUES_PER_ITEM,
+            like: 4,
+            field: |filter| &mut filter.params.values_per_item,
+        },
+        about: "With `value_bits`: values that an item is expected to have, which sizes the filter. Left out: 1.",
     },
     FilterField {
         name: "layout",
@@ -138,7 +158,7 @@ pub(super) const TTL_SECONDS: FilterField = FilterField {
 };
 
 /// Their names.
-pub(super) fn filter_field_names() -> [&'static str; 10] {
+pub(super) fn filter_field_names() -> [&'static str; 12] {
     FILTER_FIELDS.each_ref().map(|field| field.name)
 }
 

@@ -1,16 +1,20 @@
 //! Batches in JSON: every item goes straight from the body into the batch.
 
 use super::batch_fields::BatchField;
+use super::entries::{ENTRY, allowed_values, entry_item, kind_of, value};
 use super::{
     Batch, BatchKind, Encoding, LookupOptions, decode_base64, given, json_error, lookup,
     new_filter, pointer, string, too_long,
 };
 use crate::engine::{AddMode, AddOptions, ItemBatch, LookupFilters};
+use crate::http::answer::Listed;
 use crate::http::bounds::MAX_ITEM_BYTES;
 use crate::http::problem::HttpError;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 const ITEM_KINDS: &str =
     "a string, or an integer from -2^63 to 2^64-1 without fraction or exponent";
@@ -29,6 +33,8 @@ pub(crate) fn json_batch(
         max_items,
         bytes: json.len(),
         items: None,
+        values: None,
+        listed: Listed::Values,
         first_integer: None,
         encoding: Encoding::Plain,
         options: AddOptions::default(),
@@ -45,11 +51,16 @@ pub(crate) fn json_batch(
     }
     outcome.map_err(|error| json_error(&error, "", "an object with the field items"))?;
     let Some(items) = body.items else {
-        return Err(HttpError::field(
-            "/items".to_owned(),
-            "left out",
-            "an array of items",
-        ));
+        let (place, allowed) = match kind {
+            BatchKind::Exists => ("/items", "an array of items, or entries"),
+            kind if kind.has_values() => ("/entries", "an array of entries"),
+            _ => ("/items", "an array of items"),
+        };
+        return Err(HttpError::field(place.to_owned(), "left out", allowed));
+    };
+    let item_pointer = match body.values {
+        Some(_) => entry_item,
+        None => item_pointer,
     };
     if kind == BatchKind::Lookup && body.lookup.filters.is_none() {
         return Err(HttpError::field(
@@ -82,6 +93,8 @@ pub(crate) fn json_batch(
     };
     Ok(Batch {
         items,
+        values: body.values.map(Arc::from),
+        listed: body.listed,
         options: body.options,
         lookup: body.lookup,
         ..Batch::default()
@@ -100,6 +113,9 @@ struct BatchBody {
     /// Of the whole body: all items together have fewer.
     bytes: usize,
     items: Option<ItemBatch>,
+    /// A value of each, if they came as entries.
+    values: Option<Vec<u32>>,
+    listed: Listed,
     first_integer: Option<usize>,
     encoding: Encoding,
     options: AddOptions,
@@ -123,6 +139,13 @@ impl BatchBody {
                 let text = string(value).as_deref().and_then(Encoding::parse);
                 self.encoding = text.ok_or_else(|| refuse(&Encoding::names()))?;
             }
+            BatchField::Counts => {
+                self.listed = match value.get() {
+                    "true" => Listed::WithCopies,
+                    "false" => Listed::Values,
+                    _ => return Err(refuse("true or false")),
+                };
+            }
             BatchField::OnlyIfAbsent => {
                 self.options.mode = match value.get() {
                     "true" => AddMode::OnlyIfAbsent,
@@ -140,7 +163,7 @@ impl BatchBody {
                 self.options.create = Some(new_filter(value.get().as_bytes(), "/create")?);
             }
             // They are read one by one.
-            BatchField::Items => {}
+            BatchField::Items | BatchField::Entries => {}
         }
         Ok(())
     }
@@ -187,12 +210,19 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
                 let place = pointer("", field.name());
                 return body.refuse(HttpError::field(place, "given twice", "once"));
             }
-            if field == BatchField::Items {
-                map.next_value_seed(ItemsSeed(body))?;
-            } else {
-                let value: &RawValue = map.next_value()?;
-                if let Err(refusal) = body.option(field, value) {
-                    return body.refuse(refusal);
+            match field {
+                BatchField::Items | BatchField::Entries if body.items.is_some() => {
+                    let place = pointer("", field.name());
+                    let given = "given beside the other";
+                    return body.refuse(HttpError::field(place, given, "items or entries"));
+                }
+                BatchField::Items => map.next_value_seed(ItemsSeed(body))?,
+                BatchField::Entries => map.next_value_seed(EntriesSeed(body))?,
+                option => {
+                    let value: &RawValue = map.next_value()?;
+                    if let Err(refusal) = body.option(option, value) {
+                        return body.refuse(refusal);
+                    }
                 }
             }
             seen.push(field);
@@ -236,6 +266,7 @@ impl<'de> Visitor<'de> for ItemsSeed<'_> {
             .next_element_seed(ItemSeed {
                 body: &mut *body,
                 items: &mut items,
+                place: item_pointer,
             })?
             .is_some()
         {
@@ -281,13 +312,14 @@ impl<'de> Visitor<'de> for ItemsSeed<'_> {
 struct ItemSeed<'b> {
     body: &'b mut BatchBody,
     items: &'b mut ItemBatch,
+    /// Where the item of a number stands.
+    place: fn(usize) -> String,
 }
 
 impl ItemSeed<'_> {
     fn wrong<T, E: serde::de::Error>(self, given: &str) -> Result<T, E> {
-        let index = self.items.len();
-        self.body
-            .refuse(HttpError::field(item_pointer(index), given, ITEM_KINDS))
+        let place = (self.place)(self.items.len());
+        self.body.refuse(HttpError::field(place, given, ITEM_KINDS))
     }
 
     fn integer(self, number: impl fmt::Display) {
@@ -319,8 +351,8 @@ impl<'de> Visitor<'de> for ItemSeed<'_> {
         // Base64 takes four characters for three bytes; what it decodes to is
         // measured when the encoding is known.
         if text.len() > MAX_ITEM_BYTES.div_ceil(3) * 4 {
-            let index = self.items.len();
-            return self.body.refuse(too_long(item_pointer(index), text.len()));
+            let place = (self.place)(self.items.len());
+            return self.body.refuse(too_long(place, text.len()));
         }
         self.items.push(text.as_bytes());
         Ok(())
@@ -354,6 +386,120 @@ impl<'de> Visitor<'de> for ItemSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<(), A::Error> {
         self.wrong("an object")
+    }
+}
+
+/// Reads the array of entries into one batch and the values beside it.
+struct EntriesSeed<'b>(&'b mut BatchBody);
+
+impl<'de> DeserializeSeed<'de> for EntriesSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        let json = <&RawValue>::deserialize(deserializer)?;
+        let EntriesSeed(body) = self;
+        if !json.get().starts_with('[') {
+            let refusal =
+                HttpError::field("/entries".to_owned(), kind_of(json), "an array of entries");
+            return body.refuse(refusal);
+        }
+        let mut reader = serde_json::Deserializer::from_str(json.get());
+        let read = reader.deserialize_seq(Entries(&mut *body));
+        read.map_err(Error::custom)
+    }
+}
+
+struct Entries<'b>(&'b mut BatchBody);
+
+impl<'de> Visitor<'de> for Entries<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of entries")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
+        let Entries(body) = self;
+        let mut items = ItemBatch::with_room_for(body.bytes, body.max_items);
+        let mut values = Vec::new();
+        while let Some(json) = array.next_element::<&RawValue>()? {
+            let at = format!("/entries/{}", values.len());
+            if !json.get().starts_with('{') {
+                return body.refuse(HttpError::field(at, kind_of(json), ENTRY));
+            }
+            let mut reader = serde_json::Deserializer::from_str(json.get());
+            let read = reader.deserialize_map(Entry {
+                body: &mut *body,
+                items: &mut items,
+                at,
+            });
+            values.push(read.map_err(Error::custom)?);
+            if values.len() > body.max_items {
+                let limit = body.max_items;
+                return body.refuse(HttpError::BatchTooLarge { limit });
+            }
+        }
+        body.items = Some(items);
+        body.values = Some(values);
+        Ok(())
+    }
+}
+
+/// Reads one entry: its item into the batch, and its value.
+struct Entry<'b> {
+    body: &'b mut BatchBody,
+    items: &'b mut ItemBatch,
+    at: String,
+}
+
+impl<'de> Visitor<'de> for Entry<'_> {
+    type Value = u32;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(ENTRY)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u32, A::Error> {
+        let Entry { body, items, at } = self;
+        let before = items.len();
+        let mut read = None;
+        while let Some(field) = map.next_key::<String>()? {
+            let is_again = match field.as_str() {
+                "item" => items.len() > before,
+                "value" => read.is_some(),
+                _ => {
+                    let place = pointer(&at, &field);
+                    return body.refuse(HttpError::field(place, "not a field here", "item, value"));
+                }
+            };
+            if is_again {
+                return body.refuse(HttpError::field(
+                    pointer(&at, &field),
+                    "given twice",
+                    "once",
+                ));
+            }
+            if field == "item" {
+                map.next_value_seed(ItemSeed {
+                    body: &mut *body,
+                    items: &mut *items,
+                    place: entry_item,
+                })?;
+                continue;
+            }
+            let json: &RawValue = map.next_value()?;
+            read = value(json.get());
+            if read.is_none() {
+                let place = pointer(&at, &field);
+                return body.refuse(HttpError::field(place, given(json), allowed_values()));
+            }
+        }
+        let missing = match (items.len() > before, read) {
+            (true, Some(value)) => return Ok(value),
+            (false, _) => "item",
+            (true, None) => "value",
+        };
+        body.refuse(HttpError::field(pointer(&at, missing), "left out", ENTRY))
     }
 }
 

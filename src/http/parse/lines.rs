@@ -1,24 +1,28 @@
 //! Batches as `text/plain`: one item a line.
 
+use super::entries::entry_of_line;
 use super::filter_fields::{FILTER_FIELDS, filter_field_names};
 use super::{Batch, BatchKind, Encoding, OptionsIn, decode_base64, too_long};
-use crate::engine::{AddMode, AddOptions, ItemBatch, NewFilter};
+use crate::engine::{AddMode, AddOptions, EngineError, ItemBatch, NewFilter};
 use crate::http::bounds::MAX_ITEM_BYTES;
-use crate::http::problem::{HttpError, excerpt};
+use crate::http::problem::{HttpError, Place, excerpt};
 use crate::http::query::Query;
 use axum::body::Bytes;
 use axum::http::Uri;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytes that most lines have at least.
 const SHORT: usize = 8;
 
-/// Takes a `text/plain` body apart, one item a line.
+/// Takes a `text/plain` body apart, one item or entry a line.
 ///
 /// # Errors
-/// Too many lines, too long a line, or not base64 where that was announced.
+/// Too many lines, too long a line, no value where there has to be one, or not
+/// base64 where that was announced.
 pub(crate) fn text_batch(
     text: &Bytes,
+    kind: BatchKind,
     encoding: Encoding,
     options: AddOptions,
     max_items: usize,
@@ -29,6 +33,7 @@ pub(crate) fn text_batch(
         ..Batch::default()
     };
     let mut places = Vec::with_capacity(max_items.min(text.len() / SHORT));
+    let mut values = kind.has_values().then(Vec::new);
     let mut lines_seen = 0;
     let body = text.strip_suffix(b"\n").unwrap_or(text);
     for (number, place) in lines_of(body).enumerate().take_while(|_| !text.is_empty()) {
@@ -36,22 +41,42 @@ pub(crate) fn text_batch(
         if lines_seen > max_items {
             return Err(HttpError::BatchTooLarge { limit: max_items });
         }
-        let place = without_return(body, place);
+        let mut place = without_return(body, place);
         if place.is_empty() {
             batch.blanks.push(number);
             continue;
+        }
+        if let Some(values) = &mut values {
+            let line = body.get(place.clone()).unwrap_or_default();
+            let (item, value) = entry_of_line(line, || line_name(number))?;
+            values.push(value);
+            place.end = place.start + item.end;
         }
         if encoding == Encoding::Plain && place.len() > MAX_ITEM_BYTES {
             return Err(too_long(line_name(number), place.len()));
         }
         places.push(place);
     }
+    batch.values = values.map(Arc::from);
     batch.items = ItemBatch::within(held(text), places);
     if encoding == Encoding::Base64 {
         let blanks = &batch.blanks;
         batch.items = decode_base64(&batch.items, |index| line_name(line_of(blanks, index)))?;
     }
     Ok(batch)
+}
+
+impl Batch {
+    /// What an error of the engine about its entries is: of a value it is said where
+    /// it stands.
+    pub(crate) fn about_values(&self, error: EngineError) -> HttpError {
+        HttpError::about_values(error, |position| {
+            Place::Body(match self.options_in {
+                OptionsIn::Body => format!("/entries/{position}/value"),
+                OptionsIn::Query => line_name(line_of(&self.blanks, position)),
+            })
+        })
+    }
 }
 
 /// The text, to be held until its items are answered. A short one is copied, at
@@ -114,9 +139,13 @@ pub(crate) fn line_options(
         return Ok((Encoding::default(), AddOptions::default()));
     }
     let mut allowed = vec!["encoding"];
-    if kind == BatchKind::Add {
-        allowed.extend(["only_if_absent", "create"]);
-        allowed.extend(filter_field_names());
+    match kind {
+        BatchKind::Add => {
+            allowed.extend(["only_if_absent", "create"]);
+            allowed.extend(filter_field_names());
+        }
+        BatchKind::AddValues => allowed.push("only_if_absent"),
+        _ => {}
     }
     let query = Query::parse(uri, &allowed)?;
     let encoding = match query.text("encoding")? {
@@ -124,13 +153,16 @@ pub(crate) fn line_options(
         Some(text) => Encoding::parse(text)
             .ok_or_else(|| HttpError::parameter("encoding", excerpt(text), Encoding::names()))?,
     };
-    if kind != BatchKind::Add {
+    if !matches!(kind, BatchKind::Add | BatchKind::AddValues) {
         return Ok((encoding, AddOptions::default()));
     }
     let mode = match query.switch("only_if_absent")? {
         true => AddMode::OnlyIfAbsent,
         false => AddMode::Always,
     };
+    if kind == BatchKind::AddValues {
+        return Ok((encoding, AddOptions { mode, create: None }));
+    }
     let wanted = query.switch("create")?;
     let mut filter = NewFilter::default();
     for field in &FILTER_FIELDS {

@@ -14,6 +14,6 @@ pub fn json_items(body: &[u8]) -> Option<ItemBatch> {
 /// The items of a text body of an add.
 pub fn text_items(body: &Bytes) -> Option<ItemBatch> {
     let options = AddOptions::default();
-    let batch = text_batch(body, Encoding::Plain, options, usize::MAX).ok()?;
+    let batch = text_batch(body, BatchKind::Add, Encoding::Plain, options, usize::MAX).ok()?;
     Some(batch.items)
 }

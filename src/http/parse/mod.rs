@@ -6,12 +6,14 @@
 //! | `batch_fields` | the fields of bodies with items |
 //! | `filter_fields` | the fields of a filter |
 //! | `json` | batches in JSON |
+//! | `entries` | what an entry is made of, in lines and in JSON |
 //! | `lines` | batches as `text/plain`, and their options in the query |
 //! | `lookup` | which filters a lookup asks |
 //! | `filter` | a filter to be created or changed, in JSON |
 //! | `feed` | streams of lines, cut into commits |
 
 mod batch_fields;
+mod entries;
 mod feed;
 mod filter;
 mod filter_fields;
@@ -20,7 +22,10 @@ mod lines;
 mod lookup;
 pub mod measured;
 
-pub(crate) use batch_fields::{AddBody, BatchKind, Encoding, ItemsBody, LookupBody};
+pub(crate) use batch_fields::{
+    AddBody, AddValuesBody, BatchKind, CheckBody, Encoding, EntriesBody, ItemsBody, ListValuesBody,
+    LookupBody,
+};
 pub(crate) use feed::{LineFeed, LineFormat};
 pub(crate) use filter::{changed_ttl, new_filter};
 pub(crate) use filter_fields::{FilterChanges, FilterFields};
@@ -28,13 +33,15 @@ pub(crate) use json::json_batch;
 pub(crate) use lines::{line_options, text_batch};
 
 use super::admission::budget::Held;
+use super::answer::Listed;
 use super::bounds::MAX_ITEM_BYTES;
 use super::problem::{HttpError, Place, excerpt};
-use crate::engine::{AddOptions, IdempotencyKey, ItemBatch, LookupFilters, LookupMode};
+use crate::engine::{AddOptions, Entries, IdempotencyKey, ItemBatch, LookupFilters, LookupMode};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// Base64 in either spelling of the padding; trailing bits must be zero, so
 /// that no two texts are the same item.
@@ -51,12 +58,15 @@ const BASE64_URL: GeneralPurpose = tolerant_of_padding(&alphabet::URL_SAFE);
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) items: ItemBatch,
+    /// A value of each item, if these are entries.
+    pub(crate) values: Option<Arc<[u32]>>,
     /// Positions of blank lines among the lines, ascending; they are answered
     /// with a blank line. Always empty for JSON.
     pub(crate) blanks: Vec<usize>,
     pub(crate) options: AddOptions,
     pub(crate) options_in: OptionsIn,
     pub(crate) lookup: LookupOptions,
+    pub(crate) listed: Listed,
     /// What makes a change the same as one sent before.
     pub(crate) key: Option<IdempotencyKey>,
     /// Held until the items are answered.
@@ -65,6 +75,15 @@ pub(crate) struct Batch {
     pub(crate) turn: Option<Held>,
     /// What the answer to a change may take.
     pub(crate) answer: Option<Held>,
+}
+
+impl Batch {
+    /// Its entries, if it has any.
+    pub(crate) fn entries(&self) -> Option<Entries<'_>> {
+        let values = self.values.as_ref()?;
+        let items = &self.items;
+        Some(Entries { items, values })
+    }
 }
 
 /// What a lookup asks beside its items.

@@ -33,7 +33,10 @@ fn is_disk_full(error: &StoreError) -> bool {
 pub(super) fn engine(error: &EngineError) -> Cause {
     match error {
         EngineError::NotFound { .. } => own(Code::FilterNotFound),
-        EngineError::InvalidParams(_) => own(Code::InvalidFields),
+        EngineError::InvalidParams(_) | EngineError::ValueTooLarge { .. } => {
+            own(Code::InvalidFields)
+        }
+        EngineError::NotForThisFilter { .. } => own(Code::NotForThisFilter),
         EngineError::OverShare { used_up, .. } => own(used_up::code(*used_up)),
         EngineError::OverKeyQuota { .. } | EngineError::OverKeptShare { .. } => {
             own(Code::OverKeyQuota)
@@ -41,6 +44,7 @@ pub(super) fn engine(error: &EngineError) -> Cause {
         EngineError::TooManyPages { .. } => own(Code::TooManyPages),
         EngineError::TooManyChangeProbes { .. }
         | EngineError::TooManyProbes { .. }
+        | EngineError::TooManyValues { .. }
         | EngineError::TooManyWords { .. } => own(Code::TooCostly),
         EngineError::OverQuota { .. } => own(Code::OverQuota),
         EngineError::TooManyFiltersInAll { .. } => own(Code::TooManyFilters),

@@ -87,6 +87,7 @@ codes! {
     FilterTooLarge: UNPROCESSABLE_ENTITY, "filter_too_large", "The filter is too large";
     InvalidKey: UNPROCESSABLE_ENTITY, "invalid_key", "The key is invalid";
     InvalidFields: UNPROCESSABLE_ENTITY, "invalid_fields", "A field is invalid";
+    NotForThisFilter: UNPROCESSABLE_ENTITY, "not_for_this_filter", "The filter is of another kind";
     LookupTooLarge: UNPROCESSABLE_ENTITY, "lookup_too_large", "The lookup is too large", counted;
     InvalidDeadline: UNPROCESSABLE_ENTITY, "invalid_deadline", "The header Prefer is invalid";
     InvalidIdempotencyKey: UNPROCESSABLE_ENTITY, "invalid_idempotency_key", "The Idempotency-Key is invalid";

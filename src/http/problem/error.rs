@@ -8,7 +8,7 @@ use crate::access::Scope;
 use crate::access::keys::KeyEnd;
 use crate::backup::BackupError;
 use crate::chain::params::Difference;
-use crate::engine::{EngineError, InvalidName, RestoreError};
+use crate::engine::{EngineError, InvalidName, RestoreError, allowed_values};
 use crate::http::bounds::{MAX_HEAD_BYTES, MAX_HEADERS};
 use axum::http::StatusCode;
 use std::sync::Arc;
@@ -252,6 +252,27 @@ impl HttpError {
             allowed: error.allowed,
         });
         HttpError::InvalidFields(refused.collect())
+    }
+
+    /// An error of the engine about values, each of which stands where `place_of`
+    /// says.
+    pub(crate) fn about_values(error: EngineError, place_of: impl Fn(usize) -> Place) -> Self {
+        let EngineError::ValueTooLarge {
+            position,
+            value,
+            value_bits,
+        } = error
+        else {
+            return HttpError::from(error);
+        };
+        HttpError::InvalidFields(vec![FieldError {
+            place: place_of(position),
+            given: value.to_string(),
+            allowed: format!(
+                "{}: the values of the filter have {value_bits} bits",
+                allowed_values(value_bits)
+            ),
+        }])
     }
 
     /// The stable code, and through it the status.

@@ -103,6 +103,7 @@ fn samples() -> Vec<HttpError> {
             given: "-5".to_owned(),
             allowed: "an integer from 1 to 1099511627776".to_owned(),
         }]),
+        HttpError::Engine(EngineError::NotForThisFilter { value_bits: 12 }),
         HttpError::Engine(EngineError::TooManyFilters { bound: 1000 }),
         HttpError::Engine(EngineError::CompactionRunning),
         HttpError::Engine(EngineError::CompactionNotFound),
@@ -140,7 +141,7 @@ fn samples() -> Vec<HttpError> {
         HttpError::FilterTaken,
         HttpError::FilterChanged,
         RestoreError::Dump(DumpError::Corrupt("it ends early".to_owned())).into(),
-        RestoreError::Dump(DumpError::Newer { found: 3 }).into(),
+        RestoreError::Dump(DumpError::Newer { found: 4 }).into(),
         RestoreError::Dump(DumpError::Older { found: 1 }).into(),
         RestoreError::TooLarge {
             bytes: 1 << 40,

@@ -105,7 +105,15 @@ pub(crate) fn engine(error: &EngineError) -> String {
                 "ERR {error}: it may have been done or not; ask for the items before it is sent again"
             );
         }
-        EngineError::TooManyPages { .. }
+        EngineError::NotForThisFilter { value_bits } if *value_bits > 0 => {
+            return format!(
+                "ERR the items of the filter have values of {value_bits} bits; the Redis protocol has no commands for values: use the HTTP API"
+            );
+        }
+        EngineError::NotForThisFilter { .. }
+        | EngineError::ValueTooLarge { .. }
+        | EngineError::TooManyValues { .. }
+        | EngineError::TooManyPages { .. }
         | EngineError::TooManyChangeProbes { .. }
         | EngineError::TooManyWords { .. }
         | EngineError::TooManyProbes { .. }

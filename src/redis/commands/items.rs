@@ -206,7 +206,7 @@ fn single(result: ItemResult, replies: &mut Replies) -> bool {
         ItemResult::Added(AddResult::Exists) => replies.boolean(false),
         ItemResult::Added(AddResult::Full(reason)) => {
             replies.error(match reason {
-                FullReason::ExpansionOff => "Filter is full",
+                FullReason::ExpansionOff | FullReason::MaxValuesPerItem => "Filter is full",
                 FullReason::MaxExpansions | FullReason::GrowthLimit => "Maximum expansions reached",
                 FullReason::MaxFilterBytes => "ERR Insufficient memory",
             });

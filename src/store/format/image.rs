@@ -1,10 +1,10 @@
 //! The bytes of a page as they are stored: without the zeros at its end, and packed
 //! where most of them are zero.
 
-use crate::store::varint;
+use crate::varint;
 
 /// Largest page image in bytes: a page and the counters beside it.
-pub const MAX_IMAGE_BYTES: usize = 1 << 16;
+pub const MAX_IMAGE_BYTES: usize = 320 << 10;
 
 /// The page's bytes follow as they are, less the zeros at its end.
 pub(super) const DENSE: u8 = 0;

@@ -8,7 +8,7 @@ use crate::store::values::{LanePosition, ScrubPosition};
 /// Version of the data directory as a whole: which columns there are and what
 /// their keys look like, and what redo records hold. Other versions are
 /// refused.
-pub const DATA_VERSION: u32 = 3;
+pub const DATA_VERSION: u32 = 4;
 
 /// Key of the data directory's version in [`Column::Info`].
 pub(in crate::store) const DATA_VERSION_KEY: &[u8] = b"data_format";

@@ -5,7 +5,8 @@ use super::entry::{
     WholeWrite,
 };
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
-use crate::store::{format, varint};
+use crate::store::format;
+use crate::varint;
 
 /// Reads a redo record: every [`RedoWrite`] in the order of the record, all
 /// of a page of a section in a row. Allocates nothing, whatever the bytes

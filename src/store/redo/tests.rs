@@ -2,7 +2,7 @@ use super::entry::{SEVERAL_SLOTS, SlotWrite};
 use super::*;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use crate::store::format::MAX_IMAGE_BYTES;
-use crate::store::varint;
+use crate::varint;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;

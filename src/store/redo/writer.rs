@@ -2,7 +2,8 @@
 
 use super::entry::{self, HEAD_BITS, NEXT_ORDINAL, SEVERAL_SLOTS};
 use crate::page::{FilterId, Ordinal, PageIndex};
-use crate::store::{format, varint};
+use crate::store::format;
+use crate::varint;
 
 /// Writes one redo record, section by section, page by page, slot by slot.
 ///

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .errors import ProblemError
@@ -10,6 +10,9 @@ from .errors import ProblemError
 Item = str | int | bytes
 """A string (its UTF-8 bytes), an integer (its decimal digits, so `7` and `"7"`
 are the same item) or bytes."""
+
+Entry = tuple[Item, int]
+"""An item and a value."""
 
 # The server refused these as a whole; smaller parts may pass.
 _SMALLER_PASS = frozenset({"batch_too_large", "body_too_large", "too_costly", "too_many_pages"})
@@ -26,12 +29,21 @@ class BatchLimits:
     bytes: int = 32 << 20
 
 
-def encoded(items: Iterable[Item]) -> tuple[list[bytes], dict[str, str]]:
-    """The items in JSON, and the field that says how they are encoded."""
+def encoded(items: Iterable[Item | Entry]) -> tuple[list[bytes], dict[str, str]]:
+    """The items, or entries, in JSON, and the field that says how the items are encoded."""
     items = list(items)
-    if any(isinstance(item, bytes) for item in items):
-        return [_json(base64.b64encode(_bytes(item)).decode()) for item in items], {"encoding": "base64"}
-    return [line(item) for item in items], {}
+    if any(isinstance(item[0] if isinstance(item, tuple) else item, bytes) for item in items):
+        return [_line(item, _base64) for item in items], {"encoding": "base64"}
+    return [_line(item, line) for item in items], {}
+
+
+def _line(item: Item | Entry, line_of: Callable[[Item], bytes]) -> bytes:
+    if not isinstance(item, tuple):
+        return line_of(item)
+    item, value = item
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{value!r} is no value: a value is an int")
+    return b'{"item":' + line_of(item) + b',"value":' + _json(value) + b"}"
 
 
 def line(item: object) -> bytes:
@@ -41,10 +53,10 @@ def line(item: object) -> bytes:
     return _json(item)
 
 
-def body(items: Sequence[bytes], fields: dict[str, object]) -> bytes:
+def body(items: Sequence[bytes], fields: dict[str, object], named: str) -> bytes:
     """The body of a request for a part."""
     rest = _json(fields)[1:-1]
-    return b'{"items":[' + b",".join(items) + (b"]," + rest if rest else b"]") + b"}"
+    return b'{"' + named.encode() + b'":[' + b",".join(items) + (b"]," + rest if rest else b"]") + b"}"
 
 
 class Parts:
@@ -87,6 +99,10 @@ def _split(items: list[bytes], limits: BatchLimits) -> Iterator[list[bytes]]:
             begin, size = at, 0
         size += len(item) + 1
     yield items[begin:]
+
+
+def _base64(item: Item) -> bytes:
+    return _json(base64.b64encode(_bytes(item)).decode())
 
 
 def _bytes(item: Item) -> bytes:

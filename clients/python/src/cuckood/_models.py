@@ -35,6 +35,8 @@ __all__ = [
     "ProblemField",
     "StageBody",
     "SubFilterBody",
+    "ValueListsBody",
+    "ValuesBody",
 ]
 
 
@@ -47,7 +49,7 @@ class AddedBody:
     line."""
     full_detail: str | None = None
     """A remedy."""
-    full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit'] | None = None
+    full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit', 'max_values_per_item'] | None = None
     """The limit that was reached; only when a result is `full`."""
 
     @classmethod
@@ -335,6 +337,10 @@ class FilterBody:
     """How far a filter may grow with its promise kept, as a multiple of its capacity; null for `classic`."""
     ttl_seconds: int | None = None
     """Seconds of the requested time to live; null: it does not expire."""
+    value_bits: int | None = None
+    """Bits of the values that its items have; null: they have none."""
+    values_per_item: int | None = None
+    """Values that an item is expected to have; null without values."""
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:
@@ -368,6 +374,8 @@ class FilterBody:
             max_iterations=json.get("max_iterations"),
             promised_growth=json.get("promised_growth"),
             ttl_seconds=json.get("ttl_seconds"),
+            value_bits=json.get("value_bits"),
+            values_per_item=json.get("values_per_item"),
         )
 
 
@@ -400,6 +408,11 @@ class FilterFields(TypedDict, total=False):
     0."""
     ttl_seconds: int
     """Seconds until the filter expires, 1 to 3162240000; left out = it does not expire."""
+    value_bits: int
+    """`paged`: bits of the values that the items of the filter have. Each item is added with a value then, and
+    may have up to 1,024. Left out: items have no values."""
+    values_per_item: int
+    """With `value_bits`: values that an item is expected to have, which sizes the filter. Left out: 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -550,7 +563,7 @@ class ImportBody:
     """`running`: a request is in flight; `interrupted`: it can be resumed; `complete`: the stream ended."""
     updated_at: datetime
     """When its last commit was made (RFC 3339)."""
-    full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit', None] = None
+    full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit', 'max_values_per_item', None] = None
     """The limit that was reached; null when there were none."""
 
     @classmethod
@@ -658,10 +671,14 @@ class PreviewBody:
     """Longest path of kick-outs; null for `paged`, whose searches stay on a few pages."""
     promised_growth: int | None = None
     """How far a filter may grow with its promise kept, as a multiple of its capacity; null for `classic`."""
-    stopped_by: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit', None] = None
+    stopped_by: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit', 'max_values_per_item', None] = None
     """The limit that ends its growth at the last stage; null: it can grow further."""
     ttl_seconds: int | None = None
     """Seconds until it would expire; null: it would not expire."""
+    value_bits: int | None = None
+    """Bits of the values that its items would have; null: they would have none."""
+    values_per_item: int | None = None
+    """Values that an item is expected to have; null without values."""
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:
@@ -686,6 +703,8 @@ class PreviewBody:
             promised_growth=json.get("promised_growth"),
             stopped_by=json.get("stopped_by"),
             ttl_seconds=json.get("ttl_seconds"),
+            value_bits=json.get("value_bits"),
+            values_per_item=json.get("values_per_item"),
         )
 
 
@@ -816,4 +835,37 @@ class SubFilterBody:
             layout=json["layout"],
             load=json["load"],
             pages=json["pages"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueListsBody:
+    """The values of each item."""
+
+    results: list[list[int] | None]
+    """One list per item, in their order; null for a blank line."""
+    counts: list[list[int] | None] | None = None
+    """With `counts`: copies of each value, in the same places; never too low."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            results=json["results"],
+            counts=json.get("counts"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValuesBody:
+    """The values of an item."""
+
+    values: list[int]
+    """Ascending, each once. None is missing; a value of another item can be among them."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            values=json["values"],
         )

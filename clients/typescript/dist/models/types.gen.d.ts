@@ -15,7 +15,30 @@ export type AddBody = {
      */
     items: Array<string | number>;
     /**
-     * Skip an item that the filter already contains (or seems to contain, at its false-positive rate).
+     * Skip an item (with values: an entry) that the filter already contains (or seems to contain, at its false-positive rate).
+     */
+    only_if_absent?: boolean;
+};
+/**
+ * Entries to add.
+ */
+export type AddValuesBody = {
+    /**
+     * How strings are decoded; with `base64` integers are refused.
+     */
+    encoding?: 'utf-8' | 'base64';
+    /**
+     * Items with a value each; up to 250,000, unless the server has another limit.
+     */
+    entries: Array<{
+        item: string | number;
+        /**
+         * As large as the filter's `value_bits` allow.
+         */
+        value: number;
+    }>;
+    /**
+     * Skip an item (with values: an entry) that the filter already contains (or seems to contain, at its false-positive rate).
      */
     only_if_absent?: boolean;
 };
@@ -30,7 +53,7 @@ export type AddedBody = {
     /**
      * The limit that was reached; only when a result is `full`.
      */
-    full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit';
+    full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit' | 'max_values_per_item';
     /**
      * `added`; `exists`: skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank line.
      */
@@ -113,6 +136,29 @@ export type BucketBody = {
     slots: Array<'empty' | 'match' | 'other'>;
 };
 /**
+ * Items, or entries of a filter with values, to ask for.
+ */
+export type CheckBody = {
+    /**
+     * How strings are decoded; with `base64` integers are refused.
+     */
+    encoding?: 'utf-8' | 'base64';
+    /**
+     * Items with a value each; up to 250,000, unless the server has another limit.
+     */
+    entries?: Array<{
+        item: string | number;
+        /**
+         * As large as the filter's `value_bits` allow.
+         */
+        value: number;
+    }>;
+    /**
+     * Up to 250,000 items, unless the server has another limit.
+     */
+    items?: Array<string | number>;
+};
+/**
  * The time.
  */
 export type ClockBody = {
@@ -192,6 +238,25 @@ export type CountsBody = {
      * In the order of the items; null for a blank line.
      */
     results: Array<number | null>;
+};
+/**
+ * Entries to delete.
+ */
+export type EntriesBody = {
+    /**
+     * How strings are decoded; with `base64` integers are refused.
+     */
+    encoding?: 'utf-8' | 'base64';
+    /**
+     * Items with a value each; up to 250,000, unless the server has another limit.
+     */
+    entries: Array<{
+        item: string | number;
+        /**
+         * As large as the filter's `value_bits` allow.
+         */
+        value: number;
+    }>;
 };
 /**
  * Whether an item is in the filter.
@@ -315,6 +380,14 @@ export type FilterBody = {
      * Seconds of the requested time to live; null: it does not expire.
      */
     ttl_seconds?: number | null;
+    /**
+     * Bits of the values that its items have; null: they have none.
+     */
+    value_bits?: number | null;
+    /**
+     * Values that an item is expected to have; null without values.
+     */
+    values_per_item?: number | null;
 };
 /**
  * Fields of a filter to change.
@@ -369,6 +442,14 @@ export type FilterFields = {
      * Seconds until the filter expires, 1 to 3162240000; left out = it does not expire.
      */
     ttl_seconds?: number;
+    /**
+     * `paged`: bits of the values that the items of the filter have. Each item is added with a value then, and may have up to 1,024. Left out: items have no values.
+     */
+    value_bits?: number;
+    /**
+     * With `value_bits`: values that an item is expected to have, which sizes the filter. Left out: 1.
+     */
+    values_per_item?: number;
 };
 /**
  * A line of the list of filters.
@@ -510,7 +591,7 @@ export type ImportBody = {
     /**
      * The limit that was reached; null when there were none.
      */
-    full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit' | null;
+    full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit' | 'max_values_per_item' | null;
     /**
      * Its name.
      */
@@ -532,6 +613,23 @@ export type ImportBody = {
  * Items to ask for or to delete.
  */
 export type ItemsBody = {
+    /**
+     * How strings are decoded; with `base64` integers are refused.
+     */
+    encoding?: 'utf-8' | 'base64';
+    /**
+     * Up to 250,000 items, unless the server has another limit.
+     */
+    items: Array<string | number>;
+};
+/**
+ * Items whose values are asked for.
+ */
+export type ListValuesBody = {
+    /**
+     * Say beside each value how many copies of it the item has.
+     */
+    counts?: boolean;
     /**
      * How strings are decoded; with `base64` integers are refused.
      */
@@ -679,11 +777,19 @@ export type PreviewBody = {
     /**
      * The limit that ends its growth at the last stage; null: it can grow further.
      */
-    stopped_by?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit' | null;
+    stopped_by?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit' | 'max_values_per_item' | null;
     /**
      * Seconds until it would expire; null: it would not expire.
      */
     ttl_seconds?: number | null;
+    /**
+     * Bits of the values that its items would have; null: they would have none.
+     */
+    value_bits?: number | null;
+    /**
+     * Values that an item is expected to have; null without values.
+     */
+    values_per_item?: number | null;
 };
 /**
  * Problem details of an error (RFC 9457).
@@ -812,4 +918,26 @@ export type SubFilterBody = {
      * Pages that hold the buckets.
      */
     pages: number;
+};
+/**
+ * The values of each item.
+ */
+export type ValueListsBody = {
+    /**
+     * With `counts`: copies of each value, in the same places; never too low.
+     */
+    counts?: Array<Array<number> | null>;
+    /**
+     * One list per item, in their order; null for a blank line.
+     */
+    results: Array<Array<number> | null>;
+};
+/**
+ * The values of an item.
+ */
+export type ValuesBody = {
+    /**
+     * Ascending, each once. None is missing; a value of another item can be among them.
+     */
+    values: Array<number>;
 };

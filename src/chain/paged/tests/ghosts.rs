@@ -19,9 +19,9 @@ fn delete_all(filter: &mut Filter, items: impl Iterator<Item = u64>) {
 fn a_filter_that_grew_beyond_what_slots_record_shrinks_and_grows_again_and_again() {
     // Four bits of suffix; by hand six, too.
     let mut runs = vec![
-        (SlotCode::with_anchor_bits(SlotWidth::Bits12, 8), 1, 100),
-        (SlotCode::with_anchor_bits(SlotWidth::Bits16, 12), 1, 60),
-        (SlotCode::with_anchor_bits(SlotWidth::Bits32, 28), 2, 60),
+        (SlotCode::of(SlotWidth::Bits12).with_anchor_bits(8), 1, 100),
+        (SlotCode::of(SlotWidth::Bits16).with_anchor_bits(12), 1, 60),
+        (SlotCode::of(SlotWidth::Bits32).with_anchor_bits(28), 2, 60),
     ];
     if peak() >= 1_000_000 {
         runs.push((SlotCode::of(SlotWidth::Bits12), 1, 512));
@@ -72,7 +72,7 @@ fn a_filter_that_grew_beyond_what_slots_record_shrinks_and_grows_again_and_again
 
 #[test]
 fn copies_of_copies_are_not_counted_without_bound() {
-    let mut filter = filter(1, SlotCode::with_anchor_bits(SlotWidth::Bits16, 12));
+    let mut filter = filter(1, SlotCode::of(SlotWidth::Bits16).with_anchor_bits(12));
     let items = 40 * capacity(&filter);
     for round in 0..8 {
         fill(&mut filter, round * items, items);

@@ -8,6 +8,7 @@ use crate::chain::pages::{PageWords, PlanPages, WholePage};
 use crate::chain::plan::{Overlay, PageChanges, Plan, PlanInput};
 use crate::cuckoo::kick::KickSearch;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 /// Pages as they are published, some of which are not at hand.
 #[derive(Default)]
@@ -63,6 +64,14 @@ impl PageWords for Published {
     fn counter(&mut self, page: PageAddress, key: CounterKey) -> Option<u64> {
         Some(self.at_hand(page)?.counters.get(key))
     }
+
+    fn counters_within(
+        &mut self,
+        page: PageAddress,
+        keys: RangeInclusive<CounterKey>,
+    ) -> Option<Counters> {
+        Some(self.at_hand(page)?.counters.within(keys))
+    }
 }
 
 impl PlanPages for Published {
@@ -73,16 +82,12 @@ impl PlanPages for Published {
     fn counters(&mut self, page: PageAddress) -> Option<usize> {
         Some(self.at_hand(page)?.counters.len())
     }
-
-    fn counters_of(&mut self, page: PageAddress) -> Option<Counters> {
-        Some(self.at_hand(page)?.counters.clone())
-    }
 }
 
 #[derive(Clone, Copy)]
 enum Command {
-    Add(u64),
-    Delete(u64),
+    Add(u64, u32),
+    Delete(u64, u32),
 }
 
 /// Plans commands, again and again until all pages that they need were loaded.
@@ -98,11 +103,11 @@ fn plan(commands: &[Command], chain: &Chain, pending: &Overlay, published: &mut 
         let done: Vec<Option<bool>> = commands
             .iter()
             .map(|command| match *command {
-                Command::Add(item) => {
-                    let added = planner.add(hash(item), AddMode::Always);
+                Command::Add(item, value) => {
+                    let added = planner.add_value(hash(item), value, AddMode::Always);
                     added.map(|it| it == AddResult::Added)
                 }
-                Command::Delete(item) => planner.delete(hash(item)),
+                Command::Delete(item, value) => planner.delete_value(hash(item), value),
             })
             .collect();
         let plan = planner.finish();
@@ -121,15 +126,18 @@ fn plan(commands: &[Command], chain: &Chain, pending: &Overlay, published: &mut 
 #[test]
 fn plans_over_overlays_change_what_they_would_change_at_once() {
     println!("seed {SEED}");
-    for (width, pages) in WIDTHS.into_iter().zip([1, 2, 3, 5]) {
-        let mut at_once = filter(pages, SlotCode::of(width));
+    let plain = WIDTHS.map(SlotCode::of).into_iter().zip([1, 2, 3, 5]);
+    let valued = [(SlotWidth::Bits16, 4, 2), (SlotWidth::Bits32, 16, 3)]
+        .map(|(width, bits, pages)| (SlotCode::with_values(width, bits).unwrap(), pages));
+    for (code, pages) in plain.chain(valued) {
+        let mut at_once = filter(pages, code);
         let mut chain = at_once.filter.chain().clone();
         let mut published = Published {
             pages: (0..pages).map(|_| WholePage::empty()).collect(),
             ..Published::default()
         };
         let mut random = SEED ^ pages;
-        let (mut list, mut next): (Vec<u64>, u64) = (Vec::new(), 0);
+        let (mut list, mut next): (Vec<(u64, u32)>, u64) = (Vec::new(), 0);
         let (mut splits, mut merges) = (0, 0);
         for round in 0..24 {
             let mut pending = Overlay::new();
@@ -140,15 +148,21 @@ fn plans_over_overlays_change_what_they_would_change_at_once() {
                     .map(|_| match below(&mut random, 10) {
                         adds if adds < adds_in_10 || list.is_empty() => {
                             let again = !list.is_empty() && adds % 4 == 0;
-                            let item = match again {
+                            let value = random as u32 & code.value_mask();
+                            let (item, value) = match again {
                                 true => list[below(&mut random, list.len())],
-                                false => next,
+                                // Two values an item, where there are values.
+                                false => (next >> u32::from(code.value_bits() > 0), value),
                             };
                             next += 1;
-                            list.push(item);
-                            Command::Add(item)
+                            list.push((item, value));
+                            Command::Add(item, value)
                         }
-                        _ => Command::Delete(list.swap_remove(below(&mut random, list.len()))),
+                        _ => {
+                            let at = below(&mut random, list.len());
+                            let (item, value) = list.swap_remove(at);
+                            Command::Delete(item, value)
+                        }
                     })
                     .collect();
                 published.hidden = (0..published.pages.len() as u32).collect();
@@ -159,8 +173,12 @@ fn plans_over_overlays_change_what_they_would_change_at_once() {
                 chain = plan.chain;
                 for command in &commands {
                     match *command {
-                        Command::Add(item) => assert_eq!(at_once.add(hash(item)), AddResult::Added),
-                        Command::Delete(item) => assert!(at_once.delete(hash(item))),
+                        Command::Add(item, value) => {
+                            assert_eq!(at_once.add_value(item, value), AddResult::Added);
+                        }
+                        Command::Delete(item, value) => {
+                            assert!(at_once.delete_value(item, value));
+                        }
                     }
                 }
             }

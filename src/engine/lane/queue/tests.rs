@@ -1,5 +1,6 @@
 use super::*;
 use crate::engine::caller::SERVER;
+use crate::engine::lane::command::ItemOp;
 use crate::metrics::Metrics;
 
 #[test]

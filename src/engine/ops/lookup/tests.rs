@@ -69,7 +69,7 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
     let asked: Vec<usize> = (0..200).collect();
     let answers = engine
         .state
-        .ask_lane::<Exists>(&engine.caller, &filters[0], &items, &asked)
+        .ask_lane(Exists, &engine.caller, &filters[0], &items, &asked)
         .await
         .unwrap()
         .unwrap();

@@ -18,6 +18,10 @@ const SCOPES: &str = "
     POST /filters/{key}/exists read
     GET /filters/{key}/count read
     POST /filters/{key}/count read
+    POST /filters/{key}/values write
+    POST /filters/{key}/values/delete write
+    GET /filters/{key}/values read
+    POST /filters/{key}/values/query read
     GET /filters/{key}/locate read
     POST /preview read
     POST /lookup read

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 
-from .._batches import BatchLimits, Item, Parts, body, encoded
+from .._batches import BatchLimits, Entry, Item, Parts, body, encoded
 from .._retry import Attempts, Backoff, Request
 from ..errors import CuckoodError, NoAnswerError, ProblemError, json_of, problem_of
 
@@ -92,16 +92,19 @@ class AsyncTransport:
         response = await self.send(Request(method, at, headers=sent, content=content))
         return json_of(response) if response.content else None
 
-    async def ask_batch(self, at: str, items: Iterable[Item], fields: dict[str, object]) -> list[Any]:
+    async def ask_batch(
+        self, at: str, items: Iterable[Item | Entry], fields: dict[str, object], named: str = "items"
+    ) -> list[Any]:
         """The answers to the parts of a batch of questions, in order."""
 
         async def ask(content: bytes) -> Any:
             return json_of(await self.send(Request("POST", at, headers=_JSON, content=content)))
 
-        return await self._batch(items, fields, ask, whole=False)
+        return await self._batch(items, fields, ask, named, whole=False)
 
     async def change_batch(
-        self, at: str, items: Iterable[Item], fields: dict[str, object], idempotency_key: str | None
+        self, at: str, items: Iterable[Item | Entry], fields: dict[str, object], idempotency_key: str | None,
+        named: str = "items",
     ) -> list[Any]:
         """The answers to the parts of a batch of changes, in order."""
 
@@ -110,18 +113,18 @@ class AsyncTransport:
 
         # One key names one request: a batch that was split differently the
         # next time would be made twice.
-        return await self._batch(items, fields, change, whole=idempotency_key is not None)
+        return await self._batch(items, fields, change, named, whole=idempotency_key is not None)
 
     async def _batch(
-        self, items: Iterable[Item], fields: dict[str, object], send: Callable[[bytes], Awaitable[Any]], *,
-        whole: bool,
+        self, items: Iterable[Item | Entry], fields: dict[str, object], send: Callable[[bytes], Awaitable[Any]],
+        named: str, *, whole: bool,
     ) -> list[Any]:
         lines, encoding = encoded(items)
         parts = Parts(lines, self._limits, whole=whole)
         answers: list[Any] = []
         for part in parts:
             try:
-                answers.append(await send(body(part, {**encoding, **fields})))
+                answers.append(await send(body(part, {**encoding, **fields}, named)))
             except CuckoodError as error:
                 if isinstance(error, ProblemError) and parts.halve(error):
                     continue

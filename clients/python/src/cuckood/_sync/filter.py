@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Unpack
 
-from .._batches import Item
+from .._batches import Entry, Item
 from .._each import chunks
 from .._models import (
     AddedBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields, ImportBody, LocatedBody,
@@ -96,9 +96,7 @@ class Filter:
         if create is not None:
             fields["create"] = create
         answers = self._transport.change_batch(f"{self._path}/items", items, fields, idempotency_key)
-        # Later parts only repeat why the filter is full.
-        full: dict[str, Any] = next((answer for answer in answers if "full_reason" in answer), {})
-        return AddedBody.from_json({**full, "results": _joined(answers)})
+        return _added(answers)
 
     def exists(self, item: Item) -> bool:
         """Whether the filter contains the item. False is certain; True can be a false positive."""
@@ -129,6 +127,35 @@ class Filter:
         return _joined(
             self._transport.change_batch(f"{self._path}/items/delete", items, {}, idempotency_key)
         )
+
+    def add_values(
+        self, entries: Iterable[Entry], *, only_if_absent: bool = False, idempotency_key: str | None = None
+    ) -> AddedBody:
+        """Adds a value to each item, in a filter that was created with `value_bits`; results as `add_many`."""
+        fields: dict[str, object] = {"only_if_absent": only_if_absent}
+        at = f"{self._path}/values"
+        return _added(self._transport.change_batch(at, entries, fields, idempotency_key, "entries"))
+
+    def values(self, item: Item) -> list[int]:
+        """The values of the item, ascending. None is missing; a value of another item can be among them."""
+        return (self.values_many([item]))[0]
+
+    def values_many(self, items: Iterable[Item]) -> list[list[int]]:
+        """The same of many items, in their order."""
+        return _joined(self._transport.ask_batch(f"{self._path}/values/query", items, {}))
+
+    def has_value(self, item: Item, value: int) -> bool:
+        """Whether the item has the value. False is certain."""
+        return (self.has_values([(item, value)]))[0]
+
+    def has_values(self, entries: Iterable[Entry]) -> list[bool]:
+        """The same of many items with a value each, in their order."""
+        return _joined(self._transport.ask_batch(f"{self._path}/exists", entries, {}, "entries"))
+
+    def delete_values(self, entries: Iterable[Entry], *, idempotency_key: str | None = None) -> list[bool]:
+        """Deletes one copy of each entry; whether there was one, in their order. Delete only what was added."""
+        at = f"{self._path}/values/delete"
+        return _joined(self._transport.change_batch(at, entries, {}, idempotency_key, "entries"))
 
     def import_items(
         self, items: Iterable[str | int], *, import_id: str | None = None,
@@ -202,6 +229,12 @@ class Filter:
         """
         params = {"replace": "true"} if replace else {}
         return FilterBody.from_json(self._transport.upload(f"{self._path}/dump", params, {}, dump))
+
+
+def _added(answers: list[Any]) -> AddedBody:
+    # Later parts only repeat why the filter is full.
+    full: dict[str, Any] = next((answer for answer in answers if "full_reason" in answer), {})
+    return AddedBody.from_json({**full, "results": _joined(answers)})
 
 
 def _joined(answers: list[dict[str, list]]) -> list:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from .._batches import BatchLimits, Item, Parts, body, encoded
+from .._batches import BatchLimits, Entry, Item, Parts, body, encoded
 from .._retry import Attempts, Backoff, Request
 from ..errors import CuckoodError, NoAnswerError, ProblemError, json_of, problem_of
 
@@ -93,16 +93,19 @@ class Transport:
         response = self.send(Request(method, at, headers=sent, content=content))
         return json_of(response) if response.content else None
 
-    def ask_batch(self, at: str, items: Iterable[Item], fields: dict[str, object]) -> list[Any]:
+    def ask_batch(
+        self, at: str, items: Iterable[Item | Entry], fields: dict[str, object], named: str = "items"
+    ) -> list[Any]:
         """The answers to the parts of a batch of questions, in order."""
 
         def ask(content: bytes) -> Any:
             return json_of(self.send(Request("POST", at, headers=_JSON, content=content)))
 
-        return self._batch(items, fields, ask, whole=False)
+        return self._batch(items, fields, ask, named, whole=False)
 
     def change_batch(
-        self, at: str, items: Iterable[Item], fields: dict[str, object], idempotency_key: str | None
+        self, at: str, items: Iterable[Item | Entry], fields: dict[str, object], idempotency_key: str | None,
+        named: str = "items",
     ) -> list[Any]:
         """The answers to the parts of a batch of changes, in order."""
 
@@ -111,18 +114,18 @@ class Transport:
 
         # One key names one request: a batch that was split differently the
         # next time would be made twice.
-        return self._batch(items, fields, change, whole=idempotency_key is not None)
+        return self._batch(items, fields, change, named, whole=idempotency_key is not None)
 
     def _batch(
-        self, items: Iterable[Item], fields: dict[str, object], send: Callable[[bytes], Any], *,
-        whole: bool,
+        self, items: Iterable[Item | Entry], fields: dict[str, object], send: Callable[[bytes], Any],
+        named: str, *, whole: bool,
     ) -> list[Any]:
         lines, encoding = encoded(items)
         parts = Parts(lines, self._limits, whole=whole)
         answers: list[Any] = []
         for part in parts:
             try:
-                answers.append(send(body(part, {**encoding, **fields})))
+                answers.append(send(body(part, {**encoding, **fields}, named)))
             except CuckoodError as error:
                 if isinstance(error, ProblemError) and parts.halve(error):
                     continue

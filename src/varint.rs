@@ -2,7 +2,7 @@
 //! lowest first, the top bit set on every byte but the last (LEB128).
 
 /// Appends `value`, 1 to 10 bytes.
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
@@ -12,7 +12,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
 
 /// Takes one number off the front. `None` if the bytes end within it or it
 /// does not fit 64 bits; `bytes` is then left where the number began.
-pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut rest = *bytes;
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
