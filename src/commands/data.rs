@@ -42,9 +42,24 @@ pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result<(), Failure>
 /// Removes what can't be read, and then what nothing can reach.
 fn run_repair(data_dir: &Path) -> Result<(), StoreError> {
     let rocks = Arc::new(RocksStore::open(data_dir, RocksOptions::default())?);
-    let repair::Repaired { removed, named } = repair::repair(&*rocks)?;
+    let repair::Repaired {
+        removed,
+        named,
+        nameless,
+        kept_names,
+    } = repair::repair(&*rocks)?;
     println!("removed, because it can't be read: {removed}");
     println!("written anew, because it could not be read: the names of {named} filters");
+    for id in nameless {
+        println!(
+            "kept, though neither of the two entries with its name can be read: filter {id}, with all its items"
+        );
+    }
+    for name in kept_names {
+        println!(
+            "kept, though it can't be read, because it may be the name of such a filter: the entry {name:?}"
+        );
+    }
     let store = PageStore::open(rocks)?;
     let sub_filters = check::remove_unreachable(&store)?;
     println!("removed, because nothing can reach them: the pages of {sub_filters} sub-filters");

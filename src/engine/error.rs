@@ -17,6 +17,9 @@ pub enum Overload {
     /// Checkpoints fail while log or dirty pages are at their bound.
     #[error("pages can't be written to the store, and memory for more is used up")]
     Checkpoints,
+    /// Counters beside pages that commands keep in memory.
+    #[error("counters of hot items take all the memory that they may")]
+    Counters,
     /// The items in front of a lane.
     #[error("too many items wait to be written")]
     QueuedItems,

@@ -4,12 +4,14 @@
 //! One bit that a disk has flipped in such an entry is damage that deleting a
 //! filter does not remove: it would keep every backup from being complete, or the
 //! server from starting. Nor can a filter be deleted that its name does not lead to.
-//! But two entries say what a filter is called, and each tells the other.
+//! But two entries say what a filter is called, and each tells the other. Where
+//! neither can be read both stay: a person may still see what one of them says.
 
 use super::error::StoreError;
 use super::format;
 use super::kv::{Batch, Caching, Column, Durability, KeyValueStore, Reader};
 use super::values::Due;
+use crate::page::FilterId;
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -37,12 +39,17 @@ pub struct Removed {
 }
 
 /// What a repair did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// What can't be read and was taken out.
     pub removed: Removed,
     /// Filters that have their name again.
     pub named: u64,
+    /// Filters of which neither entry with the name can be read.
+    pub nameless: Vec<FilterId>,
+    /// Entries of names that can't be read and were kept because there are such
+    /// filters: one of them may be all that is left of what a filter is called.
+    pub kept_names: Vec<String>,
 }
 
 impl fmt::Display for Removed {
@@ -63,6 +70,8 @@ impl fmt::Display for Removed {
 /// Some of it may be done; to be repeated.
 pub fn repair(kv: &dyn KeyValueStore) -> Result<Repaired, StoreError> {
     let named = name_filters(kv)?;
+    let nameless = nameless(kv)?;
+    let mut kept_names = Vec::new();
     let removed = Removed {
         due: remove(kv, Column::Due, |key, value| {
             format::read_due(key, value).map(|_| ())
@@ -73,14 +82,56 @@ pub fn repair(kv: &dyn KeyValueStore) -> Result<Repaired, StoreError> {
         side_records: remove(kv, Column::SideRecords, |key, value| {
             format::open_side_record(key, value).map(|_| ())
         })?,
-        // Those that are a filter's can be read by now.
-        names: remove(kv, Column::Names, |name, value| {
-            format::open_filter_number(name, value).map(|_| ())
-        })?,
+        // Those that are a filter's can be read by now, if it has a name.
+        names: match nameless.is_empty() {
+            true => remove(kv, Column::Names, open_name)?,
+            false => {
+                kept_names = unreadable_names(kv)?;
+                0
+            }
+        },
     };
     list_what_ends(kv)?;
     kv.sync()?;
-    Ok(Repaired { removed, named })
+    Ok(Repaired {
+        removed,
+        named,
+        nameless,
+        kept_names,
+    })
+}
+
+fn open_name(name: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    format::open_filter_number(name, value).map(|_| ())
+}
+
+/// The filters that are described and have no name that can be read.
+fn nameless(kv: &dyn KeyValueStore) -> Result<Vec<FilterId>, StoreError> {
+    let (view, mut nameless) = (kv.snapshot(), Vec::new());
+    change(kv, Column::Filters, &mut |key, _, _| {
+        let id = format::filter_of(key)?;
+        if *key != format::filter_meta_key(id) {
+            return Ok(());
+        }
+        let name = stored(&*view, Column::Filters, &format::filter_name_key(id))?;
+        if !is_readable(name, |value| format::open_filter_name(id, value))? {
+            nameless.push(id);
+        }
+        Ok(())
+    })?;
+    Ok(nameless)
+}
+
+/// The names whose entries can't be read, as far as they are text.
+fn unreadable_names(kv: &dyn KeyValueStore) -> Result<Vec<String>, StoreError> {
+    let mut names = Vec::new();
+    change(kv, Column::Names, &mut |name, value, _| {
+        if readable(open_name(name, value))?.is_none() {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+        Ok(())
+    })?;
+    Ok(names)
 }
 
 /// Has each name lead to the filter that has it, and each filter have the name that
@@ -210,7 +261,7 @@ fn change(kv: &dyn KeyValueStore, column: Column, each: EachChange<'_>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::{FilterId, Sequence};
+    use crate::page::Sequence;
     use crate::store::kv::{Batch, Change};
     use crate::store::memory::MemoryStore;
     use crate::store::{
@@ -298,6 +349,34 @@ mod tests {
     }
 
     #[test]
+    fn what_a_filter_was_called_is_kept_where_neither_entry_can_be_read() {
+        let (memory, store) = filled();
+        let sound = all(&memory);
+        let name_key = format::filter_name_key(FilterId(1));
+        for (column, key, value) in &sound {
+            let is_name = *column == Column::Filters && *key == name_key;
+            if is_name || *column == Column::Names {
+                flip_a_bit(&memory, (*column, key, value), 8 * key.len() + 3);
+            }
+        }
+        let damaged = all(&memory);
+        let repaired = repair(&memory).unwrap();
+        assert_eq!(repaired.nameless, [FilterId(1)]);
+        assert_eq!(repaired.kept_names, ["seen"]);
+        assert_eq!((repaired.removed.names, repaired.named), (0, 0));
+        assert_eq!(all(&memory), damaged);
+
+        // Once no filter is without a name, what can't be read leads to none.
+        for (column, key, value) in sound.iter().filter(|(_, key, _)| *key == name_key) {
+            write(&memory, Change::Put(*column, key.clone(), value.clone()));
+        }
+        let again = repair(&memory).unwrap();
+        assert_eq!((again.named, again.removed.names), (1, 0));
+        assert!(again.nameless.is_empty() && again.kept_names.is_empty());
+        assert!(matches!(store.filter_by_name("seen"), Ok(Some(_))));
+    }
+
+    #[test]
     fn a_sound_store_stays_as_it_is() {
         let (memory, _) = filled();
         let before = all(&memory);
@@ -316,7 +395,7 @@ mod tests {
             for bit in 0..8 * (key.len() + value.len()) {
                 let (memory, store) = filled();
                 flip_a_bit(&memory, (*column, key, value), bit);
-                let Repaired { removed, named } = repair(&memory).unwrap();
+                let Repaired { removed, named, .. } = repair(&memory).unwrap();
                 let Removed {
                     due,
                     reclaim,

@@ -21,6 +21,7 @@ use super::sliced::SlicedPlan;
 use super::slices::Sliced;
 use super::units::UNITS_ALONE;
 use crate::engine::error::{EngineError, Overload};
+use crate::engine::pages::NoRoom;
 use crate::engine::threads::AbortOnPanic;
 use std::time::Duration;
 
@@ -148,6 +149,9 @@ impl Lane {
     /// There is none.
     pub(super) fn wait_for_room(&self) -> Result<(), EngineError> {
         self.checkpointer.wait_for_room().map_err(|reason| {
+            if reason == NoRoom::Counters {
+                return Overload::Counters.into();
+            }
             tracing::warn!(%reason, "a command is refused because checkpoints fail");
             let refusal = self.disk.check().err();
             refusal.unwrap_or(Overload::Checkpoints.into())

@@ -13,7 +13,7 @@ use crate::cuckoo::hash::ItemHash;
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::{Caller, SERVER};
 use crate::engine::disk::Disk;
-use crate::engine::error::EngineError;
+use crate::engine::error::{EngineError, Overload};
 use crate::engine::filters::{FilterView, OpenFilter, lane_of};
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::name::FilterName;
@@ -350,8 +350,9 @@ impl Submitter {
         let permit = self.store_work.wait(caller, pinnable, wanted).await?;
         let (loader, view) = (Arc::clone(&self.loader), filter.view.load_full());
         let pages: Vec<PageAddress> = pages.iter().copied().collect();
-        let pinning = move || loader.pin(&view.tables, &pages, permit);
-        Ok(self.store_work.run(caller, pinning).await??)
+        let pinning = move || loader.pin_for_command(&view.tables, &pages, permit);
+        let pins = self.store_work.run(caller, pinning).await??;
+        Ok(pins.ok_or(Overload::Counters)?)
     }
 }
 
@@ -402,3 +403,6 @@ pub(crate) async fn hash_items(
     }
     Ok(hashes.into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@
 //! says how few, so they have a share of the cache's bytes of their own; when
 //! it is used up, pages with counters are evicted first.
 
-use super::eviction::Eviction;
+use super::eviction::{COUNTERS_SWEEP, Eviction};
 use super::frame::{Frame, FrameIndex, Words};
 use super::frames::{Chunk, Frames};
 use super::image::PageImage;
@@ -246,7 +246,7 @@ impl PageCache {
                 let entry = entry.ok_or(NotInstalled::NoFrame)?;
                 entry.set(eviction.assign(index, table, page), || {
                     frame.fill(table.geometry().slot_width(), image.slots);
-                    self.frames.set_counters(frame, image.counters.clone());
+                    self.frames.set_counters(index, image.counters.clone());
                 });
                 table.count_resident();
                 self.frames.count_page();
@@ -313,7 +313,7 @@ impl PageCache {
         counters.set_all(changed.iter().map(|it| (it.key, it.copies)));
         counters.shrink();
         let counters = (!counters.is_empty()).then(|| Arc::new(counters));
-        self.frames.set_counters(frame, counters);
+        self.frames.set_counters(index, counters);
     }
 
     /// Sets a page as a whole that is pinned, under the same conditions.
@@ -327,7 +327,7 @@ impl PageCache {
             counters.shrink();
             Arc::new(counters)
         });
-        self.frames.set_counters(frame, counters);
+        self.frames.set_counters(index, counters);
     }
 
     /// Whether counters take more than their share: their pages should be
@@ -344,11 +344,32 @@ impl PageCache {
         self.frames.has_too_many_counters() && self.eviction.lock().can_shed(&self.frames)
     }
 
-    /// Evicts pages with counters while there are more counters than should
+    /// Bytes of all resident counters.
+    #[cfg(test)]
+    pub(crate) fn counter_bytes(&self) -> u64 {
+        self.frames.counter_bytes()
+    }
+
+    /// Whether counters take all that they may: nothing is done then that brings in
+    /// more of them.
+    pub(crate) fn is_full_of_counters(&self) -> bool {
+        self.frames.is_full_of_counters()
+    }
+
+    /// Evicts some pages with counters while there are more counters than should
     /// be, as far as such pages may be evicted.
     pub(crate) fn shed_counters(&self) {
         if self.frames.has_many_counters() {
             self.eviction.lock().shed_counters(&self.frames);
+        }
+    }
+
+    /// The same with all such pages, some at a time under the lock.
+    pub(super) fn shed_all_counters(&self) {
+        let mut left = self.frames.listed_with_counters();
+        while left > 0 && self.frames.has_many_counters() {
+            self.eviction.lock().shed_counters(&self.frames);
+            left = left.saturating_sub(COUNTERS_SWEEP);
         }
     }
 }

@@ -76,6 +76,9 @@ pub(crate) enum NoRoom {
     /// They may not use what is left of the disk.
     #[error("the disk has no room for checkpoints")]
     DiskFull,
+    /// All of them are beside pages that commands keep in memory.
+    #[error("counters of hot items take all the memory that they may")]
+    Counters,
     /// They take longer than a commit waits.
     #[error("checkpoints make no room")]
     Late,
@@ -251,7 +254,7 @@ impl Checkpointer {
     /// Says why there is none.
     pub(crate) fn wait_for_room(&self) -> Result<(), NoRoom> {
         if !self.is_at_bound() {
-            return Ok(());
+            return self.check_counters();
         }
         self.metrics.checkpoint_waits.inc();
         let started = Instant::now();
@@ -267,10 +270,20 @@ impl Checkpointer {
                 return Err(NoRoom::Late);
             }
             self.work.notify_one();
-            self.cache.shed_counters();
+            self.cache.shed_all_counters();
             self.room.wait_for(&mut signals, Duration::from_millis(100));
         }
-        Ok(())
+        drop(signals);
+        self.check_counters()
+    }
+
+    /// Refuses what would wait for commands that wait themselves: these keep the pages
+    /// in memory whose counters take too much. A refused command gives back its own.
+    fn check_counters(&self) -> Result<(), NoRoom> {
+        match self.cache.is_full_of_counters() {
+            true => Err(NoRoom::Counters),
+            false => Ok(()),
+        }
     }
 
     /// Asks for clean pages and waits for some, `patience` at the longest.

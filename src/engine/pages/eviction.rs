@@ -11,12 +11,16 @@ use super::leaves::{LeafName, LeafUse, place_in};
 use super::seqlock::Entry;
 use super::table::PageTable;
 use prometheus::IntCounter;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Frames that are looked at for counters to be evicted, at most, each time
-/// that a page comes in or gets more of them.
-const COUNTERS_SWEEP: usize = 64;
+/// Frames whose pages have counters that are looked at for some to be evicted, at
+/// most, each time that a page comes in or gets more of them.
+pub(super) const COUNTERS_SWEEP: usize = 64;
+
+/// Such frames that are looked at for one that can be evicted once it is clean.
+const COUNTERS_LOOK: usize = 256;
 
 /// Which page each frame holds, and which drains are under way. Part of the
 /// cache, under its lock.
@@ -27,8 +31,10 @@ pub(super) struct Eviction {
     free: Vec<FrameIndex>,
     leaves: LeafUse,
     hand: usize,
-    /// Where the search for pages with counters goes on.
+    /// Where the sweep of pages with counters goes on, and the look for one that no
+    /// command keeps in memory.
     counters_hand: usize,
+    look_hand: usize,
     generation: u32,
     /// Drains so far.
     last_drain: u64,
@@ -58,6 +64,7 @@ impl Eviction {
             leaves: LeafUse::default(),
             hand: 0,
             counters_hand: 0,
+            look_hand: 0,
             generation: 0,
             last_drain: 0,
             drains: Vec::new(),
@@ -161,7 +168,7 @@ impl Eviction {
         };
         if let Some(owner) = slot.take() {
             owner.table.count_evicted();
-            frames.set_counters(frame, None);
+            frames.set_counters(index, None);
             frames.count_evicted();
             frame.set_dirty_state(DirtyState::Clean);
             frame.set_changed_since_copy(0);
@@ -172,28 +179,33 @@ impl Eviction {
     /// Evicts pages with counters while there are more counters than should
     /// be, as far as such pages may be evicted.
     pub(super) fn shed_counters(&mut self, frames: &Frames) {
-        for _ in 0..self.owners.len().min(COUNTERS_SWEEP) {
+        let from = self.counters_hand;
+        let swept = frames.each_with_counters(from, COUNTERS_SWEEP, |index, _| {
             if !frames.has_many_counters() {
-                return;
+                return ControlFlow::Break(());
             }
-            let at = self.counters_hand % self.owners.len();
-            self.counters_hand = at + 1;
-            let index = FrameIndex(at as u32);
-            let has_counters = frames.get(index).is_some_and(|frame| frame.counters() > 0);
-            if has_counters && self.try_evict(frames, at, Marks::Ignored) {
+            if self.try_evict(frames, index.0 as usize, Marks::Ignored) {
                 self.free.push(index);
             }
-        }
+            ControlFlow::Continue(())
+        });
+        let (ControlFlow::Break(at) | ControlFlow::Continue(at)) = swept;
+        self.counters_hand = at;
     }
 
-    /// Whether a page with counters is there that no command keeps in memory.
-    pub(super) fn can_shed(&self, frames: &Frames) -> bool {
-        (0..).zip(&self.owners).any(|(at, owner)| {
-            let index = FrameIndex(at);
-            let frame = frames.get(index).filter(|_| owner.is_some());
-            frame.is_some_and(|frame| frame.counters() > 0 && !frame.is_pinned())
-                && !is_planned_over(frames, &self.drains, index)
-        })
+    /// Whether a page with counters is there that no command keeps in memory, among
+    /// those that are looked at: each time others, as long as there is none.
+    pub(super) fn can_shed(&mut self, frames: &Frames) -> bool {
+        let drains = &self.drains;
+        let look = frames.each_with_counters(self.look_hand, COUNTERS_LOOK, |index, frame| {
+            match frame.is_pinned() || is_planned_over(frames, drains, index) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        let (ControlFlow::Break(at) | ControlFlow::Continue(at)) = look;
+        self.look_hand = at;
+        look.is_break()
     }
 
     fn try_evict(&mut self, frames: &Frames, at: usize, marks: Marks) -> bool {
@@ -223,7 +235,7 @@ impl Eviction {
         }
         owner.table.count_evicted();
         *slot = None;
-        frames.set_counters(frame, None);
+        frames.set_counters(index, None);
         frames.count_evicted();
         self.evictions.inc();
         true

@@ -9,7 +9,7 @@ use crate::hints;
 use arc_swap::ArcSwapOption;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Words of a frame.
 pub(super) const FRAME_WORDS: usize = PAGE_BYTES as usize / 8;
@@ -36,6 +36,8 @@ pub(super) struct State {
     occupied: AtomicU32,
     /// The page's side counters, if it has any.
     counters: ArcSwapOption<Counters>,
+    /// Whether the frame is in the list of those with counters; under its lock.
+    pub(super) is_listed: AtomicBool,
     /// Commands that need the page.
     pins: AtomicU32,
     /// A [`DirtyState`]; written under the lock of the lane's dirty pages only.
@@ -63,6 +65,7 @@ impl State {
         State {
             occupied: AtomicU32::new(0),
             counters: ArcSwapOption::const_empty(),
+            is_listed: AtomicBool::new(false),
             pins: AtomicU32::new(0),
             dirty: AtomicU8::new(0),
             changed_since_copy: AtomicU64::new(0),

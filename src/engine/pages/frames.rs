@@ -5,7 +5,9 @@ use super::leaves::Leaves;
 use crate::chain::counters::Counters;
 use crate::chain::params::PAGE_BYTES;
 use crate::hints::HugeWords;
+use parking_lot::Mutex;
 use prometheus::IntGauge;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -71,6 +73,9 @@ pub(super) struct Frames {
     /// Bytes of all resident counters, and how many there should be at most.
     counter_bytes: AtomicU64,
     max_counter_bytes: u64,
+    /// Those whose pages have counters, and some whose pages had: an entry goes when it
+    /// is come across.
+    with_counters: Mutex<Vec<FrameIndex>>,
     /// Bytes of resident pages and counters.
     bytes: IntGauge,
 }
@@ -91,6 +96,7 @@ impl Frames {
             capacity: frames as u32,
             counter_bytes: AtomicU64::new(0),
             max_counter_bytes,
+            with_counters: Mutex::default(),
             bytes: gauge,
         }
     }
@@ -164,10 +170,19 @@ impl Frames {
     }
 
     /// Gives the page in a frame other counters.
-    pub(super) fn set_counters(&self, frame: Frame<'_>, counters: Option<Arc<Counters>>) {
+    pub(super) fn set_counters(&self, index: FrameIndex, counters: Option<Arc<Counters>>) {
+        let Some(frame) = self.get(index) else {
+            return;
+        };
         let bytes = |counters: Option<&Counters>| counters.map_or(0, |it| it.bytes() as u64);
         let after = bytes(counters.as_deref());
         let before = bytes(frame.replace_counters(counters).as_deref());
+        if before == 0 && after > 0 {
+            let mut listed = self.with_counters.lock();
+            if !frame.state.is_listed.swap(true, Ordering::Relaxed) {
+                listed.push(index);
+            }
+        }
         if after == before {
             return;
         }
@@ -191,5 +206,46 @@ impl Frames {
     /// wait.
     pub(super) fn has_too_many_counters(&self) -> bool {
         self.counter_bytes.load(Ordering::Relaxed) > 4 * self.max_counter_bytes
+    }
+
+    /// Whether they take all that they may, half of the cache's bytes.
+    pub(super) fn is_full_of_counters(&self) -> bool {
+        self.counter_bytes.load(Ordering::Relaxed) > 8 * self.max_counter_bytes
+    }
+
+    /// Looks at up to so many frames whose pages have counters, from the one of that
+    /// place in their list on. Returns the place at which `each` breaks, or where to go
+    /// on.
+    pub(super) fn each_with_counters(
+        &self,
+        from: usize,
+        most: usize,
+        mut each: impl FnMut(FrameIndex, Frame<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<usize, usize> {
+        let mut listed = self.with_counters.lock();
+        let mut at = from;
+        for _ in 0..most.min(listed.len()) {
+            at = if at < listed.len() { at } else { 0 };
+            let Some((&index, frame)) = listed.get(at).and_then(|it| Some((it, self.get(*it)?)))
+            else {
+                break;
+            };
+            if frame.counters() > 0 {
+                if each(index, frame).is_break() {
+                    return ControlFlow::Break(at);
+                }
+                at += 1;
+            } else {
+                frame.state.is_listed.store(false, Ordering::Relaxed);
+                listed.swap_remove(at);
+            }
+        }
+        ControlFlow::Continue(at)
+    }
+
+    /// Frames that a full round of [`each_with_counters`](Self::each_with_counters)
+    /// looks at.
+    pub(super) fn listed_with_counters(&self) -> usize {
+        self.with_counters.lock().len()
     }
 }

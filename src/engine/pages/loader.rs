@@ -25,6 +25,11 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How long a checkpoint or the end of a drain is waited for before it is looked
+/// again, and how often for room for counters.
+const WAIT: Duration = Duration::from_millis(20);
+const MAX_WAITS: u32 = 50;
+
 /// Reads pages for readers and for commands.
 pub(crate) struct Loader {
     store: Arc<PageStore>,
@@ -185,6 +190,32 @@ impl Loader {
         pages: &[PageAddress],
         permit: Permit<Arc<str>>,
     ) -> Result<Pins, StoreError> {
+        let pins = self.pin_as_far_as(tables, pages, permit, |_| true)?;
+        pins.ok_or(StoreError::PageNotResident)
+    }
+
+    /// The same for a command that can be refused: `None` if counters take all the
+    /// memory that they may, and go on doing so for a second.
+    pub(crate) fn pin_for_command(
+        &self,
+        tables: &[Arc<PageTable>],
+        pages: &[PageAddress],
+        permit: Permit<Arc<str>>,
+    ) -> Result<Option<Pins>, StoreError> {
+        self.pin_as_far_as(tables, pages, permit, |page| {
+            page.counters.is_none() || !self.cache.is_full_of_counters()
+        })
+    }
+
+    /// Pins pages, of those that have to be read such as `may` come in.
+    fn pin_as_far_as(
+        &self,
+        tables: &[Arc<PageTable>],
+        pages: &[PageAddress],
+        permit: Permit<Arc<str>>,
+        may_come: impl Fn(&PageImage<'_>) -> bool,
+    ) -> Result<Option<Pins>, StoreError> {
+        let mut waits = 0;
         let mut pins = Pins {
             cache: Arc::clone(&self.cache),
             frames: Vec::with_capacity(pages.len()),
@@ -203,11 +234,15 @@ impl Loader {
                 pinned.is_none()
             });
             if wanted.is_empty() {
-                return Ok(pins);
+                return Ok(Some(pins));
             }
-            let mut landed = Vec::new();
+            let (mut landed, mut left_out) = (Vec::new(), 0);
             self.fetch(&wanted, |own, page| {
                 let Wanted { address, table } = own.page;
+                if !may_come(page) {
+                    left_out += 1;
+                    return Ok(());
+                }
                 let frame = self.install_pinned(table, address.page, page, own.as_of)?;
                 if let Some(frame) = frame {
                     pins.frames.push(frame);
@@ -217,6 +252,14 @@ impl Loader {
             })?;
             // Both ascend.
             wanted.retain(|page| landed.binary_search(&page.address).is_err());
+            if left_out > 0 {
+                if waits == MAX_WAITS {
+                    return Ok(None);
+                }
+                waits += 1;
+                self.checkpointer.wait_for_frames(WAIT)?;
+                self.cache.shed_all_counters();
+            }
         }
     }
 
@@ -250,8 +293,7 @@ impl Loader {
             }
             // Dirty and pinned pages are bounded, so a checkpoint or the end
             // of a drain frees frames.
-            self.checkpointer
-                .wait_for_frames(Duration::from_millis(20))?;
+            self.checkpointer.wait_for_frames(WAIT)?;
         }
     }
 

@@ -42,7 +42,7 @@ mod versions;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use cache::{PageCache, ResidentPage};
-pub(crate) use checkpoint::{Checkpointer, CutLog, Publication};
+pub(crate) use checkpoint::{Checkpointer, CutLog, NoRoom, Publication};
 pub(crate) use frame::{Frame, FrameIndex, Words};
 pub(crate) use geometry::PageGeometry;
 pub(crate) use loader::{Images, Loader};

@@ -234,9 +234,23 @@ type Owner = Option<Arc<str>>;
 struct Jobs {
     /// Those that wait, by owner: the one that was not worked on for longest is first.
     waiting: HashMap<Owner, VecDeque<Job>>,
-    /// One of each owner at most, and what is left of it.
-    at_work: JoinSet<(Owner, Option<Job>)>,
+    /// Each by itself: what one waits for holds up none of the others.
+    at_work: JoinSet<Done>,
+    /// Of these one has its turn at most.
     busy: HashSet<Owner>,
+    /// After which name it is looked for those that a restart interrupted; `None` if
+    /// that is under way, or done.
+    interrupted: Option<String>,
+}
+
+/// What has been done by itself.
+enum Done {
+    /// A turn, with what is left of the job.
+    Turn(Owner, Option<Job>),
+    /// Some of what a restart interrupted was taken up; after which name to go on.
+    Resumed(Option<String>),
+    /// A compaction that nobody asked for has begun, or has not.
+    Begun,
 }
 
 impl Jobs {
@@ -255,20 +269,48 @@ impl Jobs {
             {
                 self.busy.insert(owner.clone());
                 let (owner, state, stop) = (owner.clone(), Arc::clone(state), stop.clone());
-                let work = async move { (owner, job.go_on(state, stop).await) };
+                let work = async move { Done::Turn(owner, job.go_on(state, stop).await) };
                 self.at_work.spawn_on(work, runtime.handle());
             }
         }
         self.waiting.retain(|_, jobs| !jobs.is_empty());
     }
 
-    /// Waits until one has had its turn, or for as long as a turn lasts.
+    /// Takes up what a restart interrupted, if there are places. Those that find none
+    /// wait until one of the others has ended.
+    fn resume(&mut self, state: &Arc<EngineState>, runtime: &Runtime) {
+        if state.compactions.have_room()
+            && let Some(after) = self.interrupted.take()
+        {
+            let state = Arc::clone(state);
+            let work = async move { Done::Resumed(state.resume_compactions(after).await) };
+            self.at_work.spawn_on(work, runtime.handle());
+        }
+    }
+
+    /// Begins to compact the open filters that are due. No more of them are under way
+    /// than may run: whatever finds no place ends at once.
+    fn look(&mut self, state: &Arc<EngineState>, threshold_percent: u8, runtime: &Runtime) {
+        let due = |filter: &OpenFilter| is_due(&filter.view.load().chain, threshold_percent);
+        for filter in state.filters.those(due) {
+            let state = Arc::clone(state);
+            let work = async move {
+                state.compact_unasked(filter, Cause::Due).await;
+                Done::Begun
+            };
+            self.at_work.spawn_on(work, runtime.handle());
+        }
+    }
+
+    /// Waits until something is done, or for as long as a turn lasts.
     async fn end_one(&mut self) {
         match timeout(TURN, self.at_work.join_next()).await {
-            Ok(Some(Ok((owner, job)))) => {
+            Ok(Some(Ok(Done::Turn(owner, job)))) => {
                 self.busy.remove(&owner);
                 job.into_iter().for_each(|job| self.add(job));
             }
+            Ok(Some(Ok(Done::Resumed(next)))) => self.interrupted = next,
+            Ok(Some(Ok(Done::Begun))) => {}
             Ok(Some(Err(failed))) if failed.is_panic() => {
                 std::panic::resume_unwind(failed.into_panic())
             }
@@ -309,17 +351,22 @@ pub(crate) fn run(
         Ok(runtime) => runtime,
         Err(error) => return tracing::error!(%error, "filters can't be compacted"),
     };
-    let mut jobs = Jobs::default();
-    let (mut looked_at, mut interrupted) = (Instant::now(), Some(String::new()));
+    let mut jobs = Jobs {
+        interrupted: Some(String::new()),
+        ..Jobs::default()
+    };
+    let mut looked_at = Instant::now();
     while !is_stopped(stop) {
         begun.try_iter().for_each(|it| jobs.add(Job::new(it)));
-        // Those that find no place wait until one of the others has ended.
-        let has_room = |state: Arc<EngineState>| state.compactions.have_room();
-        let resumes = interrupted.is_some() && state.upgrade().is_some_and(has_room);
         if let Some(state) = state.upgrade() {
             jobs.begin(&state, stop, &runtime);
+            jobs.resume(&state, &runtime);
+            if looked_at.elapsed() >= LOOK_EVERY {
+                looked_at = Instant::now();
+                jobs.look(&state, threshold_percent, &runtime);
+            }
         }
-        if jobs.at_work.is_empty() && !resumes {
+        if jobs.at_work.is_empty() {
             let pause = match jobs.waiting.is_empty() {
                 true => LOOK_EVERY,
                 false => FAILURE_PAUSE,
@@ -330,19 +377,10 @@ pub(crate) fn run(
                 default(pause) => {}
             }
         }
-        let Some(state) = state.upgrade() else {
+        if state.upgrade().is_none() {
             return;
-        };
-        runtime.block_on(async {
-            jobs.end_one().await;
-            if resumes && let Some(after) = interrupted.take() {
-                interrupted = state.resume_compactions(after).await;
-            }
-            if looked_at.elapsed() >= LOOK_EVERY {
-                looked_at = Instant::now();
-                state.look_for_compactions(threshold_percent).await;
-            }
-        });
+        }
+        runtime.block_on(jobs.end_one());
     }
 }
 
@@ -423,14 +461,6 @@ impl EngineState {
             last = Some(stored.name);
         }
         last
-    }
-
-    /// Compacts those open filters that are due.
-    async fn look_for_compactions(&self, threshold_percent: u8) {
-        let due = |filter: &OpenFilter| is_due(&filter.view.load().chain, threshold_percent);
-        for filter in self.filters.those(due) {
-            self.compact_unasked(filter, Cause::Due).await;
-        }
     }
 
     async fn compact_unasked(&self, filter: Arc<OpenFilter>, cause: Cause) {
