@@ -8,11 +8,12 @@ use crate::server::{Answer, Setup};
 use cuckood::access::Scope;
 use cuckood::access::token::Token;
 use cuckood::backup::BackupOptions;
-use cuckood::engine::DiskReserve;
+use cuckood::engine::{Clock, DiskReserve};
 use cuckood::store::memory::MemoryStore;
 use reqwest::Method;
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -263,5 +264,38 @@ async fn backups_are_begun_and_fetched_by_somebody() {
     assert_eq!(said(&line), ["download_backup", "root", "-", "done", "-"]);
     assert_eq!(line["backup"], id);
     let asked = keyed.get(&root, &status).await;
+    assert_eq!(audited("request_id", asked.header("x-request-id")).len(), 0);
+}
+
+#[tokio::test]
+async fn the_clock_is_confirmed_by_somebody() {
+    let (wall_ms, since_boot_ms) = (Arc::new(AtomicU64::new(1 << 40)), Arc::default());
+    let mut setup = Setup::default();
+    setup.engine.clock = Clock::Both {
+        wall_ms: Arc::clone(&wall_ms),
+        since_boot_ms,
+    };
+    let (keyed, root) = Keyed::with(setup).await;
+    let writer = keyed.add("writer", Scope::Write, None);
+    wall_ms.fetch_add(86_400_000, Ordering::SeqCst);
+    let path = "/admin/clock/confirm";
+    let refused = ask(&keyed, &writer, Method::POST, path).await;
+    let line = line_of(&refused);
+    let expected = [
+        "confirm_clock",
+        "writer",
+        "-",
+        "refused",
+        "scope_insufficient",
+    ];
+    assert_eq!(said(&line), expected);
+    for note in ["jump_seconds=86400", "jump_seconds=none"] {
+        let confirmed = ask(&keyed, &root, Method::POST, path).await;
+        assert_eq!(confirmed.status, 200);
+        let line = line_of(&confirmed);
+        assert_eq!(said(&line), ["confirm_clock", "root", note, "done", "-"]);
+    }
+    // Who only looks has none.
+    let asked = keyed.get(&root, "/admin/clock").await;
     assert_eq!(audited("request_id", asked.header("x-request-id")).len(), 0);
 }

@@ -72,9 +72,27 @@ pub(crate) fn note_request(url: &Url, headers: &HeaderMap, body: Option<&[u8]>) 
             Err(_) => words.extend(text.lines().map(str::to_owned)),
         }
     }
-    words.truncate(MOST_WORDS);
+    note(words.iter().map(String::as_str));
+}
+
+/// Commands of redis that are about the server, with words of its own.
+const OWN_COMMANDS: [&[u8]; 4] = [b"CLIENT", b"COMMAND", b"CONFIG", b"INFO"];
+
+/// Notes the words of a command of redis that may be secret: all but its name and
+/// its options.
+pub(crate) fn note_command<W: AsRef<[u8]>>(words: &[W]) {
+    let name = words.first().map(AsRef::as_ref).unwrap_or_default();
+    if OWN_COMMANDS.contains(&name) {
+        return;
+    }
+    let texts = words.iter().skip(1);
+    let texts = texts.filter_map(|word| std::str::from_utf8(word.as_ref()).ok());
+    note(texts.filter(|word| word.bytes().any(|byte| !byte.is_ascii_uppercase())));
+}
+
+fn note<'a>(words: impl Iterator<Item = &'a str>) {
     let mut known = KNOWN.lock().unwrap();
-    for word in &words {
+    for word in words.take(MOST_WORDS) {
         known.words.extend(telling(word).map(str::to_owned));
     }
 }
@@ -145,6 +163,7 @@ fn a_word_that_was_sent_is_found_in_a_line_and_others_are_not() {
         Some(br#"{"items": ["zz-words-item", 17, "abc"]}"#),
     );
     note_request(&url, &HeaderMap::new(), Some(b"zz-words-line\n12345678\n"));
+    note_command(&["CF.ADD", "zz-words-redis", "CAPACITY", "12345678"]);
     let found = |value: &str| {
         look_through("route", value);
         assert!(!take_found(value));
@@ -158,6 +177,7 @@ fn a_word_that_was_sent_is_found_in_a_line_and_others_are_not() {
         "zz-words-retry",
         "zz-words-item",
         "zz-words-line",
+        "zz-words-redis",
     ] {
         assert!(
             found(&format!("it holds {word}, which it may not")),
@@ -166,5 +186,5 @@ fn a_word_that_was_sent_is_found_in_a_line_and_others_are_not() {
         assert!(found(&format!("{{\"x\":\"{word}\"}}")), "{word}");
         assert!(!found(&format!("it holds {word}er")), "{word}");
     }
-    assert!(!found("abc 17 12345678"));
+    assert!(!found("abc 17 12345678 CAPACITY"));
 }

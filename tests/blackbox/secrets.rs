@@ -3,11 +3,13 @@
 //! logs all that it can is asked everything there is to ask, rightly and wrongly,
 //! with words that occur nowhere else.
 
-use crate::server::{Sent as _, Server, add_key, without_audited_filter};
+use crate::resp;
+use crate::server::{Sent as _, Server, add_key, free_port, without_audited_filter};
 use reqwest::Method;
 use reqwest::blocking::{RequestBuilder, Response};
 use serde_json::{Value, json};
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 /// Words that no log line may hold, in any form in which they are sent.
@@ -259,6 +261,43 @@ fn ask_everything(client: &Client) {
     assert!(asked > 20, "{asked}");
 }
 
+/// Sends by the Redis protocol what is about items and filters, rightly and
+/// wrongly.
+fn tell_redis(port: u16, key: &str) {
+    let mut client = resp::Client::connect((Ipv4Addr::LOCALHOST, port).into());
+    let filter = format!("{FILTER}-redis");
+    for line in [
+        format!("CF.ADD {filter} {ITEM}"),
+        format!("AUTH {STRANGER}"),
+        format!("AUTH {key}"),
+        format!("CF.ADD {filter} {ITEM}"),
+        format!("CF.INSERT {filter} CAPACITY 1000 ITEMS {ITEM} {ITEM}"),
+        format!("CF.MEXISTS {filter} {ITEM}"),
+        format!("CF.DEL {filter} {ITEM}"),
+        format!("CF.ADD {filter}"),
+        format!("CF.ADD {filter} {}", ITEM.repeat(10_000)),
+        format!("CF.INSERT {filter} {ITEM} ITEMS {ITEM}"),
+        format!("{ITEM} {filter}"),
+        format!("CLIENT {ITEM}"),
+        format!("CF.LOADCHUNK {filter} 1 {ITEM}"),
+        format!("CF.LOADCHUNK {filter}-none 7 {ITEM}"),
+        "MULTI".to_owned(),
+        format!("CF.ADD {filter} {ITEM}"),
+        format!("CF.ADD {OTHER_FILTER} {ITEM}"),
+        "EXEC".to_owned(),
+        format!("EXPIRE {filter} {ITEM}"),
+        format!("EXPIRE {filter} 60 {ITEM}"),
+        format!("EXPIRE {filter} 60"),
+        format!("PERSIST {filter}"),
+        format!("DEL {filter} {filter}-none"),
+    ] {
+        assert!(!client.tell(&line).is_empty(), "{line}");
+    }
+    // What is no command at all.
+    client.send(format!("*{ITEM}\r\n").as_bytes());
+    client.reply();
+}
+
 /// The words of the storage engine, which has a log of its own.
 fn engine_log(data: &Path) -> String {
     let files = std::fs::read_dir(data).unwrap();
@@ -317,7 +356,9 @@ fn no_log_line_holds_an_item_or_a_key() {
     let digest = digests["keys"][0]["sha256"].as_str().unwrap();
     let (data, backups) = (folder.path().join("data"), folder.path().join("backups"));
     for format in ["json", "human"] {
+        let redis = free_port();
         let flags = [
+            format!("--redis-listen=127.0.0.1:{redis}"),
             format!("--keys-file={}", file.display()),
             format!("--backup-dir={}", backups.display()),
             // The most that can be asked for.
@@ -334,6 +375,7 @@ fn no_log_line_holds_an_item_or_a_key() {
         ask_rightly(&client);
         ask_wrongly(&client);
         ask_everything(&client);
+        tell_redis(redis, &key);
         let narrow = Client {
             server: &server,
             key: &prefixed,
@@ -351,5 +393,9 @@ fn no_log_line_holds_an_item_or_a_key() {
         }
         assert_silent(&format!("{before}{after}{}", engine_log(&data)), &key);
         assert!(before.contains("filter_forbidden") && before.contains("narrow"));
+        let by_redis = before
+            .lines()
+            .filter(|line| line.contains("ERR Unsupported option"));
+        assert_eq!(by_redis.count(), 1, "there is no line of a command");
     }
 }

@@ -8,6 +8,7 @@
 
 mod access;
 mod any_dump;
+mod audit;
 mod bounds;
 mod dumps;
 #[path = "../engine/gated.rs"]
@@ -18,9 +19,13 @@ mod key_ends;
 mod keyed;
 mod keyspace;
 mod limits;
+#[path = "../api/listening.rs"]
+mod listening;
 mod pipelines;
 mod server;
 mod shares;
 mod transactions;
 mod transcripts;
 mod wire;
+#[path = "../api/words.rs"]
+mod words;

@@ -1,6 +1,7 @@
 //! A server on ports of its own.
 
 use crate::wire::Client;
+use crate::{listening, words};
 use cuckood::access::keys::ApiKeys;
 use cuckood::chain::params::Defaults;
 use cuckood::engine::{Clock, DiskReserve, Engine, EngineOptions};
@@ -68,6 +69,7 @@ impl Server {
     }
 
     pub(crate) fn with(setup: Setup) -> Server {
+        listening::listen();
         let runtime = Runtime::new().unwrap();
         let metrics = Arc::new(Metrics::new().unwrap());
         let access = Access {
@@ -166,6 +168,9 @@ impl Drop for Server {
         }
         if let Some(engine) = self.engine.take() {
             engine.shutdown().unwrap();
+        }
+        if !std::thread::panicking() {
+            words::assert_none_was_logged();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A client that sends words and reads replies as they are.
 
+use crate::words;
 use socket2::{Domain, Socket, Type};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 /// A command as it is sent.
 pub(crate) fn command<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+    words::note_command(words);
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         let word = word.as_ref();

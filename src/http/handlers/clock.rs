@@ -4,6 +4,7 @@ use crate::engine::ClockState;
 use crate::http::App;
 use crate::http::answer::json;
 use crate::http::idempotency::refuse_key;
+use crate::http::middleware::audit::Note;
 use crate::http::openapi::facts::CLOCK;
 use crate::http::problem::{Code, HttpError};
 use crate::http::query::Query;
@@ -85,7 +86,7 @@ pub(crate) async fn get_clock(
     operation_id = "confirm_clock",
     tag = "operations",
     security(("api_key" = ["admin"])),
-    extensions(("x-fails" = json!([CLOCK, [Code::IdempotencyKeyNotTaken]]))),
+    extensions(("x-audited" = json!(true)), ("x-fails" = json!([CLOCK, [Code::IdempotencyKeyNotTaken]]))),
     responses((
         status = 200,
         description = "The system's clock is believed.",
@@ -101,9 +102,15 @@ pub(crate) async fn confirm_clock(
     Query::none(&uri)?;
     refuse_key(&headers, "confirming the clock twice changes nothing")?;
     let engine = app.engine()?;
-    if let Some(ms) = engine.clock().jump_ms {
-        let seconds = ms.div_ceil(1000);
-        tracing::warn!(seconds, "the jump of the system's clock was confirmed");
-    }
-    json(&ClockBody::from(engine.confirm_clock()))
+    let jump_seconds = ClockBody::from(engine.clock()).jump_seconds;
+    let mut response = json(&ClockBody::from(engine.confirm_clock()))?;
+    let note = match jump_seconds {
+        Some(seconds) => {
+            tracing::warn!(seconds, "the jump of the system's clock was confirmed");
+            format!("jump_seconds={seconds}")
+        }
+        None => "jump_seconds=none".to_owned(),
+    };
+    response.extensions_mut().insert(Note(note.into()));
+    Ok(response)
 }

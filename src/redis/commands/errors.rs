@@ -14,6 +14,8 @@ use crate::redis::protocol::batch::Words;
 pub(crate) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 /// Of words that make no sense together.
 pub(crate) const SYNTAX: &str = "ERR syntax error";
+/// Of an option that there is none of, which is quoted behind it.
+pub(crate) const UNSUPPORTED_OPTION: &str = "ERR Unsupported option";
 /// Of a filter that is not there, where RedisBloom says it so.
 pub(crate) const NOT_FOUND: &str = "ERR not found";
 /// Of a client that must say first who it is.

@@ -1,6 +1,6 @@
 //! The arguments of `SCAN`, and of the commands that say when a filter ends.
 
-use super::errors::{NOT_AN_INTEGER, SYNTAX, excerpt};
+use super::errors::{NOT_AN_INTEGER, SYNTAX, UNSUPPORTED_OPTION, excerpt};
 use super::table::Verb;
 use crate::engine::MAX_TTL_SECONDS;
 use crate::redis::protocol::batch::Words;
@@ -68,7 +68,7 @@ pub(crate) fn scan(words: Words<'_>) -> Result<Scan<'_>, &'static str> {
 pub(crate) fn end(verb: Verb, name: &str, words: Words<'_>, now_ms: u64) -> Result<i64, String> {
     let given = integer(words.get(2)).ok_or(NOT_AN_INTEGER)?;
     if words.len() > 3 {
-        return Err(format!("ERR Unsupported option {}", excerpt(words.get(3))));
+        return Err(format!("{UNSUPPORTED_OPTION} {}", excerpt(words.get(3))));
     }
     let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
     let at_ms = match verb {

@@ -1,13 +1,16 @@
 //! Lines of the audit log: one for each filter that a command ends, replaces or
 //! gives another end, also if that was refused.
 
+use super::dispatch::keys_of;
 use super::failure::Failure;
 use super::state::Session;
 use crate::access::audit::{Outcome, TARGET};
 use crate::engine::{EngineError, FilterName};
 use crate::http::Principal;
-use crate::redis::commands::errors;
+use crate::redis::commands::errors::{self, UNSUPPORTED_OPTION};
 use crate::redis::commands::table::{Spec, Verb};
+use crate::redis::protocol::batch::Words;
+use std::mem;
 
 /// What a command is called there; `None`: it is not told of.
 fn action(verb: Verb) -> Option<&'static str> {
@@ -25,7 +28,7 @@ fn action(verb: Verb) -> Option<&'static str> {
 impl Session {
     /// Tells what became of an act.
     pub(super) fn audit(
-        &self,
+        &mut self,
         filter: &FilterName,
         action: &str,
         note: Option<&str>,
@@ -38,19 +41,47 @@ impl Session {
             Some(_) => Outcome::Refused,
         };
         let reason = error.map(errors::engine);
+        self.audited += 1;
         self.line(Some(filter), action, note, outcome, reason.as_deref());
     }
 
-    /// Tells of an act that was refused before anything was done.
-    pub(super) fn audit_refusal(&self, spec: &Spec, key: &[u8], failure: &Failure) {
-        let Some(action) = action(spec.verb) else {
+    /// Tells what became of the rest of a command that was not done: one line for
+    /// each of its filters that has none yet. Then the next command begins.
+    pub(super) fn audit_rest(
+        &mut self,
+        spec: Option<&Spec>,
+        words: Words<'_>,
+        done: &Result<(), Failure>,
+    ) {
+        let audited = mem::take(&mut self.audited);
+        let action = spec.and_then(|spec| Some((spec, action(spec.verb)?)));
+        // Who is not known could fill the log.
+        let (Some((spec, action)), Err(failure), true) = (action, done, self.is_known()) else {
             return;
         };
-        // What can't be a name is not written down.
-        let text = std::str::from_utf8(key).ok();
-        let filter = text.and_then(|text| FilterName::parse(text).ok());
-        let reason = Some(&*failure.words);
-        self.line(filter.as_ref(), action, None, Outcome::Refused, reason);
+        // Its quotation may be anything, also an item.
+        let reason = match failure.words.starts_with(UNSUPPORTED_OPTION) {
+            true => UNSUPPORTED_OPTION,
+            false => &failure.words,
+        };
+        let refuse = |filter: Option<FilterName>| {
+            self.line(
+                filter.as_ref(),
+                action,
+                None,
+                Outcome::Refused,
+                Some(reason),
+            );
+        };
+        for key in keys_of(spec, words).skip(audited) {
+            // What can't be a name is not written down.
+            let text = std::str::from_utf8(key).ok();
+            let filter = text.and_then(|text| FilterName::parse(text).ok());
+            refuse(filter);
+        }
+        if audited == 0 && keys_of(spec, words).next().is_none() {
+            refuse(None);
+        }
     }
 
     fn line(

@@ -51,15 +51,21 @@ impl Session {
 
     /// Checks one command, and does it or queues it.
     async fn one(&mut self, spec: Option<&'static Spec>, words: Words<'_>) -> Result<(), Failure> {
+        let done = self.try_one(spec, words).await;
+        self.audit_rest(spec, words, &done);
+        done
+    }
+
+    async fn try_one(
+        &mut self,
+        spec: Option<&'static Spec>,
+        words: Words<'_>,
+    ) -> Result<(), Failure> {
         let checked = self.check(spec, words);
         if checked.is_err()
             && let Some(transaction) = &mut self.transaction
         {
             transaction.refuse();
-        }
-        // Who is not known could fill the log.
-        if let (Err(failure), Some(spec), true) = (&checked, spec, self.is_known()) {
-            self.audit_refusal(spec, words.get(1), failure);
         }
         let spec = checked?;
         if self.transaction.is_some() && !kept::acts_at_once(spec.verb) {
@@ -137,7 +143,7 @@ impl Session {
 }
 
 /// The words of a command that are keys.
-fn keys_of<'a>(spec: &Spec, words: Words<'a>) -> impl Iterator<Item = &'a [u8]> {
+pub(super) fn keys_of<'a>(spec: &Spec, words: Words<'a>) -> impl Iterator<Item = &'a [u8]> {
     let (from, most) = match spec.keys {
         Keys::None => (0, 0),
         Keys::First => (1, 1),

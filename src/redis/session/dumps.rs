@@ -154,7 +154,7 @@ impl Session {
     }
 
     async fn begin_load(
-        &self,
+        &mut self,
         name: &FilterName,
         key: TransferKey,
         data: &[u8],
@@ -166,7 +166,8 @@ impl Session {
             return Err("Invalid header".into());
         }
         let header = Header::parse(data).map_err(|_| NOT_CREATED)?;
-        let transfers = &self.service.transfers;
+        let service = Arc::clone(&self.service);
+        let transfers = &service.transfers;
         if !transfers.begin_load(&key) {
             return Err(IS_LOADING.into());
         }
@@ -184,7 +185,7 @@ impl Session {
 
     /// Begins to take a filter in; `None`: it is empty, and there at once.
     async fn begin_intake(
-        &self,
+        &mut self,
         name: &FilterName,
         header: Header,
     ) -> Result<Option<Box<Load>>, Failure> {
@@ -206,13 +207,14 @@ impl Session {
     }
 
     async fn go_on_loading(
-        &self,
+        &mut self,
         name: &FilterName,
         key: TransferKey,
         iterator: u64,
         data: &[u8],
     ) -> Result<(), Failure> {
-        let transfers = &self.service.transfers;
+        let service = Arc::clone(&self.service);
+        let transfers = &service.transfers;
         let mut load = match transfers.take_load(&key) {
             Found::Load(load) => load,
             Found::Busy => return Err(IS_LOADING.into()),
@@ -253,7 +255,7 @@ impl Session {
 
     /// Gives a filter that is taken in its name.
     async fn adopt(
-        &self,
+        &mut self,
         name: &FilterName,
         intake: ForeignIntake,
         refused: &'static str,
@@ -261,11 +263,17 @@ impl Session {
         let staged = blocking(move || intake.finish()).await?;
         let staged = staged.map_err(|error| refusal(&error, refused))?;
         let adopted = self.engine()?.adopt(name, staged, Replace::Nothing).await;
-        self.audit(name, "restore_filter", None, adopted.as_ref().err());
-        match adopted? {
-            Adopted::New(_) | Adopted::Replaced(_) => Ok(()),
-            Adopted::Exists | Adopted::Changed => Err(refused.into()),
+        // What is refused as a whole is told of with the command.
+        if let Ok(Adopted::Exists | Adopted::Changed) = adopted {
+            return Err(refused.into());
         }
+        self.audit(
+            name,
+            "restore_filter",
+            Some("created"),
+            adopted.as_ref().err(),
+        );
+        adopted.map(|_| ()).map_err(Failure::from)
     }
 }
 

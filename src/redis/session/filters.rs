@@ -191,7 +191,7 @@ impl Session {
 
     /// Deletes a filter; `false`: there is none.
     async fn delete_one(
-        &self,
+        &mut self,
         engine: &crate::engine::Engine,
         name: &FilterName,
     ) -> Result<bool, Failure> {
@@ -225,15 +225,19 @@ impl Session {
 
     async fn persist(&mut self, words: Words<'_>) -> Result<(), Failure> {
         let (engine, name) = (self.engine()?, name_of(words.get(1))?);
-        let ends = match engine.end_of(&name).await {
-            Err(EngineError::NotFound { .. }) => false,
-            end => end?.is_some(),
+        let changed = match engine.end_of(&name).await {
+            // Nothing is changed, and nobody is told.
+            Ok(None) => None,
+            Ok(Some(_)) => Some(engine.set_ttl(&name, None, None).await.map(|_| ())),
+            Err(error) => Some(Err(error)),
         };
-        let is_changed = ends && {
-            let changed = engine.set_ttl(&name, None, None).await;
-            let note = Some("ttl_seconds=none");
-            self.audit(&name, "patch_filter", note, changed.as_ref().err());
-            is_found(changed)?
+        let is_changed = match changed {
+            None => false,
+            Some(changed) => {
+                let note = Some("ttl_seconds=none");
+                self.audit(&name, "patch_filter", note, changed.as_ref().err());
+                is_found(changed)?
+            }
         };
         self.replies.integer(i64::from(is_changed));
         Ok(())
@@ -287,7 +291,8 @@ impl Session {
             let engine = self.engine()?;
             let (names, last) = engine.filters_by_number("", from, FILTERS_AT_ONCE).await?;
             for name in &names {
-                self.delete_one(&self.engine()?, name).await?;
+                let engine = self.engine()?;
+                self.delete_one(&engine, name).await?;
             }
             after = last;
         }

@@ -24,6 +24,8 @@ pub(in crate::redis) struct Session {
     pub(super) transaction: Option<Transaction>,
     /// Memory of large replies that were not sent.
     pub(super) held_replies: Vec<Held>,
+    /// Lines of the audit log about the command that is worked on.
+    pub(super) audited: usize,
     /// Whether the connection is to end when the replies are sent.
     pub(in crate::redis) is_over: bool,
 }
@@ -39,6 +41,7 @@ impl Session {
             failed_auths: 0,
             transaction: None,
             held_replies: Vec::new(),
+            audited: 0,
             is_over: false,
         };
         session.principal = session.anybody();

@@ -118,6 +118,7 @@ impl Session {
             Some(spec) => Box::pin(self.execute(spec, words)).await,
             None => Err("ERR unknown command".into()),
         };
+        self.audit_rest(spec, words, &done);
         if let Err(failure) = done {
             self.replies.error(&failure.words);
         }
