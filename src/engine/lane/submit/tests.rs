@@ -23,7 +23,7 @@ async fn counters_beside_pages_that_commands_hold_take_half_of_the_cache_at_most
     let metrics = Arc::new(Metrics::new().unwrap());
     let engine = Engine::open(Arc::clone(&store), &options, metrics).unwrap();
     let [hot, small] = ["hot", "small"].map(|it| FilterName::parse(it).unwrap());
-    for (name, capacity) in [(&hot, 100_000), (&small, 100)] {
+    for (name, capacity) in [(&hot, 1_000_000), (&small, 100)] {
         let request = FilterRequest {
             capacity: Some(capacity),
             ..FilterRequest::default()
@@ -36,8 +36,8 @@ async fn counters_beside_pages_that_commands_hold_take_half_of_the_cache_at_most
     let (table, lanes) = (&view.tables[0], &engine.state.lanes);
     let mut counters = Counters::default();
     counters.set_all((1..=MAX_COUNTERS as u64).map(|key| (CounterKey(key), 1)));
-    let pages = table.pages().min(60);
-    assert!(pages >= 40, "{pages} pages");
+    let pages = table.pages().min(150);
+    assert!(pages == 150, "{pages} pages");
     for page in 0..pages {
         let page_bytes = table.geometry().page_bytes();
         let image = image::encode([0; 512].into_iter(), page_bytes, Some(&counters));
@@ -65,6 +65,7 @@ async fn counters_beside_pages_that_commands_hold_take_half_of_the_cache_at_most
         tokio::task::block_in_place(pins).unwrap()
     };
     let most = CACHE / 2 + counters.bytes() as u64;
+    println!("{pages} pages, {} bytes of counters each", counters.bytes());
     // More than there is room for, by one command and by two.
     assert!(pin(0..pages).is_none());
     let one = pin(0..20);
