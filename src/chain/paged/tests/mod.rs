@@ -170,9 +170,10 @@ fn check(filter: &Filter) {
     assert_eq!(&known, table.known());
     assert_eq!(known.total(), table.occupied());
     assert_eq!(counted, table.counted());
-    // What is there beyond the items was copied by splits.
+    // What is there beyond the items was copied by splits; merges forget some of it.
     let entries = table.occupied() + table.counted();
-    assert_eq!(entries, table.items() + filter.stats.ghosts);
+    assert!(entries >= table.items());
+    assert!(entries <= table.items() + filter.stats.ghosts);
 }
 
 /// What a run of the oracle is about.
