@@ -352,10 +352,10 @@ class Consistent(unittest.TestCase):
 
         # Block cache, RocksDB's write buffers, bodies, the rest.
         others = 64 + 128 + 256 + 256
-        # Cache, and plans: 80 MiB a lane and a twelfth of the cache, ...
-        self.assertEqual(limit(), f"{256 + 2 * 80 + 22 + others}Mi")
+        # Cache, and plans: 85 MiB a lane and a twelfth of the cache, ...
+        self.assertEqual(limit(), f"{256 + 2 * 85 + 22 + others}Mi")
         large = ("memory.cacheMiB=4096", "memory.lanes=16")
-        self.assertEqual(limit(*large), f"{4096 + 16 * 80 + 342 + others}Mi")
+        self.assertEqual(limit(*large), f"{4096 + 16 * 85 + 342 + others}Mi")
         # ... or one and a half caches, if that is less.
         self.assertEqual(limit("memory.cacheMiB=33"), f"{33 + 50 + others}Mi")
         self.assertEqual(limit("resources.limits.memory=3Gi"), "3Gi")

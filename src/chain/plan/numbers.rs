@@ -27,7 +27,8 @@ impl Default for Numbers {
 impl Numbers {
     /// Makes room for so many more.
     pub(super) fn reserve(&mut self, more: usize, addresses: impl Iterator<Item = u64>) {
-        let entries = (4 * (self.taken as usize + more)).next_power_of_two();
+        // A hash is shifted by less than its bits, also if there is nothing to add.
+        let entries = (4 * (self.taken as usize + more).max(1)).next_power_of_two();
         if entries <= self.entries.len() {
             return;
         }
@@ -38,6 +39,12 @@ impl Numbers {
         for address in addresses {
             self.push(address);
         }
+    }
+
+    /// Bytes that they take.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<u32>()
     }
 
     /// Whether there is room for one more.

@@ -104,6 +104,12 @@ impl Overlay {
         self.pages.is_empty()
     }
 
+    /// Pages and words that there is room for.
+    fn room(&self) -> usize {
+        let pages = self.pages.capacity().max(self.wholes.capacity());
+        pages.max(self.words.room())
+    }
+
     /// Forgets all changes, and keeps their memory.
     fn clear(&mut self) {
         while let Some(page) = self.pages.pop() {
@@ -365,7 +371,7 @@ impl SpareOverlays {
     /// Overlays that are kept: that of a command, and those of the filters that a
     /// drain changes, if these are few.
     const KEPT: usize = 4;
-    /// Pages and words that one of them has room for, at most.
+    /// Pages and words that one of them has room for, at most: 1.25 MiB.
     const KEPT_ROOM: usize = 1 << 14;
 
     /// One without a change.
@@ -375,7 +381,7 @@ impl SpareOverlays {
 
     /// Keeps the memory of one.
     pub fn give_back(&mut self, mut overlay: Overlay) {
-        let room = overlay.pages.capacity().max(overlay.words.room());
+        let room = overlay.room();
         if (1..=SpareOverlays::KEPT_ROOM).contains(&room) && self.0.len() < SpareOverlays::KEPT {
             overlay.clear();
             self.0.push(overlay);

@@ -72,6 +72,13 @@ impl Words {
         self.words.capacity() + self.tables.capacity() * usize::from(PAGE_WORDS)
     }
 
+    /// Bytes that they take.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        let tables = self.tables.capacity() * size_of::<[u32; PAGE_WORDS as usize]>();
+        self.words.capacity() * size_of::<Word>() + tables
+    }
+
     /// Forgets all of them, and keeps their memory.
     pub(super) fn clear(&mut self) {
         self.words.clear();

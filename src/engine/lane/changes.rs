@@ -2,9 +2,7 @@
 
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
-use crate::chain::plan::{
-    ChangesInOrder, FutileSearches, Overlay, PageChanges, PlanInput, SpareOverlays,
-};
+use crate::chain::plan::{ChangesInOrder, FutileSearches, Overlay, PageChanges, PlanInput};
 use crate::engine::filters::{FilterView, OpenFilter};
 use crate::engine::pages::{PageCache, PageTable, Version, image};
 use crate::page::{Ordinal, PageId};
@@ -190,21 +188,24 @@ pub(super) struct Encoded {
 impl Encoded {
     /// What was planned for one filter, unless it stays as it is.
     pub(super) fn of(planned: PlannedFilter) -> Encoded {
-        Encoded::changed([planned], &mut SpareOverlays::default())
+        Encoded::changed([planned], drop)
     }
 
-    /// What was planned, but for filters that stay as they are. The overlays are
-    /// done with then.
+    /// What was planned, but for filters that stay as they are. The overlays, which
+    /// are done with then, are given back.
     pub(super) fn changed(
         planned: impl IntoIterator<Item = PlannedFilter>,
-        spare: &mut SpareOverlays,
+        mut give_back: impl FnMut(Overlay),
     ) -> Encoded {
         let mut record = RedoBuilder::new();
-        let changed = planned.into_iter().filter(PlannedFilter::is_changed);
-        let encoded = changed.map(|planned| {
+        let encoded = planned.into_iter().filter_map(|planned| {
+            if !planned.is_changed() {
+                give_back(planned.overlay);
+                return None;
+            }
             let (mut changes, overlay) = Changes::of(planned);
             changes.pages = overlay.changes();
-            spare.give_back(overlay);
+            give_back(overlay);
             begin_slots(&mut record, &changes);
             put_slots(&mut record, &changes, &changes.pages, 0);
             record.counters(changes.filter.id);
@@ -214,7 +215,7 @@ impl Encoded {
                 put_wholes(&mut record, &changes, &changes.pages, 0);
                 put_dropped(&mut record, &changes);
             }
-            changes
+            Some(changes)
         });
         Encoded {
             changes: encoded.collect(),

@@ -114,7 +114,9 @@ impl Lane {
         for planned in drain.filters.values() {
             planned.filter.note_searches(planned.futile);
         }
-        let planned = Encoded::changed(drain.filters.into_values(), &mut memory.overlays);
+        let planned = Encoded::changed(drain.filters.into_values(), |overlay| {
+            memory.overlays.give_back(overlay);
+        });
         // The pages stay pinned until it is done.
         let in_doubt = self.commit_planned(drain.answers, planned, |changes| {
             self.record(&stats, items, changes);

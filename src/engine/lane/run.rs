@@ -202,7 +202,7 @@ impl Lane {
         if let Some(doubt) = &under_way.in_doubt {
             return plan.answer(Err(self.disk.refusal(&doubt.cause)));
         }
-        match self.slice(plan, &mut under_way.memory) {
+        match self.slice(plan, &mut under_way.memory.search) {
             Sliced::Ended(in_doubt) => under_way.in_doubt = in_doubt,
             Sliced::More(plan) => {
                 let most_pages = self.allowance(under_way.suspended.as_deref());

@@ -5,7 +5,6 @@ use super::changes::{Encoded, Encoding, PlannedFilter};
 use super::command::{Command, Create, Outcome};
 use super::commit::{InDoubt, Lane};
 use super::items::{ItemWork, Pace};
-use super::memory::PlanMemory;
 use super::queue::Turn;
 use super::request::{Answer, Request};
 use super::sliced::{BegunPlan, PlanOutcome, PlannedChanges, SlicedPlan, SmallPlan, Stage};
@@ -13,6 +12,7 @@ use super::units::{COMMITTED_WORD, ENCODED_AT_ONCE, ENCODED_WORD, SLICE_UNITS};
 use super::words::{LaneWords, Missing};
 use crate::chain::meta::Chain;
 use crate::chain::plan::{PartialPlan, Planner};
+use crate::cuckoo::kick::KickSearch;
 use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::pages::DrainPins;
@@ -84,7 +84,7 @@ impl Lane {
 
     /// Plans a slice, encodes what is planned, or commits it: each has a turn of
     /// its own, so that others have theirs in between.
-    pub(super) fn slice(&self, plan: Box<SlicedPlan>, memory: &mut PlanMemory) -> Sliced {
+    pub(super) fn slice(&self, plan: Box<SlicedPlan>, search: &mut KickSearch) -> Sliced {
         self.metrics.plan_slices.inc();
         if plan.request.progress.is_withdrawn() {
             return Sliced::Ended(None);
@@ -104,7 +104,7 @@ impl Lane {
             Stage::Begun(begun) => {
                 let spent_before = begun.partial.spent();
                 let (begun, pace) =
-                    self.plan_items(&request.command, &mut target, &mut pins, *begun, memory);
+                    self.plan_items(&request.command, &mut target, &mut pins, *begun, search);
                 let spent = begun.partial.spent() - spent_before;
                 (self.bounded(begun, pace, &target, &pins), spent)
             }
@@ -156,13 +156,12 @@ impl Lane {
         target: &mut PlannedFilter,
         pins: &mut DrainPins,
         mut begun: BegunPlan,
-        memory: &mut PlanMemory,
+        search: &mut KickSearch,
     ) -> (BegunPlan, Pace) {
         let view = Arc::clone(&target.view);
         let mut words = LaneWords::new(&self.cache, &view, pins, self.max_pages);
         words.missing = begun.missing;
         let until = begun.partial.spent() + SLICE_UNITS;
-        let search = &mut memory.search;
         let mut planner = Planner::resume(begun.partial, target.input(), &mut words, search);
         let pace = begun.work.go_on(command.hashes(), &mut planner, until);
         let (chain, partial) = planner.suspend();

@@ -63,11 +63,11 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* What plans of large changes take at most, in MiB: 80 for each lane and a
+{{/* What plans of large changes take at most, in MiB: 85 for each lane and a
      twelfth of the cache, which never is more than one and a half caches. */}}
 {{- define "cuckood.plansMiB" -}}
 {{- with .Values.memory -}}
-{{- min (add (mul 80 .lanes) (div (add .cacheMiB 11) 12)) (div (add (mul 3 .cacheMiB) 1) 2) -}}
+{{- min (add (mul 85 .lanes) (div (add .cacheMiB 11) 12)) (div (add (mul 3 .cacheMiB) 1) 2) -}}
 {{- end -}}
 {{- end -}}
 

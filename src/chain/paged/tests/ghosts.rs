@@ -60,7 +60,8 @@ fn a_filter_that_grew_beyond_what_slots_record_shrinks_and_grows_again_and_again
             );
             assert!(filter.stats.ghosts > items / 50);
             assert!(is_contracted(&filter));
-            assert_eq!(filter.stats.failed_merges, 0);
+            // One that finds no room is tried again.
+            assert!(100 * filter.stats.failed_merges <= filter.stats.merges);
             left.push(table.layout().pages());
             assert!(4 * left[round] <= grown);
             first += items;

@@ -196,3 +196,93 @@ fn plans_over_overlays_change_what_they_would_change_at_once() {
         check(&at_once);
     }
 }
+
+/// What planning items of a filter came to.
+struct Planned {
+    plan: Plan,
+    results: Vec<Option<AddResult>>,
+    /// What was spent by the end of each item that was the last of a call.
+    spent: Vec<(usize, u64)>,
+}
+
+/// Plans adds, so many items in each call and until so much more is spent.
+fn plan_adds(
+    filter: &Filter,
+    items: &[ItemHash],
+    mode: AddMode,
+    mut calls: impl FnMut() -> (usize, u64),
+) -> Planned {
+    let pages = 0..filter.table().layout().pages();
+    let mut published = Published {
+        pages: pages.map(|it| filter.page(it).unwrap()).collect(),
+        ..Published::default()
+    };
+    let (mut search, pending) = (KickSearch::new(), Overlay::new());
+    let input = PlanInput {
+        chain: filter.filter.chain().clone(),
+        pending: &pending,
+        fresh_from: 1,
+    };
+    let mut planner = Planner::new(input, &mut published, &mut search);
+    let (mut results, mut spent) = (Vec::new(), Vec::new());
+    while results.len() < items.len() {
+        let (size, more) = calls();
+        let end = items.len().min(results.len() + size);
+        let group = &items[results.len()..end];
+        let until = planner.spent().saturating_add(more);
+        let done = planner.add_all(group, mode, until, |it| results.push(it));
+        assert!(done > 0 && (done == group.len() || planner.spent() >= until));
+        spent.push((results.len(), planner.spent()));
+    }
+    Planned {
+        plan: planner.finish().unwrap(),
+        results,
+        spent,
+    }
+}
+
+#[test]
+fn items_in_groups_change_what_they_would_change_one_by_one() {
+    println!("seed {SEED}");
+    let mut random = SEED;
+    for (width, pages) in WIDTHS.into_iter().zip([1, 2, 3, 5]) {
+        for mode in [AddMode::Always, AddMode::OnlyIfAbsent] {
+            for grows in [true, false] {
+                let request = FilterRequest {
+                    expansion: Some(u64::from(grows)),
+                    ..FilterRequest::default()
+                };
+                let mut filter = Filter::of(table(pages, SlotCode::of(width)), &request);
+                // More than fit, and one in four is there already.
+                let capacity = capacity(&filter);
+                fill(&mut filter, 0, capacity / 2);
+                let items: Vec<ItemHash> = (0..capacity)
+                    .map(|_| hash(below(&mut random, 2 * capacity as usize) as u64))
+                    .collect();
+                let one_by_one = plan_adds(&filter, &items, mode, || (1, u64::MAX));
+                let grouped = plan_adds(&filter, &items, mode, || {
+                    let until = [1 + below(&mut random, 90) as u64, u64::MAX];
+                    (2 + below(&mut random, 31), until[below(&mut random, 2)])
+                });
+                assert_eq!(grouped.results, one_by_one.results);
+                assert_eq!(&grouped.plan.chain, &one_by_one.plan.chain);
+                let changes = |it: &Planned| it.plan.overlay.changes();
+                assert!(changes(&grouped) == changes(&one_by_one));
+                let stats = |it: &Planned| format!("{:?}", it.plan.stats);
+                assert_eq!(stats(&grouped), stats(&one_by_one));
+                // A plan that is cut stops at the first item that spends too much.
+                for &(items, spent) in &grouped.spent {
+                    assert_eq!(one_by_one.spent[items - 1], (items, spent));
+                }
+                // Everything that may become of an item was met.
+                let results = &grouped.results;
+                let is_full = |it: &Option<AddResult>| matches!(it, Some(AddResult::Full(_)));
+                assert!(results.contains(&Some(AddResult::Added)));
+                assert_eq!(results.iter().any(is_full), !grows, "{width:?}");
+                let exists = results.contains(&Some(AddResult::Exists));
+                assert_eq!(exists, mode == AddMode::OnlyIfAbsent);
+                assert_eq!(grouped.plan.stats.splits > 0, grows);
+            }
+        }
+    }
+}

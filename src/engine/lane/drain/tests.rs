@@ -69,7 +69,7 @@ fn suspended(lane: &Lane, request: Request, memory: &mut PlanMemory) -> Option<B
     lane.queue.push(request).unwrap();
     if let Next::Command(turn, request) = lane.queue.next(|_| true, Duration::ZERO)
         && let Some(plan) = lane.begin_sliced(turn, *request)
-        && let Sliced::More(plan) = lane.slice(plan, memory)
+        && let Sliced::More(plan) = lane.slice(plan, &mut memory.search)
     {
         return Some(plan);
     }
@@ -218,7 +218,7 @@ async fn a_question_to_the_filter_of_a_plan_takes_none_of_the_pages_that_it_may_
     drop(drain.pins);
 
     tokio::task::block_in_place(|| {
-        while let Sliced::More(more) = lane.slice(plan, &mut memory) {
+        while let Sliced::More(more) = lane.slice(plan, &mut memory.search) {
             plan = more;
         }
     });
