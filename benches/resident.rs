@@ -4,7 +4,8 @@
 //!
 //! `cargo bench --bench resident`: up to 2^23 slots, a minute.
 //! `CUCKOOD_BENCH_SLOTS_LOG2=27` goes on to 127 million items, a quarter of an
-//! hour and 1 GiB; `CUCKOOD_BENCH_ENGINE=1` fills an engine, too, which takes
+//! hour and 1 GiB, and with `CUCKOOD_BENCH_LEAST_LOG2=27` with nothing else;
+//! `CUCKOOD_BENCH_ROUNDS` sets other rounds than five. `CUCKOOD_BENCH_ENGINE=1` fills an engine, too, which takes
 //! longer still. `CUCKOOD_BENCH_PLOT=docs/cost-by-size.svg` draws the medians.
 //!
 //! Time is what the thread had of a processor, and what passed where an engine
@@ -43,8 +44,6 @@ const QUESTIONS: u64 = 4_000_000;
 /// Slots filled a round at least; small filters are filled several times.
 const SLOTS_OF_A_ROUND: u64 = 1 << 21;
 
-const ROUNDS: u64 = 5;
-
 /// Sizes, as powers of two of the slots.
 const SIZES: [u32; 6] = [17, 19, 21, 23, 25, 27];
 
@@ -56,20 +55,21 @@ const FILTERS: [&str; 4] = ["cuckoofilter 0.5", "12 bits", "16 bits", "16 bits, 
 
 fn main() -> Result<(), Box<dyn Error>> {
     let seed = seed()?;
-    let largest = setting("CUCKOOD_BENCH_SLOTS_LOG2", 23)?;
+    let sizes = setting("CUCKOOD_BENCH_LEAST_LOG2", 17)?..=setting("CUCKOOD_BENCH_SLOTS_LOG2", 23)?;
+    let rounds = setting("CUCKOOD_BENCH_ROUNDS", 5)?;
     let with_engine = std::env::var_os("CUCKOOD_BENCH_ENGINE").is_some();
     println!(
-        "\nMillions of items a second, median of {ROUNDS} rounds (min to max), and the median of the ratios to the other crate:\n"
+        "\nMillions of items a second, median of {rounds} rounds (min to max), and the median of the ratios to the other crate:\n"
     );
     println!("| items | what | cuckoofilter 0.5 | 12 bits | 16 bits | 16 bits, engine |");
     println!("|---|---|---|---|---|---|");
-    let (mut curves, mut sizes) = (Vec::new(), Vec::new());
-    for log2 in SIZES.into_iter().filter(|&log2| log2 <= largest) {
+    let (mut curves, mut memory) = (Vec::new(), Vec::new());
+    for log2 in SIZES.into_iter().filter(|log2| sizes.contains(log2)) {
         let slots = 1u64 << log2;
         let items = slots / 100 * 95;
         let mut rates: [[Vec<f64>; 4]; 3] = Default::default();
         let mut bytes = [0.0; 3];
-        for round in 0..ROUNDS {
+        for round in 0..rounds {
             let first = seed.rotate_left(32) ^ (round << 40);
             let measured = measure(slots, items, first, with_engine, &mut bytes)?;
             for (rates, measured) in rates.iter_mut().zip(measured) {
@@ -81,7 +81,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (what, rates) in WORK.into_iter().zip(&rates) {
             println!("| {items} | {what} | {} |", cells(rates).join(" | "));
         }
-        sizes.push((items, bytes));
+        memory.push((items, bytes));
         curves.push((
             items,
             rates.map(|rates| rates.map(|it| Spread::of(it).median)),
@@ -89,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("\nBytes of memory an item at 95 % load, and the ratio to slot width / load:\n");
     println!("| items | cuckoofilter 0.5 | 12 bits | 16 bits |\n|---|---|---|---|");
-    for (items, bytes) in sizes {
+    for (items, bytes) in memory {
         let cells: Vec<String> = bytes
             .iter()
             .zip([1.0, 1.0, 2.0])
