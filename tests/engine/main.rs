@@ -16,6 +16,7 @@ mod disk;
 mod dumps;
 mod expiry;
 mod faults;
+mod forged_dumps;
 mod gated;
 mod growth;
 mod growth_model;

@@ -23,36 +23,34 @@ struct Case {
     place: prop::sample::Index,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    PartMissing,
-    PartsSwapped,
-    CutOff,
-    TooLong,
-    MoreItems,
-    FewerItems,
-    MoreBuckets,
-    MoreSubFilters,
-    NoBuckets,
-    SlotEmptied,
-    SlotFilled,
+/// What may be wrong, and a list of it.
+macro_rules! faults {
+    ($($fault:ident)*) => {
+        #[derive(Clone, Copy, Debug)]
+        enum Fault {
+            $($fault,)*
+        }
+
+        const FAULTS: &[Fault] = &[$(Fault::$fault,)*];
+    };
+}
+
+faults! {
+    PartMissing
+    PartsSwapped
+    CutOff
+    TooLong
+    MoreItems
+    FewerItems
+    MoreBuckets
+    MoreSubFilters
+    NoBuckets
+    SlotEmptied
+    SlotFilled
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    use Fault::*;
-    let fault = prop::sample::select(vec![
-        PartMissing,
-        PartsSwapped,
-        CutOff,
-        TooLong,
-        MoreItems,
-        FewerItems,
-        MoreBuckets,
-        MoreSubFilters,
-        NoBuckets,
-        SlotEmptied,
-        SlotFilled,
-    ]);
+    let fault = prop::sample::select(FAULTS);
     // Few numbers, so that many items are there several times.
     let items = prop::collection::vec((0..1500u16, prop::bool::weighted(0.9)), 1..1200);
     (
