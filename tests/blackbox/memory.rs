@@ -284,6 +284,10 @@ fn memory_stays_within_what_the_flags_say_whatever_is_taken() {
         "at most {most} MiB of {bound} MiB; four requests of another key took {served:?}; refused: {refusals:#?}"
     );
     assert!(most <= bound, "{most} MiB, more than {bound} MiB");
+    assert!(most > BODIES, "{most} MiB: little was taken");
+    // Nothing refuses these: what is beyond the bound waits.
+    let reads = server.metric("cuckood_page_reads_total{source=\"store\"}");
+    assert!(reads > 1000.0, "{reads} pages were read");
     drop(tenants);
     server.stop();
 }
