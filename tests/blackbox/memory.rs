@@ -160,9 +160,10 @@ fn takes_everything(tenant: &Tenant, dump: &[u8]) {
     tenant.takes_answers();
     thread::scope(|scope| {
         tenant.takes_downloads();
+        // First, as they need bodies, of which the others leave nothing.
+        tenant.takes_imports();
         scope.spawn(|| tenant.takes_bodies());
         scope.spawn(|| tenant.takes_restores(dump));
-        scope.spawn(|| tenant.takes_imports());
         scope.spawn(|| tenant.takes_the_queue());
         for thread in 0..12 {
             scope.spawn(move || tenant.takes_reads(thread));
