@@ -282,6 +282,22 @@ families! {
     redis_bytes: IntCounterVec = "cuckood_redis_bytes_total", ["direction"], [];
     /// Connections of the Redis protocol open.
     redis_connections: IntGauge = "cuckood_redis_connections", [], [];
+    /// Seconds until the commit log of the cluster answered an append.
+    commit_log_seconds: Histogram = "cuckood_commit_log_append_duration_seconds", [], SECONDS;
+    /// Appends to the commit log of the cluster, by answer (`stored`, `refused`: another record came first, or the log was busy; `unknown`: none came in time).
+    commit_log_appends: IntCounterVec = "cuckood_commit_log_appends_total", ["answer"], [];
+    /// Number of the newest record of the commit log that this pod has applied, by lane.
+    lane_position: IntGaugeVec = "cuckood_lane_position", ["lane"], [];
+    /// By how much other pods' positions are above this one's, by lane.
+    lane_lag: IntGaugeVec = "cuckood_lane_lag", ["lane"], [];
+    /// 1 for a lane that this pod leads, 0 for others.
+    lane_leads: IntGaugeVec = "cuckood_lane_leads", ["lane"], [];
+    /// Lanes of the cluster of which this pod knows no leader.
+    lanes_without_leader: IntGauge = "cuckood_lanes_without_leader", [], [];
+    /// Lanes that stand still because this pod and the commit log differ, or because it lacks what the log no longer has.
+    lanes_stopped: IntGauge = "cuckood_lanes_stopped", [], [];
+    /// Pods of the cluster, this one included.
+    cluster_pods: IntGauge = "cuckood_cluster_pods", [], [];
     /// Connections open.
     http_connections: IntGauge = "cuckood_http_connections", [], [];
 }

@@ -50,7 +50,7 @@ impl Server {
             .args(flags)
             // Connections wait while other variants have their turns.
             .args(["--idle-timeout-seconds", "600"])
-            .env("CUCKOOD_LOG", "error")
+            .env("CUCKOOD_LOG_LEVEL", "error")
             .spawn()?;
         let server = Server {
             child,

@@ -29,7 +29,7 @@ impl Server {
             }
         }
         command
-            .args(["serve", "--log", "error", "--listen"])
+            .args(["serve", "--log-level", "error", "--listen"])
             .arg(format!("127.0.0.1:{port}"))
             .arg("--data-dir")
             .arg(data)

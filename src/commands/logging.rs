@@ -6,11 +6,11 @@ use crate::config::{LogConfig, LogFormat};
 use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
-pub(super) fn start(config: &LogConfig) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(&config.log)
-        .map_err(|error| format!("--log {}: {error}", config.log))?;
+pub(super) fn start(config: &LogConfig, levels: &str) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(levels);
+    let filter = filter.map_err(|error| format!("--log-level {levels}: {error}"))?;
     // Who turns the log down does not mean the audit log, unless it is named.
-    let filter = match config.log.contains(TARGET) {
+    let filter = match levels.contains(TARGET) {
         true => filter,
         false => filter.add_directive(format!("{TARGET}=info").parse()?),
     };

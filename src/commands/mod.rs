@@ -7,13 +7,16 @@
 //! | `logging` | the log lines of a server |
 //! | `data` | `check` and `restore`: data directories of servers that do not run |
 //! | `clients` | `filter`, `healthcheck`, `backup`, `load`, `import-redis` |
+//! | `cluster`, `pod` | `cluster`; a server's part in a cluster |
 //! | `keys` | `keys`: the file of API keys |
 
 mod clients;
+mod cluster;
 mod data;
 mod failure;
 mod keys;
 mod logging;
+mod pod;
 mod serve;
 
 use crate::config::{Cli, Command};
@@ -54,6 +57,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Filter(options) => return clients::run_filter(&options),
         Command::Load(options) => clients::run_load(&options)?,
         Command::ImportRedis(options) => clients::run_import_redis(&options)?,
+        Command::Cluster { command } => cluster::run(command)?,
         Command::Keys { keys_file, command } => keys::run(&keys_file, command)?,
         Command::Completions { shell } => print_completions(shell)?,
         Command::Healthcheck {

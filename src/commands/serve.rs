@@ -2,13 +2,14 @@
 
 use super::failure::Failure;
 use super::logging;
+use super::pod::Pod;
 use crate::access::AccessError;
 use crate::access::audit::ReloadAudit;
 use crate::access::keys::ApiKeys;
 use crate::backup::{BackupOptions, Backups};
 use crate::config::{Machine, ServeConfig, Settings};
 use crate::engine::check::check_while;
-use crate::engine::{Engine, EngineOptions, ScrubOptions};
+use crate::engine::{Engine, EngineOptions, JoinError, Membership, ScrubOptions};
 use crate::http::{
     Access, App, ClientCertPolicy, Endpoint, ListenerRole, Tls, TlsError, TlsFiles, serve,
 };
@@ -28,7 +29,7 @@ use tokio::sync::watch;
 /// Serves until a signal says to stop.
 pub(super) fn run(config: &ServeConfig) -> Result<(), Failure> {
     let settings = config.settings(&Machine::detect())?;
-    logging::start(&config.logs)?;
+    logging::start(&config.logs, &config.log_levels())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -57,6 +58,10 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     };
     let app = App::new(Arc::clone(&metrics), settings.limits, access);
 
+    let pod = match &settings.cluster {
+        None => None,
+        Some(cluster) => Some(Pod::prepare(cluster, &app, &metrics).await?),
+    };
     let (stopping, told) = watch::channel(false);
     let stop = async move {
         tokio::select! {
@@ -68,7 +73,7 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     };
     let redis_server = redis_endpoint.map(|endpoint| {
         let (app, server) = (Arc::clone(&app), settings.server.clone());
-        let stop = when_told(told);
+        let stop = when_told(told.clone());
         tokio::spawn(redis::serve(endpoint, app, settings.redis, server, stop))
     });
     let server = tokio::spawn(serve(endpoints, Arc::clone(&app), settings.server, stop));
@@ -80,9 +85,16 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
         block_cache_bytes: usize::try_from(settings.block_cache_bytes).unwrap_or(usize::MAX),
         ..RocksOptions::default()
     };
+    let membership = pod.as_ref().map(Pod::membership);
     let opening = tokio::task::spawn_blocking(move || {
         let rocks = RocksStore::open(data_dir, rocks)?;
-        open(rocks, &settings.engine, settings.backups, metrics)
+        open(
+            rocks,
+            &settings.engine,
+            settings.backups,
+            metrics,
+            membership,
+        )
     });
     let (engine, backups) = opening.await??;
     if let Some(backups) = &backups {
@@ -91,9 +103,16 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     engine.survey_filters(config.logs.metrics_filter_names)?;
     let scrub = ScrubOptions::at(config.storage.scrub_bytes_per_second.0);
     engine.scrub(scrub)?;
+    let taking_part = pod.map(|pod| pod.take_part(&engine, &app, &told));
     app.open(engine.clone());
     tracing::info!(address, data_dir = %config.storage.data_dir.display(), "serving");
 
+    if let Some(taking_part) = taking_part {
+        // Others lead from here on, and this pod passes on to them what comes still.
+        let mut told = told.clone();
+        let _ = told.wait_for(|&stopping| stopping).await;
+        taking_part.ended().await;
+    }
     let mut cut_off = server.await?;
     if let Some(redis_server) = redis_server {
         cut_off += redis_server.await?;
@@ -121,6 +140,7 @@ fn open(
     options: &EngineOptions,
     backups: Option<BackupOptions>,
     metrics: Arc<Metrics>,
+    membership: Option<Membership>,
 ) -> Result<(Engine, Option<Backups>), Failure> {
     let reads = metrics.page_reads.with_label_values(&["store"]);
     let store = Arc::new(PageStore::open(Arc::new(rocks))?.counting_in(reads));
@@ -134,7 +154,12 @@ fn open(
         .transpose()?;
     let gauges = Arc::clone(&store);
     metrics.register_gauges(Box::new(move || gauges.gauges()))?;
-    Ok((Engine::open(store, options, metrics)?, backups))
+    let engine = match membership {
+        Some(membership) => Engine::join(store, options, metrics, membership)?,
+        None if store.is_of_a_cluster()? => return Err(JoinError::OfACluster.into()),
+        None => Engine::open(store, options, metrics)?,
+    };
+    Ok((engine, backups))
 }
 
 /// Waits until the server stops.

@@ -100,11 +100,16 @@ impl AccessConfig {
         }
     }
 
-    pub(super) fn hosts(&self) -> HostPolicy {
-        match (self.allowed_hosts.as_slice(), &self.keys_file) {
+    /// `advertised` is the one by which other pods of a cluster call.
+    pub(super) fn hosts(&self, advertised: Option<String>) -> HostPolicy {
+        if self.allowed_hosts.is_empty() && self.keys_file.is_some() {
+            return HostPolicy::Any;
+        }
+        let allowed = self.allowed_hosts.iter().cloned();
+        let allowed: Vec<String> = allowed.chain(advertised).collect();
+        match (allowed.as_slice(), &self.keys_file) {
             (hosts, None) if self.allow_anonymous => HostPolicy::AddressesAnd(hosts.to_vec()),
-            ([], Some(_)) => HostPolicy::Any,
-            ([], None) => HostPolicy::LocalOnly,
+            ([], _) => HostPolicy::LocalOnly,
             (hosts, _) => HostPolicy::LocalAnd(hosts.to_vec()),
         }
     }

@@ -1,5 +1,6 @@
 //! The command line: the subcommands, and the flags of the small ones.
 
+use super::cluster::BrokerConfig;
 use super::serve::ServeConfig;
 use crate::access::file::NewKey;
 use crate::access::{Description, KeyExpiry, KeyName, Prefix, Scope};
@@ -73,6 +74,12 @@ pub enum Command {
     ///
     /// The filter in Redis must not be written to meanwhile. Shows a progress bar on a terminal.
     ImportRedis(RedisImport),
+    /// Found a cluster of servers, or say how one is.
+    Cluster {
+        /// The operation.
+        #[command(subcommand)]
+        command: ClusterCommand,
+    },
     /// Create, list and remove API keys. A running server reads the file again when it changes.
     Keys {
         /// File of the keys.
@@ -106,6 +113,44 @@ pub enum Command {
         #[arg(long, env = "CUCKOOD_TLS_CERT")]
         tls_cert: Option<PathBuf>,
     },
+}
+
+/// Operations on clusters.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Make the log of a new cluster. Once for each cluster, before its first server starts.
+    Found {
+        /// The brokers.
+        #[command(flatten)]
+        brokers: BrokerConfig,
+
+        /// Lanes of the cluster, 1 to 256, fixed for ever: so many changes are made at the same time, and lanes spread over the servers.
+        #[arg(long, default_value_t = 8)]
+        lanes: u32,
+
+        /// Brokers that keep each change, 1, 3 or 5; of 3 one may fail, of 5 two.
+        #[arg(long, default_value_t = 3, value_parser = copies)]
+        copies: usize,
+    },
+    /// Print the lanes of a cluster with their leaders, and its servers with how far they are.
+    Status {
+        /// The brokers.
+        #[command(flatten)]
+        brokers: BrokerConfig,
+
+        /// As JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn copies(text: &str) -> Result<usize, &'static str> {
+    match text {
+        "1" => Ok(1),
+        "3" => Ok(3),
+        "5" => Ok(5),
+        _ => Err("allowed is 1, 3 or 5"),
+    }
 }
 
 /// Operations on API keys.

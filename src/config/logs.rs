@@ -13,8 +13,8 @@ pub struct LogConfig {
     pub log_format: LogFormat,
 
     /// Which log lines are written, as `level` or `module=level,…`; levels are error, warn, info, debug, trace. The audit log is always written, unless audit=off is among them.
-    #[arg(long, env = "CUCKOOD_LOG", default_value = "info")]
-    pub log: String,
+    #[arg(long, env = "CUCKOOD_LOG_LEVEL", default_value = "info")]
+    pub log_level: String,
 
     /// Filters with metrics of their own, the largest ones, 0 to 1000; their keys become labels.
     #[arg(long, env = "CUCKOOD_METRICS_FILTER_NAMES", default_value_t = 0)]

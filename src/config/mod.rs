@@ -6,6 +6,7 @@
 //! | `cli` | the subcommands, and the flags of those that have few; [`client`](crate::client) has those of `load` and `import-redis` |
 //! | `serve` | the settings of `serve`, checked together, and what each module gets |
 //! | `access`, `storage`, `resources`, `filters`, `limits`, `logs` | the flags of `serve`, one or two sections of `--help` each, with their checks |
+//! | `cluster` | the flags about a cluster and its brokers |
 //! | `errors` | what is wrong with the settings |
 //! | `size` | sizes as flags spell them |
 //! | `machine` | memory and cores, from which defaults follow |
@@ -15,6 +16,7 @@
 
 mod access;
 mod cli;
+mod cluster;
 mod errors;
 mod filters;
 mod limits;
@@ -28,7 +30,8 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use cli::{Cli, Command, KeysCommand};
+pub use cli::{Cli, ClusterCommand, Command, KeysCommand};
+pub use cluster::{BrokerConfig, BrokerSettings, ClusterConfig, ClusterSettings};
 pub use errors::ConfigErrors;
 pub use logs::{LogConfig, LogFormat};
 pub use machine::Machine;

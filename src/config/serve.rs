@@ -1,6 +1,7 @@
 //! The settings of a server, checked together.
 
 use super::access::{AccessConfig, ListenConfig};
+use super::cluster::{ClusterConfig, ClusterSettings};
 use super::errors::ConfigErrors;
 use super::filters::FilterConfig;
 use super::limits::{ConnectionConfig, RequestConfig};
@@ -46,6 +47,9 @@ pub struct ServeConfig {
     /// The listener of the Redis protocol.
     #[command(flatten)]
     pub redis: RedisConfig,
+    /// The cluster that the server is a part of.
+    #[command(flatten)]
+    pub cluster: ClusterConfig,
     /// Logs and metrics.
     #[command(flatten)]
     pub logs: LogConfig,
@@ -70,9 +74,17 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// Bytes of the storage engine's own block cache.
     pub block_cache_bytes: u64,
+    /// The server's part in a cluster; `None`: it is in none.
+    pub cluster: Option<ClusterSettings>,
 }
 
 impl ServeConfig {
+    /// Which log lines are written.
+    pub fn log_levels(&self) -> String {
+        let levels = self.cluster.brokers.levels();
+        levels.unwrap_or_else(|| self.logs.log_level.clone())
+    }
+
     /// Checks the settings together and fills in what depends on the machine.
     ///
     /// # Errors
@@ -89,6 +101,7 @@ impl ServeConfig {
         self.connections.check(&mut errors);
         self.redis.check(&self.access, &mut errors);
         self.logs.check(&mut errors);
+        let cluster = self.cluster.check(self.resources.lanes, &mut errors);
         let (open, asked) = (
             self.filters.max_open_filters,
             self.requests.max_lookup_filters,
@@ -127,9 +140,10 @@ impl ServeConfig {
             server: self.connections.options(),
             redis: self.redis.options(&self.filters),
             backups: self.backups.options(disk_reserve),
-            hosts: self.access.hosts(),
+            hosts: self.access.hosts(self.cluster.host()),
             tls: self.listen.tls(),
             block_cache_bytes: resources.block_cache_bytes,
+            cluster,
         })
     }
 }

@@ -224,6 +224,15 @@ pub enum EngineError {
     /// This pod does not plan the changes of the filter.
     #[error("this pod does not lead the lane of the filter; nothing was changed")]
     NotLeading,
+    /// The commit log has not said in time whether it has a commit.
+    #[error("the commit log did not answer in time; the change may be committed or not")]
+    LogSilent,
+    /// The commit log does not answer; nothing was changed.
+    #[error("the commit log does not answer; nothing was changed")]
+    LogUnavailable,
+    /// This pod has not applied in time what the caller wants to see.
+    #[error("this pod has not yet applied the position that was asked for")]
+    Behind,
     /// The lane of the filter stands still for good.
     #[error("changes to the filter have stopped: {0}")]
     LaneHalted(Arc<Halt>),
@@ -266,7 +275,7 @@ impl EngineError {
     pub fn may_be_done(&self) -> bool {
         matches!(
             self,
-            EngineError::OutcomeUnknown(_) | EngineError::OutcomeLate
+            EngineError::OutcomeUnknown(_) | EngineError::OutcomeLate | EngineError::LogSilent
         )
     }
 }

@@ -2,15 +2,19 @@
 //! commit log for them, and what they are told from outside.
 
 use super::error::EngineError;
+use super::filters::lane_of;
+use super::lane::command::Command;
 use super::lane::ordering::LaneOrdering;
 use super::lane::queue::LaneQueue;
 use super::lane::replicated::ReplicatedOrdering;
-use super::membership::{LanePlace, LaneState};
+use super::membership::{ClusteredLane, LanePlace, LaneState};
+use super::name::FilterName;
 use super::state::Engine;
 use super::threads::spawn;
 use crate::replication::{CommitLog, Event};
 use crate::store::StoreError;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long the end of the log is waited for at once.
@@ -85,6 +89,67 @@ impl Engine {
         let following = move || follow(&*membership.log, number as u32, &queue, &place);
         let thread = spawn(&format!("follow-{number}"), following)?;
         self.state.threads.lanes.lock().push(thread);
+        Ok(())
+    }
+
+    /// The lane of a filter of this name, whether there is one or not.
+    pub fn lane_of(&self, name: &FilterName) -> u32 {
+        lane_of(name, self.state.lanes.lanes) as u32
+    }
+
+    /// Which life of its cluster an engine is in; `None`: it is in no cluster.
+    pub fn epoch(&self) -> Option<u64> {
+        let clustered = self.state.clustered.as_ref();
+        clustered.map(|it| it.membership.epoch)
+    }
+
+    /// Where a lane stands; `None` for a lane that the cluster does not have.
+    pub fn lane_state(&self, lane: u32) -> Option<LaneState> {
+        Some(self.clustered_lane(lane)?.place.state())
+    }
+
+    fn clustered_lane(&self, lane: u32) -> Option<&ClusteredLane> {
+        let clustered = self.state.clustered.as_ref()?;
+        clustered.lanes.get(lane as usize)
+    }
+
+    /// Waits, no longer than its caller does, until a lane has applied a record of
+    /// this number, or a later one.
+    ///
+    /// # Errors
+    /// [`EngineError::Behind`].
+    pub async fn reached(&self, lane: u32, sequence: u64) -> Result<(), EngineError> {
+        let Some(lane) = self.clustered_lane(lane) else {
+            return Err(EngineError::Behind);
+        };
+        let reached = self.caller.within(lane.place.reached(sequence)).await;
+        reached.map_err(|_| EngineError::Behind)
+    }
+
+    /// Makes sure that this pod has applied everything that was acknowledged for
+    /// a lane before it was called: has the log take a record without a commit.
+    /// All that wait at once share one.
+    ///
+    /// # Errors
+    /// Another pod leads the lane, or the log does not answer.
+    pub async fn barrier(&self, lane: u32) -> Result<(), EngineError> {
+        let Some(of_lane) = self.clustered_lane(lane) else {
+            return Err(EngineError::NotLeading);
+        };
+        // One that has begun already may be from before this.
+        let needed = of_lane.barriers.begun.load(Ordering::Acquire) + 1;
+        let mut ended = self.caller.within(of_lane.barriers.ended.lock()).await?;
+        if *ended >= needed {
+            return Ok(());
+        }
+        let this = of_lane.barriers.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        let command = Command::Barrier(lane);
+        let passed = self
+            .state
+            .lanes
+            .submit_new(&self.caller, command, None, None);
+        passed.await?;
+        *ended = this;
         Ok(())
     }
 

@@ -3,8 +3,9 @@
 
 use crate::replication::{CommitLog, Halt, HistoryHash, LaneIdentity, Levels, Position, Writer};
 use crate::store::{PageStore, StoreError};
-use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 
 /// A pod's part in a cluster.
 pub struct Membership {
@@ -58,6 +59,21 @@ pub enum JoinError {
         "the data directory has filters that are not of the cluster: give the pod an empty data directory, and restore the filters through the cluster"
     )]
     NotOfACluster,
+    /// The data directory is that of a pod, and the server is to be none.
+    #[error(
+        "the data directory is of a pod of a cluster: start the server with --log, --cluster and --advertise, or give it another data directory"
+    )]
+    OfACluster,
+    /// The command line asks for other lanes than the cluster has.
+    #[error(
+        "--lanes is {given}, and the cluster was founded with {lanes} lanes: leave --lanes out"
+    )]
+    OtherLanes {
+        /// What was given.
+        given: usize,
+        /// What the cluster has.
+        lanes: u32,
+    },
     /// The data directory is that of another cluster.
     #[error(
         "the data directory is of another cluster, or of one of this name that was founded anew: give the pod an empty data directory, or the brokers of its cluster"
@@ -146,12 +162,12 @@ pub struct LaneState {
 }
 
 /// The same, as the lane's thread tells it.
-pub(crate) struct LanePlace(Mutex<LaneState>);
+pub(crate) struct LanePlace(watch::Sender<LaneState>);
 
 impl LanePlace {
     /// That of a lane that begins.
     pub(super) fn new(start: &LaneStart) -> LanePlace {
-        LanePlace(Mutex::new(LaneState {
+        LanePlace(watch::Sender::new(LaneState {
             position: start.position,
             leads: false,
             is_in_flight: false,
@@ -162,11 +178,18 @@ impl LanePlace {
 
     /// Says where it stands now.
     pub(super) fn set(&self, state: LaneState) {
-        *self.0.lock() = state;
+        self.0.send_replace(state);
     }
 
     pub(super) fn state(&self) -> LaneState {
-        self.0.lock().clone()
+        self.0.borrow().clone()
+    }
+
+    /// Waits until it has applied a record of this number, or a later one.
+    pub(super) async fn reached(&self, sequence: u64) {
+        let reached = |state: &LaneState| state.position.sequence >= sequence;
+        // An error would mean that the sender is gone, which is here.
+        let _ = self.0.subscribe().wait_for(reached).await;
     }
 }
 
@@ -174,6 +197,16 @@ impl LanePlace {
 pub(crate) struct ClusteredLane {
     pub(super) start: LaneStart,
     pub(super) place: Arc<LanePlace>,
+    pub(super) barriers: Barriers,
+}
+
+/// The barriers of a lane, one after the other.
+#[derive(Default)]
+pub(super) struct Barriers {
+    /// How many have begun.
+    pub(super) begun: AtomicU64,
+    /// The last one that ended well; held while one is under way.
+    pub(super) ended: AsyncMutex<u64>,
 }
 
 /// An engine's part in the cluster.
@@ -190,6 +223,7 @@ impl Clustered {
         let lane = |start| ClusteredLane {
             place: Arc::new(LanePlace::new(&start)),
             start,
+            barriers: Barriers::default(),
         };
         Ok(Clustered {
             membership: Arc::new(membership),

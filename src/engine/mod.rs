@@ -18,6 +18,7 @@
 //! | `idempotency/` | what commits record so that a request counts once |
 //! | `recovery`, [`check`] | replaying the log; reading a data directory to its end |
 //! | `apply` | what a redo record says about a page, for recovery and followers |
+//! | `measured_log` | a commit log whose appends are counted |
 //! | `membership`, `following` | what an engine is in a cluster, and where its lanes stand; what reads the commit log for them |
 //! | `dump/` | filters as streams of bytes |
 //! | `stored/` | all pages as of one moment, with the log applied |
@@ -54,6 +55,7 @@ pub(crate) mod fuzz_targets;
 mod idempotency;
 mod lane;
 mod match_bits;
+mod measured_log;
 mod membership;
 mod name;
 mod open;
@@ -90,6 +92,7 @@ pub use idempotency::guard::{ANSWER_KEPT_FOR, Answered, IdempotencyKey};
 pub use idempotency::progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
 pub use lane::command::{ItemOp, ItemResult, ItemStep};
 pub use match_bits::MatchBitSet;
+pub use measured_log::MeasuredLog;
 pub use membership::{JoinError, LaneState, Membership};
 pub use name::{FilterName, InvalidName, MAX_NAME_LENGTH};
 pub use open::{EngineOptions, MAX_LANES};

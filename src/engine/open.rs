@@ -305,6 +305,7 @@ impl Engine {
         let submitter = Submitter {
             queues: RwLock::new(Vec::new()),
             lanes: lane_count,
+            is_clustered: clustered.is_some(),
             shares: QueueShares::new(
                 lane_count,
                 options.max_queued_commands,

@@ -1,6 +1,7 @@
 //! What all handlers share: the engine once it is open, backups, and admission.
 
 use super::admission::limits::{Admission, Limits};
+use super::cluster::pod::Cluster;
 use super::middleware::origin::HostPolicy;
 use super::problem::{Code, HttpError};
 use crate::access::keys::ApiKeys;
@@ -31,6 +32,7 @@ impl From<HostPolicy> for Access {
 pub struct App {
     engine: OnceLock<Engine>,
     backups: OnceLock<Backups>,
+    cluster: OnceLock<Cluster>,
     draining: AtomicBool,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access: Access,
@@ -48,6 +50,7 @@ impl App {
         Arc::new(App {
             engine: OnceLock::new(),
             backups: OnceLock::new(),
+            cluster: OnceLock::new(),
             draining: AtomicBool::new(false),
             access: access.into(),
             admission: Admission::new(limits, &metrics),
@@ -66,6 +69,18 @@ impl App {
     pub fn offer_backups(&self, backups: Backups) {
         // As for a second engine.
         let _ = self.backups.set(backups);
+    }
+
+    /// Says that the engine is a part of a cluster. To be called before
+    /// [`open`](Self::open), or not at all.
+    pub fn join(&self, cluster: Cluster) {
+        // As for a second engine.
+        let _ = self.cluster.set(cluster);
+    }
+
+    /// What HTTP does in the cluster, if the server is in one.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.get()
     }
 
     /// Makes `/readyz` say no from now on; requests are still served.

@@ -10,6 +10,7 @@
 //! | `middleware` | the layers: errors, web pages of other origins, API keys, compression |
 //! | `admission` | what requests may take: bytes of memory, concurrency, time |
 //! | `app` | what all handlers share |
+//! | `cluster` | in a cluster: passing changes on, positions, readiness |
 //! | `extract`, `query`, `parse` | from a request's bytes to items and fields |
 //! | `idempotency` | which request is the same as one sent before |
 //! | `answer`, `stream` | answers that are written at once, and while they are sent |
@@ -23,6 +24,7 @@ mod admission;
 mod answer;
 mod app;
 mod bounds;
+mod cluster;
 mod console;
 mod extract;
 #[cfg(any(test, fuzzing))]
@@ -49,6 +51,7 @@ pub(crate) use admission::budget::{Held, Holder};
 pub use admission::deadline::MAX_REQUEST_TIMEOUT;
 pub use admission::limits::Limits;
 pub use app::{Access, App};
+pub use cluster::{Cluster, Staleness};
 pub(crate) use handlers::dumps::paces;
 pub(crate) use listen::connection::told;
 pub(crate) use listen::places::{Place, Places};

@@ -12,6 +12,7 @@
 //! | `commit_log.rs` | [`CommitLog`]: what is asked of a log, and what it promises |
 //! | `replica.rs` and `replica/` | [`Replica`]: the rules, as a state machine without I/O |
 //! | `lease.rs` | [`LeaseKeeper`]: when a lease is taken, renewed and lost |
+//! | `leaders.rs` | [`Leaders`]: who leads each lane, as far as this pod knows |
 //! | `driver.rs` | [`Driver`]: does what a replica says, over a log |
 //! | `jetstream/` | the log in NATS JetStream, and the leases |
 //! | `tests/` | a log that drops, delays, repeats, rewinds; pods that crash; what must hold |
@@ -24,6 +25,7 @@ pub mod driver;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_targets;
 pub mod jetstream;
+pub mod leaders;
 pub mod lease;
 pub mod record;
 pub mod replica;
@@ -32,6 +34,7 @@ pub(crate) mod tests;
 
 pub use commit_log::{Answer, Append, CommitLog, Found, LogError, MessageId, Stored};
 pub use driver::{Apply, Driver, Report};
+pub use leaders::{Leader, Leaders};
 pub use lease::{Duty, LeaseKeeper, Renewal};
 pub use record::{HistoryHash, LaneIdentity, Position, Record, RecordError, Writer};
 pub use replica::{Effect, Event, Halt, Levels, Outcome, Plan, PlanNumber, Reign, Replica};

@@ -20,6 +20,13 @@ pub struct Commit {
     pub side_records: Vec<SideRecordChange>,
 }
 
+impl Commit {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.redo.is_empty() && self.filters.is_empty() && self.side_records.is_empty()
+    }
+}
+
 /// A change to one side record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideRecordChange {

@@ -48,6 +48,17 @@ pub(crate) struct Brokers {
 impl Brokers {
     /// Starts so many, which force to their disks as `sync` says.
     pub(crate) fn start(count: usize, sync: &str) -> Brokers {
+        Brokers::start_with(count, &format!("jetstream {{ sync_interval: {sync} }}"))
+    }
+
+    /// Starts so many with a setting; without one of `jetstream` they force to
+    /// their disks always.
+    pub(crate) fn start_with(count: usize, setting: &str) -> Brokers {
+        let jetstream = "jetstream { sync_interval: ";
+        let (sync, setting) = match setting.strip_prefix(jetstream) {
+            Some(sync) => (sync.trim_end_matches(" }"), ""),
+            None => ("always", setting),
+        };
         let directory = TempDir::new().unwrap();
         let free: Vec<TcpListener> = (0..3 * count)
             .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
@@ -69,7 +80,7 @@ impl Brokers {
             fs::create_dir(&home).unwrap();
             let mut config = format!(
                 "listen: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor}\nserver_name: broker-{number}\n\
-                 jetstream {{ store_dir: {home:?}, sync_interval: {sync}, max_file_store: 1GB }}\n"
+                 jetstream {{ store_dir: {home:?}, sync_interval: {sync}, max_file_store: 1GB }}\n{setting}\n"
             );
             if count > 1 {
                 config += &format!(

@@ -10,7 +10,7 @@ use cuckood::engine::{
 };
 use cuckood::metrics::Metrics;
 use cuckood::replication::jetstream::{Holder, LeaseKeeping, Leases};
-use cuckood::replication::{CommitLog, Event, Writer};
+use cuckood::replication::{CommitLog, Event, Leaders, Writer};
 use cuckood::store::PageStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::path::Path;
@@ -51,7 +51,8 @@ impl Pod {
             let leases = Leases::new(&connection, founding, holder.clone(), TTL);
             cluster.runtime.block_on(leases)
         });
-        let keeping = LeaseKeeping::new(leases, TTL);
+        let leaders = Arc::new(Leaders::of_none(cluster.founding.lanes));
+        let keeping = LeaseKeeping::new(leases, TTL, leaders);
         let (stop, stopped) = watch::channel(false);
         let keep = |lane| {
             let (keeping, engine, stopped) =
@@ -104,7 +105,7 @@ async fn send<T, F: Future<Output = Result<T, EngineError>>>(
                 EngineError::NotLeading
                 | EngineError::Overloaded(_)
                 | EngineError::RetryInFlight
-                | EngineError::OutcomeLate
+                | EngineError::LogSilent
                 | EngineError::DeadlineExceeded
                 | EngineError::NotFound { .. }
                 | EngineError::RetryFilterGone,

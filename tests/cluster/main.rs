@@ -8,6 +8,8 @@
 //! | `lane.rs` | a lane over a broker that dies, is rewound, loses its stream |
 //! | `pods.rs` | three pods over three brokers that die |
 //! | `engines.rs` | three engines over three brokers that die: every change counts once |
+//! | `serve.rs` | processes of `cuckood serve` over brokers: a leader is killed, what is wrong is said |
+//! | `program.rs` | those processes, and what asks them |
 //! | `broker.rs` and `support.rs` | what the tests share |
 
 #![expect(
@@ -22,4 +24,6 @@ mod lane;
 mod leases;
 mod log;
 mod pods;
+mod program;
+mod serve;
 mod support;

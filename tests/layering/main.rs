@@ -59,7 +59,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("watch", &["metrics"]),
     (
         "http",
-        &["access", "backup", "engine", "chain", "metrics", "share"],
+        &[
+            "access",
+            "backup",
+            "engine",
+            "chain",
+            "metrics",
+            "replication",
+            "share",
+        ],
     ),
     // Keys, budgets and connections are those of `http`.
     ("redis", &["access", "engine", "chain", "http", "metrics"]),
@@ -67,7 +75,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "config",
         &[
-            "access", "backup", "client", "http", "redis", "engine", "chain", "store",
+            "access",
+            "backup",
+            "client",
+            "http",
+            "redis",
+            "engine",
+            "chain",
+            "replication",
+            "store",
         ],
     ),
     (
@@ -77,7 +93,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "commands",
         &[
-            "access", "backup", "client", "config", "engine", "http", "metrics", "redis", "store",
+            "access",
+            "backup",
+            "client",
+            "config",
+            "engine",
+            "http",
+            "metrics",
+            "redis",
+            "replication",
+            "store",
             "watch",
         ],
     ),

@@ -7,6 +7,7 @@ const BY_CODE = {
     filter_differs: FilterDiffers,
     filter_changed: FilterChanged,
     outcome_unknown: OutcomeUnknown,
+    outcome_pending: OutcomeUnknown,
 };
 const BY_STATUS = {
     400: InvalidRequest, 414: InvalidRequest, 415: InvalidRequest, 422: InvalidRequest,

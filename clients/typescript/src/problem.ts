@@ -11,6 +11,7 @@ const BY_CODE: Readonly<Record<string, typeof ProblemError>> = {
   filter_differs: FilterDiffers,
   filter_changed: FilterChanged,
   outcome_unknown: OutcomeUnknown,
+  outcome_pending: OutcomeUnknown,
 };
 const BY_STATUS: Readonly<Record<number, typeof ProblemError>> = {
   400: InvalidRequest, 414: InvalidRequest, 415: InvalidRequest, 422: InvalidRequest,

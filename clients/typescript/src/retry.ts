@@ -4,8 +4,9 @@ import { NoAnswerError, ProblemError } from "./errors.js";
 // so it is also safe where the change may have been made.
 const PASSING_STATUS = new Set([408, 429, 502, 503, 504]);
 const PASSING_CODES = new Set(["idempotency_in_flight", "import_running", "outcome_unknown"]);
-// Answers that say of any request that nothing was done.
+// Answers that say of any request that nothing was done, but for these codes.
 const NOT_DONE_STATUS = new Set([429, 503]);
+const UNKNOWN_CODES = new Set(["outcome_pending"]);
 // Failures before a request was sent.
 const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
 
@@ -57,7 +58,7 @@ export class Attempts {
   /** The pause after a refusal; throws it if it was the last attempt. */
   afterProblem(request: Attempted, problem: ProblemError): number {
     const passes =
-      NOT_DONE_STATUS.has(problem.status) ||
+      (NOT_DONE_STATUS.has(problem.status) && !UNKNOWN_CODES.has(problem.code)) ||
       (request.repeatable && (PASSING_STATUS.has(problem.status) || PASSING_CODES.has(problem.code)));
     return this.#pause(passes, problem.retryAfter ?? 0, problem);
   }

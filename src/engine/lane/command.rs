@@ -16,7 +16,7 @@ use crate::store::Expiry;
 use std::sync::Arc;
 
 /// What a lane is asked to do: with the filter that the request names, but for
-/// the first two.
+/// the first two and the last.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
     /// Make a filter, and add items to it in the same commit.
@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Steps(Arc<[ItemStep]>, Arc<[ItemHash]>),
     /// Work on values of items, each at the place of its item.
     Values(ValueOp, Arc<[ItemHash]>, Arc<[u32]>),
+    /// Have the commit log take a record of this lane that changes nothing.
+    Barrier(u32),
 }
 
 impl Command {
@@ -71,6 +73,7 @@ impl Command {
             | Command::Expire { .. }
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
+            | Command::Barrier(_)
             | Command::Compact(_) => &[],
         }
     }
@@ -112,6 +115,7 @@ impl Command {
             | Command::Steps(..) => true,
             Command::Remove
             | Command::Expire { .. }
+            | Command::Barrier(_)
             | Command::Compact(CompactStep::End)
             | Command::Items(ItemOp::Exists | ItemOp::Count, _)
             | Command::Values(ValueOp::Exists | ValueOp::List, ..) => false,
@@ -160,6 +164,7 @@ impl Command {
             Command::Values(ValueOp::Delete, ..) => "delete_values",
             Command::Values(ValueOp::Exists, ..) => "has_values",
             Command::Values(ValueOp::List, ..) => "values",
+            Command::Barrier(_) => "barrier",
         }
     }
 }
@@ -340,6 +345,8 @@ pub(crate) enum Outcome {
     Listed(Vec<Vec<ValueCopies>>),
     /// One result an item, of the kind of its step.
     Stepped(Vec<ItemResult>),
+    /// The commit log has taken a record.
+    Passed,
     /// The filter it was meant for is not the one of that name any more; look
     /// it up again. Nothing was done.
     Stale,
@@ -362,6 +369,7 @@ impl Outcome {
             | Outcome::CompactionBegun(_)
             | Outcome::Compacted(_)
             | Outcome::CompactionEnded(_)
+            | Outcome::Passed
             | Outcome::Added(_)
             | Outcome::Deleted(_)
             | Outcome::Found(_)
@@ -390,6 +398,7 @@ impl Outcome {
             | Outcome::Counted(_)
             | Outcome::Listed(_)
             | Outcome::Stepped(_)
+            | Outcome::Passed
             | Outcome::NameTaken
             | Outcome::NotDue
             | Outcome::Stale

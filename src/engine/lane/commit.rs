@@ -211,6 +211,49 @@ impl Lane {
         None
     }
 
+    /// Has the commit log take a record that changes nothing, and answers. A server
+    /// without one has applied all that was acknowledged anyway.
+    pub(super) fn barrier(&self, request: Request) -> Option<InDoubt> {
+        let answers = vec![(request, Outcome::Passed, None)];
+        let passed = match self.ordering.replicated() {
+            None => Ok(()),
+            Some(replicated) => {
+                let commit = Commit {
+                    sequence: self.checkpointer.begin_commit(self.number),
+                    ..Commit::default()
+                };
+                let until = latest_deadline(&answers);
+                let ordered = self.ordering.commit(&self.store, &commit, until);
+                let ordered = ordered.map_err(|it| self.not_ordered(it, commit.clone()));
+                if ordered.is_ok() {
+                    let sequence = commit.sequence;
+                    self.checkpointer.publish(self.number, sequence, 0, |_| {});
+                    replicated.published();
+                }
+                ordered
+            }
+        };
+        let error = match passed {
+            Ok(()) => None,
+            Err(failure) => match failure.error() {
+                None => {
+                    self.put_back(answers);
+                    return None;
+                }
+                // It changes nothing: nothing is in doubt but the store.
+                Some(EngineError::LogSilent) => Some(EngineError::LogUnavailable),
+                Some(error) => Some(error),
+            },
+        };
+        for (request, outcome, _) in answers {
+            request.answer(match &error {
+                None => Ok(outcome),
+                Some(error) => Err(error.clone()),
+            });
+        }
+        None
+    }
+
     /// Puts requests back whose commit did not come about, in their order.
     fn put_back(&self, answers: Vec<(Request, Outcome, Option<SideRecordChange>)>) {
         for (request, ..) in answers.into_iter().rev() {
@@ -420,7 +463,7 @@ impl CommitFailure {
                 bytes: *bytes,
                 bound: MAX_COMMIT_BYTES,
             },
-            CommitFailure::Unsettled => EngineError::OutcomeLate,
+            CommitFailure::Unsettled => EngineError::LogSilent,
         })
     }
 

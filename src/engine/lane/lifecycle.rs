@@ -20,6 +20,7 @@ impl Lane {
     pub(super) fn work_alone(&self, request: Request) -> Option<InDoubt> {
         let filter = match request.command.clone() {
             Command::Adopt(adopt) => return self.adopt(request, adopt),
+            Command::Barrier(_) => return self.barrier(request),
             _ => request.filter.clone(),
         };
         let Some(filter) = filter.filter(|it| self.filters.is_current(it)) else {
@@ -53,6 +54,7 @@ impl Lane {
             // would still be told that nothing was done.
             Command::Create(_)
             | Command::Adopt(_)
+            | Command::Barrier(_)
             | Command::Compact(CompactStep::Move(_))
             | Command::Items(..)
             | Command::Steps(..)

@@ -109,7 +109,7 @@ impl ReplicatedOrdering {
         clock: &Arc<EngineClock>,
         side_records: (&Arc<IdempotentWrites>, &Arc<Imports>),
     ) -> ReplicatedOrdering {
-        let ClusteredLane { start, place } = of_lane;
+        let ClusteredLane { start, place, .. } = of_lane;
         let replica = Replica::new(
             membership.lane(lane),
             membership.writer,
@@ -150,7 +150,11 @@ impl ReplicatedOrdering {
         let Some(reign) = work.reign() else {
             return Err(NotOrdered::Overtaken);
         };
-        let bytes = commit_bytes::encode(commit);
+        let bytes = match commit.is_empty() {
+            // A barrier.
+            true => Vec::new(),
+            false => commit_bytes::encode(commit),
+        };
         let bytes_long = bytes.len();
         work.plans += 1;
         let number = PlanNumber(work.plans);

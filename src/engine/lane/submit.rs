@@ -43,6 +43,8 @@ struct Awaited {
     caller: Caller,
     progress: Progress,
     is_question: bool,
+    /// What is said if it is not known in time what becomes of a commit.
+    late: EngineError,
     outcome: Reply,
 }
 
@@ -56,7 +58,7 @@ impl Awaited {
             Err(late) if self.progress.withdraw() || self.is_question => Err(late),
             Err(_) => match timeout(COMMIT_PATIENCE, self.outcome).await {
                 Ok(outcome) => outcome.unwrap_or_else(stopped),
-                Err(_) => Err(EngineError::OutcomeLate),
+                Err(_) => Err(self.late),
             },
         }
     }
@@ -68,6 +70,8 @@ pub(crate) struct Submitter {
     /// Empty once the engine stops.
     pub(crate) queues: RwLock<Vec<Arc<LaneQueue>>>,
     pub(crate) lanes: usize,
+    /// Whether commits go through a commit log.
+    pub(crate) is_clustered: bool,
     /// What each API key may have of the queues.
     pub(crate) shares: QueueShares,
     /// Pages that one command may touch.
@@ -182,6 +186,10 @@ impl Submitter {
             caller: request.caller.clone(),
             progress: request.progress.clone(),
             is_question: request.command.is_question(),
+            late: match self.is_clustered {
+                true => EngineError::LogSilent,
+                false => EngineError::OutcomeLate,
+            },
             outcome,
         };
         let progress = request.progress.clone();
@@ -208,13 +216,14 @@ impl Submitter {
             true => self.disk.check()?,
             false => self.disk.check_answers()?,
         }
-        let name: &FilterName = match (&request.filter, &request.command) {
-            (Some(filter), _) => &filter.name,
-            (None, Command::Create(create)) => &create.name,
-            (None, Command::Adopt(adopt)) => &adopt.name,
+        let of = |name: &FilterName| lane_of(name, self.lanes);
+        let lane = match (&request.filter, &request.command) {
+            (Some(filter), _) => of(&filter.name),
+            (None, Command::Create(create)) => of(&create.name),
+            (None, Command::Adopt(adopt)) => of(&adopt.name),
+            (None, Command::Barrier(lane)) => *lane as usize,
             (None, _) => return Err(EngineError::Stopping),
         };
-        let lane = lane_of(name, self.lanes);
         let queues = self.queues.read();
         let queue = queues.get(lane).ok_or(EngineError::Stopping)?;
         let take = || {
@@ -235,7 +244,7 @@ impl Submitter {
             Ok(outcome) => outcome.label(),
             Err(EngineError::OutcomeUnknown(_)) => "failed",
             Err(EngineError::DeadlineExceeded) => "withdrawn",
-            Err(EngineError::OutcomeLate) => "late",
+            Err(EngineError::OutcomeLate | EngineError::LogSilent) => "late",
             Err(_) => "refused",
         };
         let commands = &self.metrics.commands;

@@ -36,6 +36,9 @@ pub(crate) async fn livez() -> &'static str {
 /// `storage_stalled`: changes wait until the storage engine has caught up;
 /// `disk_hangs`: the disk does not answer, changes are answered 503, and so are
 /// questions that need pages from the disk.
+/// In a cluster also `no_leader`: lanes that no pod leads; `log_silent`: the commit
+/// log has not settled a change. There a pod is not ready while it is behind other
+/// pods for more than two seconds, or has stopped following them.
 /// Never waits for the disk.
 #[utoipa::path(
     get,
@@ -43,7 +46,7 @@ pub(crate) async fn livez() -> &'static str {
     operation_id = "get_readiness",
     tag = "operations",
     security(()),
-    extensions(("x-fails" = json!([[Code::Starting, Code::Draining]]))),
+    extensions(("x-fails" = json!([[Code::Starting, Code::Draining, Code::PodNotReady]]))),
     responses((
         status = 200,
         description = "Ready: `ok`, and a line for each reason for which changes are refused.",
@@ -60,7 +63,12 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<String, HttpEr
     if app.is_draining() {
         return Err(HttpError::Draining);
     }
-    Ok(said(&app.engine()?.health()))
+    let engine = app.engine()?;
+    let mut said = said(&engine.health());
+    if let Some(cluster) = app.cluster() {
+        said += &cluster.readiness(engine)?;
+    }
+    Ok(said)
 }
 
 fn said(health: &Health) -> String {

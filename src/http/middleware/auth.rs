@@ -53,7 +53,18 @@ impl Middleware for AuthLayer {
                         None => body,
                         Some(key) => ending::request(key, body),
                     };
-                    let response = inner.call(Request::from_parts(parts, body)).await?;
+                    let request = Request::from_parts(parts, body);
+                    let response = match self.app.cluster() {
+                        None => inner.call(request).await?,
+                        // In a box, so that a server in no cluster does not pay for it.
+                        Some(cluster) => {
+                            let path = request.extensions().get::<MatchedPath>();
+                            let path = path.map_or("", MatchedPath::as_str);
+                            let requirement = self.requirements.find(path, request.method());
+                            let answered = cluster.answer(&self.app, requirement, request, inner);
+                            Box::pin(answered).await?
+                        }
+                    };
                     let answered =
                         answers::charge(&self.app.admission, principal.holder(), &method, response)
                             .await;

@@ -7,6 +7,7 @@ use super::origin;
 use super::principal::Principal;
 use crate::http::App;
 use crate::http::admission::unread::{LINGER, Rest, SHORT_LINGER, UnreadBody};
+use crate::http::cluster::pass::IsPassedBack;
 use crate::http::headers::REQUEST_ID;
 use crate::http::listen::role::Transport;
 use crate::http::media::PROBLEM_JSON;
@@ -94,8 +95,14 @@ impl ErrorLayer {
             app.metrics.http_in_flight.inc();
             let in_flight = InFlight(app);
             let (hosts, uri, headers) = (&app.access.hosts, request.uri(), request.headers());
+            let is_in_cluster = app.cluster().is_some();
             let mut response = match origin::check(hosts, self.transport, uri, headers) {
                 Ok(()) => {
+                    if is_in_cluster {
+                        // It goes on with the request, to whichever pod answers.
+                        let headers = request.headers_mut();
+                        headers.insert(REQUEST_ID, request_id.clone());
+                    }
                     // Whatever a panic leaves behind, no request sees it but its
                     // own.
                     let answered = match catch_unwind(AssertUnwindSafe(|| inner.call(request))) {
@@ -231,6 +238,10 @@ fn linger(code: Code) -> Duration {
 fn failure(response: &Response) -> Option<Arc<HttpError>> {
     if let Some(error) = response.extensions().get::<Arc<HttpError>>() {
         return Some(Arc::clone(error));
+    }
+    if response.extensions().get::<IsPassedBack>().is_some() {
+        // The other pod has said all of it.
+        return None;
     }
     HttpError::from_status(response.status()).map(Arc::new)
 }

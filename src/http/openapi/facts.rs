@@ -55,6 +55,10 @@ pub(crate) const ENGINE: &[Code] = &[
     Code::Draining,
     Code::Overloaded,
     Code::DeadlineExceeded,
+    Code::InvalidPosition,
+    Code::PositionNotReached,
+    Code::NotLeading,
+    Code::LogUnavailable,
 ];
 
 /// Those about the clock.
@@ -103,7 +107,14 @@ pub(crate) const QUESTION: &[Code] = &[Code::ItemTooLongForQuery];
 pub(crate) const PROBES: &[Code] = &[Code::TooCostly];
 
 /// Those that change a filter.
-pub(crate) const CHANGE: &[Code] = &[Code::OutcomeUnknown, Code::DiskReserve, Code::DiskFull];
+pub(crate) const CHANGE: &[Code] = &[
+    Code::OutcomeUnknown,
+    Code::OutcomePending,
+    Code::LaneStopped,
+    Code::NotInCluster,
+    Code::DiskReserve,
+    Code::DiskFull,
+];
 
 /// Those that may make a filter.
 pub(crate) const QUOTA: &[Code] = &[Code::OverQuota, Code::OverKeyQuota, Code::TooManyFilters];
@@ -137,6 +148,16 @@ pub(crate) fn declares(operation: &Operation, fact: &str) -> bool {
 /// Whether the answers of the operation are kept for retries.
 pub(super) fn is_retried(operation: &Operation) -> bool {
     declared_failures(operation).contains(&Code::IdempotencyInFlight)
+}
+
+/// Whether a request may say which positions its answer is to take into account.
+pub(super) fn has_position(operation: &Operation) -> bool {
+    declared_failures(operation).contains(&Code::PositionNotReached)
+}
+
+/// Whether it changes a filter.
+pub(super) fn is_change(operation: &Operation) -> bool {
+    declared_failures(operation).contains(&Code::OutcomePending)
 }
 
 /// Whether a request may say until when it waits.

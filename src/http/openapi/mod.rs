@@ -44,6 +44,12 @@ pub(super) fn text(mut document: OpenApi) -> String {
             if facts::has_deadline(operation) {
                 parameters::add_deadline(operation);
             }
+            if facts::has_position(operation) {
+                parameters::add_positions(operation);
+            }
+            if facts::is_change(operation) {
+                parameters::add_position(operation);
+            }
             if facts::is_retried(operation) {
                 parameters::add_idempotency_key(operation);
             }

@@ -123,6 +123,47 @@ pub(super) fn add_deadline(operation: &mut Operation) {
         .push(RefOr::T(wait));
 }
 
+/// Describes the headers by which a request says how new its answer is to be.
+pub(super) fn add_positions(operation: &mut Operation) {
+    let min_position = parameter(
+        ParameterIn::Header,
+        "cuckood-min-position",
+        "In a cluster: what changes were answered as `cuckood-position`, several separated by commas. The pod answers as soon as it has applied all of them, and 503 (`position_not_reached`) if it has not in time.",
+    )
+    .required(Required::False)
+    .schema(Some(text()))
+    .example(Some(json!("1.3.4711")));
+    let consistency = parameter(
+        ParameterIn::Header,
+        "cuckood-consistency",
+        "In a cluster, for a question to one filter: `strong` takes into account everything that was acknowledged before, on any pod; `local`, the default, what the pod has applied.",
+    )
+    .required(Required::False)
+    .schema(Some(one_of(["local", "strong"])))
+    .example(Some(json!("local")));
+    let parameters = operation.parameters.get_or_insert_default();
+    for header in [min_position, consistency] {
+        parameters.push(RefOr::T(header.build()));
+    }
+}
+
+/// Describes the header that says where a filter's lane stands with a change.
+pub(super) fn add_position(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        if let (true, RefOr::T(response)) = (status.starts_with('2'), response) {
+            let position = HeaderBuilder::new()
+                .schema(Some(Schema::from(text().build())))
+                .description(Some(
+                    "In a cluster: where the filter's lane stands with the change, for `cuckood-min-position`.",
+                ))
+                .build();
+            response
+                .headers
+                .insert("cuckood-position".to_owned(), RefOr::T(position));
+        }
+    }
+}
+
 /// Describes the header by which a retry is known, and the one that says so.
 pub(super) fn add_idempotency_key(operation: &mut Operation) {
     let key = parameter(

@@ -98,16 +98,28 @@ pub(super) fn engine(error: &EngineError) -> Cause {
             Code::OutcomeUnknown,
             "the deadline passed while the change was being written, so the change may be committed or not; send the request again in a moment if it has an Idempotency-Key; otherwise ask for the items first",
         ),
+        EngineError::LogSilent => said(
+            Code::OutcomePending,
+            "the commit log did not answer in time, so the change may be committed or not; send the request again if it has an Idempotency-Key, to any pod; otherwise ask for the items first",
+        ),
+        EngineError::LogUnavailable => said(
+            Code::LogUnavailable,
+            "the commit log does not answer; nothing was changed. Try again in a moment",
+        ),
+        EngineError::Behind => said(
+            Code::PositionNotReached,
+            "this pod has not applied the position of cuckood-min-position in time; try again, or ask another pod",
+        ),
         EngineError::NotLeading => said(
-            Code::Overloaded,
-            "this pod does not lead the lane of the filter; nothing was changed. Try again in a moment, or send it to another pod",
+            Code::NotLeading,
+            "no pod that can be reached leads the lane of the filter at the moment; nothing was changed. Try again in a moment",
         ),
         EngineError::LaneHalted(_) => said(
-            Code::StorageFailed,
+            Code::LaneStopped,
             "changes to the filter have stopped, because this pod and the commit log differ; nothing was changed. The server's log says what to do",
         ),
         EngineError::TooLargeForLog { .. } => own(Code::TooCostly),
-        EngineError::NotInCluster { .. } => own(Code::InvalidFields),
+        EngineError::NotInCluster { .. } => own(Code::NotInCluster),
         EngineError::Stopping => own(Code::Draining),
         EngineError::OutcomeUnknown(error) if is_disk_full(error) => said(
             Code::DiskFull,
@@ -134,6 +146,9 @@ pub(super) fn import(error: &EngineError) -> Cause {
         EngineError::DeadlineExceeded => {
             "the lines that arrived last were not committed in time (--request-timeout-seconds)"
                 .into()
+        }
+        EngineError::LogSilent => {
+            "the commit log took longer than a request may, so the lines that arrived last may be committed or not".into()
         }
         EngineError::OutcomeLate => {
             "the disk took longer than a request may (--request-timeout-seconds), so the lines that arrived last may be committed or not".into()

@@ -92,6 +92,8 @@ codes! {
     InvalidDeadline: UNPROCESSABLE_ENTITY, "invalid_deadline", "The header Prefer is invalid";
     InvalidIdempotencyKey: UNPROCESSABLE_ENTITY, "invalid_idempotency_key", "The Idempotency-Key is invalid";
     IdempotencyKeyNotTaken: UNPROCESSABLE_ENTITY, "idempotency_key_not_taken", "The request takes no Idempotency-Key";
+    InvalidPosition: UNPROCESSABLE_ENTITY, "invalid_position", "The position or the consistency is invalid";
+    NotInCluster: UNPROCESSABLE_ENTITY, "not_in_cluster", "The operation is not possible in a cluster";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency_key_reused", "The Idempotency-Key was used for another request";
     RateLimited: TOO_MANY_REQUESTS, "rate_limited", "The API key exceeds its rate", counted;
     OverShare: TOO_MANY_REQUESTS, "over_share", "The API key has its share of the server", counted;
@@ -99,6 +101,12 @@ codes! {
     Internal: INTERNAL_SERVER_ERROR, "internal", "Internal error";
     OutcomeUnknown: INTERNAL_SERVER_ERROR, "outcome_unknown", "The outcome of the change is unknown";
     StorageFailed: INTERNAL_SERVER_ERROR, "storage_failed", "The storage failed";
+    NotLeading: SERVICE_UNAVAILABLE, "not_leading", "No pod leads the filter's lane", counted;
+    LogUnavailable: SERVICE_UNAVAILABLE, "log_unavailable", "The commit log does not answer", counted;
+    OutcomePending: SERVICE_UNAVAILABLE, "outcome_pending", "The commit log has not settled the change";
+    LaneStopped: SERVICE_UNAVAILABLE, "lane_stopped", "The filter's lane has stopped", counted;
+    PodNotReady: SERVICE_UNAVAILABLE, "pod_not_ready", "The pod is not as far as others";
+    PositionNotReached: SERVICE_UNAVAILABLE, "position_not_reached", "The pod is behind the position";
     IdempotencyFull: SERVICE_UNAVAILABLE, "idempotency_full", "The storage for idempotent answers is full", counted;
     ImportsFull: SERVICE_UNAVAILABLE, "imports_full", "There are too many imports", counted;
     Starting: SERVICE_UNAVAILABLE, "starting", "The server is starting", counted;

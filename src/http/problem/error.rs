@@ -140,6 +140,12 @@ pub(crate) enum HttpError {
     )]
     InvalidDeadline { given: String },
     #[error(
+        "the header cuckood-min-position has {given}, allowed is what this cluster has given as cuckood-position, such as 1.3.4711, or several of these separated by commas"
+    )]
+    InvalidPosition { given: String },
+    #[error("the header cuckood-consistency is {given}, allowed is local or strong")]
+    InvalidConsistency { given: String },
+    #[error(
         "the Idempotency-Key is given more than once, is empty, has more than 255 characters or one that is not visible ASCII; send one key, such as a UUID, new for each request that is not a retry"
     )]
     InvalidIdempotencyKey,
@@ -153,6 +159,8 @@ pub(crate) enum HttpError {
     Unanswerable { cause: String },
     #[error("the server is replaying its log; try again in a moment")]
     Starting,
+    #[error("{reason}")]
+    PodNotReady { reason: String },
     #[error("the server is stopping; try again after its restart")]
     Draining,
     #[error("{0}")]
@@ -319,11 +327,15 @@ impl HttpError {
             HttpError::InvalidKey(_) => Code::InvalidKey,
             HttpError::InvalidFields(_) => Code::InvalidFields,
             HttpError::InvalidDeadline { .. } => Code::InvalidDeadline,
+            HttpError::InvalidPosition { .. } | HttpError::InvalidConsistency { .. } => {
+                Code::InvalidPosition
+            }
             HttpError::InvalidIdempotencyKey => Code::InvalidIdempotencyKey,
             HttpError::IdempotencyKeyNotTaken { .. } => Code::IdempotencyKeyNotTaken,
             HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,
             HttpError::Starting => Code::Starting,
             HttpError::Draining => Code::Draining,
+            HttpError::PodNotReady { .. } => Code::PodNotReady,
             HttpError::UsedUp(exhausted) => used_up::code(exhausted.used_up),
             HttpError::RateLimited { .. } => Code::RateLimited,
             HttpError::FilterTaken => Code::FilterTaken,

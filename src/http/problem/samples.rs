@@ -9,6 +9,7 @@ use crate::backup::{BackupError, BackupId};
 use crate::chain::params::Difference;
 use crate::engine::{DiskShort, DumpError, EngineError, FilterName, RestoreError, StoreError};
 use crate::http::bounds::MAX_QUERY_ITEM_BYTES;
+use crate::replication::Halt;
 use crate::share::UsedUp;
 use std::sync::{Arc, LazyLock};
 
@@ -117,6 +118,20 @@ fn samples() -> Vec<HttpError> {
         HttpError::IdempotencyKeyNotTaken {
             instead: "use an import_id",
         },
+        HttpError::PodNotReady {
+            reason: "2 of 16 lanes are behind other pods for more than 2 seconds".to_owned(),
+        },
+        HttpError::InvalidPosition {
+            given: "17".to_owned(),
+        },
+        HttpError::Engine(EngineError::NotInCluster {
+            what: "restoring a dump",
+        }),
+        HttpError::Engine(EngineError::NotLeading),
+        HttpError::Engine(EngineError::LogUnavailable),
+        HttpError::Engine(EngineError::LogSilent),
+        HttpError::Engine(EngineError::LaneHalted(Arc::new(Halt::Forked { at: 4711 }))),
+        HttpError::Engine(EngineError::Behind),
         HttpError::Engine(EngineError::RetryConflict),
         HttpError::Engine(EngineError::RetryFilterGone),
         HttpError::Engine(EngineError::RetryInFlight),

@@ -96,13 +96,15 @@ pub(crate) fn engine(error: &EngineError) -> String {
         | EngineError::DeadlineExceeded
         | EngineError::RetryInFlight
         | EngineError::NotLeading
+        | EngineError::LogUnavailable
+        | EngineError::Behind
         | EngineError::Stopping => "TRYAGAIN",
         EngineError::OverQuota { .. }
         | EngineError::OverKeyQuota { .. }
         | EngineError::OverKeptShare { .. }
         | EngineError::TooManyFiltersInAll { .. } => "OOM",
         EngineError::DiskShort(_) => "MISCONF",
-        EngineError::OutcomeUnknown(_) | EngineError::OutcomeLate => {
+        EngineError::OutcomeUnknown(_) | EngineError::OutcomeLate | EngineError::LogSilent => {
             return format!(
                 "ERR {error}: it may have been done or not; ask for the items before it is sent again"
             );

@@ -33,7 +33,7 @@ pub enum JetStreamError {
         name: String,
     },
     /// The number of lanes makes no sense.
-    #[error("a cluster has 1 to 1024 lanes, not {lanes}")]
+    #[error("a cluster has 1 to 256 lanes, not {lanes}")]
     BadLanes {
         /// What was given.
         lanes: u32,
@@ -83,6 +83,14 @@ pub enum JetStreamError {
         server: String,
         /// Why.
         reason: String,
+    },
+    /// Another pod has the same address.
+    #[error(
+        "another pod of the cluster runs at {address}: give each pod an address of its own with --advertise"
+    )]
+    AddressTaken {
+        /// The address.
+        address: String,
     },
     /// The broker refused or did not answer.
     #[error("the broker failed while {doing}: {source}")]

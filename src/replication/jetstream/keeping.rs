@@ -4,6 +4,7 @@
 //! so that lanes spread over the pods.
 
 use super::leases::Leases;
+use crate::replication::leaders::{Leader, Leaders};
 use crate::replication::lease::{Duty, LeaseKeeper, Renewal};
 use crate::replication::replica::Event;
 use std::sync::Arc;
@@ -22,15 +23,17 @@ pub struct LeaseKeeping {
     ttl: Duration,
     /// Leases that the pod has.
     held: AtomicUsize,
+    leaders: Arc<Leaders>,
 }
 
 impl LeaseKeeping {
     /// Of a pod that has no lease. Leases live for `ttl`, as `leases` takes them.
-    pub fn new(leases: Leases, ttl: Duration) -> Arc<LeaseKeeping> {
+    pub fn new(leases: Leases, ttl: Duration, leaders: Arc<Leaders>) -> Arc<LeaseKeeping> {
         Arc::new(LeaseKeeping {
             leases,
             ttl,
             held: AtomicUsize::new(0),
+            leaders,
         })
     }
 
@@ -41,9 +44,10 @@ impl LeaseKeeping {
         let mut keeper = LeaseKeeper::new(self.ttl, Instant::now());
         let mut told = None;
         let mut looked = Instant::now();
+        let mut heard = Instant::now();
         while !*stop.borrow() {
-            let rest = self.work(lane, &mut keeper).await;
-            self.tell(&keeper, &mut told, &tell);
+            let rest = self.work(lane, &mut keeper, &mut heard).await;
+            self.tell(lane, &keeper, &mut told, &tell);
             if looked.elapsed() >= LOOK_EVERY {
                 looked = Instant::now();
                 tell(Event::InDoubt);
@@ -54,7 +58,7 @@ impl LeaseKeeping {
             }
         }
         let given_up = keeper.give_up(Instant::now());
-        self.tell(&keeper, &mut told, &tell);
+        self.tell(lane, &keeper, &mut told, &tell);
         if let Some(revision) = given_up {
             // It runs out by itself otherwise.
             let _ = timeout(self.ttl, self.leases.give_back(lane, revision)).await;
@@ -62,11 +66,11 @@ impl LeaseKeeping {
     }
 
     /// Does what is to be done now. Returns how long there is nothing more.
-    async fn work(&self, lane: u32, keeper: &mut LeaseKeeper) -> Duration {
+    async fn work(&self, lane: u32, keeper: &mut LeaseKeeper, heard: &mut Instant) -> Duration {
         let now = Instant::now();
         match keeper.duty(now) {
             Duty::Take => {
-                let taken = timeout(self.ttl, self.take(lane)).await;
+                let taken = timeout(self.ttl, self.take(lane, heard)).await;
                 keeper.asked(now, taken.unwrap_or_default());
             }
             Duty::Renew { revision } => {
@@ -79,19 +83,41 @@ impl LeaseKeeping {
         Duration::ZERO
     }
 
-    /// Takes a lease if it is free and nobody with fewer leases does.
-    async fn take(&self, lane: u32) -> Option<u64> {
+    /// Takes a lease if it is free and nobody with fewer leases does. Notes who has
+    /// it otherwise.
+    async fn take(&self, lane: u32, heard: &mut Instant) -> Option<u64> {
+        if self.is_anothers(lane, heard).await? {
+            return None;
+        }
         let held = self.held.load(Ordering::Relaxed) as u32;
         if held > 0 {
-            if self.leases.held(lane).await.ok()?.is_some() {
-                return None;
-            }
             sleep((self.ttl / 8 * held).min(self.ttl / 2)).await;
         }
         self.leases.take(lane).await.ok().flatten()
     }
 
-    fn tell(&self, keeper: &LeaseKeeper, told: &mut Option<u64>, tell: &impl Fn(Event)) {
+    /// Whether another pod has a lease; `None`: nobody says.
+    async fn is_anothers(&self, lane: u32, heard: &mut Instant) -> Option<bool> {
+        match self.leases.held(lane).await {
+            Ok(lease) => {
+                *heard = Instant::now();
+                let other = lease.filter(|it| it.holder != *self.leases.holder());
+                let is_anothers = other.is_some();
+                let leader = other.map(|it| Leader::At(it.holder.address.into()));
+                self.leaders.note(lane, leader);
+                Some(is_anothers)
+            }
+            Err(_) => {
+                // Whoever had it has it no more.
+                if heard.elapsed() > self.ttl {
+                    self.leaders.note(lane, None);
+                }
+                None
+            }
+        }
+    }
+
+    fn tell(&self, lane: u32, keeper: &LeaseKeeper, told: &mut Option<u64>, tell: &impl Fn(Event)) {
         let held = keeper.held(Instant::now());
         if held == *told {
             return;
@@ -101,6 +127,8 @@ impl LeaseKeeping {
             (true, false) => drop(self.held.fetch_sub(1, Ordering::Relaxed)),
             _ => {}
         }
+        let leader = held.map(|_| Leader::Own);
+        self.leaders.note(lane, leader);
         *told = held;
         tell(Event::Lease(held));
     }

@@ -82,6 +82,11 @@ impl Leases {
         })
     }
 
+    /// Who takes them.
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
     /// Takes a lease if nobody has it, or this pod. Returns its revision; `None`:
     /// somebody else has it, or was faster.
     ///

@@ -10,6 +10,7 @@
 //! | `cursor.rs` | reads a lane's records in order |
 //! | `leases.rs` | who leads a lane, in a key-value bucket |
 //! | `keeping.rs` | keeps the lease of a lane, and spreads lanes over pods |
+//! | `pods.rs` | the pods, as they announce themselves |
 //! | `error.rs` | what people are told when a start fails |
 
 mod connect;
@@ -18,6 +19,7 @@ mod error;
 mod keeping;
 mod leases;
 mod log;
+mod pods;
 mod stream;
 mod sync;
 
@@ -26,5 +28,6 @@ pub use error::JetStreamError;
 pub use keeping::LeaseKeeping;
 pub use leases::{Holder, Lease, Leases};
 pub use log::{JetStreamLog, Patience};
-pub use stream::{ClusterName, Founding, found, open};
+pub use pods::{ANNOUNCE_EVERY, Announcements, PodState};
+pub use stream::{ClusterName, Founding, found, give_up_founding, open};
 pub use sync::check_sync;

@@ -27,7 +27,8 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// How long the bucket remembers that a lease ran out.
 const MARKER_TTL: Duration = Duration::from_secs(60);
 
-const MAX_LANES: u32 = 1024;
+/// As many as a pod can have threads for.
+const MAX_LANES: u32 = 256;
 
 /// The name of a cluster: a part of subjects and of names of streams.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -218,6 +219,28 @@ pub async fn found(connection: &Connection, founding: &Founding) -> Result<(), J
             _ => Err(JetStreamError::while_doing("making the stream")(error)),
         },
     }
+}
+
+/// Takes back a founding of this moment, to which nobody has written.
+///
+/// # Errors
+/// The brokers refuse.
+pub async fn give_up_founding(
+    connection: &Connection,
+    founding: &Founding,
+) -> Result<(), JetStreamError> {
+    const DOING: &str = "taking the stream back";
+    let context = &connection.context;
+    let stream = context.get_stream(founding.stream()).await;
+    let stream = stream.map_err(JetStreamError::while_doing(DOING))?;
+    let info = stream.cached_info();
+    let id = info.config.metadata.get(FOUNDING);
+    if id != Some(&hex::encode(founding.founding)) || info.state.messages > 0 {
+        return Ok(());
+    }
+    let deleted = context.delete_stream(founding.stream()).await;
+    deleted.map_err(JetStreamError::while_doing(DOING))?;
+    Ok(())
 }
 
 /// Finds the stream of a cluster's epoch, and checks how it is set up.

@@ -13,11 +13,13 @@ from .errors import NoAnswerError, ProblemError
 # Idempotency-Key, so it is also safe where the change may have been made.
 _PASSING_STATUS = frozenset({408, 429, 502, 503, 504})
 _PASSING_CODES = frozenset({"idempotency_in_flight", "import_running", "outcome_unknown"})
+# Of answers that say that nothing was done, what does not.
+_UNKNOWN_CODES = frozenset({"outcome_pending"})
 # Failures that the next attempt would meet, too.
 _LASTING = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 # Failures before a request was sent.
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-# Answers that say of any request that nothing was done.
+# Answers that say of any request that nothing was done, with other codes.
 _NOT_DONE_STATUS = frozenset({429, 503})
 
 
@@ -62,7 +64,8 @@ class Attempts:
 
     def after_problem(self, request: Request, problem: ProblemError) -> float:
         """The pause after a refusal; raises it if it was the last attempt."""
-        passes = problem.status in _NOT_DONE_STATUS or request.repeatable and (
+        is_undone = problem.status in _NOT_DONE_STATUS and problem.code not in _UNKNOWN_CODES
+        passes = is_undone or request.repeatable and (
             problem.status in _PASSING_STATUS or problem.code in _PASSING_CODES
         )
         return self._pause(passes, problem)

@@ -122,6 +122,7 @@ _BY_CODE: dict[str, type[ProblemError]] = {
     "filter_differs": FilterDiffers,
     "filter_changed": FilterChanged,
     "outcome_unknown": OutcomeUnknown,
+    "outcome_pending": OutcomeUnknown,
 }
 _BY_STATUS: dict[int, type[ProblemError]] = {
     400: InvalidRequest, 414: InvalidRequest, 415: InvalidRequest, 422: InvalidRequest,

@@ -39,7 +39,7 @@ fn is_to_be_sent_again(error: &EngineError) -> bool {
         EngineError::NotLeading
             | EngineError::Overloaded(_)
             | EngineError::RetryInFlight
-            | EngineError::OutcomeLate
+            | EngineError::LogSilent
             | EngineError::OutcomeUnknown(_)
             | EngineError::DeadlineExceeded
             | EngineError::Stopping

@@ -2,8 +2,9 @@
 
 use super::cluster::*;
 use super::flaky::Failures;
+use crate::chain::params::FilterRequest;
 use crate::engine::membership::{JoinError, Membership};
-use crate::engine::{AddOptions, Engine, EngineError, LaneState};
+use crate::engine::{AddMode, AddOptions, AddResult, Engine, EngineError, Entries, LaneState};
 use crate::metrics::Metrics;
 use crate::replication::tests::shared_log::SharedLog;
 use crate::replication::{CommitLog, Event, Halt};
@@ -74,6 +75,69 @@ async fn followers_have_what_the_leader_commits_in_filters_of_every_kind() {
         add(&leader, &filter, 10_000..12_000, None).await.unwrap();
         leader.set_ttl(&name, None, None).await.unwrap();
     }
+    cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_items_travel_to_every_pod() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    let filter = name("of-values");
+    let wanted = FilterRequest {
+        capacity: Some(2_000),
+        value_bits: Some(8),
+        ..FilterRequest::default()
+    };
+    let made = leader.create_filter(&filter, &wanted.into(), None).await;
+    made.unwrap();
+    let values_of = |items: std::ops::Range<u64>| -> Arc<[u32]> {
+        items.map(|item| (item % 200) as u32).collect()
+    };
+    // It grows, page by page.
+    for first in (0..6_000).step_by(500) {
+        let (items, values) = (batch(first..first + 500), values_of(first..first + 500));
+        let entries = Entries {
+            items: &items,
+            values: &values,
+        };
+        let added = leader.add_values(&filter, entries, AddMode::Always, None);
+        assert!(
+            added
+                .await
+                .unwrap()
+                .answer
+                .iter()
+                .all(|&it| it == AddResult::Added)
+        );
+    }
+    cluster.check_equal().await;
+    let (items, values) = (batch(0..1_000), values_of(0..1_000));
+    let entries = Entries {
+        items: &items,
+        values: &values,
+    };
+    let deleted = leader.delete_values(&filter, entries, None).await.unwrap();
+    assert!(deleted.answer.iter().all(|&it| it));
+    cluster.check_equal().await;
+    // Who leads then goes on from there.
+    cluster.lead_all(1);
+    let (items, values) = (batch(1_000..6_000), values_of(1_000..6_000));
+    for pod in &cluster.pods {
+        let entries = Entries {
+            items: &items,
+            values: &values,
+        };
+        let found = pod.engine.has_values(&filter, entries).await.unwrap();
+        assert_eq!(found.len(), 5_000);
+    }
+    let leader = &cluster.pods[1].engine;
+    let entries = Entries {
+        items: &items,
+        values: &values,
+    };
+    let deleted = leader.delete_values(&filter, entries, None).await.unwrap();
+    assert!(deleted.answer.iter().all(|&it| it));
     cluster.check_equal().await;
 }
 
@@ -295,7 +359,7 @@ async fn what_nobody_knows_for_want_of_the_log_is_settled_when_it_is_back() {
     let soon = leader.until(Instant::now() + Duration::from_millis(200));
     let unknown = add(&soon, "f", 0..50, Some(key(1))).await;
     assert!(
-        matches!(unknown, Err(EngineError::OutcomeLate)),
+        matches!(unknown, Err(EngineError::LogSilent)),
         "{unknown:?}"
     );
     wait_until("the lane says that it is in doubt", || {

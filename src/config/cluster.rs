@@ -1,0 +1,228 @@
+//! The cluster that a server is a part of, and the brokers that keep its log.
+
+use super::errors::ConfigErrors;
+use crate::replication::jetstream::{Brokers, ClusterName};
+use axum::http::Uri;
+use clap::Args;
+use std::path::PathBuf;
+
+/// The brokers of a cluster.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct BrokerConfig {
+    /// Addresses of the brokers (NATS servers with JetStream) that keep the log of the cluster, such as nats://a:4222,nats://b:4222; tls:// for TLS [default: none; the server is in no cluster].
+    #[arg(long, env = "CUCKOOD_LOG", value_delimiter = ',')]
+    pub log: Vec<String>,
+
+    /// Name of the cluster: 1 to 32 characters of A-Z a-z 0-9 _ - [default: none].
+    #[arg(long, env = "CUCKOOD_CLUSTER")]
+    pub cluster: Option<String>,
+
+    /// File with the credentials that the brokers ask for, as nsc writes it [default: none].
+    #[arg(long, env = "CUCKOOD_LOG_CREDENTIALS")]
+    pub log_credentials: Option<PathBuf>,
+
+    /// File of certificate authorities, in PEM; one of them must have signed the brokers' certificates [default: those that this system trusts].
+    #[arg(long, env = "CUCKOOD_LOG_CA_FILE")]
+    pub log_ca_file: Option<PathBuf>,
+
+    /// Monitoring addresses of all brokers, such as http://a:8222,http://b:8222: there it is seen whether they force what they acknowledge to their disks [default: none].
+    #[arg(long, env = "CUCKOOD_LOG_MONITOR", value_delimiter = ',')]
+    pub log_monitor: Vec<String>,
+
+    /// Use brokers even if they may lose acknowledged changes in a power cut, or if that could not be seen.
+    #[arg(long, env = "CUCKOOD_LOG_UNSAFE")]
+    pub log_unsafe: bool,
+}
+
+/// A server's part in a cluster.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct ClusterConfig {
+    /// The brokers.
+    #[command(flatten)]
+    pub brokers: BrokerConfig,
+
+    /// Address at which the other pods of the cluster reach this one, such as http://pod-0:8080; each has one of its own. Needs --log [default: none].
+    #[arg(long, env = "CUCKOOD_ADVERTISE")]
+    pub advertise: Option<String>,
+
+    /// File of certificate authorities, in PEM, for other pods at https addresses [default: those that this system trusts].
+    #[arg(long, env = "CUCKOOD_CLUSTER_CA_FILE")]
+    pub cluster_ca_file: Option<PathBuf>,
+}
+
+/// The brokers of a cluster, checked.
+#[derive(Clone, Debug)]
+pub struct BrokerSettings {
+    /// Where they are.
+    pub brokers: Brokers,
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// Where they are monitored.
+    pub monitors: Vec<String>,
+    /// Whether they may lose what they acknowledge.
+    pub may_lose: bool,
+}
+
+/// A server's part in a cluster, checked.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// The cluster's brokers.
+    pub brokers: BrokerSettings,
+    /// Where others reach this pod, without a slash at the end.
+    pub address: String,
+    /// The authorities of other pods' certificates.
+    pub ca_file: Option<PathBuf>,
+    /// Lanes that the command line asks for; a cluster has those it was founded
+    /// with.
+    pub lanes: Option<usize>,
+}
+
+impl BrokerConfig {
+    /// Log levels that stand where they stood before --log was for brokers.
+    pub(super) fn levels(&self) -> Option<String> {
+        let are_levels = !self.log.is_empty() && !self.log.iter().any(|it| it.contains(':'));
+        are_levels.then(|| self.log.join(","))
+    }
+
+    /// The brokers that are named; `None`: none are.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn settings(&self) -> Result<Option<BrokerSettings>, ConfigErrors> {
+        let mut errors = ConfigErrors::default();
+        let settings = self.check(&mut errors);
+        match errors.0.is_empty() {
+            true => Ok(settings),
+            false => Err(errors),
+        }
+    }
+
+    fn check(&self, errors: &mut ConfigErrors) -> Option<BrokerSettings> {
+        if self.log.is_empty() || self.levels().is_some() {
+            if self.cluster.is_some() {
+                errors.add(
+                    "--cluster needs --log: name the brokers, such as --log nats://127.0.0.1:4222",
+                );
+            }
+            return None;
+        }
+        for broker in self
+            .log
+            .iter()
+            .filter(|it| !is_address(it, &["nats", "tls"]))
+        {
+            errors.add(format!(
+                "--log has {broker:?}, allowed are addresses of brokers such as nats://127.0.0.1:4222, separated by commas; log levels are --log-level"
+            ));
+        }
+        for monitor in &self.log_monitor {
+            if !is_address(monitor, &["http", "https"]) {
+                errors.add(format!(
+                    "--log-monitor has {monitor:?}, allowed are addresses such as http://127.0.0.1:8222, separated by commas"
+                ));
+            }
+        }
+        let Some(cluster) = &self.cluster else {
+            errors.add("--log needs --cluster: the name of the cluster, such as --cluster shop");
+            return None;
+        };
+        match ClusterName::new(cluster) {
+            Ok(cluster) => Some(BrokerSettings {
+                brokers: Brokers {
+                    servers: self.log.clone(),
+                    credentials_file: self.log_credentials.clone(),
+                    ca_file: self.log_ca_file.clone(),
+                },
+                cluster,
+                monitors: self.log_monitor.clone(),
+                may_lose: self.log_unsafe,
+            }),
+            Err(error) => {
+                errors.add(format!("--cluster: {error}"));
+                None
+            }
+        }
+    }
+}
+
+impl ClusterConfig {
+    pub(super) fn check(
+        &self,
+        lanes: Option<usize>,
+        errors: &mut ConfigErrors,
+    ) -> Option<ClusterSettings> {
+        let found = errors.0.len();
+        let brokers = self.brokers.check(errors);
+        let Some(address) = &self.advertise else {
+            if brokers.is_some() {
+                errors.add(
+                    "--log needs --advertise: the address at which other pods reach this one, such as --advertise http://pod-0:8080",
+                );
+            }
+            return None;
+        };
+        if !is_address(address, &["http", "https"]) {
+            errors.add(format!(
+                "--advertise is {address:?}, allowed is an address without a path, such as http://pod-0:8080"
+            ));
+        }
+        if brokers.is_none() && errors.0.len() == found {
+            errors.add(
+                "--advertise needs --log and --cluster: leave it out for a server in no cluster",
+            );
+        }
+        Some(ClusterSettings {
+            brokers: brokers?,
+            address: address.trim_end_matches('/').to_owned(),
+            ca_file: self.cluster_ca_file.clone(),
+            lanes,
+        })
+    }
+
+    /// The host by which other pods call this one.
+    pub(super) fn host(&self) -> Option<String> {
+        let uri: Uri = self.advertise.as_ref()?.parse().ok()?;
+        uri.host().map(str::to_owned)
+    }
+}
+
+/// Whether it is a URL of one of these schemes, with a host and without a path.
+fn is_address(text: &str, schemes: &[&str]) -> bool {
+    text.parse::<Uri>().is_ok_and(|uri| {
+        let is_scheme = uri.scheme_str().is_some_and(|it| schemes.contains(&it));
+        is_scheme
+            && uri.host().is_some_and(|it| !it.is_empty())
+            && uri.query().is_none()
+            && matches!(uri.path(), "" | "/")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_scheme_and_a_host_and_no_path() {
+        let schemes = ["nats", "tls"];
+        for address in [
+            "nats://a:4222",
+            "tls://10.0.0.1:4222",
+            "nats://[::1]:4222",
+            "nats://a",
+        ] {
+            assert!(is_address(address, &schemes), "{address}");
+        }
+        for other in [
+            "a:4222",
+            "http://a:4222",
+            "nats://",
+            "nats://a:4222/x",
+            "info",
+            "",
+        ] {
+            assert!(!is_address(other, &schemes), "{other}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Passes a request on to another pod, and its answer back, byte by byte.
+
+use super::pod::Cluster;
+use crate::engine::EngineError;
+use crate::http::headers::{PASSED_ON_BY, REQUEST_ID};
+use crate::http::problem::HttpError;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{
+    CONNECTION, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::Response;
+use futures_util::StreamExt as _;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+const PREFER: &str = "prefer";
+
+/// What concerns one connection, and not the other.
+const OF_A_CONNECTION: [HeaderName; 10] = [
+    CONNECTION,
+    EXPECT,
+    HOST,
+    HeaderName::from_static("keep-alive"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// How much longer than its caller another pod is waited for: its own answer says
+/// more.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Marks an answer of another pod, which is handed on as it is.
+#[derive(Clone, Copy)]
+pub(in crate::http) struct IsPassedBack;
+
+impl Cluster {
+    /// Has another pod answer a request. It is waited for until `until`, or as
+    /// long after the last byte of the body as a request may take.
+    ///
+    /// # Errors
+    /// It can't be reached, or has not answered in time.
+    pub(super) async fn pass_on(
+        &self,
+        address: &str,
+        request: Request,
+        until: Option<Instant>,
+        limit: Duration,
+    ) -> Result<Response, HttpError> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", |it| it.as_str());
+        let mut headers = without_those_of_a_connection(&parts.headers);
+        if let Ok(own) = HeaderValue::from_str(&self.address) {
+            headers.insert(PASSED_ON_BY, own);
+        }
+        let left = until.map(|it| it.saturating_duration_since(Instant::now()));
+        if let Some(left) = left
+            && let Ok(wait) =
+                HeaderValue::from_str(&format!("wait={:.3}", left.as_secs_f64().max(0.001)))
+        {
+            headers.insert(PREFER, wait);
+        }
+        let (sent, mut is_sent) = oneshot::channel::<()>();
+        // Dropped with the last byte.
+        let body = body.into_data_stream().map(move |bytes| {
+            let _held = &sent;
+            bytes
+        });
+        let request = self
+            .client
+            .request(parts.method, format!("{address}{path}"))
+            .headers(headers)
+            .body(reqwest::Body::wrap_stream(body));
+        let overdue = async {
+            // The sender is never used, only dropped.
+            let _ = (&mut is_sent).await;
+            let wait = match left {
+                Some(_) => until.map_or(limit, |it| it.saturating_duration_since(Instant::now())),
+                None => limit,
+            };
+            tokio::time::sleep(wait + GRACE).await;
+        };
+        let answered = tokio::select! {
+            answered = request.send() => answered,
+            () = overdue => return Err(EngineError::LogSilent.into()),
+        };
+        match answered {
+            Ok(answer) => Ok(passed_back(answer)),
+            Err(error) if error.is_connect() => {
+                tracing::warn!(address, %error, "the pod that leads can't be reached");
+                Err(EngineError::NotLeading.into())
+            }
+            Err(error) => {
+                tracing::warn!(address, %error, "the pod that leads did not answer");
+                Err(EngineError::LogSilent.into())
+            }
+        }
+    }
+}
+
+fn passed_back(answer: reqwest::Response) -> Response {
+    let status = answer.status();
+    let mut headers = without_those_of_a_connection(answer.headers());
+    // It is the request's own, as the outermost layer has it.
+    headers.remove(REQUEST_ID);
+    let mut response = Response::new(Body::from_stream(answer.bytes_stream()));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response.extensions_mut().insert(IsPassedBack);
+    response
+}
+
+fn without_those_of_a_connection(headers: &HeaderMap) -> HeaderMap {
+    let kept = headers
+        .iter()
+        .filter(|(name, _)| !OF_A_CONNECTION.contains(name));
+    kept.map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}

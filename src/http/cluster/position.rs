@@ -1,0 +1,79 @@
+//! Positions as headers have them: `epoch.lane.record`.
+
+use crate::engine::{Engine, FilterName};
+use axum::http::HeaderValue;
+
+/// A record of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LanePosition {
+    pub(super) epoch: u64,
+    pub(super) lane: u32,
+    pub(super) sequence: u64,
+}
+
+impl LanePosition {
+    /// Where the lane of a filter stands on this pod.
+    pub(super) fn now(engine: &Engine, filter: &FilterName) -> Option<LanePosition> {
+        let lane = engine.lane_of(filter);
+        Some(LanePosition {
+            epoch: engine.epoch()?,
+            lane,
+            sequence: engine.lane_state(lane)?.position.sequence,
+        })
+    }
+
+    /// What a header says.
+    pub(super) fn parse(text: &str) -> Option<LanePosition> {
+        let mut numbers = text.split('.');
+        let mut next = || -> Option<u64> {
+            let digits = numbers.next()?;
+            let is_number = digits.bytes().all(|it| it.is_ascii_digit());
+            digits.parse().ok().filter(|_| is_number)
+        };
+        let position = LanePosition {
+            epoch: next()?,
+            lane: u32::try_from(next()?).ok()?,
+            sequence: next()?,
+        };
+        numbers.next().is_none().then_some(position)
+    }
+
+    /// Whether there can be such a position in the cluster.
+    pub(super) fn is_of(&self, engine: &Engine) -> bool {
+        engine.epoch() == Some(self.epoch) && engine.lane_state(self.lane).is_some()
+    }
+
+    pub(super) fn header(&self) -> HeaderValue {
+        let text = format!("{}.{}.{}", self.epoch, self.lane, self.sequence);
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("-"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_three_numbers() {
+        let position = LanePosition {
+            epoch: 1,
+            lane: 15,
+            sequence: 4711,
+        };
+        assert_eq!(position.header(), "1.15.4711");
+        assert_eq!(LanePosition::parse("1.15.4711"), Some(position));
+        for text in [
+            "",
+            "1",
+            "1.2",
+            "1.2.3.4",
+            "1.2.",
+            "a.2.3",
+            "1.-2.3",
+            "1.+2.3",
+            "1.4294967296.1",
+        ] {
+            assert_eq!(LanePosition::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The program as pods of a cluster: processes of `cuckood serve`, that can be
+//! killed and started again.
+
+use crate::broker::Brokers;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long a start, or a failover, may take here.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn cuckood() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuckood"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CUCKOOD_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// What names the brokers and their cluster on a command line.
+pub(crate) fn flags(brokers: &Brokers) -> Vec<String> {
+    vec![
+        format!("--log={}", brokers.addresses.join(",")),
+        format!("--log-monitor={}", brokers.monitors.join(",")),
+        "--cluster=shop".to_owned(),
+    ]
+}
+
+/// Founds a cluster as soon as the brokers can.
+pub(crate) fn found(brokers: &Brokers, lanes: u32) {
+    let started = Instant::now();
+    loop {
+        let founded = cuckood()
+            .args(["cluster", "found"])
+            .args(flags(brokers))
+            .args(["--lanes", &lanes.to_string()])
+            .args(["--copies", &brokers.all.len().to_string()])
+            .output()
+            .unwrap();
+        if founded.status.success() {
+            return;
+        }
+        let said = String::from_utf8_lossy(&founded.stderr).into_owned();
+        assert!(started.elapsed() < PATIENCE, "{said}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+pub(crate) fn status(brokers: &Brokers) -> Value {
+    let status = cuckood()
+        .args(["cluster", "status", "--json"])
+        .args(flags(brokers))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&status.stderr).into_owned();
+    assert!(status.status.success(), "{said}");
+    serde_json::from_slice(&status.stdout).unwrap()
+}
+
+/// A pod's process, its directory, and where it is reached.
+pub(crate) struct Pod {
+    process: Option<Child>,
+    directory: TempDir,
+    pub(crate) address: String,
+    flags: Vec<String>,
+}
+
+/// An answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) position: Option<String>,
+    pub(crate) retry_after: bool,
+    pub(crate) body: Value,
+}
+
+impl Pod {
+    pub(crate) fn start(brokers: &Brokers) -> Pod {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", free.local_addr().unwrap());
+        drop(free);
+        let mut pod = Pod::named(&address, brokers);
+        pod.start_again();
+        pod
+    }
+
+    /// One that does not run.
+    pub(crate) fn named(address: &str, brokers: &Brokers) -> Pod {
+        Pod {
+            process: None,
+            directory: TempDir::new().unwrap(),
+            flags: flags(brokers),
+            address: address.to_owned(),
+        }
+    }
+
+    /// The command that starts it, with some of its flags in place of the usual ones.
+    pub(crate) fn command(&self, data_dir: &Path, instead: &[&str]) -> Command {
+        let mut usual = self.flags.clone();
+        usual.extend([
+            "--cache-bytes=192MiB".to_owned(),
+            "--log-format=json".to_owned(),
+            format!("--listen={}", self.address.replace("http://", "")),
+            format!("--advertise={}", self.address),
+            format!("--data-dir={}", data_dir.display()),
+        ]);
+        let name = |flag: &str| flag.split('=').next().unwrap().to_owned();
+        usual.retain(|flag| !instead.iter().any(|it| name(it) == name(flag)));
+        let mut command = cuckood();
+        command.arg("serve").args(usual).args(instead);
+        command
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    pub(crate) fn start_again(&mut self) {
+        let log = File::options()
+            .append(true)
+            .create(true)
+            .open(self.directory.path().join("log"))
+            .unwrap();
+        let process = self
+            .command(&self.data_dir(), &[])
+            .stdin(Stdio::null())
+            .stderr(log.try_clone().unwrap())
+            .stdout(log)
+            .spawn();
+        self.process = Some(process.unwrap());
+    }
+
+    /// As `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+
+    /// As an init system does; returns its exit code.
+    pub(crate) fn terminate(&mut self) -> Option<i32> {
+        let mut process = self.process.take().unwrap();
+        let id = process.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(sent.unwrap().success());
+        process.wait().unwrap().code()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap()
+    }
+
+    /// Waits until it is ready and each lane has a leader that it knows.
+    pub(crate) fn ready(&mut self, client: &Client) {
+        let started = Instant::now();
+        loop {
+            let said = client.0.get(format!("{}/readyz", self.address)).send();
+            if said.is_ok_and(|it| it.text().is_ok_and(|it| it == "ok\n")) {
+                return;
+            }
+            let ended = self.process.as_mut().and_then(|it| it.try_wait().unwrap());
+            assert!(
+                ended.is_none() && started.elapsed() < PATIENCE,
+                "{ended:?}: {}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// What asks pods.
+#[derive(Clone)]
+pub(crate) struct Client(reqwest::blocking::Client);
+
+impl Client {
+    pub(crate) fn new() -> Client {
+        cuckood::client::remote::choose_cryptography();
+        let client = reqwest::blocking::Client::builder()
+            .timeout(Duration::from_secs(15))
+            .no_proxy();
+        Client(client.build().unwrap())
+    }
+
+    /// Sends a request; `None`: there was no answer.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Option<Answer> {
+        let mut request = self.0.request(method.parse().unwrap(), url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = request.send().ok()?;
+        let position = answer.headers().get("cuckood-position");
+        Some(Answer {
+            status: answer.status().as_u16(),
+            position: position.map(|it| it.to_str().unwrap().to_owned()),
+            retry_after: answer.headers().contains_key("retry-after"),
+            body: answer.json().unwrap_or(Value::Null),
+        })
+    }
+
+    /// Sends a change with a key to one pod after the other until one answers it.
+    /// Returns its position.
+    pub(crate) fn insist(
+        &self,
+        addresses: &[String],
+        first: usize,
+        key: &str,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> String {
+        let started = Instant::now();
+        for address in addresses.iter().cycle().skip(first) {
+            let url = format!("{address}{path}");
+            let answer = self.send(method, &url, &[("idempotency-key", key)], Some(body));
+            match answer {
+                Some(answer) if answer.status < 300 => return answer.position.unwrap(),
+                Some(answer) => {
+                    let may_be_repeated = [409, 500, 503].contains(&answer.status);
+                    assert!(may_be_repeated, "{}: {}", answer.status, answer.body);
+                    assert!(answer.status != 503 || answer.retry_after);
+                }
+                None => {}
+            }
+            assert!(started.elapsed() < PATIENCE, "{path}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        unreachable!()
+    }
+
+    /// The description of a filter on one pod, as of a position, without what each
+    /// pod does for itself.
+    pub(crate) fn filter(&self, address: &str, filter: &str, position: &str) -> Value {
+        let url = format!("{address}/filters/{filter}");
+        let headers = [("cuckood-min-position", position)];
+        let answer = self.send("GET", &url, &headers, None).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let mut described = answer.body;
+        for own in ["disk_bytes", "memory_bytes"] {
+            described.as_object_mut().unwrap().remove(own).unwrap();
+        }
+        described
+    }
+
+    /// What tells one state of what is there from another.
+    pub(crate) fn etag(&self, url: &str) -> String {
+        let answer = self.0.get(url).send().unwrap();
+        let tag = answer.headers().get("etag").unwrap();
+        tag.to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn bytes(&self, url: &str) -> Vec<u8> {
+        self.0.get(url).send().unwrap().bytes().unwrap().to_vec()
+    }
+
+    pub(crate) fn text(&self, url: &str) -> String {
+        self.0.get(url).send().unwrap().text().unwrap()
+    }
+
+    pub(crate) fn put_bytes(&self, url: &str, bytes: &[u8]) -> Answer {
+        let request = self.0.put(url).body(bytes.to_vec());
+        let answer = request
+            .header("content-type", "application/octet-stream")
+            .send();
+        let answer = answer.unwrap();
+        Answer {
+            status: answer.status().as_u16(),
+            position: None,
+            retry_after: false,
+            body: answer.json().unwrap(),
+        }
+    }
+
+    /// Whether all of these items are in a filter, for one pod.
+    pub(crate) fn has_all(&self, address: &str, filter: &str, items: &[String]) -> bool {
+        let url = format!("{address}/filters/{filter}/exists");
+        let asked = self.send("POST", &url, &[], Some(&json!({ "items": items })));
+        let found = asked.unwrap();
+        assert_eq!(found.status, 200, "{}", found.body);
+        let found = found.body["results"].as_array().unwrap().clone();
+        found.len() == items.len() && found.iter().all(|it| it == true)
+    }
+}
+
+/// Exit code 1 and one line on stderr; returns it.
+#[track_caller]
+pub(crate) fn refused(output: &Output) -> String {
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    said
+}

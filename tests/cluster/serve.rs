@@ -1,0 +1,361 @@
+//! Three processes of `cuckood serve` over three brokers: any pod takes changes,
+//! a leader is killed, and all are equal at the end.
+
+use crate::broker::{self, Brokers};
+use crate::program::{Client, Pod, found, refused, status};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const LANES: u32 = 4;
+
+/// Items of each change.
+const BATCH: u64 = 20;
+
+fn items(filter: u64, from: u64, to: u64) -> Vec<String> {
+    (from..to).map(|item| format!("{filter}-{item}")).collect()
+}
+
+/// Adds to a filter of its own, each change to another pod, until it is told to
+/// end. Returns how many items were acknowledged, and the last position.
+fn client(
+    client: &Client,
+    addresses: &[String],
+    filter: u64,
+    done: &AtomicU64,
+    is_over: &AtomicBool,
+) -> (u64, String) {
+    let path = format!("/filters/f{filter}");
+    let capacity = json!({ "capacity": 20_000 });
+    let key = format!("make-{filter}");
+    let made = client.insist(addresses, 0, &key, "PUT", &path, &capacity);
+    let (mut added, mut position) = (0, made);
+    while !is_over.load(Ordering::Relaxed) {
+        let body = json!({ "items": items(filter, added, added + BATCH) });
+        let key = format!("add-{filter}-{added}");
+        let first = (added / BATCH + filter) as usize % addresses.len();
+        let path = format!("{path}/items");
+        position = client.insist(addresses, first, &key, "POST", &path, &body);
+        added += BATCH;
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+    (added, position)
+}
+
+/// Waits until so many more changes were acknowledged; returns how long that took.
+fn go_on(done: &AtomicU64, changes: u64) -> Duration {
+    let started = Instant::now();
+    let before = done.load(Ordering::Relaxed);
+    while done.load(Ordering::Relaxed) < before + changes {
+        assert!(started.elapsed() < Duration::from_secs(90));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    started.elapsed()
+}
+
+/// The pod that leads most lanes.
+fn busiest(brokers: &Brokers, addresses: &[String]) -> usize {
+    let status = status(brokers);
+    let leads = |address: &String| {
+        let lanes = status["lanes"].as_array().unwrap();
+        let is_its = |lane: &&Value| lane["leader"] == **address;
+        lanes.iter().filter(is_its).count()
+    };
+    (0..addresses.len())
+        .max_by_key(|&pod| leads(&addresses[pod]))
+        .unwrap()
+}
+
+#[test]
+fn a_leader_may_be_killed_and_every_change_counts_once_on_every_pod() {
+    if !broker::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(3, "always");
+    found(&brokers, LANES);
+    let asking = Client::new();
+    let mut pods: Vec<Pod> = (0..3).map(|_| Pod::start(&brokers)).collect();
+    for pod in &mut pods {
+        pod.ready(&asking);
+    }
+    let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
+    let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let added: Vec<(u64, String)> = std::thread::scope(|scope| {
+        let run = |filter| {
+            let (asking, addresses) = (asking.clone(), &addresses);
+            let (done, is_over) = (&done, &is_over);
+            scope.spawn(move || client(&asking, addresses, filter, done, is_over))
+        };
+        let clients: Vec<_> = (0..6).map(run).collect();
+        go_on(&done, 60);
+        let leader = busiest(&brokers, &addresses);
+        pods[leader].kill();
+        let pause = go_on(&done, 60);
+        println!("the pod that leads most was killed: 60 changes took {pause:?} after that");
+        pods[leader].start_again();
+        pods[leader].ready(&asking);
+        let leader = busiest(&brokers, &addresses);
+        assert_eq!(pods[leader].terminate(), Some(0), "{}", pods[leader].log());
+        let pause = go_on(&done, 60);
+        println!("the pod that leads most was stopped: 60 changes took {pause:?} after that");
+        pods[leader].start_again();
+        pods[leader].ready(&asking);
+        is_over.store(true, Ordering::Relaxed);
+        clients.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    for (filter, (added, position)) in added.iter().enumerate() {
+        let name = format!("f{filter}");
+        let all = items(filter as u64, 0, *added);
+        let first = asking.filter(&addresses[0], &name, position);
+        assert_eq!(first["items"], *added, "{first}");
+        for address in &addresses {
+            assert_eq!(asking.filter(address, &name, position), first, "{address}");
+            assert!(asking.has_all(address, &name, &all));
+        }
+        // Items, slots and copies: the digest says whether all of it is equal.
+        let etag = |address: &String| asking.etag(&format!("{address}/filters/{name}/dump"));
+        let first = etag(&addresses[0]);
+        assert!(addresses.iter().all(|it| etag(it) == first));
+    }
+    println!("{} changes acknowledged", done.load(Ordering::Relaxed));
+    // Pods say once a second how far they are.
+    let started = Instant::now();
+    loop {
+        let status = status(&brokers);
+        let pods = status["pods"].as_array().unwrap();
+        assert_eq!(pods.len(), 3, "{status}");
+        if pods.iter().all(|it| it["lanes_behind"] == 0) {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "{status}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn questions_see_what_they_ask_for_on_any_pod() {
+    if !broker::is_there() {
+        return;
+    }
+    let mut brokers = Brokers::start(1, "always");
+    found(&brokers, LANES);
+    let asking = Client::new();
+    let mut pods: Vec<Pod> = (0..2).map(|_| Pod::start(&brokers)).collect();
+    for pod in &mut pods {
+        pod.ready(&asking);
+    }
+    let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
+    let capacity = json!({ "capacity": 1000 });
+    asking.insist(&addresses, 0, "make", "PUT", "/filters/seen", &capacity);
+    let exists = |address: &String, item: u64| format!("{address}/filters/seen/exists?item={item}");
+    for item in 0..40u64 {
+        let (key, body) = (format!("add-{item}"), json!({ "items": [item] }));
+        let (by, other) = (item as usize % 2, &addresses[1 - item as usize % 2]);
+        let path = "/filters/seen/items";
+        let position = asking.insist(&addresses, by, &key, "POST", path, &body);
+        let headers: &[(&str, &str)] = match item % 4 < 2 {
+            true => &[("cuckood-min-position", &position)],
+            false => &[("cuckood-consistency", "strong")],
+        };
+        let found = asking
+            .send("GET", &exists(other, item), headers, None)
+            .unwrap();
+        assert_eq!(found.status, 200, "{}", found.body);
+        assert_eq!(found.body["exists"], true, "{item} on {other}");
+        // The same request again is answered as before, by whichever pod.
+        assert_eq!(
+            asking
+                .send(
+                    "POST",
+                    &format!("{other}{path}"),
+                    &[("idempotency-key", &key)],
+                    Some(&body)
+                )
+                .unwrap()
+                .status,
+            200
+        );
+    }
+    let described = asking.send(
+        "GET",
+        &format!("{}/filters/seen", addresses[0]),
+        &[("cuckood-consistency", "strong")],
+        None,
+    );
+    assert_eq!(described.unwrap().body["items"], 40);
+    // What can't be a position, or is none of this cluster, or is not there yet.
+    for (name, value, status) in [
+        ("cuckood-min-position", "1.0", 422),
+        ("cuckood-min-position", "2.0.1", 422),
+        ("cuckood-min-position", "1.4.1", 422),
+        ("cuckood-consistency", "weak", 422),
+        ("cuckood-min-position", "1.0.999999999", 503),
+    ] {
+        let headers = [(name, value), ("prefer", "wait=0.3")];
+        let answer = asking
+            .send("GET", &exists(&addresses[0], 1), &headers, None)
+            .unwrap();
+        assert_eq!(answer.status, status, "{name}: {value}: {}", answer.body);
+        assert_eq!(answer.retry_after, status == 503);
+    }
+    // What the log can't have is refused by every pod.
+    let dump = format!("{}/filters/copy/dump", addresses[0]);
+    let restored = asking.put_bytes(
+        &dump,
+        &asking.bytes(&format!("{}/filters/seen/dump", addresses[0])),
+    );
+    assert_eq!(
+        (restored.status, &restored.body["code"]),
+        (422, &json!("not_in_cluster")),
+        "{}",
+        restored.body
+    );
+
+    // Without brokers questions go on, and changes say what became of them.
+    brokers.all[0].kill();
+    let (mut unknown, mut refused) = (0, 0);
+    let started = Instant::now();
+    while refused == 0 {
+        let url = format!("{}/filters/seen/items", addresses[0]);
+        let answer = asking
+            .send(
+                "POST",
+                &url,
+                &[("prefer", "wait=3")],
+                Some(&json!({ "items": ["late"] })),
+            )
+            .unwrap();
+        assert_eq!(answer.status, 503, "{}", answer.body);
+        assert!(answer.retry_after);
+        match answer.body["code"].as_str().unwrap() {
+            "outcome_pending" => unknown += 1,
+            "not_leading" => refused += 1,
+            // Nothing was changed by these either.
+            "overloaded" | "deadline_exceeded" => {}
+            other => panic!("{other}"),
+        }
+        let found = asking
+            .send("GET", &exists(&addresses[1], 1), &[], None)
+            .unwrap();
+        assert_eq!(found.body["exists"], true);
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+    println!("{unknown} changes of which nobody knew, {refused} that nobody led");
+    let said = asking.text(&format!("{}/readyz", addresses[0]));
+    assert!(
+        said.starts_with("ok\n") && said.contains("no_leader: 4 of 4 lanes"),
+        "{said}"
+    );
+    brokers.all[0].start();
+    for pod in &mut pods {
+        pod.ready(&asking);
+    }
+    asking.insist(
+        &addresses,
+        0,
+        "after",
+        "POST",
+        "/filters/seen/items",
+        &json!({ "items": ["after"] }),
+    );
+}
+
+#[test]
+fn what_a_pod_cannot_work_with_is_said_in_one_line_and_changes_nothing() {
+    if !broker::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    let asking = Client::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let data = elsewhere.path().join("data");
+    found(&brokers, LANES);
+    let mut pod = Pod::start(&brokers);
+    pod.ready(&asking);
+    let other = Pod::named("http://127.0.0.1:1", &brokers);
+    let try_with = |pod: &Pod, flags: &[&str]| {
+        let anywhere = ["--listen=127.0.0.1:0"];
+        let flags: Vec<&str> = anywhere.iter().chain(flags).copied().collect();
+        let said = refused(&pod.command(&data, &flags).output().unwrap());
+        assert!(!data.exists(), "{said}");
+        said
+    };
+    for (flags, words) in [
+        (
+            &["--log=nats://127.0.0.1:1"][..],
+            "no broker of nats://127.0.0.1:1",
+        ),
+        (&["--log-monitor=http://127.0.0.1:1"], "could not be seen"),
+        (
+            &["--cluster=another"],
+            "there is no stream CUCKOOD_another_1",
+        ),
+        (&["--lanes=3"], "founded with 4 lanes"),
+        (&["--cluster=a.b"], "is no name of a cluster"),
+        (&["--advertise=pod-0"], "--advertise"),
+        (&["--log=127.0.0.1:4222"], "--log has"),
+    ] {
+        let said = try_with(&other, flags);
+        assert!(said.contains(words), "{flags:?}: {said}");
+    }
+    // Two pods with one address.
+    let said = try_with(&pod, &[]);
+    assert!(
+        said.contains("another pod of the cluster runs at"),
+        "{said}"
+    );
+    let again = crate::program::cuckood()
+        .args(["cluster", "found", "--copies=1"])
+        .args(crate::program::flags(&brokers))
+        .output();
+    assert!(refused(&again.unwrap()).contains("the cluster is founded"));
+
+    // The directory of a pod is one of its cluster for ever.
+    let url = format!("{}/filters/seen", pod.address);
+    assert_eq!(
+        asking
+            .send("PUT", &url, &[], Some(&json!({ "capacity": 100 })))
+            .unwrap()
+            .status,
+        201
+    );
+    assert_eq!(pod.terminate(), Some(0), "{}", pod.log());
+    let alone = crate::program::cuckood()
+        .args(["serve", "--listen=127.0.0.1:0", "--data-dir"])
+        .arg(pod.data_dir())
+        .output();
+    assert!(refused(&alone.unwrap()).contains("is of a pod of a cluster"));
+    let others = Brokers::start(1, "always");
+    found(&others, LANES);
+    let elsewhere = Pod::named(&pod.address, &others)
+        .command(&pod.data_dir(), &["--listen=127.0.0.1:0"])
+        .output();
+    assert!(refused(&elsewhere.unwrap()).contains("of another cluster"));
+    pod.start_again();
+    pod.ready(&asking);
+    assert_eq!(asking.send("GET", &url, &[], None).unwrap().status, 200);
+
+    // Brokers that lose, that take too little, that do not know us.
+    for (setting, words) in [
+        (
+            "jetstream { sync_interval: \"2m\" }",
+            "does not force what it acknowledges",
+        ),
+        ("max_payload: 65536", "takes messages of up to 65536 bytes"),
+        ("authorization { user: a, password: b }", "no broker of"),
+    ] {
+        let bad = Brokers::start_with(1, setting);
+        let flags = crate::program::flags(&bad);
+        let refusal = (0..100).find_map(|_| {
+            let founded = crate::program::cuckood()
+                .args(["cluster", "found", "--copies=1"])
+                .args(&flags)
+                .output();
+            let said = refused(&founded.unwrap());
+            let is_it = said.contains(words) && !said.contains("Connection refused");
+            std::thread::sleep(Duration::from_millis(100 * u64::from(!is_it)));
+            is_it.then_some(said)
+        });
+        assert!(refusal.is_some(), "{setting}");
+    }
+}
