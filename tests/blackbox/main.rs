@@ -27,6 +27,7 @@ mod redeeming;
 #[expect(dead_code, reason = "the tests of the Redis protocol need more of it")]
 mod resp;
 mod retries;
+mod scrub;
 mod secrets;
 mod server;
 mod slow;

@@ -147,48 +147,62 @@ async fn a_lookup_of_more_filters_than_may_be_open_asks_them_in_parts() {
     assert_eq!(found(&answer), [["f36"], ["f00"]]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn lookups_that_wait_for_the_disk_leave_open_filters_to_another_key() {
+/// One key's lookups wait for the disk with the filters that they keep open; what
+/// becomes of one more of it, and of another key's lookup.
+async fn beside_lookups_that_wait(key_share_percent: u8) -> [Result<usize, EngineError>; 2] {
     let gate = GatedStore::new(Arc::new(many_filters(60).await));
     let few = EngineOptions {
         max_open_filters: 32,
         read_patience: Duration::MAX,
+        key_share_percent,
         ..options(1024)
     };
     let engine = engine(Arc::new(gate.clone()), &few);
-    let [greedy, modest] = ["greedy", "modest"].map(|key| {
+    let by = |key: &str, seconds| {
         engine.for_caller(Caller {
             key: Some(key.into()),
             has_rivals: true,
-            deadline: Some(Instant::now() + Duration::from_secs(10)),
+            deadline: Some(Instant::now() + Duration::from_secs(seconds)),
             ..Caller::default()
         })
-    });
+    };
+    let ask = async |engine: &Engine, first: usize, filters: usize| {
+        let names = (first..first + filters).map(|n| name(&format!("f{n:02}")));
+        let (filters, items) = (LookupFilters::Named(names.collect()), batch([1, 2]));
+        let answer = engine.lookup(&filters, &items, LookupMode::All, 10).await;
+        answer.map(|answer| answer.filters.len())
+    };
+    // What the other key asks for needs no disk.
+    assert_eq!(ask(&by("modest", 60), 50, 4).await.unwrap(), 4);
     gate.hold(Point::ReadDone, usize::MAX);
-    let asking: Vec<_> = (0..6)
+    let greedy = by("greedy", 60);
+    let asking: Vec<_> = (0..20)
         .map(|n| {
             let greedy = greedy.clone();
-            let names = (10 * n..10 * n + 10).map(|n| name(&format!("f{n:02}")));
-            let filters = LookupFilters::Named(names.collect());
-            let ask = async move {
-                let items = batch([1, 2]);
-                let answer = greedy.lookup(&filters, &items, LookupMode::All, 10);
-                answer.await.map(|answer| answer.filters.len())
-            };
-            tokio::spawn(ask)
+            tokio::spawn(async move { ask(&greedy, 2 * n, 2).await })
         })
         .collect();
     let at_gate = gate.clone();
     let arrival = tokio::task::spawn_blocking(move || at_gate.await_arrival());
     arrival.await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    for n in 0..8 {
-        create(&modest, &format!("m{n}"), &FilterRequest::default()).await;
-    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let one_more = ask(&by("greedy", 1), 40, 2).await;
+    let another = ask(&by("modest", 5), 50, 4).await;
     gate.open();
     for asked in asking {
-        assert_eq!(asked.await.unwrap().unwrap(), 10);
+        assert_eq!(asked.await.unwrap().unwrap(), 2);
     }
+    [one_more, another]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn lookups_that_wait_for_the_disk_leave_open_filters_to_another_key() {
+    let [one_more, another] = beside_lookups_that_wait(50).await;
+    assert!(matches!(one_more, Err(EngineError::DeadlineExceeded)));
+    assert_eq!(another.unwrap(), 4);
+    // It is the share that leaves them.
+    let [_, another] = beside_lookups_that_wait(100).await;
+    assert!(matches!(another, Err(EngineError::DeadlineExceeded)));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@
 
 mod backups;
 mod checkpoints;
+mod clocks;
 mod compaction;
 mod corrupt;
 mod deadlines;
@@ -22,6 +23,8 @@ mod growth;
 mod growth_model;
 mod imports;
 mod interleavings;
+#[path = "../api/listening.rs"]
+mod listening;
 mod lookup;
 mod model;
 mod old_data;
@@ -33,3 +36,5 @@ mod slices;
 mod support;
 mod values;
 mod waiting;
+#[path = "../api/words.rs"]
+mod words;
