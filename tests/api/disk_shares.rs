@@ -108,6 +108,11 @@ async fn serves_from_a_disk_that_hangs_for_one(mut setup: Setup, row: Row) {
     sleep(Duration::from_millis(200)).await;
     let served = tenants.answered(&tenants.modest, &(row.modest)()).await;
     assert_eq!(served.status, 200, "{}", served.body);
+    // It did not wait for the greedy key's requests to end: none has an answer.
+    for stream in &greedy {
+        let came = timeout(Duration::from_millis(1), stream.peek(&mut [0])).await;
+        assert!(came.is_err(), "served after the greedy key: {came:?}");
+    }
     for mut stream in greedy {
         let late = timeout(PATIENCE, Reply::read(&mut stream)).await;
         late.unwrap().is_refused(503, "deadline_exceeded");

@@ -5,9 +5,11 @@
 //! an answer that is not read.
 
 use crate::gated::{GatedStore, Point};
-use crate::server::Setup;
-use crate::tenants::{Raw, Reply, SERVED, Tenants, send};
+use crate::server::{Server, Setup};
+use crate::tenants::{Raw, Reply, SERVED, Tenants, restarted, send};
+use cuckood::access::token::Token;
 use cuckood::store::memory::MemoryStore;
+use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
@@ -21,7 +23,7 @@ struct Row {
     /// Whether such a request is answered at once, and holds until it is read.
     is_answer: bool,
     /// What the other key asks meanwhile, and gets.
-    needs: fn() -> Raw,
+    needs: Box<dyn Fn() -> Raw>,
 }
 
 /// The greedy key takes until it is refused, and then the modest one is served:
@@ -87,6 +89,9 @@ async fn holds(setup: Setup, row: Row) {
     }
 }
 
+/// Filters in compaction at the same time.
+const MOST_COMPACTIONS: usize = 64;
+
 /// Items enough for an answer, or for a dump, that sockets don't hold.
 const MANY: usize = 1_200_000;
 
@@ -112,7 +117,7 @@ async fn request_places() {
         resource: "requests",
         takes: |_| Raw::part("POST /filters/g/exists", "text/plain", "a", 9),
         is_answer: false,
-        needs: question,
+        needs: Box::new(question),
     };
     holds(setup, row).await;
 }
@@ -125,7 +130,7 @@ async fn places_of_changes() {
         resource: "changes",
         takes: |_| Raw::part("POST /filters/g/items", "text/plain", "a", 9),
         is_answer: false,
-        needs: || Raw::whole("POST /filters/g/items", "text/plain", "one"),
+        needs: Box::new(|| Raw::whole("POST /filters/g/items", "text/plain", "one")),
     };
     holds(setup, row).await;
 }
@@ -142,10 +147,10 @@ async fn memory_of_bodies() {
             Raw::part("POST /filters/g/exists", "text/plain", &most, 100 << 10)
         },
         is_answer: false,
-        needs: || {
+        needs: Box::new(|| {
             let large = "x".repeat(50 << 10);
             Raw::whole("POST /filters/g/exists", "text/plain", &large)
-        },
+        }),
     };
     holds(setup, row).await;
 }
@@ -161,10 +166,10 @@ async fn memory_of_answers() {
             Raw::whole("POST /filters/g/exists", "text/plain", &items)
         },
         is_answer: true,
-        needs: || {
+        needs: Box::new(|| {
             let items = "x\n".repeat(20_000);
             Raw::whole("POST /filters/g/exists", "text/plain", &items)
-        },
+        }),
     };
     holds(setup, row).await;
 }
@@ -180,7 +185,9 @@ async fn imports_that_run() {
             Raw::part(&line, "text/plain", "abc", 100)
         },
         is_answer: false,
-        needs: || Raw::whole("POST /filters/g/import?import_id=modest", "text/plain", "x"),
+        needs: Box::new(|| {
+            Raw::whole("POST /filters/g/import?import_id=modest", "text/plain", "x")
+        }),
     };
     holds(setup, row).await;
 }
@@ -191,13 +198,19 @@ async fn downloads() {
         resource: "downloads",
         takes: |_| Raw::whole("GET /filters/g/dump", "text/plain", ""),
         is_answer: true,
-        needs: || Raw::whole("GET /filters/g/dump", "text/plain", ""),
+        needs: Box::new(|| Raw::whole("GET /filters/g/dump", "text/plain", "")),
     };
     holds(roomy(), row).await;
 }
 
 #[tokio::test]
 async fn restores() {
+    // A whole dump is taken in meanwhile.
+    let server = Server::start().await;
+    let made = server.put("/filters/f", json!({"capacity": 100})).await;
+    assert_eq!(made.status, 201);
+    let dump = server.get("/filters/f/dump").await.bytes;
+    let line = "PUT /filters/m/dump?replace=true";
     let row = Row {
         resource: "restores",
         takes: |n| {
@@ -205,7 +218,7 @@ async fn restores() {
             Raw::part(&line, "application/octet-stream", "abc", 100)
         },
         is_answer: false,
-        needs: question,
+        needs: Box::new(move || Raw::whole(line, "application/octet-stream", &dump)),
     };
     holds(Setup::default(), row).await;
 }
@@ -260,4 +273,66 @@ async fn items_that_wait() {
     let mut setup = Setup::default();
     setup.engine.max_queued_items = 1000;
     waits_in_the_queue(setup, "queued_items", 200, 2).await;
+}
+
+/// A filter of several sub-filters, most of whose items are deleted again.
+async fn has_shrunk(tenants: &Tenants, key: &Token, filter: &str) {
+    let fields = r#"{"layout": "classic", "capacity": 8, "bucket_size": 2, "expansion": 1}"#;
+    let create = Raw::whole(
+        &format!("PUT /filters/{filter}"),
+        "application/json",
+        fields,
+    );
+    assert_eq!(tenants.answered(key, &create).await.status, 201);
+    let items: String = (0..60).map(|n| format!("{n}\n")).collect();
+    for (action, items) in [("items", &items[..]), ("items/delete", &items[..100])] {
+        let line = format!("POST /filters/{filter}/{action}");
+        let change = Raw::whole(&line, "text/plain", items);
+        assert_eq!(tenants.answered(key, &change).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn compactions() {
+    let store = GatedStore::new(Arc::new(MemoryStore::new()));
+    let setup = || {
+        let mut setup = Setup {
+            store: Arc::new(store.clone()),
+            ..Setup::default()
+        };
+        setup.engine.compaction_threshold_percent = 0;
+        setup.engine.read_patience = Duration::MAX;
+        setup
+    };
+    let tenants = Tenants::with(setup()).await;
+    for n in 0..MOST_COMPACTIONS {
+        has_shrunk(&tenants, &tenants.greedy, &format!("g{n}")).await;
+    }
+    has_shrunk(&tenants, &tenants.modest, "m").await;
+    // Their pages come from the disk, which does not answer.
+    let tenants = restarted(tenants, setup()).await;
+    store.hold(Point::ReadDone, usize::MAX);
+    let compact =
+        |filter: &str| Raw::whole(&format!("POST /filters/{filter}/compact"), "text/plain", "");
+    let mut begun = 0;
+    let refused = loop {
+        assert!(begun < MOST_COMPACTIONS, "it is never refused");
+        let compact = compact(&format!("g{begun}"));
+        let reply = tenants.answered(&tenants.greedy, &compact).await;
+        if reply.status != 202 {
+            break reply;
+        }
+        begun += 1;
+    };
+    refused.is_refused(503, "overloaded");
+    assert_eq!(begun, MOST_COMPACTIONS / 2);
+    assert_eq!(
+        tenants.server.metrics.compactions_running.get(),
+        begun as i64
+    );
+    let served = tenants.answered(&tenants.modest, &compact("m")).await;
+    assert_eq!(served.status, 202, "{}", served.body);
+    assert!(tenants.refusals("compactions", "share") > 0);
+    assert_eq!(tenants.refusals("compactions", "bound"), 0);
+    store.open();
 }

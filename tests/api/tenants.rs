@@ -81,20 +81,30 @@ pub(crate) struct Raw {
     line: String,
     media_type: &'static str,
     length: usize,
-    sent: String,
+    sent: Vec<u8>,
 }
 
 impl Raw {
-    pub(crate) fn whole(line: &str, media_type: &'static str, body: &str) -> Raw {
+    pub(crate) fn whole(
+        line: &str,
+        media_type: &'static str,
+        body: &(impl AsRef<[u8]> + ?Sized),
+    ) -> Raw {
+        let body = body.as_ref();
         Raw::part(line, media_type, body, body.len())
     }
 
-    pub(crate) fn part(line: &str, media_type: &'static str, sent: &str, length: usize) -> Raw {
+    pub(crate) fn part(
+        line: &str,
+        media_type: &'static str,
+        sent: &(impl AsRef<[u8]> + ?Sized),
+        length: usize,
+    ) -> Raw {
         Raw {
             line: line.to_owned(),
             media_type,
             length,
-            sent: sent.to_owned(),
+            sent: sent.as_ref().to_owned(),
         }
     }
 }
@@ -105,14 +115,14 @@ pub(crate) async fn send(server: &Server, key: &Token, request: &Raw) -> TcpStre
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(server.address).await.unwrap();
     let text = format!(
-        "{} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: {}\r\ncontent-length: {}\r\n\r\n{}",
+        "{} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: {}\r\ncontent-length: {}\r\n\r\n",
         request.line,
         key.as_str(),
         request.media_type,
-        request.length,
-        request.sent
+        request.length
     );
-    stream.write_all(text.as_bytes()).await.unwrap();
+    let bytes = [text.as_bytes(), &request.sent].concat();
+    stream.write_all(&bytes).await.unwrap();
     stream
 }
 

@@ -227,6 +227,51 @@ impl Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::Terms;
+
+    /// One key takes turns until it waits for one; how long it waited in vain, and
+    /// whether another gets one meanwhile.
+    async fn turns_beside_one_that_takes_all(key_share_percent: u8) -> (usize, Duration, bool) {
+        let limits = Limits {
+            key_share_percent,
+            ..Limits::default()
+        };
+        let admission = Admission::new(limits, &Metrics::new().unwrap());
+        let [greedy, modest] = ["greedy", "modest"].map(|key| Holder {
+            holder: key.into(),
+            terms: Terms {
+                has_rivals: true,
+                most: None,
+            },
+        });
+        let turn = |by, wait| {
+            let deadline = Instant::now() + wait;
+            admission.turn(Some(by), deadline, LARGE_BODY_BYTES + 1, false)
+        };
+        let moment = Duration::from_millis(100);
+        let mut held = Vec::new();
+        let waited = loop {
+            let started = Instant::now();
+            match turn(&greedy, moment).await {
+                Ok(taken) => held.extend(taken),
+                Err(HttpError::Engine(EngineError::DeadlineExceeded)) => break started.elapsed(),
+                Err(other) => panic!("{other}"),
+            }
+        };
+        let (waiting, served) = tokio::join!(turn(&greedy, 2 * moment), turn(&modest, moment));
+        assert!(waiting.is_err());
+        (held.len(), waited, served.is_ok())
+    }
+
+    #[tokio::test]
+    async fn a_key_that_takes_its_turns_leaves_one_to_another() {
+        let (held, waited, is_served) = turns_beside_one_that_takes_all(50).await;
+        assert!(held > 0 && is_served, "{held} held");
+        assert!(waited >= Duration::from_millis(100), "{waited:?}");
+        // It is the share that leaves it.
+        let (all, _, is_served) = turns_beside_one_that_takes_all(100).await;
+        assert!(all > held && !is_served, "{all} held");
+    }
 
     #[tokio::test]
     async fn a_large_request_waits_for_its_turn_until_its_deadline() {
