@@ -35,6 +35,7 @@ mod lines;
 mod listeners;
 mod listening;
 mod lookup;
+mod no_shares;
 mod ops;
 mod origin;
 mod pki;

@@ -1,6 +1,7 @@
 //! A server with two keys, one of which takes all that it can; and requests as
 //! they lie on the wire, so that some of them stay unfinished.
 
+use crate::no_shares;
 use crate::server::{Server, Setup};
 use cuckood::access::keys::ApiKeys;
 use cuckood::access::token::Token;
@@ -37,7 +38,7 @@ impl Tenants {
         });
         setup.keys = Some(Arc::new(ApiKeys::open(&path, None).unwrap()));
         Tenants {
-            server: Server::with(setup).await,
+            server: Server::with(shared(setup)).await,
             greedy,
             modest,
             _folder: folder,
@@ -166,6 +167,15 @@ impl Reply {
     }
 }
 
+/// With the share of a key that this run of the tests has.
+fn shared(mut setup: Setup) -> Setup {
+    if let Some(percent) = no_shares::percent() {
+        setup.limits.key_share_percent = percent;
+        setup.engine.key_share_percent = percent;
+    }
+    setup
+}
+
 /// With the keys and the store of before.
 pub(crate) async fn restarted(tenants: Tenants, setup: Setup) -> Tenants {
     let Tenants {
@@ -178,7 +188,7 @@ pub(crate) async fn restarted(tenants: Tenants, setup: Setup) -> Tenants {
     let keys = ApiKeys::open(&_folder.path().join("keys.json"), None).unwrap();
     let keys = Some(Arc::new(keys));
     Tenants {
-        server: Server::with(Setup { keys, ..setup }).await,
+        server: Server::with(shared(Setup { keys, ..setup })).await,
         greedy,
         modest,
         _folder,

@@ -21,6 +21,8 @@ mod keyspace;
 mod limits;
 #[path = "../api/listening.rs"]
 mod listening;
+#[path = "../api/no_shares.rs"]
+mod no_shares;
 mod pipelines;
 mod server;
 mod shares;

@@ -2,6 +2,7 @@
 //! is served.
 
 use crate::keyed::Keyed;
+use crate::no_shares;
 use crate::server::Setup;
 use crate::wire::{Client, command};
 use cuckood::access::Scope;
@@ -23,7 +24,10 @@ struct Tenants {
 }
 
 impl Tenants {
-    fn with(setup: Setup) -> Tenants {
+    fn with(mut setup: Setup) -> Tenants {
+        if let Some(percent) = no_shares::percent() {
+            setup.limits.key_share_percent = percent;
+        }
         let (keyed, root) = Keyed::with(None, setup);
         let key = keyed.add("greedy", Scope::Write, None);
         let address = keyed.server.address;
