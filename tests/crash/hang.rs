@@ -2,7 +2,9 @@
 //! after a while. What is in memory is asked for as before, changes that are not
 //! being written are withdrawn and were not done, and everything resumes by itself.
 //!
-//! `CUCKOOD_STALL_SECONDS` sets for how long (default 12).
+//! `CUCKOOD_STALL_SECONDS` sets for how long (default 12). `CUCKOOD_TEST_QUIET` says
+//! that the machine does nothing else: then questions about what is in memory take
+//! hardly longer than usual.
 
 use crate::kill::check;
 use crate::mount::Mounted;
@@ -52,6 +54,14 @@ struct Load {
     asked: Mutex<Vec<Duration>>,
 }
 
+/// How long questions took.
+struct Latencies {
+    asked: usize,
+    p99: Duration,
+    p999: Duration,
+    slowest: Duration,
+}
+
 impl Load {
     fn write(&self, client: &Client, base: &str, writer: usize) {
         let mut number = 0;
@@ -99,13 +109,17 @@ impl Load {
         }
     }
 
-    /// What was asked since the last time: how often, the 99th percentile, the
-    /// slowest.
-    fn latencies(&self) -> (usize, Duration, Duration) {
+    /// What was asked since the last time.
+    fn latencies(&self) -> Latencies {
         let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.sort_unstable();
-        let at = |part: usize| asked[(asked.len() - 1) * part / 100];
-        (asked.len(), at(99), at(100))
+        let at = |part: usize| asked[(asked.len() - 1) * part / 1000];
+        Latencies {
+            asked: asked.len(),
+            p99: at(990),
+            p999: at(999),
+            slowest: at(1000),
+        }
     }
 
     /// Waits until changes are taken again.
@@ -261,10 +275,12 @@ fn a_disk_that_hangs_holds_up_what_needs_it_and_nothing_else() {
     let figures = json!({
         "test": "hang",
         "stalled_seconds": stall.as_secs(),
-        "usual_p99_ms": usual.1.as_secs_f64() * 1e3,
-        "hung_p99_ms": hung.1.as_secs_f64() * 1e3,
-        "hung_slowest_ms": hung.2.as_secs_f64() * 1e3,
-        "questions_answered_meanwhile": hung.0,
+        "usual_p99_ms": usual.p99.as_secs_f64() * 1e3,
+        "usual_p999_ms": usual.p999.as_secs_f64() * 1e3,
+        "hung_p99_ms": hung.p99.as_secs_f64() * 1e3,
+        "hung_p999_ms": hung.p999.as_secs_f64() * 1e3,
+        "hung_slowest_ms": hung.slowest.as_secs_f64() * 1e3,
+        "questions_answered_meanwhile": hung.asked,
         "cold_questions_refused": refused,
         "slowest_cold_question_ms": slowest_cold.as_millis() as u64,
         "resumed_after_ms": resumed.as_millis() as u64,
@@ -274,9 +290,12 @@ fn a_disk_that_hangs_holds_up_what_needs_it_and_nothing_else() {
     });
     println!("{figures}");
     assert_eq!(lost, 0);
-    assert!(hung.0 > 100, "{figures}");
-    let bound = (10 * usual.1).max(Duration::from_millis(100));
-    assert!(hung.1 < bound, "{figures}");
+    assert!(hung.asked > 100, "{figures}");
+    let bound = match std::env::var_os("CUCKOOD_TEST_QUIET") {
+        Some(_) => 3 * usual.p99 + Duration::from_millis(5),
+        None => (10 * usual.p99).max(Duration::from_millis(100)),
+    };
+    assert!(hung.p99 <= bound, "{figures}");
     for said in [
         "200 done",
         "503 deadline_exceeded",
