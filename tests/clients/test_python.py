@@ -246,6 +246,8 @@ class Retries(unittest.TestCase):
             (self.REQUEST, self.problem(507, "disk_full"), False),
             (once, self.problem(503), True),
             (once, self.problem(500, "outcome_unknown"), False),
+            (self.REQUEST, self.problem(503, "outcome_pending"), True),
+            (once, self.problem(503, "outcome_pending"), False),
         ):
             with self.subTest(problem=problem, repeatable=request.repeatable):
                 if again:

@@ -276,6 +276,22 @@ impl Client {
         self.0.get(url).send().unwrap().text().unwrap()
     }
 
+    /// Imports so many lines, which come bit by bit and whose number is not said
+    /// before.
+    pub(crate) fn import(&self, url: &str, lines: u64) -> Answer {
+        let text: String = (0..lines).map(|line| format!("line-{line}\n")).collect();
+        let body = reqwest::blocking::Body::new(std::io::Cursor::new(text));
+        let request = self.0.post(url).header("content-type", "text/plain");
+        let answer = request.body(body).send().unwrap();
+        let position = answer.headers().get("cuckood-position");
+        Answer {
+            status: answer.status().as_u16(),
+            position: position.map(|it| it.to_str().unwrap().to_owned()),
+            retry_after: false,
+            body: answer.json().unwrap(),
+        }
+    }
+
     pub(crate) fn put_bytes(&self, url: &str, bytes: &[u8]) -> Answer {
         let request = self.0.put(url).body(bytes.to_vec());
         let answer = request

@@ -183,6 +183,21 @@ fn questions_see_what_they_ask_for_on_any_pod() {
         None,
     );
     assert_eq!(described.unwrap().body["items"], 40);
+    // An import is passed on as it comes.
+    for (pod, address) in addresses.iter().enumerate() {
+        let lines = asking.import(
+            &format!("{address}/filters/seen/import?import_id={pod}"),
+            3_000,
+        );
+        assert_eq!(
+            (lines.status, lines.position.is_some()),
+            (200, true),
+            "{}",
+            lines.body
+        );
+        let seen = asking.filter(address, "seen", &lines.position.unwrap());
+        assert_eq!(seen["items"], 40 + 3_000 * (pod + 1));
+    }
     // What can't be a position, or is none of this cluster, or is not there yet.
     for (name, value, status) in [
         ("cuckood-min-position", "1.0", 422),

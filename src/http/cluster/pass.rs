@@ -5,7 +5,7 @@ use crate::engine::EngineError;
 use crate::http::headers::{PASSED_ON_BY, REQUEST_ID};
 use crate::http::problem::HttpError;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
     CONNECTION, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -32,6 +32,9 @@ const OF_A_CONNECTION: [HeaderName; 10] = [
     UPGRADE,
 ];
 
+/// Whose bodies take as long as they need.
+const STREAMED: [&str; 2] = ["/filters/{key}/import", "/filters/{key}/dump"];
+
 /// How much longer than its caller another pod is waited for: its own answer says
 /// more.
 const GRACE: Duration = Duration::from_millis(500);
@@ -41,8 +44,8 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(in crate::http) struct IsPassedBack;
 
 impl Cluster {
-    /// Has another pod answer a request. It is waited for until `until`, or as
-    /// long after the last byte of the body as a request may take.
+    /// Has another pod answer a request. It is waited for until `until`; where a
+    /// body may take as long as it likes, for `limit` after its last byte.
     ///
     /// # Errors
     /// It can't be reached, or has not answered in time.
@@ -54,6 +57,8 @@ impl Cluster {
         limit: Duration,
     ) -> Result<Response, HttpError> {
         let (parts, body) = request.into_parts();
+        let route = parts.extensions.get::<MatchedPath>();
+        let is_streamed = route.is_some_and(|it| STREAMED.contains(&it.as_str()));
         let path = parts.uri.path_and_query().map_or("/", |it| it.as_str());
         let mut headers = without_those_of_a_connection(&parts.headers);
         if let Ok(own) = HeaderValue::from_str(&self.address) {
@@ -80,9 +85,9 @@ impl Cluster {
         let overdue = async {
             // The sender is never used, only dropped.
             let _ = (&mut is_sent).await;
-            let wait = match left {
-                Some(_) => until.map_or(limit, |it| it.saturating_duration_since(Instant::now())),
-                None => limit,
+            let wait = match until {
+                Some(until) if !is_streamed => until.saturating_duration_since(Instant::now()),
+                _ => limit,
             };
             tokio::time::sleep(wait + GRACE).await;
         };

@@ -149,6 +149,8 @@ test("pauses grow to a bound, are random, and end", () => {
   const once = { ...request, repeatable: false };
   attempts().afterProblem(once, problem(503));
   assert.throws(() => attempts().afterProblem(once, problem(500, "outcome_unknown")), ProblemError);
+  attempts().afterProblem(request, problem(503, "outcome_pending"));
+  assert.throws(() => attempts().afterProblem(once, problem(503, "outcome_pending")), ProblemError);
   assert.throws(() => attempts().afterSilence(once, gone), NoAnswerError);
   attempts().afterSilence(once, new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }));
 });
