@@ -81,16 +81,19 @@ fn data_of_a_newer_program_is_refused_and_left_alone() {
         DB::open_cf(&Options::default(), data.path(), columns).unwrap()
     };
     let database = open();
-    let newer = data_version(4);
-    assert_eq!(
-        database.get("data_format").unwrap().unwrap(),
-        data_version(3)
-    );
+    let stored = database.get("data_format").unwrap().unwrap();
+    let version = u32::from_le_bytes(*stored.last_chunk().unwrap());
+    assert_eq!(stored, data_version(version));
+    let newer = data_version(version + 1);
     database.put("data_format", &newer).unwrap();
     drop(database);
 
     let refused = refused_start(&mut serve_command(free_port(), data.path(), &[]));
-    assert_refused(&refused, 1, &["version 4", "newer cuckood"]);
+    assert_refused(
+        &refused,
+        1,
+        &[&format!("version {}", version + 1), "newer cuckood"],
+    );
     assert_eq!(open().get("data_format").unwrap().unwrap(), newer);
 }
 

@@ -30,7 +30,12 @@ const TOURS: [&str; 5] = [
 ];
 
 /// Pages whose commands `tests/deploy/test_docs.py` runs.
-const FOR_OPERATORS: [&str; 3] = ["docs/operations.md", "docs/runbook.md", "deploy/README.md"];
+const FOR_OPERATORS: [&str; 4] = [
+    "docs/cluster.md",
+    "docs/operations.md",
+    "docs/runbook.md",
+    "deploy/README.md",
+];
 
 /// One thing the reader does.
 #[derive(Debug, PartialEq)]
