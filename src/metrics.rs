@@ -210,6 +210,8 @@ families! {
     compactions: IntCounterVec = "cuckood_compactions_total", ["outcome"], [];
     /// Entries that compactions moved into older sub-filters.
     compaction_entries: IntCounter = "cuckood_compaction_entries_total", [], [];
+    /// Entries of filters with a window that had expired and were cleared by the sweep; those on pages that are written to are cleared by the write.
+    expired_entries: IntCounter = "cuckood_expired_entries_swept_total", [], [];
     /// Sub-filters removed because compactions emptied them.
     sub_filters_dropped: IntCounter = "cuckood_compaction_dropped_sub_filters_total", [], [];
     /// Requests with an Idempotency-Key, by outcome (`new`, `replayed`, `in_flight`, `conflict`, `full`).

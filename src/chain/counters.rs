@@ -34,6 +34,10 @@ const FEW: usize = MAX_RUN / 4;
 pub struct CounterKey(pub u64);
 
 impl CounterKey {
+    /// Of a page whose items expire: one more than the epoch in which it was written
+    /// to last. No class has this key, since no entry's fingerprint is 0.
+    pub const STAMP: CounterKey = CounterKey(1);
+
     /// All keys.
     pub const ALL: RangeInclusive<CounterKey> = CounterKey(0)..=CounterKey(u64::MAX);
 }

@@ -6,6 +6,7 @@ use super::meta::{Chain, Link};
 use super::paged;
 use super::paged::values::ValueCopies;
 use super::pages::{HeldPages, PageWords};
+use super::params::Epoch;
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::candidates::{BucketIndex, Candidates};
 use crate::cuckoo::classic::{Classic, WIDTH};
@@ -333,6 +334,20 @@ pub fn has_value(
 ) -> Option<bool> {
     match chain.table() {
         Some(table) => paged::values::has_value(table, hash, value, pages),
+        None => Some(false),
+    }
+}
+
+/// Whether an item was seen in that epoch or later, in a filter whose items
+/// expire. `None` if that is not known because something was not at hand.
+pub fn seen(
+    chain: &Chain,
+    hash: ItemHash,
+    since: Epoch,
+    pages: &mut impl PageWords,
+) -> Option<bool> {
+    match chain.table() {
+        Some(table) => paged::window::seen(table, hash, since, pages),
         None => Some(false),
     }
 }

@@ -6,7 +6,7 @@ use super::name::FilterName;
 use crate::chain::forecast::Forecast;
 use crate::chain::meta::Chain;
 pub use crate::chain::meta::FullReason;
-use crate::chain::paged::Table;
+use crate::chain::paged::{Epochs, Table};
 use crate::chain::params::{Difference, FilterParams, FilterRequest};
 pub use crate::chain::plan::{AddMode, AddResult};
 use crate::store::Expiry;
@@ -49,6 +49,8 @@ pub struct FilterInfo {
     pub expansions: u32,
     /// `paged`: how far the current doubling is.
     pub growth: Option<GrowthInfo>,
+    /// Where items expire: how many were seen last in each epoch.
+    pub window: Option<WindowInfo>,
     /// Estimated number of adds before it takes more pages.
     pub adds_before_expansion: u64,
     /// When it was created.
@@ -102,6 +104,7 @@ impl FilterInfo {
             keeps_promise: chain.keeps_promise(),
             expansions: chain.expansions(),
             growth: chain.table().map(GrowthInfo::of),
+            window: chain.table().and_then(Table::epochs).map(WindowInfo::of),
             adds_before_expansion: chain.adds_before_expansion(),
             created_at: moment(chain.created_at_ms()),
             expiry: expiry.map(Ends::from),
@@ -128,6 +131,35 @@ impl GrowthInfo {
             pages_split: u64::from(layout.pointer()),
             pages_to_split: u64::from(layout.pages_of_level() - layout.pointer()),
             entries_by_level: table.known().iter().map(|(_, entries)| entries).collect(),
+        }
+    }
+}
+
+/// The items of a filter that expire, by when they were seen last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowInfo {
+    /// The epochs of the window, the current one first.
+    pub epochs: Vec<EpochInfo>,
+}
+
+/// The items that were seen last in one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochInfo {
+    /// When the epoch began.
+    pub from: SystemTime,
+    /// So many items.
+    pub items: u64,
+}
+
+impl WindowInfo {
+    fn of(epochs: &Epochs) -> WindowInfo {
+        let by_age = (0..).zip(epochs.by_age());
+        let epoch = |(age, &items): (u64, &u64)| EpochInfo {
+            from: moment(epochs.window().begin_of(epochs.since(age))),
+            items,
+        };
+        WindowInfo {
+            epochs: by_age.map(epoch).collect(),
         }
     }
 }

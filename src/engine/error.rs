@@ -68,6 +68,26 @@ pub enum EngineError {
         /// Bits of the filter's values; 0 if it has none.
         value_bits: u8,
     },
+    /// The filter's items expire, and one was to be deleted.
+    #[error(
+        "the items of the filter expire by themselves (it was created with window_seconds) and can't be deleted: an entry may be that of several items"
+    )]
+    ItemsExpire,
+    /// The filter's items do not expire, and it was asked when one was seen.
+    #[error(
+        "the items of the filter do not expire (it was created without window_seconds): leave within_seconds out"
+    )]
+    NoWindow,
+    /// It was asked for longer than the filter's window.
+    #[error(
+        "within_seconds is {within_seconds}, allowed is 1 to {window_seconds}, the window of the filter"
+    )]
+    BeyondWindow {
+        /// Seconds that were asked for.
+        within_seconds: u64,
+        /// Seconds of the window.
+        window_seconds: u32,
+    },
     /// A value does not fit.
     #[error("value {value} does not fit in {value_bits} bits ({})", allowed_values(*value_bits))]
     ValueTooLarge {

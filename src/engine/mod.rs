@@ -73,8 +73,9 @@ mod ttl;
 
 pub use crate::chain::paged::values::ValueCopies;
 pub use answer::{
-    AddMode, AddOptions, AddResult, Created, Ends, FilterInfo, FilterPreview, FilterSummary,
-    FullReason, GrowthInfo, LookupAnswer, LookupFilters, LookupMode, NewFilter, SubFilterInfo,
+    AddMode, AddOptions, AddResult, Created, Ends, EpochInfo, FilterInfo, FilterPreview,
+    FilterSummary, FullReason, GrowthInfo, LookupAnswer, LookupFilters, LookupMode, NewFilter,
+    SubFilterInfo,
 };
 pub use batch::ItemBatch;
 pub use caller::Caller;

@@ -20,7 +20,7 @@ use super::recovery::Recovery;
 use super::state::{Engine, EngineState, ID_BLOCK};
 use super::store_work::StoreWork;
 use super::tasks::scrub::ScrubOptions;
-use super::tasks::{compaction, expiry, scrub, survey};
+use super::tasks::{compaction, expiry, scrub, survey, sweep};
 use super::threads::{BackgroundTask, Threads, repeat, spawn};
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
@@ -404,6 +404,7 @@ impl Engine {
         threshold_percent: u8,
     ) -> Result<(), StoreError> {
         self.start_task("expiry", expiry::run)?;
+        self.start_task("sweep", sweep::run)?;
         self.start_task("disk", |state, stop| {
             repeat(state, stop, LOOK_EVERY, |state| {
                 state.disk.look();

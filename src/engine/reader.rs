@@ -30,6 +30,7 @@ use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::Chain;
 use crate::chain::paged::values::ValueCopies;
 use crate::chain::pages::{HeldPages, PageWords};
+use crate::chain::params::Epoch;
 use crate::chain::read;
 use crate::cuckoo::hash::ItemHash;
 use crate::page::PageId;
@@ -82,19 +83,40 @@ pub(super) trait Question: Copy + Send {
 }
 
 /// Is the item there?
-#[derive(Clone, Copy)]
-pub(super) struct Exists;
+#[derive(Clone, Copy, Default)]
+pub(super) struct Exists {
+    /// Where items expire: was it seen in that epoch or later?
+    pub(super) since: Option<Epoch>,
+}
 
-/// How often is the item there?
-#[derive(Clone, Copy)]
-pub(super) struct Count;
+/// How often is the item there? Once at most where items expire.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Count {
+    pub(super) since: Option<Epoch>,
+    /// The moment that it is asked of, in milliseconds since 1970.
+    pub(super) now_ms: u64,
+}
+
+impl Exists {
+    /// As of a moment, in milliseconds since 1970.
+    #[inline]
+    pub(super) fn at(view: &FilterView, now_ms: impl Fn() -> u64) -> Exists {
+        let window = view.chain.params().window();
+        // A look at the clock takes as long as many a question.
+        let since = window.and_then(|_| view.chain.oldest_epoch(now_ms(), None));
+        Exists { since }
+    }
+}
 
 impl Question for Exists {
     type Answer = bool;
 
     #[inline]
     fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
-        read::exists(chain, hash, pages)
+        match self.since {
+            Some(since) => read::seen(chain, hash, since, pages),
+            None => read::exists(chain, hash, pages),
+        }
     }
 
     #[inline]
@@ -105,12 +127,16 @@ impl Question for Exists {
         pages: &mut impl HeldPages,
         answers: &mut [Option<bool>; read::GROUP],
     ) {
-        read::exists_group(chain, items, pages, answers);
+        match self.since {
+            Some(_) => answers.fill(None),
+            None => read::exists_group(chain, items, pages, answers),
+        }
     }
 
+    /// A word says nothing without the stamp of its page, which is read after it.
     #[inline]
     fn is_certain(self, &found: &bool) -> bool {
-        found
+        found && self.since.is_none()
     }
 }
 
@@ -119,7 +145,10 @@ impl Question for Count {
 
     #[inline]
     fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<u64> {
-        read::count(chain, hash, pages)
+        match self.since {
+            Some(since) => read::seen(chain, hash, since, pages).map(u64::from),
+            None => read::count(chain, hash, pages),
+        }
     }
 
     #[inline]

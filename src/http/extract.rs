@@ -10,7 +10,7 @@ use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::idempotency::Keyed;
 use super::media::{self, media_type};
 use super::middleware::principal::Principal;
-use super::parse::{self, Batch, BatchKind};
+use super::parse::{self, Batch, BatchKind, WITHIN_SECONDS};
 use super::problem::HttpError;
 use super::query::Query;
 use crate::engine::{FilterName, IdempotencyKey, ItemBatch, NewFilter};
@@ -48,7 +48,30 @@ impl FromRequestParts<Arc<App>> for Key {
 /// # Errors
 /// Neither or both are given, the item is too long for a query, or not base64url.
 pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<ItemBatch, HttpError> {
-    let query = Query::parse(uri, &["item", "item_base64url"])?;
+    item_of(&Query::parse(uri, &["item", "item_base64url"])?, post)
+}
+
+/// The same, and how many seconds the question goes back.
+///
+/// # Errors
+/// A parameter is refused.
+pub(crate) fn query_seen(
+    uri: &Uri,
+    post: &'static str,
+) -> Result<(ItemBatch, Option<u64>), HttpError> {
+    let query = Query::parse(uri, &["item", "item_base64url", WITHIN_SECONDS])?;
+    Ok((item_of(&query, post)?, parse::seconds_of(&query)?))
+}
+
+/// How many seconds a question about lines goes back.
+fn within_seconds(uri: &Uri) -> Result<Option<u64>, HttpError> {
+    match uri.query() {
+        None => Ok(None),
+        Some(_) => parse::seconds_of(&Query::parse(uri, &["encoding", WITHIN_SECONDS])?),
+    }
+}
+
+fn item_of(query: &Query<'_>, post: &'static str) -> Result<ItemBatch, HttpError> {
     let decoded;
     // Bytes that are no text are a mistake in `item`; they have a parameter of
     // their own.
@@ -108,7 +131,12 @@ pub(crate) fn batch(
                 None
             }
             Some(media::TEXT) if kind != BatchKind::Lookup => {
-                Some(parse::line_options(kind, &parts.uri)?)
+                let options = parse::line_options(kind, &parts.uri)?;
+                let within_seconds = match kind {
+                    BatchKind::Exists => within_seconds(&parts.uri)?,
+                    _ => None,
+                };
+                Some((options, within_seconds))
             }
             given => {
                 let allowed = match kind {
@@ -133,9 +161,10 @@ pub(crate) fn batch(
         let parse = move |bytes: &Bytes| {
             let mut batch = match options_of_lines {
                 None => parse::json_batch(bytes, kind, max_items)?,
-                Some((encoding, options)) => {
-                    parse::text_batch(bytes, kind, encoding, options, max_items)?
-                }
+                Some(((encoding, options), within_seconds)) => Batch {
+                    within_seconds,
+                    ..parse::text_batch(bytes, kind, encoding, options, max_items)?
+                },
             };
             batch.key = keyed.map(|keyed| keyed.with_body(bytes));
             Ok(batch)

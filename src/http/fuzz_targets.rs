@@ -65,6 +65,8 @@ pub(crate) fn fields(bytes: &[u8]) {
                 "fingerprint_bits": request.fingerprint_bits,
                 "value_bits": request.value_bits,
                 "values_per_item": request.values_per_item,
+                "window_seconds": request.window_seconds,
+                "window_resolution_seconds": request.window_resolution_seconds,
                 "bucket_size": request.bucket_size,
                 "max_iterations": request.max_iterations,
                 "expansion": request.expansion,

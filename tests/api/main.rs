@@ -46,4 +46,5 @@ mod tenants;
 mod tls;
 mod unread;
 mod values;
+mod windows;
 mod words;

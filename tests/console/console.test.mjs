@@ -157,6 +157,22 @@ onPage("the growth of a filter that splits its pages is drawn as it is", async (
   assert.equal(await button(page, "Compact").count(), 0);
 });
 
+onPage("items that expire are drawn by age, and refreshed", async (page, go) => {
+  await server.ask("PUT", "/filters/seen", { capacity: 1000, window_seconds: 3600, window_resolution_seconds: 600 });
+  await server.ask("POST", "/filters/seen/items", { items: ["ada", "bob"] });
+  await go("#/filters/seen");
+  const { epochs } = await server.ask("GET", "/filters/seen");
+  assert.equal(epochs.length, 7);
+  const rows = page.getByRole("region", { name: "Items by age" }).locator("tbody tr");
+  await rows.first().waitFor();
+  assert.equal(await rows.count(), epochs.length);
+  await label(page, "Item").fill("ada");
+  await button(page, "Add").click();
+  await told(page, "Refreshed.");
+  // Nothing is deleted from it.
+  assert.equal(await button(page, "Delete …").count(), 0);
+});
+
 onPage("the chain is drawn as it is", async (page, go) => {
   await go("#/filters/campaign-17");
   const { sub_filters } = await server.ask("GET", "/filters/campaign-17");

@@ -4,6 +4,7 @@
 //!
 //! - `kill` ends the server as `kill -9` does.
 //! - `values` does so while values are added and deleted.
+//! - `windows` does so while items that expire are added and seen again.
 //! - `power` has the disk forget; `disk` is that disk.
 //! - `full_disk` fills it, `hang` has it answer nothing for a while.
 //! - `soak` is everything at once for long, beside tenants that behave and one that
@@ -44,6 +45,7 @@ mod scribe;
 mod server;
 mod soak;
 mod values;
+mod windows;
 #[path = "../api/words.rs"]
 mod words;
 mod writers;

@@ -58,6 +58,7 @@ impl Model {
         let word = |result: AddResult| match result {
             AddResult::Added => "added",
             AddResult::Exists => "exists",
+            AddResult::Refreshed => "refreshed",
             AddResult::Full(_) => "full",
         };
         added

@@ -36,5 +36,6 @@ mod slices;
 mod support;
 mod values;
 mod waiting;
+mod windows;
 #[path = "../api/words.rs"]
 mod words;

@@ -50,7 +50,7 @@ impl Check {
                 AddResult::Added => *self.model.entry(item).or_default() += 1,
                 // A filter may be wrong about this, so the model takes its word.
                 AddResult::Exists => assert_eq!(mode, AddMode::OnlyIfAbsent),
-                AddResult::Full(reason) => panic!("full: {reason:?}"),
+                result => panic!("{result:?}"),
             }
         }
         self.operations += items.len() as u64;

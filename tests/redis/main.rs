@@ -28,6 +28,7 @@ mod server;
 mod shares;
 mod transactions;
 mod transcripts;
+mod windows;
 mod wire;
 #[path = "../api/words.rs"]
 mod words;

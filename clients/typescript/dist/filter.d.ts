@@ -17,6 +17,11 @@ export interface AddOptions extends ChangeOptions {
     /** Parameters with which the filter is created if there is none. */
     create?: FilterFields;
 }
+/** Of questions. */
+export interface ExistsOptions {
+    /** Of a filter with a window: whether it was seen within the last so many seconds. */
+    withinSeconds?: number;
+}
 /** Of imports. */
 export interface ImportOptions {
     /** A name by which the import can be resumed. */
@@ -47,11 +52,12 @@ export declare class Filter {
     /** Deletes the whole filter. */
     drop(options?: ChangeOptions): Promise<void>;
     /** Adds an item, as `addMany`. Look at the result: a full filter answers `full`. */
-    add(item: Item, options?: AddOptions): Promise<"added" | "exists" | "full">;
+    add(item: Item, options?: AddOptions): Promise<"added" | "refreshed" | "exists" | "full">;
     /**
      * Adds items. An item that was added twice has two copies.
      *
-     * Results, in order: `added`; `exists`, with `onlyIfAbsent`, if the filter
+     * Results, in order: `added`; `refreshed`, in a filter with a window, if the filter
+     * contained it; `exists`, with `onlyIfAbsent`, if the filter
      * contained it; `full`, with `full_reason` and `full_detail`.
      *
      * A batch beyond the limits is sent in parts, each of which is made as a whole or
@@ -59,9 +65,9 @@ export declare class Filter {
      */
     addMany(items: Iterable<Item>, options?: AddOptions): Promise<AddedBody>;
     /** Whether the filter contains the item. False is certain; true can be a false positive. */
-    exists(item: Item): Promise<boolean>;
+    exists(item: Item, options?: ExistsOptions): Promise<boolean>;
     /** The same of many items, in their order. */
-    existsMany(items: Iterable<Item>): Promise<boolean[]>;
+    existsMany(items: Iterable<Item>, options?: ExistsOptions): Promise<boolean[]>;
     /** Copies of the item: never too low, too high as often as a false positive occurs. */
     count(item: Item): Promise<number>;
     /** The same of many items, in their order. */

@@ -56,7 +56,8 @@ export class Filter {
     /**
      * Adds items. An item that was added twice has two copies.
      *
-     * Results, in order: `added`; `exists`, with `onlyIfAbsent`, if the filter
+     * Results, in order: `added`; `refreshed`, in a filter with a window, if the filter
+     * contained it; `exists`, with `onlyIfAbsent`, if the filter
      * contained it; `full`, with `full_reason` and `full_detail`.
      *
      * A batch beyond the limits is sent in parts, each of which is made as a whole or
@@ -71,12 +72,13 @@ export class Filter {
         return added(answers);
     }
     /** Whether the filter contains the item. False is certain; true can be a false positive. */
-    async exists(item) {
-        return (await this.existsMany([item]))[0];
+    async exists(item, options = {}) {
+        return (await this.existsMany([item], options))[0];
     }
     /** The same of many items, in their order. */
-    async existsMany(items) {
-        return joined(await this.#transport.askBatch(`${this.#path}/exists`, items, {}));
+    async existsMany(items, options = {}) {
+        const fields = options.withinSeconds === undefined ? {} : { within_seconds: options.withinSeconds };
+        return joined(await this.#transport.askBatch(`${this.#path}/exists`, items, fields));
     }
     /** Copies of the item: never too low, too high as often as a false positive occurs. */
     async count(item) {

@@ -29,6 +29,12 @@ export interface AddOptions extends ChangeOptions {
   create?: FilterFields;
 }
 
+/** Of questions. */
+export interface ExistsOptions {
+  /** Of a filter with a window: whether it was seen within the last so many seconds. */
+  withinSeconds?: number;
+}
+
 /** Of imports. */
 export interface ImportOptions {
   /** A name by which the import can be resumed. */
@@ -87,14 +93,15 @@ export class Filter {
   }
 
   /** Adds an item, as `addMany`. Look at the result: a full filter answers `full`. */
-  async add(item: Item, options: AddOptions = {}): Promise<"added" | "exists" | "full"> {
+  async add(item: Item, options: AddOptions = {}): Promise<"added" | "refreshed" | "exists" | "full"> {
     return (await this.addMany([item], options)).results[0]!;
   }
 
   /**
    * Adds items. An item that was added twice has two copies.
    *
-   * Results, in order: `added`; `exists`, with `onlyIfAbsent`, if the filter
+   * Results, in order: `added`; `refreshed`, in a filter with a window, if the filter
+   * contained it; `exists`, with `onlyIfAbsent`, if the filter
    * contained it; `full`, with `full_reason` and `full_detail`.
    *
    * A batch beyond the limits is sent in parts, each of which is made as a whole or
@@ -112,13 +119,14 @@ export class Filter {
   }
 
   /** Whether the filter contains the item. False is certain; true can be a false positive. */
-  async exists(item: Item): Promise<boolean> {
-    return (await this.existsMany([item]))[0]!;
+  async exists(item: Item, options: ExistsOptions = {}): Promise<boolean> {
+    return (await this.existsMany([item], options))[0]!;
   }
 
   /** The same of many items, in their order. */
-  async existsMany(items: Iterable<Item>): Promise<boolean[]> {
-    return joined(await this.#transport.askBatch<FlagsBody>(`${this.#path}/exists`, items, {}));
+  async existsMany(items: Iterable<Item>, options: ExistsOptions = {}): Promise<boolean[]> {
+    const fields = options.withinSeconds === undefined ? {} : { within_seconds: options.withinSeconds };
+    return joined(await this.#transport.askBatch<FlagsBody>(`${this.#path}/exists`, items, fields));
   }
 
   /** Copies of the item: never too low, too high as often as a false positive occurs. */

@@ -2,7 +2,7 @@
 export type { BatchLimits, Entry, Item } from "./batches.js";
 export { Client, type ClientOptions } from "./client.js";
 export * from "./errors.js";
-export { type AddOptions, type ChangeOptions, Filter, type ImportOptions } from "./filter.js";
+export { type AddOptions, type ChangeOptions, type ExistsOptions, Filter, type ImportOptions } from "./filter.js";
 export type {
   AddedBody, BackupBody, BackupListBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields,
   FilterLineBody, FoundBody, ImportBody, LocatedBody, PreviewBody, ProblemField, StageBody, SubFilterBody,

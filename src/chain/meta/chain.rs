@@ -5,10 +5,11 @@ use super::full_reason::FullReason;
 use super::links::Links;
 use super::sub_filter::SubFilter;
 use crate::chain::paged::Table;
-use crate::chain::params::{FilterParams, LayoutKind};
+use crate::chain::params::{Epoch, FilterParams, LayoutKind};
 use crate::cuckoo::classic::Classic;
 use crate::cuckoo::hash::{HashId, HashKey, ItemHash};
 use crate::page::Ordinal;
+use std::borrow::Cow;
 
 /// Items that a chain may hold at most, copies included: more than can be added
 /// one by one, and sums of them never overflow.
@@ -41,7 +42,10 @@ impl Chain {
         let (hash, pages) = match params.layout() {
             LayoutKind::Classic => (HashId::Murmur64A, Pages::Links(Links::new(&params)?)),
             LayoutKind::Paged => {
-                let table = Table::new(params.first_pages()?);
+                let mut table = Table::new(params.first_pages()?);
+                if let Some(window) = params.window() {
+                    table = table.with_window(window, created_at_ms);
+                }
                 (HashId::SipHash13(key), Pages::Table(table))
             }
         };
@@ -144,6 +148,41 @@ impl Chain {
             Pages::Table(table) => Some(table),
             Pages::Links(_) => None,
         }
+    }
+
+    /// Goes on to a moment, in milliseconds since 1970, where items expire; never
+    /// back.
+    pub(in crate::chain) fn advance(&mut self, now_ms: u64) {
+        if let Some(table) = self.table_mut() {
+            table.advance(now_ms);
+        }
+    }
+
+    /// The filter as of a moment, in milliseconds since 1970, if items of it have
+    /// expired since it was changed.
+    pub fn as_of(&self, now_ms: u64) -> Cow<'_, Chain> {
+        match self.table().is_some_and(|table| table.epochs().is_some()) {
+            true => {
+                let mut chain = self.clone();
+                chain.advance(now_ms);
+                Cow::Owned(chain)
+            }
+            false => Cow::Borrowed(self),
+        }
+    }
+
+    /// Where items expire: the first epoch of those in which an item that was not
+    /// seen for so many seconds, or for those of the window, may have been seen
+    /// last.
+    pub fn oldest_epoch(&self, now_ms: u64, within_seconds: Option<u64>) -> Option<Epoch> {
+        let epochs = self.table()?.epochs()?;
+        let window = epochs.window();
+        let current = epochs.current().max(window.epoch_at(now_ms));
+        let back = match within_seconds {
+            Some(seconds) => window.epochs_within(seconds),
+            None => window.epochs(),
+        };
+        Some(current.saturating_sub(back))
     }
 
     /// How often the filter has grown: sub-filters appended, or doublings that

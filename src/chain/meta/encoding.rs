@@ -4,7 +4,7 @@ use super::chain::{Chain, MAX_ITEMS, Pages};
 use super::links::Links;
 use super::sub_filter::Link;
 use crate::chain::paged::Table;
-use crate::chain::params::{ErrorRate, FilterParams, Placement, StoredParams};
+use crate::chain::params::{ErrorRate, FilterParams, Placement, StoredParams, Window};
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::hash::{HashId, HashKey};
 use crate::cuckoo::paged::code::SlotCode;
@@ -54,7 +54,8 @@ impl Chain {
         };
         let layout = match self.pages {
             Pages::Links(_) => 1,
-            Pages::Table(_) => 2,
+            Pages::Table(_) if self.params.window().is_none() => 2,
+            Pages::Table(_) => 3,
         };
         out.extend_from_slice(&[META_VERSION, layout, hash]);
         out.extend_from_slice(&self.params.page_bytes().to_le_bytes());
@@ -73,12 +74,17 @@ impl Chain {
             }
             Pages::Table(table) => {
                 let promised = self.params.promised_growth().unwrap_or(0);
+                let value_bits = self.params.slot_code().map_or(0, |code| code.value_bits());
                 out.push(self.params.slot_width().bits() as u8);
                 out.extend_from_slice(&self.params.error_rate().unwrap_or(0.0).to_le_bytes());
                 out.extend_from_slice(&promised.to_le_bytes());
-                out.push(self.params.value_bits());
+                out.push(value_bits as u8);
                 let per_item = self.params.values_per_item().unwrap_or(0);
                 out.extend_from_slice(&per_item.to_le_bytes());
+                if let Some(window) = self.params.window() {
+                    out.extend_from_slice(&window.seconds().to_le_bytes());
+                    out.extend_from_slice(&window.resolution_seconds().to_le_bytes());
+                }
                 out.extend_from_slice(&table.encode());
             }
         }
@@ -109,8 +115,8 @@ impl Chain {
         // Each layout has its hash.
         let hash = match (hash, layout) {
             (1, 1) => HashId::Murmur64A,
-            (2, 2) => HashId::SipHash13(key),
-            (_, 1 | 2) => return Err(MetaError::Corrupt("unknown hash")),
+            (2, 2 | 3) => HashId::SipHash13(key),
+            (_, 1..=3) => return Err(MetaError::Corrupt("unknown hash")),
             _ => return Err(MetaError::Corrupt("unknown layout")),
         };
         let placement = match layout {
@@ -118,7 +124,7 @@ impl Chain {
                 bucket_size: reader.byte()?,
                 max_iterations: u16::from_le_bytes(reader.array()?),
             },
-            _ => reader.paged()?,
+            _ => reader.paged(layout == 3)?,
         };
         let params = FilterParams::from_stored(StoredParams {
             capacity,
@@ -130,7 +136,7 @@ impl Chain {
         })
         .ok_or(MetaError::Corrupt("a parameter is out of range"))?;
         let pages = match params.first_pages() {
-            Some(first) => Pages::Table(Table::decode(reader.0, &first)?),
+            Some(first) => Pages::Table(Table::decode(reader.0, &first, params.window())?),
             None => Pages::Links(Links::decode(reader, &params)?),
         };
         Ok(Chain {
@@ -222,8 +228,9 @@ impl Reader<'_> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// What slots a filter that splits pages has, and what it promises.
-    fn paged(&mut self) -> Result<Placement, MetaError> {
+    /// What slots a filter that splits pages has, what it promises, and whether
+    /// its items expire.
+    fn paged(&mut self, has_window: bool) -> Result<Placement, MetaError> {
         let bits = u64::from(self.byte()?);
         let rate = f64::from_le_bytes(self.array()?);
         let rate = (rate.to_bits() != 0).then_some(rate);
@@ -238,6 +245,17 @@ impl Reader<'_> {
             error_rate: error_rate.transpose()?,
             promised_growth,
             values_per_item: u16::from_le_bytes(self.array()?),
+            window: match has_window {
+                true => Some(self.window()?),
+                false => None,
+            },
         })
+    }
+
+    fn window(&mut self) -> Result<Window, MetaError> {
+        let seconds = u32::from_le_bytes(self.array()?);
+        let resolution_seconds = u32::from_le_bytes(self.array()?);
+        Window::new(seconds.into(), resolution_seconds.into())
+            .ok_or(MetaError::Corrupt("a window that can't be"))
     }
 }

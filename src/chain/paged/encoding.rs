@@ -5,18 +5,24 @@
 //! | 4 | families |
 //! | 1 | level |
 //! | 4 | pointer |
-//! | 8 | items |
+//! | 8 | items; 0 with a window |
 //! | 8 | copies counted beside pages |
 //! | 8 | entries that splits of this level copied |
 //! | 8 | slots in use below which a merge is tried again, 2^64 - 1: at once |
 //! | 1 | how many counters follow |
 //! | 8 each | entries of which `F + 1` bits are known, `F + 2`, and so on; the last is not 0 |
 //!
-//! The slots in use are the sum of the last.
+//! | 8 | with a window: the current epoch |
+//! | 8 each | with a window: entries of the current epoch, of the one before, and so on, one more number than the window has epochs |
+//!
+//! The slots in use are the sum of the counters. Where items expire, their number
+//! is the sum of the last.
 
+use super::epochs::Epochs;
 use super::known::Known;
 use super::table::Table;
 use crate::chain::meta::{MAX_ITEMS, MetaError};
+use crate::chain::params::Window;
 use crate::cuckoo::paged::Paged;
 
 /// Bytes before the counters.
@@ -39,16 +45,22 @@ impl Table {
         for entries in known {
             out.extend_from_slice(&entries.to_le_bytes());
         }
+        if let Some(epochs) = &self.epochs {
+            out.extend_from_slice(&epochs.current().to_le_bytes());
+            for entries in epochs.by_age() {
+                out.extend_from_slice(&entries.to_le_bytes());
+            }
+        }
         out
     }
 
     /// Reads what [`encode`](Self::encode) wrote, of a filter that began with
-    /// these pages.
+    /// these pages and has that window, if any.
     ///
     /// # Errors
     /// Bytes that no filter encodes to. Nothing is allocated before the
     /// numbers are known to make sense.
-    pub fn decode(bytes: &[u8], first: &Paged) -> Result<Table, MetaError> {
+    pub fn decode(bytes: &[u8], first: &Paged, window: Option<Window>) -> Result<Table, MetaError> {
         let early = MetaError::Corrupt("it ends too early");
         let (&head, rest) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(early)?;
         let [f0, f1, f2, f3, level, p0, p1, p2, p3, numbers @ .., count] = head;
@@ -63,6 +75,15 @@ impl Table {
         let layout = Paged::grown(families.into(), level, pointer, code)
             .filter(|layout| layout.families() == first.families())
             .ok_or(MetaError::Corrupt("pages that can't be"))?;
+        let (rest, epochs) = match window {
+            Some(window) => {
+                let numbers = 8 * (window.epochs() as usize + 2);
+                let behind = rest.len().checked_sub(numbers).ok_or(early)?;
+                let (rest, numbers) = rest.split_at(behind);
+                (rest, Some(epochs(window, numbers)?))
+            }
+            None => (rest, None),
+        };
         let known = known(&layout, count, rest)?;
         let occupied = known.total();
         let merge_below = (again != u64::MAX).then_some(again);
@@ -70,6 +91,10 @@ impl Table {
         let mass = occupied.checked_add(counted);
         if mass.is_none_or(|mass| mass > MAX_ITEMS || mass < items) {
             return Err(MetaError::Corrupt("not as many items as entries"));
+        }
+        let is_off = |it: &Epochs| it.live() > occupied || items + counted > 0;
+        if epochs.as_ref().is_some_and(is_off) {
+            return Err(MetaError::Corrupt("not as many items as epochs have"));
         }
         let may_copy = u32::from(level) >= code.suffix_bits();
         if ghosts > occupied || ghosts > 0 && !may_copy {
@@ -86,8 +111,22 @@ impl Table {
             known,
             ghosts,
             merge_below,
+            epochs,
         })
     }
+}
+
+/// Reads the current epoch, and the entries of each.
+fn epochs(window: Window, bytes: &[u8]) -> Result<Epochs, MetaError> {
+    let (numbers, _) = bytes.as_chunks::<8>();
+    let mut numbers = numbers.iter().map(|&it| u64::from_le_bytes(it));
+    let current = numbers.next().unwrap_or(0);
+    // One more is a stamp, and all of them are moments in milliseconds.
+    let may_be = current <= window.epoch_at(u64::MAX);
+    let epochs = Epochs::of(window, current, numbers.collect());
+    epochs
+        .filter(|_| may_be)
+        .ok_or(MetaError::Corrupt("epochs that can't be"))
 }
 
 /// Reads counters: so many, of a filter of that geometry.

@@ -77,6 +77,24 @@ impl<D: Draft> PagePlanner<'_, D> {
         }
     }
 
+    /// Plans that up to [`GROUP`] items are seen, as
+    /// [`add_group`](Self::add_group) plans adds: where items expire.
+    pub(in crate::chain) fn see_group(
+        &mut self,
+        items: &[ItemHash],
+        mode: AddMode,
+        until: u64,
+        results: &mut [Option<AddResult>; GROUP],
+    ) -> usize {
+        for (done, (&hash, result)) in items.iter().zip(results).enumerate() {
+            *result = self.see(hash, mode);
+            if *self.spent >= until {
+                return done + 1;
+            }
+        }
+        items.len().min(GROUP)
+    }
+
     #[inline(always)]
     fn add_each(
         &mut self,

@@ -6,7 +6,8 @@ use super::merged::{Entry, Merged};
 use super::planner::{PagePlanner, most_counters};
 use super::split::moved;
 use super::table::Table;
-use crate::chain::counters::{CounterKey, Counters};
+use super::window::stamped;
+use crate::chain::counters::Counters;
 use crate::chain::pages::{Draft, WholePage};
 use crate::cuckoo::bucket;
 use crate::cuckoo::paged::{PAGE_WORDS, Paged, Pair};
@@ -18,6 +19,9 @@ impl<D: Draft> PagePlanner<'_, D> {
         let Some((pair, layout)) = self.table.due_merge() else {
             return Some(());
         };
+        for number in [pair.page, pair.sibling] {
+            self.touch(page(number))?;
+        }
         // What splits did not copy needs no more room than it has.
         let tries: &[Folding] = match self.table.surplus() {
             0 => &[Folding::Nothing],
@@ -40,6 +44,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.draft.drop_page(page(pair.sibling));
         *self.table = merged.table;
         for to in merged.away {
+            self.touch(page(layout.address(to.bucket).0))?;
             let bucket = Bucket::read(&layout, to.bucket, self.draft)?;
             let free = bucket.slot(layout.code().width(), bucket.empty_slot(&layout)?);
             self.write(layout.code().width(), &free, to.slot, 1);
@@ -78,13 +83,16 @@ impl<D: Draft> PagePlanner<'_, D> {
         let (code, level) = (merged.table.layout.code(), u32::from(pair.level) + 1);
         let mut counted = Vec::new();
         for (number, bit) in [(pair.page, false), (pair.sibling, true)] {
-            let counters = self.draft.counters_within(page(number), CounterKey::ALL)?;
+            let counters = self.copies_beside(number)?;
             counted.extend(counters.iter().map(|(class, copies)| {
                 let slot = code.shallower(class.0 as u32, level, bit).slot;
                 (moved(class, slot), copies)
             }));
         }
-        merged.page.counters = Counters::collect(counted);
+        merged.page.counters = match &self.table.epochs {
+            Some(epochs) => stamped(epochs.current()),
+            None => Counters::collect(counted),
+        };
         Some(())
     }
 

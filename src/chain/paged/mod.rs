@@ -15,6 +15,8 @@
 //! | `read.rs` | the candidate buckets of an item: exists and count |
 //! | `class.rs` | entries that differ in nothing but their value |
 //! | `values.rs` | the values of an item: which, and whether one |
+//! | `window.rs` | items that expire: to be seen, and to be asked for |
+//! | `epochs.rs` | [`Epochs`]: how many entries are of which epoch |
 //! | `planner.rs` | [`PagePlanner`]: the rules of adds |
 //! | `group.rs` | adds of many items: those that need no more than a free slot |
 //! | `delete.rs` | which entry a delete takes, and what comes in its place |
@@ -48,6 +50,11 @@
 //! Where an entry lies, which items match it, and where splits and merges take it
 //! follows from the rest of the slot alone. `docs/values.md` has the rules in full.
 //!
+//! # Windows
+//!
+//! Where items expire, the value of a slot is the epoch in which its item was seen
+//! last, and each item has one entry. `window.rs` has the rules.
+//!
 //! # Why the longest match is deleted
 //!
 //! All entries that match an item are beginnings of one string. If the longest
@@ -61,6 +68,7 @@ mod bucket;
 mod class;
 mod delete;
 mod encoding;
+mod epochs;
 mod fold;
 mod group;
 mod known;
@@ -72,8 +80,10 @@ pub mod read;
 mod split;
 mod table;
 pub mod values;
+pub mod window;
 
 pub(super) use bucket::Bucket;
+pub use epochs::Epochs;
 pub use known::Known;
 pub(in crate::chain) use planner::COUNTERS_PER_UNIT;
 pub use planner::PagePlanner;

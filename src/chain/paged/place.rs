@@ -3,9 +3,12 @@
 
 use super::bucket::{Bucket, SlotOf, page};
 use super::class::Class;
+use super::epochs::Epochs;
 use super::planner::{PagePlanner, most_counters};
 use super::read::Probe;
+use super::window;
 use crate::chain::pages::{Draft, PlanPages};
+use crate::chain::params::Epoch;
 use crate::chain::plan::SEARCHED_BUCKET;
 use crate::cuckoo::candidates::BucketIndex;
 use crate::cuckoo::hash::ItemHash;
@@ -80,6 +83,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         let layout = self.table.layout;
         let roots = candidates.iter().map(|it| it.bucket);
         let mut buckets = PagedBuckets::new(&layout, self.draft, may_move);
+        buckets.oldest = self.table.epochs.as_ref().map(Epochs::oldest);
         let free = self.search.find(roots, bounds, u16::MAX, &mut buckets);
         let complete = buckets.complete;
         self.spend(SEARCHED_BUCKET * self.search.looked_at());
@@ -87,6 +91,16 @@ impl<D: Draft> PagePlanner<'_, D> {
         let Some(free) = free else {
             return Some(false);
         };
+        // Entries move between pages of one stamp. None on the path has expired:
+        // it would have ended there.
+        let mut touched = 0;
+        while let Some(step) = self.search.moves().get(touched) {
+            let ends = [step.from.bucket, step.to.bucket];
+            for bucket in ends {
+                self.touch(page(layout.address(bucket).0))?;
+            }
+            touched += 1;
+        }
         let mut kicked_out = 0;
         while let Some(&step) = self.search.moves().get(kicked_out) {
             self.relocate(&layout, &step)?;
@@ -145,6 +159,9 @@ pub(super) struct PagedBuckets<'a, P, M> {
     /// Whether every page was at hand. The search passes over what was not, to
     /// find out which other pages are needed.
     pub(super) complete: bool,
+    /// Where items expire: the first epoch whose entries have not. The slots of
+    /// the others are as good as empty.
+    oldest: Option<Epoch>,
 }
 
 impl<'a, P, M> PagedBuckets<'a, P, M>
@@ -158,6 +175,7 @@ where
             pages,
             may_move,
             complete: true,
+            oldest: None,
         }
     }
 }
@@ -171,7 +189,17 @@ where
     fn empty_slot(&mut self, bucket: BucketIndex) -> Option<Option<u8>> {
         let bucket = Bucket::read(self.layout, bucket, self.pages);
         self.complete &= bucket.is_some();
-        Some(bucket?.empty_slot(self.layout))
+        let bucket = bucket?;
+        let empty = bucket.empty_slot(self.layout);
+        match self.oldest.filter(|_| empty.is_none()) {
+            Some(oldest) => Some(window::expired_slot(
+                self.layout,
+                &bucket,
+                oldest,
+                self.pages,
+            )),
+            None => Some(empty),
+        }
     }
 
     #[inline]

@@ -108,7 +108,7 @@ impl<D: Draft> PagePlanner<'_, D> {
 
     /// Adds an item to whose candidate buckets are full.
     #[inline(never)]
-    fn add_to_full(&mut self, hash: ItemHash, value: u32) -> Option<AddResult> {
+    pub(super) fn add_to_full(&mut self, hash: ItemHash, value: u32) -> Option<AddResult> {
         for splits in 0.. {
             if self.kick_out(hash, value)? || self.make_room(hash, value)? {
                 return Some(AddResult::Added);
@@ -131,7 +131,7 @@ impl<D: Draft> PagePlanner<'_, D> {
 
     /// Splits the pages that are due once there is one entry more. The entry is
     /// not there yet; a page more or less is nothing to the thresholds.
-    fn split_as_due(&mut self) -> Option<()> {
+    pub(super) fn split_as_due(&mut self) -> Option<()> {
         while self.table.is_split_due() {
             if self.split()?.is_err() {
                 break;
@@ -198,6 +198,9 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// Frees a slot of the item's buckets if another of its class lies in the
     /// same bucket: it becomes a copy that is counted. Says whether there was one.
     fn fold(&mut self, hash: ItemHash) -> Option<bool> {
+        if self.table.epochs.is_some() {
+            return self.fold_epochs(hash);
+        }
         let layout = self.table.layout;
         let code = layout.code();
         for candidate in layout.candidates(hash) {

@@ -3,6 +3,7 @@
 use super::bucket::page;
 use super::class::key;
 use super::planner::PagePlanner;
+use super::window::{epoch_of, stamped};
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::FullReason;
 use crate::chain::pages::{Draft, WholePage};
@@ -29,6 +30,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         };
         let pair = self.table.layout.next_pair();
         let (code, level) = (next.code(), u32::from(pair.level));
+        self.touch(page(pair.page))?;
         let mut pages = [WholePage::empty(), WholePage::empty()];
         for word in 0..PAGE_WORDS {
             let before = self.draft.word(page(pair.page).word(word))?;
@@ -40,10 +42,8 @@ impl<D: Draft> PagePlanner<'_, D> {
                 }
             }
         }
-        let counters = self
-            .draft
-            .counters_within(page(pair.page), CounterKey::ALL)?;
         let mut counted = [Vec::new(), Vec::new()];
+        let counters = self.copies_beside(pair.page)?;
         for (class, copies) in counters.iter() {
             let halves = halves(code, class.0 as u32, level);
             if halves.iter().all(|&it| it != 0) {
@@ -56,7 +56,10 @@ impl<D: Draft> PagePlanner<'_, D> {
         }
         for (page, counted) in pages.iter_mut().zip(counted) {
             // An entry that became void is of one class with those that were.
-            page.counters = Counters::collect(counted);
+            page.counters = match &self.table.epochs {
+                Some(epochs) => stamped(epochs.current()),
+                None => Counters::collect(counted),
+            };
         }
         let [stays, goes] = pages;
         self.draft.set_page(page(pair.page), stays);
@@ -70,6 +73,14 @@ impl<D: Draft> PagePlanner<'_, D> {
             self.stats.expansions += 1;
         }
         Some(Ok(()))
+    }
+
+    /// The copies that are counted beside a page. None where items expire.
+    pub(super) fn copies_beside(&mut self, number: u32) -> Option<Counters> {
+        match self.table.epochs {
+            Some(_) => Some(Counters::default()),
+            None => self.draft.counters_within(page(number), CounterKey::ALL),
+        }
     }
 
     /// Writes an entry to either page, or both.
@@ -92,6 +103,9 @@ impl<D: Draft> PagePlanner<'_, D> {
             self.table.forget_entry(known);
             self.table.note_entry(known + 1);
             self.table.note_entry(known + 1);
+            if let Some(epochs) = &mut self.table.epochs {
+                epochs.note(epoch_of(code, slot, epochs.current()));
+            }
             self.table.ghosts += 1;
             self.stats.ghosts += 1;
         }

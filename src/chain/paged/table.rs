@@ -1,9 +1,10 @@
 //! The description of a filter that splits pages: all that is known of it
 //! beside its pages.
 
+use super::epochs::Epochs;
 use super::known::Known;
 use crate::chain::meta::FullReason;
-use crate::chain::params::GrowthBounds;
+use crate::chain::params::{GrowthBounds, Window};
 use crate::cuckoo::paged::rate::{self, SplitLoads};
 use crate::cuckoo::paged::{PAGE_BYTES, Paged, Pair};
 use crate::page::Ordinal;
@@ -15,7 +16,7 @@ pub(super) const MERGE_LOAD: u64 = 400;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub(super) layout: Paged,
-    /// Adds less deletes.
+    /// Adds less deletes; none where items expire, which has them by epoch.
     pub(super) items: u64,
     /// Slots in use.
     pub(super) occupied: u64,
@@ -27,6 +28,8 @@ pub struct Table {
     pub(super) ghosts: u64,
     /// Slots in use below which a merge is tried, after one that did not fit.
     pub(super) merge_below: Option<u64>,
+    /// Where items expire: the entries that have not, by epoch.
+    pub(super) epochs: Option<Epochs>,
 }
 
 impl Table {
@@ -43,7 +46,54 @@ impl Table {
             known: Known::new(layout.code().suffix_bits()),
             ghosts: 0,
             merge_below: None,
+            epochs: None,
         }
+    }
+
+    /// The same if items expire, as of a moment in milliseconds since 1970.
+    pub(in crate::chain) fn with_window(self, window: Window, now_ms: u64) -> Table {
+        let epochs = Epochs::new(window, window.epoch_at(now_ms));
+        Table {
+            epochs: Some(epochs),
+            ..self
+        }
+    }
+
+    /// Where items expire: the entries that have not, by epoch.
+    pub fn epochs(&self) -> Option<&Epochs> {
+        self.epochs.as_ref()
+    }
+
+    /// Goes on to a moment, in milliseconds since 1970; never back.
+    pub(in crate::chain) fn advance(&mut self, now_ms: u64) {
+        if let Some(epochs) = &mut self.epochs {
+            epochs.advance(now_ms);
+        }
+    }
+
+    /// The value of slots that are written in the current epoch.
+    pub(super) fn epoch_value(&self) -> u32 {
+        let current = self.epochs.as_ref().map_or(0, Epochs::current);
+        current as u32 & self.layout.code().value_mask()
+    }
+
+    /// Slots in use whose entries have expired: they wait to be cleared.
+    pub fn expired(&self) -> u64 {
+        self.occupied.saturating_sub(self.live())
+    }
+
+    /// Entries that have not expired.
+    #[inline]
+    fn live(&self) -> u64 {
+        match &self.epochs {
+            Some(epochs) => epochs.live(),
+            None => self.occupied,
+        }
+    }
+
+    /// Keeps the number of ghosts below that of entries: ghosts expire, too.
+    pub(super) fn forget_expired_ghosts(&mut self) {
+        self.ghosts = self.ghosts.min(self.occupied);
     }
 
     /// Its pages.
@@ -57,9 +107,13 @@ impl Table {
         self.occupied
     }
 
-    /// Items in the filter: adds less deletes.
+    /// Items in the filter: adds less deletes; where items expire, entries that
+    /// have not.
     pub fn items(&self) -> u64 {
-        self.items
+        match &self.epochs {
+            Some(epochs) => epochs.live(),
+            None => self.items,
+        }
     }
 
     /// Copies that are counted beside pages.
@@ -68,8 +122,11 @@ impl Table {
     }
 
     /// Entries and counted copies beyond the items: as many were made by splits, and
-    /// nothing tells which.
+    /// nothing tells which. None where items expire: copies do so, too.
     pub(super) fn surplus(&self) -> u64 {
+        if self.epochs.is_some() {
+            return 0;
+        }
         (self.occupied + self.counted).saturating_sub(self.items)
     }
 
@@ -80,14 +137,26 @@ impl Table {
 
     /// Probability that an item which was never added is found.
     pub fn false_positive_rate(&self) -> f64 {
-        rate::false_positive_rate(&self.layout, self.known.iter())
+        let of_all = rate::false_positive_rate(&self.layout, self.known.iter());
+        match &self.epochs {
+            // Entries that have expired answer no question.
+            Some(epochs) if self.occupied > 0 => {
+                let share = epochs.live() as f64 / self.occupied as f64;
+                0.0 - f64::exp_m1(share * f64::ln_1p(-of_all))
+            }
+            _ => of_all,
+        }
     }
 
     /// The filter with so many items that were added before it grew.
     pub(in crate::chain) fn with_items(mut self, items: u64) -> Table {
         let fresh = self.layout.code().suffix_bits();
         self.known = Known::of(fresh, vec![items]);
-        (self.items, self.occupied) = (items, items);
+        self.occupied = items;
+        match &mut self.epochs {
+            Some(epochs) => *epochs = epochs.with_current(items),
+            None => self.items = items,
+        }
         self
     }
 
@@ -97,10 +166,11 @@ impl Table {
         1000 * self.burden() > self.split_load().0
     }
 
-    /// Slots in use, but for ghosts.
+    /// Slots in use, but for ghosts and for what has expired.
     #[inline]
     pub(super) fn burden(&self) -> u64 {
-        self.occupied - self.ghosts.min(self.occupied)
+        let live = self.live();
+        live - self.ghosts.min(live)
     }
 
     /// Slots in use beyond which the page at the pointer is split, in
@@ -123,7 +193,7 @@ impl Table {
     pub fn adds_before_split(&self, grows: bool) -> u64 {
         match grows {
             true => (self.split_load().0 / 1000).saturating_sub(self.burden()),
-            false => self.reachable().saturating_sub(self.occupied),
+            false => self.reachable().saturating_sub(self.live()),
         }
     }
 
@@ -154,8 +224,9 @@ impl Table {
     /// The last pair of pages and the geometry without the second of them, if
     /// it is time to merge them.
     pub(super) fn due_merge(&self) -> Option<(Pair, Paged)> {
-        let is_sparse = 1000 * self.occupied < MERGE_LOAD * self.layout.slots();
-        let waits = self.merge_below.is_some_and(|it| self.occupied >= it);
+        let live = self.live();
+        let is_sparse = 1000 * live < MERGE_LOAD * self.layout.slots();
+        let waits = self.merge_below.is_some_and(|it| live >= it);
         if !is_sparse || waits {
             return None;
         }
@@ -163,10 +234,16 @@ impl Table {
         Some((merged.next_pair(), merged))
     }
 
+    /// Whether it is time to merge pages.
+    pub fn is_merge_due(&self) -> bool {
+        self.due_merge().is_some()
+    }
+
     /// Notes that the last pair did not fit on one page: no other try before
     /// 1 in 64 of the entries is gone.
     pub(super) fn put_off_merge(&mut self) {
-        self.merge_below = Some(self.occupied - self.occupied / 64);
+        let live = self.live();
+        self.merge_below = Some(live - live / 64);
     }
 
     /// Notes an entry of which so many bits are known.

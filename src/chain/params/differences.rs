@@ -64,6 +64,16 @@ impl FilterParams {
                 text(self.values_per_item().map(u64::from)),
             ),
             (
+                "window_seconds",
+                text(request.window_seconds),
+                text(self.window().map(|it| it.seconds().into())),
+            ),
+            (
+                "window_resolution_seconds",
+                text(request.window_resolution_seconds),
+                text(self.window().map(|it| it.resolution_seconds().into())),
+            ),
+            (
                 "bucket_size",
                 text(request.bucket_size),
                 text(of(LayoutKind::Classic, bucket_size)),

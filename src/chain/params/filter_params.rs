@@ -7,6 +7,7 @@ use super::limits::{
     PAGE_BYTES, PROMISED_SUB_FILTERS,
 };
 use super::placement::{LayoutKind, Placement};
+use super::window::Window;
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::classic::{self, Classic};
 use crate::cuckoo::paged::code::SlotCode;
@@ -63,7 +64,18 @@ impl FilterParams {
 
     /// Bits of the values that items have; 0 if they have none.
     pub fn value_bits(&self) -> u8 {
-        self.slot_code().map_or(0, |code| code.value_bits() as u8)
+        match self.window() {
+            Some(_) => 0,
+            None => self.slot_code().map_or(0, |code| code.value_bits() as u8),
+        }
+    }
+
+    /// The window, if items expire.
+    pub fn window(&self) -> Option<Window> {
+        match self.placement {
+            Placement::Paged { window, .. } => window,
+            Placement::Classic { .. } => None,
+        }
     }
 
     /// Values that an item is expected to have, if it has any.
@@ -232,6 +244,7 @@ impl FilterParams {
                 error_rate,
                 promised_growth,
                 values_per_item,
+                window,
             } => {
                 // Another width would not keep the rate, or be wasted on it.
                 let value_bits = code.value_bits() as u8;
@@ -243,11 +256,13 @@ impl FilterParams {
                     }
                 };
                 let may_be = 1..=MAX_PROMISED_GROWTH;
-                let values = match value_bits {
-                    0 => 0..=0,
+                let values = match (value_bits, window) {
+                    (0, _) | (_, Some(_)) => 0..=0,
                     _ => 1..=MAX_VALUES_PER_ITEM,
                 };
+                let is_epoch = window.is_none_or(|it| it.epoch_bits() == value_bits);
                 if !is_right
+                    || !is_epoch
                     || !may_be.contains(&u64::from(promised_growth))
                     || !values.contains(&u64::from(values_per_item))
                     || u64::from(value_bits) > MAX_VALUE_BITS

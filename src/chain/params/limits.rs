@@ -42,7 +42,13 @@ pub const MAX_VALUE_BITS: u64 = 16;
 /// Most values of an item.
 pub const MAX_VALUES_PER_ITEM: u64 = 1024;
 
-/// Fewest bits of the fingerprint beside a value.
+/// Longest window, in seconds: 10 years.
+pub const MAX_WINDOW_SECONDS: u64 = 10 * 366 * 86_400;
+
+/// Most epochs of a window.
+pub const MAX_EPOCHS: u64 = 255;
+
+/// Fewest bits of the fingerprint beside a value, or an epoch.
 pub(super) const MIN_VALUE_FINGERPRINT_BITS: u32 = 12;
 
 /// Most sub-filters that a server may allow a filter.

@@ -9,6 +9,7 @@
 //! | `growth.rs` | [`GrowthBounds`]: how far `paged` may grow |
 //! | `placement.rs` | [`LayoutKind`] and [`Placement`] |
 //! | `error_rate.rs` | [`ErrorRate`]: the promise, and the slots that keep it |
+//! | `window.rs` | [`Window`]: for how long items are found, and the epochs of that |
 //! | `differences.rs` | [`Difference`]: a request beside a filter that exists |
 
 mod differences;
@@ -18,6 +19,7 @@ mod growth;
 mod limits;
 mod placement;
 mod request;
+mod window;
 
 pub use differences::Difference;
 pub use error_rate::ErrorRate;
@@ -25,12 +27,14 @@ pub use filter_params::FilterParams;
 pub(in crate::chain) use filter_params::StoredParams;
 pub use growth::GrowthBounds;
 pub use limits::{
-    DEFAULT_PROMISED_GROWTH, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_CHAIN_LENGTH, MAX_ERROR_RATE,
-    MAX_EXPANSION, MAX_PROMISED_GROWTH, MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MIN_ERROR_RATE,
-    PAGE_BYTES, PROMISED_GROWTH_WITHOUT_CAPACITY, PROMISED_SUB_FILTERS,
+    DEFAULT_PROMISED_GROWTH, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_CHAIN_LENGTH, MAX_EPOCHS,
+    MAX_ERROR_RATE, MAX_EXPANSION, MAX_PROMISED_GROWTH, MAX_VALUE_BITS, MAX_VALUES_PER_ITEM,
+    MAX_WINDOW_SECONDS, MIN_ERROR_RATE, PAGE_BYTES, PROMISED_GROWTH_WITHOUT_CAPACITY,
+    PROMISED_SUB_FILTERS,
 };
 pub use placement::{LayoutKind, Placement};
 pub use request::{Defaults, FilterRequest, ParamsError};
+pub use window::{Epoch, Window};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Which layout places a filter's fingerprints, and how.
 
 use super::error_rate::ErrorRate;
+use super::window::Window;
 use crate::cuckoo::paged::code::SlotCode;
 
 /// Which layout places the fingerprints of a filter.
@@ -45,5 +46,7 @@ pub enum Placement {
         promised_growth: u32,
         /// Values that an item is expected to have; 0: slots have none.
         values_per_item: u16,
+        /// Where items expire. The value of a slot is an epoch then.
+        window: Option<Window>,
     },
 }

@@ -3,11 +3,12 @@
 use super::error_rate::{ErrorRate, code_of, smallest_rate};
 use super::filter_params::FilterParams;
 use super::limits::{
-    DEFAULT_PROMISED_GROWTH, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EXPANSION, MAX_PROMISED_GROWTH,
-    MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MIN_VALUE_FINGERPRINT_BITS, PAGE_BYTES,
-    PROMISED_GROWTH_WITHOUT_CAPACITY,
+    DEFAULT_PROMISED_GROWTH, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_EPOCHS, MAX_EXPANSION,
+    MAX_PROMISED_GROWTH, MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MAX_WINDOW_SECONDS,
+    MIN_VALUE_FINGERPRINT_BITS, PAGE_BYTES, PROMISED_GROWTH_WITHOUT_CAPACITY,
 };
 use super::placement::{LayoutKind, Placement};
+use super::window::Window;
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::classic;
 use crate::cuckoo::paged::code::SlotCode;
@@ -39,6 +40,12 @@ pub struct FilterRequest {
     /// `paged`: values that an item is expected to have, 1 to 1,024; 1 if
     /// nothing is said.
     pub values_per_item: Option<u64>,
+    /// `paged`: seconds after which an item expires that was not seen again, 1 to
+    /// [`MAX_WINDOW_SECONDS`]; without it none expires.
+    pub window_seconds: Option<u64>,
+    /// `paged`: in which steps items expire, from a 255th of the window to all of
+    /// it; a 24th if nothing is said.
+    pub window_resolution_seconds: Option<u64>,
     /// `classic`: slots per bucket, 1 to 255.
     pub bucket_size: Option<u64>,
     /// `classic`: longest kick-out path, 1 to 65535.
@@ -251,6 +258,11 @@ fn choose_layout(
         growth,
         number("value_bits", request.value_bits),
         number("values_per_item", request.values_per_item),
+        number("window_seconds", request.window_seconds),
+        number(
+            "window_resolution_seconds",
+            request.window_resolution_seconds,
+        ),
     ];
     let of_classic = [
         number("bucket_size", request.bucket_size),
@@ -335,7 +347,14 @@ fn paged_placement(
     errors: &mut Vec<ParamsError>,
 ) -> Placement {
     let growth = promised_growth(request, expansion, errors);
-    let values = values(request, errors);
+    let values = match window(request, errors) {
+        Some(window) => Values {
+            bits: window.epoch_bits(),
+            per_item: 0,
+            window: Some(window),
+        },
+        None => values(request, errors),
+    };
     if let Some(bits) = request.fingerprint_bits {
         return of_width(bits, request, growth, values, errors);
     }
@@ -351,9 +370,10 @@ fn paged_placement(
             field: "error_rate",
             given: asked_for.to_string(),
             allowed: format!(
-                "{least:.2e} to 0.5 with value_bits {}, whose slots have {} bits left for the fingerprint; ask for a larger error_rate, or for fewer value_bits",
-                values.bits,
-                32 - values.bits
+                "{least:.2e} to 0.5 {}, whose slots have {} bits left for the fingerprint; ask for a larger error_rate, or for {}",
+                values.said(),
+                32 - values.bits,
+                values.remedy()
             ),
         });
     }
@@ -388,6 +408,7 @@ fn paged_placement(
         error_rate,
         promised_growth,
         values_per_item: values.per_item,
+        window: values.window,
     }
 }
 
@@ -416,14 +437,22 @@ fn of_width(
     if width.is_some() && code.is_none() {
         let most = bits.saturating_sub(u64::from(MIN_VALUE_FINGERPRINT_BITS));
         let allowed = match most {
+            _ if values.window.is_some() => format!(
+                "a window of at most {} epochs with fingerprint_bits {bits}, of which {MIN_VALUE_FINGERPRINT_BITS} are left to the fingerprint; ask for a coarser window_resolution_seconds, or for more bits",
+                (1u64 << most).saturating_sub(1)
+            ),
             0 => format!("no value with fingerprint_bits {bits}; ask for more bits"),
             _ => format!(
                 "1 to {most} with fingerprint_bits {bits}, of which {MIN_VALUE_FINGERPRINT_BITS} are left to the fingerprint; ask for more bits"
             ),
         };
+        let epochs = values.window.map(|it| format!("{} epochs", it.epochs()));
         errors.push(ParamsError {
-            field: "value_bits",
-            given: values.bits.to_string(),
+            field: match epochs {
+                Some(_) => "window_resolution_seconds",
+                None => "value_bits",
+            },
+            given: epochs.unwrap_or_else(|| values.bits.to_string()),
             allowed,
         });
     }
@@ -441,15 +470,80 @@ fn of_width(
         error_rate: None,
         promised_growth: growth.min(most),
         values_per_item: values.per_item,
+        window: values.window,
     }
 }
 
-/// The values that items may have.
+/// The values that items may have, or the epochs.
 #[derive(Clone, Copy)]
 struct Values {
     /// 0: none.
     bits: u8,
     per_item: u16,
+    window: Option<Window>,
+}
+
+impl Values {
+    fn said(&self) -> String {
+        match self.window {
+            Some(window) => format!("with a window of {} epochs", window.epochs()),
+            None => format!("with value_bits {}", self.bits),
+        }
+    }
+
+    fn remedy(&self) -> &'static str {
+        match self.window {
+            Some(_) => "a coarser window_resolution_seconds",
+            None => "fewer value_bits",
+        }
+    }
+}
+
+/// The window, if one was asked for.
+fn window(request: &FilterRequest, errors: &mut Vec<ParamsError>) -> Option<Window> {
+    let mut refuse = |field, given: u64, allowed: String| {
+        errors.push(ParamsError {
+            field,
+            given: given.to_string(),
+            allowed,
+        });
+    };
+    let Some(seconds) = request.window_seconds else {
+        if let Some(given) = request.window_resolution_seconds {
+            let allowed = "no value without window_seconds; say how long items are to be found";
+            refuse("window_resolution_seconds", given, allowed.to_owned());
+        }
+        return None;
+    };
+    let values = [
+        ("value_bits", request.value_bits),
+        ("values_per_item", request.values_per_item),
+    ];
+    for (field, given) in values {
+        if let Some(given) = given {
+            let allowed = "no value beside window_seconds: items of a window have none; leave one of them out";
+            refuse(field, given, allowed.to_owned());
+        }
+    }
+    if !(1..=MAX_WINDOW_SECONDS).contains(&seconds) {
+        refuse(
+            "window_seconds",
+            seconds,
+            format!("1 to {MAX_WINDOW_SECONDS}"),
+        );
+        return None;
+    }
+    let usual = Window::usual_resolution(seconds);
+    let resolution = request.window_resolution_seconds.unwrap_or(usual);
+    let window = Window::new(seconds, resolution);
+    if window.is_none() {
+        let finest = Window::finest_resolution(seconds);
+        let allowed = format!(
+            "{finest} to {seconds} with window_seconds {seconds}, so that the window has from 1 to {MAX_EPOCHS} epochs"
+        );
+        refuse("window_resolution_seconds", resolution, allowed);
+    }
+    window
 }
 
 fn values(request: &FilterRequest, errors: &mut Vec<ParamsError>) -> Values {
@@ -464,6 +558,7 @@ fn values(request: &FilterRequest, errors: &mut Vec<ParamsError>) -> Values {
         return Values {
             bits: 0,
             per_item: 0,
+            window: None,
         };
     };
     let per_item = request.values_per_item.unwrap_or(1);
@@ -473,6 +568,7 @@ fn values(request: &FilterRequest, errors: &mut Vec<ParamsError>) -> Values {
     Values {
         bits: narrow(bits.min(MAX_VALUE_BITS)),
         per_item: narrow(per_item),
+        window: None,
     }
 }
 

@@ -17,10 +17,21 @@ pub enum AddMode {
 pub enum AddResult {
     /// It is in.
     Added,
+    /// It was there, and expires later from now on: a filter whose items expire.
+    Refreshed,
     /// It was found already and left ([`AddMode::OnlyIfAbsent`]).
     Exists,
     /// There was no room and the filter may not grow.
     Full(FullReason),
+}
+
+/// What came of sweeping some pages of a filter whose items expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// Slots that were cleared.
+    pub cleared: u64,
+    /// The page to go on with; `None` behind the last.
+    pub next: Option<u32>,
 }
 
 /// What the algorithm did, for the caller's metrics.

@@ -2,7 +2,9 @@
 
 use super::futile::FutileSearches;
 use super::links::{LinkBuckets, Missing};
-use super::outcome::{AddMode, AddResult, PROBE, PlanStats, SEARCHED_BUCKET, SLOTS_PER_UNIT};
+use super::outcome::{
+    AddMode, AddResult, PROBE, PlanStats, SEARCHED_BUCKET, SLOTS_PER_UNIT, Swept,
+};
 use super::overlaid::OverlaidPages;
 use super::overlay::Overlay;
 use crate::chain::address::{SlotAddress, WordAddress};
@@ -11,6 +13,7 @@ use crate::chain::meta::{Chain, FullReason, MAX_ITEMS};
 use crate::chain::paged::values::ValueCopies;
 use crate::chain::paged::{self, PagePlanner};
 use crate::chain::pages::{Draft, PlanPages};
+use crate::chain::params::Epoch;
 use crate::chain::read::{self, GROUP};
 use crate::cuckoo::candidates::Candidates;
 use crate::cuckoo::classic::{self, Classic};
@@ -102,6 +105,8 @@ pub struct Planner<'a, D> {
     /// Whether every page was at hand so far.
     pub(super) complete: bool,
     spent: u64,
+    /// The moment of the command, in milliseconds since 1970.
+    now_ms: u64,
 }
 
 impl<'a, P: PlanPages> Planner<'a, OverlaidPages<'a, P>> {
@@ -165,7 +170,14 @@ impl<'a, D: Draft> Planner<'a, D> {
             missing: Missing::default(),
             complete: true,
             spent: 0,
+            now_ms: 0,
         }
+    }
+
+    /// Works as of a moment, in milliseconds since 1970: items that expire have
+    /// done so by then.
+    pub fn at(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
     }
 
     /// What planning has cost so far, in units of about 100 nanoseconds: looks
@@ -272,10 +284,14 @@ impl<'a, D: Draft> Planner<'a, D> {
         results: &mut [Option<AddResult>; GROUP],
     ) -> usize {
         let kept = self.chain.is_within_promise();
+        self.chain.advance(self.now_ms);
         let Some(mut paged) = self.paged() else {
             return self.add_group_to_links(items, mode, until, results);
         };
-        let worked_on = paged.add_group(items, mode, until, results);
+        let worked_on = match paged.table.epochs().is_some() {
+            true => paged.see_group(items, mode, until, results),
+            false => paged.add_group(items, mode, until, results),
+        };
         self.complete &= results.iter().take(worked_on).all(Option::is_some);
         self.stats.promise_ended |= kept && !self.chain.is_within_promise();
         worked_on
@@ -377,9 +393,31 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// Whether the item is found, what was planned before included.
     pub fn exists(&mut self, hash: ItemHash) -> Option<bool> {
         self.spend(PROBE * self.chain.sub_filter_count() as u64);
-        let found = read::exists(&self.chain, hash, &mut self.draft);
+        let found = match self.chain.oldest_epoch(self.now_ms, None) {
+            Some(oldest) => read::seen(&self.chain, hash, oldest, &mut self.draft),
+            None => read::exists(&self.chain, hash, &mut self.draft),
+        };
         self.complete &= found.is_some();
         found
+    }
+
+    /// Whether the item was seen in that epoch or later, what was planned before
+    /// included, in a filter whose items expire.
+    pub fn seen_since(&mut self, hash: ItemHash, since: Epoch) -> Option<bool> {
+        self.spend(PROBE);
+        let found = read::seen(&self.chain, hash, since, &mut self.draft);
+        self.complete &= found.is_some();
+        found
+    }
+
+    /// Plans that up to so many pages from one on are rid of what has expired
+    /// there, and that as many are merged if the filter has become sparse. `None`
+    /// as for [`add`](Self::add).
+    pub fn sweep(&mut self, from: u32, pages: u32) -> Option<Swept> {
+        self.chain.advance(self.now_ms);
+        let swept = self.paged()?.sweep(from, pages);
+        self.complete &= swept.is_some();
+        swept
     }
 
     /// Whether the item has a value, what was planned before included.
@@ -403,6 +441,9 @@ impl<'a, D: Draft> Planner<'a, D> {
     /// How often the item is found, what was planned before included.
     pub fn count(&mut self, hash: ItemHash) -> Option<u64> {
         self.spend(PROBE * self.chain.sub_filter_count() as u64);
+        if self.chain.params().window().is_some() {
+            return self.exists(hash).map(u64::from);
+        }
         let found = read::count(&self.chain, hash, &mut self.draft);
         self.complete &= found.is_some();
         found

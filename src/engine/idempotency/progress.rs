@@ -72,7 +72,8 @@ impl ImportProgress {
         for result in results {
             match result {
                 AddResult::Added => self.added += 1,
-                AddResult::Exists => self.exists += 1,
+                // It was there.
+                AddResult::Exists | AddResult::Refreshed => self.exists += 1,
                 AddResult::Full(reason) => {
                     self.full += 1;
                     self.full_reason = Some(*reason);

@@ -174,13 +174,18 @@ fn code_of(result: AddResult) -> u8 {
         AddResult::Added => 0,
         AddResult::Exists => 1,
         AddResult::Full(reason) => 1 + code_of_reason(reason),
+        AddResult::Refreshed => REFRESHED,
     }
 }
+
+/// Far from the codes of reasons.
+const REFRESHED: u8 = 64;
 
 fn result_of(code: u8) -> Option<AddResult> {
     match code {
         0 => Some(AddResult::Added),
         1 => Some(AddResult::Exists),
+        REFRESHED => Some(AddResult::Refreshed),
         _ => reason_of(code - 1).map(AddResult::Full),
     }
 }

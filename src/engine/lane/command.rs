@@ -4,9 +4,9 @@
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::paged::values::ValueCopies;
-use crate::chain::params::FilterParams;
+use crate::chain::params::{Epoch, FilterParams};
 use crate::chain::plan::compact::{Compacted, Slice};
-use crate::chain::plan::{AddMode, AddResult};
+use crate::chain::plan::{AddMode, AddResult, Swept};
 use crate::cuckoo::hash::{HashKey, ItemHash};
 use crate::engine::answer::FilterSizes;
 use crate::engine::idempotency::response::{StoredFilterInfo, StoredResponse};
@@ -44,11 +44,21 @@ pub(crate) enum Command {
     },
     /// Take a step of the filter's compaction.
     Compact(CompactStep),
-    /// Work on items of the filter.
-    Items(ItemOp, Arc<[ItemHash]>),
+    /// Work on items of the filter, at a moment in milliseconds since 1970: where
+    /// items expire, they have done so by then.
+    Items(ItemOp, Arc<[ItemHash]>, u64),
     /// The same, and what is to be done changes along the way: each step is for
     /// the next so many items.
-    Steps(Arc<[ItemStep]>, Arc<[ItemHash]>),
+    Steps(Arc<[ItemStep]>, Arc<[ItemHash]>, u64),
+    /// Clear what has expired on some pages.
+    Sweep {
+        /// The first page.
+        from: u32,
+        /// How many.
+        pages: u32,
+        /// Milliseconds since 1970.
+        now_ms: u64,
+    },
     /// Work on values of items, each at the place of its item.
     Values(ValueOp, Arc<[ItemHash]>, Arc<[u32]>),
     /// Have the commit log take a record of this lane that changes nothing.
@@ -64,9 +74,9 @@ impl Command {
     /// The items that it works on.
     pub(crate) fn hashes(&self) -> &[ItemHash] {
         match self {
-            Command::Items(_, items) | Command::Steps(_, items) | Command::Values(_, items, _) => {
-                items
-            }
+            Command::Items(_, items, _)
+            | Command::Steps(_, items, _)
+            | Command::Values(_, items, _) => items,
             Command::Create(create) => &create.items,
             Command::Remove
             | Command::Adopt(_)
@@ -74,15 +84,28 @@ impl Command {
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
             | Command::Barrier(_)
+            | Command::Sweep { .. }
             | Command::Compact(_) => &[],
+        }
+    }
+
+    /// The moment as of which it works on items that expire, in milliseconds since
+    /// 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        match self {
+            Command::Items(.., now_ms)
+            | Command::Steps(.., now_ms)
+            | Command::Sweep { now_ms, .. } => *now_ms,
+            Command::Create(create) => create.created_at_ms,
+            _ => 0,
         }
     }
 
     /// How many of them it may add and delete.
     pub(crate) fn changes(&self) -> Changes {
         match self {
-            Command::Items(op, items) => Changes::of(*op, items.len()),
-            Command::Steps(steps, _) => {
+            Command::Items(op, items, _) => Changes::of(*op, items.len()),
+            Command::Steps(steps, ..) => {
                 let steps = steps.iter().map(|step| Changes::of(step.op, step.items));
                 steps.fold(Changes::default(), |all, step| Changes {
                     adds: all.adds + step.adds,
@@ -110,14 +133,15 @@ impl Command {
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
             | Command::Compact(CompactStep::Begin { .. } | CompactStep::Move(_))
-            | Command::Items(ItemOp::Add(_) | ItemOp::Delete, _)
+            | Command::Items(ItemOp::Add(_) | ItemOp::Delete, ..)
             | Command::Values(ValueOp::Add(_) | ValueOp::Delete, ..)
+            | Command::Sweep { .. }
             | Command::Steps(..) => true,
             Command::Remove
             | Command::Expire { .. }
             | Command::Barrier(_)
             | Command::Compact(CompactStep::End)
-            | Command::Items(ItemOp::Exists | ItemOp::Count, _)
+            | Command::Items(ItemOp::Exists | ItemOp::SeenSince(_) | ItemOp::Count, ..)
             | Command::Values(ValueOp::Exists | ValueOp::List, ..) => false,
         }
     }
@@ -126,7 +150,7 @@ impl Command {
     pub(crate) fn is_question(&self) -> bool {
         matches!(
             self,
-            Command::Items(ItemOp::Exists | ItemOp::Count, _)
+            Command::Items(ItemOp::Exists | ItemOp::SeenSince(_) | ItemOp::Count, ..)
                 | Command::Values(ValueOp::Exists | ValueOp::List, ..)
         )
     }
@@ -136,8 +160,8 @@ impl Command {
         let is_add = |op: &ItemOp| matches!(op, ItemOp::Add(_));
         match self {
             Command::Create(_) => true,
-            Command::Items(op, _) => is_add(op),
-            Command::Steps(steps, _) => steps.iter().any(|step| is_add(&step.op)),
+            Command::Items(op, ..) => is_add(op),
+            Command::Steps(steps, ..) => steps.iter().any(|step| is_add(&step.op)),
             Command::Values(op, ..) => matches!(op, ValueOp::Add(_)),
             _ => false,
         }
@@ -155,11 +179,12 @@ impl Command {
             Command::Compact(CompactStep::Begin { .. }) => "begin_compaction",
             Command::Compact(CompactStep::Move(_)) => "compact",
             Command::Compact(CompactStep::End) => "end_compaction",
-            Command::Items(ItemOp::Add(_), _) => "add",
-            Command::Items(ItemOp::Delete, _) => "delete",
-            Command::Items(ItemOp::Exists, _) => "exists",
-            Command::Items(ItemOp::Count, _) => "count",
+            Command::Items(ItemOp::Add(_), ..) => "add",
+            Command::Items(ItemOp::Delete, ..) => "delete",
+            Command::Items(ItemOp::Exists | ItemOp::SeenSince(_), ..) => "exists",
+            Command::Items(ItemOp::Count, ..) => "count",
             Command::Steps(..) => "steps",
+            Command::Sweep { .. } => "sweep",
             Command::Values(ValueOp::Add(_), ..) => "add_values",
             Command::Values(ValueOp::Delete, ..) => "delete_values",
             Command::Values(ValueOp::Exists, ..) => "has_values",
@@ -179,6 +204,9 @@ pub enum ItemOp {
     /// Ask whether each is there. Only among changes, and for readers that
     /// commits kept overtaking; all others ask the pages themselves.
     Exists,
+    /// Ask whether each was seen in that epoch or later, where items expire; as for
+    /// `Exists`.
+    SeenSince(Epoch),
     /// Ask how often each is there; as for `Exists`.
     Count,
 }
@@ -209,7 +237,7 @@ impl Changes {
         let (adds, deletes) = match op {
             ItemOp::Add(_) => (items, 0),
             ItemOp::Delete => (0, items),
-            ItemOp::Exists | ItemOp::Count => (0, 0),
+            ItemOp::Exists | ItemOp::SeenSince(_) | ItemOp::Count => (0, 0),
         };
         Changes { adds, deletes }
     }
@@ -341,6 +369,8 @@ pub(crate) enum Outcome {
     Found(Vec<bool>),
     /// One result an item.
     Counted(Vec<u64>),
+    /// What came of sweeping some pages.
+    Swept(Swept),
     /// The values of each item.
     Listed(Vec<Vec<ValueCopies>>),
     /// One result an item, of the kind of its step.
@@ -375,6 +405,7 @@ impl Outcome {
             | Outcome::Found(_)
             | Outcome::Counted(_)
             | Outcome::Listed(_)
+            | Outcome::Swept(_)
             | Outcome::Stepped(_) => "applied",
         }
     }
@@ -397,6 +428,7 @@ impl Outcome {
             | Outcome::Found(_)
             | Outcome::Counted(_)
             | Outcome::Listed(_)
+            | Outcome::Swept(_)
             | Outcome::Stepped(_)
             | Outcome::Passed
             | Outcome::NameTaken

@@ -241,6 +241,7 @@ impl Lane {
         let begun = PartialPlan::after(state.futile).over(memory.overlays.take());
         let search = &mut memory.search;
         let mut planner = Planner::resume(begun, state.input(), &mut words, search);
+        planner.at(request.command.now_ms());
         let worked = work(&request.command, &mut planner);
         drain.spent += planner.spent();
         let (chain, partial) = planner.suspend();
@@ -319,13 +320,18 @@ fn work<'a, P: PlanPages>(
     planner: &mut Planner<'a, OverlaidPages<'a, P>>,
 ) -> Worked {
     match command {
-        Command::Items(_, items) | Command::Steps(_, items) | Command::Values(_, items, _) => {
+        Command::Items(_, items, _)
+        | Command::Steps(_, items, _)
+        | Command::Values(_, items, _) => {
             planner.reserve(items.len().min(COMMAND_UNITS as usize / 4));
             let mut work = ItemWork::begin(command);
             match work.go_on(items, planner, COMMAND_UNITS) {
                 Pace::Spent => Worked::Long(work),
                 Pace::Done => Worked::Done(Some(work.into_outcome())),
             }
+        }
+        Command::Sweep { from, pages, .. } => {
+            Worked::Done(planner.sweep(*from, *pages).map(Outcome::Swept))
         }
         Command::Compact(CompactStep::Move(slice)) => {
             Worked::Done(planner.compact(slice).map(Outcome::Compacted))

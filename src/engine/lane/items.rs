@@ -43,10 +43,10 @@ impl ItemWork {
     pub(super) fn begin(command: &Command) -> ItemWork {
         let items = command.items();
         let ops = match command {
-            Command::Items(op, _) => Ops::One(*op),
+            Command::Items(op, ..) => Ops::One(*op),
             Command::Values(op, _, values) => Ops::Values(*op, Arc::clone(values)),
             Command::Create(create) => Ops::One(ItemOp::Add(create.mode)),
-            Command::Steps(steps, _) => Ops::Steps {
+            Command::Steps(steps, ..) => Ops::Steps {
                 steps: Arc::clone(steps),
                 step: 0,
                 done: 0,
@@ -63,9 +63,8 @@ impl ItemWork {
                 Ops::One(ItemOp::Delete) | Ops::Values(ValueOp::Delete, _) => {
                     Outcome::Deleted(Vec::with_capacity(items))
                 }
-                Ops::One(ItemOp::Exists) | Ops::Values(ValueOp::Exists, _) => {
-                    Outcome::Found(Vec::with_capacity(items))
-                }
+                Ops::One(ItemOp::Exists | ItemOp::SeenSince(_))
+                | Ops::Values(ValueOp::Exists, _) => Outcome::Found(Vec::with_capacity(items)),
                 Ops::One(ItemOp::Count) => Outcome::Counted(Vec::with_capacity(items)),
                 Ops::Values(ValueOp::List, _) => Outcome::Listed(Vec::with_capacity(items)),
                 Ops::Steps { .. } => Outcome::Stepped(Vec::with_capacity(items)),
@@ -113,6 +112,11 @@ impl ItemWork {
                     planner.delete(hash)
                 })
             }
+            (Outcome::Found(results), Ops::One(ItemOp::SeenSince(since))) => {
+                all(left, planner, until, results, |planner, hash| {
+                    planner.seen_since(hash, *since)
+                })
+            }
             (Outcome::Found(results), _) => all(left, planner, until, results, |planner, hash| {
                 planner.exists(hash)
             }),
@@ -158,6 +162,9 @@ fn a_step<P: PlanPages>(
         }),
         ItemOp::Exists => all(items, planner, until, results, |planner, hash| {
             planner.exists(hash).map(ItemResult::Found)
+        }),
+        ItemOp::SeenSince(since) => all(items, planner, until, results, |planner, hash| {
+            planner.seen_since(hash, since).map(ItemResult::Found)
         }),
         ItemOp::Count => all(items, planner, until, results, |planner, hash| {
             planner.count(hash).map(ItemResult::Counted)

@@ -56,6 +56,7 @@ impl Lane {
             | Command::Adopt(_)
             | Command::Barrier(_)
             | Command::Compact(CompactStep::Move(_))
+            | Command::Sweep { .. }
             | Command::Items(..)
             | Command::Steps(..)
             | Command::Values(..) => refuse(request, Ok(Outcome::Stale)),

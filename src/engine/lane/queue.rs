@@ -91,7 +91,11 @@ impl Flow {
         match (&request.command, filter) {
             (command, Some(id)) if command.is_question() => Flow::Questions(id),
             (
-                Command::Items(..) | Command::Steps(..) | Command::Values(..) | Command::Compact(_),
+                Command::Items(..)
+                | Command::Steps(..)
+                | Command::Values(..)
+                | Command::Sweep { .. }
+                | Command::Compact(_),
                 Some(id),
             ) => Flow::Changes(id),
             (Command::Create(create), _) => Flow::Changes(create.id),

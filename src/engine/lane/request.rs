@@ -102,7 +102,7 @@ impl Request {
             Command::Items(..) | Command::Steps(..) | Command::Values(..) => !self.is_long(),
             // It is bounded by itself. One that is long waits for the pages of
             // a suspended plan, and is planned like any other then.
-            Command::Compact(CompactStep::Move(_)) => true,
+            Command::Compact(CompactStep::Move(_)) | Command::Sweep { .. } => true,
             _ => false,
         }
     }

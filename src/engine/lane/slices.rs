@@ -163,6 +163,7 @@ impl Lane {
         words.missing = begun.missing;
         let until = begun.partial.spent() + SLICE_UNITS;
         let mut planner = Planner::resume(begun.partial, target.input(), &mut words, search);
+        planner.at(command.now_ms());
         let pace = begun.work.go_on(command.hashes(), &mut planner, until);
         let (chain, partial) = planner.suspend();
         let missing = words.missing;

@@ -84,30 +84,30 @@ pub(crate) struct Submitter {
 }
 
 impl Submitter {
-    /// Has a lane work on items.
+    /// Has a lane work on items, as of a moment in milliseconds since 1970.
     pub(crate) async fn submit_items(
         &self,
         caller: &Caller,
         filter: &Arc<OpenFilter>,
-        op: ItemOp,
+        (op, now_ms): (ItemOp, u64),
         items: &ItemBatch,
         recorder: Option<&SideRecorder>,
     ) -> Result<Outcome, EngineError> {
         let items = hash_items(caller, &filter.view.load_full().chain, items).await?;
-        self.submit(caller, filter, Command::Items(op, items), recorder)
+        self.submit(caller, filter, Command::Items(op, items, now_ms), recorder)
             .await
     }
 
-    /// Has a lane work on items in steps.
+    /// Has a lane work on items in steps, likewise.
     pub(crate) async fn submit_steps(
         &self,
         caller: &Caller,
         filter: &Arc<OpenFilter>,
-        steps: &Arc<[ItemStep]>,
+        (steps, now_ms): (&Arc<[ItemStep]>, u64),
         items: &ItemBatch,
     ) -> Result<Outcome, EngineError> {
         let items = hash_items(caller, &filter.view.load_full().chain, items).await?;
-        let command = Command::Steps(Arc::clone(steps), items);
+        let command = Command::Steps(Arc::clone(steps), items, now_ms);
         self.submit(caller, filter, command, None).await
     }
 
@@ -261,7 +261,9 @@ impl Submitter {
     ) -> Result<BTreeSet<PageAddress>, EngineError> {
         let mut needed = BTreeSet::new();
         match command {
-            Command::Items(_, items) | Command::Steps(_, items) | Command::Values(_, items, _) => {
+            Command::Items(_, items, _)
+            | Command::Steps(_, items, _)
+            | Command::Values(_, items, _) => {
                 let view = filter.view.load_full();
                 check_probes(items.len(), view.chain.sub_filter_count())?;
                 if !self

@@ -1,7 +1,9 @@
 //! Whether, and how often, items are in a filter: asked beside its lane, and
 //! through it only for items that commits keep overtaking.
 
+use crate::chain::meta::Chain;
 use crate::chain::paged::values::ValueCopies;
+use crate::chain::pages::PageWords;
 use crate::cuckoo::hash::ItemHash;
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::Caller;
@@ -27,7 +29,30 @@ impl Engine {
         name: &FilterName,
         items: &ItemBatch,
     ) -> Result<Vec<bool>, EngineError> {
-        let results = self.state.ask(&self.caller, name, items, Exists).await?;
+        let question = Exists::default();
+        let results = self.state.ask(&self.caller, name, items, question).await?;
+        self.state.count_found(&results);
+        Ok(results)
+    }
+
+    /// Whether each item was seen within the last so many seconds, in a filter
+    /// whose items expire. "No" is right: what was seen at most so long ago is
+    /// found, and also what was seen at most a resolution of the window before.
+    ///
+    /// # Errors
+    /// [`EngineError::NoWindow`]; [`EngineError::BeyondWindow`] if that is longer
+    /// than the window; those of [`exists`](Self::exists).
+    pub async fn seen_within(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+        seconds: u64,
+    ) -> Result<Vec<bool>, EngineError> {
+        let question = SeenWithin {
+            seconds,
+            exists: Exists::default(),
+        };
+        let results = self.state.ask(&self.caller, name, items, question).await?;
         self.state.count_found(&results);
         Ok(results)
     }
@@ -42,7 +67,10 @@ impl Engine {
         name: &FilterName,
         items: &ItemBatch,
     ) -> Result<Vec<u64>, EngineError> {
-        let results = self.state.ask(&self.caller, name, items, Count).await?;
+        let results = self
+            .state
+            .ask(&self.caller, name, items, Count::default())
+            .await?;
         self.state.count_items("count", "answered", results.len());
         Ok(results)
     }
@@ -53,10 +81,12 @@ pub(super) trait LaneQuestion: Question {
     /// What the lane is asked to do with the items at some positions.
     fn command(self, items: Arc<[ItemHash]>, positions: &[usize]) -> Command;
 
+    /// What it is about in a filter, as of a moment in milliseconds since 1970.
+    ///
     /// # Errors
     /// The filter is of another kind.
-    fn check(self, _: &OpenFilter) -> Result<(), EngineError> {
-        Ok(())
+    fn about_filter(self, _: &OpenFilter, _: impl Fn() -> u64) -> Result<Self, EngineError> {
+        Ok(self)
     }
 
     /// Its answers, one an item; `None` if the filter was replaced.
@@ -65,7 +95,16 @@ pub(super) trait LaneQuestion: Question {
 
 impl LaneQuestion for Exists {
     fn command(self, items: Arc<[ItemHash]>, _: &[usize]) -> Command {
-        Command::Items(ItemOp::Exists, items)
+        let op = self.since.map_or(ItemOp::Exists, ItemOp::SeenSince);
+        Command::Items(op, items, 0)
+    }
+
+    fn about_filter(
+        self,
+        filter: &OpenFilter,
+        now_ms: impl Fn() -> u64,
+    ) -> Result<Self, EngineError> {
+        Ok(Exists::at(&filter.view.load(), now_ms))
     }
 
     fn answers(outcome: Outcome) -> Option<Vec<bool>> {
@@ -78,7 +117,17 @@ impl LaneQuestion for Exists {
 
 impl LaneQuestion for Count {
     fn command(self, items: Arc<[ItemHash]>, _: &[usize]) -> Command {
-        Command::Items(ItemOp::Count, items)
+        Command::Items(ItemOp::Count, items, self.now_ms)
+    }
+
+    fn about_filter(
+        self,
+        filter: &OpenFilter,
+        now_ms: impl Fn() -> u64,
+    ) -> Result<Self, EngineError> {
+        let Exists { since } = Exists::at(&filter.view.load(), &now_ms);
+        let now_ms = since.map_or(0, |_| now_ms());
+        Ok(Count { since, now_ms })
     }
 
     fn answers(outcome: Outcome) -> Option<Vec<u64>> {
@@ -89,14 +138,62 @@ impl LaneQuestion for Count {
     }
 }
 
+/// Was the item seen within the last so many seconds?
+#[derive(Clone, Copy)]
+struct SeenWithin {
+    seconds: u64,
+    exists: Exists,
+}
+
+impl Question for SeenWithin {
+    type Answer = bool;
+
+    fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
+        self.exists.ask(chain, hash, pages)
+    }
+
+    fn is_certain(self, found: &bool) -> bool {
+        self.exists.is_certain(found)
+    }
+}
+
+impl LaneQuestion for SeenWithin {
+    fn command(self, items: Arc<[ItemHash]>, positions: &[usize]) -> Command {
+        self.exists.command(items, positions)
+    }
+
+    fn about_filter(
+        self,
+        filter: &OpenFilter,
+        now_ms: impl Fn() -> u64,
+    ) -> Result<Self, EngineError> {
+        let (view, seconds) = (filter.view.load(), self.seconds);
+        let window = view.chain.params().window().ok_or(EngineError::NoWindow)?;
+        if !(1..=u64::from(window.seconds())).contains(&seconds) {
+            return Err(EngineError::BeyondWindow {
+                within_seconds: seconds,
+                window_seconds: window.seconds(),
+            });
+        }
+        let since = view.chain.oldest_epoch(now_ms(), Some(seconds));
+        let exists = Exists { since };
+        Ok(SeenWithin { seconds, exists })
+    }
+
+    fn answers(outcome: Outcome) -> Option<Vec<bool>> {
+        Exists::answers(outcome)
+    }
+}
+
 impl LaneQuestion for HasValue<'_> {
     fn command(self, items: Arc<[ItemHash]>, positions: &[usize]) -> Command {
         let values = positions.iter().map(|&at| self.about(at).value());
         Command::Values(ValueOp::Exists, items, values.collect())
     }
 
-    fn check(self, filter: &OpenFilter) -> Result<(), EngineError> {
-        check_values(filter, self.values())
+    fn about_filter(self, filter: &OpenFilter, _: impl Fn() -> u64) -> Result<Self, EngineError> {
+        check_values(filter, self.values())?;
+        Ok(self)
     }
 
     fn answers(outcome: Outcome) -> Option<Vec<bool>> {
@@ -109,8 +206,9 @@ impl LaneQuestion for Values {
         Command::Values(ValueOp::List, items, Arc::from([]))
     }
 
-    fn check(self, filter: &OpenFilter) -> Result<(), EngineError> {
-        check_values(filter, &[])
+    fn about_filter(self, filter: &OpenFilter, _: impl Fn() -> u64) -> Result<Self, EngineError> {
+        check_values(filter, &[])?;
+        Ok(self)
     }
 
     fn answers(outcome: Outcome) -> Option<Vec<Vec<ValueCopies>>> {
@@ -139,7 +237,7 @@ impl EngineState {
     ) -> Result<Vec<Q::Answer>, EngineError> {
         loop {
             let filter = self.find(caller, name).await?;
-            question.check(&filter)?;
+            let question = question.about_filter(&filter, || self.clock.now_ms())?;
             let sub_filters = filter.view.load().tables.len();
             self.check_probes(items.len(), sub_filters)?;
             let at_once = reader::ask_at_once(question, &filter, items, &self.cache);

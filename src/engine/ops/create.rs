@@ -85,7 +85,7 @@ impl Engine {
                     continue;
                 };
                 let sizes = state.sizes(caller, &filter).await?;
-                let info = describe(&filter, sizes);
+                let info = describe(&filter, sizes, state.clock.now_ms());
                 let differences = differences(&info, wanted);
                 if !differences.is_empty() {
                     return Ok(Created::Differs(info, differences));

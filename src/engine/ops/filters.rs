@@ -24,7 +24,7 @@ impl Engine {
     pub async fn filter_info(&self, name: &FilterName) -> Result<FilterInfo, EngineError> {
         let filter = self.state.find(&self.caller, name).await?;
         let sizes = self.state.sizes(&self.caller, &filter).await?;
-        Ok(describe(&filter, sizes))
+        Ok(describe(&filter, sizes, self.state.clock.now_ms()))
     }
 
     /// Whether there is a filter of that name.
@@ -57,6 +57,7 @@ impl Engine {
             .iter()
             .map(|stored| {
                 let chain = decode(stored)?;
+                let chain = chain.as_of(now_ms);
                 Ok(FilterSummary {
                     name: stored_name(stored)?,
                     items: chain.items(),
@@ -264,8 +265,10 @@ impl EngineState {
     }
 }
 
-/// Everything there is to know about a filter as it is now.
-pub(super) fn describe(filter: &OpenFilter, sizes: FilterSizes) -> FilterInfo {
-    let chain = &filter.view.load_full().chain;
-    FilterInfo::of(&filter.name, chain, filter.expiry(), sizes)
+/// Everything there is to know about a filter as of a moment, in milliseconds since
+/// 1970.
+pub(super) fn describe(filter: &OpenFilter, sizes: FilterSizes, now_ms: u64) -> FilterInfo {
+    let view = filter.view.load_full();
+    let chain = view.chain.as_of(now_ms);
+    FilterInfo::of(&filter.name, &chain, filter.expiry(), sizes)
 }

@@ -297,7 +297,7 @@ impl Import {
         step: &Arc<ImportStep>,
     ) -> Result<Vec<AddResult>, EngineError> {
         let recorder = SideRecorder::Progress(Arc::clone(step));
-        let (op, state) = (ItemOp::Add(self.mode), &self.state);
+        let state = &self.state;
         loop {
             let filter = state.find(&self.caller, &self.name).await?;
             if filter.id != self.filter {
@@ -306,6 +306,7 @@ impl Import {
             }
             check_no_values(&filter)?;
             state.quota.check_growth(filter.owner.as_ref())?;
+            let op = (ItemOp::Add(self.mode), state.clock.now_ms());
             let added = state
                 .lanes
                 .submit_items(&self.caller, &filter, op, items, Some(&recorder));

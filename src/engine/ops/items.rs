@@ -8,7 +8,7 @@ use crate::engine::idempotency::response::StoredResponse;
 use crate::engine::lane::command::{ItemOp, ItemResult, ItemStep, Outcome, ReplyWith};
 use crate::engine::name::FilterName;
 use crate::engine::ops::create::NewWithItems;
-use crate::engine::ops::values::check_no_values;
+use crate::engine::ops::values::{check_deletes, check_no_values};
 use crate::engine::state::{Engine, EngineState};
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Engine {
                     (Some(filter), _) => {
                         check_no_values(&filter)?;
                         state.quota.check_growth(filter.owner.as_ref())?;
-                        let op = ItemOp::Add(options.mode);
+                        let op = (ItemOp::Add(options.mode), state.clock.now_ms());
                         let added =
                             state
                                 .lanes
@@ -106,7 +106,8 @@ impl Engine {
             loop {
                 let filter = state.find(caller, name).await?;
                 check_no_values(&filter)?;
-                let op = ItemOp::Delete;
+                check_deletes(&filter)?;
+                let op = (ItemOp::Delete, state.clock.now_ms());
                 let deleted =
                     state
                         .lanes
@@ -143,16 +144,21 @@ impl Engine {
         let (state, caller) = (&self.state, &self.caller);
         let has = |wanted: fn(ItemOp) -> bool| steps.iter().any(|step| wanted(step.op));
         let adds = has(|op| matches!(op, ItemOp::Add(_)));
-        let changes = adds || has(|op| op == ItemOp::Delete);
+        let deletes = has(|op| op == ItemOp::Delete);
+        let changes = adds || deletes;
         loop {
             let filter = state.find(caller, name).await?;
             if changes {
                 check_no_values(&filter)?;
             }
+            if deletes {
+                check_deletes(&filter)?;
+            }
             if adds {
                 state.quota.check_growth(filter.owner.as_ref())?;
             }
-            let worked = state.lanes.submit_steps(caller, &filter, steps, items);
+            let at = (steps, state.clock.now_ms());
+            let worked = state.lanes.submit_steps(caller, &filter, at, items);
             if let Outcome::Stepped(results) = worked.await? {
                 for (operation, outcome, items) in counted(&results) {
                     state.count_items(operation, outcome, items);
@@ -164,11 +170,16 @@ impl Engine {
 }
 
 /// What became of the items of steps, as it is counted.
-fn counted(results: &[ItemResult]) -> [(&'static str, &'static str, usize); 8] {
+fn counted(results: &[ItemResult]) -> [(&'static str, &'static str, usize); 9] {
     let of = |wanted: fn(&ItemResult) -> bool| results.iter().filter(|it| wanted(it)).count();
     use ItemResult::{Added, Counted, Deleted, Found};
     [
         ("add", "added", of(|it| *it == Added(AddResult::Added))),
+        (
+            "add",
+            "refreshed",
+            of(|it| *it == Added(AddResult::Refreshed)),
+        ),
         ("add", "exists", of(|it| *it == Added(AddResult::Exists))),
         (
             "add",
@@ -186,15 +197,17 @@ fn counted(results: &[ItemResult]) -> [(&'static str, &'static str, usize); 8] {
 impl EngineState {
     /// Counts what became of added items.
     pub(super) fn count_added(&self, results: &[AddResult]) {
-        let (mut added, mut exists, mut full) = (0, 0, 0);
+        let (mut added, mut refreshed, mut exists, mut full) = (0, 0, 0, 0);
         for result in results {
             match result {
                 AddResult::Added => added += 1,
+                AddResult::Refreshed => refreshed += 1,
                 AddResult::Exists => exists += 1,
                 AddResult::Full(_) => full += 1,
             }
         }
         self.count_items("add", "added", added);
+        self.count_items("add", "refreshed", refreshed);
         self.count_items("add", "exists", exists);
         self.count_items("add", "full", full);
     }

@@ -321,6 +321,7 @@ impl<'a> Sweep<'a> {
         };
         let view = open.view.load_full();
         let images = Images::default();
+        let exists = Exists::at(&view, || self.state.clock.now_ms());
         let mut groups = Groups::new(&self.state.cache, open, &view);
         let mut words = PublishedWords::new(&self.state.cache, open, &view, &images);
         let (mut pairs, mut hashes) = (Vec::new(), Vec::new());
@@ -341,7 +342,7 @@ impl<'a> Sweep<'a> {
             }
             next = end;
             let mut found = [false; GROUP];
-            let unanswered = groups.settle(Exists, &hashes, &mut found);
+            let unanswered = groups.settle(exists, &hashes, &mut found);
             for (&pair, _) in pairs.iter().zip(found).filter(|(_, found)| *found) {
                 self.note(pair);
             }
@@ -349,7 +350,7 @@ impl<'a> Sweep<'a> {
                 let (Some(&pair), Some(&hash)) = (pairs.get(position), hashes.get(position)) else {
                     continue;
                 };
-                match words.settle(Exists, hash) {
+                match words.settle(exists, hash) {
                     Some(true) => self.note(pair),
                     Some(false) => {}
                     None => {
@@ -420,8 +421,9 @@ impl<'a> Sweep<'a> {
             // As it is now: pages may have been split while others were read.
             let view = filter.view.load();
             let mut words = PublishedWords::new(&self.state.cache, filter, &view, images);
+            let exists = Exists::at(&view, || self.state.clock.now_ms());
             open.retain(|&pair| {
-                let found = self.hash_of(pair).map(|hash| words.settle(Exists, hash));
+                let found = self.hash_of(pair).map(|hash| words.settle(exists, hash));
                 if found == Some(Some(true)) {
                     self.note(pair);
                 }
@@ -441,9 +443,10 @@ impl<'a> Sweep<'a> {
                 continue;
             };
             let positions: Vec<usize> = pairs.iter().map(|it| it.item as usize).collect();
+            let exists = Exists::at(&filter.view.load(), || self.state.clock.now_ms());
             let asked = self
                 .state
-                .ask_lane(Exists, self.caller, filter, self.items, &positions);
+                .ask_lane(exists, self.caller, filter, self.items, &positions);
             let Some(found) = asked.await? else {
                 self.is_stale = true;
                 return Ok(());

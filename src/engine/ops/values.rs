@@ -190,6 +190,15 @@ pub(super) fn check_values(filter: &OpenFilter, values: &[u32]) -> Result<(), En
 }
 
 /// # Errors
+/// Items of the filter expire, so that an entry may be that of several items.
+pub(super) fn check_deletes(filter: &OpenFilter) -> Result<(), EngineError> {
+    match filter.view.load().chain.params().window() {
+        Some(_) => Err(EngineError::ItemsExpire),
+        None => Ok(()),
+    }
+}
+
+/// # Errors
 /// The filter has values, so that an item alone can't be added or deleted.
 pub(super) fn check_no_values(filter: &OpenFilter) -> Result<(), EngineError> {
     let value_bits = filter.view.load().chain.params().value_bits();

@@ -128,9 +128,11 @@ pub(in crate::engine) fn contents(bytes: &[u8], layout: &Layout, page: u32) -> O
     })
 }
 
-/// The sum of the counters; `None` if one can't be of such a page.
+/// The sum of the counters; `None` if one can't be of such a page. Stamps count
+/// nothing.
 fn copies(counters: &Counters, geometry: &PageGeometry) -> Option<u64> {
-    counters.iter().try_fold(0u64, |sum, (key, copies)| {
+    let mut counters = counters.iter().filter(|it| it.0 != CounterKey::STAMP);
+    counters.try_fold(0u64, |sum, (key, copies)| {
         geometry.has_class(key).then_some(())?;
         sum.checked_add(copies)
     })

@@ -6,8 +6,10 @@
 //! | `expiry` | removing what has ended |
 //! | `scrub` | reading all that is stored, and comparing it |
 //! | `survey` | the metrics about filters |
+//! | `sweep` | clearing what has expired on pages that nobody writes to |
 
 pub(super) mod compaction;
 pub(super) mod expiry;
 pub(super) mod scrub;
 pub(super) mod survey;
+pub(super) mod sweep;

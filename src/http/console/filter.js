@@ -5,6 +5,7 @@ import { useState } from "./hooks.mjs";
 import { change, filterPath, get } from "./api.js";
 import { away, bytes, count, counted, moment, oneIn, share } from "./format.js";
 import { Compact } from "./compact.js";
+import { Epochs } from "./epochs.js";
 import { Growth } from "./growth.js";
 import { Items } from "./items.js";
 import { ErrorNow, Promised } from "./list.js";
@@ -49,6 +50,7 @@ export function Filter({ name }) {
         null,
         h(Facts, { it: value }),
         value.growth ? h(Growth, { it: value }) : h(Chain, { it: value, onChanged: askAgain }),
+        value.epochs && h(Epochs, { it: value }),
         h(Items, { it: value, onChanged: askAgain }),
         h(Parameters, { it: value }),
         h(End, { it: value, onChanged: askAgain }),

@@ -53,6 +53,7 @@ export function Items({ it, onChanged }) {
     attempt(async () => {
       const answer = await change("POST", path("/items"), { items: [item] });
       const { results, full_detail } = await answer.json();
+      if (results[0] === "refreshed") return ["yes", "Refreshed.", " It was there, and expires later from now on."];
       return results[0] === "added"
         ? ["yes", "Added.", " The server answers after the commit; --wal-sync says when the commit is on disk."]
         : ["no", "Not added: the filter is full.", ` ${full_detail}.`];
@@ -88,7 +89,7 @@ export function Items({ it, onChanged }) {
       h("button", { type: "submit", class: "primary", disabled: busy }, "Ask"),
       h("button", { type: "button", disabled: busy, onClick: countCopies }, "Count"),
       h("button", { type: "button", disabled: busy, onClick: add }, "Add"),
-      h(
+      !it.epochs && h(
         "button",
         { type: "button", class: "danger", disabled: busy, onClick: () => setAsked(true) },
         "Delete …",

@@ -62,6 +62,7 @@ static FILES: &[File] = &files! {
     "app.js": SCRIPT;
     "compact.js": SCRIPT;
     "create.js": SCRIPT;
+    "epochs.js": SCRIPT;
     "filter.js": SCRIPT;
     "format.js": SCRIPT;
     "growth.js": SCRIPT;

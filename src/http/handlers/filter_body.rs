@@ -1,7 +1,7 @@
 //! What answers say about a filter.
 
-use crate::chain::params::FilterParams;
-use crate::engine::{FilterInfo, GrowthInfo, SubFilterInfo};
+use crate::chain::params::{FilterParams, Window};
+use crate::engine::{EpochInfo, FilterInfo, GrowthInfo, SubFilterInfo};
 use crate::http::openapi::schemas;
 use crate::http::time::rfc3339;
 use serde::Serialize;
@@ -40,6 +40,12 @@ pub(crate) struct FilterBody {
     /// Values that an item is expected to have; null without values.
     #[schema(example = json!(null))]
     values_per_item: Option<u16>,
+    /// Seconds after which an item expires that was not seen again; null: items do not expire.
+    #[schema(example = json!(null))]
+    window_seconds: Option<u32>,
+    /// In which steps items expire, in seconds; null if they do not.
+    #[schema(example = json!(null))]
+    window_resolution_seconds: Option<u32>,
     /// Slots per bucket.
     #[schema(example = 4)]
     bucket_size: u8,
@@ -57,9 +63,11 @@ pub(crate) struct FilterBody {
     expansions: u32,
     /// How far the current doubling is; null for `classic`.
     growth: Option<GrowthBody>,
-    /// Items in it: adds less deletes.
+    /// Items in it: adds less deletes; with a window those that have not expired.
     #[schema(example = 50_000)]
     items: u64,
+    /// With a window: the items by when they were seen last, the current epoch first; null without.
+    epochs: Option<Vec<EpochBody>>,
     /// Deletes that found their item, since creation.
     #[schema(example = 0)]
     deletions: u64,
@@ -124,6 +132,26 @@ impl From<&GrowthInfo> for GrowthBody {
     }
 }
 
+/// The items of a filter with a window that were seen last in one epoch.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EpochBody {
+    /// When the epoch began (RFC 3339).
+    #[schema(example = "2026-11-21T10:00:00.000Z", format = DateTime)]
+    from: String,
+    /// Items that were seen in it and not since.
+    #[schema(example = 417)]
+    items: u64,
+}
+
+impl From<&EpochInfo> for EpochBody {
+    fn from(info: &EpochInfo) -> EpochBody {
+        EpochBody {
+            from: rfc3339(info.from),
+            items: info.items,
+        }
+    }
+}
+
 /// One sub-filter of a filter's chain.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SubFilterBody {
@@ -169,6 +197,8 @@ impl From<&FilterInfo> for FilterBody {
             error_rate_holds: info.keeps_promise,
             value_bits: Some(info.params.value_bits()).filter(|&bits| bits > 0),
             values_per_item: info.params.values_per_item(),
+            window_seconds: info.params.window().map(Window::seconds),
+            window_resolution_seconds: info.params.window().map(Window::resolution_seconds),
             bucket_size: info.params.bucket_size(),
             max_iterations: info.params.max_iterations(),
             expansion: info.params.expansion(),
@@ -176,6 +206,10 @@ impl From<&FilterInfo> for FilterBody {
             expansions: info.expansions,
             growth: info.growth.as_ref().map(GrowthBody::from),
             items: info.items,
+            epochs: info.window.as_ref().map(|window| {
+                let epochs = window.epochs.iter().map(EpochBody::from);
+                epochs.collect()
+            }),
             deletions: info.deletions,
             sub_filters: info
                 .sub_filters
@@ -228,6 +262,8 @@ pub(super) fn filter_example() -> serde_json::Value {
         error_rate_holds: true,
         value_bits: None,
         values_per_item: None,
+        window_seconds: None,
+        window_resolution_seconds: None,
         bucket_size: 4,
         max_iterations: None,
         expansion: 2,
@@ -239,6 +275,7 @@ pub(super) fn filter_example() -> serde_json::Value {
             entries_by_level: vec![50_000],
         }),
         items: 50_000,
+        epochs: None,
         deletions: 0,
         sub_filters: vec![SubFilterBody {
             layout: "paged",

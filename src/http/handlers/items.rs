@@ -3,15 +3,15 @@
 use crate::engine::{self, AddResult, Answered};
 use crate::http::App;
 use crate::http::answer::{self, Format, Word, flags, results};
-use crate::http::extract::{Key, batch, query_item};
+use crate::http::extract::{Key, batch, query_item, query_seen};
 use crate::http::idempotency::marked;
 use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{
     BATCH, BODY, CHANGE, ENGINE, KEYED, KIND, MISSING, PROBES, QUESTION, QUOTA, RETRIED,
 };
-use crate::http::openapi::parameters::{FilterKey, OneItem};
+use crate::http::openapi::parameters::{FilterKey, OneItem, WithinSeconds};
 use crate::http::openapi::schemas;
-use crate::http::parse::{AddBody, Batch, BatchKind, CheckBody, ItemsBody};
+use crate::http::parse::{AddBody, Batch, BatchKind, CheckBody, ItemsBody, OptionsIn};
 use crate::http::problem::{Code, HttpError};
 use crate::http::words::FullReason;
 use axum::extract::{Request, State};
@@ -77,8 +77,9 @@ pub(crate) struct CountBody {
 
 /// Add items
 ///
-/// Adding an item twice stores two copies, unless `only_if_absent` is set. With
-/// an `Idempotency-Key` a repeated request adds nothing.
+/// Adding an item twice stores two copies, unless `only_if_absent` is set. In a
+/// filter with a window an item that is there is refreshed instead: it expires
+/// later from then on. With an `Idempotency-Key` a repeated request adds nothing.
 #[utoipa::path(
     post,
     path = "/filters/{key}/items",
@@ -117,7 +118,7 @@ pub(super) fn added(format: Format, answered: &Answered<Vec<AddResult>>, batch: 
     let added = &answered.answer;
     let full_reason = added.iter().find_map(|result| match result {
         AddResult::Full(reason) => Some(*reason),
-        AddResult::Added | AddResult::Exists => None,
+        AddResult::Added | AddResult::Refreshed | AddResult::Exists => None,
     });
     let words = added.iter().map(|result| Word::Name(word(result)));
     let response = results(format, words, &batch.blanks, full_reason, batch.answer);
@@ -128,6 +129,7 @@ pub(super) fn added(format: Format, answered: &Answered<Vec<AddResult>>, batch: 
 fn word(result: &AddResult) -> &'static str {
     match result {
         AddResult::Added => "added",
+        AddResult::Refreshed => "refreshed",
         AddResult::Exists => "exists",
         AddResult::Full(_) => "full",
     }
@@ -137,6 +139,7 @@ fn word(result: &AddResult) -> &'static str {
 fn added_list() -> Schema {
     let words = [
         AddResult::Added,
+        AddResult::Refreshed,
         AddResult::Exists,
         AddResult::Full(engine::FullReason::ExpansionOff),
     ];
@@ -144,7 +147,7 @@ fn added_list() -> Schema {
     ArrayBuilder::new()
         .items(RefOr::T(Schema::from(schemas::or_null(words))))
         .description(Some(
-            "`added`; `exists`: skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank line.",
+            "`added`; `refreshed`: it was there, and expires later from now on (a filter with a window); `exists`: skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank line.",
         ))
         .examples([json!(["added", "exists"])])
         .into()
@@ -154,7 +157,8 @@ fn added_list() -> Schema {
 ///
 /// Removes one copy of each item that is found. **Delete only what was added**:
 /// deleting an item that was never added can remove another item's fingerprint,
-/// and that item is then no longer found. Send an `Idempotency-Key` if you may
+/// and that item is then no longer found. Items of a filter with a window expire
+/// by themselves and can't be deleted. Send an `Idempotency-Key` if you may
 /// repeat the request.
 #[utoipa::path(
     post,
@@ -194,8 +198,8 @@ pub(crate) async fn delete_items(
     operation_id = "get_item_exists",
     tag = "items",
     security(("api_key" = ["read"])),
-    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION, PROBES]))),
-    params(FilterKey, OneItem),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION, PROBES, KIND]))),
+    params(FilterKey, OneItem, WithinSeconds),
     responses((status = 200, description = "`false` is certain; `true` can be a false positive.", body = ExistsBody, example = json!({"exists": true})))
 )]
 pub(crate) async fn get_exists(
@@ -203,14 +207,23 @@ pub(crate) async fn get_exists(
     Key(name): Key,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let asked = query_item(&uri, "POST /filters/{key}/exists")?;
-    let found = engine.exists(&name, &asked).await?;
+    let (asked, within) = query_seen(&uri, "POST /filters/{key}/exists")?;
+    let found = match within {
+        None => engine.exists(&name, &asked).await?,
+        Some(seconds) => {
+            let found = engine.seen_within(&name, &asked, seconds).await;
+            found.map_err(|error| {
+                HttpError::about_window(error, OptionsIn::Query.place_of_seconds())
+            })?
+        }
+    };
     Ok(answer::exists(only(&found)?))
 }
 
 /// Ask for many items
 ///
-/// Of a filter with values also for `entries`: whether an item has a value.
+/// Of a filter with values also for `entries`: whether an item has a value. Of a
+/// filter with a window also whether each item was seen `within_seconds`.
 #[utoipa::path(
     post,
     path = "/filters/{key}/exists",
@@ -220,7 +233,7 @@ pub(crate) async fn get_exists(
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND]))),
     params(FilterKey),
     request_body(
-        description = "The items, or entries; as `text/plain` one item per line.",
+        description = "The items, or entries; as `text/plain` one item per line, with the other fields in the query string (`within_seconds=7200`).",
         content((CheckBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
     ),
     responses((
@@ -238,9 +251,15 @@ pub(crate) async fn post_exists(
     let format = Format::wanted(request.headers());
     let mut batch = batch(&app, BatchKind::Exists, request).await?;
     let engine = engine.in_turn(batch.turn.take());
-    let found = match batch.entries() {
-        None => engine.exists(&name, &batch.items).await?,
-        Some(entries) => {
+    let found = match (batch.entries(), batch.within_seconds) {
+        (None, None) => engine.exists(&name, &batch.items).await?,
+        (None, Some(seconds)) => {
+            let found = engine.seen_within(&name, &batch.items, seconds).await;
+            found.map_err(|error| {
+                HttpError::about_window(error, batch.options_in.place_of_seconds())
+            })?
+        }
+        (Some(entries), _) => {
             let found = engine.has_values(&name, entries).await;
             found.map_err(|error| batch.about_values(error))?
         }

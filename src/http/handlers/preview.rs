@@ -1,6 +1,7 @@
 //! What a filter would be, before it is made.
 
 use crate::chain::forecast::Stage;
+use crate::chain::params::Window;
 use crate::engine::FilterPreview;
 use crate::http::App;
 use crate::http::answer::json;
@@ -44,6 +45,12 @@ pub(crate) struct PreviewBody {
     /// Values that an item is expected to have; null without values.
     #[schema(example = json!(null))]
     values_per_item: Option<u16>,
+    /// Seconds after which an item would expire that was not seen again; null: items would not expire.
+    #[schema(example = json!(null))]
+    window_seconds: Option<u32>,
+    /// In which steps items would expire, in seconds; null if they would not.
+    #[schema(example = json!(null))]
+    window_resolution_seconds: Option<u32>,
     /// Slots per bucket.
     #[schema(example = 4)]
     bucket_size: u8,
@@ -116,6 +123,8 @@ impl From<&FilterPreview> for PreviewBody {
             max_growth: params.max_growth(),
             value_bits: Some(params.value_bits()).filter(|&bits| bits > 0),
             values_per_item: params.values_per_item(),
+            window_seconds: params.window().map(Window::seconds),
+            window_resolution_seconds: params.window().map(Window::resolution_seconds),
             bucket_size: params.bucket_size(),
             max_iterations: params.max_iterations(),
             expansion: params.expansion(),
@@ -155,6 +164,8 @@ fn example() -> serde_json::Value {
         max_growth: Some(8_192),
         value_bits: None,
         values_per_item: None,
+        window_seconds: None,
+        window_resolution_seconds: None,
         bucket_size: 4,
         max_iterations: None,
         expansion: 2,

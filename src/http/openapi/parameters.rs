@@ -6,6 +6,7 @@ use crate::engine::MAX_IMPORT_ID_LENGTH;
 use crate::http::bounds::{
     MAX_IDEMPOTENCY_KEY_BYTES, MAX_LISTED, MAX_QUERY_ITEM_BYTES, key_in_words, name_in_words,
 };
+use crate::http::parse::{WITHIN_SECONDS, within_seconds_schema as within_seconds};
 use serde_json::json;
 use utoipa::IntoParams;
 use utoipa::openapi::header::HeaderBuilder;
@@ -53,6 +54,15 @@ parameters! {
                 .max_length(Some(MAX_BASE64URL_LENGTH))
                 .pattern(Some(BASE64URL)),
         )),
+    ];
+
+    /// How far a question goes back, in a filter with a window.
+    WithinSeconds: [
+        in_query(
+            WITHIN_SECONDS,
+            "Of a filter with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window.",
+        )
+        .schema(Some(within_seconds())),
     ];
 
     /// Which page of the list of filters.

@@ -2,7 +2,7 @@
 //! described.
 
 use super::filter_fields::FilterFields;
-use crate::chain::params::MAX_VALUE_BITS;
+use crate::chain::params::{MAX_VALUE_BITS, MAX_WINDOW_SECONDS};
 use crate::http::openapi::schemas::{closed_object, key, one_of, prefix};
 use serde_json::json;
 use utoipa::openapi::schema::{AnyOfBuilder, Array, ArrayBuilder, ObjectBuilder, Schema, Type};
@@ -36,9 +36,12 @@ pub(super) enum BatchField {
     Prefix,
     First,
     Counts,
+    WithinSeconds,
 }
 
-use BatchField::{Counts, Create, Entries, Filters, First, Items, OnlyIfAbsent, Prefix};
+use BatchField::{
+    Counts, Create, Entries, Filters, First, Items, OnlyIfAbsent, Prefix, WithinSeconds,
+};
 
 impl BatchKind {
     /// Whether it changes the filter.
@@ -63,7 +66,7 @@ impl BatchKind {
             BatchKind::Add => &[Items, BatchField::Encoding, OnlyIfAbsent, Create],
             BatchKind::Lookup => &[Items, BatchField::Encoding, Filters, Prefix, First],
             BatchKind::Delete | BatchKind::Question => &[Items, BatchField::Encoding],
-            BatchKind::Exists => &[Items, Entries, BatchField::Encoding],
+            BatchKind::Exists => &[Items, Entries, BatchField::Encoding, WithinSeconds],
             BatchKind::AddValues => &[Entries, BatchField::Encoding, OnlyIfAbsent],
             BatchKind::DeleteValues => &[Entries, BatchField::Encoding],
             BatchKind::ListValues => &[Items, BatchField::Encoding, Counts],
@@ -108,6 +111,7 @@ impl BatchField {
             Prefix => "prefix",
             First => "first",
             Counts => "counts",
+            WithinSeconds => WITHIN_SECONDS,
         }
     }
 
@@ -122,6 +126,7 @@ impl BatchField {
                 .default(Some(json!("utf-8")))
                 .examples([json!("utf-8")])
                 .into(),
+            WithinSeconds => within_seconds().into(),
             Counts => switch("Say beside each value how many copies of it the item has."),
             OnlyIfAbsent => switch(
                 "Skip an item (with values: an entry) that the filter already contains (or seems to contain, at its false-positive rate).",
@@ -145,6 +150,21 @@ impl BatchField {
             First => switch("Stop at the first filter that contains the item."),
         }
     }
+}
+
+/// Asks a filter with a window for what was seen lately.
+pub(crate) const WITHIN_SECONDS: &str = "within_seconds";
+
+/// Its schema.
+pub(crate) fn within_seconds() -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(1))
+        .maximum(Some(MAX_WINDOW_SECONDS))
+        .description(Some(
+            "Of a filter with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window. Left out: within the window.",
+        ))
+        .examples([json!(7_200)])
 }
 
 /// A field that is true or, left out, false.

@@ -3,7 +3,7 @@
 
 use crate::chain::params::{
     LayoutKind, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, MAX_PROMISED_GROWTH,
-    MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MIN_ERROR_RATE,
+    MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MAX_WINDOW_SECONDS, MIN_ERROR_RATE,
 };
 use crate::engine::{MAX_TTL_SECONDS, NewFilter};
 use crate::http::openapi::schemas::{closed_object, one_of};
@@ -43,7 +43,7 @@ enum Takes {
 type IntegerOf = fn(&mut NewFilter) -> &mut Option<u64>;
 
 /// All of them.
-pub(super) static FILTER_FIELDS: [FilterField; 12] = [
+pub(super) static FILTER_FIELDS: [FilterField; 14] = [
     FilterField {
         name: "capacity",
         takes: Takes::Integer {
@@ -96,6 +96,26 @@ pub(super) static FILTER_FIELDS: [FilterField; 12] = [
             field: |filter| &mut filter.params.values_per_item,
         },
         about: "With `value_bits`: values that an item is expected to have, which sizes the filter. Left out: 1.",
+    },
+    FilterField {
+        name: "window_seconds",
+        takes: Takes::Integer {
+            from: 1,
+            to: MAX_WINDOW_SECONDS,
+            like: 86_400,
+            field: |filter| &mut filter.params.window_seconds,
+        },
+        about: "`paged`: seconds after which an item expires by itself that was not seen again. The capacity is that of the items of one window then. Left out: items do not expire.",
+    },
+    FilterField {
+        name: "window_resolution_seconds",
+        takes: Takes::Integer {
+            from: 1,
+            to: MAX_WINDOW_SECONDS,
+            like: 3_600,
+            field: |filter| &mut filter.params.window_resolution_seconds,
+        },
+        about: "With `window_seconds`: in which steps items expire, from a 255th of the window to all of it. An item expires up to so many seconds late. Left out: a 24th of the window.",
     },
     FilterField {
         name: "layout",
@@ -158,7 +178,7 @@ pub(super) const TTL_SECONDS: FilterField = FilterField {
 };
 
 /// Their names.
-pub(super) fn filter_field_names() -> [&'static str; 12] {
+pub(super) fn filter_field_names() -> [&'static str; 14] {
     FILTER_FIELDS.each_ref().map(|field| field.name)
 }
 
@@ -267,9 +287,16 @@ impl FilterField {
 
 fn integer(value: Scalar<'_>) -> Option<u64> {
     match value {
-        Scalar::Bare(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
-        Scalar::Bare(text) => whole(text),
+        Scalar::Bare(text) => whole_number(text),
         Scalar::Quoted(_) => None,
+    }
+}
+
+/// An integer that is not negative.
+pub(super) fn whole_number(text: &str) -> Option<u64> {
+    match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => text.parse().ok(),
+        false => whole(text),
     }
 }
 

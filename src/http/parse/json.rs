@@ -1,7 +1,9 @@
 //! Batches in JSON: every item goes straight from the body into the batch.
 
-use super::batch_fields::BatchField;
+use super::batch_fields::{BatchField, WITHIN_SECONDS};
 use super::entries::{ENTRY, allowed_values, entry_item, kind_of, value};
+use super::filter_fields::whole_number as whole;
+use super::lines::SECONDS;
 use super::{
     Batch, BatchKind, Encoding, LookupOptions, decode_base64, given, json_error, lookup,
     new_filter, pointer, string, too_long,
@@ -35,6 +37,7 @@ pub(crate) fn json_batch(
         items: None,
         values: None,
         listed: Listed::Values,
+        within_seconds: None,
         first_integer: None,
         encoding: Encoding::Plain,
         options: AddOptions::default(),
@@ -62,6 +65,11 @@ pub(crate) fn json_batch(
         Some(_) => entry_item,
         None => item_pointer,
     };
+    if body.values.is_some() && body.within_seconds.is_some() {
+        let place = pointer("", WITHIN_SECONDS);
+        let (given, allowed) = ("given beside entries", "items");
+        return Err(HttpError::field(place, given, allowed));
+    }
     if kind == BatchKind::Lookup && body.lookup.filters.is_none() {
         return Err(HttpError::field(
             "/filters".to_owned(),
@@ -95,6 +103,7 @@ pub(crate) fn json_batch(
         items,
         values: body.values.map(Arc::from),
         listed: body.listed,
+        within_seconds: body.within_seconds,
         options: body.options,
         lookup: body.lookup,
         ..Batch::default()
@@ -116,6 +125,7 @@ struct BatchBody {
     /// A value of each, if they came as entries.
     values: Option<Vec<u32>>,
     listed: Listed,
+    within_seconds: Option<u64>,
     first_integer: Option<usize>,
     encoding: Encoding,
     options: AddOptions,
@@ -145,6 +155,10 @@ impl BatchBody {
                     "false" => Listed::Values,
                     _ => return Err(refuse("true or false")),
                 };
+            }
+            BatchField::WithinSeconds => {
+                let seconds = whole(value.get()).ok_or_else(|| refuse(SECONDS))?;
+                self.within_seconds = Some(seconds);
             }
             BatchField::OnlyIfAbsent => {
                 self.options.mode = match value.get() {

@@ -1,7 +1,8 @@
 //! Batches as `text/plain`: one item a line.
 
+use super::batch_fields::WITHIN_SECONDS;
 use super::entries::entry_of_line;
-use super::filter_fields::{FILTER_FIELDS, filter_field_names};
+use super::filter_fields::{FILTER_FIELDS, filter_field_names, whole_number};
 use super::{Batch, BatchKind, Encoding, OptionsIn, decode_base64, too_long};
 use crate::engine::{AddMode, AddOptions, EngineError, ItemBatch, NewFilter};
 use crate::http::bounds::MAX_ITEM_BYTES;
@@ -89,6 +90,23 @@ fn held(text: &Bytes) -> Bytes {
     }
 }
 
+/// What the parameter `within_seconds` may be.
+pub(crate) const SECONDS: &str = "an integer of seconds, at most the window of the filter";
+
+/// How far a question of a query goes back.
+///
+/// # Errors
+/// The parameter is refused.
+pub(crate) fn seconds_of(query: &Query<'_>) -> Result<Option<u64>, HttpError> {
+    let Some(text) = query.text(WITHIN_SECONDS)? else {
+        return Ok(None);
+    };
+    match whole_number(text) {
+        Some(seconds) => Ok(Some(seconds)),
+        None => Err(HttpError::parameter(WITHIN_SECONDS, excerpt(text), SECONDS)),
+    }
+}
+
 /// What lies between line feeds.
 fn lines_of(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
@@ -145,6 +163,7 @@ pub(crate) fn line_options(
             allowed.extend(filter_field_names());
         }
         BatchKind::AddValues => allowed.push("only_if_absent"),
+        BatchKind::Exists => allowed.push(WITHIN_SECONDS),
         _ => {}
     }
     let query = Query::parse(uri, &allowed)?;

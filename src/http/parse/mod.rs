@@ -24,13 +24,13 @@ pub mod measured;
 
 pub(crate) use batch_fields::{
     AddBody, AddValuesBody, BatchKind, CheckBody, Encoding, EntriesBody, ItemsBody, ListValuesBody,
-    LookupBody,
+    LookupBody, WITHIN_SECONDS, within_seconds as within_seconds_schema,
 };
 pub(crate) use feed::{LineFeed, LineFormat};
 pub(crate) use filter::{changed_ttl, new_filter};
 pub(crate) use filter_fields::{FilterChanges, FilterFields};
 pub(crate) use json::json_batch;
-pub(crate) use lines::{line_options, text_batch};
+pub(crate) use lines::{line_options, seconds_of, text_batch};
 
 use super::admission::budget::Held;
 use super::answer::Listed;
@@ -67,6 +67,8 @@ pub(crate) struct Batch {
     pub(crate) options_in: OptionsIn,
     pub(crate) lookup: LookupOptions,
     pub(crate) listed: Listed,
+    /// How far a question goes back, in seconds.
+    pub(crate) within_seconds: Option<u64>,
     /// What makes a change the same as one sent before.
     pub(crate) key: Option<IdempotencyKey>,
     /// Held until the items are answered.
@@ -103,6 +105,14 @@ pub(crate) enum OptionsIn {
 }
 
 impl OptionsIn {
+    /// Where it stands how far a question goes back.
+    pub(crate) fn place_of_seconds(self) -> Place {
+        match self {
+            OptionsIn::Body => Place::Body(pointer("", WITHIN_SECONDS)),
+            OptionsIn::Query => Place::Query(WITHIN_SECONDS.to_owned()),
+        }
+    }
+
     /// Where the field of a filter to be created stands.
     pub(crate) fn place_of(self, field: &str) -> Place {
         match self {

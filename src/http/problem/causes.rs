@@ -33,10 +33,12 @@ fn is_disk_full(error: &StoreError) -> bool {
 pub(super) fn engine(error: &EngineError) -> Cause {
     match error {
         EngineError::NotFound { .. } => own(Code::FilterNotFound),
-        EngineError::InvalidParams(_) | EngineError::ValueTooLarge { .. } => {
-            own(Code::InvalidFields)
+        EngineError::InvalidParams(_)
+        | EngineError::ValueTooLarge { .. }
+        | EngineError::BeyondWindow { .. } => own(Code::InvalidFields),
+        EngineError::NotForThisFilter { .. } | EngineError::ItemsExpire | EngineError::NoWindow => {
+            own(Code::NotForThisFilter)
         }
-        EngineError::NotForThisFilter { .. } => own(Code::NotForThisFilter),
         EngineError::OverShare { used_up, .. } => own(used_up::code(*used_up)),
         EngineError::OverKeyQuota { .. } | EngineError::OverKeptShare { .. } => {
             own(Code::OverKeyQuota)

@@ -283,6 +283,23 @@ impl HttpError {
         }])
     }
 
+    /// An error of the engine about a question that goes back so many seconds, which
+    /// stand where that says.
+    pub(crate) fn about_window(error: EngineError, place: Place) -> Self {
+        let EngineError::BeyondWindow {
+            within_seconds,
+            window_seconds,
+        } = error
+        else {
+            return HttpError::from(error);
+        };
+        HttpError::InvalidFields(vec![FieldError {
+            place,
+            given: within_seconds.to_string(),
+            allowed: format!("1 to {window_seconds}, the window of the filter"),
+        }])
+    }
+
     /// The stable code, and through it the status.
     pub(crate) fn code(&self) -> Code {
         match self {

@@ -115,6 +115,9 @@ pub(crate) fn engine(error: &EngineError) -> String {
             );
         }
         EngineError::NotForThisFilter { .. }
+        | EngineError::ItemsExpire
+        | EngineError::NoWindow
+        | EngineError::BeyondWindow { .. }
         | EngineError::ValueTooLarge { .. }
         | EngineError::TooManyValues { .. }
         | EngineError::TooManyPages { .. }

@@ -202,7 +202,7 @@ fn single(result: ItemResult, replies: &mut Replies) -> bool {
     match result {
         ItemResult::Found(yes) | ItemResult::Deleted(yes) => replies.boolean(yes),
         ItemResult::Counted(copies) => replies.count(copies),
-        ItemResult::Added(AddResult::Added) => replies.boolean(true),
+        ItemResult::Added(AddResult::Added | AddResult::Refreshed) => replies.boolean(true),
         ItemResult::Added(AddResult::Exists) => replies.boolean(false),
         ItemResult::Added(AddResult::Full(reason)) => {
             replies.error(match reason {
@@ -216,15 +216,18 @@ fn single(result: ItemResult, replies: &mut Replies) -> bool {
     true
 }
 
+/// Whether an item was added, or seen again.
+fn is_in(result: AddResult) -> bool {
+    matches!(result, AddResult::Added | AddResult::Refreshed)
+}
+
 fn one_of_many(verb: ItemVerb, result: ItemResult, replies: &mut Replies) {
     let is_integer = matches!(verb, ItemVerb::Insert(AddMode::OnlyIfAbsent))
         || replies.version() == Version::Resp2;
     match result {
         ItemResult::Added(AddResult::Full(_)) if is_integer => replies.integer(-1),
-        ItemResult::Added(result) if is_integer => {
-            replies.integer(i64::from(result == AddResult::Added));
-        }
-        ItemResult::Added(result) => replies.boolean(result == AddResult::Added),
+        ItemResult::Added(result) if is_integer => replies.integer(i64::from(is_in(result))),
+        ItemResult::Added(result) => replies.boolean(is_in(result)),
         ItemResult::Found(yes) | ItemResult::Deleted(yes) => replies.boolean(yes),
         ItemResult::Counted(copies) => replies.count(copies),
     }

@@ -200,6 +200,11 @@ impl Group {
         };
         let mut results = Vec::with_capacity(places.len());
         match op {
+            // No command asks for that.
+            ItemOp::SeenSince(_) => {
+                let steps = steps(commands);
+                return engine.work_in_steps(name, &steps, &batch(places)).await;
+            }
             ItemOp::Exists => {
                 for some in places.chunks(QUESTIONS_AT_ONCE) {
                     let found = engine.exists(name, &batch(some)).await?;

@@ -19,6 +19,7 @@ __all__ = [
     "CompactionBody",
     "CountBody",
     "CountsBody",
+    "EpochBody",
     "ExistsBody",
     "FilterBody",
     "FilterFields",
@@ -44,9 +45,9 @@ __all__ = [
 class AddedBody:
     """Results of adding items."""
 
-    results: list[Literal['added', 'exists', 'full', None]]
-    """`added`; `exists`: skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank
-    line."""
+    results: list[Literal['added', 'refreshed', 'exists', 'full', None]]
+    """`added`; `refreshed`: it was there, and expires later from now on (a filter with a window); `exists`:
+    skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank line."""
     full_detail: str | None = None
     """A remedy."""
     full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit', 'max_values_per_item'] | None = None
@@ -260,6 +261,24 @@ class CountsBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpochBody:
+    """The items of a filter with a window that were seen last in one epoch."""
+
+    from: datetime
+    """When the epoch began (RFC 3339)."""
+    items: int
+    """Items that were seen in it and not since."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            from=datetime.fromisoformat(json["from"]),
+            items=json["items"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExistsBody:
     """Whether an item is in the filter."""
 
@@ -306,7 +325,7 @@ class FilterBody:
     fingerprint_bits: int
     """Bits per slot."""
     items: int
-    """Items in it: adds less deletes."""
+    """Items in it: adds less deletes; with a window those that have not expired."""
     key: str
     """Its name."""
     layout: Literal['paged', 'classic']
@@ -322,6 +341,8 @@ class FilterBody:
     """The chain, oldest sub-filter first; one for `paged`, which splits its pages."""
     bits_per_item: float | None = None
     """Bits of slots per item; null while the filter is empty."""
+    epochs: list[EpochBody] | None = None
+    """With a window: the items by when they were seen last, the current epoch first; null without."""
     error_rate: float | None = None
     """The promised false-positive rate: the share of never-added items that are found; null without a promise."""
     expires_at: datetime | None = None
@@ -341,6 +362,10 @@ class FilterBody:
     """Bits of the values that its items have; null: they have none."""
     values_per_item: int | None = None
     """Values that an item is expected to have; null without values."""
+    window_resolution_seconds: int | None = None
+    """In which steps items expire, in seconds; null if they do not."""
+    window_seconds: int | None = None
+    """Seconds after which an item expires that was not seen again; null: items do not expire."""
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:
@@ -367,6 +392,7 @@ class FilterBody:
             slot_bytes=json["slot_bytes"],
             sub_filters=[SubFilterBody.from_json(it) for it in json["sub_filters"]],
             bits_per_item=json.get("bits_per_item"),
+            epochs=[EpochBody.from_json(it) for it in json["epochs"]] if json.get("epochs") is not None else None,
             error_rate=json.get("error_rate"),
             expires_at=datetime.fromisoformat(json["expires_at"]) if json.get("expires_at") is not None else None,
             growth=GrowthBody.from_json(json["growth"]) if json.get("growth") is not None else None,
@@ -376,6 +402,8 @@ class FilterBody:
             ttl_seconds=json.get("ttl_seconds"),
             value_bits=json.get("value_bits"),
             values_per_item=json.get("values_per_item"),
+            window_resolution_seconds=json.get("window_resolution_seconds"),
+            window_seconds=json.get("window_seconds"),
         )
 
 
@@ -413,6 +441,12 @@ class FilterFields(TypedDict, total=False):
     may have up to 1,024. Left out: items have no values."""
     values_per_item: int
     """With `value_bits`: values that an item is expected to have, which sizes the filter. Left out: 1."""
+    window_resolution_seconds: int
+    """With `window_seconds`: in which steps items expire, from a 255th of the window to all of it. An item
+    expires up to so many seconds late. Left out: a 24th of the window."""
+    window_seconds: int
+    """`paged`: seconds after which an item expires by itself that was not seen again. The capacity is that of
+    the items of one window then. Left out: items do not expire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -679,6 +713,10 @@ class PreviewBody:
     """Bits of the values that its items would have; null: they would have none."""
     values_per_item: int | None = None
     """Values that an item is expected to have; null without values."""
+    window_resolution_seconds: int | None = None
+    """In which steps items would expire, in seconds; null if they would not."""
+    window_seconds: int | None = None
+    """Seconds after which an item would expire that was not seen again; null: items would not expire."""
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:
@@ -705,6 +743,8 @@ class PreviewBody:
             ttl_seconds=json.get("ttl_seconds"),
             value_bits=json.get("value_bits"),
             values_per_item=json.get("values_per_item"),
+            window_resolution_seconds=json.get("window_resolution_seconds"),
+            window_seconds=json.get("window_seconds"),
         )
 
 

@@ -55,9 +55,9 @@ export type AddedBody = {
      */
     full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit' | 'max_values_per_item';
     /**
-     * `added`; `exists`: skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank line.
+     * `added`; `refreshed`: it was there, and expires later from now on (a filter with a window); `exists`: skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank line.
      */
-    results: Array<'added' | 'exists' | 'full' | null>;
+    results: Array<'added' | 'refreshed' | 'exists' | 'full' | null>;
 };
 /**
  * A backup.
@@ -157,6 +157,10 @@ export type CheckBody = {
      * Up to 250,000 items, unless the server has another limit.
      */
     items?: Array<string | number>;
+    /**
+     * Of a filter with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window. Left out: within the window.
+     */
+    within_seconds?: number;
 };
 /**
  * The time.
@@ -259,6 +263,19 @@ export type EntriesBody = {
     }>;
 };
 /**
+ * The items of a filter with a window that were seen last in one epoch.
+ */
+export type EpochBody = {
+    /**
+     * When the epoch began (RFC 3339).
+     */
+    from: string;
+    /**
+     * Items that were seen in it and not since.
+     */
+    items: number;
+};
+/**
  * Whether an item is in the filter.
  */
 export type ExistsBody = {
@@ -304,6 +321,10 @@ export type FilterBody = {
      */
     disk_bytes: number;
     /**
+     * With a window: the items by when they were seen last, the current epoch first; null without.
+     */
+    epochs?: Array<EpochBody> | null;
+    /**
      * The promised false-positive rate: the share of never-added items that are found; null without a promise.
      */
     error_rate?: number | null;
@@ -337,7 +358,7 @@ export type FilterBody = {
     fingerprint_bits: number;
     growth?: GrowthBody | null;
     /**
-     * Items in it: adds less deletes.
+     * Items in it: adds less deletes; with a window those that have not expired.
      */
     items: number;
     /**
@@ -388,6 +409,14 @@ export type FilterBody = {
      * Values that an item is expected to have; null without values.
      */
     values_per_item?: number | null;
+    /**
+     * In which steps items expire, in seconds; null if they do not.
+     */
+    window_resolution_seconds?: number | null;
+    /**
+     * Seconds after which an item expires that was not seen again; null: items do not expire.
+     */
+    window_seconds?: number | null;
 };
 /**
  * Fields of a filter to change.
@@ -450,6 +479,14 @@ export type FilterFields = {
      * With `value_bits`: values that an item is expected to have, which sizes the filter. Left out: 1.
      */
     values_per_item?: number;
+    /**
+     * With `window_seconds`: in which steps items expire, from a 255th of the window to all of it. An item expires up to so many seconds late. Left out: a 24th of the window.
+     */
+    window_resolution_seconds?: number;
+    /**
+     * `paged`: seconds after which an item expires by itself that was not seen again. The capacity is that of the items of one window then. Left out: items do not expire.
+     */
+    window_seconds?: number;
 };
 /**
  * A line of the list of filters.
@@ -790,6 +827,14 @@ export type PreviewBody = {
      * Values that an item is expected to have; null without values.
      */
     values_per_item?: number | null;
+    /**
+     * In which steps items would expire, in seconds; null if they would not.
+     */
+    window_resolution_seconds?: number | null;
+    /**
+     * Seconds after which an item would expire that was not seen again; null: items would not expire.
+     */
+    window_seconds?: number | null;
 };
 /**
  * Problem details of an error (RFC 9457).

@@ -8,7 +8,7 @@ const HEAD: usize = 42;
 const CODE: SlotCode = SlotCode::of(SlotWidth::Bits12);
 
 fn decode(bytes: &[u8]) -> Result<Table, MetaError> {
-    Table::decode(bytes, &Paged::new(1, CODE).unwrap())
+    Table::decode(bytes, &Paged::new(1, CODE).unwrap(), None)
 }
 
 /// A filter that grew from one page, and shrank a little.

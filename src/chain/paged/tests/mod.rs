@@ -6,6 +6,7 @@ mod ghosts;
 mod overlaid;
 mod value_rates;
 mod values;
+mod windows;
 
 use super::*;
 use crate::chain::address::PageAddress;
@@ -216,7 +217,7 @@ impl Oracle {
                 assert!(run.brutal, "full: {end:?}");
                 self.refused += 1;
             }
-            AddResult::Exists => panic!("it was to be added again"),
+            AddResult::Exists | AddResult::Refreshed => panic!("it was to be added again"),
         }
     }
 

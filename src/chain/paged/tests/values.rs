@@ -63,7 +63,7 @@ impl ValueOracle {
                 assert!(run.brutal, "full: {end:?}");
                 self.refused += 1;
             }
-            AddResult::Exists => panic!("it was to be added again"),
+            AddResult::Exists | AddResult::Refreshed => panic!("it was to be added again"),
         }
     }
 

@@ -100,7 +100,7 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
                 1 => ItemOp::Exists,
                 _ => ItemOp::Add(AddMode::Always),
             };
-            let command = Command::Items(op, hashes.collect());
+            let command = Command::Items(op, hashes.collect(), 0);
             Request::new(&SERVER, command, Some(filter), None).0
         };
         let mut plan = None;
@@ -153,7 +153,7 @@ async fn only_what_is_committed_tells_that_a_filter_is_full() {
     let mut memory = PlanMemory::default();
     let adds = || {
         let hashes = (0..3_000u64).map(|n| chain.hash(&n.to_le_bytes()));
-        let add = Command::Items(ItemOp::Add(AddMode::Always), hashes.collect());
+        let add = Command::Items(ItemOp::Add(AddMode::Always), hashes.collect(), 0);
         Request::new(&SERVER, add, Some(&filter), None)
     };
     let mut drain = lane.begin_drain();
@@ -193,7 +193,7 @@ async fn a_question_to_the_filter_of_a_plan_takes_none_of_the_pages_that_it_may_
     let added = items_on(chain, 30_000, |page| page < of_plan);
     let asked = items_on(chain, 400, |page| page >= of_plan);
     let request = |op, items: &Arc<[ItemHash]>| {
-        let command = Command::Items(op, Arc::clone(items));
+        let command = Command::Items(op, Arc::clone(items), 0);
         Request::new(&SERVER, command, Some(&filters[0]), None)
     };
     let (add, mut added) = request(ItemOp::Add(AddMode::Always), &added);

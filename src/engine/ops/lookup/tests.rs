@@ -69,7 +69,13 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
     let asked: Vec<usize> = (0..200).collect();
     let answers = engine
         .state
-        .ask_lane(Exists, &engine.caller, &filters[0], &items, &asked)
+        .ask_lane(
+            Exists::default(),
+            &engine.caller,
+            &filters[0],
+            &items,
+            &asked,
+        )
         .await
         .unwrap()
         .unwrap();
@@ -104,7 +110,7 @@ async fn a_view_from_before_a_split_or_a_merge_answers_nothing() {
     hasher.hash_all(items.iter(), &mut hashes);
     let answered = |view: &FilterView| {
         let mut found = vec![false; hashes.len()];
-        let open = Groups::new(cache, &filter, view).settle(Exists, &hashes, &mut found);
+        let open = Groups::new(cache, &filter, view).settle(Exists::default(), &hashes, &mut found);
         assert_eq!(
             open.len() + found.iter().filter(|&&found| found).count(),
             1_000
@@ -112,7 +118,7 @@ async fn a_view_from_before_a_split_or_a_merge_answers_nothing() {
         let mut words = PublishedWords::new(cache, &filter, view, &images);
         let one_by_one = hashes
             .iter()
-            .filter(|&&hash| words.settle(Exists, hash).is_some());
+            .filter(|&&hash| words.settle(Exists::default(), hash).is_some());
         (1_000 - open.len(), one_by_one.count())
     };
     let grow = async |items: Range<u32>| {

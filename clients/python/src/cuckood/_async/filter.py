@@ -71,7 +71,7 @@ class AsyncFilter:
     async def add(
         self, item: Item, *, only_if_absent: bool = False, create: FilterFields | None = None,
         idempotency_key: str | None = None,
-    ) -> Literal["added", "exists", "full"]:
+    ) -> Literal["added", "refreshed", "exists", "full"]:
         """Adds an item, as `add_many`. Look at the result: a full filter answers `full`."""
         added = await self.add_many(
             [item], only_if_absent=only_if_absent, create=create, idempotency_key=idempotency_key
@@ -84,7 +84,8 @@ class AsyncFilter:
     ) -> AddedBody:
         """Adds items. An item that was added twice has two copies.
 
-        Results, in order: `added`; `exists`, with `only_if_absent`, if the filter
+        Results, in order: `added`; `refreshed`, in a filter with a window, if the
+        filter contained it; `exists`, with `only_if_absent`, if the filter
         contained it; `full`, with `full_reason` and `full_detail`. `create`:
         parameters with which the filter is created if there is none.
 
@@ -97,13 +98,17 @@ class AsyncFilter:
         answers = await self._transport.change_batch(f"{self._path}/items", items, fields, idempotency_key)
         return _added(answers)
 
-    async def exists(self, item: Item) -> bool:
-        """Whether the filter contains the item. False is certain; True can be a false positive."""
-        return (await self.exists_many([item]))[0]
+    async def exists(self, item: Item, *, within_seconds: int | None = None) -> bool:
+        """Whether the filter contains the item. False is certain; True can be a false positive.
 
-    async def exists_many(self, items: Iterable[Item]) -> list[bool]:
+        `within_seconds`, of a filter with a window: whether it was seen so lately.
+        """
+        return (await self.exists_many([item], within_seconds=within_seconds))[0]
+
+    async def exists_many(self, items: Iterable[Item], *, within_seconds: int | None = None) -> list[bool]:
         """The same of many items, in their order."""
-        return _joined(await self._transport.ask_batch(f"{self._path}/exists", items, {}))
+        fields: dict[str, object] = {} if within_seconds is None else {"within_seconds": within_seconds}
+        return _joined(await self._transport.ask_batch(f"{self._path}/exists", items, fields))
 
     async def count(self, item: Item) -> int:
         """Copies of the item: never too low, too high as often as a false positive occurs."""

@@ -72,7 +72,7 @@ class Filter:
     def add(
         self, item: Item, *, only_if_absent: bool = False, create: FilterFields | None = None,
         idempotency_key: str | None = None,
-    ) -> Literal["added", "exists", "full"]:
+    ) -> Literal["added", "refreshed", "exists", "full"]:
         """Adds an item, as `add_many`. Look at the result: a full filter answers `full`."""
         added = self.add_many(
             [item], only_if_absent=only_if_absent, create=create, idempotency_key=idempotency_key
@@ -85,7 +85,8 @@ class Filter:
     ) -> AddedBody:
         """Adds items. An item that was added twice has two copies.
 
-        Results, in order: `added`; `exists`, with `only_if_absent`, if the filter
+        Results, in order: `added`; `refreshed`, in a filter with a window, if the
+        filter contained it; `exists`, with `only_if_absent`, if the filter
         contained it; `full`, with `full_reason` and `full_detail`. `create`:
         parameters with which the filter is created if there is none.
 
@@ -98,13 +99,17 @@ class Filter:
         answers = self._transport.change_batch(f"{self._path}/items", items, fields, idempotency_key)
         return _added(answers)
 
-    def exists(self, item: Item) -> bool:
-        """Whether the filter contains the item. False is certain; True can be a false positive."""
-        return (self.exists_many([item]))[0]
+    def exists(self, item: Item, *, within_seconds: int | None = None) -> bool:
+        """Whether the filter contains the item. False is certain; True can be a false positive.
 
-    def exists_many(self, items: Iterable[Item]) -> list[bool]:
+        `within_seconds`, of a filter with a window: whether it was seen so lately.
+        """
+        return (self.exists_many([item], within_seconds=within_seconds))[0]
+
+    def exists_many(self, items: Iterable[Item], *, within_seconds: int | None = None) -> list[bool]:
         """The same of many items, in their order."""
-        return _joined(self._transport.ask_batch(f"{self._path}/exists", items, {}))
+        fields: dict[str, object] = {} if within_seconds is None else {"within_seconds": within_seconds}
+        return _joined(self._transport.ask_batch(f"{self._path}/exists", items, fields))
 
     def count(self, item: Item) -> int:
         """Copies of the item: never too low, too high as often as a false positive occurs."""
