@@ -146,29 +146,37 @@ pub(crate) fn stream(bytes: &[u8]) {
     let Some((&[format, first, done, cut], stream)) = bytes.split_first_chunk::<4>() else {
         return;
     };
+    // Values of 7 bits, or none.
+    let value_bits = u32::from(format / 2 % 2) * 7;
     let format = match format % 2 {
         0 => LineFormat::Text,
         _ => LineFormat::Json,
     };
     let (first, done) = (u64::from(first) + 1, u64::from(done));
-    let whole = fed(format, first, done, stream, stream.len().max(1));
-    let pieces = fed(format, first, done, stream, usize::from(cut) + 1);
+    let kind = (format, value_bits);
+    let whole = fed(kind, first, done, stream, stream.len().max(1));
+    let pieces = fed(kind, first, done, stream, usize::from(cut) + 1);
     assert_eq!(whole, pieces);
     assert!(whole.0.iter().all(|(_, item)| item.len() <= MAX_ITEM_BYTES));
-    let last = whole.2;
-    assert!(whole.0.iter().all(|&(line, _)| line > done && line <= last));
-    assert!(whole.1.iter().all(|&(line, _)| line > done && line <= last));
+    let (items, values, bad, last) = whole;
+    assert_eq!(values.len(), if value_bits == 0 { 0 } else { items.len() });
+    assert!(values.iter().all(|value| value >> value_bits == 0));
+    assert!(items.iter().all(|&(line, _)| line > done && line <= last));
+    assert!(bad.iter().all(|&(line, _)| line > done && line <= last));
 }
 
-type Fed = (Vec<(u64, Vec<u8>)>, Vec<(u64, BadLine)>, u64);
+type Fed = (Vec<(u64, Vec<u8>)>, Vec<u32>, Vec<(u64, BadLine)>, u64);
 
-/// Items and bad lines by number, and the number of the last line.
-fn fed(format: LineFormat, first: u64, done: u64, stream: &[u8], cut: usize) -> Fed {
-    let mut feed = LineFeed::new(format, first, done);
-    let (mut items, mut bad, mut last) = (Vec::new(), Vec::new(), 0);
+/// Items by number, their values, bad lines by number, and the number of the last
+/// line.
+fn fed(kind: (LineFormat, u32), first: u64, done: u64, stream: &[u8], cut: usize) -> Fed {
+    let (format, value_bits) = kind;
+    let mut feed = LineFeed::new(format, value_bits, first, done);
+    let (mut items, mut values, mut bad, mut last) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let mut take = |lines: ImportLines| {
         let numbered = lines.item_lines.iter().zip(lines.items.iter());
         items.extend(numbered.map(|(&at, item)| (lines.first_line + u64::from(at), item.to_vec())));
+        values.extend(lines.values);
         let bad_lines = lines.bad.iter();
         bad.extend(bad_lines.map(|&(at, why)| (lines.first_line + u64::from(at), why)));
         last = lines.first_line + u64::from(lines.count) - 1;
@@ -180,7 +188,7 @@ fn fed(format: LineFormat, first: u64, done: u64, stream: &[u8], cut: usize) -> 
     }
     feed.end();
     take(feed.take());
-    (items, bad, last)
+    (items, values, bad, last)
 }
 
 /// A path and query.

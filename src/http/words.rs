@@ -43,9 +43,9 @@ words! {
 }
 
 words! {
-    /// `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer.
+    /// `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer; `not_an_entry`: not an item with a value, which those of the filter have; `value_too_large`: more than `value_bits` of the filter allow.
     #[schema(example = "too_long")]
-    BadLine for engine::BadLine { TooLong, NotJson, NotAnItem }
+    BadLine for engine::BadLine { TooLong, NotJson, NotAnItem, NotAnEntry, ValueTooLarge }
 }
 
 words! {

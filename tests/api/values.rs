@@ -242,9 +242,89 @@ async fn a_filter_of_the_other_kind_says_what_it_is() {
     let answer = server.post("/filters/new/items", create).await;
     answer.problem(422, "not_for_this_filter");
     assert_eq!(server.get("/filters/new").await.status, 404);
-    let import = server.request(Method::POST, "/filters/joins/import?import_id=i");
-    let answer = Answer::of(import.header("content-type", "text/plain").body("a\n")).await;
-    answer.problem(422, "not_for_this_filter");
+}
+
+#[tokio::test]
+async fn entries_are_imported_from_lines_and_from_json() {
+    let server = with_filters().await;
+    let text = "ada\t17\nada\t3\r\n\n\t\t0\nada\nada\tx\nada\t4096\nada\t17";
+    let json = "{\"item\": \"bob\", \"value\": 5}\n{\"value\": 4095, \"item\": 7}\n\"ada\"\n\
+        {\"item\": \"ada\"}\n{\"item\": null, \"value\": 1}\n{\"item\": \"ada\", \"value\": 4096}\n{\n";
+    let bad = |lines: &[(u64, &str)]| -> Vec<Value> {
+        let line = |&(line, reason): &(u64, &str)| json!({"line": line, "reason": reason});
+        lines.iter().map(line).collect()
+    };
+    let (entry, large) = ("not_an_entry", "value_too_large");
+    for (id, media_type, body, added, skipped) in [
+        (
+            "t",
+            "text/plain",
+            text,
+            4,
+            bad(&[(5, entry), (6, entry), (7, large)]),
+        ),
+        (
+            "j",
+            "application/x-ndjson",
+            json,
+            2,
+            bad(&[
+                (3, entry),
+                (4, entry),
+                (5, "not_an_item"),
+                (6, large),
+                (7, "not_json"),
+            ]),
+        ),
+    ] {
+        let path = format!("/filters/joins/import?import_id={id}");
+        let imported = server.send(&path, media_type, body).await.ok();
+        assert_eq!(imported["added"], added, "{imported}");
+        assert_eq!(imported["first_bad_lines"], json!(skipped));
+        // Sent again it adds nothing.
+        let again = server.send(&path, media_type, body).await.ok();
+        assert_eq!(again["added"], added);
+    }
+    let asked = json!({"items": ["ada", "bob", "7", "\t"], "counts": true});
+    let listed = server.post("/filters/joins/values/query", asked).await.ok();
+    assert_eq!(listed["results"], json!([[3, 17], [5], [4095], [0]]));
+    assert_eq!(listed["counts"], json!([[1, 2], [1], [1], [1]]));
+
+    let path = "/filters/joins/import?import_id=once&only_if_absent=true";
+    let body = "ada\t17\nada\t18\n";
+    let imported = server.send(path, "text/plain", body).await.ok();
+    assert_eq!(
+        (&imported["added"], &imported["exists"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn an_import_of_many_entries_takes_several_commits_and_no_entry_twice() {
+    let server = with_filters().await;
+    let lines: Vec<String> = (0..20_000u64)
+        .map(|it| format!("user {}\t{}\n", it / 4, it % 4000))
+        .collect();
+    let path = "/filters/joins/import?import_id=many";
+    let imported = server.send(path, "text/plain", lines[..9_000].concat());
+    assert_eq!(imported.await.ok()["added"], 9_000);
+    let imported = server.send(path, "text/plain", lines.concat()).await.ok();
+    assert_eq!(imported["committed_lines"], 20_000);
+    assert_eq!(imported["added"], 20_000);
+    let users: Vec<String> = (0..5_000).map(|it| format!("user {it}")).collect();
+    let asked = json!({"items": users, "counts": true});
+    let listed = server.post("/filters/joins/values/query", asked).await.ok();
+    for user in 0..5_000 {
+        let found = listed["results"][user].as_array().unwrap();
+        for value in (4 * user..).take(4).map(|it| json!(it % 4000)) {
+            assert!(
+                found.contains(&value),
+                "{value} of user {user} in {found:?}"
+            );
+        }
+    }
+    let info = server.get("/filters/joins").await.ok();
+    assert_eq!(info["items"], 20_000);
 }
 
 #[tokio::test]

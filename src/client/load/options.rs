@@ -27,7 +27,7 @@ pub struct LoadOptions {
     #[arg(long)]
     pub only_if_absent: bool,
 
-    /// Lines are JSON strings or integers.
+    /// Lines are JSON: strings or integers, or objects with item and value where items have values. Without it, a line is an item, and there a TAB and a value follow.
     #[arg(long)]
     pub ndjson: bool,
 

@@ -16,16 +16,28 @@ pub enum BadLine {
     NotJson,
     /// It is JSON, but neither a string nor an integer.
     NotAnItem,
+    /// It is not an item with a value, which those of the filter have.
+    NotAnEntry,
+    /// Its value has more bits than those of the filter.
+    ValueTooLarge,
 }
 
 impl BadLine {
-    const ALL: [BadLine; 3] = [BadLine::TooLong, BadLine::NotJson, BadLine::NotAnItem];
+    const ALL: [BadLine; 5] = [
+        BadLine::TooLong,
+        BadLine::NotJson,
+        BadLine::NotAnItem,
+        BadLine::NotAnEntry,
+        BadLine::ValueTooLarge,
+    ];
 
     fn code(self) -> u8 {
         match self {
             BadLine::TooLong => 0,
             BadLine::NotJson => 1,
             BadLine::NotAnItem => 2,
+            BadLine::NotAnEntry => 3,
+            BadLine::ValueTooLarge => 4,
         }
     }
 }
@@ -166,7 +178,7 @@ mod tests {
         let full = AddResult::Full(FullReason::MaxExpansions);
         progress.note_results(&[AddResult::Added, AddResult::Exists, AddResult::Added, full]);
         for line in 0..100 {
-            progress.note_bad(line, BadLine::ALL[line as usize % 3]);
+            progress.note_bad(line, BadLine::ALL[line as usize % BadLine::ALL.len()]);
         }
         progress
     }
@@ -189,7 +201,7 @@ mod tests {
             assert_eq!(ImportProgress::decode(&bytes[..length]), None);
         }
         assert_eq!(ImportProgress::decode(&bytes[..bytes.len() - 1]), None);
-        for (at, value) in [(0, 2), (1, 6), (74, 3)] {
+        for (at, value) in [(0, 2), (1, 6), (74, 5)] {
             let mut bytes = bytes.clone();
             bytes[at] = value;
             assert_eq!(ImportProgress::decode(&bytes), None, "byte {at}");

@@ -11,12 +11,13 @@ use crate::engine::answer::{AddMode, AddResult};
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::Caller;
 use crate::engine::error::EngineError;
+use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::idempotency::imports::{ImportRun, ImportStep};
 use crate::engine::idempotency::progress::{BadLine, ImportProgress};
-use crate::engine::lane::command::{ItemOp, Outcome};
+use crate::engine::lane::command::{ItemOp, Outcome, ValueOp};
 use crate::engine::name::FilterName;
-use crate::engine::ops::values::check_no_values;
+use crate::engine::ops::values::Entries;
 use crate::engine::state::{Engine, EngineState};
 use crate::page::FilterId;
 use crate::store::{SideRecord, SideRecordKey, StoreError};
@@ -76,6 +77,8 @@ pub struct ImportLines {
     pub count: u32,
     /// The items.
     pub items: ItemBatch,
+    /// The value of each, to a filter with values; else none.
+    pub values: Vec<u32>,
     /// Position of each item's line, from 0 on.
     pub item_lines: Vec<u32>,
     /// Positions of lines that are no items, ascending.
@@ -91,6 +94,7 @@ pub struct Import {
     run: Arc<ImportRun>,
     name: FilterName,
     filter: FilterId,
+    value_bits: u32,
     mode: AddMode,
     recorded: Option<SideRecord>,
     progress: ImportProgress,
@@ -112,7 +116,7 @@ impl Engine {
         mode: AddMode,
     ) -> Result<Import, EngineError> {
         let (state, caller) = (&self.state, &self.caller);
-        let (filter, key) = state.import_key(caller, name, id).await?;
+        let (open, key) = state.import_key(caller, name, id).await?;
         let run = Arc::new(state.imports.begin(&self.caller, key)?);
         let recorded = state.recorded_import(caller, run.key()).await?;
         let progress = match &recorded {
@@ -130,7 +134,8 @@ impl Engine {
             caller: self.caller.clone(),
             run,
             name: name.clone(),
-            filter,
+            filter: open.id,
+            value_bits: open.view.load().chain.params().value_bits().into(),
             mode,
             recorded,
             progress,
@@ -168,11 +173,11 @@ impl EngineState {
         caller: &Caller,
         name: &FilterName,
         id: &ImportId,
-    ) -> Result<(FilterId, SideRecordKey), EngineError> {
+    ) -> Result<(Arc<OpenFilter>, SideRecordKey), EngineError> {
+        let open = self.find(caller, name).await?;
         // Of this very filter: another one of the name has imports of its own.
-        let filter = self.find(caller, name).await?.id;
-        let import = id.as_str().to_owned();
-        Ok((filter, SideRecordKey::Import { filter, import }))
+        let (filter, import) = (open.id, id.as_str().to_owned());
+        Ok((open, SideRecordKey::Import { filter, import }))
     }
 
     async fn recorded_import(
@@ -198,6 +203,11 @@ impl Import {
     /// How far it came.
     pub fn progress(&self) -> &ImportProgress {
         &self.progress
+    }
+
+    /// Bits of the values that its filter's items have; 0: they have none.
+    pub fn value_bits(&self) -> u32 {
+        self.value_bits
     }
 
     /// From now on nothing waits longer than that: what is not being written by
@@ -240,7 +250,13 @@ impl Import {
             for item in lines.items.iter().skip(first_item).take(items) {
                 batch.push(item);
             }
-            match self.step(&batch, progress).await {
+            let values = lines.values.iter().skip(first_item).take(items);
+            let values: Arc<[u32]> = values.copied().collect();
+            let batch = Entries {
+                items: &batch,
+                values: &values,
+            };
+            match self.step(batch, progress).await {
                 Err(EngineError::TooManyPages { .. } | EngineError::TooManyChangeProbes { .. })
                     if items > 1 =>
                 {
@@ -260,7 +276,7 @@ impl Import {
     /// One commit.
     async fn step(
         &mut self,
-        items: &ItemBatch,
+        batch: Entries<'_>,
         mut progress: ImportProgress,
     ) -> Result<(), EngineError> {
         let now_ms = self.state.clock.now_ms();
@@ -273,7 +289,7 @@ impl Import {
         });
         let mut attempts = 0;
         let results = loop {
-            match self.add(items, &step).await {
+            match self.add(batch, &step).await {
                 // Others are served first; the client waits for us anyway.
                 Err(EngineError::Overloaded(_) | EngineError::OverShare { .. })
                     if attempts < ATTEMPTS =>
@@ -293,24 +309,34 @@ impl Import {
 
     async fn add(
         &self,
-        items: &ItemBatch,
+        batch: Entries<'_>,
         step: &Arc<ImportStep>,
     ) -> Result<Vec<AddResult>, EngineError> {
         let recorder = SideRecorder::Progress(Arc::clone(step));
-        let state = &self.state;
+        let (caller, state) = (&self.caller, &self.state);
         loop {
             let filter = state.find(&self.caller, &self.name).await?;
             if filter.id != self.filter {
                 let name = self.name.clone();
                 return Err(EngineError::NotFound { name });
             }
-            check_no_values(&filter)?;
             state.quota.check_growth(filter.owner.as_ref())?;
-            let op = (ItemOp::Add(self.mode), state.clock.now_ms());
-            let added = state
-                .lanes
-                .submit_items(&self.caller, &filter, op, items, Some(&recorder));
-            if let Outcome::Added(results) = added.await? {
+            let added = match self.value_bits {
+                0 => {
+                    let (lanes, items) = (&state.lanes, batch.items);
+                    let op = (ItemOp::Add(self.mode), state.clock.now_ms());
+                    lanes
+                        .submit_items(caller, &filter, op, items, Some(&recorder))
+                        .await
+                }
+                _ => {
+                    let op = ValueOp::Add(self.mode);
+                    state
+                        .change_values(caller, &filter, op, batch, Some(&recorder))
+                        .await
+                }
+            };
+            if let Outcome::Added(results) = added? {
                 return Ok(results);
             }
         }

@@ -3,6 +3,7 @@
 use crate::chain::paged::values::ValueCopies;
 use crate::engine::answer::{AddMode, AddResult};
 use crate::engine::batch::ItemBatch;
+use crate::engine::caller::Caller;
 use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
@@ -11,7 +12,7 @@ use crate::engine::lane::command::{Command, Outcome, ValueOp};
 use crate::engine::lane::submit::hash_items;
 use crate::engine::name::FilterName;
 use crate::engine::reader::{HasValue, Values};
-use crate::engine::state::Engine;
+use crate::engine::state::{Engine, EngineState};
 use std::sync::Arc;
 
 /// Most values that one answer may list.
@@ -53,7 +54,7 @@ impl Engine {
                 let filter = state.find(caller, name).await?;
                 state.quota.check_growth(filter.owner.as_ref())?;
                 let op = ValueOp::Add(mode);
-                let added = self.change_values(&filter, op, entries, recorder.as_ref());
+                let added = state.change_values(caller, &filter, op, entries, recorder.as_ref());
                 if let Outcome::Added(results) = added.await? {
                     state.count_added(&results);
                     return Ok(results);
@@ -91,7 +92,7 @@ impl Engine {
             loop {
                 let filter = state.find(caller, name).await?;
                 let op = ValueOp::Delete;
-                let deleted = self.change_values(&filter, op, entries, recorder.as_ref());
+                let deleted = state.change_values(caller, &filter, op, entries, recorder.as_ref());
                 if let Outcome::Deleted(results) = deleted.await? {
                     state.count_deleted(&results);
                     return Ok(results);
@@ -153,10 +154,13 @@ impl Engine {
             }
         }
     }
+}
 
+impl EngineState {
     /// Has the lane of a filter change values.
-    async fn change_values(
+    pub(super) async fn change_values(
         &self,
+        caller: &Caller,
         filter: &Arc<OpenFilter>,
         op: ValueOp,
         entries: Entries<'_>,
@@ -164,10 +168,9 @@ impl Engine {
     ) -> Result<Outcome, EngineError> {
         check_values(filter, entries.values)?;
         let chain = &filter.view.load_full().chain;
-        let items = hash_items(&self.caller, chain, entries.items).await?;
+        let items = hash_items(caller, chain, entries.items).await?;
         let command = Command::Values(op, items, Arc::clone(entries.values));
-        let lanes = &self.state.lanes;
-        lanes.submit(&self.caller, filter, command, recorder).await
+        self.lanes.submit(caller, filter, command, recorder).await
     }
 }
 

@@ -170,7 +170,8 @@ fn bad_id(given: &str) -> HttpError {
 
 /// Import a stream of items
 ///
-/// One item per line, any number of lines, committed while they are read.
+/// One item per line, any number of lines, committed while they are read. To a filter
+/// whose items have values, an entry per line: an item with a value.
 /// Invalid lines are skipped and reported. The import has a name: when the
 /// connection breaks, `GET /filters/{key}/imports/{id}` reports how many lines
 /// are committed, and the same request with `from_line` set to the next line
@@ -190,7 +191,7 @@ fn bad_id(given: &str) -> HttpError {
         ("only_if_absent" = Option<bool>, Query, description = "Skip an item that the filter already contains (or seems to contain, at its false-positive rate).", example = false),
     ),
     request_body(
-        description = "The lines. `text/plain`: each is an item. `application/x-ndjson`: each is a JSON string or an integer. Also gzipped.",
+        description = "The lines. `text/plain`: each is an item, or to a filter with values an item, a TAB and a value. `application/x-ndjson`: each is a JSON string or an integer, or to a filter with values an object with `item` and `value`. Also gzipped.",
         content((String = "text/plain", example = "SPRING-24\nAUTUMN-24\n17\n"), (String = "application/x-ndjson", example = "\"SPRING-24\"\n\"AUTUMN-24\"\n17\n")),
     ),
     responses((status = 200, description = "The stream ended, and all of it is committed. Counts are those of the whole import.", body = ImportBody, example = json!(example())))
@@ -231,7 +232,7 @@ pub(crate) async fn import_items(
             format!("up to {}, since {done} lines are committed", done + 1),
         ));
     }
-    let mut feed = LineFeed::new(format, options.first_line, done);
+    let mut feed = LineFeed::new(format, import.value_bits(), options.first_line, done);
     let importing = take_in(&app, &mut body, &mut import, &mut feed);
     let importing = caller.outlives(importing).await.and_then(|ended| ended);
     importing.map_err(|error| cut_off(error, import.progress()))?;

@@ -39,7 +39,9 @@ pub(crate) struct FoundBody {
 ///
 /// Answers for each item which filters contain it. A filter in the answer can
 /// be a false positive, at the filter's false-positive rate; a filter that is
-/// not in the answer is certain. A filter that does not exist is not an error:
+/// not in the answer is certain. So the rates of all filters that are asked add
+/// up: an item that is in none of 1,000 filters with a rate of 0.001 is found in
+/// one of them on average. One filter with values has one rate. A filter that does not exist is not an error:
 /// `missing_filters` lists it. An API key with a prefix asks only the filters
 /// of that prefix; others are left out, also of `missing_filters`.
 #[utoipa::path(

@@ -1,12 +1,17 @@
 //! A stream of lines cut into what one commit of an import takes.
 //!
+//! A line is an item, or an entry if the items of the filter have values.
+//!
 //! Pieces of the stream come as the network cuts them. Only the line that is
 //! not complete yet is kept between them, and no more of it than a line may
 //! have.
 
+use super::entries;
 use crate::engine::{BadLine, ImportLines, ItemBatch, MAX_ITEMS_AT_ONCE};
 use crate::http::bounds::MAX_ITEM_BYTES;
+use serde::Deserialize;
 use serde::de::{Deserializer as _, Visitor};
+use serde_json::value::RawValue;
 use std::fmt::{self, Write as _};
 
 /// Bytes of items after which the next commit is due.
@@ -17,6 +22,9 @@ const BATCH_LINES: u32 = 65_536;
 
 /// A character of an item takes up to six bytes in JSON, and there are quotes.
 const MAX_JSON_LINE_BYTES: usize = 6 * MAX_ITEM_BYTES + 64;
+
+/// An entry has its value, a TAB, and in JSON the names of its fields besides.
+const MAX_VALUE_BYTES: usize = 64;
 
 /// How a line says its item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +38,8 @@ pub(crate) enum LineFormat {
 /// Takes the stream, gives the lines.
 pub(crate) struct LineFeed {
     format: LineFormat,
+    /// Of the value of each item; 0: there is none.
+    value_bits: u32,
     /// The start of a line whose end has not come.
     partial: Vec<u8>,
     /// Whether more of that line was thrown away, because it is too long.
@@ -44,10 +54,11 @@ pub(crate) struct LineFeed {
 
 impl LineFeed {
     /// A stream whose first line is number `first_line`, of which the lines up
-    /// to number `done` were taken before.
-    pub(crate) fn new(format: LineFormat, first_line: u64, done: u64) -> LineFeed {
+    /// to number `done` were taken before. Its items have values of so many bits.
+    pub(crate) fn new(format: LineFormat, value_bits: u32, first_line: u64, done: u64) -> LineFeed {
         LineFeed {
             format,
+            value_bits,
             partial: Vec::new(),
             is_overlong: false,
             line: first_line,
@@ -106,10 +117,14 @@ impl LineFeed {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        let longest = match self.format {
+        let of_item = match self.format {
             // One more for the carriage return.
             LineFormat::Text => MAX_ITEM_BYTES + 1,
             LineFormat::Json => MAX_JSON_LINE_BYTES,
+        };
+        let longest = match self.value_bits {
+            0 => of_item,
+            _ => of_item + MAX_VALUE_BYTES,
         };
         let room = longest - self.partial.len();
         let kept = bytes.get(..room).unwrap_or(bytes);
@@ -133,20 +148,41 @@ impl LineFeed {
         if self.line <= self.done || line.is_empty() {
             return self.count(None);
         }
-        let items = &mut self.lines.items;
-        let pushed = match self.format {
-            LineFormat::Text if line.len() > MAX_ITEM_BYTES => Err(BadLine::TooLong),
-            LineFormat::Text => {
-                items.push(line);
-                Ok(())
-            }
-            LineFormat::Json => push_json(line, items),
+        let pushed = match self.value_bits {
+            0 => self.push_item(line),
+            _ => self.push_entry(line),
         };
         if pushed.is_ok() {
             self.item_bytes += line.len();
             self.lines.item_lines.push(self.lines.count);
         }
         self.count(pushed.err());
+    }
+
+    fn push_item(&mut self, line: &[u8]) -> Result<(), BadLine> {
+        let items = &mut self.lines.items;
+        match self.format {
+            LineFormat::Text if line.len() > MAX_ITEM_BYTES => Err(BadLine::TooLong),
+            LineFormat::Text => {
+                items.push(line);
+                Ok(())
+            }
+            LineFormat::Json => push_json(line, items),
+        }
+    }
+
+    fn push_entry(&mut self, line: &[u8]) -> Result<(), BadLine> {
+        let (item, value) = match self.format {
+            LineFormat::Text => text_entry(line)?,
+            LineFormat::Json => json_entry(line)?,
+        };
+        let value = entries::value(value).ok_or(BadLine::NotAnEntry)?;
+        if value >> self.value_bits != 0 {
+            return Err(BadLine::ValueTooLarge);
+        }
+        self.push_item(item)?;
+        self.lines.values.push(value);
+        Ok(())
     }
 
     /// Counts a line that has ended.
@@ -160,6 +196,30 @@ impl LineFeed {
             self.lines.bad.push((self.lines.count, why));
         }
         self.lines.count += 1;
+    }
+}
+
+/// The item of an entry as a line of it alone would say it, and the value.
+fn text_entry(line: &[u8]) -> Result<(&[u8], &str), BadLine> {
+    let tab = memchr::memrchr(b'\t', line).ok_or(BadLine::NotAnEntry)?;
+    let value = line.get(tab + 1..).and_then(|it| str::from_utf8(it).ok());
+    let item = line.get(..tab).unwrap_or_default();
+    Ok((item, value.ok_or(BadLine::NotAnEntry)?))
+}
+
+fn json_entry(line: &[u8]) -> Result<(&[u8], &str), BadLine> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Entry<'a> {
+        #[serde(borrow)]
+        item: &'a RawValue,
+        #[serde(borrow)]
+        value: &'a RawValue,
+    }
+    match serde_json::from_slice::<Entry<'_>>(line) {
+        Ok(entry) => Ok((entry.item.get().as_bytes(), entry.value.get())),
+        Err(error) if error.is_data() => Err(BadLine::NotAnEntry),
+        Err(_) => Err(BadLine::NotJson),
     }
 }
 

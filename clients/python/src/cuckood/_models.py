@@ -118,8 +118,10 @@ class BadLineBody:
 
     line: int
     """Its number, from 1."""
-    reason: Literal['too_long', 'not_json', 'not_an_item']
-    """`too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer."""
+    reason: Literal['too_long', 'not_json', 'not_an_item', 'not_an_entry', 'value_too_large']
+    """`too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer;
+    `not_an_entry`: not an item with a value, which those of the filter have; `value_too_large`: more than
+    `value_bits` of the filter allow."""
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:

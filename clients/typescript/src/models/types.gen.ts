@@ -118,9 +118,9 @@ export type BadLineBody = {
      */
     line: number;
     /**
-     * `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer.
+     * `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer; `not_an_entry`: not an item with a value, which those of the filter have; `value_too_large`: more than `value_bits` of the filter allow.
      */
-    reason: 'too_long' | 'not_json' | 'not_an_item';
+    reason: 'too_long' | 'not_json' | 'not_an_item' | 'not_an_entry' | 'value_too_large';
 };
 
 /**
