@@ -12,6 +12,12 @@ pub enum FilterError {
     /// Nobody gave items.
     #[error("there are no items: name them behind the key, or pipe them in, one a line")]
     NoItems,
+    /// What is to be an item with a value is none.
+    #[error("{given:?} has no value: write an item, a TAB and a value from 0 to 65535")]
+    NotAnEntry {
+        /// What was given.
+        given: String,
+    },
     /// Some items are done, and the next ones failed.
     #[error("{error}; {done} items before are done")]
     Interrupted {

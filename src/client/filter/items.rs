@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::io::{self, Write};
 
@@ -36,16 +36,28 @@ pub(super) enum Work {
     Exists,
     Count,
     Delete,
+    Values,
+}
+
+/// What is given for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Given {
+    Items,
+    /// Each item with a TAB and a value behind it.
+    Entries,
 }
 
 impl Work {
     /// The path below the filter's.
-    fn path(self) -> &'static [&'static str] {
-        match self {
-            Work::Add { .. } => &["items"],
-            Work::Exists => &["exists"],
-            Work::Count => &["count"],
-            Work::Delete => &["items", "delete"],
+    fn path(self, given: Given) -> &'static [&'static str] {
+        match (self, given) {
+            (Work::Add { .. }, Given::Items) => &["items"],
+            (Work::Add { .. }, Given::Entries) => &["values"],
+            (Work::Exists, _) => &["exists"],
+            (Work::Count, _) => &["count"],
+            (Work::Delete, Given::Items) => &["items", "delete"],
+            (Work::Delete, Given::Entries) => &["values", "delete"],
+            (Work::Values, _) => &["values", "query"],
         }
     }
 
@@ -56,6 +68,7 @@ impl Work {
             Work::Exists => "exists",
             Work::Count => "count",
             Work::Delete => "deleted",
+            Work::Values => "values",
         }
     }
 
@@ -68,7 +81,7 @@ impl Work {
         match self {
             Work::Add { .. } => result == "full",
             Work::Exists => result == false,
-            Work::Count | Work::Delete => false,
+            Work::Count | Work::Delete | Work::Values => false,
         }
     }
 }
@@ -85,6 +98,7 @@ pub(super) struct ItemCommand<'a> {
     pub(super) server: &'a PatientRemote,
     pub(super) key: &'a str,
     pub(super) work: Work,
+    pub(super) given: Given,
     pub(super) json: bool,
 }
 
@@ -126,12 +140,15 @@ impl ItemCommand<'_> {
 
     /// Sends a batch; `None` if the server wants smaller ones.
     async fn send(&self, items: &[Item]) -> Result<Option<Results>, FilterError> {
-        let mut fields = batches::fields(items);
+        let mut fields = match self.given {
+            Given::Items => batches::fields(items),
+            Given::Entries => batches::entry_fields(items)?,
+        };
         if let Work::Add { only_if_absent } = self.work {
             fields.insert("only_if_absent".to_owned(), Value::from(only_if_absent));
         }
         let body = Value::Object(fields).to_string();
-        let path = [&["filters", self.key], self.work.path()].concat();
+        let path = [&["filters", self.key], self.work.path(self.given)].concat();
         let idempotency_key = fresh_key()?;
         let answer = self
             .server
@@ -160,21 +177,34 @@ impl ItemCommand<'_> {
     /// The result and the item, which may be any bytes.
     fn print(&self, item: &Item, result: &Value, out: &mut dyn Write) -> io::Result<()> {
         if !self.json {
-            let result = result
-                .as_str()
-                .map_or_else(|| result.to_string(), str::to_owned);
+            let result = match result {
+                Value::String(word) => word.clone(),
+                Value::Array(values) => {
+                    let values: Vec<String> = values.iter().map(Value::to_string).collect();
+                    values.join(" ")
+                }
+                other => other.to_string(),
+            };
             write!(out, "{result}\t")?;
             out.write_all(item)?;
             return writeln!(out);
         }
-        let name = self.work.result();
-        match std::str::from_utf8(item) {
-            Ok(text) => writeln!(out, "{}", json!({ "item": text, name: result })),
-            Err(_) => {
-                let encoded = STANDARD.encode(item);
-                writeln!(out, "{}", json!({ "item_base64": encoded, name: result }))
-            }
+        let entry = match self.given {
+            Given::Items => None,
+            Given::Entries => batches::entry(item),
+        };
+        let (item, value) =
+            entry.map_or((item.as_slice(), None), |(item, value)| (item, Some(value)));
+        let (name, text) = match std::str::from_utf8(item) {
+            Ok(text) => ("item", text.to_owned()),
+            Err(_) => ("item_base64", STANDARD.encode(item)),
+        };
+        let mut line = Map::from_iter([(name.to_owned(), Value::from(text))]);
+        if let Some(value) = value {
+            line.insert("value".to_owned(), Value::from(value));
         }
+        line.insert(self.work.result().to_owned(), result.clone());
+        writeln!(out, "{}", Value::Object(line))
     }
 }
 

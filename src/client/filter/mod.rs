@@ -15,11 +15,11 @@ mod table;
 
 pub use error::FilterError;
 pub use items::Verdict;
-pub use options::{Field, FilterCommand, FilterOptions, Items};
+pub use options::{Entries, Field, FilterCommand, FilterOptions, Items};
 
 use super::patience::{IDEMPOTENCY_KEY, PatientRemote, fresh_key};
 use super::remote::Remote;
-use items::{ItemCommand, Work};
+use items::{Given, ItemCommand, Work};
 use reqwest::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Map, Value};
@@ -73,17 +73,18 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
             let work = Work::Add {
                 only_if_absent: *only_if_absent,
             };
-            filters.items(of, work, out).await
+            filters.entries(of, work, out).await
         }
         FilterCommand::Exists { of, quiet: true } => {
-            filters.items(of, Work::Exists, &mut io::sink()).await
+            filters.entries(of, Work::Exists, &mut io::sink()).await
         }
         FilterCommand::Exists { of, quiet: false } => {
-            filters.items(of, Work::Exists, out).await?;
+            filters.entries(of, Work::Exists, out).await?;
             Ok(Verdict::Yes)
         }
         FilterCommand::Count(of) => filters.items(of, Work::Count, out).await,
-        FilterCommand::Delete(of) => filters.items(of, Work::Delete, out).await,
+        FilterCommand::Delete(of) => filters.entries(of, Work::Delete, out).await,
+        FilterCommand::Values(of) => filters.items(of, Work::Values, out).await,
     }
 }
 
@@ -173,10 +174,34 @@ impl Filters {
         work: Work,
         out: &mut dyn Write,
     ) -> Result<Verdict, FilterError> {
+        self.work(of, work, Given::Items, out).await
+    }
+
+    async fn entries(
+        &self,
+        of: &Entries,
+        work: Work,
+        out: &mut dyn Write,
+    ) -> Result<Verdict, FilterError> {
+        let given = match of.values {
+            true => Given::Entries,
+            false => Given::Items,
+        };
+        self.work(&of.of, work, given, out).await
+    }
+
+    async fn work(
+        &self,
+        of: &Items,
+        work: Work,
+        given: Given,
+        out: &mut dyn Write,
+    ) -> Result<Verdict, FilterError> {
         let command = ItemCommand {
             server: &self.server,
             key: &of.key,
             work,
+            given,
             json: self.json,
         };
         command.run(&of.items, out).await

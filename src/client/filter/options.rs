@@ -72,7 +72,7 @@ pub enum FilterCommand {
     Add {
         /// The filter and the items.
         #[command(flatten)]
-        of: Items,
+        of: Entries,
         /// Do not add items that the filter already contains.
         #[arg(long)]
         only_if_absent: bool,
@@ -81,7 +81,7 @@ pub enum FilterCommand {
     Exists {
         /// The filter and the items.
         #[command(flatten)]
-        of: Items,
+        of: Entries,
         /// Print nothing: exit code 0 if the filter contains all items, 1 if one is absent.
         #[arg(long, short)]
         quiet: bool,
@@ -89,7 +89,20 @@ pub enum FilterCommand {
     /// Print for each item how many copies the filter contains.
     Count(Items),
     /// Delete one copy of each item, and print whether there was one. Delete only what was added.
-    Delete(Items),
+    Delete(Entries),
+    /// Print the values of each item, in ascending order with spaces between them. Values of other items can be among them.
+    Values(Items),
+}
+
+/// Items of a filter, or entries of one with values.
+#[derive(Debug, Args)]
+pub struct Entries {
+    /// The filter and the items.
+    #[command(flatten)]
+    pub of: Items,
+    /// Behind each item come a TAB and a value.
+    #[arg(long)]
+    pub values: bool,
 }
 
 /// Items of a filter.
