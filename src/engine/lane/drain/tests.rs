@@ -135,24 +135,31 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_committed_tells_that_a_filter_is_full() {
+    /// Of a page of 16-bit slots.
+    const MOST_SLOTS: u64 = 2048;
     let (engine, _) = engine().await;
     let lane = lane(&engine);
     let name = FilterName::parse("full").unwrap();
     let fixed = FilterRequest {
         capacity: Some(500),
+        fingerprint_bits: Some(16),
         expansion: Some(0),
         ..FilterRequest::default()
     };
     let made = engine.create_filter(&name, &fixed.into(), None).await;
     made.unwrap();
-    // So that its page is resident.
-    let (one, always) = (ItemBatch::of(b"one"), AddOptions::default());
-    engine.add(&name, &one, &always, None).await.unwrap();
+    // So that its page is resident, and the rest takes no longer than a slice.
     let filter = engine.state.find(&SERVER, &name).await.unwrap();
     let chain = filter.view.load().chain.clone();
+    let mut items = ItemBatch::new();
+    (0..MOST_SLOTS * 19 / 20).for_each(|n: u64| items.push(&n.to_le_bytes()));
+    let always = AddOptions::default();
+    engine.add(&name, &items, &always, None).await.unwrap();
     let mut memory = PlanMemory::default();
     let adds = || {
-        let hashes = (0..3_000u64).map(|n| chain.hash(&n.to_le_bytes()));
+        // One more than there are slots for.
+        let rest = MOST_SLOTS * 19 / 20..MOST_SLOTS + 1;
+        let hashes = rest.map(|n| chain.hash(&n.to_le_bytes()));
         let add = Command::Items(ItemOp::Add(AddMode::Always), hashes.collect(), 0);
         Request::new(&SERVER, add, Some(&filter), None)
     };
