@@ -4,6 +4,7 @@ synchronous client, from the asynchronous one. With --check it writes nothing
 and fails if a file is not current."""
 
 import json
+import keyword
 import pathlib
 import re
 import sys
@@ -87,6 +88,11 @@ def documented(text, indent):
     return textwrap.indent('"""' + "\n".join(lines) + '"""' + "\n", " " * indent)
 
 
+def attribute(field):
+    """The name of a field in Python, where some are words of the language."""
+    return f"{field}_" if keyword.iskeyword(field) else field
+
+
 def request(name, schema):
     yield f"class {name}(TypedDict, total=False):\n" + documented(schema["description"], 4) + "\n"
     for field, of in schema["properties"].items():
@@ -104,7 +110,7 @@ def answer(name, schema):
             is_nullable = kind.endswith("| None") or kind.startswith("Literal") and "None" in kind
             kind = (kind if is_nullable else f"{kind} | None") + " = None"
         of = nullable_reference(of) or of
-        yield f"    {field}: {kind}\n" + documented(of.get("description", ""), 4)
+        yield f"    {attribute(field)}: {kind}\n" + documented(of.get("description", ""), 4)
     yield "\n    @classmethod\n    def from_json(cls, json: Mapping[str, Any]) -> Self:\n"
     yield '        """Reads an answer; fields that this version does not know are left out."""\n'
     yield "        return cls(\n"
@@ -113,7 +119,7 @@ def answer(name, schema):
         read = reader(of, f'json["{field}"]')
         if read and (field not in required or kinds(of)[1]):
             read = f"{read} if {value} is not None else None"
-        yield f"            {field}={read or value},\n"
+        yield f"            {attribute(field)}={read or value},\n"
     yield "        )\n"
 
 

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import os
 import pathlib
+import re
 
 import schemathesis
 from schemathesis.core.parameters import ParameterLocation
@@ -19,6 +20,8 @@ WITH_VALUES = "joins"
 OF_VALUES = {"add_values", "delete_values", "get_item_values", "query_values"}
 # What is for all others.
 OF_ITEMS = {"add_items", "delete_items", "import_items"}
+# A position in a commit log.
+POSITION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 # Bodies of which every text makes sense.
 LINES = ["text/plain", "application/x-ndjson"]
 DUMP = pathlib.Path(os.environ["CUCKOOD_TEST_DUMP"]).read_bytes()
@@ -33,7 +36,12 @@ def as_it_is(ctx, value):
 @schemathesis.hook
 def filter_case(ctx, case):
     """Blanks around a header's value are no part of it, and a number that is
-    sent as text is text: they would be valid."""
+    sent as text is text: they would be valid. A server without a commit log
+    does not look at the headers of one."""
+    headers = {name.lower(): value for name, value in (case.headers or {}).items()}
+    consistency, position = headers.get("cuckood-consistency"), headers.get("cuckood-min-position")
+    if consistency not in (None, "local", "strong") or not POSITION.fullmatch(str(position or "1.0.0")):
+        return False
     if case.media_type in LINES and isinstance(case.body, (int, float, list, dict, type(None))):
         return False
     return all(value == value.strip() for value in (case.headers or {}).values() if isinstance(value, str))
@@ -85,8 +93,10 @@ def entries(case, operation):
 
 
 def check_items(case):
-    """Entries are for filters with values."""
+    """Entries are for filters with values, and moments for those with a window."""
+    case.query.pop("within_seconds", None)
     if isinstance(case.body, dict):
+        case.body.pop("within_seconds", None)
         case.body.pop("entries", None)
         case.body.setdefault("items", ["SPRING-24"])
 
@@ -114,8 +124,9 @@ def fields(body):
     server's limit."""
     classic = {"bucket_size", "max_iterations"} & set(body)
     paged = {"error_rate", "fingerprint_bits", "promised_growth"} & set(body)
-    # Items alone could not be added to a filter with values.
-    for field in ("value_bits", "values_per_item"):
+    # Items alone could not be added to a filter with values, nor deleted from one
+    # with a window.
+    for field in ("value_bits", "values_per_item", "window_seconds", "window_resolution_seconds"):
         body.pop(field, None)
     layout = body.get("layout") or ("classic" if classic and not paged else "paged")
     for field in classic if layout == "paged" else paged:
@@ -141,7 +152,8 @@ def add_items(case):
 
 
 def one_item(case):
-    """One of the two ways to say it."""
+    """One of the two ways to say it; moments are for filters with a window."""
+    case.query.pop("within_seconds", None)
     if "item" in case.query:
         case.query.pop("item_base64url", None)
     elif "item_base64url" not in case.query:

@@ -266,7 +266,7 @@ class CountsBody:
 class EpochBody:
     """The items of a filter with a window that were seen last in one epoch."""
 
-    from: datetime
+    from_: datetime
     """When the epoch began (RFC 3339)."""
     items: int
     """Items that were seen in it and not since."""
@@ -275,7 +275,7 @@ class EpochBody:
     def from_json(cls, json: Mapping[str, Any]) -> Self:
         """Reads an answer; fields that this version does not know are left out."""
         return cls(
-            from=datetime.fromisoformat(json["from"]),
+            from_=datetime.fromisoformat(json["from"]),
             items=json["items"],
         )
 
