@@ -71,6 +71,11 @@ impl LeaseKeeping {
         match keeper.duty(now) {
             Duty::Take => {
                 let taken = timeout(self.ttl, self.take(lane, heard)).await;
+                // Nobody said whose it is, in words or by silence: whoever had it has
+                // it no more.
+                if heard.elapsed() > self.ttl {
+                    self.leaders.note(lane, None);
+                }
                 keeper.asked(now, taken.unwrap_or_default());
             }
             Duty::Renew { revision } => {
@@ -107,13 +112,7 @@ impl LeaseKeeping {
                 self.leaders.note(lane, leader);
                 Some(is_anothers)
             }
-            Err(_) => {
-                // Whoever had it has it no more.
-                if heard.elapsed() > self.ttl {
-                    self.leaders.note(lane, None);
-                }
-                None
-            }
+            Err(_) => None,
         }
     }
 
