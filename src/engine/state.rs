@@ -9,8 +9,9 @@ use super::dump::budget::MemoryBudget;
 use super::dump::format::Digest;
 use super::error::{EngineError, Overload};
 use super::filters::{Filters, OpenFilter};
-use super::idempotency::guard::IdempotentWrites;
+use super::idempotency::guard::{Answered, IdempotencyKey, IdempotentWrites, SideRecorder};
 use super::idempotency::imports::Imports;
+use super::idempotency::response::StoredResponse;
 use super::lane::submit::Submitter;
 use super::membership::Clustered;
 use super::name::FilterName;
@@ -140,6 +141,26 @@ impl Drop for EngineState {
 }
 
 impl EngineState {
+    /// Makes a write to the filter of that name, or with a key answers as it was
+    /// answered before: [`IdempotentWrites::once`].
+    pub(super) async fn once<T, W>(
+        &self,
+        caller: &Caller,
+        name: &FilterName,
+        key: Option<IdempotencyKey>,
+        answer_bytes: usize,
+        answer_of: impl FnOnce(StoredResponse) -> Option<T>,
+        write: impl FnOnce(Option<SideRecorder>) -> W,
+    ) -> Result<Answered<T>, EngineError>
+    where
+        W: Future<Output = Result<T, EngineError>>,
+    {
+        let filter_now = || self.open(caller, name);
+        self.idempotent_writes
+            .once(caller, key, answer_bytes, filter_now, answer_of, write)
+            .await
+    }
+
     /// The filter of that name.
     ///
     /// # Errors

@@ -67,6 +67,22 @@ const RUN_BYTES: usize = 5;
 const FILTER_HEAD_BYTES: usize = 32;
 
 impl StoredResponse {
+    /// The results of an add, if it was one.
+    pub(crate) fn added(self) -> Option<Vec<AddResult>> {
+        match self {
+            StoredResponse::Added(results) => Some(results),
+            _ => None,
+        }
+    }
+
+    /// The results of a delete, if it was one.
+    pub(crate) fn deleted(self) -> Option<Vec<bool>> {
+        match self {
+            StoredResponse::Deleted(results) => Some(results),
+            _ => None,
+        }
+    }
+
     /// Most bytes that the answer about so many items takes.
     pub(crate) fn most_bytes(items: usize) -> usize {
         2 + items

@@ -37,10 +37,9 @@ impl Engine {
                 }
             }
         };
-        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
         let most_bytes = StoredResponse::COMPACTION_BYTES;
-        writes
-            .once(caller, key, most_bytes, filter_now, kept, compact)
+        state
+            .once(caller, name, key, most_bytes, kept, compact)
             .await
     }
 

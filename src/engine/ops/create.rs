@@ -103,10 +103,9 @@ impl Engine {
                 }
             }
         };
-        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
         let most_bytes = StoredResponse::FILTER_BYTES;
-        writes
-            .once(caller, key, most_bytes, filter_now, kept, create)
+        state
+            .once(caller, name, key, most_bytes, kept, create)
             .await
     }
 

@@ -97,11 +97,8 @@ impl Engine {
                 .set_expiry(caller, name, expiry, recorder.as_ref())
                 .await
         };
-        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
         let most_bytes = StoredResponse::FILTER_BYTES;
-        writes
-            .once(caller, key, most_bytes, filter_now, kept, set)
-            .await
+        state.once(caller, name, key, most_bytes, kept, set).await
     }
 
     /// Has a filter end at that moment, in milliseconds since 1970; one that is
@@ -210,8 +207,7 @@ impl Engine {
                 }
             }
         };
-        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
-        writes.once(caller, key, 1, filter_now, kept, remove).await
+        state.once(caller, name, key, 1, kept, remove).await
     }
 }
 

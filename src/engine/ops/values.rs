@@ -45,10 +45,6 @@ impl Engine {
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Vec<AddResult>>, EngineError> {
         let (state, caller) = (&self.state, &self.caller);
-        let kept = |response| match response {
-            StoredResponse::Added(results) => Some(results),
-            _ => None,
-        };
         let add = |recorder: Option<SideRecorder>| async move {
             loop {
                 let filter = state.find(caller, name).await?;
@@ -62,9 +58,8 @@ impl Engine {
             }
         };
         let most_bytes = StoredResponse::most_bytes(entries.items.len());
-        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
-        writes
-            .once(caller, key, most_bytes, filter_now, kept, add)
+        state
+            .once(caller, name, key, most_bytes, StoredResponse::added, add)
             .await
     }
 
@@ -84,10 +79,6 @@ impl Engine {
         key: Option<IdempotencyKey>,
     ) -> Result<Answered<Vec<bool>>, EngineError> {
         let (state, caller) = (&self.state, &self.caller);
-        let kept = |response| match response {
-            StoredResponse::Deleted(results) => Some(results),
-            _ => None,
-        };
         let delete = |recorder: Option<SideRecorder>| async move {
             loop {
                 let filter = state.find(caller, name).await?;
@@ -100,9 +91,15 @@ impl Engine {
             }
         };
         let most_bytes = StoredResponse::most_bytes(entries.items.len());
-        let (writes, filter_now) = (&state.idempotent_writes, || state.open(caller, name));
-        writes
-            .once(caller, key, most_bytes, filter_now, kept, delete)
+        state
+            .once(
+                caller,
+                name,
+                key,
+                most_bytes,
+                StoredResponse::deleted,
+                delete,
+            )
             .await
     }
 
