@@ -136,8 +136,8 @@ fn put_together(
 /// Most bytes that the results of a change of so many items take, blank lines
 /// among them.
 pub(crate) fn most_bytes(items: usize) -> usize {
-    /// `"exists",`.
-    const LONGEST_WORD: usize = 9;
+    /// `"refreshed",`.
+    const LONGEST_WORD: usize = 12;
     /// What stands around the words, why a filter is full included.
     const AROUND: usize = 1024;
     AROUND.saturating_add(items.saturating_mul(LONGEST_WORD))

@@ -54,7 +54,7 @@ async fn no_answer_to_a_change_is_larger_than_announced() {
         FullReason::MaxExpansions,
         FullReason::MaxFilterBytes,
     ] {
-        for name in ["added", "exists", "full"] {
+        for name in ["added", "refreshed", "exists", "full"] {
             for items in [1, 1000] {
                 let words = vec![Word::Name(name); items];
                 let longest = text(Format::Json, &words, &[0, 5, 6], Some(reason)).await;
