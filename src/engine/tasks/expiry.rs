@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Removes what has ended until the engine stops.
 pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>) {
     let (mut from_ms, mut looked_at_all) = (0, Instant::now());
-    let mut damaged = 0;
+    let (mut damaged, mut staying) = (0, 0);
     repeat(state, stop, LOOK_EVERY, |state| {
         if looked_at_all.elapsed() >= LOOK_AT_ALL_EVERY {
             (from_ms, looked_at_all) = (0, Instant::now());
@@ -48,11 +48,11 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>) {
         }
         let now_ms = state.clock.now_ms();
         let before = damaged;
-        match remove_due(state, from_ms, now_ms, before) {
+        match remove_due(state, from_ms, now_ms, staying) {
             Ok(looked) => {
-                damaged = looked.damaged;
+                (damaged, staying) = (looked.damaged, looked.staying());
                 looked.report(before);
-                if looked.has_more {
+                if !looked.is_through {
                     return ControlFlow::Continue(PAUSE);
                 }
                 from_ms = now_ms.saturating_sub(LATE_MS);
@@ -89,15 +89,22 @@ pub(crate) fn look_at_clock(state: &EngineState) -> ClockState {
 /// What came of one look at the list.
 #[derive(Default)]
 struct Looked {
-    /// Whether there may be more to remove.
-    has_more: bool,
+    /// Whether all that is due was looked at.
+    is_through: bool,
     /// Entries, or what they are about, that are damaged and stay.
     damaged: usize,
+    /// Filters that stay as this pod has no say in their lanes.
+    others: usize,
     /// What is wrong with one of them.
     error: Option<EngineError>,
 }
 
 impl Looked {
+    /// Entries that the next look will find again.
+    fn staying(&self) -> usize {
+        self.damaged + self.others
+    }
+
     fn damaged(&mut self, error: EngineError) {
         self.damaged += 1;
         self.error = Some(error);
@@ -114,34 +121,33 @@ impl Looked {
     }
 }
 
-/// Removes some of what is due, and more by as much as was damaged before.
+/// Removes some of what is due, and looks at more by as much as stayed before.
 fn remove_due(
     state: &EngineState,
     from_ms: u64,
     now_ms: u64,
-    damaged: usize,
+    staying: usize,
 ) -> Result<Looked, EngineError> {
-    let most = DUE_AT_ONCE + damaged;
+    let most = DUE_AT_ONCE + staying;
     let due = state.store.due_entries(from_ms, now_ms, most)?;
-    let mut looked = Looked::default();
-    let (mut sound, mut left) = (0, 0);
+    let sound = due.iter().filter(|due| due.is_ok()).count();
+    let mut looked = Looked {
+        is_through: sound < most,
+        ..Looked::default()
+    };
     for due in due {
         let removed = match due {
-            Ok(due) => {
-                sound += 1;
-                remove(state, &due, now_ms)
-            }
+            Ok(due) => remove(state, &due, now_ms),
             Err(error) => Err(error.into()),
         };
         match removed {
             Ok(()) => {}
             // The pod that leads its lane does.
-            Err(EngineError::NotLeading) => left += 1,
+            Err(EngineError::NotLeading | EngineError::LaneHalted(_)) => looked.others += 1,
             Err(error) if is_damage(&error) => looked.damaged(error),
             Err(error) => return Err(error),
         }
     }
-    looked.has_more = sound == most && left == 0;
     Ok(looked)
 }
 

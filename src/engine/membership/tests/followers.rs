@@ -3,8 +3,11 @@
 use super::cluster::*;
 use super::flaky::Failures;
 use crate::chain::params::FilterRequest;
+use crate::engine::filters::lane_of;
 use crate::engine::membership::{JoinError, Membership};
-use crate::engine::{AddMode, AddOptions, AddResult, Engine, EngineError, Entries, LaneState};
+use crate::engine::{
+    AddMode, AddOptions, AddResult, Engine, EngineError, Entries, LaneState, NewFilter,
+};
 use crate::metrics::Metrics;
 use crate::replication::tests::shared_log::SharedLog;
 use crate::replication::{CommitLog, Event, Halt};
@@ -434,6 +437,33 @@ async fn the_leader_removes_what_has_ended_from_every_pod() {
         });
     }
     cluster.check_equal().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_ended_in_a_lane_that_nobody_leads_keeps_nothing_else() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    let of_lane = |lane| {
+        let names = (0..).map(|n| name(&format!("f{n}")));
+        names.filter(move |name| lane_of(name, LANES as usize) == lane)
+    };
+    // More than a look removes are due before the one of the other lane.
+    let ended: Vec<_> = of_lane(0).take(300).chain(of_lane(1).take(1)).collect();
+    for name in &ended {
+        let new = NewFilter {
+            ttl_seconds: Some(10),
+            ..NewFilter::default()
+        };
+        leader.create_filter(name, &new, None).await.unwrap();
+    }
+    leader.tell_lane(0, Event::Lease(None)).unwrap();
+    cluster.now_ms.fetch_add(11_000, Ordering::SeqCst);
+    let store = PageStore::open(Arc::new(cluster.pods[0].store.clone())).unwrap();
+    let left = || store.list_filters("", None, 400).unwrap().len();
+    wait_until("the other lane's is removed", || left() == 300);
+    cluster.lead(0, 0);
+    wait_until("all are removed", || left() == 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
