@@ -134,8 +134,14 @@ impl Engine {
         let mut listed = Vec::with_capacity(items.len());
         let mut values = 0;
         loop {
+            // As all questions of many items, see `reader::ask`.
+            if !listed.is_empty() {
+                tokio::task::yield_now().await;
+                self.caller.check()?;
+            }
             let mut some = ItemBatch::new();
-            for item in items.iter().skip(listed.len()).take(ITEMS_AT_ONCE) {
+            let rest = listed.len()..items.len();
+            for item in rest.take(ITEMS_AT_ONCE).filter_map(|at| items.get(at)) {
                 some.push(item);
             }
             let answers = self.state.ask(&self.caller, name, &some, Values).await?;
