@@ -50,7 +50,7 @@ const SUB_FILTER: u64 = 16;
 const OTHERS: usize = 24;
 const COPIES: usize = 12;
 
-/// A filter is to be filled and emptied at least once, within so long.
+/// One is to be filled and emptied, the other compacted, at least once within so long.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// What one client saw: filter, item, operation.
@@ -86,14 +86,14 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
 
     let others = others(&server);
     let (started, stop) = (Instant::now(), AtomicBool::new(false));
-    let crowded = Crowded::default();
+    let grown = Grown::default();
     let operations = AtomicU64::new(0);
     let (client, base) = (server.client(), server.url(""));
     let seen: Seen = thread::scope(|scope| {
-        let (stop, base, crowded) = (&stop, base.as_str(), &crowded);
-        scope.spawn(move || crowd(client, base, stop, crowded));
+        let (stop, base, grown) = (&stop, base.as_str(), &grown);
+        scope.spawn(move || crowd(client, base, stop, grown));
         scope.spawn(move || ask(client, base, stop));
-        scope.spawn(|| compact(client, base, stop, &others));
+        scope.spawn(|| compact(client, base, stop, &others, grown));
         let watchers: Vec<_> = (0..CLIENTS)
             .map(|_| {
                 let mut random = Random(random.next());
@@ -101,8 +101,7 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
                 scope.spawn(move || {
                     let mut seen = Seen::new();
                     let mut connection = pipelines::connect(redis_port);
-                    while operations.load(Ordering::Relaxed) < wanted || crowded.wants_more(started)
-                    {
+                    while operations.load(Ordering::Relaxed) < wanted || grown.wants_more(started) {
                         let before = seen.len();
                         match random.below(2) {
                             0 => work(&mut random, client, base, started, &mut seen),
@@ -140,10 +139,7 @@ fn what_many_clients_see_of_few_filters_could_have_happened_in_one_order() {
             }
         }
     }
-    let (most, emptied) = (
-        crowded.most_bytes.into_inner(),
-        crowded.emptied.into_inner(),
-    );
+    let (most, emptied) = (grown.most_bytes.into_inner(), grown.emptied.into_inner());
     let counted = |name: &str| server.metric(name) as u64;
     let evictions = counted("cuckood_cache_evictions_total");
     let splits = counted("cuckood_page_splits_total");
@@ -278,7 +274,7 @@ fn one(client: &Client, url: &str, name: &str, field: &str) -> String {
 
 /// Adds others until the filter has grown, deletes them, sees that it is as small as
 /// at first, and again.
-fn crowd(client: &Client, base: &str, stop: &AtomicBool, seen: &Crowded) {
+fn crowd(client: &Client, base: &str, stop: &AtomicBool, seen: &Grown) {
     let url = format!("{base}/filters/{CROWDED}");
     let mut next = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -313,7 +309,7 @@ fn ask(client: &Client, base: &str, stop: &AtomicBool) {
 }
 
 /// Makes the chain grow, deletes what did it, has the chain compacted, and again.
-fn compact(client: &Client, base: &str, stop: &AtomicBool, others: &[String]) {
+fn compact(client: &Client, base: &str, stop: &AtomicBool, others: &[String], seen: &Grown) {
     let url = format!("{base}/filters/{CHAIN}");
     while !stop.load(Ordering::Relaxed) {
         for (action, done) in [("items", "added"), ("items/delete", "true")] {
@@ -325,27 +321,36 @@ fn compact(client: &Client, base: &str, stop: &AtomicBool, others: &[String]) {
         let asked = client.post(format!("{url}/compact")).send().unwrap();
         // It may have begun by itself.
         assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&asked.status()));
-        let is_running = || {
+        let now = || -> Value {
             let now = client.get(format!("{url}/compaction")).send().unwrap();
-            now.json::<Value>().unwrap()["state"] == "running"
+            now.json().unwrap()
         };
-        while is_running() {
+        let mut compaction = now();
+        while compaction["state"] == "running" {
             thread::sleep(Duration::from_millis(1));
+            compaction = now();
+        }
+        if compaction["state"] == "done" && compaction["moved"] != 0 {
+            seen.compacted.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// What was seen of the filter that grows.
+/// What was seen of the filters that grow.
 #[derive(Default)]
-struct Crowded {
+struct Grown {
     most_bytes: AtomicU64,
-    /// How often it was as small as at first again.
+    /// How often the crowded one was as small as at first again.
     emptied: AtomicU64,
+    /// Compactions of the chain that moved entries to their end.
+    compacted: AtomicU64,
 }
 
-impl Crowded {
+impl Grown {
     fn wants_more(&self, started: &Instant) -> bool {
-        self.emptied.load(Ordering::Relaxed) == 0 && started.elapsed() < LONGEST
+        let done = [&self.emptied, &self.compacted];
+        let is_missing = |it: &&AtomicU64| it.load(Ordering::Relaxed) == 0;
+        done.iter().any(is_missing) && started.elapsed() < LONGEST
     }
 }
 
