@@ -33,9 +33,6 @@ const MAX_POINT_DELETES: usize = 64;
 const SIDE_RECORDS_READ_AHEAD_BYTES: usize = 4 << 20;
 
 /// Pages, descriptions and the redo log of many filters. See the docs of
-/// Lanes that a cluster may have.
-const MOST_LANES: u32 = 256;
-
 /// [`store`](super) for what is promised. Every method may block on I/O.
 pub struct PageStore {
     kv: Arc<dyn KeyValueStore>,
@@ -135,12 +132,8 @@ impl PageStore {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn is_of_a_cluster(&self) -> Result<bool, StoreError> {
-        for lane in 0..MOST_LANES {
-            if self.lane_position(lane)?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let (keys, open) = (format::lane_positions(), format::open_lane_position);
+        Ok(!self.list(Column::Info, &keys, 1, open)?.is_empty())
     }
 
     fn write_commit(

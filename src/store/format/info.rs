@@ -1,8 +1,10 @@
 //! What is kept once in a data directory.
 
 use super::envelope::{Kind, corrupt, number, open, seal};
+use super::keys::keys_under;
 use crate::page::{FilterId, Ordinal};
 use crate::store::error::StoreError;
+use crate::store::kv::KeyRange;
 use crate::store::values::{LanePosition, ScrubPosition};
 
 /// Version of the data directory as a whole: which columns there are and what
@@ -91,6 +93,11 @@ pub(in crate::store) fn open_scrub_position(value: &[u8]) -> Result<ScrubPositio
         })
     };
     read(payload).ok_or_else(|| corrupt(what(), "it has another length"))
+}
+
+/// The keys of the positions of all lanes.
+pub(in crate::store) fn lane_positions() -> KeyRange {
+    keys_under(LANE_POSITION_PREFIX, LANE_POSITION_PREFIX.len() + 4)
 }
 
 pub(in crate::store) fn lane_position_key(lane: u32) -> Vec<u8> {
