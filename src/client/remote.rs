@@ -396,7 +396,11 @@ fn first_line(path: &Path) -> Result<String, RemoteError> {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<Certificate>, RemoteError> {
+/// The certificates in a file, of which there must be one.
+///
+/// # Errors
+/// The file can't be read, or holds none; the path is named.
+pub fn certificates(path: &Path) -> Result<Vec<Certificate>, RemoteError> {
     let pem = std::fs::read(path).map_err(|error| bad_file(path, error))?;
     let found =
         Certificate::from_pem_bundle(&pem).map_err(|error| bad_file(path, cause(&error)))?;

@@ -3,7 +3,7 @@
 
 use super::cluster::{EPOCH, LEASE_TTL, check_safe};
 use super::failure::Failure;
-use crate::client::remote::choose_cryptography;
+use crate::client::remote::{certificates, choose_cryptography};
 use crate::config::ClusterSettings;
 use crate::engine::{Engine, JoinError, MeasuredLog, Membership};
 use crate::http::{App, Cluster};
@@ -248,11 +248,8 @@ fn client(ca_file: Option<&Path>) -> Result<reqwest::Client, Failure> {
         .no_proxy()
         .no_gzip();
     if let Some(file) = ca_file {
-        let wrong = |reason: String| format!("--cluster-ca-file {}: {reason}", file.display());
-        let pem = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-        let authorities = reqwest::Certificate::from_pem_bundle(&pem);
-        let authorities = authorities.map_err(|error| wrong(error.to_string()))?;
-        builder = builder.tls_certs_only(authorities);
+        let found = certificates(file).map_err(|error| format!("--cluster-ca-file: {error}"))?;
+        builder = builder.tls_certs_only(found);
     }
     Ok(builder.build()?)
 }
