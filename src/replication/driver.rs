@@ -157,7 +157,13 @@ impl<A: Apply> Driver<A> {
                     self.state.apply(position, &record);
                 }
                 Effect::Settle { plan, outcome } => reports.push(Report::Settled(plan, outcome)),
-                Effect::Restore => reports.push(Report::Restore),
+                Effect::Restore => {
+                    tracing::error!(
+                        lane = self.lane,
+                        "the commit log no longer has what this pod lacks: it needs the state of another pod"
+                    );
+                    reports.push(Report::Restore);
+                }
                 Effect::Halt(halt) => {
                     tracing::error!(lane = self.lane, %halt, "the lane stands still");
                     self.due.clear();

@@ -166,7 +166,7 @@ impl Lane {
         let Encoded { changes, redo } = batch.encoded;
         // An answer that says that nothing changed is kept all the same.
         if !batch.filter_changes.is_empty() || !side_records.is_empty() {
-            let until = latest_deadline(&answers);
+            let until = || latest_deadline(answers.iter().map(|it| &it.0));
             let written = self.write(&changes, redo, batch.filter_changes, side_records, until);
             if let Err(failure) = written {
                 let Some(error) = failure.error() else {
@@ -214,43 +214,33 @@ impl Lane {
     /// Has the commit log take a record that changes nothing, and answers. A server
     /// without one has applied all that was acknowledged anyway.
     pub(super) fn barrier(&self, request: Request) -> Option<InDoubt> {
-        let answers = vec![(request, Outcome::Passed, None)];
-        let passed = match self.ordering.replicated() {
-            None => Ok(()),
-            Some(replicated) => {
-                let commit = Commit {
-                    sequence: self.checkpointer.begin_commit(self.number),
-                    ..Commit::default()
-                };
-                let until = latest_deadline(&answers);
-                let ordered = self.ordering.commit(&self.store, &commit, until);
-                let ordered = ordered.map_err(|it| self.not_ordered(it, commit.clone()));
-                if ordered.is_ok() {
-                    let sequence = commit.sequence;
-                    self.checkpointer.publish(self.number, sequence, 0, |_| {});
-                    replicated.published();
-                }
-                ordered
-            }
+        let Some(replicated) = self.ordering.replicated() else {
+            request.answer(Ok(Outcome::Passed));
+            return None;
         };
-        let error = match passed {
-            Ok(()) => None,
-            Err(failure) => match failure.error() {
+        let sequence = self.checkpointer.begin_commit(self.number);
+        let commit = Commit {
+            sequence,
+            ..Commit::default()
+        };
+        let until = latest_deadline(std::iter::once(&request));
+        let answer = match replicated.commit(&self.store, &commit, until) {
+            Ok(()) => {
+                self.checkpointer.publish(self.number, sequence, 0, |_| {});
+                replicated.published();
+                Ok(Outcome::Passed)
+            }
+            Err(why) => match self.not_ordered(why, commit).error() {
                 None => {
-                    self.put_back(answers);
+                    self.queue.give_back(request);
                     return None;
                 }
                 // It changes nothing: nothing is in doubt but the store.
-                Some(EngineError::LogSilent) => Some(EngineError::LogUnavailable),
-                Some(error) => Some(error),
+                Some(EngineError::LogSilent) => Err(EngineError::LogUnavailable),
+                Some(error) => Err(error),
             },
         };
-        for (request, outcome, _) in answers {
-            request.answer(match &error {
-                None => Ok(outcome),
-                Some(error) => Err(error.clone()),
-            });
-        }
+        request.answer(answer);
         None
     }
 
@@ -268,7 +258,7 @@ impl Lane {
         redo: Vec<u8>,
         filters: Vec<FilterChange>,
         side_records: Vec<SideRecordChange>,
-        until: Instant,
+        until: impl FnOnce() -> Instant,
     ) -> Result<(), CommitFailure> {
         // Frames for pages that are not published yet are taken before the
         // commit: after it nothing may fail.
@@ -478,9 +468,9 @@ impl CommitFailure {
 
 /// Until when a commit log is waited for: as long as anybody waits for the
 /// commit.
-fn latest_deadline(answers: &[(Request, Outcome, Option<SideRecordChange>)]) -> Instant {
+fn latest_deadline<'a>(requests: impl Iterator<Item = &'a Request>) -> Instant {
     let most = Instant::now() + LOG_PATIENCE;
-    let deadlines = answers.iter().map(|it| it.0.caller.deadline);
+    let deadlines = requests.map(|it| it.caller.deadline);
     let latest = deadlines.map(|it| it.unwrap_or(most)).max();
     latest.map_or(most, |it| it.min(most))
 }

@@ -20,11 +20,11 @@ impl LaneOrdering {
         &self,
         store: &PageStore,
         commit: &Commit,
-        until: Instant,
+        until: impl FnOnce() -> Instant,
     ) -> Result<(), NotOrdered> {
         match self {
             LaneOrdering::Local => store.commit(commit).map_err(NotOrdered::StoreFailed),
-            LaneOrdering::Replicated(replicated) => replicated.commit(store, commit, until),
+            LaneOrdering::Replicated(replicated) => replicated.commit(store, commit, until()),
         }
     }
 

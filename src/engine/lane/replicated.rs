@@ -206,16 +206,10 @@ impl ReplicatedOrdering {
     pub(super) fn go_on(&self, event: Option<Event>) {
         let until = Instant::now() + BUSY;
         let mut work = self.work.lock();
-        let reports = match event {
-            Some(event) => work.driver.handle(event, until),
-            None if work.driver.has_work() => work.driver.go_on(until),
+        match event {
+            Some(event) => drop(work.driver.handle(event, until)),
+            None if work.driver.has_work() => drop(work.driver.go_on(until)),
             None => return,
-        };
-        if reports.contains(&Report::Restore) {
-            tracing::error!(
-                lane = self.lane,
-                "the commit log no longer has what this pod lacks: it needs the state of another pod"
-            );
         }
         work.end_doubt();
         self.place.set(work.state());
