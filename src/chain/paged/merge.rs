@@ -6,8 +6,6 @@ use super::merged::{Entry, Merged};
 use super::planner::{PagePlanner, most_counters};
 use super::split::moved;
 use super::table::Table;
-use super::window::stamped;
-use crate::chain::counters::Counters;
 use crate::chain::pages::{Draft, WholePage};
 use crate::cuckoo::bucket;
 use crate::cuckoo::paged::{PAGE_WORDS, Paged, Pair};
@@ -89,10 +87,7 @@ impl<D: Draft> PagePlanner<'_, D> {
                 (moved(class, slot), copies)
             }));
         }
-        merged.page.counters = match &self.table.epochs {
-            Some(epochs) => stamped(epochs.current()),
-            None => Counters::collect(counted),
-        };
+        merged.page.counters = self.counters_of(counted);
         Some(())
     }
 

@@ -56,10 +56,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         }
         for (page, counted) in pages.iter_mut().zip(counted) {
             // An entry that became void is of one class with those that were.
-            page.counters = match &self.table.epochs {
-                Some(epochs) => stamped(epochs.current()),
-                None => Counters::collect(counted),
-            };
+            page.counters = self.counters_of(counted);
         }
         let [stays, goes] = pages;
         self.draft.set_page(page(pair.page), stays);
@@ -73,6 +70,15 @@ impl<D: Draft> PagePlanner<'_, D> {
             self.stats.expansions += 1;
         }
         Some(Ok(()))
+    }
+
+    /// What stands beside a page that is written whole: what is counted there, or
+    /// where items expire its stamp.
+    pub(super) fn counters_of(&self, counted: Vec<(CounterKey, u64)>) -> Counters {
+        match &self.table.epochs {
+            Some(epochs) => stamped(epochs.current()),
+            None => Counters::collect(counted),
+        }
     }
 
     /// The copies that are counted beside a page. None where items expire.

@@ -21,19 +21,8 @@ use std::sync::Arc;
 
 /// What a filter is to be, checked.
 pub(super) struct ResolvedFilter {
-    params: FilterParams,
+    pub(super) params: FilterParams,
     ttl_seconds: Option<u64>,
-}
-
-impl ResolvedFilter {
-    /// # Errors
-    /// It is to have values, so that no item alone can be added.
-    pub(super) fn check_no_values(&self) -> Result<(), EngineError> {
-        match self.params.value_bits() {
-            0 => Ok(()),
-            value_bits => Err(EngineError::NotForThisFilter { value_bits }),
-        }
-    }
 }
 
 /// A filter to be made, with its first items.

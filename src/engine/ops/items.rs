@@ -42,7 +42,7 @@ impl Engine {
             loop {
                 let outcome = match (state.open(caller, name).await?, &new) {
                     (Some(filter), _) => {
-                        check_no_values(&filter)?;
+                        check_no_values(filter.view.load().chain.params())?;
                         state.quota.check_growth(filter.owner.as_ref())?;
                         let op = (ItemOp::Add(options.mode), state.clock.now_ms());
                         let added =
@@ -52,7 +52,7 @@ impl Engine {
                         added.await?
                     }
                     (None, Some(new)) => {
-                        new.check_no_values()?;
+                        check_no_values(&new.params)?;
                         let new = NewWithItems {
                             filter: new,
                             items,
@@ -96,8 +96,7 @@ impl Engine {
         let delete = |recorder: Option<SideRecorder>| async move {
             loop {
                 let filter = state.find(caller, name).await?;
-                check_no_values(&filter)?;
-                check_deletes(&filter)?;
+                check_deletes(filter.view.load().chain.params())?;
                 let op = (ItemOp::Delete, state.clock.now_ms());
                 let deleted =
                     state
@@ -142,16 +141,13 @@ impl Engine {
         let has = |wanted: fn(ItemOp) -> bool| steps.iter().any(|step| wanted(step.op));
         let adds = has(|op| matches!(op, ItemOp::Add(_)));
         let deletes = has(|op| op == ItemOp::Delete);
-        let changes = adds || deletes;
         loop {
             let filter = state.find(caller, name).await?;
-            if changes {
-                check_no_values(&filter)?;
-            }
             if deletes {
-                check_deletes(&filter)?;
+                check_deletes(filter.view.load().chain.params())?;
             }
             if adds {
+                check_no_values(filter.view.load().chain.params())?;
                 state.quota.check_growth(filter.owner.as_ref())?;
             }
             let at = (steps, state.clock.now_ms());

@@ -1,6 +1,7 @@
 //! Values of items: added, deleted, and asked for.
 
 use crate::chain::paged::values::ValueCopies;
+use crate::chain::params::FilterParams;
 use crate::engine::answer::{AddMode, AddResult};
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::Caller;
@@ -196,20 +197,21 @@ pub(super) fn check_values(filter: &OpenFilter, values: &[u32]) -> Result<(), En
 }
 
 /// # Errors
-/// Items of the filter expire, so that an entry may be that of several items.
-pub(super) fn check_deletes(filter: &OpenFilter) -> Result<(), EngineError> {
-    match filter.view.load().chain.params().window() {
-        Some(_) => Err(EngineError::ItemsExpire),
-        None => Ok(()),
+/// The filter has values, so that an item alone can't be added or deleted.
+pub(super) fn check_no_values(params: &FilterParams) -> Result<(), EngineError> {
+    match params.value_bits() {
+        0 => Ok(()),
+        value_bits => Err(EngineError::NotForThisFilter { value_bits }),
     }
 }
 
 /// # Errors
-/// The filter has values, so that an item alone can't be added or deleted.
-pub(super) fn check_no_values(filter: &OpenFilter) -> Result<(), EngineError> {
-    let value_bits = filter.view.load().chain.params().value_bits();
-    match value_bits {
-        0 => Ok(()),
-        _ => Err(EngineError::NotForThisFilter { value_bits }),
+/// The filter has values; or its items expire, so that an entry may be that of
+/// several items.
+pub(super) fn check_deletes(params: &FilterParams) -> Result<(), EngineError> {
+    check_no_values(params)?;
+    match params.window() {
+        Some(_) => Err(EngineError::ItemsExpire),
+        None => Ok(()),
     }
 }
