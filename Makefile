@@ -114,6 +114,13 @@ linearizable: ## Check that what many clients see could have happened in one ord
 	@.ci/setup serve
 	CUCKOOD_HISTORY_OPERATIONS=$(or $(OPERATIONS),100000) $(CARGO) test $(CARGO_FLAGS) --test linearizable -- --nocapture
 
+.PHONY: cluster-chaos
+cluster-chaos: ## Have brokers, pods and the network between them fail under load, ROUNDS times (100); needs root
+	@.ci/setup test
+	CUCKOOD_TEST_REQUIRE=netns,fuse CUCKOOD_CHAOS_ROUNDS=$(or $(ROUNDS),100) \
+		NATS_SERVER=$(CURDIR)/.venv/bin/nats-server \
+		$(CARGO) test $(CARGO_FLAGS) --test chaos rounds:: -- --nocapture
+
 .PHONY: soak
 soak: ## Kill the server, then let it live, among tenants that behave and one that does not, MINUTES in all (1)
 	@.ci/setup serve

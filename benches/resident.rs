@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (items, bytes) in memory {
         let cells: Vec<String> = bytes
             .iter()
-            .zip([1.0, 1.0, 2.0])
+            .zip([1.0, 1.5, 2.0])
             .map(|(bytes, width)| format!("{bytes:.3} ({:.3})", bytes / (width / 0.95)))
             .collect();
         println!("| {items} | {} |", cells.join(" | "));

@@ -14,12 +14,15 @@ use prometheus::{
 };
 
 /// Outcomes under which the engine counts items, by operation.
-const ITEM_OUTCOMES: [(&str, &str); 11] = [
+const ITEM_OUTCOMES: [(&str, &str); 14] = [
     ("add", "added"),
     ("add", "exists"),
     ("add", "full"),
     ("delete", "deleted"),
     ("delete", "absent"),
+    ("replace", "replaced"),
+    ("replace", "absent"),
+    ("replace", "full"),
     ("exists", "found"),
     ("exists", "absent"),
     ("count", "answered"),
@@ -298,6 +301,14 @@ families! {
     lanes_without_leader: IntGauge = "cuckood_lanes_without_leader", [], [];
     /// Lanes that stand still because this pod and the commit log differ, or because it lacks what the log no longer has.
     lanes_stopped: IntGauge = "cuckood_lanes_stopped", [], [];
+    /// Lanes in which this pod has been behind another one for more than two seconds; it is not ready then.
+    lanes_behind: IntGauge = "cuckood_lanes_behind", [], [];
+    /// Snapshots between pods, by direction (`given` to another pod, `taken` from one) and outcome.
+    snapshots: IntCounterVec = "cuckood_snapshots_total", ["direction", "outcome"], [];
+    /// Bytes of whole snapshots between pods, by direction.
+    snapshot_bytes: IntCounterVec = "cuckood_snapshot_bytes_total", ["direction"], [];
+    /// Bytes of the commit log of the cluster, as the pod that trims it has seen them; 0 on others.
+    commit_log_bytes: IntGauge = "cuckood_commit_log_bytes", [], [];
     /// Pods of the cluster, this one included.
     cluster_pods: IntGauge = "cuckood_cluster_pods", [], [];
     /// Connections open.

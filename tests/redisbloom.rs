@@ -313,7 +313,8 @@ impl Recording {
 }
 
 async fn take_in(engine: &Engine, bytes: &[u8]) -> Result<StagedFilter, RestoreError> {
-    let (intake, bytes) = (engine.intake(None).await.unwrap(), bytes.to_vec());
+    let (name, bytes) = (FilterName::parse("f").unwrap(), bytes.to_vec());
+    let intake = engine.intake(&name, Replace::Nothing).await.unwrap();
     tokio::task::spawn_blocking(move || intake.redisbloom(&bytes[..]))
         .await
         .unwrap()

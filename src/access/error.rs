@@ -69,6 +69,23 @@ pub enum AccessError {
         /// As many as there may be.
         most: usize,
     },
+    /// The file with the key of a cluster can't be read.
+    #[error("--cluster-key-file {path} can't be read: {source}")]
+    ClusterKeyUnreadable {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is no such file.
+    #[error("--cluster-key-file {path} is invalid: {reason}")]
+    ClusterKeyMalformed {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// The system gives no random bits.
     #[error("the operating system provides no random bits: {0}")]
     NoRandomness(getrandom::Error),

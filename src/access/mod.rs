@@ -12,11 +12,13 @@
 //! | [`file`](mod@file) | reads, checks and writes the file |
 //! | [`keys`] | what a running server holds, and can hold anew |
 //! | [`audit`] | the lines that say who did what |
+//! | [`cluster_key`] | the key by which pods of a cluster know each other |
 //! | `error` | what can be wrong |
 //!
 //! Which routes need a key, and which scope, is decided in `http`.
 
 pub mod audit;
+pub mod cluster_key;
 mod error;
 pub mod file;
 #[cfg(any(test, fuzzing))]

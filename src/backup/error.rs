@@ -16,6 +16,9 @@ pub enum BackupError {
         /// Its name.
         id: BackupId,
     },
+    /// A snapshot is on its way to another pod; there is one at a time.
+    #[error("a snapshot is being given to another pod: ask again later, or ask another pod")]
+    Giving,
     /// There is no such backup.
     #[error("the backup {id} does not exist; GET /admin/backups lists all backups")]
     NotFound {

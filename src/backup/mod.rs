@@ -15,6 +15,7 @@
 //! | `catalog.rs` | the directory of archives |
 //! | `archive.rs` | the bytes of an archive |
 //! | `restore.rs` | a data directory from an archive |
+//! | `snapshots.rs` | [`Snapshots`]: archives that go straight to another server |
 //! | `id.rs` | the names of backups |
 //! | `error.rs` | what can go wrong |
 //!
@@ -26,7 +27,9 @@ mod catalog;
 mod error;
 mod id;
 pub mod restore;
+mod snapshots;
 
 pub use backups::{BackupInfo, BackupOptions, BackupState, Backups, ContentCheck, RESERVED_BYTES};
 pub use error::BackupError;
 pub use id::BackupId;
+pub use snapshots::{Snapshot, Snapshots};

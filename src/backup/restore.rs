@@ -7,7 +7,7 @@ use super::catalog::{check_room, disk_of, sync_parent};
 use super::error::BackupError;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Restores the archive `backup` into `data_dir`, which must be missing or
@@ -31,18 +31,38 @@ pub fn restore(
         });
     }
     let staging = Staging::beside(data_dir)?;
-    let disk = disk_of(&staging.directory)?;
-    check_room(&staging.directory, &disk, bytes, RESERVED_BYTES)?;
+    check_room_for(&staging.directory, bytes)?;
+    unpack(archive, &staging.directory, progress)?;
+    check(&staging.directory)?;
+    staging.move_to(data_dir)
+}
+
+/// Puts the files of an archive into an empty directory and forces them to the
+/// disk. What is there is worth something only if this returns `Ok`. Blocks.
+///
+/// # Errors
+/// [`BackupError::Damaged`], [`BackupError::Newer`], or the disk refused.
+pub fn unpack(
+    archive: impl Read,
+    directory: &Path,
+    progress: &Progress,
+) -> Result<(), BackupError> {
     archive::read(archive, progress, &mut |name, content| {
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
-            .open(staging.directory.join(name))?;
+            .open(directory.join(name))?;
         io::copy(content, &mut file)?;
         file.sync_all()
-    })?;
-    check(&staging.directory)?;
-    staging.move_to(data_dir)
+    })
+}
+
+/// Whether the disk of a directory has room for an archive of so many bytes.
+///
+/// # Errors
+/// [`BackupError::NoRoom`].
+pub fn check_room_for(directory: &Path, bytes: u64) -> Result<(), BackupError> {
+    check_room(directory, &disk_of(directory)?, bytes, RESERVED_BYTES)
 }
 
 fn is_missing_or_empty(directory: &Path) -> Result<bool, BackupError> {

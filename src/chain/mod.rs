@@ -13,6 +13,7 @@
 //! | [`pages`] | the traits by which pages are read and written |
 //! | [`counters`] | side counters: the copies of hot items, beside the page |
 //! | [`read`] | exists and count |
+//! | [`rows`] | the rows of items: from labels to a value and back, and conditions on them |
 //! | [`plan`] | adds, deletes and compaction, planned over an overlay of the pages |
 //! | [`paged`] | the rules of the layout that splits pages |
 //! | [`locate`] | in which slots an item lies |
@@ -62,3 +63,4 @@ pub mod params;
 pub mod plan;
 pub mod read;
 pub mod resident;
+pub mod rows;

@@ -7,6 +7,7 @@ use super::paged;
 use super::paged::values::ValueCopies;
 use super::pages::{HeldPages, PageWords};
 use super::params::Epoch;
+use super::rows::RowTest;
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::candidates::{BucketIndex, Candidates};
 use crate::cuckoo::classic::{Classic, WIDTH};
@@ -334,6 +335,20 @@ pub fn has_value(
 ) -> Option<bool> {
     match chain.table() {
         Some(table) => paged::values::has_value(table, hash, value, pages),
+        None => Some(false),
+    }
+}
+
+/// Whether one row of an item meets a condition, in a filter with rows. `None` if
+/// that is not known because a word was not at hand.
+pub fn has_row(
+    chain: &Chain,
+    hash: ItemHash,
+    test: &RowTest,
+    pages: &mut impl PageWords,
+) -> Option<bool> {
+    match chain.table() {
+        Some(table) => paged::values::has_row(table, hash, test, pages),
         None => Some(false),
     }
 }

@@ -1,20 +1,18 @@
 //! `cluster`: founds a cluster, and says how one is.
 
+use super::brokers::check_safe;
 use super::failure::Failure;
 use crate::config::{BrokerConfig, BrokerSettings, ClusterCommand};
-use crate::replication::CommitLog as _;
+use crate::http::ClusterStatus;
 use crate::replication::jetstream::{
-    Announcements, Connection, Founding, Holder, JetStreamLog, Leases, Patience, PodState,
-    check_sync, connect, found, give_up_founding, open,
+    Announcements, Founding, Holder, JetStreamError, JetStreamLog, Leases, Patience, connect,
+    current_epoch, found, give_up_founding, open,
 };
 use crate::replication::record::Writer;
-use serde::Serialize;
+use crate::replication::{CommitLog as _, FIRST_EPOCH};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The first life of a cluster.
-pub(super) const EPOCH: u64 = 1;
 
 /// How long a lease lives.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(5);
@@ -30,15 +28,30 @@ pub(super) fn run(command: ClusterCommand) -> Result<(), Failure> {
                 brokers,
                 lanes,
                 copies,
-            } => found_one(&named(&brokers)?, lanes, copies).await,
+                unless_founded,
+            } => {
+                let brokers = named(&brokers)?;
+                match found_one(&brokers, lanes, copies).await {
+                    Err(error) if unless_founded && is_founded(&error) => {
+                        compare(&brokers, lanes).await
+                    }
+                    founded => founded,
+                }
+            }
             ClusterCommand::Status { brokers, json } => {
                 let status = status(&named(&brokers)?).await?;
                 match json {
                     true => println!("{}", serde_json::to_string_pretty(&status)?),
-                    false => print!("{}", status.table()),
+                    false => print!("{}", table(&status)),
                 }
                 Ok(())
             }
+            ClusterCommand::NewEpoch {
+                brokers,
+                from,
+                copies,
+                dry_run,
+            } => super::epoch::begin(&named(&brokers)?, &from, copies, dry_run).await,
         }
     });
     runtime.shutdown_background();
@@ -59,7 +72,7 @@ async fn found_one(settings: &BrokerSettings, lanes: u32, copies: usize) -> Resu
     let founding = Founding {
         cluster: settings.cluster.clone(),
         founding: id,
-        epoch: EPOCH,
+        epoch: FIRST_EPOCH,
         lanes,
         copies,
     };
@@ -76,50 +89,31 @@ async fn found_one(settings: &BrokerSettings, lanes: u32, copies: usize) -> Resu
     Ok(())
 }
 
-/// Refuses brokers that may lose what they acknowledge, unless that is accepted.
-pub(super) async fn check_safe(
-    connection: &Connection,
-    founding: &Founding,
-    settings: &BrokerSettings,
-) -> Result<(), Failure> {
-    match settings.may_lose {
-        true => Ok(()),
-        false => Ok(check_sync(connection, &founding.stream(), &settings.monitors).await?),
-    }
+fn is_founded(error: &Failure) -> bool {
+    matches!(error.downcast_ref(), Some(JetStreamError::Founded { .. }))
 }
 
-/// How a cluster is.
-#[derive(Serialize)]
-struct Status {
-    cluster: String,
-    epoch: u64,
-    copies: usize,
-    lanes: Vec<LaneStatus>,
-    pods: Vec<PodStatus>,
-}
-
-#[derive(Serialize)]
-struct LaneStatus {
-    lane: u32,
-    /// Number of its newest record, 0 if there is none.
-    newest: u64,
-    /// Address of the pod that leads it.
-    leader: Option<String>,
-}
-
-#[derive(Serialize)]
-struct PodStatus {
-    #[serde(flatten)]
-    pod: PodState,
-    /// Lanes of which it has not applied the newest record.
-    lanes_behind: usize,
-    /// Lanes that it leads.
-    leads: usize,
-}
-
-async fn status(settings: &BrokerSettings) -> Result<Status, Failure> {
+/// Makes sure that a cluster that was founded before is what was asked for.
+async fn compare(settings: &BrokerSettings, lanes: u32) -> Result<(), Failure> {
     let connection = connect(&settings.brokers).await?;
-    let founding = open(&connection, &settings.cluster, EPOCH).await?;
+    let current = current_epoch(&connection, &settings.cluster).await?;
+    let founding = open(&connection, &settings.cluster, current.epoch).await?;
+    let (cluster, has) = (&founding.cluster, founding.lanes);
+    if has != lanes {
+        return Err(format!(
+            "cluster {cluster} was founded with {has} lanes, which is fixed for ever, not with {lanes}: use --lanes {has}"
+        )
+        .into());
+    }
+    check_safe(&connection, &founding, settings).await?;
+    println!("cluster {cluster} is founded already, with {lanes} lanes: nothing was changed");
+    Ok(())
+}
+
+async fn status(settings: &BrokerSettings) -> Result<ClusterStatus, Failure> {
+    let connection = connect(&settings.brokers).await?;
+    let epoch = current_epoch(&connection, &settings.cluster).await?;
+    let founding = open(&connection, &settings.cluster, epoch.epoch).await?;
     let log = JetStreamLog::new(&connection, founding.clone(), Patience::default());
     let log = Arc::new(log.await?);
     let nobody = Holder::new(Writer([0; 16]), String::new());
@@ -129,66 +123,41 @@ async fn status(settings: &BrokerSettings) -> Result<Status, Failure> {
         let log = Arc::clone(&log);
         let newest = tokio::task::spawn_blocking(move || log.newest(lane)).await??;
         let leader = leases.held(lane).await?.map(|it| it.holder.address);
-        lanes.push(LaneStatus {
-            lane,
-            newest,
-            leader,
-        });
+        lanes.push((newest, leader));
     }
     let pods = Announcements::new(&connection, &founding)
         .await?
         .all()
         .await?;
-    let pods = pods.into_iter().map(|pod| {
-        let is_behind = |(lane, &at): (&LaneStatus, &u64)| at < lane.newest;
-        let leads = |lane: &&LaneStatus| lane.leader.as_ref() == Some(&pod.address);
-        PodStatus {
-            lanes_behind: lanes
-                .iter()
-                .zip(&pod.positions)
-                .filter(|&it| is_behind(it))
-                .count(),
-            leads: lanes.iter().filter(leads).count(),
-            pod,
-        }
-    });
-    Ok(Status {
-        cluster: founding.cluster.to_string(),
-        epoch: founding.epoch,
-        copies: founding.copies,
-        pods: pods.collect(),
-        lanes,
-    })
+    Ok(ClusterStatus::new(&founding, lanes.into_iter(), pods))
 }
 
-impl Status {
-    /// For people.
-    fn table(&self) -> String {
-        let mut text = format!(
-            "cluster {}, epoch {}, {} lanes, each change on {} brokers\n\n",
-            self.cluster,
-            self.epoch,
-            self.lanes.len(),
-            self.copies
-        );
-        // Writing to a string can't fail.
-        let _ = writeln!(text, "{:>5} {:>12}  leader", "lane", "newest");
-        for lane in &self.lanes {
-            let leader = lane.leader.as_deref().unwrap_or("none");
-            let _ = writeln!(text, "{:>5} {:>12}  {leader}", lane.lane, lane.newest);
-        }
+/// For people.
+fn table(status: &ClusterStatus) -> String {
+    let mut text = format!(
+        "cluster {}, epoch {}, {} lanes, each change on {} brokers\n\n",
+        status.cluster,
+        status.epoch,
+        status.lanes.len(),
+        status.copies
+    );
+    // Writing to a string can't fail.
+    let _ = writeln!(text, "{:>5} {:>12}  leader", "lane", "newest");
+    for lane in &status.lanes {
+        let leader = lane.leader.as_deref().unwrap_or("none");
+        let _ = writeln!(text, "{:>5} {:>12}  {leader}", lane.lane, lane.newest);
+    }
+    let _ = writeln!(
+        text,
+        "\n{:>6} {:>6}  {:10} pod",
+        "leads", "behind", "version"
+    );
+    for it in &status.pods {
         let _ = writeln!(
             text,
-            "\n{:>6} {:>6}  {:10} pod",
-            "leads", "behind", "version"
+            "{:>6} {:>6}  {:10} {}",
+            it.leads, it.lanes_behind, it.version, it.address
         );
-        for it in &self.pods {
-            let _ = writeln!(
-                text,
-                "{:>6} {:>6}  {:10} {}",
-                it.leads, it.lanes_behind, it.pod.version, it.pod.address
-            );
-        }
-        text
     }
+    text
 }

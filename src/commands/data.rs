@@ -14,16 +14,7 @@ const REMEDY: &str = "delete the filters that are named, or restore a backup, wh
 
 /// Reads the whole directory and prints what is in it.
 pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result<(), Failure> {
-    let unusable = |reason: &str| StoreError::Unusable {
-        path: data_dir.to_owned(),
-        source: reason.into(),
-    };
-    if !data_dir.is_dir() {
-        return Err(unusable("there is no such directory").into());
-    }
-    if !holds_data(data_dir) {
-        return Err(unusable("it holds no data of cuckood").into());
-    }
+    see_data(data_dir)?;
     if repair_it {
         run_repair(data_dir)?;
     }
@@ -37,6 +28,21 @@ pub(super) fn run_check(data_dir: &Path, repair_it: bool) -> Result<(), Failure>
         count => return Err(format!("{count} faults were found: {REMEDY}").into()),
     }
     Ok(())
+}
+
+/// Refuses a directory in which there is no data.
+pub(super) fn see_data(data_dir: &Path) -> Result<(), StoreError> {
+    let unusable = |reason: &str| StoreError::Unusable {
+        path: data_dir.to_owned(),
+        source: reason.into(),
+    };
+    if !data_dir.is_dir() {
+        return Err(unusable("there is no such directory"));
+    }
+    match holds_data(data_dir) {
+        true => Ok(()),
+        false => Err(unusable("it holds no data of cuckood")),
+    }
 }
 
 /// Removes what can't be read, and then what nothing can reach.

@@ -7,17 +7,24 @@
 //! | `logging` | the log lines of a server |
 //! | `data` | `check` and `restore`: data directories of servers that do not run |
 //! | `clients` | `filter`, `healthcheck`, `backup`, `load`, `import-redis` |
-//! | `cluster`, `pod` | `cluster`; a server's part in a cluster |
+//! | `cluster`, `epoch`, `pod` | `cluster`; a server's part in a cluster |
+//! | `brokers` | whether brokers may be used |
+//! | `snapshot` | takes the state of another pod at a start |
+//! | `trimming` | trims the commit log of a cluster |
 //! | `keys` | `keys`: the file of API keys |
 
+mod brokers;
 mod clients;
 mod cluster;
 mod data;
+mod epoch;
 mod failure;
 mod keys;
 mod logging;
 mod pod;
 mod serve;
+mod snapshot;
+mod trimming;
 
 use crate::config::{Cli, Command};
 use crate::http::openapi_document;

@@ -1,19 +1,25 @@
 //! A server's part in a cluster: what it needs of the brokers before its data is
 //! opened, and what it does there while it serves.
 
-use super::cluster::{EPOCH, LEASE_TTL, check_safe};
+use super::brokers::check_safe;
+use super::cluster::LEASE_TTL;
 use super::failure::Failure;
+use super::trimming::Trimming;
+use crate::access::cluster_key::ClusterKey;
 use crate::client::remote::{certificates, choose_cryptography};
 use crate::config::ClusterSettings;
-use crate::engine::{Engine, JoinError, MeasuredLog, Membership};
+use crate::engine::{Engine, JoinError, LaneState, MeasuredLog, Membership};
 use crate::http::{App, Cluster};
 use crate::metrics::Metrics;
 use crate::replication::jetstream::{
-    ANNOUNCE_EVERY, Announcements, Founding, Holder, JetStreamLog, LeaseKeeping, Leases, Patience,
-    PodState, connect, open,
+    ANNOUNCE_EVERY, Announcements, Connection, Epoch, Founding, Holder, JetStreamLog, LeaseKeeping,
+    Leases, Patience, PodState, connect, current_epoch, open,
 };
 use crate::replication::record::Writer;
-use crate::replication::{CommitLog, Event, Leaders};
+use crate::replication::trimming::Bounds;
+use crate::replication::{CommitLog, Leaders, LevelKeeper};
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,14 +36,24 @@ const LEAVING: Duration = Duration::from_secs(3);
 /// A pod that may take part in its cluster: the brokers were reached, and nobody
 /// else has its address.
 pub(super) struct Pod {
+    connection: Connection,
     founding: Founding,
+    epoch: Epoch,
+    /// The time of the pods that are there, as of a moment.
+    time: Option<(u64, Instant)>,
     log: Arc<dyn CommitLog>,
     writer: Writer,
     leases: Leases,
     leaders: Arc<Leaders>,
-    announcements: Announcements,
-    address: String,
-    metrics: Arc<Metrics>,
+    pub(super) announcements: Announcements,
+    pub(super) address: String,
+    /// The newest feature level of records that it understands.
+    level: u16,
+    pub(super) metrics: Arc<Metrics>,
+    /// What other pods are asked with.
+    pub(super) client: reqwest::Client,
+    pub(super) key: Arc<ClusterKey>,
+    trimming: Trimming,
 }
 
 /// What a pod does in its cluster while it serves.
@@ -51,12 +67,14 @@ impl Pod {
     /// They are not; nothing was changed.
     pub(super) async fn prepare(
         settings: &ClusterSettings,
+        data_dir: &Path,
         app: &App,
         metrics: &Arc<Metrics>,
     ) -> Result<Pod, Failure> {
         let brokers = &settings.brokers;
         let connection = connect(&brokers.brokers).await?;
-        let founding = open(&connection, &brokers.cluster, EPOCH).await?;
+        let epoch = current_epoch(&connection, &brokers.cluster).await?;
+        let founding = open(&connection, &brokers.cluster, epoch.epoch).await?;
         if let Some(given) = settings.lanes
             && given != founding.lanes as usize
         {
@@ -65,7 +83,10 @@ impl Pod {
         }
         check_safe(&connection, &founding, brokers).await?;
         let announcements = Announcements::new(&connection, &founding).await?;
+        let of_trimming = Announcements::new(&connection, &founding).await?;
         announcements.claim(&settings.address).await?;
+        let pods = announcements.all().await?;
+        let time = middle_time(&pods).map(|it| (it, Instant::now()));
         let mut writer = [0; 16];
         getrandom::fill(&mut writer)?;
         let writer = Writer(writer);
@@ -74,18 +95,65 @@ impl Pod {
         let leases = Leases::new(&connection, founding.clone(), holder, LEASE_TTL).await?;
         let leaders = Arc::new(Leaders::of_none(founding.lanes));
         let client = client(settings.ca_file.as_deref())?;
-        let pod = Cluster::new(Arc::clone(&leaders), settings.address.clone(), client);
+        let key = Arc::new(match &settings.key_file {
+            Some(file) => ClusterKey::read(file)?,
+            None => {
+                if settings.is_reached_from_elsewhere {
+                    tracing::warn!(
+                        "--cluster-key-file is missing: whoever may read the log of the brokers can ask this pod for all that it has"
+                    );
+                }
+                ClusterKey::of_founding(&founding.founding)
+            }
+        });
+        let pod = Cluster::new(
+            founding.clone(),
+            Arc::clone(&leaders),
+            settings.address.clone(),
+            client.clone(),
+            Arc::clone(&key),
+        );
         app.join(pod);
+        let log = Arc::new(log.await?);
+        let trimming = Trimming {
+            announcements: of_trimming,
+            log: Arc::clone(&log),
+            keep_bytes: settings.log_keep_bytes,
+            data_dir: data_dir.to_owned(),
+            held: Arc::default(),
+            metrics: Arc::clone(metrics),
+            seen: HashMap::new(),
+            trimmed: Bounds::default(),
+        };
         Ok(Pod {
-            log: Arc::new(MeasuredLog::new(Arc::new(log.await?), Arc::clone(metrics))),
+            connection: connection.clone(),
+            epoch,
+            time,
+            log: Arc::new(MeasuredLog::new(log, Arc::clone(metrics))),
+            trimming,
             founding,
             writer,
             leases,
             leaders,
             announcements,
             address: settings.address.clone(),
+            level: settings.level.unwrap_or(Membership::NEWEST_LEVEL),
             metrics: Arc::clone(metrics),
+            client,
+            key,
         })
+    }
+
+    /// What the pod says of itself before it has applied anything.
+    pub(super) fn state(&self) -> PodState {
+        PodState {
+            address: self.address.clone(),
+            writer: self.writer.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            founding: hex::encode(self.founding.founding),
+            level: self.level,
+            ..PodState::default()
+        }
     }
 
     /// What makes an engine a part of the cluster.
@@ -94,6 +162,9 @@ impl Pod {
             log: Arc::clone(&self.log),
             founding: self.founding.founding,
             epoch: self.founding.epoch,
+            began: self.epoch.began.iter().map(|it| it.before).collect(),
+            time: self.time,
+            level: self.level,
             lanes: self.founding.lanes,
             writer: self.writer,
         }
@@ -105,33 +176,36 @@ impl Pod {
         engine: &Engine,
         app: &Arc<App>,
         stop: &watch::Receiver<bool>,
+        start_again: watch::Sender<bool>,
     ) -> TakingPart {
+        let own = self.state();
         let keeping = LeaseKeeping::new(self.leases, LEASE_TTL, Arc::clone(&self.leaders));
         let keep = |lane| {
-            let (keeping, engine, stop) = (Arc::clone(&keeping), engine.clone(), stop.clone());
-            tokio::spawn(async move {
-                let tell = move |event: Event| {
-                    // An error means that the engine stops.
-                    let _ = engine.tell_lane(lane, event);
-                };
-                keeping.keep(lane, tell, stop).await;
-            })
+            let (keeping, stop) = (Arc::clone(&keeping), stop.clone());
+            let kept = (engine.clone(), lane);
+            tokio::spawn(async move { keeping.keep(lane, kept, stop).await })
         };
         let mut tasks: Vec<_> = (0..self.founding.lanes).map(keep).collect();
+        let (watching, told) = (Arc::clone(&keeping), stop.clone());
+        tasks.push(tokio::spawn(async move { watching.watch(told).await }));
         let announcing = Announcing {
             announcements: self.announcements,
             leaders: self.leaders,
-            own: PodState {
-                address: self.address,
-                writer: self.writer.to_string(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                positions: Vec::new(),
-            },
+            keeping,
+            connection: self.connection,
+            own,
+            held: Arc::clone(&self.trimming.held),
+            start_again,
+            fell_behind_at: None,
+            founding: self.founding,
+            levels: LevelKeeper::new(self.level),
             engine: engine.clone(),
             app: Arc::clone(app),
             metrics: self.metrics,
         };
         tasks.push(tokio::spawn(announcing.run(stop.clone())));
+        let trimming = self.trimming.run(engine.clone(), stop.clone());
+        tasks.push(tokio::spawn(trimming));
         TakingPart(tasks)
     }
 }
@@ -154,7 +228,17 @@ impl TakingPart {
 struct Announcing {
     announcements: Announcements,
     leaders: Arc<Leaders>,
+    keeping: Arc<LeaseKeeping>,
+    connection: Connection,
+    founding: Founding,
+    levels: LevelKeeper,
     own: PodState,
+    /// The newest record of each lane that is on the disk.
+    held: Arc<Mutex<Vec<u64>>>,
+    /// Told once if another pod has what this one lacks and the log has no more.
+    start_again: watch::Sender<bool>,
+    /// Where its lanes stood when the first of them was seen to be behind.
+    fell_behind_at: Option<Vec<u64>>,
     engine: Engine,
     app: Arc<App>,
     metrics: Arc<Metrics>,
@@ -188,14 +272,27 @@ impl Announcing {
     }
 
     async fn once(&mut self) -> Result<(), Failure> {
-        let positions = |engine: &Engine| -> Vec<u64> {
-            let states = engine.lane_states();
-            states.iter().map(|it| it.position.sequence).collect()
-        };
-        self.own.positions = positions(&self.engine);
+        self.tell_own_state();
+        self.own.held.clone_from(&self.held.lock());
         self.announcements.announce(&self.own).await?;
+        self.look_for_an_epoch().await?;
         let pods = self.announcements.all().await?;
         self.metrics.cluster_pods.set(pods.len() as i64);
+        let level = self
+            .levels
+            .note(pods.iter().map(|it| it.level), Instant::now());
+        if let Some(level) = level {
+            tracing::info!(
+                level,
+                "all pods understand this feature level: records are written at it"
+            );
+            self.engine.write_level(level)?;
+        }
+        let others = pods
+            .iter()
+            .filter(|it| it.is_ready && it.address != self.own.address);
+        self.keeping
+            .note_others(others.map(PodState::holder).collect());
         let mut furthest = vec![0; self.own.positions.len()];
         for pod in &pods {
             if pod.address == self.own.address && pod.writer != self.own.writer {
@@ -208,9 +305,12 @@ impl Announcing {
                 *furthest = position.max(*furthest);
             }
         }
-        let own = positions(&self.engine);
+        self.start_again_if_behind(&pods);
+        let states = self.engine.lane_states();
+        let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
         if let Some(cluster) = self.app.cluster() {
             cluster.staleness().note(&own, &furthest, Instant::now());
+            cluster.see(pods);
         }
         for (lane, (own, furthest)) in own.iter().zip(&furthest).enumerate() {
             let lag = &self.metrics.lane_lag;
@@ -218,6 +318,72 @@ impl Announcing {
             lag.set(furthest.saturating_sub(*own) as i64);
         }
         Ok(())
+    }
+
+    fn tell_own_state(&mut self) {
+        let states = self.engine.lane_states();
+        let at = |it: &LaneState| it.position;
+        self.own.positions = states.iter().map(|it| at(it).sequence).collect();
+        let histories = states
+            .iter()
+            .map(|it| hex::encode(at(it).history.as_bytes()));
+        self.own.histories = histories.collect();
+        let stopped = (0..).zip(&states).filter(|(_, it)| it.halted.is_some());
+        self.own.stopped = stopped.map(|(lane, _)| lane).collect();
+        self.own.now_ms = self.engine.now_ms();
+        let cluster = self.app.cluster();
+        self.own.is_ready = cluster.is_some_and(|it| it.is_ready(&self.engine));
+    }
+
+    /// Once another epoch has begun, this pod must not answer as if it had not.
+    async fn look_for_an_epoch(&self) -> Result<(), Failure> {
+        let current = current_epoch(&self.connection, &self.founding.cluster).await?;
+        let Some(cluster) = self.app.cluster() else {
+            return Ok(());
+        };
+        if current.epoch > self.founding.epoch && cluster.note_later_epoch(current.epoch) {
+            tracing::error!(
+                epoch = current.epoch,
+                own_epoch = self.founding.epoch,
+                "a new epoch of the cluster has begun: this pod changes nothing any more. Start it again, and it goes on there"
+            );
+        }
+        Ok(())
+    }
+
+    /// Stops the server, to be started again, if the log no longer has what a lane
+    /// lacks, and a pod that is there has it.
+    fn start_again_if_behind(&mut self, pods: &[PodState]) {
+        let states = self.engine.lane_states();
+        if !states.iter().any(|it| it.is_behind) {
+            self.fell_behind_at = None;
+            return;
+        }
+        if *self.start_again.borrow() {
+            return;
+        }
+        // What was there when that was seen: lanes that are not behind go on, and what
+        // others announce of those is always a little older.
+        let goal = self
+            .fell_behind_at
+            .get_or_insert_with(|| states.iter().map(|it| it.position.sequence).collect());
+        let has_all = |pod: &&PodState| {
+            let mut lanes = pod.positions.iter().zip(goal.iter()).zip(&states);
+            let is_ahead = |((at, goal), own): ((&u64, &u64), &LaneState)| match own.is_behind {
+                true => at > goal,
+                false => at >= goal,
+            };
+            pod.address != self.own.address
+                && pod.positions.len() == states.len()
+                && lanes.all(is_ahead)
+        };
+        if let Some(pod) = pods.iter().find(has_all) {
+            tracing::warn!(
+                address = pod.address,
+                "the commit log no longer has what this pod lacks, and another pod has it: the server starts again, and takes its state"
+            );
+            self.start_again.send_replace(true);
+        }
     }
 
     fn note_lanes(&self) {
@@ -233,9 +399,22 @@ impl Announcing {
             .iter()
             .filter(|it| it.halted.is_some() || it.is_behind);
         self.metrics.lanes_stopped.set(stopped.count() as i64);
+        if let Some(cluster) = self.app.cluster() {
+            let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
+            let behind = cluster.staleness().lanes_behind(&own, Instant::now());
+            self.metrics.lanes_behind.set(behind as i64);
+        }
         let unknown = self.leaders.unknown();
         self.metrics.lanes_without_leader.set(unknown as i64);
     }
+}
+
+/// The time of pods, of which one alone may be wrong.
+fn middle_time(pods: &[PodState]) -> Option<u64> {
+    let times = pods.iter().map(|it| it.now_ms);
+    let mut times: Vec<u64> = times.filter(|it| *it > 0).collect();
+    times.sort_unstable();
+    times.get(times.len().saturating_sub(1) / 2).copied()
 }
 
 /// What requests are passed on with.

@@ -6,8 +6,8 @@ use super::pod::Pod;
 use crate::access::AccessError;
 use crate::access::audit::ReloadAudit;
 use crate::access::keys::ApiKeys;
-use crate::backup::{BackupOptions, Backups};
-use crate::config::{Machine, ServeConfig, Settings};
+use crate::backup::{BackupOptions, Backups, Snapshots};
+use crate::config::{Machine, ServeConfig, Settings, same_call};
 use crate::engine::check::check_while;
 use crate::engine::{Engine, EngineOptions, JoinError, Membership, ScrubOptions};
 use crate::http::{
@@ -20,6 +20,7 @@ use crate::store::rocks::{RocksOptions, RocksStore};
 use crate::watch::FileWatcher;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -33,12 +34,35 @@ pub(super) fn run(config: &ServeConfig) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve_until_stopped(config, settings))
+    let ended = runtime.block_on(serve_until_stopped(config, settings))?;
+    drop(runtime);
+    match ended {
+        Ended::Stopped => Ok(()),
+        Ended::ToStartAgain => Err(start_again()),
+    }
+}
+
+/// Why the server has stopped.
+enum Ended {
+    /// It was told to.
+    Stopped,
+    /// What its data directory lacks is taken at a start alone.
+    ToStartAgain,
+}
+
+/// Puts a new process in the place of this one, under the same number: whoever
+/// started it sees one that goes on. Returns only if that fails.
+fn start_again() -> Failure {
+    let error = match same_call() {
+        Ok(mut call) => call.exec(),
+        Err(error) => error,
+    };
+    format!("the server could not start again: {error}; start it").into()
 }
 
 /// Listens first, so that probes are answered while the log is replayed, and
 /// opens the data directory beside that.
-async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result<(), Failure> {
+async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result<Ended, Failure> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let metrics = Arc::new(Metrics::new()?);
@@ -60,13 +84,19 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
 
     let pod = match &settings.cluster {
         None => None,
-        Some(cluster) => Some(Pod::prepare(cluster, &app, &metrics).await?),
+        Some(cluster) => {
+            Some(Pod::prepare(cluster, &config.storage.data_dir, &app, &metrics).await?)
+        }
     };
     let (stopping, told) = watch::channel(false);
+    let (start_again, to_start_again) = watch::channel(false);
+    let mut is_behind = to_start_again.clone();
     let stop = async move {
         tokio::select! {
             _ = terminated.recv() => {}
             _ = interrupted.recv() => {}
+            // An error would mean that nobody will ever say so.
+            Ok(_) = is_behind.wait_for(|&it| it) => {}
         }
         tracing::info!("stopping");
         stopping.send_replace(true);
@@ -85,25 +115,30 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
         block_cache_bytes: usize::try_from(settings.block_cache_bytes).unwrap_or(usize::MAX),
         ..RocksOptions::default()
     };
+    let open_rocks = move || RocksStore::open(&data_dir, rocks.clone());
+    let rocks = match &pod {
+        None => Arc::new(tokio::task::spawn_blocking(open_rocks).await??),
+        Some(pod) => tokio::select! {
+            rocks = pod.open_store(open_rocks) => rocks?,
+            // Another pod's state may take its time.
+            () = when_told(told.clone()) => {
+                server.await?;
+                return Ok(Ended::Stopped);
+            }
+        },
+    };
+    let snapshots = settings.cluster.map(|it| it.snapshot_bytes_per_second);
     let membership = pod.as_ref().map(Pod::membership);
+    let offering = Arc::clone(&app);
     let opening = tokio::task::spawn_blocking(move || {
-        let rocks = RocksStore::open(data_dir, rocks)?;
-        open(
-            rocks,
-            &settings.engine,
-            settings.backups,
-            metrics,
-            membership,
-        )
+        let offered = (settings.backups, snapshots);
+        open(rocks, &settings.engine, offered, &offering, membership)
     });
     let (engine, backups) = opening.await??;
-    if let Some(backups) = &backups {
-        app.offer_backups(backups.clone());
-    }
     engine.survey_filters(config.logs.metrics_filter_names)?;
     let scrub = ScrubOptions::at(config.storage.scrub_bytes_per_second.0);
     engine.scrub(scrub)?;
-    let taking_part = pod.map(|pod| pod.take_part(&engine, &app, &told));
+    let taking_part = pod.map(|pod| pod.take_part(&engine, &app, &told, start_again));
     app.open(engine.clone());
     tracing::info!(address, data_dir = %config.storage.data_dir.display(), "serving");
 
@@ -131,19 +166,25 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     })
     .await??;
     tracing::info!("stopped");
-    Ok(())
+    let again = *to_start_again.borrow();
+    Ok(match again {
+        true => Ended::ToStartAgain,
+        false => Ended::Stopped,
+    })
 }
 
-/// Opens the engine, which replays its log, and the backups.
+/// Opens the engine, which replays its log, and the backups; offers backups, and
+/// snapshots at so many bytes a second.
 fn open(
-    rocks: RocksStore,
+    rocks: Arc<RocksStore>,
     options: &EngineOptions,
-    backups: Option<BackupOptions>,
-    metrics: Arc<Metrics>,
+    (backups, snapshots): (Option<BackupOptions>, Option<u64>),
+    app: &App,
     membership: Option<Membership>,
 ) -> Result<(Engine, Option<Backups>), Failure> {
+    let metrics = Arc::clone(&app.metrics);
     let reads = metrics.page_reads.with_label_values(&["store"]);
-    let store = Arc::new(PageStore::open(Arc::new(rocks))?.counting_in(reads));
+    let store = Arc::new(PageStore::open(rocks)?.counting_in(reads));
     let backups = backups
         .map(|options| {
             let (store, metrics) = (Arc::clone(&store), Arc::clone(&metrics));
@@ -152,6 +193,13 @@ fn open(
             })
         })
         .transpose()?;
+    if let Some(backups) = &backups {
+        app.offer_backups(backups.clone());
+    }
+    if let Some(rate) = snapshots {
+        let (store, metrics) = (Arc::clone(&store), Arc::clone(&metrics));
+        app.offer_snapshots(Snapshots::new(store, rate, options.disk_reserve, metrics));
+    }
     let gauges = Arc::clone(&store);
     metrics.register_gauges(Box::new(move || gauges.gauges()))?;
     let engine = match membership {

@@ -131,6 +131,10 @@ pub enum ClusterCommand {
         /// Brokers that keep each change, 1, 3 or 5; of 3 one may fail, of 5 two.
         #[arg(long, default_value_t = 3, value_parser = copies)]
         copies: usize,
+
+        /// Change nothing if the cluster is founded, with as many lanes: the command may then be run again.
+        #[arg(long)]
+        unless_founded: bool,
     },
     /// Print the lanes of a cluster with their leaders, and its servers with how far they are.
     Status {
@@ -142,6 +146,39 @@ pub enum ClusterCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Begin a new epoch of a cluster whose log was lost or set back, from what one server has.
+    ///
+    /// Everything that the other servers have and this one has not is given up.
+    NewEpoch {
+        /// The brokers.
+        #[command(flatten)]
+        brokers: BrokerConfig,
+
+        /// The server.
+        #[command(flatten)]
+        from: EpochSource,
+
+        /// Brokers that keep each change, 1, 3 or 5; of 3 one may fail, of 5 two.
+        #[arg(long, default_value_t = 3, value_parser = copies)]
+        copies: usize,
+
+        /// Only print where the server stands.
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// The server whose state an epoch begins with.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct EpochSource {
+    /// Address of a server that runs, as it advertises it, such as http://pod-0:8080.
+    #[arg(long)]
+    pub from: Option<String>,
+
+    /// Data directory of a server that does not run.
+    #[arg(long)]
+    pub from_data_dir: Option<PathBuf>,
 }
 
 fn copies(text: &str) -> Result<usize, &'static str> {

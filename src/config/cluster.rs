@@ -1,9 +1,11 @@
 //! The cluster that a server is a part of, and the brokers that keep its log.
 
 use super::errors::ConfigErrors;
+use super::size::ByteSize;
 use crate::replication::jetstream::{Brokers, ClusterName};
 use axum::http::Uri;
 use clap::Args;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// The brokers of a cluster.
@@ -47,9 +49,29 @@ pub struct ClusterConfig {
     #[arg(long, env = "CUCKOOD_ADVERTISE")]
     pub advertise: Option<String>,
 
+    /// File with the key by which pods of the cluster know each other, 32 to 256 characters; of several lines the first one is sent, all are taken [default: one that whoever may read the log of the brokers can know].
+    #[arg(long, env = "CUCKOOD_CLUSTER_KEY_FILE")]
+    pub cluster_key_file: Option<PathBuf>,
+
+    /// Bytes that the commit log keeps of changes that every pod has, all brokers' copies counted once [default: as many as the pod's data take, 1GiB at least].
+    #[arg(long, env = "CUCKOOD_LOG_KEEP_BYTES")]
+    pub log_keep_bytes: Option<ByteSize>,
+
+    /// Bytes a second at which this pod gives its state to another one that can't read it from the log any more.
+    #[arg(
+        long,
+        env = "CUCKOOD_SNAPSHOT_BYTES_PER_SECOND",
+        default_value = "128MiB"
+    )]
+    pub snapshot_bytes_per_second: ByteSize,
+
     /// File of certificate authorities, in PEM, for other pods at https addresses [default: those that this system trusts].
     #[arg(long, env = "CUCKOOD_CLUSTER_CA_FILE")]
     pub cluster_ca_file: Option<PathBuf>,
+
+    /// Feature level of records that the server says it understands, in place of its own: for tests of upgrades.
+    #[arg(long, env = "CUCKOOD_TEST_FEATURE_LEVEL", hide = true)]
+    pub test_feature_level: Option<u16>,
 }
 
 /// The brokers of a cluster, checked.
@@ -72,11 +94,21 @@ pub struct ClusterSettings {
     pub brokers: BrokerSettings,
     /// Where others reach this pod, without a slash at the end.
     pub address: String,
+    /// The file with the key of the cluster, if it has one of its own.
+    pub key_file: Option<PathBuf>,
+    /// Whether other machines reach the address.
+    pub is_reached_from_elsewhere: bool,
+    /// Bytes that the commit log keeps, if that was said.
+    pub log_keep_bytes: Option<u64>,
+    /// Bytes a second at which snapshots are given.
+    pub snapshot_bytes_per_second: u64,
     /// The authorities of other pods' certificates.
     pub ca_file: Option<PathBuf>,
     /// Lanes that the command line asks for; a cluster has those it was founded
     /// with.
     pub lanes: Option<usize>,
+    /// The feature level in place of the program's own.
+    pub level: Option<u16>,
 }
 
 impl BrokerConfig {
@@ -113,6 +145,10 @@ impl BrokerConfig {
             .iter()
             .filter(|it| !is_address(it, &["nats", "tls"]))
         {
+            if broker.contains('@') {
+                errors.add("--log has an address with a name or a password, which would stand in logs: give them in a file, --log-credentials");
+                continue;
+            }
             errors.add(format!(
                 "--log has {broker:?}, allowed are addresses of brokers such as nats://127.0.0.1:4222, separated by commas; log levels are --log-level"
             ));
@@ -175,8 +211,13 @@ impl ClusterConfig {
         }
         Some(ClusterSettings {
             brokers: brokers?,
+            key_file: self.cluster_key_file.clone(),
+            is_reached_from_elsewhere: !is_loopback(address),
+            log_keep_bytes: self.log_keep_bytes.map(|it| it.0),
+            snapshot_bytes_per_second: self.snapshot_bytes_per_second.0,
             address: address.trim_end_matches('/').to_owned(),
             ca_file: self.cluster_ca_file.clone(),
+            level: self.test_feature_level,
             lanes,
         })
     }
@@ -188,12 +229,21 @@ impl ClusterConfig {
     }
 }
 
+/// Whether an address can be reached from this machine alone.
+fn is_loopback(address: &str) -> bool {
+    let uri = address.parse::<Uri>().ok();
+    let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+    let host = host.trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
 /// Whether it is a URL of one of these schemes, with a host and without a path.
 fn is_address(text: &str, schemes: &[&str]) -> bool {
     text.parse::<Uri>().is_ok_and(|uri| {
         let is_scheme = uri.scheme_str().is_some_and(|it| schemes.contains(&it));
         is_scheme
             && uri.host().is_some_and(|it| !it.is_empty())
+            && uri.authority().is_some_and(|it| !it.as_str().contains('@'))
             && uri.query().is_none()
             && matches!(uri.path(), "" | "/")
     })
@@ -202,6 +252,25 @@ fn is_address(text: &str, schemes: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_of_this_machine_alone_is_told_from_others() {
+        for address in [
+            "http://127.0.0.1:8080",
+            "https://localhost",
+            "http://[::1]:1",
+        ] {
+            assert!(is_loopback(address), "{address}");
+        }
+        for other in [
+            "http://pod-0:8080",
+            "http://10.0.0.1",
+            "http://127.0.0.1.example",
+            "",
+        ] {
+            assert!(!is_loopback(other), "{other}");
+        }
+    }
 
     #[test]
     fn an_address_has_a_scheme_and_a_host_and_no_path() {
@@ -219,6 +288,7 @@ mod tests {
             "http://a:4222",
             "nats://",
             "nats://a:4222/x",
+            "nats://me:secret@a:4222",
             "info",
             "",
         ] {

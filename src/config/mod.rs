@@ -9,12 +9,14 @@
 //! | `cluster` | the flags about a cluster and its brokers |
 //! | `errors` | what is wrong with the settings |
 //! | `size` | sizes as flags spell them |
+//! | `call` | how the program was called |
 //! | `machine` | memory and cores, from which defaults follow |
 //!
 //! The help text of a flag says its unit, its range and what its absence means;
 //! flag, variable and default stand in the attribute below it.
 
 mod access;
+mod call;
 mod cli;
 mod cluster;
 mod errors;
@@ -30,7 +32,8 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use cli::{Cli, ClusterCommand, Command, KeysCommand};
+pub use call::same_call;
+pub use cli::{Cli, ClusterCommand, Command, EpochSource, KeysCommand};
 pub use cluster::{BrokerConfig, BrokerSettings, ClusterConfig, ClusterSettings};
 pub use errors::ConfigErrors;
 pub use logs::{LogConfig, LogFormat};

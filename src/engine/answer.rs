@@ -31,7 +31,7 @@ pub struct FilterInfo {
     pub bits_per_item: Option<f64>,
     /// Bytes that its slots take when every page is written.
     pub slot_bytes: u64,
-    /// Bytes of its pages in memory.
+    /// Bytes of its pages in memory, with what is counted beside them.
     pub memory_bytes: u64,
     /// Bytes of its page images in the store, an estimate.
     pub disk_bytes: u64,

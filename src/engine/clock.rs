@@ -4,8 +4,13 @@
 //! future, where every filter has ended. So it is held against a clock that
 //! nobody can set, the time since the machine's start: while the wall clock runs
 //! far ahead of that, it is not believed until somebody confirms it.
+//!
+//! In a cluster time is what its log says: each record has a stamp, and every pod
+//! goes on from the newest one by the time since the machine's start. The wall clock
+//! only says what the next stamp is, as long as it is not far ahead of that. So all
+//! pods agree on what has ended, and no pod's clock can end it early.
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -150,10 +155,42 @@ pub struct ClockState {
     pub jump_ms: Option<u64>,
 }
 
+/// A stamp of the cluster's log, and what the other clock was when it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Heard(Reading);
+
+impl Heard {
+    /// What time it is at a reading. The wall clock may be ahead of it by as much as
+    /// it may otherwise.
+    fn tell(&self, reading: Reading) -> Told {
+        let passed = self.passed(reading);
+        let now_ms = self.0.wall_ms + passed;
+        let ahead = reading.wall_ms - now_ms;
+        let is_jump = ahead > LEEWAY_MS + passed / LEEWAY_PART;
+        Told {
+            now_ms,
+            jump_ms: is_jump.then_some(ahead),
+        }
+    }
+
+    /// The least that it may be. What this pod's clock has passed too fast is made
+    /// good bit by bit, so that clocks that run too fast do not add up.
+    fn least(&self, reading: Reading) -> i64 {
+        let passed = self.passed(reading);
+        self.0.wall_ms + passed - passed / LEEWAY_PART
+    }
+
+    fn passed(&self, reading: Reading) -> i64 {
+        reading.since_boot_ms - self.0.since_boot_ms
+    }
+}
+
 /// The time of one engine.
 pub(super) struct EngineClock {
     clock: Clock,
     belief: ArcSwap<Belief>,
+    /// Nothing yet, or the engine is in no cluster.
+    heard: ArcSwapOption<Heard>,
 }
 
 impl EngineClock {
@@ -163,7 +200,49 @@ impl EngineClock {
         EngineClock {
             clock,
             belief: ArcSwap::from_pointee(belief),
+            heard: ArcSwapOption::empty(),
         }
+    }
+
+    fn tell(&self, reading: Reading) -> Told {
+        match &*self.heard.load() {
+            Some(heard) => heard.tell(reading),
+            None => self.belief.load().tell(reading),
+        }
+    }
+
+    /// What a record of the cluster's log is to be stamped with, in milliseconds since
+    /// 1970.
+    pub(super) fn stamp_ms(&self) -> u64 {
+        let reading = self.clock.read();
+        let told = self.tell(reading);
+        let stamp = match &*self.heard.load() {
+            Some(heard) if told.jump_ms.is_none() => reading.wall_ms.max(heard.least(reading)),
+            _ => told.now_ms,
+        };
+        u64::try_from(stamp).unwrap_or_default()
+    }
+
+    /// Goes on from a stamp of the cluster's log. One that is older than what was
+    /// heard already says nothing; nor does one that may have been written long ago,
+    /// unless it is ahead all the same.
+    pub(super) fn hear(&self, stamp_ms: u64, is_of_now: bool) {
+        let reading = self.clock.read();
+        let stamp = i64::try_from(stamp_ms).unwrap_or(i64::MAX / 4);
+        let believed = self.belief.load().tell(reading).now_ms;
+        self.heard.rcu(|heard| {
+            let is_new = match heard {
+                Some(heard) => stamp >= heard.least(reading),
+                None => is_of_now || stamp > believed,
+            };
+            match is_new {
+                true => Some(Arc::new(Heard(Reading {
+                    wall_ms: stamp,
+                    ..reading
+                }))),
+                false => heard.clone(),
+            }
+        });
     }
 
     /// Milliseconds since 1970.
@@ -174,7 +253,7 @@ impl EngineClock {
     /// What both clocks say.
     pub(super) fn state(&self) -> ClockState {
         let reading = self.clock.read();
-        let told = self.belief.load().tell(reading);
+        let told = self.tell(reading);
         let number = |ms: i64| u64::try_from(ms).unwrap_or_default();
         ClockState {
             now_ms: number(told.now_ms),
@@ -193,8 +272,10 @@ impl EngineClock {
 
     /// Believes the wall clock as it is now.
     pub(super) fn confirm(&self) {
-        self.belief
-            .store(Arc::new(Belief::confirmed(self.clock.read())));
+        let reading = self.clock.read();
+        self.belief.store(Arc::new(Belief::confirmed(reading)));
+        self.heard
+            .rcu(|heard| heard.as_ref().map(|_| Arc::new(Heard(reading))));
     }
 }
 

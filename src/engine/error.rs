@@ -1,7 +1,8 @@
 //! Why the engine did not do what it was asked.
 
 use super::name::FilterName;
-use crate::chain::params::{FilterParams, ParamsError};
+use super::row_refusal::{RowRefusal, ValueField};
+use crate::chain::params::{Attributes, FilterParams, ParamsError};
 use crate::replication::Halt;
 use crate::share::UsedUp;
 use crate::store::StoreError;
@@ -61,13 +62,21 @@ pub enum EngineError {
     /// The parameters break limits.
     #[error("the parameters are refused")]
     InvalidParams(Vec<ParamsError>),
-    /// The filter's items have values, and none was given; or the other way
+    /// The filter's items have values, or rows, and none was given; or the other way
     /// round.
-    #[error("{}", not_for(*value_bits))]
+    #[error("{}", instead(holds))]
     NotForThisFilter {
-        /// Bits of the filter's values; 0 if it has none.
-        value_bits: u8,
+        /// What the filter holds.
+        holds: Holds,
     },
+    /// The filter's items have no rows, and it was asked for some.
+    #[error(
+        "the items of the filter have no attributes (it was created without attributes): leave where out"
+    )]
+    NoAttributes,
+    /// A row, or a condition, is none in this filter.
+    #[error(transparent)]
+    RowRefused(Box<RowRefusal>),
     /// The filter's items expire, and one was to be deleted.
     #[error(
         "the items of the filter expire by themselves (it was created with window_seconds) and can't be deleted: an entry may be that of several items"
@@ -75,14 +84,19 @@ pub enum EngineError {
     ItemsExpire,
     /// The filter's items do not expire, and it was asked when one was seen.
     #[error(
-        "the items of the filter do not expire (it was created without window_seconds): leave within_seconds out"
+        "the items of the filter {filter} do not expire (it was created without window_seconds): leave within_seconds out, or ask filters with a window alone"
     )]
-    NoWindow,
+    NoWindow {
+        /// The filter.
+        filter: FilterName,
+    },
     /// It was asked for longer than the filter's window.
     #[error(
-        "within_seconds is {within_seconds}, allowed is 1 to {window_seconds}, the window of the filter"
+        "within_seconds is {within_seconds}, allowed is 1 to {window_seconds}, the window of the filter {filter}"
     )]
     BeyondWindow {
+        /// The filter.
+        filter: FilterName,
         /// Seconds that were asked for.
         within_seconds: u64,
         /// Seconds of the window.
@@ -93,6 +107,8 @@ pub enum EngineError {
     ValueTooLarge {
         /// Its position among those given.
         position: usize,
+        /// Which value of the entry.
+        field: ValueField,
         /// The value.
         value: u32,
         /// Bits of the filter's values.
@@ -266,12 +282,6 @@ pub enum EngineError {
         /// Bytes that it may have.
         bound: usize,
     },
-    /// It would stay on this pod alone.
-    #[error("{what} is not possible in a cluster yet; nothing was changed")]
-    NotInCluster {
-        /// What was asked for.
-        what: &'static str,
-    },
     /// The caller's deadline passed; nothing was changed.
     #[error("the deadline of the request passed; nothing was changed")]
     DeadlineExceeded,
@@ -315,13 +325,42 @@ pub(super) fn too_many_pages_to_number(params: &FilterParams) -> EngineError {
     }])
 }
 
+/// What a filter holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// Items alone.
+    Items,
+    /// Items with values of so many bits.
+    Values(u8),
+    /// Items with rows of these attributes.
+    Rows(Attributes),
+}
+
+impl Holds {
+    /// What a filter of these parameters holds.
+    pub(super) fn of(params: &FilterParams) -> Holds {
+        match (params.attributes(), params.value_bits()) {
+            (Some(attributes), _) => Holds::Rows(attributes.clone()),
+            (None, 0) => Holds::Items,
+            (None, bits) => Holds::Values(bits),
+        }
+    }
+}
+
 /// What the filter takes instead.
-fn not_for(value_bits: u8) -> String {
-    match value_bits {
-        0 => "the filter has no values (it was created without value_bits): send the items alone, to /items".to_owned(),
-        bits => format!(
+fn instead(holds: &Holds) -> String {
+    match holds {
+        Holds::Items => "the filter has no values (it was created without value_bits or attributes): send the items alone, to /items".to_owned(),
+        Holds::Values(bits) => format!(
             "the items of the filter have values of {bits} bits: send entries, each an item and a value, to /values"
         ),
+        Holds::Rows(attributes) => {
+            let names = attributes.names();
+            let columns = names.replace(", ", ",");
+            format!(
+                "the items of the filter have attributes ({names}): send entries, each an item and its attributes, to /values; with lines, name their columns by attributes={columns} in the query string"
+            )
+        }
     }
 }
 

@@ -114,6 +114,16 @@ impl OpenFilter {
         })
     }
 
+    /// A filter as the store has it.
+    ///
+    /// # Errors
+    /// Its description, or its name, makes no sense.
+    pub(super) fn of(stored: StoredFilter) -> Result<Self, StoreError> {
+        let (name, chain) = (stored_name(&stored)?, decode(&stored)?);
+        let owner = stored.owner.map(Arc::from);
+        Ok(Self::new(stored.id, name, chain, stored.expiry, owner))
+    }
+
     /// An open filter in that state.
     pub(super) fn new(
         id: FilterId,
@@ -239,7 +249,7 @@ impl Filters {
             let Some(stored) = store.filter_by_name(name.as_str())? else {
                 return Ok(None);
             };
-            let chain = decode(&stored)?;
+            let stored = OpenFilter::of(stored)?;
             let mut open = shard.open.write();
             if shard.epoch.load(Ordering::Acquire) != epoch {
                 // Created or removed meanwhile: what was read may be old.
@@ -247,13 +257,7 @@ impl Filters {
             }
             let filter = open.entry(name.clone()).or_insert_with(|| {
                 self.count_one_more();
-                Arc::new(OpenFilter::new(
-                    stored.id,
-                    name.clone(),
-                    chain,
-                    stored.expiry,
-                    stored.owner.map(Arc::from),
-                ))
+                Arc::new(stored)
             });
             return Ok(Some(Arc::clone(filter)));
         }

@@ -7,11 +7,11 @@ use super::lane::command::Command;
 use super::lane::ordering::LaneOrdering;
 use super::lane::queue::LaneQueue;
 use super::lane::replicated::ReplicatedOrdering;
-use super::membership::{ClusteredLane, LanePlace, LaneState};
+use super::membership::{Clustered, ClusteredLane, LanePlace, LaneState, PodPosition, Unfit};
 use super::name::FilterName;
 use super::state::Engine;
 use super::threads::spawn;
-use crate::replication::{CommitLog, Event};
+use crate::replication::{CommitLog, Event, KeptLane, Reign};
 use crate::store::StoreError;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,6 +40,12 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
         match log.read(lane, read_to, READ_WAIT) {
             Ok(records) => {
                 let Some(last) = records.last() else {
+                    // Nothing may have come in time.
+                    if !place.has_been_at_the_end()
+                        && log.newest(lane).is_ok_and(|newest| newest <= read_to)
+                    {
+                        place.note_end();
+                    }
                     continue;
                 };
                 read_to = last.sequence;
@@ -58,14 +64,13 @@ impl Engine {
     /// What orders the commits of a lane.
     pub(super) fn ordering(&self, number: usize) -> LaneOrdering {
         let state = &self.state;
-        let clustered = state.clustered.as_ref();
-        match clustered.and_then(|it| Some((it, it.lanes.get(number)?))) {
+        match self.clustered_lane(number as u32) {
             None => LaneOrdering::Local,
             Some((it, lane)) => LaneOrdering::Replicated(Box::new(ReplicatedOrdering::new(
                 number as u32,
                 &it.membership,
                 lane,
-                &state.clock,
+                (&state.clock, &it.claims),
                 (&state.idempotent_writes, &state.imports),
             ))),
         }
@@ -80,8 +85,7 @@ impl Engine {
         number: usize,
         queue: &Arc<LaneQueue>,
     ) -> Result<(), StoreError> {
-        let clustered = self.state.clustered.as_ref();
-        let Some((it, lane)) = clustered.and_then(|it| Some((it, it.lanes.get(number)?))) else {
+        let Some((it, lane)) = self.clustered_lane(number as u32) else {
             return Ok(());
         };
         let (membership, place) = (Arc::clone(&it.membership), Arc::clone(&lane.place));
@@ -105,12 +109,12 @@ impl Engine {
 
     /// Where a lane stands; `None` for a lane that the cluster does not have.
     pub fn lane_state(&self, lane: u32) -> Option<LaneState> {
-        Some(self.clustered_lane(lane)?.place.state())
+        Some(self.clustered_lane(lane)?.1.place.state())
     }
 
-    fn clustered_lane(&self, lane: u32) -> Option<&ClusteredLane> {
+    fn clustered_lane(&self, lane: u32) -> Option<(&Clustered, &ClusteredLane)> {
         let clustered = self.state.clustered.as_ref()?;
-        clustered.lanes.get(lane as usize)
+        Some((clustered, clustered.lanes.get(lane as usize)?))
     }
 
     /// Waits, no longer than its caller does, until a lane has applied a record of
@@ -119,7 +123,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Behind`].
     pub async fn reached(&self, lane: u32, sequence: u64) -> Result<(), EngineError> {
-        let Some(lane) = self.clustered_lane(lane) else {
+        let Some((_, lane)) = self.clustered_lane(lane) else {
             return Err(EngineError::Behind);
         };
         let reached = self.caller.within(lane.place.reached(sequence)).await;
@@ -133,7 +137,7 @@ impl Engine {
     /// # Errors
     /// Another pod leads the lane, or the log does not answer.
     pub async fn barrier(&self, lane: u32) -> Result<(), EngineError> {
-        let Some(of_lane) = self.clustered_lane(lane) else {
+        let Some((_, of_lane)) = self.clustered_lane(lane) else {
             return Err(EngineError::NotLeading);
         };
         // One that has begun already may be from before this.
@@ -153,10 +157,61 @@ impl Engine {
         Ok(())
     }
 
+    /// Makes sure that an answer which is no commit, such as that there is no filter,
+    /// was not given as of a past that only this pod still has: it was looked up in
+    /// this reign, and nobody else has changed the lane meanwhile.
+    ///
+    /// # Errors
+    /// [`EngineError::NotLeading`]: somebody has, or may have; or the log does not
+    /// answer.
+    pub async fn confirm(&self, lane: u32, reign: Option<Reign>) -> Result<(), EngineError> {
+        self.barrier(lane).await?;
+        let now = self.lane_state(lane).and_then(|it| it.reign);
+        match now.is_some() && now == reign {
+            true => Ok(()),
+            false => Err(EngineError::NotLeading),
+        }
+    }
+
     /// Where each lane stands; none for an engine that is in no cluster.
     pub fn lane_states(&self) -> Vec<LaneState> {
         let lanes = self.state.clustered.iter().flat_map(|it| &it.lanes);
         lanes.map(|lane| lane.place.state()).collect()
+    }
+
+    /// Has all lanes write records of a feature level which all pods understand.
+    ///
+    /// # Errors
+    /// The engine stops.
+    pub fn write_level(&self, level: u16) -> Result<(), EngineError> {
+        let lanes = self.state.clustered.iter().flat_map(|it| &it.lanes);
+        (0..)
+            .zip(lanes)
+            .try_for_each(|(lane, _)| self.tell_lane(lane, Event::Level(level)))
+    }
+
+    /// Whether this pod has all that another one has which stands there. Blocks.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn has_all_of(&self, pod: &PodPosition) -> Result<Result<(), Unfit>, StoreError> {
+        pod.is_past_of(&self.state.store)
+    }
+
+    /// Forces everything to the disk that lanes have applied, and returns their
+    /// positions from before; 0 for a lane that has stopped or needs the state of
+    /// another pod. Blocks.
+    ///
+    /// # Errors
+    /// The disk refused.
+    pub fn force_lanes(&self) -> Result<Vec<u64>, StoreError> {
+        let held = |state: &LaneState| match state.halted.is_some() || state.is_behind {
+            true => 0,
+            false => state.position.sequence,
+        };
+        let positions = self.lane_states().iter().map(held).collect();
+        self.state.store.sync()?;
+        Ok(positions)
     }
 
     /// Tells a lane of its lease, or that the log may have become another.
@@ -167,5 +222,22 @@ impl Engine {
         let queue = self.state.lanes.queues.read().get(lane as usize).cloned();
         queue.ok_or(EngineError::Stopping)?.tell(event);
         Ok(())
+    }
+}
+
+/// A lane of an engine, as what keeps its lease has it.
+impl KeptLane for (Engine, u32) {
+    fn may_lead(&self) -> bool {
+        let (engine, lane) = self;
+        let state = engine.lane_state(*lane);
+        // Others may have room where this pod has none.
+        let can_store = engine.state.disk.check().is_ok();
+        can_store && state.is_some_and(|it| it.halted.is_none() && !it.is_behind)
+    }
+
+    fn tell(&self, event: Event) {
+        let (engine, lane) = self;
+        // An error means that the engine stops.
+        let _ = engine.tell_lane(*lane, event);
     }
 }

@@ -8,6 +8,9 @@ use super::name::FilterName;
 use super::ops::imports::ImportId;
 use super::pages::image as images;
 use crate::chain::meta::Chain;
+use crate::chain::params::{Attributes, Codes, Defaults, FilterParams, FilterRequest};
+use crate::chain::rows::RowCodec;
+use crate::cuckoo::hash::HashKey;
 
 /// A dump, as it is, behind its first bytes, and as pages in blocks whose sums
 /// are right, of the filter that the first byte chooses.
@@ -36,6 +39,25 @@ pub(crate) fn description(bytes: &[u8]) {
     let portable = chain.portable().encode();
     let taken = Chain::from_portable(&portable, u64::MAX).map(|chain| chain.encode());
     assert_eq!(taken, Ok(portable));
+}
+
+/// Of rows with one attribute of three labels and one of 5 bits of a hash.
+pub(crate) fn row_codec() -> RowCodec {
+    let labels = ["a", "b", ""].map(str::to_owned);
+    let attributes = Attributes::new(vec![
+        ("plan".to_owned(), Codes::Exact(labels.into())),
+        ("tag".to_owned(), Codes::Hashed(5)),
+    ]);
+    let request = FilterRequest {
+        attributes: attributes.ok(),
+        ..FilterRequest::default()
+    };
+    let params = FilterParams::resolve(&request, &Defaults::default()).ok();
+    let chain = params.and_then(|params| Chain::new(params, HashKey([7; 16]), 0));
+    match chain.as_ref().and_then(RowCodec::of) {
+        Some(codec) => codec,
+        None => panic!("a filter with attributes has rows"),
+    }
 }
 
 /// The image of a page: slots, and counters behind them.

@@ -1,150 +1,23 @@
 //! What an engine is in a cluster: the commit log that it shares with other
 //! pods, and where each of its lanes stands in it.
 
-use crate::replication::{CommitLog, Halt, HistoryHash, LaneIdentity, Levels, Position, Writer};
-use crate::store::{PageStore, StoreError};
+mod part;
+mod past;
+mod start;
+
+pub use part::Membership;
+pub use past::{PodPosition, Unfit};
+pub use start::JoinError;
+pub(crate) use start::LaneStart;
+
+use super::claims::Claims;
+use super::clock::EngineClock;
+use crate::page::FilterId;
+use crate::replication::{Halt, Position, Reign};
+use crate::store::PageStore;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::{Mutex as AsyncMutex, watch};
-
-/// A pod's part in a cluster.
-pub struct Membership {
-    /// The log that all pods share.
-    pub log: Arc<dyn CommitLog>,
-    /// Chosen at random when the cluster was founded.
-    pub founding: [u8; 16],
-    /// Which life of the cluster.
-    pub epoch: u64,
-    /// Lanes of the cluster, the same for ever.
-    pub lanes: u32,
-    /// This life of this pod, chosen at random at its start.
-    pub writer: Writer,
-}
-
-impl Membership {
-    /// What this program understands, and what it writes.
-    pub(super) const LEVELS: Levels = Levels {
-        reads: 1,
-        writes: 1,
-    };
-
-    /// A lane of the cluster.
-    pub fn lane(&self, lane: u32) -> LaneIdentity {
-        LaneIdentity {
-            founding: self.founding,
-            epoch: self.epoch,
-            lane,
-        }
-    }
-}
-
-/// Why an engine can't be part of a cluster.
-#[derive(Debug, thiserror::Error)]
-pub enum JoinError {
-    /// The store can't be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The cache has no room for so many lanes.
-    #[error(
-        "the cluster has {lanes} lanes, the cache has room for {most}: start with a larger --cache-bytes"
-    )]
-    TooManyLanes {
-        /// Lanes of the cluster.
-        lanes: u32,
-        /// Lanes that there is room for.
-        most: usize,
-    },
-    /// The data directory has filters that no cluster knows.
-    #[error(
-        "the data directory has filters that are not of the cluster: give the pod an empty data directory, and restore the filters through the cluster"
-    )]
-    NotOfACluster,
-    /// The data directory is that of a pod, and the server is to be none.
-    #[error(
-        "the data directory is of a pod of a cluster: start the server with --log, --cluster and --advertise, or give it another data directory"
-    )]
-    OfACluster,
-    /// The command line asks for other lanes than the cluster has.
-    #[error(
-        "--lanes is {given}, and the cluster was founded with {lanes} lanes: leave --lanes out"
-    )]
-    OtherLanes {
-        /// What was given.
-        given: usize,
-        /// What the cluster has.
-        lanes: u32,
-    },
-    /// The data directory is that of another cluster.
-    #[error(
-        "the data directory is of another cluster, or of one of this name that was founded anew: give the pod an empty data directory, or the brokers of its cluster"
-    )]
-    OtherCluster,
-    /// The data directory is that of another life of the cluster.
-    #[error(
-        "the data directory is of epoch {found} of the cluster, its log is of epoch {epoch}: give the pod an empty data directory, and it takes the filters from the others"
-    )]
-    OtherEpoch {
-        /// The directory's.
-        found: u64,
-        /// The log's.
-        epoch: u64,
-    },
-}
-
-/// From where a lane goes on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LaneStart {
-    pub(crate) position: Position,
-    pub(crate) stamp_ms: u64,
-    /// The largest number of a filter that was made in it.
-    pub(crate) last_filter: u64,
-}
-
-impl LaneStart {
-    /// From where each lane goes on, as the store has it.
-    ///
-    /// # Errors
-    /// What is stored is not of this cluster.
-    pub(super) fn of_each(
-        membership: &Membership,
-        store: &PageStore,
-    ) -> Result<Vec<LaneStart>, JoinError> {
-        let mut is_known = false;
-        let mut starts = Vec::new();
-        for lane in 0..membership.lanes {
-            let stored = store.lane_position(lane)?;
-            is_known |= stored.is_some();
-            starts.push(match stored {
-                None => LaneStart {
-                    position: membership.lane(lane).origin(),
-                    stamp_ms: 0,
-                    last_filter: 0,
-                },
-                Some(it) if it.founding != membership.founding => {
-                    return Err(JoinError::OtherCluster);
-                }
-                Some(it) if it.epoch != membership.epoch => {
-                    return Err(JoinError::OtherEpoch {
-                        found: it.epoch,
-                        epoch: membership.epoch,
-                    });
-                }
-                Some(it) => LaneStart {
-                    position: Position {
-                        sequence: it.sequence,
-                        history: HistoryHash::from_bytes(it.history),
-                    },
-                    stamp_ms: it.stamp_ms,
-                    last_filter: it.last_filter,
-                },
-            });
-        }
-        match is_known || store.list_filters("", None, 1)?.is_empty() {
-            true => Ok(starts),
-            false => Err(JoinError::NotOfACluster),
-        }
-    }
-}
 
 /// Where a lane of this pod stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,6 +26,9 @@ pub struct LaneState {
     pub position: Position,
     /// Whether this pod plans its changes, and has applied all that came before.
     pub leads: bool,
+    /// The reign in which it plans them; another one once another pod has changed
+    /// something.
+    pub reign: Option<Reign>,
     /// Whether a record is in flight, so that a commit is not settled.
     pub is_in_flight: bool,
     /// Whether it needs the state of another pod.
@@ -162,34 +38,54 @@ pub struct LaneState {
 }
 
 /// The same, as the lane's thread tells it.
-pub(crate) struct LanePlace(watch::Sender<LaneState>);
+pub(crate) struct LanePlace {
+    state: watch::Sender<LaneState>,
+    was_at_end: AtomicBool,
+}
 
 impl LanePlace {
     /// That of a lane that begins.
     pub(super) fn new(start: &LaneStart) -> LanePlace {
-        LanePlace(watch::Sender::new(LaneState {
-            position: start.position,
-            leads: false,
-            is_in_flight: false,
-            is_behind: false,
-            halted: None,
-        }))
+        LanePlace {
+            state: watch::Sender::new(LaneState {
+                position: start.position,
+                leads: false,
+                reign: None,
+                is_in_flight: false,
+                is_behind: false,
+                halted: None,
+            }),
+            was_at_end: AtomicBool::new(false),
+        }
+    }
+
+    /// Says that it has applied all that the log had at a moment since its start: what
+    /// comes now was written since.
+    pub(super) fn note_end(&self) {
+        self.was_at_end.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_been_at_the_end(&self) -> bool {
+        self.was_at_end.load(Ordering::Relaxed)
     }
 
     /// Says where it stands now.
     pub(super) fn set(&self, state: LaneState) {
-        self.0.send_replace(state);
+        if state.leads {
+            self.note_end();
+        }
+        self.state.send_replace(state);
     }
 
     pub(super) fn state(&self) -> LaneState {
-        self.0.borrow().clone()
+        self.state.borrow().clone()
     }
 
     /// Waits until it has applied a record of this number, or a later one.
     pub(super) async fn reached(&self, sequence: u64) {
         let reached = |state: &LaneState| state.position.sequence >= sequence;
         // An error would mean that the sender is gone, which is here.
-        let _ = self.0.subscribe().wait_for(reached).await;
+        let _ = self.state.subscribe().wait_for(reached).await;
     }
 }
 
@@ -213,9 +109,16 @@ pub(super) struct Barriers {
 pub(super) struct Clustered {
     pub(super) membership: Arc<Membership>,
     pub(super) lanes: Vec<ClusteredLane>,
+    pub(super) claims: Arc<Claims>,
 }
 
 impl Clustered {
+    /// Where the lane stands that gave a filter its number.
+    pub(super) fn lane_of(&self, id: FilterId) -> Option<&LanePlace> {
+        let lane = lane_of_number(id, self.lanes.len());
+        self.lanes.get(lane).map(|it| &*it.place)
+    }
+
     /// # Errors
     /// What is stored is not of this cluster.
     pub(super) fn of(membership: Membership, store: &PageStore) -> Result<Clustered, JoinError> {
@@ -228,8 +131,26 @@ impl Clustered {
         Ok(Clustered {
             membership: Arc::new(membership),
             lanes: starts.into_iter().map(lane).collect(),
+            claims: Arc::default(),
         })
     }
+
+    /// From where time goes on: where the other pods are, and never from before what
+    /// was stamped.
+    pub(super) fn tell_the_time(&self, clock: &EngineClock) {
+        if let Some((time_ms, as_of)) = self.membership.time {
+            let passed = as_of.elapsed().as_millis();
+            clock.hear(time_ms + u64::try_from(passed).unwrap_or_default(), true);
+        }
+        if let Some(stamp) = self.lanes.iter().map(|it| it.start.stamp_ms).max() {
+            clock.hear(stamp, false);
+        }
+    }
+}
+
+/// The lane of a cluster with so many that gave a filter its number.
+pub(super) fn lane_of_number(id: FilterId, lanes: usize) -> usize {
+    (id.0.wrapping_sub(1) % lanes.max(1) as u64) as usize
 }
 
 #[cfg(test)]

@@ -22,12 +22,14 @@
 //! | `membership`, `following` | what an engine is in a cluster, and where its lanes stand; what reads the commit log for them |
 //! | `dump/` | filters as streams of bytes |
 //! | `stored/` | all pages as of one moment, with the log applied |
+//! | `rows`, `row_refusal` | rows and conditions as they are given, and why a filter can't have one |
 //! | `reader` | asking a filter beside its lane |
 //! | `pages/` | pages in memory: cache, loader, checkpoints |
 //! | `filters` | the open filters, each as of its last commit |
 //! | `quota`, `disk`, `compactions` | what bounds changes: bytes and filters, the disk, compactions |
 //! | `caller`, `answer`, `batch`, `match_bits`, `name`, `error` | whom it works for; what is taken and answered |
 //! | `cold`, `store_work` | reading pages that are not resident; threads and memory for what waits for the disk |
+//! | `claims` | who goes on with filters that are taken in through a commit log |
 //! | `clock`, `ttl`, `threads` | time and threads |
 //!
 //! # Bounds
@@ -42,6 +44,7 @@ mod apply;
 mod batch;
 mod caller;
 pub mod check;
+mod claims;
 mod clock;
 mod cold;
 mod compactions;
@@ -64,6 +67,8 @@ mod pages;
 mod quota;
 mod reader;
 mod recovery;
+mod row_refusal;
+mod rows;
 mod state;
 mod store_work;
 mod stored;
@@ -72,6 +77,8 @@ mod threads;
 mod ttl;
 
 pub use crate::chain::paged::values::ValueCopies;
+pub use crate::chain::plan::ReplaceResult;
+pub use crate::chain::rows::RowCodec;
 pub use answer::{
     AddMode, AddOptions, AddResult, Created, Ends, EpochInfo, FilterInfo, FilterPreview,
     FilterSummary, FullReason, GrowthInfo, LookupAnswer, LookupFilters, LookupMode, NewFilter,
@@ -82,19 +89,20 @@ pub use caller::Caller;
 pub use clock::{Clock, ClockState};
 pub use compactions::{Compaction, CompactionState};
 pub use disk::Health;
+pub use dump::error::RestoreError;
 pub use dump::format as dump_format;
 pub use dump::format::{Digest, DumpError};
 pub use dump::scandump;
-pub use dump::stage::{ForeignIntake, Intake, RestoreError, StagedFilter};
+pub use dump::stage::{ForeignIntake, Intake, StagedFilter};
 pub use dump::write::DumpSink;
 pub(crate) use error::allowed_values;
-pub use error::{EngineError, Overload};
+pub use error::{EngineError, Holds, Overload};
 pub use idempotency::guard::{ANSWER_KEPT_FOR, Answered, IdempotencyKey};
 pub use idempotency::progress::{BAD_LINES_KEPT, BadLine, ImportProgress};
 pub use lane::command::{ItemOp, ItemResult, ItemStep};
 pub use match_bits::MatchBitSet;
 pub use measured_log::MeasuredLog;
-pub use membership::{JoinError, LaneState, Membership};
+pub use membership::{JoinError, LaneState, Membership, PodPosition, Unfit};
 pub use name::{FilterName, InvalidName, MAX_NAME_LENGTH};
 pub use open::{EngineOptions, MAX_LANES};
 pub use ops::dumps::{Adopted, Replace};
@@ -103,7 +111,11 @@ pub use ops::imports::{
     PROGRESS_KEPT_FOR,
 };
 pub use ops::slots::{MAX_SLOT_BYTES, SlotView, Slots};
-pub use ops::values::{Entries, MAX_LISTED_VALUES};
+pub use ops::values::{
+    Entries, EntryValues, Listed, MAX_LISTED_BYTES, MAX_LISTED_VALUES, Replacements,
+};
+pub use row_refusal::{RowPlace, RowRefusal, ValueField};
+pub use rows::{Rows, Where};
 pub use state::Engine;
 pub use state::Pace;
 pub use tasks::scrub::ScrubOptions;

@@ -20,13 +20,13 @@ use super::recovery::Recovery;
 use super::state::{Engine, EngineState, ID_BLOCK};
 use super::store_work::StoreWork;
 use super::tasks::scrub::ScrubOptions;
-use super::tasks::{compaction, expiry, scrub, survey, sweep};
+use super::tasks::{compaction, expiry, scrub, staged, survey, sweep};
 use super::threads::{BackgroundTask, Threads, repeat, spawn};
 use crate::chain::params::Defaults;
 use crate::metrics::Metrics;
 use crate::share::{Kind, Resource};
 use crate::store::disk::DiskReserve;
-use crate::store::{Due, PageStore, StoreError};
+use crate::store::{Due, Garbage, PageStore, StoreError};
 use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
@@ -34,7 +34,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Most lanes.
-pub const MAX_LANES: usize = 256;
+pub const MAX_LANES: usize = crate::replication::record::MAX_LANES as usize;
 
 /// Pages that a search for room may look at, and some more for the item's own.
 const PAGES_PER_SEARCH: usize = crate::cuckoo::kick::MAX_PAGES_PER_SEARCH + 176;
@@ -284,7 +284,15 @@ impl Engine {
             );
         }
         checkpointer.reclaim_soon(store.garbage()?);
+        if clustered.is_none() {
+            // Nobody will name them: the directory was that of a pod once.
+            let staged = store.staged()?.into_iter().map(Garbage::Filter);
+            checkpointer.reclaim_soon(staged);
+        }
         let clock = Arc::new(EngineClock::start(options.clock.clone()));
+        if let Some(clustered) = &clustered {
+            clustered.tell_the_time(&clock);
+        }
         tell_what_ended_meanwhile(&store, &clock, &metrics)?;
         let KeptShares {
             retry_bytes,
@@ -405,6 +413,9 @@ impl Engine {
     ) -> Result<(), StoreError> {
         self.start_task("expiry", expiry::run)?;
         self.start_task("sweep", sweep::run)?;
+        if self.state.clustered.is_some() {
+            self.start_task("staged", staged::run)?;
+        }
         self.start_task("disk", |state, stop| {
             repeat(state, stop, LOOK_EVERY, |state| {
                 state.disk.look();

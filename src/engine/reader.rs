@@ -32,9 +32,11 @@ use crate::chain::paged::values::ValueCopies;
 use crate::chain::pages::{HeldPages, PageWords};
 use crate::chain::params::Epoch;
 use crate::chain::read;
+use crate::chain::rows::RowTest;
 use crate::cuckoo::hash::ItemHash;
 use crate::page::PageId;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// Items answered before the thread is given back, so that one large batch
 /// does not hold up all other requests.
@@ -85,7 +87,9 @@ pub(super) trait Question: Copy + Send {
 /// Is the item there?
 #[derive(Clone, Copy, Default)]
 pub(super) struct Exists {
-    /// Where items expire: was it seen in that epoch or later?
+    /// Where items expire: how far back it is asked; `None`: the whole window.
+    within_seconds: Option<u64>,
+    /// The same, as of a moment: was it seen in that epoch or later?
     pub(super) since: Option<Epoch>,
 }
 
@@ -98,13 +102,42 @@ pub(super) struct Count {
 }
 
 impl Exists {
+    /// Was it seen within so many seconds? `None`: is it there?
+    pub(super) fn within(within_seconds: Option<u64>) -> Exists {
+        Exists {
+            within_seconds,
+            since: None,
+        }
+    }
+
+    /// Whether it may be asked of a filter.
+    ///
+    /// # Errors
+    /// [`EngineError::NoWindow`], [`EngineError::BeyondWindow`].
+    pub(super) fn check(self, filter: &OpenFilter) -> Result<(), EngineError> {
+        let Some(within_seconds) = self.within_seconds else {
+            return Ok(());
+        };
+        let name = || filter.name.clone();
+        let window = filter.view.load().chain.params().window();
+        let window = window.ok_or_else(|| EngineError::NoWindow { filter: name() })?;
+        match (1..=u64::from(window.seconds())).contains(&within_seconds) {
+            true => Ok(()),
+            false => Err(EngineError::BeyondWindow {
+                filter: name(),
+                within_seconds,
+                window_seconds: window.seconds(),
+            }),
+        }
+    }
+
     /// As of a moment, in milliseconds since 1970.
     #[inline]
-    pub(super) fn at(view: &FilterView, now_ms: impl Fn() -> u64) -> Exists {
+    pub(super) fn at(self, view: &FilterView, now_ms: impl Fn() -> u64) -> Exists {
         let window = view.chain.params().window();
         // A look at the clock takes as long as many a question.
-        let since = window.and_then(|_| view.chain.oldest_epoch(now_ms(), None));
-        Exists { since }
+        let since = window.and_then(|_| view.chain.oldest_epoch(now_ms(), self.within_seconds));
+        Exists { since, ..self }
     }
 }
 
@@ -171,11 +204,6 @@ impl<'a> HasValue<'a> {
         HasValue { values, position }
     }
 
-    /// All of them.
-    pub(super) fn values(&self) -> &'a [u32] {
-        self.values
-    }
-
     /// The value at the position.
     pub(super) fn value(self) -> u32 {
         self.values.get(self.position).copied().unwrap_or_default()
@@ -194,6 +222,23 @@ impl Question for HasValue<'_> {
     }
 
     /// What is counted is read after the slots.
+    fn is_certain(self, _: &bool) -> bool {
+        false
+    }
+}
+
+/// Has the item a row that meets a condition?
+#[derive(Clone, Copy)]
+pub(super) struct HasRow<'a>(pub(super) &'a Arc<RowTest>);
+
+impl Question for HasRow<'_> {
+    type Answer = bool;
+
+    fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
+        read::has_row(chain, hash, self.0, pages)
+    }
+
+    /// As for [`HasValue`].
     fn is_certain(self, _: &bool) -> bool {
         false
     }

@@ -6,8 +6,7 @@
 //! over. Nothing else is loaded: what is not asked for stays in the store.
 
 use super::apply::LoggedPage;
-use super::filters::{FilterView, Filters, OpenFilter, decode, lane_of, stored_name};
-use super::name::FilterName;
+use super::filters::{FilterView, Filters, OpenFilter, lane_of};
 use super::pages::{Checkpointer, CutLog, FrameIndex, Loader, PageCache, PageTable};
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
@@ -150,7 +149,7 @@ impl Recovery<'_> {
         let slots_per_page = u64::from(table.geometry().slots_per_page());
         let mut applied = 0;
         if let Some(whole) = &page.whole {
-            self.cache.set_page(index, whole);
+            self.cache.set_page(index, table, whole);
             applied += slots_per_page;
         }
         let (width, mut counters) = (table.geometry().slot_width(), Vec::new());
@@ -173,7 +172,7 @@ impl Recovery<'_> {
             }
             applied += 1;
         }
-        self.cache.set_counters(index, &counters);
+        self.cache.set_counters(index, table, &counters);
         applied
     }
 
@@ -181,11 +180,7 @@ impl Recovery<'_> {
         let Some(stored) = self.store.filter_by_id(id)? else {
             return Ok(None);
         };
-        let name: FilterName = stored_name(&stored)?;
-        let chain = decode(&stored)?;
-        let owner = stored.owner.map(Arc::from);
-        let filter = OpenFilter::new(stored.id, name, chain, stored.expiry, owner);
-        let filter = Arc::new(filter);
+        let filter = Arc::new(OpenFilter::of(stored)?);
         self.filters.insert(Arc::clone(&filter), None);
         Ok(Some(filter))
     }

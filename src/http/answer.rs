@@ -3,7 +3,7 @@
 
 mod values;
 
-pub(crate) use values::value_lists;
+pub(crate) use values::{value_lists, values_of_one};
 
 use super::admission::answers::{FREE_BYTES, InMemory};
 use super::admission::budget::Held;
@@ -70,21 +70,26 @@ pub(crate) enum Word {
 /// change reserved for it.
 pub(crate) fn results(
     format: Format,
-    mut words: impl ExactSizeIterator<Item = Word>,
+    words: impl ExactSizeIterator<Item = Word>,
     blanks: &[usize],
     full_reason: Option<FullReason>,
     reserved: Option<Held>,
 ) -> Response {
     let count = words.len() + blanks.len();
     put_together(format, count, full_reason, reserved, |body| {
-        let mut blanks = blanks.iter().copied().peekable();
-        for position in 0..count {
-            let word = match blanks.next_if_eq(&position) {
-                Some(_) => None,
-                None => words.next(),
-            };
-            write_word(body, format, word);
-        }
+        woven(words, blanks).for_each(|word| write_word(body, format, word));
+    })
+}
+
+/// What is said of each line: nothing of a blank one, of the others each in turn.
+fn woven<T>(
+    mut each: impl ExactSizeIterator<Item = T>,
+    blanks: &[usize],
+) -> impl Iterator<Item = Option<T>> {
+    let mut blanks = blanks.iter().copied().peekable();
+    (0..each.len() + blanks.len()).map(move |line| match blanks.next_if_eq(&line) {
+        Some(_) => None,
+        None => each.next(),
     })
 }
 

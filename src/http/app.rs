@@ -1,11 +1,12 @@
 //! What all handlers share: the engine once it is open, backups, and admission.
 
 use super::admission::limits::{Admission, Limits};
+use super::cluster::passed::CommandWorker;
 use super::cluster::pod::Cluster;
 use super::middleware::origin::HostPolicy;
 use super::problem::{Code, HttpError};
 use crate::access::keys::ApiKeys;
-use crate::backup::Backups;
+use crate::backup::{Backups, Snapshots};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,9 @@ impl From<HostPolicy> for Access {
 pub struct App {
     engine: OnceLock<Engine>,
     backups: OnceLock<Backups>,
+    snapshots: OnceLock<Snapshots>,
     cluster: OnceLock<Cluster>,
+    command_worker: OnceLock<Arc<dyn CommandWorker>>,
     draining: AtomicBool,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access: Access,
@@ -50,7 +53,9 @@ impl App {
         Arc::new(App {
             engine: OnceLock::new(),
             backups: OnceLock::new(),
+            snapshots: OnceLock::new(),
             cluster: OnceLock::new(),
+            command_worker: OnceLock::new(),
             draining: AtomicBool::new(false),
             access: access.into(),
             admission: Admission::new(limits, &metrics),
@@ -71,6 +76,13 @@ impl App {
         let _ = self.backups.set(backups);
     }
 
+    /// Offers snapshots to other pods. To be called before [`open`](Self::open), or
+    /// not at all.
+    pub fn offer_snapshots(&self, snapshots: Snapshots) {
+        // As for a second engine.
+        let _ = self.snapshots.set(snapshots);
+    }
+
     /// Says that the engine is a part of a cluster. To be called before
     /// [`open`](Self::open), or not at all.
     pub fn join(&self, cluster: Cluster) {
@@ -81,6 +93,18 @@ impl App {
     /// What HTTP does in the cluster, if the server is in one.
     pub fn cluster(&self) -> Option<&Cluster> {
         self.cluster.get()
+    }
+
+    /// Takes commands that other pods pass on, if the server is in a cluster.
+    pub(crate) fn take_commands(&self, worker: Arc<dyn CommandWorker>) {
+        if self.cluster().is_some() {
+            // As for a second engine.
+            let _ = self.command_worker.set(worker);
+        }
+    }
+
+    pub(super) fn command_worker(&self) -> Option<&Arc<dyn CommandWorker>> {
+        self.command_worker.get()
     }
 
     /// Makes `/readyz` say no from now on; requests are still served.
@@ -94,6 +118,11 @@ impl App {
 
     pub(crate) fn engine(&self) -> Result<&Engine, HttpError> {
         self.engine.get().ok_or(HttpError::Starting)
+    }
+
+    pub(super) fn snapshots(&self) -> Result<&Snapshots, HttpError> {
+        self.engine()?;
+        self.snapshots.get().ok_or(HttpError::UnknownRoute)
     }
 
     pub(super) fn backups(&self) -> Result<&Backups, HttpError> {

@@ -10,7 +10,7 @@ use super::bounds::MAX_QUERY_ITEM_BYTES;
 use super::idempotency::Keyed;
 use super::media::{self, media_type};
 use super::middleware::principal::Principal;
-use super::parse::{self, Batch, BatchKind, WITHIN_SECONDS};
+use super::parse::{self, Batch, BatchKind, OptionsIn, WHERE, WITHIN_SECONDS};
 use super::problem::HttpError;
 use super::query::Query;
 use crate::engine::{FilterName, IdempotencyKey, ItemBatch, NewFilter};
@@ -27,6 +27,10 @@ const PARSE_IN_PLACE_BYTES: usize = 64 << 10;
 /// What an item of a batch takes beside its bytes: where it lies, its hash, and
 /// what is found out about it.
 const BESIDE_AN_ITEM_BYTES: usize = 40;
+
+/// What a label of a row takes beside its bytes: where it lies, and of which attribute
+/// it is.
+const BESIDE_A_LABEL_BYTES: usize = 17;
 
 /// The key in the path.
 pub(crate) struct Key(pub(crate) FilterName);
@@ -51,24 +55,22 @@ pub(crate) fn query_item(uri: &Uri, post: &'static str) -> Result<ItemBatch, Htt
     item_of(&Query::parse(uri, &["item", "item_base64url"])?, post)
 }
 
-/// The same, and how many seconds the question goes back.
+/// The same, and what else the question says: how many seconds it goes back, or what
+/// a row of the item must meet.
 ///
 /// # Errors
 /// A parameter is refused.
-pub(crate) fn query_seen(
-    uri: &Uri,
-    post: &'static str,
-) -> Result<(ItemBatch, Option<u64>), HttpError> {
-    let query = Query::parse(uri, &["item", "item_base64url", WITHIN_SECONDS])?;
-    Ok((item_of(&query, post)?, parse::seconds_of(&query)?))
-}
-
-/// How many seconds a question about lines goes back.
-fn within_seconds(uri: &Uri) -> Result<Option<u64>, HttpError> {
-    match uri.query() {
-        None => Ok(None),
-        Some(_) => parse::seconds_of(&Query::parse(uri, &["encoding", WITHIN_SECONDS])?),
-    }
+pub(crate) fn query_exists(uri: &Uri, post: &'static str) -> Result<Batch, HttpError> {
+    let query = Query::parse(uri, &["item", "item_base64url", WITHIN_SECONDS, WHERE])?;
+    let items = item_of(&query, post)?;
+    let (within_seconds, condition) = parse::lately_or_where(&query)?;
+    Ok(Batch {
+        items,
+        within_seconds,
+        condition,
+        options_in: OptionsIn::Query,
+        ..Batch::default()
+    })
 }
 
 fn item_of(query: &Query<'_>, post: &'static str) -> Result<ItemBatch, HttpError> {
@@ -131,12 +133,7 @@ pub(crate) fn batch(
                 None
             }
             Some(media::TEXT) if kind != BatchKind::Lookup => {
-                let options = parse::line_options(kind, &parts.uri)?;
-                let within_seconds = match kind {
-                    BatchKind::Exists => within_seconds(&parts.uri)?,
-                    _ => None,
-                };
-                Some((options, within_seconds))
+                Some(parse::line_options(kind, &parts.uri)?)
             }
             given => {
                 let allowed = match kind {
@@ -161,10 +158,7 @@ pub(crate) fn batch(
         let parse = move |bytes: &Bytes| {
             let mut batch = match options_of_lines {
                 None => parse::json_batch(bytes, kind, max_items)?,
-                Some(((encoding, options), within_seconds)) => Batch {
-                    within_seconds,
-                    ..parse::text_batch(bytes, kind, encoding, options, max_items)?
-                },
+                Some(options) => parse::text_batch(bytes, kind, options, max_items)?,
             };
             batch.key = keyed.map(|keyed| keyed.with_body(bytes));
             Ok(batch)
@@ -177,6 +171,7 @@ pub(crate) fn batch(
         // not wait. A change goes on in the turns of its lane.
         batch.turn = turn.filter(|_| !kind.is_change());
         let beside = batch.items.len().saturating_mul(BESIDE_AN_ITEM_BYTES);
+        let beside = beside.saturating_add(batch.labels().saturating_mul(BESIDE_A_LABEL_BYTES));
         if beside > FREE_BYTES {
             app.admission.hold_more(holder, &mut batch.memory, beside)?;
         }

@@ -6,10 +6,12 @@ use super::idempotency::Keyed;
 use super::listen::role::Transport;
 use super::media::media_type;
 use super::middleware::origin;
-use super::parse::{self, BatchKind, Encoding, LineFeed, LineFormat};
+use super::parse::{self, BatchKind, Encoding, LineFeed, LineFormat, LineOptions, LineValues};
 use super::problem::HttpError;
 use super::{HostPolicy, answer::Format};
-use crate::engine::{AddOptions, BadLine, ImportLines, ItemBatch};
+use crate::chain::params::{Attributes, Codes};
+use crate::engine::fuzz_targets::row_codec;
+use crate::engine::{BadLine, ImportLines, ItemBatch};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use base64::Engine as _;
@@ -26,6 +28,8 @@ pub(crate) fn items(bytes: &[u8]) {
         BatchKind::Lookup,
         BatchKind::Question,
         BatchKind::AddValues,
+        BatchKind::ReplaceValues,
+        BatchKind::Exists,
     ] {
         match parse::json_batch(bytes, kind, MAX_ITEMS) {
             Ok(batch) => same_in_base64(&batch.items),
@@ -65,6 +69,7 @@ pub(crate) fn fields(bytes: &[u8]) {
                 "fingerprint_bits": request.fingerprint_bits,
                 "value_bits": request.value_bits,
                 "values_per_item": request.values_per_item,
+                "attributes": request.attributes.as_ref().map(said),
                 "window_seconds": request.window_seconds,
                 "window_resolution_seconds": request.window_resolution_seconds,
                 "bucket_size": request.bucket_size,
@@ -92,6 +97,15 @@ pub(crate) fn fields(bytes: &[u8]) {
     }
 }
 
+/// Attributes as they are said in a body.
+fn said(attributes: &Attributes) -> Vec<serde_json::Value> {
+    let said = attributes.iter().map(|it| match it.codes() {
+        Codes::Exact(labels) => json!({"name": it.name(), "values": labels}),
+        Codes::Hashed(bits) => json!({"name": it.name(), "hash_bits": bits}),
+    });
+    said.collect()
+}
+
 /// A batch of lines; the first byte says in which encoding.
 pub(crate) fn lines(bytes: &[u8]) {
     let Some((&first, text)) = bytes.split_first() else {
@@ -104,8 +118,10 @@ pub(crate) fn lines(bytes: &[u8]) {
     let batch = match parse::text_batch(
         &Bytes::copy_from_slice(text),
         BatchKind::Question,
-        encoding,
-        AddOptions::default(),
+        LineOptions {
+            encoding,
+            ..LineOptions::default()
+        },
         MAX_ITEMS,
     ) {
         Ok(batch) => batch,
@@ -146,14 +162,18 @@ pub(crate) fn stream(bytes: &[u8]) {
     let Some((&[format, first, done, cut], stream)) = bytes.split_first_chunk::<4>() else {
         return;
     };
-    // Values of 7 bits, or none.
-    let value_bits = u32::from(format / 2 % 2) * 7;
+    // Values of 7 bits, rows, or none.
+    let (value_bits, values) = match format / 2 % 4 {
+        1 => (7, LineValues::OfBits(7)),
+        2 => (7, LineValues::Rows(row_codec())),
+        _ => (0, LineValues::None),
+    };
     let format = match format % 2 {
         0 => LineFormat::Text,
         _ => LineFormat::Json,
     };
     let (first, done) = (u64::from(first) + 1, u64::from(done));
-    let kind = (format, value_bits);
+    let kind = &(format, values);
     let whole = fed(kind, first, done, stream, stream.len().max(1));
     let pieces = fed(kind, first, done, stream, usize::from(cut) + 1);
     assert_eq!(whole, pieces);
@@ -169,9 +189,14 @@ type Fed = (Vec<(u64, Vec<u8>)>, Vec<u32>, Vec<(u64, BadLine)>, u64);
 
 /// Items by number, their values, bad lines by number, and the number of the last
 /// line.
-fn fed(kind: (LineFormat, u32), first: u64, done: u64, stream: &[u8], cut: usize) -> Fed {
-    let (format, value_bits) = kind;
-    let mut feed = LineFeed::new(format, value_bits, first, done);
+fn fed(
+    (format, values): &(LineFormat, LineValues),
+    first: u64,
+    done: u64,
+    stream: &[u8],
+    cut: usize,
+) -> Fed {
+    let mut feed = LineFeed::new(*format, values.clone(), first, done);
     let (mut items, mut values, mut bad, mut last) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let mut take = |lines: ImportLines| {
         let numbered = lines.item_lines.iter().zip(lines.items.iter());
@@ -212,9 +237,14 @@ pub(crate) fn query(bytes: &[u8]) {
         }
         Err(error) => short(&error),
     }
-    for kind in [BatchKind::Add, BatchKind::Question] {
+    for kind in [
+        BatchKind::Add,
+        BatchKind::Question,
+        BatchKind::Exists,
+        BatchKind::ReplaceValues,
+    ] {
         match parse::line_options(kind, &uri) {
-            Ok((_, options)) => assert!(kind == BatchKind::Add || options.create.is_none()),
+            Ok(options) => assert!(kind == BatchKind::Add || options.add.create.is_none()),
             Err(error) => short(&error),
         }
     }
@@ -267,11 +297,16 @@ pub(crate) fn head(bytes: &[u8]) {
 /// What fuzzing begins with.
 #[cfg(test)]
 pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
-    let seeds: [(&str, &str, &[u8]); 16] = [
+    let seeds: [(&str, &str, &[u8]); 21] = [
         ("items", "add", br#"{"items":["SPRING-24",17,-9],"only_if_absent":true,"create":{"capacity":1000,"error_rate":0.01}}"#),
         ("items", "base64", br#"{"items":["_w==","AA=="],"encoding":"base64"}"#),
         ("items", "lookup", br#"{"items":["\ud83d\ude00"],"filters":["a","b:c"],"first":true}"#),
         ("items", "prefix", br#"{"items":[],"prefix":"campaign-"}"#),
+        ("items", "rows", br#"{"entries":[{"item":"ada","attributes":{"plan":"pro","tag":"\ud83d\ude00"}}]}"#),
+        ("items", "replace", br#"{"entries":[{"item":"ada","from":17,"to":18},{"item":1,"from":0,"to":65535}]}"#),
+        ("items", "where", br#"{"items":["ada"],"where":{"plan":["pro"],"tag":["DE","AT"]}}"#),
+        ("fields", "attributes", br#"{"attributes":[{"name":"plan","values":["free","pro"]},{"name":"tag","hash_bits":5}],"values_per_item":3}"#),
+        ("stream", "rows", b"\x05\x00\x00\x03{\"item\":1,\"attributes\":{\"tag\":\"x\",\"plan\":\"a\"}}\n{\"item\":2,\"attributes\":{\"plan\":\"c\"}}\n"),
         ("fields", "paged", br#"{"capacity":1e5,"error_rate":0.001,"layout":"paged","expansion":2,"max_expansions":32,"ttl_seconds":60}"#),
         ("fields", "classic", br#"{"bucket_size":2,"max_iterations":20,"fingerprint_bits":16}"#),
         ("fields", "end", br#"{"ttl_seconds":null}"#),

@@ -1,6 +1,7 @@
 //! The only route table, and the layers around it.
 
 use super::App;
+use super::cluster::{commands, internal};
 use super::handlers::{
     backups, clock, compaction, dumps, filters, imports, items, locate, lookup, operations,
     preview, values,
@@ -49,6 +50,7 @@ fn routes_of(role: ListenerRole) -> OpenApiRouter<Arc<App>> {
     table
         .routes(routes!(operations::livez))
         .routes(routes!(operations::readyz))
+        .routes(routes!(operations::cluster))
         .routes(routes!(operations::metrics))
         .routes(routes!(openapi_json))
 }
@@ -72,6 +74,7 @@ fn with_filters(table: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(items::get_count, items::post_count))
         .routes(routes!(values::add_values, values::get_values))
         .routes(routes!(values::delete_values))
+        .routes(routes!(values::replace_values))
         .routes(routes!(values::query_values))
         .routes(routes!(locate::get_location))
         .routes(routes!(lookup::look_up))
@@ -148,7 +151,14 @@ pub fn router(app: Arc<App>, role: ListenerRole, transport: Transport) -> Router
         CodingLayer(Unpacked),
     ));
     let pages = pages.layer((errors.clone(), CodingLayer(Compressed)));
-    bounded(routes.merge(pages), errors).with_state(app)
+    let between_pods = match role {
+        ListenerRole::All | ListenerRole::Filters => {
+            let routes = internal::routes().merge(commands::routes());
+            routes.layer(errors.clone())
+        }
+        ListenerRole::Operations | ListenerRole::Scrapers => Router::new(),
+    };
+    bounded(routes.merge(pages).merge(between_pods), errors).with_state(app)
 }
 
 /// Routes with the error layer around whatever they don't answer.
@@ -179,9 +189,12 @@ fn docs() -> Router<Arc<App>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::cluster::answer::{About, about};
+    use crate::http::middleware::requirement::{RouteRequirement, methods};
     use crate::http::{HostPolicy, Limits};
     use crate::metrics::Metrics;
     use axum::body::Body;
+    use axum::http::Method;
     use axum::routing::get;
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
@@ -211,5 +224,63 @@ mod tests {
         assert_eq!(problem["code"], "internal");
         assert!(!problem.to_string().contains("secret-item"));
         assert_eq!(metrics.http_in_flight.get(), 0);
+    }
+
+    #[test]
+    fn each_route_that_changes_something_goes_to_the_leader_or_is_the_pods_own() {
+        let document = table().into_openapi();
+        let (mut changes, mut asking, mut own) = (Vec::new(), Vec::new(), Vec::new());
+        for (path, item) in &document.paths.paths {
+            for (method, operation) in methods(item) {
+                let about = about(RouteRequirement::of(path, operation), &method, path);
+                let is_safe = [Method::GET, Method::HEAD].contains(&method);
+                let route = format!("{method} {path}");
+                match about {
+                    About::Change => changes.push(route),
+                    About::Question | About::Pod if is_safe => {}
+                    About::Pod => own.push(route),
+                    About::Question | About::Leader => asking.push(route),
+                }
+            }
+        }
+        let sorted = |mut routes: Vec<String>| {
+            routes.sort_unstable();
+            routes
+        };
+        assert_eq!(
+            sorted(changes),
+            [
+                "DELETE /filters/{key}",
+                "PATCH /filters/{key}",
+                "POST /filters/{key}/compact",
+                "POST /filters/{key}/import",
+                "POST /filters/{key}/items",
+                "POST /filters/{key}/items/delete",
+                "POST /filters/{key}/values",
+                "POST /filters/{key}/values/delete",
+                "POST /filters/{key}/values/replace",
+                "PUT /filters/{key}",
+                "PUT /filters/{key}/dump",
+            ]
+        );
+        assert_eq!(
+            sorted(asking),
+            [
+                "GET /filters/{key}/compaction",
+                "POST /filters/{key}/count",
+                "POST /filters/{key}/exists",
+                "POST /filters/{key}/values/query",
+            ]
+        );
+        // They change nothing in any filter.
+        assert_eq!(
+            sorted(own),
+            [
+                "POST /admin/backups",
+                "POST /admin/clock/confirm",
+                "POST /lookup",
+                "POST /preview",
+            ]
+        );
     }
 }

@@ -43,9 +43,9 @@ words! {
 }
 
 words! {
-    /// `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer; `not_an_entry`: not an item with a value, which those of the filter have; `value_too_large`: more than `value_bits` of the filter allow.
+    /// `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer; `not_an_entry`: not an item with a value, or a row, which those of the filter have; `value_too_large`: more than `value_bits` of the filter allow; `unknown_value`: the filter does not know the value of an attribute.
     #[schema(example = "too_long")]
-    BadLine for engine::BadLine { TooLong, NotJson, NotAnItem, NotAnEntry, ValueTooLarge }
+    BadLine for engine::BadLine { TooLong, NotJson, NotAnItem, NotAnEntry, ValueTooLarge, UnknownValue }
 }
 
 words! {

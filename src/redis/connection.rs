@@ -24,9 +24,6 @@ const REPLY_BYTES: usize = 64 << 10;
 /// Bytes of a command beyond which they count against the memory of all.
 const FREE_BYTES: usize = 128 << 10;
 
-/// Words that a command may have beside its items.
-const OTHER_WORDS: usize = 16;
-
 /// What a client may send that has not said who it is: redis' own numbers.
 const UNKNOWN_WORDS: usize = 10;
 const UNKNOWN_WORD_BYTES: usize = 16 << 10;
@@ -89,12 +86,7 @@ impl Connection {
         let limits = &self.service.app.admission.limits;
         let bytes = &self.service.app.metrics.redis_bytes;
         let mut speaking = Speaking {
-            known: Bounds {
-                words: limits.max_batch_items.saturating_add(OTHER_WORDS),
-                word_bytes: limits.max_body_bytes,
-                command_bytes: limits.max_body_bytes,
-                is_known: true,
-            },
+            known: Bounds::of_known(limits.max_batch_items, limits.max_body_bytes),
             bytes_in: bytes.with_label_values(&["in"]),
             bytes_out: bytes.with_label_values(&["out"]),
             session: Session::new(Arc::clone(&self.service), Arc::clone(&self.connected.info)),

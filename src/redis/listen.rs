@@ -2,6 +2,7 @@
 
 use super::clocks::Clocks;
 use super::connection::Connection;
+use super::passed::PassedOn;
 use super::service::{RedisOptions, Refused, Service};
 use crate::http::{App, Place, Places, ServerOptions, Tls, told};
 use crate::metrics::Metrics;
@@ -62,6 +63,8 @@ pub async fn serve(
         metrics,
     };
     let service = Arc::clone(&listener.service);
+    let passed_on = PassedOn(Arc::downgrade(&service));
+    service.app.take_commands(Arc::new(passed_on));
     let accepting = tokio::spawn(listener.run(endpoint.listener));
     tokio::select! {
         () = stop => {}

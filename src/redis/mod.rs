@@ -12,6 +12,7 @@
 //! | `listen` | accepts connections and drains them |
 //! | `connection` | one connection: reading, writing, its clocks and its memory |
 //! | `service` | what all connections share |
+//! | `passed` | commands that another pod of a cluster has passed on |
 //! | `transfers` | dumps handed out and filters taken in, part by part |
 
 mod clocks;
@@ -20,6 +21,7 @@ mod connection;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_targets;
 mod listen;
+mod passed;
 mod protocol;
 mod service;
 mod session;

@@ -182,7 +182,7 @@ impl Service {
 
     /// Notes a new connection.
     pub(crate) fn connect(self: &Arc<Self>, peer: SocketAddr, local: SocketAddr) -> Connected {
-        let id = self.next_client.fetch_add(1, Ordering::Relaxed);
+        let id = self.next_client();
         let info = Arc::new(ClientInfo {
             id,
             peer,
@@ -197,6 +197,11 @@ impl Service {
             service: Arc::clone(self),
             info,
         }
+    }
+
+    /// The number of the next connection.
+    pub(crate) fn next_client(&self) -> u64 {
+        self.next_client.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Who is connected.
@@ -284,6 +289,19 @@ struct Texts {
 }
 
 impl ClientInfo {
+    /// Of commands that another pod has passed on.
+    pub(crate) fn of_a_pod(id: u64) -> Arc<ClientInfo> {
+        let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
+        Arc::new(ClientInfo {
+            id,
+            peer: nobody,
+            local: nobody,
+            since: Instant::now(),
+            version: AtomicU8::new(2),
+            texts: Mutex::default(),
+        })
+    }
+
     /// Longest name, of a client or a library.
     pub(crate) const MAX_TEXT: usize = 128;
 

@@ -5,6 +5,7 @@
 //! anybody else may begin, as long as clocks run equally fast. Where they do not,
 //! two pods lead for a while, which the fence makes harmless.
 
+use super::replica::Event;
 use std::time::{Duration, Instant};
 
 /// What became of a renewal.
@@ -36,6 +37,16 @@ pub enum Duty {
         /// The moment.
         until: Instant,
     },
+}
+
+/// What a lane says of itself, and is told.
+pub trait KeptLane: Send + Sync {
+    /// Whether the pod may lead it: it stands still for good, or lacks records,
+    /// otherwise.
+    fn may_lead(&self) -> bool;
+
+    /// Tells it of its lease, or to look at the log.
+    fn tell(&self, event: Event);
 }
 
 /// The lease of one lane, as one pod has it.
@@ -71,7 +82,7 @@ impl LeaseKeeper {
     }
 
     /// The revision at which the lease was taken, while it is held: what a
-    /// replica is told with [`Event::Lease`](super::Event::Lease).
+    /// replica is told with [`Event::Lease`].
     pub fn held(&self, now: Instant) -> Option<u64> {
         match self.state {
             State::Held {
@@ -132,6 +143,13 @@ impl LeaseKeeper {
             }
             // There is time for another try or two.
             Renewal::Unknown => *renew_at = at + self.ttl / 6,
+        }
+    }
+
+    /// Something was said of it: it is looked at without waiting, unless it is held.
+    pub fn look_now(&mut self, now: Instant) {
+        if let State::Without { look_at } = &mut self.state {
+            *look_at = now.min(*look_at);
         }
     }
 
@@ -207,5 +225,12 @@ mod tests {
         let until = after(start, 23);
         assert_eq!(keeper.duty(after(start, 11)), Duty::Rest { until });
         assert_eq!(keeper.give_up(after(start, 11)), None);
+        // Unless it is said that somebody has it now, or nobody.
+        keeper.look_now(after(start, 12));
+        assert_eq!(keeper.duty(after(start, 12)), Duty::Take);
+        keeper.asked(after(start, 12), Some(9));
+        keeper.look_now(after(start, 13));
+        let until = after(start, 16);
+        assert_eq!(keeper.duty(after(start, 13)), Duty::Rest { until });
     }
 }

@@ -13,6 +13,8 @@
 //! | `replica.rs` and `replica/` | [`Replica`]: the rules, as a state machine without I/O |
 //! | `lease.rs` | [`LeaseKeeper`]: when a lease is taken, renewed and lost |
 //! | `leaders.rs` | [`Leaders`]: who leads each lane, as far as this pod knows |
+//! | `level.rs` | [`LevelKeeper`]: which feature level records are written at |
+//! | `trimming.rs` | how far a log may be trimmed |
 //! | `driver.rs` | [`Driver`]: does what a replica says, over a log |
 //! | `jetstream/` | the log in NATS JetStream, and the leases |
 //! | `tests/` | a log that drops, delays, repeats, rewinds; pods that crash; what must hold |
@@ -27,14 +29,17 @@ pub(crate) mod fuzz_targets;
 pub mod jetstream;
 pub mod leaders;
 pub mod lease;
+pub mod level;
 pub mod record;
 pub mod replica;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod trimming;
 
 pub use commit_log::{Answer, Append, CommitLog, Found, LogError, MessageId, Stored};
 pub use driver::{Apply, Driver, Report};
 pub use leaders::{Leader, Leaders};
-pub use lease::{Duty, LeaseKeeper, Renewal};
-pub use record::{HistoryHash, LaneIdentity, Position, Record, RecordError, Writer};
+pub use lease::{Duty, KeptLane, LeaseKeeper, Renewal};
+pub use level::LevelKeeper;
+pub use record::{FIRST_EPOCH, HistoryHash, LaneIdentity, Position, Record, RecordError, Writer};
 pub use replica::{Effect, Event, Halt, Levels, Outcome, Plan, PlanNumber, Reign, Replica};

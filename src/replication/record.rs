@@ -20,6 +20,12 @@ pub const MAX_RECORD_BYTES: usize = 900 << 10;
 /// Largest commit that fits into a record, in bytes.
 pub const MAX_COMMIT_BYTES: usize = MAX_RECORD_BYTES - HEADER_BYTES;
 
+/// Most lanes of a cluster: as many as a pod can have threads for.
+pub const MAX_LANES: u32 = 256;
+
+/// The epoch in which a cluster is founded.
+pub const FIRST_EPOCH: u64 = 1;
+
 /// Where the bytes begin that the checksum covers: behind version and checksum.
 const CHECKED_FROM: usize = 5;
 
@@ -37,12 +43,13 @@ pub struct LaneIdentity {
 }
 
 impl LaneIdentity {
-    /// Where a lane without records stands.
+    /// Where a lane without records stands. It is the same in every epoch: a later
+    /// one goes on where the one before ended.
     pub fn origin(&self) -> Position {
         let mut hash = Sha256::new();
         hash.update(b"cuckood lane");
         hash.update(self.founding);
-        hash.update(self.epoch.to_be_bytes());
+        hash.update(FIRST_EPOCH.to_be_bytes());
         hash.update(self.lane.to_be_bytes());
         Position {
             sequence: 0,

@@ -153,6 +153,7 @@ impl Replica {
         match event {
             Event::Plan(plan) => self.plan(plan, &mut effects),
             _ if is_halted => {}
+            Event::Level(writes) => self.levels.writes = writes.min(self.levels.reads),
             Event::Lease(revision) => self.lease(revision, &mut effects),
             Event::Answered {
                 number,

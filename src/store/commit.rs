@@ -1,10 +1,12 @@
 //! A commit, and the entries that it and its parts come to. Every change is
 //! absolute, so the same commit may be written again.
 
+use super::error::StoreError;
 use super::format;
 use super::kv::{Batch, Column};
 use super::values::{Due, Expiry, Garbage, SideRecord, SideRecordKey};
-use crate::page::{FilterId, Ordinal, Sequence};
+use crate::page::{FilterId, Ordinal, PageId, Sequence};
+use std::sync::Arc;
 
 /// One atomic unit of change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,11 +100,31 @@ pub enum FilterChange {
         /// When it is to end now.
         after: Option<Expiry>,
     },
+    /// Pages of a filter that has no name yet, in a lane that several stores have.
+    /// They are removed once the filter is given up, and at no start before.
+    Stage {
+        /// Its number.
+        id: FilterId,
+        /// Its pages, as they are set.
+        pages: Arc<[PageImage]>,
+    },
+    /// A filter that was staged gets no name: its pages are put on the reclaim
+    /// list.
+    GiveUp {
+        /// Its number.
+        id: FilterId,
+    },
 }
+
+/// A page, and its bytes; zeros at the end may be missing.
+pub type PageImage = (PageId, Vec<u8>);
 
 impl Commit {
     /// Appends the entries of the commit, in order.
-    pub(super) fn append_to(&self, batch: &mut Batch) {
+    ///
+    /// # Errors
+    /// A page that is larger than any page may be.
+    pub(super) fn append_to(&self, batch: &mut Batch) -> Result<(), StoreError> {
         let log_key = format::log_key(self.sequence);
         match self.redo.is_empty() {
             true => batch.delete(Column::Log, &log_key),
@@ -112,7 +134,7 @@ impl Commit {
             }
         }
         for change in &self.filters {
-            filter_change(change, batch);
+            filter_change(change, batch)?;
         }
         for SideRecordChange { key, before, after } in &self.side_records {
             if let Some(before) = before {
@@ -122,10 +144,11 @@ impl Commit {
                 put_side_record(key, after, batch);
             }
         }
+        Ok(())
     }
 }
 
-fn filter_change(change: &FilterChange, batch: &mut Batch) {
+fn filter_change(change: &FilterChange, batch: &mut Batch) -> Result<(), StoreError> {
     match change {
         FilterChange::Create { id, name, meta } => put_filter(*id, name, meta, batch),
         FilterChange::Update { id, meta, dropped } => {
@@ -179,7 +202,23 @@ fn filter_change(change: &FilterChange, batch: &mut Batch) {
                 }
             }
         }
+        FilterChange::Stage { id, pages } => {
+            let key = format::reclaim_key(Garbage::Filter(*id));
+            batch.put(Column::Reclaim, &key, format::seal_staged(&key));
+            put_pages(pages, batch)?;
+        }
+        FilterChange::GiveUp { id } => put_garbage(Garbage::Filter(*id), batch),
     }
+    Ok(())
+}
+
+/// Puts the images of pages.
+pub(super) fn put_pages(pages: &[PageImage], batch: &mut Batch) -> Result<(), StoreError> {
+    for (id, image) in pages {
+        let sealed = format::seal_page(*id, image)?;
+        batch.put(Column::Pages, &format::page_key(*id), sealed);
+    }
+    Ok(())
 }
 
 fn put_filter(id: FilterId, name: &str, meta: &[u8], batch: &mut Batch) {

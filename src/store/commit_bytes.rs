@@ -4,11 +4,11 @@
 //! The redo record is taken as it is. Numbers are varints, and whatever has a
 //! length begins with it; `docs/format.md` has the table.
 
-use super::commit::{Commit, FilterChange, SideRecordChange};
+use super::commit::{Commit, FilterChange, PageImage, SideRecordChange};
 use super::error::StoreError;
 use super::format;
 use super::values::{Expiry, Garbage, SideRecord};
-use crate::page::{FilterId, Ordinal, Sequence};
+use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use crate::varint;
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ const REMOVE: u8 = 3;
 const RESTORE: u8 = 4;
 const OWN: u8 = 5;
 const EXPIRE: u8 = 6;
+const STAGE: u8 = 7;
+const GIVE_UP: u8 = 8;
 
 /// What there is of two values that may be missing, one bit each.
 const BEFORE: u8 = 1;
@@ -129,6 +131,16 @@ fn put_filter_change(out: &mut Vec<u8>, change: &FilterChange) {
                 varint::put(out, expiry.ttl_seconds);
             }
         }
+        FilterChange::Stage { id, pages } => {
+            begin(STAGE, *id);
+            varint::put(out, pages.len() as u64);
+            for (page, image) in pages.iter() {
+                varint::put(out, u64::from(page.ordinal.0));
+                varint::put(out, u64::from(page.page.0));
+                put_bytes(out, &format::encode_page(image));
+            }
+        }
+        FilterChange::GiveUp { id } => begin(GIVE_UP, *id),
     }
 }
 
@@ -169,6 +181,11 @@ fn filter_change(input: &mut Input<'_>) -> Result<FilterChange, StoreError> {
             })?;
             FilterChange::Expire { id, before, after }
         }
+        STAGE => FilterChange::Stage {
+            id,
+            pages: input.many(|input| input.page_image(id))?.into(),
+        },
+        GIVE_UP => FilterChange::GiveUp { id },
         _ => return Err(nonsense()),
     })
 }
@@ -251,6 +268,19 @@ impl<'a> Input<'a> {
     fn ordinal(&mut self) -> Result<Ordinal, StoreError> {
         let ordinal = u32::try_from(self.number()?);
         ordinal.map(Ordinal).map_err(|_| nonsense())
+    }
+
+    fn page_image(&mut self, filter: FilterId) -> Result<PageImage, StoreError> {
+        let ordinal = self.ordinal()?;
+        let page = u32::try_from(self.number()?).map_err(|_| nonsense())?;
+        let mut scratch = Vec::new();
+        let image = format::decode_page(self.bytes()?, &mut scratch).map_err(|_| nonsense())?;
+        let id = PageId {
+            filter,
+            ordinal,
+            page: PageIndex(page),
+        };
+        Ok((id, image.to_vec()))
     }
 
     fn bytes(&mut self) -> Result<&'a [u8], StoreError> {

@@ -140,7 +140,7 @@ pub(crate) fn values(bytes: &[u8]) {
     }
 }
 
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 16] = [
     Kind::Page,
     Kind::Redo,
     Kind::FilterNumber,
@@ -156,6 +156,7 @@ const KINDS: [Kind; 15] = [
     Kind::OwnedSideRecord,
     Kind::ScrubPosition,
     Kind::LanePosition,
+    Kind::LanePast,
 ];
 
 /// Reads a value; what is read would be written as it was.
@@ -195,9 +196,12 @@ fn value(kind: Kind, key: &[u8], value: &[u8]) {
             Err(_) => return,
         },
         Kind::Reclaim => match format::read_reclaim(key, value) {
-            Ok(garbage) => {
-                assert_eq!(format::reclaim_key(garbage), key);
-                return;
+            Ok(entry) => {
+                assert_eq!(format::reclaim_key(entry.pages), key);
+                match entry.is_staged {
+                    true => format::seal_staged(key),
+                    false => format::seal_reclaim(key),
+                }
             }
             Err(_) => return,
         },
@@ -227,6 +231,10 @@ fn value(kind: Kind, key: &[u8], value: &[u8]) {
         },
         Kind::LanePosition => match format::open_lane_position(key, value) {
             Ok(position) => format::seal_lane_position(key, &position),
+            Err(_) => return,
+        },
+        Kind::LanePast => match format::open_lane_past(key, value) {
+            Ok(history) => format::seal_lane_past(key, &history),
             Err(_) => return,
         },
         Kind::ScrubPosition => match format::open_scrub_position(value) {
@@ -283,6 +291,19 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
                     ttl_seconds: 6,
                 }),
             },
+            FilterChange::Stage {
+                id: FilterId(4),
+                pages: [(
+                    PageId {
+                        filter: FilterId(4),
+                        ordinal: Ordinal(0),
+                        page: PageIndex(2),
+                    },
+                    image.clone(),
+                )]
+                .into(),
+            },
+            FilterChange::GiveUp { id: FilterId(4) },
         ],
         ..Commit::default()
     };
@@ -318,6 +339,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             Kind::DataVersion => (b"data_format".to_vec(), 3u32.to_le_bytes().to_vec()),
             Kind::NextFilterId => (b"next_filter_id".to_vec(), 9u64.to_le_bytes().to_vec()),
             Kind::LanePosition => (format::lane_position_key(7), vec![7; 64]),
+            Kind::LanePast => (format::lane_past_key(7, 9), vec![7; 16]),
             Kind::ScrubPosition => (b"scrub_position".to_vec(), vec![7; 20]),
             Kind::Due => (
                 [&[0, 0, 0, 0, 0, 0, 1, 2, 1][..], &[7; 8]].concat(),

@@ -18,6 +18,7 @@ use super::values::{
 use crate::page::{FilterId, PageId, Sequence};
 use parking_lot::Mutex;
 use prometheus::IntCounter;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +29,17 @@ const MAX_READ_PAGES: usize = 4096;
 /// Up to so many pages are deleted one by one: every later read in the
 /// neighbourhood of a range delete pays for it.
 const MAX_POINT_DELETES: usize = 64;
+
+/// Of a lane the records with the newest so many numbers are known, of all lanes
+/// together as many: some 200 MB.
+pub const LANE_PAST_RECORDS: u64 = 1 << 22;
+
+/// Those before are removed so many at a time.
+const LANE_PAST_STEP: u64 = LANE_PAST_RECORDS / 64;
+
+/// The numbers of a new epoch begin so far above those of the one before, whose newest
+/// records stay known: pods that stopped there have to be told from those that forked.
+pub const NUMBERS_OF_AN_EPOCH: u64 = 1 << 32;
 
 /// Bytes read ahead when all side records are counted.
 const SIDE_RECORDS_READ_AHEAD_BYTES: usize = 4 << 20;
@@ -42,6 +54,8 @@ pub struct PageStore {
     reserving: Mutex<()>,
     counters: Counters,
     pending: Arc<Pending>,
+    /// Up to where the past of lanes was removed since the start.
+    past_removed: Mutex<HashMap<u32, u64>>,
 }
 
 impl PageStore {
@@ -62,6 +76,7 @@ impl PageStore {
             reserving: Mutex::new(()),
             counters: Counters::default(),
             pending: Arc::default(),
+            past_removed: Mutex::default(),
         })
     }
 
@@ -105,7 +120,48 @@ impl PageStore {
         let key = format::lane_position_key(lane);
         let sealed = format::seal_lane_position(&key, position);
         batch.put(Column::Info, &key, sealed);
-        self.write_commit(commit, batch, Durability::Ordered)
+        let key = format::lane_past_key(lane, position.sequence);
+        let sealed = format::seal_lane_past(&key, &position.history);
+        batch.put(Column::Info, &key, sealed);
+        let removed = self.remove_past(lane, position.sequence, &mut batch);
+        self.write_commit(commit, batch, Durability::Ordered)?;
+        if let Some(removed) = removed {
+            self.past_removed.lock().insert(lane, removed);
+        }
+        Ok(())
+    }
+
+    /// Now and then removes what is known of a lane's records of long ago; returns
+    /// up to where.
+    fn remove_past(&self, lane: u32, newest: u64, batch: &mut Batch) -> Option<u64> {
+        let before = newest.saturating_sub(LANE_PAST_RECORDS);
+        let removed = self.past_removed.lock().get(&lane).copied().unwrap_or(0);
+        let from = removed.max((newest + 1).saturating_sub(NUMBERS_OF_AN_EPOCH));
+        let is_worth_it = before >= from + LANE_PAST_STEP;
+        is_worth_it.then(|| {
+            let keys = format::lane_past_between(lane, from, before);
+            batch.delete_range(Column::Info, keys);
+            before
+        })
+    }
+
+    /// The hash of a lane's history up to a record that it has applied; `None`: it
+    /// has applied none of this number, or that was more than
+    /// [`LANE_PAST_RECORDS`] ago.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn lane_past(&self, lane: u32, sequence: u64) -> Result<Option<[u8; 16]>, StoreError> {
+        let _pending = self.pending.reads.begin();
+        let key = format::lane_past_key(lane, sequence);
+        let mut history = None;
+        self.kv
+            .get_many(Column::Info, &[key.as_slice()], &mut |_, value| {
+                let open = |value| format::open_lane_past(&key, value);
+                history = value.map(open).transpose()?;
+                Ok(())
+            })?;
+        Ok(history)
     }
 
     /// Where a lane stands that several stores have; `None`: it never was one of
@@ -126,6 +182,35 @@ impl PageStore {
         Ok(position)
     }
 
+    /// The positions of all lanes that have one, in the order of lanes.
+    ///
+    /// # Errors
+    /// Corrupt or unreadable bytes.
+    pub fn lane_positions(&self) -> Result<Vec<(u32, LanePosition)>, StoreError> {
+        let keys = format::lane_positions();
+        self.list(Column::Info, &keys, usize::MAX, |key, value| {
+            let position = format::open_lane_position(key, value)?;
+            Ok((format::lane_of_position(key), position))
+        })
+    }
+
+    /// Says where lanes stand of which nothing is known yet.
+    ///
+    /// # Errors
+    /// The write failed: it may be retried.
+    pub fn note_lanes(&self, lanes: &[(u32, LanePosition)]) -> Result<(), StoreError> {
+        if lanes.is_empty() {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        for (lane, position) in lanes {
+            let key = format::lane_position_key(*lane);
+            let sealed = format::seal_lane_position(&key, position);
+            batch.put(Column::Info, &key, sealed);
+        }
+        self.write(batch, Durability::Forced)
+    }
+
     /// Whether any lane has a position: then the store is that of a pod of a
     /// cluster.
     ///
@@ -142,7 +227,7 @@ impl PageStore {
         mut batch: Batch,
         durability: Durability,
     ) -> Result<(), StoreError> {
-        commit.append_to(&mut batch);
+        commit.append_to(&mut batch)?;
         // Before the write: a checkpoint that comes in between must not
         // believe that there is nothing to truncate.
         self.lowest_record
@@ -218,10 +303,7 @@ impl PageStore {
         for &id in gone {
             batch.delete(Column::Pages, &format::page_key(id));
         }
-        for (id, image) in images {
-            let sealed = format::seal_page(*id, image)?;
-            batch.put(Column::Pages, &format::page_key(*id), sealed);
-        }
+        commit::put_pages(images, &mut batch)?;
         let lowest = self.lowest_record.load(Ordering::SeqCst);
         let truncates = lowest < truncate_before.0;
         if truncates {
@@ -379,15 +461,52 @@ impl PageStore {
         self.write(batch, Durability::Ordered)
     }
 
-    /// What waits on the reclaim list, in ascending order.
+    /// What waits on the reclaim list, in ascending order, but for filters that a
+    /// commit has staged.
     ///
     /// # Errors
     /// Unreadable bytes.
     pub fn garbage(&self) -> Result<Vec<Garbage>, StoreError> {
-        let all = format::all_keys();
-        let mut garbage = self.list(Column::Reclaim, &all, usize::MAX, format::read_reclaim)?;
+        let listed = self.reclaim_list()?.into_iter();
+        let mut garbage: Vec<_> = listed
+            .filter(|it| !it.is_staged)
+            .map(|it| it.pages)
+            .collect();
         garbage.sort_unstable();
         Ok(garbage)
+    }
+
+    /// The filters that commits have staged, and that were neither named nor given
+    /// up since.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    pub fn staged(&self) -> Result<Vec<FilterId>, StoreError> {
+        let listed = self.reclaim_list()?.into_iter().filter(|it| it.is_staged);
+        Ok(listed.map(|it| it.pages.filter()).collect())
+    }
+
+    fn reclaim_list(&self) -> Result<Vec<format::ReclaimEntry>, StoreError> {
+        let all = format::all_keys();
+        self.list(Column::Reclaim, &all, usize::MAX, format::read_reclaim)
+    }
+
+    /// Whether a commit has staged this filter, which was neither named nor given up
+    /// since.
+    ///
+    /// # Errors
+    /// Unreadable bytes.
+    pub fn is_staged(&self, id: FilterId) -> Result<bool, StoreError> {
+        let _pending = self.pending.reads.begin();
+        let key = format::reclaim_key(Garbage::Filter(id));
+        let mut is_staged = false;
+        self.kv
+            .get_many(Column::Reclaim, &[key.as_slice()], &mut |_, value| {
+                let entry = value.map(|value| format::read_reclaim(&key, value));
+                is_staged = entry.transpose()?.is_some_and(|it| it.is_staged);
+                Ok(())
+            })?;
+        Ok(is_staged)
     }
 
     /// Removes the pages of one entry and the entry, atomically. The caller

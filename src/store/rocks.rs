@@ -13,6 +13,7 @@
 //! | `rocks/forced.rs` | up to which write the log was forced to the disk |
 //! | `rocks/every.rs` | a thread that does something every so often |
 //! | `rocks/frozen.rs` | copies for backups |
+//! | `rocks/replacement.rs` | another state, which the next start puts in the place of this one |
 //! | `rocks/gauges.rs` | what RocksDB tells about itself |
 //! | `rocks/errors.rs` | what its errors mean |
 //!
@@ -31,10 +32,12 @@ mod lost_changes;
 mod opening;
 mod options;
 mod reading;
+mod replacement;
 mod tuning;
 mod write_health;
 
 pub use options::RocksOptions;
+pub use replacement::Replacement;
 
 use super::disk::DiskSpace;
 use super::error::StoreError;
@@ -122,6 +125,15 @@ impl RocksStore {
         opening::check_version(&database, path.as_ref())?;
         let wal_sync = WalSync::Never;
         Ok(RocksStore::of(database, database_options, wal_sync, lock))
+    }
+
+    /// Begins another state for this directory, which the next start puts in the
+    /// place of this one once it is complete.
+    ///
+    /// # Errors
+    /// The disk refused.
+    pub fn begin_replacement(&self) -> Result<Replacement, StoreError> {
+        Replacement::begin(self.database.path())
     }
 
     fn of(database: DB, options: Options, wal_sync: WalSync, lock: DirectoryLock) -> RocksStore {

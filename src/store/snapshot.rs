@@ -162,7 +162,7 @@ impl<'a> Snapshot<'a> {
         let keys = format::reclaim_entries_of(&filters);
         self.reader
             .scan(Column::Reclaim, &keys, Caching::Keep, &mut |key, value| {
-                garbage.push(format::read_reclaim(key, value)?);
+                garbage.push(format::read_reclaim(key, value)?.pages);
                 Ok(ControlFlow::Continue(()))
             })?;
         Ok(garbage)

@@ -136,6 +136,15 @@ pub enum Garbage {
     SubFilter(FilterId, Ordinal),
 }
 
+impl Garbage {
+    /// Whose pages they are, or were.
+    pub fn filter(&self) -> FilterId {
+        match self {
+            Garbage::Filter(id) | Garbage::SubFilter(id, _) => *id,
+        }
+    }
+}
+
 /// A filter as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFilter {

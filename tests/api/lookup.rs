@@ -1,5 +1,6 @@
-use crate::server::{Server, Setup};
+use crate::server::{Answer, Server, Setup};
 use cuckood::http::Limits;
+use reqwest::Method;
 use serde_json::json;
 
 async fn campaigns() -> Server {
@@ -98,4 +99,18 @@ async fn a_lookup_has_bounds() {
         .get("/lookup")
         .await
         .problem(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn a_server_in_no_cluster_refuses_a_consistency_that_makes_no_sense_as_pods_do() {
+    let server = Server::start().await;
+    server.put("/filters/f", json!({})).await.ok();
+    for (value, status) in [("local", 200), ("strong", 200), ("weak", 422), ("", 422)] {
+        let asked = server.request(Method::GET, "/filters/f/exists?item=a");
+        let asked = Answer::of(asked.header("cuckood-consistency", value)).await;
+        match status {
+            200 => drop(asked.ok()),
+            _ => drop(asked.problem(422, "invalid_position")),
+        }
+    }
 }

@@ -40,6 +40,7 @@ mod ops;
 mod origin;
 mod pki;
 mod program;
+mod rows;
 mod server;
 mod shares;
 mod tenants;

@@ -91,6 +91,28 @@ async fn values_are_added_asked_for_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn the_memory_of_a_filter_has_the_lists_of_its_values() {
+    let server = Server::start().await;
+    let joins = json!({"capacity": 256, "value_bits": 10, "values_per_item": 1024});
+    server.put("/filters/joins", joins).await.ok();
+    let items: Vec<String> = (0..32).map(|item| format!("item-{item}")).collect();
+    let pairs = items
+        .iter()
+        .flat_map(|it| (0..1024).map(move |value| entry(it, value)));
+    let all: Vec<Value> = pairs.collect();
+    for some in all.chunks(1 << 16) {
+        let added = json!({ "entries": some });
+        server.post("/filters/joins/values", added).await.ok();
+    }
+    // All but the first value of each item are counted beside pages.
+    let info = server.get("/filters/joins").await.ok();
+    let bytes = |field: &str| info[field].as_u64().unwrap();
+    let (in_memory, copies) = (bytes("memory_bytes"), 1023 * 32);
+    let allowed = 8 * copies..16 * copies + bytes("slot_bytes");
+    assert!(allowed.contains(&in_memory), "{in_memory}, not {allowed:?}");
+}
+
+#[tokio::test]
 async fn entries_can_be_lines_and_so_can_answers() {
     let server = with_filters().await;
     let lines = async |path: &str, body: &'static str| {

@@ -108,6 +108,52 @@ async fn an_item_is_found_until_it_expires_and_longer_if_it_is_refreshed() {
 }
 
 #[tokio::test]
+async fn a_lookup_asks_filters_with_windows_what_they_saw_lately() {
+    let (server, now_ms) = with_filters().await;
+    let week = json!({"capacity": 1000, "window_seconds": 604_800});
+    server.put("/filters/mails-week", week).await;
+    add(&server, json!({"items": ["ada", "bob"]})).await;
+    let of = json!({"items": ["bob", "eve"]});
+    server.post("/filters/mails-week/items", of).await.ok();
+    pass(&now_ms, 7_200);
+    add(&server, json!({"items": ["ada"]})).await;
+
+    let items = ["ada", "bob", "eve", "zoe"];
+    let look_up = async |fields: Value| {
+        let mut body = json!({"items": items});
+        let fields = fields.as_object().unwrap().clone();
+        body.as_object_mut().unwrap().extend(fields);
+        server.post("/lookup", body).await
+    };
+    let found = async |fields| look_up(fields).await.ok()["results"].clone();
+    let whole = json!([["mails"], ["mails", "mails-week"], ["mails-week"], []]);
+    assert_eq!(found(json!({"prefix": "mails"})).await, whole);
+    let lately = json!({"prefix": "mails", "within_seconds": 3_600});
+    // An epoch of the one is an hour, of the other seven.
+    let by_epochs = json!([["mails"], ["mails-week"], ["mails-week"], []]);
+    assert_eq!(found(lately).await, by_epochs);
+    let lately = json!({"prefix": "mails", "within_seconds": 3_600 * 3});
+    assert_eq!(found(lately).await, whole);
+    let first = json!({"prefix": "mails", "within_seconds": 3_600 * 3, "first": true});
+    let first = found(first).await;
+    assert_eq!(first, json!([["mails"], ["mails"], ["mails-week"], []]));
+
+    let mixed = json!({"filters": ["mails", "plain"], "within_seconds": 60});
+    let mixed = look_up(mixed).await;
+    let problem = mixed.problem(422, "not_for_this_filter");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("the filter plain do not expire"),
+        "{detail}"
+    );
+    let longer = look_up(json!({"prefix": "mails", "within_seconds": 86_401})).await;
+    let window = "1 to 86400, the window of the filter mails";
+    assert_eq!(refusal(&longer), ["/within_seconds", "86401", window]);
+    let wrong = look_up(json!({"prefix": "mails", "within_seconds": "60"})).await;
+    assert_eq!(refusal(&wrong)[0], "/within_seconds");
+}
+
+#[tokio::test]
 async fn what_a_window_does_not_take_is_refused_and_says_why() {
     let (server, _) = with_filters().await;
     add(&server, json!({"items": ["ada"]})).await;
@@ -128,7 +174,7 @@ async fn what_a_window_does_not_take_is_refused_and_says_why() {
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("do not expire"), "{detail}");
 
-    let window = "1 to 86400, the window of the filter";
+    let window = "1 to 86400, the window of the filter mails";
     let asked = server
         .get("/filters/mails/exists?item=ada&within_seconds=86401")
         .await;

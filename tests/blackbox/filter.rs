@@ -44,6 +44,211 @@ fn printed(output: &Output, code: i32) -> String {
 }
 
 #[test]
+fn windows_are_asked_within_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let run = |arguments: &[&str]| filter(server.port(), arguments).output().unwrap();
+    printed(&run(&["create", "mails", "window_seconds=86400"]), 0);
+    let added = printed(&run(&["add", "mails", "ada", "ada"]), 0);
+    assert_eq!(added, "added\tada\nrefreshed\tada\n");
+    let asked = run(&["exists", "mails", "--within-seconds", "86400", "ada", "bob"]);
+    assert_eq!(printed(&asked, 0), "true\tada\nfalse\tbob\n");
+    let quiet = run(&["exists", "-q", "mails", "--within-seconds=1", "bob"]);
+    assert_eq!(printed(&quiet, 1), "");
+    let longer = printed(
+        &run(&["exists", "mails", "--within-seconds=86401", "ada"]),
+        2,
+    );
+    assert!(
+        longer.contains("within_seconds") && longer.contains("1 to 86400"),
+        "{longer}"
+    );
+    let entries = run(&[
+        "exists",
+        "mails",
+        "--within-seconds=1",
+        "--values",
+        "ada\t1",
+    ]);
+    let entries = printed(&entries, 2);
+    assert!(entries.contains("cannot be used with"), "{entries}");
+    printed(&run(&["create", "plain"]), 0);
+    let plain = printed(&run(&["exists", "plain", "--within-seconds=1", "ada"]), 2);
+    assert!(plain.contains("do not expire"), "{plain}");
+}
+
+#[test]
+fn rows_are_added_asked_for_replaced_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--max-batch-items", "3000"]);
+    let run = |arguments: &[&str]| filter(server.port(), arguments).output().unwrap();
+    let pipe = |arguments: &[&str], input: &[u8]| piped(filter(server.port(), arguments), input);
+    let attributes =
+        r#"attributes=[{"name":"plan","values":["free","pro"]},{"name":"tag","hash_bits":15}]"#;
+    let made = printed(&run(&["create", "users", "capacity=50000", attributes]), 0);
+    assert!(
+        made.contains("\nattributes:\nname") && made.contains("\"free\", \"pro\""),
+        "{made}"
+    );
+    let rows = ["--attributes", "plan,tag"];
+    let added = pipe(
+        &[&["add", "users"], &rows[..]].concat(),
+        b"ada\tpro\tDE\nbob\tfree\tFR\n\xff\tpro\tAT\n",
+    );
+    assert_eq!(
+        added.stdout,
+        b"added\tada\tpro\tDE\nadded\tbob\tfree\tFR\nadded\t\xff\tpro\tAT\n"
+    );
+    // The columns may stand in any order.
+    let found = run(&[
+        "exists",
+        "users",
+        "--attributes=tag,plan",
+        "ada\tDE\tpro",
+        "bob\tDE\tfree",
+        "--json",
+    ]);
+    let lines: Vec<Value> = printed(&found, 0)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let line = |item: &str, plan: &str, exists: bool| json!({"item": item, "attributes": {"plan": plan, "tag": "DE"}, "exists": exists});
+    assert_eq!(
+        lines,
+        [line("ada", "pro", true), line("bob", "free", false)]
+    );
+
+    let pro = r#"{"plan": ["pro"], "tag": ["DE", "AT"]}"#;
+    let found = printed(&run(&["exists", "users", "--where", pro, "ada", "bob"]), 0);
+    assert_eq!(found, "true\tada\nfalse\tbob\n");
+    printed(
+        &run(&["exists", "-q", "users", "--where", pro, "ada", "bob"]),
+        1,
+    );
+    printed(
+        &pipe(&["exists", "-q", "users", "--where", pro], b"\xff\n"),
+        0,
+    );
+
+    let replace = [&["replace", "users"], &rows[..]].concat();
+    let replaced = printed(
+        &pipe(
+            &replace,
+            b"bob\tfree\tFR\tpro\tAT\neve\tfree\tFR\tpro\tAT\n",
+        ),
+        0,
+    );
+    assert_eq!(
+        replaced,
+        "replaced\tbob\tfree\tFR\tpro\tAT\nabsent\teve\tfree\tFR\tpro\tAT\n"
+    );
+    printed(&run(&["exists", "-q", "users", "--where", pro, "bob"]), 0);
+    let values = printed(&run(&["values", "users", "bob"]), 0);
+    assert!(
+        values.starts_with(r#"{"plan":"pro","tag":"#) && values.ends_with("}\tbob\n"),
+        "{values}"
+    );
+    let delete = [&["delete", "users"], &rows[..]].concat();
+    let deleted = printed(&pipe(&delete, b"bob\tpro\tAT\nbob\tfree\tFR\n"), 0);
+    assert_eq!(deleted, "true\tbob\tpro\tAT\nfalse\tbob\tfree\tFR\n");
+
+    // Several requests, the last items of each with their own rows.
+    let many: String = (0..7_000)
+        .map(|number| format!("{number}\t{}\tDE\n", ["free", "pro"][number % 2]))
+        .collect();
+    let added = printed(
+        &pipe(&[&["add", "users"], &rows[..]].concat(), many.as_bytes()),
+        0,
+    );
+    assert_eq!(added.lines().count(), 7_000);
+    let found = printed(
+        &pipe(&[&["exists", "users"], &rows[..]].concat(), many.as_bytes()),
+        0,
+    );
+    assert!(
+        found.lines().all(|line| line.starts_with("true\t")),
+        "{found}"
+    );
+    assert_eq!(server.items("users"), 7_002);
+}
+
+#[test]
+fn rows_and_conditions_that_are_none_say_how_to_write_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let run = |arguments: &[&str]| filter(server.port(), arguments).output().unwrap();
+    let attributes = r#"attributes=[{"name":"plan","values":["free","pro"]}]"#;
+    printed(&run(&["create", "users", attributes]), 0);
+    printed(&run(&["create", "tiers", "value_bits=4"]), 0);
+    for (arguments, said) in [
+        (
+            &["add", "users", "--attributes=plan", "ada"][..],
+            "write ITEM TAB plan",
+        ),
+        (&["add", "users", "--attributes=plan", "ada\tgold"], "gold"),
+        (
+            &["add", "users", "--attributes=plan,plan", "ada\tpro\tpro"],
+            "each once",
+        ),
+        (
+            &["add", "users", "--attributes=tag", "ada\tpro"],
+            "attributes",
+        ),
+        (
+            &["add", "users", "--attributes=plan", "--values", "ada\t1"],
+            "cannot be used with",
+        ),
+        (&["add", "tiers", "--values", "ada"], "write ITEM TAB VALUE"),
+        (
+            &["replace", "tiers", "ada\t1"],
+            "write ITEM TAB OLD TAB NEW",
+        ),
+        (
+            &["replace", "users", "--attributes=plan", "ada\tpro"],
+            "plan of the old row",
+        ),
+        (
+            &["exists", "users", "--where", "plan=pro", "ada"],
+            "JSON object",
+        ),
+        (
+            &["exists", "users", "--where", r#"{"plan":["gold"]}"#, "ada"],
+            "gold",
+        ),
+        (
+            &[
+                "exists",
+                "users",
+                "--where={}",
+                "--attributes=plan",
+                "ada\tpro",
+            ],
+            "cannot be used with",
+        ),
+    ] {
+        let refused = printed(&run(arguments), 2);
+        assert!(refused.contains(said), "{arguments:?}: {refused}");
+    }
+    assert_eq!((server.items("users"), server.items("tiers")), (0, 0));
+    // Values are replaced likewise.
+    printed(&run(&["add", "tiers", "--values", "ada\t1"]), 0);
+    let replaced = printed(
+        &run(&["replace", "tiers", "ada\t1\t2", "ada\t1\t3", "--json"]),
+        0,
+    );
+    let lines: Vec<Value> = replaced
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let expected = [
+        json!({"item": "ada", "from": 1, "to": 2, "result": "replaced"}),
+        json!({"item": "ada", "from": 1, "to": 3, "result": "absent"}),
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(printed(&run(&["values", "tiers", "ada"]), 0), "2\tada\n");
+}
+
+#[test]
 fn filters_are_created_listed_described_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);

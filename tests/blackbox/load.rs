@@ -86,6 +86,46 @@ fn files_are_loaded_once_however_often_they_are_given() {
 }
 
 #[test]
+fn rows_are_loaded_in_the_order_of_the_attributes_or_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &[]);
+    let attributes = json!([
+        {"name": "plan", "values": ["free", "pro"]},
+        {"name": "tag", "hash_bits": 12},
+    ]);
+    server.create_filter("f", &json!({"capacity": 1_000, "attributes": attributes}));
+    let (lines, json) = (folder.path().join("lines"), folder.path().join("json"));
+    std::fs::write(&lines, "ada\tpro\tDE\nbob\tgold\tFR\neve\tfree\n").unwrap();
+    let entry = json!({"item": "bob", "attributes": {"plan": "free", "tag": "FR"}});
+    std::fs::write(&json, format!("{entry}\n")).unwrap();
+    let given = lines.to_str().unwrap();
+    let output = load(server.port(), &[given]).output().unwrap();
+    let (out, err) = said(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        out.contains("3 lines: 1 added") && out.contains("2 bad"),
+        "{out}"
+    );
+    for line in [
+        "line 2 is skipped: unknown_value",
+        "line 3 is skipped: not_an_entry",
+    ] {
+        assert!(err.contains(line), "{line}: {err}");
+    }
+    let arguments = ["--ndjson", json.to_str().unwrap()];
+    let out = loaded(piped(&mut load(server.port(), &arguments)));
+    assert!(out.contains("1 lines: 1 added"), "{out}");
+    for (item, plan) in [("ada", "pro"), ("bob", "free")] {
+        let condition = json!({"plan": [plan]}).to_string();
+        let url = server.url("/filters/f/exists");
+        let question = [("item", item), ("where", condition.as_str())];
+        let answer = server.client().get(url).query(&question).sent().unwrap();
+        let answer: serde_json::Value = answer.json().unwrap();
+        assert_eq!(answer, json!({"exists": true}), "{item}");
+    }
+}
+
+#[test]
 fn what_is_left_out_is_named_and_the_exit_code_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);

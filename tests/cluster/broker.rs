@@ -1,33 +1,12 @@
 //! Real brokers: processes of `nats-server` on loopback, each with a directory
 //! of its own, that can be killed and started again.
 
+use crate::nats_server;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
-
-/// The program: `NATS_SERVER`, as `make test` says, or what it has installed.
-fn program() -> PathBuf {
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/nats-server");
-    std::env::var_os("NATS_SERVER").map_or(installed, PathBuf::from)
-}
-
-/// Whether there is one: where there is none, and nobody said that there is, the
-/// tests are skipped.
-pub(crate) fn is_there() -> bool {
-    let program = program();
-    let is_there = program.exists();
-    assert!(
-        is_there || std::env::var_os("NATS_SERVER").is_none(),
-        "NATS_SERVER names {}, which is not there",
-        program.display()
-    );
-    if !is_there {
-        println!("skipped: no {} here", program.display());
-    }
-    is_there
-}
 
 /// One broker.
 pub(crate) struct Broker {
@@ -112,7 +91,7 @@ impl Brokers {
 impl Broker {
     pub(crate) fn start(&mut self) {
         let log = fs::File::create(self.directory.join("log")).unwrap();
-        let process = Command::new(program())
+        let process = Command::new(nats_server::program())
             .arg("--config")
             .arg(self.directory.join("nats.conf"))
             .stdin(Stdio::null())
@@ -136,6 +115,13 @@ impl Broker {
         let copy = TempDir::new().unwrap();
         copy_all(&self.directory.join("jetstream"), copy.path());
         copy
+    }
+
+    /// Has lost its disk; it does not run.
+    pub(crate) fn lose(&self) {
+        assert!(self.process.is_none());
+        let store = self.directory.join("jetstream");
+        fs::remove_dir_all(store).unwrap();
     }
 
     /// Has again what it had stored then; it does not run.

@@ -1,7 +1,7 @@
 //! Three engines over three brokers that die: changes through whichever engine
 //! leads, each with a key and sent again until its outcome is known.
 
-use crate::broker;
+use crate::nats_server;
 use crate::support::{Cluster, PATIENCE};
 use cuckood::chain::params::FilterRequest;
 use cuckood::engine::{
@@ -10,7 +10,7 @@ use cuckood::engine::{
 };
 use cuckood::metrics::Metrics;
 use cuckood::replication::jetstream::{Holder, LeaseKeeping, Leases};
-use cuckood::replication::{CommitLog, Event, Leaders, Writer};
+use cuckood::replication::{CommitLog, Leaders, Writer};
 use cuckood::store::PageStore;
 use cuckood::store::rocks::{RocksOptions, RocksStore};
 use std::path::Path;
@@ -39,6 +39,9 @@ impl Pod {
             log: Arc::clone(&log) as Arc<dyn CommitLog>,
             founding: cluster.founding.founding,
             epoch: cluster.founding.epoch,
+            began: Vec::new(),
+            time: None,
+            level: 1,
             lanes: cluster.founding.lanes,
             writer: Writer(writer),
         };
@@ -55,13 +58,9 @@ impl Pod {
         let keeping = LeaseKeeping::new(leases, TTL, leaders);
         let (stop, stopped) = watch::channel(false);
         let keep = |lane| {
-            let (keeping, engine, stopped) =
-                (Arc::clone(&keeping), engine.clone(), stopped.clone());
-            let tell = move |event: Event| {
-                // It stops.
-                let _ = engine.tell_lane(lane, event);
-            };
-            let keeping = async move { keeping.keep(lane, tell, stopped).await };
+            let (keeping, stopped) = (Arc::clone(&keeping), stopped.clone());
+            let kept = (engine.clone(), lane);
+            let keeping = async move { keeping.keep(lane, kept, stopped).await };
             cluster.runtime.spawn(keeping)
         };
         Pod {
@@ -172,7 +171,7 @@ fn go_on(done: &AtomicU64) -> Duration {
 
 #[test]
 fn engines_over_brokers_that_die_count_every_change_once_and_end_equal() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let mut cluster = Cluster::found(3);

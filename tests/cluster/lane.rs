@@ -1,6 +1,6 @@
 //! A lane over a broker that dies, is rewound, or loses its stream.
 
-use crate::broker;
+use crate::nats_server;
 use crate::support::{Cluster, settled};
 use cuckood::replication::{CommitLog, Event, Halt, Outcome, Report};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn two_pods_that_both_believe_to_lead_lose_time_and_nothing_else() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let cluster = Cluster::found(1);
@@ -35,7 +35,7 @@ fn two_pods_that_both_believe_to_lead_lose_time_and_nothing_else() {
 
 #[test]
 fn a_record_in_flight_when_the_broker_dies_is_settled_when_it_is_back() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let mut cluster = Cluster::found(1);
@@ -64,7 +64,7 @@ fn a_record_in_flight_when_the_broker_dies_is_settled_when_it_is_back() {
 
 #[test]
 fn a_stream_that_was_rewound_stops_who_had_more() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let mut cluster = Cluster::found(1);
@@ -92,7 +92,7 @@ fn a_stream_that_was_rewound_stops_who_had_more() {
 
 #[test]
 fn a_stream_that_was_made_anew_in_silence_stops_who_had_another() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let cluster = Cluster::found(1);
@@ -122,7 +122,7 @@ fn a_stream_that_was_made_anew_in_silence_stops_who_had_another() {
 
 #[test]
 fn a_pod_whose_records_were_trimmed_asks_for_another_pods_state() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let cluster = Cluster::found(1);

@@ -1,6 +1,6 @@
 //! Leases are taken, renewed, lost and given back.
 
-use crate::broker;
+use crate::nats_server;
 use crate::support::Cluster;
 use cuckood::replication::jetstream::{Holder, Leases};
 use cuckood::replication::{Renewal, Writer};
@@ -17,7 +17,7 @@ fn leases(cluster: &Cluster, pod: u8) -> Leases {
 
 #[test]
 fn a_lease_is_one_pods_until_it_is_not_renewed_or_given_back() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let cluster = Cluster::found(1);

@@ -1,11 +1,14 @@
 //! The stream is what it must be, and does what a commit log promises.
 
-use crate::broker::{self, Brokers};
+use crate::broker::Brokers;
+use crate::nats_server;
 use crate::support::Cluster;
+use async_nats::jetstream::response::Response;
 use bytes::Bytes;
 use cuckood::replication::jetstream::{JetStreamError, check_sync, found, open};
 use cuckood::replication::{Answer, Append, CommitLog, Found, MessageId, Writer};
-use std::time::Duration;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(2);
 
@@ -30,7 +33,7 @@ fn stored(sequence: u64) -> Answer {
 
 #[test]
 fn a_log_appends_behind_the_fence_alone_and_hands_over_every_record_in_order() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let cluster = Cluster::found(1);
@@ -63,8 +66,44 @@ fn a_log_appends_behind_the_fence_alone_and_hands_over_every_record_in_order() {
 }
 
 #[test]
+fn records_that_stop_to_come_without_a_word_are_asked_for_anew() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let cluster = Cluster::found(1);
+    let log = cluster.log();
+    assert_eq!(log.append(0, &append(1, 0)), stored(1));
+    assert_eq!(log.read(0, 0, WAIT).unwrap().len(), 1);
+    // The broker goes on to say that it is there, and hands over nothing.
+    let tool = cluster.stream_tool();
+    let ask = |subject: String, body: Value| -> Value {
+        let answer = cluster.runtime.block_on(tool.request(subject, &body));
+        match answer.unwrap() {
+            Response::Ok(answer) => answer,
+            Response::Err { error } => panic!("{error}"),
+        }
+    };
+    let stream = "CUCKOOD_shop_1";
+    let names = ask(format!("CONSUMER.NAMES.{stream}"), json!({}));
+    let reader = names["consumers"][0].as_str().unwrap();
+    let until = json!({ "pause_until": "2100-01-01T00:00:00Z" });
+    ask(format!("CONSUMER.PAUSE.{stream}.{reader}"), until);
+    assert_eq!(log.append(0, &append(2, 1)), stored(2));
+    let started = Instant::now();
+    loop {
+        // An error says that it is read anew.
+        if let Ok(records) = log.read(0, 1, WAIT)
+            && !records.is_empty()
+        {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+}
+
+#[test]
 fn a_second_attempt_is_told_the_number_of_the_first_or_refused_and_stores_nothing() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     // One broker alone looks at the fence first, several at the id.
@@ -83,7 +122,7 @@ fn a_second_attempt_is_told_the_number_of_the_first_or_refused_and_stores_nothin
 
 #[test]
 fn trimming_leaves_a_lanes_newest_record_whatever_is_asked_for() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let cluster = Cluster::found(1);
@@ -105,7 +144,7 @@ fn trimming_leaves_a_lanes_newest_record_whatever_is_asked_for() {
 
 #[test]
 fn a_cluster_is_founded_once_and_a_stream_that_was_changed_is_refused() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let cluster = Cluster::found(1);
@@ -147,7 +186,7 @@ fn a_cluster_is_founded_once_and_a_stream_that_was_changed_is_refused() {
 
 #[test]
 fn a_broker_that_does_not_force_to_its_disk_or_was_not_seen_is_named() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let mut cluster = Cluster::found(1);

@@ -9,8 +9,13 @@
 //! | `pods.rs` | three pods over three brokers that die |
 //! | `engines.rs` | three engines over three brokers that die: every change counts once |
 //! | `serve.rs` | processes of `cuckood serve` over brokers: a leader is killed, what is wrong is said |
+//! | `epochs.rs` | a log that was lost or set back: pods stop, a new epoch begins from one of them |
+//! | `levels.rs` | programs of several versions in one cluster |
+//! | `handing_over.rs` | lanes spread over pods, and how long a hand-over takes |
+//! | `commands.rs` | those processes over the Redis protocol: any pod takes any command |
+//! | `snapshots.rs` | pods that lack what the log no longer has; keys and TLS between pods |
 //! | `program.rs` | those processes, and what asks them |
-//! | `broker.rs` and `support.rs` | what the tests share |
+//! | `broker.rs`, `nats_server.rs`, `pki.rs` and `support.rs` | what the tests share |
 
 #![expect(
     clippy::unwrap_used,
@@ -19,11 +24,18 @@
 )]
 
 mod broker;
+mod commands;
 mod engines;
+mod epochs;
+mod handing_over;
 mod lane;
 mod leases;
+mod levels;
 mod log;
+mod nats_server;
+mod pki;
 mod pods;
 mod program;
 mod serve;
+mod snapshots;
 mod support;

@@ -1,6 +1,6 @@
 //! Three pods over three brokers that die, all of them at once at last.
 
-use crate::broker;
+use crate::nats_server;
 use crate::support::{Cluster, Pod};
 use cuckood::replication::jetstream::{Holder, Leases};
 use cuckood::replication::{CommitLog, Duty, Event, LeaseKeeper, Outcome, Position, Writer};
@@ -105,7 +105,7 @@ fn go_on(acknowledged: &Mutex<Acknowledged>) {
 
 #[test]
 fn brokers_that_die_lose_no_acknowledged_change_and_pods_never_fork() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let mut cluster = Cluster::found(3);

@@ -79,12 +79,28 @@ pub(crate) struct Answer {
 
 impl Pod {
     pub(crate) fn start(brokers: &Brokers) -> Pod {
+        Pod::start_with(brokers, &[])
+    }
+
+    /// One with some flags more.
+    pub(crate) fn start_with(brokers: &Brokers, flags: &[&str]) -> Pod {
+        Pod::start_at(brokers, "http", flags)
+    }
+
+    /// The same, at an address of this scheme.
+    pub(crate) fn start_at(brokers: &Brokers, scheme: &str, flags: &[&str]) -> Pod {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", free.local_addr().unwrap());
+        let address = format!("{scheme}://{}", free.local_addr().unwrap());
         drop(free);
         let mut pod = Pod::named(&address, brokers);
+        pod.also(flags);
         pod.start_again();
         pod
+    }
+
+    /// Has some flags more when it starts again.
+    pub(crate) fn also(&mut self, flags: &[&str]) {
+        self.flags.extend(flags.iter().map(|&it| it.to_owned()));
     }
 
     /// One that does not run.
@@ -103,7 +119,7 @@ impl Pod {
         usual.extend([
             "--cache-bytes=192MiB".to_owned(),
             "--log-format=json".to_owned(),
-            format!("--listen={}", self.address.replace("http://", "")),
+            format!("--listen={}", self.address.split("//").last().unwrap()),
             format!("--advertise={}", self.address),
             format!("--data-dir={}", data_dir.display()),
         ]);
@@ -141,6 +157,30 @@ impl Pod {
         }
     }
 
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.process.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args([name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Loses all that it had; it does not run.
+    pub(crate) fn wipe(&self) {
+        assert!(self.process.is_none());
+        std::fs::remove_dir_all(self.data_dir()).unwrap();
+    }
+
+    /// Waits until its log has a line with these words, which it had not at this
+    /// length.
+    #[track_caller]
+    pub(crate) fn logged(&self, words: &str, after: usize) {
+        let started = Instant::now();
+        while !self.log().get(after..).is_some_and(|it| it.contains(words)) {
+            assert!(started.elapsed() < PATIENCE, "{words}: {}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// As an init system does; returns its exit code.
     pub(crate) fn terminate(&mut self) -> Option<i32> {
         let mut process = self.process.take().unwrap();
@@ -152,6 +192,28 @@ impl Pod {
 
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap()
+    }
+
+    /// Waits until it has ended by itself; returns what it said last.
+    pub(crate) fn refused_to_start(&mut self) -> String {
+        let process = self.process.take().unwrap();
+        let output = process.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", self.log());
+        self.log().lines().last().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until its `/readyz` says so, with or without being ready.
+    pub(crate) fn says(&self, client: &Client, words: &str) {
+        let started = Instant::now();
+        loop {
+            let said = client.0.get(format!("{}/readyz", self.address)).send();
+            let said = said.and_then(|it| it.text()).unwrap_or_default();
+            if said.contains(words) {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{said}: {}", self.log());
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     /// Waits until it is ready and each lane has a leader that it knows.
@@ -185,11 +247,27 @@ pub(crate) struct Client(reqwest::blocking::Client);
 
 impl Client {
     pub(crate) fn new() -> Client {
+        Client::with(|builder| builder)
+    }
+
+    /// One who believes an authority and has an API key.
+    pub(crate) fn of(authority: &str, key: &str) -> Client {
+        let pem = std::fs::read(authority).unwrap();
+        let known = reqwest::Certificate::from_pem(&pem).unwrap();
+        let mut headers = reqwest::header::HeaderMap::new();
+        let key = format!("Bearer {key}").parse().unwrap();
+        headers.insert("authorization", key);
+        Client::with(|builder| builder.tls_certs_only([known]).default_headers(headers))
+    }
+
+    fn with(
+        more: impl FnOnce(reqwest::blocking::ClientBuilder) -> reqwest::blocking::ClientBuilder,
+    ) -> Client {
         cuckood::client::remote::choose_cryptography();
         let client = reqwest::blocking::Client::builder()
             .timeout(Duration::from_secs(15))
             .no_proxy();
-        Client(client.build().unwrap())
+        Client(more(client).build().unwrap())
     }
 
     /// Sends a request; `None`: there was no answer.
@@ -298,9 +376,10 @@ impl Client {
             .header("content-type", "application/octet-stream")
             .send();
         let answer = answer.unwrap();
+        let position = answer.headers().get("cuckood-position");
         Answer {
             status: answer.status().as_u16(),
-            position: None,
+            position: position.map(|it| it.to_str().unwrap().to_owned()),
             retry_after: false,
             body: answer.json().unwrap(),
         }

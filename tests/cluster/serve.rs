@@ -1,7 +1,8 @@
 //! Three processes of `cuckood serve` over three brokers: any pod takes changes,
 //! a leader is killed, and all are equal at the end.
 
-use crate::broker::{self, Brokers};
+use crate::broker::Brokers;
+use crate::nats_server;
 use crate::program::{Client, Pod, found, refused, status};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,7 +70,7 @@ fn busiest(brokers: &Brokers, addresses: &[String]) -> usize {
 
 #[test]
 fn a_leader_may_be_killed_and_every_change_counts_once_on_every_pod() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let brokers = Brokers::start(3, "always");
@@ -135,7 +136,7 @@ fn a_leader_may_be_killed_and_every_change_counts_once_on_every_pod() {
 
 #[test]
 fn questions_see_what_they_ask_for_on_any_pod() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let mut brokers = Brokers::start(1, "always");
@@ -214,18 +215,24 @@ fn questions_see_what_they_ask_for_on_any_pod() {
         assert_eq!(answer.status, status, "{name}: {value}: {}", answer.body);
         assert_eq!(answer.retry_after, status == 503);
     }
-    // What the log can't have is refused by every pod.
-    let dump = format!("{}/filters/copy/dump", addresses[0]);
-    let restored = asking.put_bytes(
-        &dump,
-        &asking.bytes(&format!("{}/filters/seen/dump", addresses[0])),
-    );
-    assert_eq!(
-        (restored.status, &restored.body["code"]),
-        (422, &json!("not_in_cluster")),
-        "{}",
-        restored.body
-    );
+    // A dump is restored through any pod, and is on both then.
+    let seen = format!("{}/filters/seen/dump", addresses[0]);
+    for (pod, address) in addresses.iter().enumerate() {
+        let bytes = asking.bytes(&seen);
+        let path = format!("/filters/copy{pod}/dump");
+        let restored = asking.put_bytes(&format!("{address}{path}"), &bytes);
+        assert_eq!(restored.status, 201, "{}", restored.body);
+        let again = asking.put_bytes(&format!("{address}{path}"), &bytes);
+        assert_eq!(again.body["code"], "filter_taken", "{}", again.body);
+        let cut = format!("{address}/filters/cut/dump");
+        let cut = asking.put_bytes(&cut, &bytes[..bytes.len() / 2]);
+        assert_eq!(cut.body["code"], "corrupt_dump", "{}", cut.body);
+        let position = restored.position.unwrap();
+        for other in &addresses {
+            asking.filter(other, &format!("copy{pod}"), &position);
+            assert_eq!(asking.etag(&format!("{other}{path}")), asking.etag(&seen));
+        }
+    }
 
     // Without brokers questions go on, and changes say what became of them.
     brokers.all[0].kill();
@@ -284,7 +291,7 @@ fn questions_see_what_they_ask_for_on_any_pod() {
 
 #[test]
 fn what_a_pod_cannot_work_with_is_said_in_one_line_and_changes_nothing() {
-    if !broker::is_there() {
+    if !nats_server::is_there() {
         return;
     }
     let brokers = Brokers::start(1, "always");
@@ -316,8 +323,13 @@ fn what_a_pod_cannot_work_with_is_said_in_one_line_and_changes_nothing() {
         (&["--cluster=a.b"], "is no name of a cluster"),
         (&["--advertise=pod-0"], "--advertise"),
         (&["--log=127.0.0.1:4222"], "--log has"),
+        (
+            &["--log=nats://me:hush@127.0.0.1:4222"],
+            "--log-credentials",
+        ),
     ] {
         let said = try_with(&other, flags);
+        assert!(!said.contains("hush"), "{said}");
         assert!(said.contains(words), "{flags:?}: {said}");
     }
     // Two pods with one address.
@@ -331,6 +343,20 @@ fn what_a_pod_cannot_work_with_is_said_in_one_line_and_changes_nothing() {
         .args(crate::program::flags(&brokers))
         .output();
     assert!(refused(&again.unwrap()).contains("the cluster is founded"));
+    let unless_founded = |lanes: &str| {
+        crate::program::cuckood()
+            .args(["cluster", "found", "--copies=1", "--unless-founded"])
+            .args(["--lanes", lanes])
+            .args(crate::program::flags(&brokers))
+            .output()
+            .unwrap()
+    };
+    let said = unless_founded("4");
+    assert_eq!(said.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("is founded already, with 4 lanes"), "{said}");
+    let said = refused(&unless_founded("8"));
+    assert!(said.contains("was founded with 4 lanes"), "{said}");
 
     // The directory of a pod is one of its cluster for ever.
     let url = format!("{}/filters/seen", pod.address);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
-import { fillServer, makeKeys, openPage, startBrowser, startServer } from "./support.mjs";
+import { fillServer, makeKeys, openPage, startBrowser, startCluster, startServer } from "./support.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
 
@@ -173,6 +173,84 @@ onPage("items that expire are drawn by age, and refreshed", async (page, go) => 
   assert.equal(await button(page, "Delete …").count(), 0);
 });
 
+onPage("values of items are listed, added and deleted, and counted by items", async (page, go) => {
+  await server.ask("PUT", "/filters/joins", { capacity: 1000, value_bits: 12, values_per_item: 4 });
+  const entries = [["ada", 3], ["ada", 17], ["bob", 4000], ["eve", 1], ["eve", 2], ["eve", 3], ["eve", 5]];
+  await server.ask("POST", "/filters/joins/values", { entries: entries.map(([item, value]) => ({ item, value })) });
+  await go("#/filters/joins");
+  await label(page, "Items, one a line").fill("ada\nbob\n\nnobody\nada\neve\n");
+  await button(page, "List values").click();
+  await page.getByText("Values an item, of the 4 items asked for").waitFor();
+  const texts = (what) => page.locator(what).allTextContents();
+  assert.deepEqual(await texts(".values dt"), ["ada", "bob", "nobody", "eve"]);
+  assert.deepEqual(await texts(".values dd"), ["3 17", "4000", "none", "1 2 3 5"]);
+  const rows = page.getByRole("region", { name: "Values an item" }).locator("tbody tr");
+  const row = async (at) => (await rows.nth(at).locator("th, .number").allTextContents()).join(": ");
+  assert.equal(await rows.count(), 4);
+  assert.deepEqual(await Promise.all([0, 1, 2, 3].map(row)), ["0: 1", "1: 1", "2: 1", "3 to 4: 1"]);
+
+  await label(page, "Item").fill("ada");
+  await button(page, "Add").click();
+  await page.getByRole("alert").waitFor();
+  await label(page, "Value").fill("9");
+  await button(page, "Ask").click();
+  await told(page, "It does not have the value 9.");
+  await button(page, "Add").click();
+  await told(page, "Added.");
+  await button(page, "Ask").click();
+  await told(page, "It probably has the value 9.");
+  await button(page, "Delete …").click();
+  await button(page, "Delete one copy").click();
+  await told(page, "One copy deleted.");
+  const { values } = await server.ask("GET", "/filters/joins/values?item=ada");
+  assert.deepEqual(values, [3, 17]);
+});
+
+onPage("rows of items are listed, asked for, added and deleted by their attributes", async (page, go) => {
+  const tags = Array.from({ length: 20 }, (_, at) => `t${at}`);
+  await server.ask("PUT", "/filters/plans", {
+    capacity: 1000,
+    attributes: [{ name: "plan", values: ["free", "pro"] }, { name: "tag", values: tags }, { name: "city", hash_bits: 4 }],
+  });
+  const row = (plan, tag) => ({ item: "ada", attributes: { plan, tag, city: "Graz" } });
+  await server.ask("POST", "/filters/plans/values", { entries: [row("free", "t3"), row("pro", "t4")] });
+  await go("#/filters/plans");
+  const described = page.getByRole("region", { name: "Parameters" });
+  await described.getByText("free, pro", { exact: true }).waitFor();
+  await described.getByText(`${tags.slice(0, 16).join(", ")} and 4 more`).waitFor();
+  await described.getByText("any value, 4 bits of its hash").waitFor();
+  await label(page, "Items, one a line").fill("ada\nnobody\n");
+  await button(page, "List rows").click();
+  await page.getByText("Rows an item, of the 2 items asked for").waitFor();
+  const { values } = await server.ask("GET", "/filters/plans/values?item=ada");
+  const listed = values.map(({ plan, tag, city }) => `plan: ${plan}, tag: ${tag}, city: ${city}`);
+  assert.equal(listed.length, 2);
+  assert.deepEqual(await page.locator(".values dd").allTextContents(), [listed.join("; "), "none"]);
+
+  assert.equal(await label(page, "Value").count(), 0);
+  await label(page, "Item").fill("ada");
+  await button(page, "Ask").click();
+  await told(page, "It is probably in the filter.");
+  await label(page, "plan").fill("pro");
+  await label(page, "tag").fill("t3");
+  await button(page, "Ask").click();
+  await told(page, "It has no row with plan: pro, tag: t3.");
+  // A row has a value of each attribute.
+  await button(page, "Add").click();
+  await page.getByRole("alert").waitFor();
+  await label(page, "city").fill("Graz");
+  await button(page, "Add").click();
+  await told(page, "Added.");
+  await button(page, "Ask").click();
+  await told(page, "It probably has a row with plan: pro, tag: t3, city: Graz.");
+  await button(page, "Delete …").click();
+  await page.getByText("One copy of the row plan: pro, tag: t3, city: Graz of").waitFor();
+  await button(page, "Delete one copy").click();
+  await told(page, "One copy deleted.");
+  const left = await server.ask("GET", "/filters/plans/values?item=ada");
+  assert.deepEqual(left.values, values);
+});
+
 onPage("the chain is drawn as it is", async (page, go) => {
   await go("#/filters/campaign-17");
   const { sub_filters } = await server.ask("GET", "/filters/campaign-17");
@@ -323,6 +401,62 @@ onPage("a filter's expiry is set and removed", async (page, go) => {
   // Deleted by somebody else.
   await server.ask("DELETE", "/filters/ending");
   await page.getByText("There is no filter with this key.").waitFor();
+});
+
+test("of a cluster its pods, lanes, leaders and what is behind are shown", async () => {
+  const cluster = await startCluster();
+  const [pod] = cluster.pods;
+  const { page, wrong, close } = await openPage(browser, pod);
+  try {
+    for (const [at, of] of cluster.pods.entries()) {
+      await of.ask("PUT", `/filters/lists-${at}`, { capacity: 100 });
+    }
+    await page.goto(`${pod.url}/console`);
+    await page.getByRole("link", { name: "Cluster", exact: true }).click();
+    await heading(page, "Cluster shop");
+    await page.getByText("2 pods, 4 lanes, each change on 1 broker, epoch 1.").waitFor();
+    const region = (name) => page.getByRole("region", { name, exact: true });
+    const text = async (row) => (await row.textContent()).trim();
+    // Until each lane has its leader, and everybody has said where he is.
+    let [known, before] = [null, null];
+    for (const started = Date.now(); Date.now() - started < 20_000; await page.waitForTimeout(1200)) {
+      [before, known] = [known, await pod.ask("GET", "/cluster")];
+      delete known.age_seconds;
+      const isSettled = known.lanes.every((it) => it.leader) && known.pods.every((it) => it.lanes_behind === 0);
+      if (isSettled && JSON.stringify(known) === JSON.stringify(before)) break;
+    }
+    assert.equal(known.answered_by, pod.url);
+    await region("Pods").locator("tbody tr", { hasText: "this one" }).getByText(pod.url).waitFor();
+    for (const it of known.pods) {
+      const row = region("Pods").locator("tbody tr", { hasText: it.address });
+      await row.getByText(`${it.leads} lane${it.leads === 1 ? "" : "s"}`, { exact: true }).waitFor();
+    }
+    const lanes = region("Lanes").locator("tbody tr");
+    assert.equal(await lanes.count(), 4);
+    for (const it of known.lanes) {
+      const row = lanes.nth(it.lane);
+      await row.getByText(it.leader).waitFor();
+      assert.match(await text(row), new RegExp(`${it.newest}0$`));
+    }
+    assert.deepEqual(await violations(page), []);
+    // Without the brokers it says so, and how it was.
+    await cluster.stopBroker();
+    await page.getByText("The brokers do not answer.").waitFor({ timeout: 20_000 });
+    await page.getByText("lanes without a leader.").waitFor({ timeout: 20_000 });
+    assert.deepEqual(wrong, []);
+  } finally {
+    await close();
+    await cluster.stop();
+  }
+});
+
+onPage("a server in no cluster shows none", async (page, go) => {
+  await go();
+  await page.getByRole("link", { name: "API", exact: true }).waitFor();
+  await page.locator(".vitals dd").first().waitFor();
+  assert.equal(await page.getByRole("link", { name: "Cluster", exact: true }).count(), 0);
+  await go("#/cluster");
+  await page.getByRole("alert").getByText("in no cluster").first().waitFor();
 });
 
 const signIn = async (page, key) => {

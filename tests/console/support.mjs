@@ -2,7 +2,7 @@
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ import { chromium } from "playwright-core";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const TARGET = process.env.CARGO_TARGET_DIR ?? join(ROOT, "target");
 export const BINARY = join(TARGET, "release/cuckood");
+const BROKER = process.env.NATS_SERVER ?? join(ROOT, ".venv/bin/nats-server");
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 /** Longest wait for a server to be ready. */
@@ -35,7 +36,11 @@ function withoutSettings() {
 
 /** Starts a server on a free port and waits until it is ready. */
 export async function startServer(...flags) {
-  const [home, port] = [mkdtempSync(join(tmpdir(), "console-")), await freePort()];
+  return startServerAt(await freePort(), ...flags);
+}
+
+async function startServerAt(port, ...flags) {
+  const home = mkdtempSync(join(tmpdir(), "console-"));
   const log = openSync(join(home, "log"), "w");
   const child = spawn(
     BINARY,
@@ -57,6 +62,50 @@ export async function startServer(...flags) {
   const said = readFileSync(join(home, "log"), "utf8");
   await stop();
   throw new Error(`the server is not ready:\n${said}`);
+}
+
+/** A broker, and two pods of a cluster that it keeps the log of. */
+export async function startCluster() {
+  const home = mkdtempSync(join(tmpdir(), "console-broker-"));
+  const [port, monitor] = [await freePort(), await freePort()];
+  const config = join(home, "conf");
+  writeFileSync(
+    config,
+    `listen: 127.0.0.1:${port}\nhttp: 127.0.0.1:${monitor}\n` +
+      `jetstream { store_dir: "${home}/data", sync_interval: always }\n`,
+  );
+  const broker = spawn(BROKER, ["--config", config], { stdio: "ignore" });
+  const ended = once(broker, "exit");
+  const brokers = [
+    ...["--log", `nats://127.0.0.1:${port}`, "--log-monitor", `http://127.0.0.1:${monitor}`],
+    ...["--cluster", "shop"],
+  ];
+  const stopBroker = async () => {
+    broker.kill("SIGKILL");
+    await ended;
+  };
+  const found = ["cluster", "found", "--unless-founded", "--lanes", "4", "--copies", "1", ...brokers];
+  for (const started = Date.now(); ; await sleep(100)) {
+    try {
+      execFileSync(BINARY, found, { env: withoutSettings(), stdio: "pipe" });
+      break;
+    } catch (error) {
+      if (Date.now() - started < PATIENCE_MS) continue;
+      await stopBroker();
+      throw error;
+    }
+  }
+  const start = async () => {
+    const at = await freePort();
+    return startServerAt(at, ...brokers, "--advertise", `http://127.0.0.1:${at}`);
+  };
+  const pods = [await start(), await start()];
+  const stop = async () => {
+    await Promise.all(pods.map((it) => it.stop()));
+    await stopBroker();
+    rmSync(home, { recursive: true, force: true });
+  };
+  return { pods, stopBroker, stop };
 }
 
 /** A file of API keys, and the keys in it by their names. */

@@ -33,6 +33,16 @@ test("figures read as people write them", () => {
   assert.equal(format.seconds(Infinity), "> 10 s");
 });
 
+test("numbers are counted in bins that double", () => {
+  const told = (numbers) => format.bins(numbers).map(({ from, to, items }) => [from, to, items]);
+  assert.deepEqual(told([0]), [[0, 0, 1]]);
+  assert.deepEqual(told([1, 0, 1]), [[0, 0, 1], [1, 1, 2]]);
+  const bins = told([1, 2, 3, 4, 5, 8, 9, 1024]);
+  assert.deepEqual(bins.slice(0, 6), [[0, 0, 0], [1, 1, 1], [2, 2, 1], [3, 4, 2], [5, 8, 2], [9, 16, 1]]);
+  assert.deepEqual(bins.at(-1), [513, 1024, 1]);
+  assert.equal(bins.length, 12);
+});
+
 test("a small probability is one in so many", () => {
   for (const [probability, said] of [
     [0, "never"],

@@ -40,7 +40,11 @@ impl Model {
     pub(crate) fn take_over(&self, filter: &str, dump: &[u8]) {
         let filter = name(filter);
         let taken = async {
-            let intake = self.engine.intake(None).await.unwrap();
+            let intake = self
+                .engine
+                .intake(&name("f"), Replace::Nothing)
+                .await
+                .unwrap();
             let staged = tokio::task::block_in_place(|| intake.dump(dump).unwrap());
             let adopted = self.engine.adopt(&filter, staged, Replace::Nothing);
             assert!(matches!(adopted.await.unwrap(), Adopted::New(_)));

@@ -13,6 +13,7 @@ use fuser::{
 };
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
@@ -28,6 +29,7 @@ const BLOCK_BYTES: u32 = 4096;
 pub(crate) struct Mounted {
     disk: Arc<Mutex<Disk>>,
     hanging: Arc<Hanging>,
+    is_full: Arc<AtomicBool>,
     /// Unmounts before the directory is removed; fields drop in order.
     _session: BackgroundSession,
     directory: TempDir,
@@ -43,11 +45,16 @@ impl Mounted {
         let disk = Arc::new(Mutex::new(Disk::new()));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("forgetful".to_owned())];
-        let hanging = Arc::default();
-        let shown = Shown(Arc::clone(&disk), Arc::clone(&hanging));
+        let (hanging, is_full) = (Arc::default(), Arc::default());
+        let shown = Shown {
+            disk: Arc::clone(&disk),
+            hanging: Arc::clone(&hanging),
+            is_full: Arc::clone(&is_full),
+        };
         Ok(Mounted {
             disk,
             hanging,
+            is_full,
             _session: fuser::spawn_mount(shown, directory.path(), &config)?,
             directory,
         })
@@ -62,6 +69,11 @@ impl Mounted {
         // What the kernel still had to pass on comes before this question.
         std::fs::metadata(self.path()).unwrap();
         self.disk.lock().unwrap().cut(cut, random)
+    }
+
+    /// From now on there is no room for anything, or there is again.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        self.is_full.store(is_full, Ordering::Relaxed);
     }
 
     /// From now on it answers nothing. Nor may the test ask it then.
@@ -87,14 +99,19 @@ struct Hanging {
     goes_on: Condvar,
 }
 
-struct Shown(Arc<Mutex<Disk>>, Arc<Hanging>);
+struct Shown {
+    disk: Arc<Mutex<Disk>>,
+    hanging: Arc<Hanging>,
+    is_full: Arc<AtomicBool>,
+}
 
 impl Shown {
     /// The disk, once it answers.
     fn disk(&self) -> MutexGuard<'_, Disk> {
-        let hangs = self.1.hangs.lock().unwrap();
-        drop(self.1.goes_on.wait_while(hangs, |hangs| *hangs).unwrap());
-        self.0.lock().unwrap()
+        let hangs = self.hanging.hangs.lock().unwrap();
+        let goes_on = &self.hanging.goes_on;
+        drop(goes_on.wait_while(hangs, |hangs| *hangs).unwrap());
+        self.disk.lock().unwrap()
     }
 }
 
@@ -271,6 +288,9 @@ impl Filesystem for Shown {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        if self.is_full.load(Ordering::Relaxed) {
+            return reply.error(Errno::ENOSPC);
+        }
         match self.disk().write(number.0, offset, data) {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(errno(error)),
@@ -327,6 +347,10 @@ impl Filesystem for Shown {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        reply.statfs(BLOCKS, BLOCKS, BLOCKS, 0, 0, BLOCK_BYTES, 255, BLOCK_BYTES);
+        let free = match self.is_full.load(Ordering::Relaxed) {
+            true => 0,
+            false => BLOCKS,
+        };
+        reply.statfs(BLOCKS, free, free, 0, 0, BLOCK_BYTES, 255, BLOCK_BYTES);
     }
 }

@@ -1,6 +1,7 @@
 //! What a test needs of the machine: `fuse` (`/dev/fuse`, and the right to mount it),
-//! `tmpfs` (a mount namespace of its own). Where it is missing the test is skipped,
-//! unless `CUCKOOD_TEST_REQUIRE` names it (`fuse,tmpfs`), as continuous integration
+//! `tmpfs` (a mount namespace of its own), `netns` (network namespaces, and `ip`).
+//! Where it is missing the test is skipped, or does without, unless
+//! `CUCKOOD_TEST_REQUIRE` names it (`fuse,tmpfs,netns`), as continuous integration
 //! does: then it fails.
 
 use std::fmt::Display;

@@ -130,7 +130,7 @@ async fn fill(path: &Path, crashed: &Path) {
     let engine = support::engine(store, &options(512));
     add(&engine, "paged", MORE).await;
     let staged = engine
-        .intake(None)
+        .intake(&name("f"), Replace::Nothing)
         .await
         .unwrap()
         .dump(whole.0.as_slice())
@@ -381,19 +381,28 @@ async fn a_flipped_bit_anywhere_in_a_dump_is_refused_and_nothing_is_kept() {
         for bit in 0..8 * whole.0.len() {
             let mut damaged = whole.0.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            let taken = engine.intake(None).await.unwrap().dump(damaged.as_slice());
+            let taken = engine
+                .intake(&name("f"), Replace::Nothing)
+                .await
+                .unwrap()
+                .dump(damaged.as_slice());
             assert!(taken.is_err(), "{filter} bit {bit}");
         }
         for length in 0..whole.0.len() {
             let cut = &whole.0[..length];
             assert!(
-                engine.intake(None).await.unwrap().dump(cut).is_err(),
+                engine
+                    .intake(&name("f"), Replace::Nothing)
+                    .await
+                    .unwrap()
+                    .dump(cut)
+                    .is_err(),
                 "{filter} {length}"
             );
         }
         println!("{filter}: {} bits flipped, all refused", 8 * whole.0.len());
         let staged = engine
-            .intake(None)
+            .intake(&name("f"), Replace::Nothing)
             .await
             .unwrap()
             .dump(whole.0.as_slice())

@@ -190,7 +190,7 @@ async fn a_question_that_needs_the_disk_ends_at_its_deadline_and_others_go_on() 
     // It waits for the page that is on its way.
     let filters = LookupFilters::Named(vec![name("g"), name("f")]);
     let late = waiting_for(&engine, SOON)
-        .lookup(&filters, &batch(0..10), LookupMode::All, 10)
+        .lookup(&filters, &batch(0..10), LookupMode::All, None, 10)
         .await;
     assert!(
         matches!(late, Err(EngineError::DeadlineExceeded)),

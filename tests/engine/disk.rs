@@ -259,12 +259,17 @@ async fn nothing_is_kept_of_a_dump_that_finds_no_room() {
 
     // Refused before it is read.
     seen(&engine, &store, with_free(0)).await;
-    assert!(is_short(&engine.intake(None).await.map(|_| ())));
+    assert!(is_short(
+        &engine
+            .intake(&name("f"), Replace::Nothing)
+            .await
+            .map(|_| ())
+    ));
 
     // The disk runs short of room, or fills up, while it is read.
     for is_full in [false, true] {
         seen(&engine, &store, with_free(2 * RESERVE)).await;
-        let intake = engine.intake(None).await.unwrap();
+        let intake = engine.intake(&name("f"), Replace::Nothing).await.unwrap();
         if is_full {
             store.fill_disk(true);
         } else {
@@ -289,7 +294,7 @@ async fn nothing_is_kept_of_a_dump_that_finds_no_room() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
-    let intake = engine.intake(None).await.unwrap();
+    let intake = engine.intake(&name("f"), Replace::Nothing).await.unwrap();
     let bytes = dump.0;
     let staged = tokio::task::spawn_blocking(move || intake.dump(&bytes[..])).await;
     let (g, staged) = (name("g"), staged.unwrap().unwrap());

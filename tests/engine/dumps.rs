@@ -77,7 +77,7 @@ async fn a_dump_that_nobody_wants_any_more_ends_before_its_digest_is_known() {
 }
 
 async fn take_in(engine: &Engine, bytes: Vec<u8>) -> Result<StagedFilter, RestoreError> {
-    let intake = engine.intake(None).await.unwrap();
+    let intake = engine.intake(&name("f"), Replace::Nothing).await.unwrap();
     tokio::task::spawn_blocking(move || intake.dump(&bytes[..]))
         .await
         .unwrap()
@@ -102,7 +102,7 @@ async fn a_dump_is_promised_its_room_before_its_first_page_is_written() {
         let taken = take_in(engine, bytes[..bytes.len() / 3].to_vec()).await;
         matches!(
             taken.map(|_| ()),
-            Err(RestoreError::OverQuota(EngineError::OverKeyQuota { .. }))
+            Err(RestoreError::Refused(EngineError::OverKeyQuota { .. }))
         )
     };
     assert!(!refused(&tenant).await);
@@ -115,12 +115,12 @@ async fn a_dump_is_promised_its_room_before_its_first_page_is_written() {
     assert!(matches!(adopted, Ok(Adopted::New(_))));
     assert!(refused(&tenant).await);
     // What replaces a filter takes its bytes over.
-    let intake = tenant.intake(Some(&name("f"))).await.unwrap();
+    let intake = tenant.intake(&name("f"), Replace::Anything).await.unwrap();
     let staged = intake.dump(&bytes[..]).unwrap();
     let adopted = tenant.adopt(&name("f"), staged, Replace::Something).await;
     assert!(matches!(adopted, Ok(Adopted::Replaced(_))));
     // But only those of the one that it replaces.
-    let intake = tenant.intake(Some(&name("f"))).await.unwrap();
+    let intake = tenant.intake(&name("f"), Replace::Anything).await.unwrap();
     let staged = intake.dump(&bytes[..]).unwrap();
     let adopted = tenant.adopt(&name("g"), staged, Replace::Nothing).await;
     assert!(matches!(adopted, Err(EngineError::OverKeyQuota { .. })));

@@ -283,7 +283,7 @@ async fn the_pages_of_a_filter_whose_naming_is_taken_back_are_reclaimed_without_
         add(&engine, "f", 0..100).await;
         let mut whole = Whole(Vec::new());
         engine.dump(&name("f"), &mut whole).unwrap();
-        let staged = engine.intake(None).await.unwrap();
+        let staged = engine.intake(&name("f"), Replace::Nothing).await.unwrap();
         let staged = staged.dump(whole.0.as_slice()).unwrap();
         store.fail_commits(failing);
         let named = engine.adopt(&name("g"), staged, Replace::Nothing).await;

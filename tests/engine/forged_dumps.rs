@@ -2,7 +2,7 @@
 
 use crate::support::{self, Whole, add, create, name, options};
 use cuckood::chain::params::FilterRequest;
-use cuckood::engine::{Engine, RestoreError};
+use cuckood::engine::{Engine, Replace, RestoreError};
 use cuckood::store::memory::MemoryStore;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -58,7 +58,11 @@ impl Dump {
 }
 
 async fn take(engine: &Engine, dump: &[u8]) -> Result<(), String> {
-    let taken = engine.intake(None).await.unwrap().dump(dump);
+    let taken = engine
+        .intake(&name("f"), Replace::Nothing)
+        .await
+        .unwrap()
+        .dump(dump);
     taken.map(drop).map_err(|error| match error {
         RestoreError::Dump(error) => error.to_string(),
         other => format!("{other:?}"),

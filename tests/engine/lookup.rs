@@ -25,7 +25,7 @@ async fn look_up(
     mode: LookupMode,
 ) -> LookupAnswer {
     engine
-        .lookup(filters, items, mode, MAX_FILTERS)
+        .lookup(filters, items, mode, None, MAX_FILTERS)
         .await
         .unwrap()
 }
@@ -169,7 +169,9 @@ async fn beside_lookups_that_wait(key_share_percent: u8) -> [Result<usize, Engin
     let ask = async |engine: &Engine, first: usize, filters: usize| {
         let names = (first..first + filters).map(|n| name(&format!("f{n:02}")));
         let (filters, items) = (LookupFilters::Named(names.collect()), batch([1, 2]));
-        let answer = engine.lookup(&filters, &items, LookupMode::All, 10).await;
+        let answer = engine
+            .lookup(&filters, &items, LookupMode::All, None, 10)
+            .await;
         answer.map(|answer| answer.filters.len())
     };
     // What the other key asks for needs no disk.
@@ -240,7 +242,7 @@ async fn a_lookup_that_asks_too_much_is_refused() {
     }
     let ask = async |filters: LookupFilters, items: u64| {
         let items = batch(0..items);
-        let answer = engine.lookup(&filters, &items, LookupMode::All, 3);
+        let answer = engine.lookup(&filters, &items, LookupMode::All, None, 3);
         answer.await.map(|answer| answer.filters.len())
     };
     let all = LookupFilters::Prefix(String::new());
@@ -307,7 +309,9 @@ async fn a_question_is_bounded_by_its_items_times_the_sub_filters() {
     let both = named(&["f", "g"]);
     let ask = async |items| {
         let items = batch(0..items);
-        engine.lookup(&both, &items, LookupMode::All, 10).await
+        engine
+            .lookup(&both, &items, LookupMode::All, None, 10)
+            .await
     };
     let most = 40 / (sub_filters + 1);
     assert_eq!(ask(most).await.unwrap().filters.len(), 2);

@@ -108,7 +108,7 @@ async fn data_of_every_format_that_was_ever_written_answers_or_is_refused_by_its
             let engine = support::engine(Arc::new(MemoryStore::new()), &options(512));
             for (filter, _) in FILTERS {
                 let dump = fs::read(kept.join(format!("{filter}.dump"))).unwrap();
-                let intake = engine.intake(None).await.unwrap();
+                let intake = engine.intake(&name("f"), Replace::Nothing).await.unwrap();
                 let error = intake.dump(dump.as_slice()).err().unwrap().to_string();
                 assert!(
                     error.contains(&format!("has format version {},", number(&version, "dump"))),
@@ -127,7 +127,7 @@ async fn data_of_every_format_that_was_ever_written_answers_or_is_refused_by_its
             holds_what_it_held(&engine, filter, IN_THE_LOG).await;
             let dump = fs::read(kept.join(format!("{filter}.dump"))).unwrap();
             let staged = engine
-                .intake(None)
+                .intake(&name("f"), Replace::Nothing)
                 .await
                 .unwrap()
                 .dump(dump.as_slice())

@@ -231,7 +231,13 @@ async fn a_plan_whose_filter_is_replaced_is_dropped_and_done_to_the_one_in_its_p
         engine.dump(&name("other"), &mut whole).unwrap();
         whole.0
     });
-    let (intake, bytes) = (it.engine.intake(None).await.unwrap(), dump.await.unwrap());
+    let (intake, bytes) = (
+        it.engine
+            .intake(&name("f"), Replace::Nothing)
+            .await
+            .unwrap(),
+        dump.await.unwrap(),
+    );
     let staged = move || intake.dump(std::io::Cursor::new(bytes)).unwrap();
     let staged = tokio::task::spawn_blocking(staged).await.unwrap();
     let adding = it.begin_and_hold("large", AddOptions::default()).await;
@@ -569,7 +575,11 @@ async fn the_same_commands_give_the_same_filter_however_they_are_sliced() {
                 dumps.push(digest(it).await.unwrap());
             }
             false => {
-                let intake = it.engine.intake(None).await.unwrap();
+                let intake = it
+                    .engine
+                    .intake(&name("f"), Replace::Nothing)
+                    .await
+                    .unwrap();
                 let bytes = std::io::Cursor::new(dumps.swap_remove(0));
                 let staged = tokio::task::spawn_blocking(move || intake.dump(bytes).unwrap());
                 let staged = staged.await.unwrap();

@@ -17,7 +17,7 @@ from schemathesis.generation.meta import TestPhase
 KEYS = ["coupons", "sessions", "redis"]
 # The one of them with values, and what is for it alone.
 WITH_VALUES = "joins"
-OF_VALUES = {"add_values", "delete_values", "get_item_values", "query_values"}
+OF_VALUES = {"add_values", "delete_values", "replace_values", "get_item_values", "query_values"}
 # What is for all others.
 OF_ITEMS = {"add_items", "delete_items", "import_items"}
 # A position in a commit log.
@@ -83,20 +83,31 @@ def entries(case, operation):
     if isinstance(case.body, dict) and "entries" in case.body:
         held = {"items": [entry["item"] for entry in case.body["entries"]], "encoding": case.body.get("encoding")}
         items(held)
-        values = [int(entry["value"]) for entry in case.body["entries"]]
-        # Integers are no items in base64.
-        pairs = zip(held["items"], values)
-        case.body["entries"] = [{"item": item, "value": value} for item, value in pairs]
+        fields = ["from", "to"] if operation == "replace_values" else ["value"]
+        case.body["entries"] = [
+            {"item": item} | {field: value_of(entry, field) for field in fields}
+            for item, entry in zip(held["items"], case.body["entries"])
+        ]
     elif case.media_type == "text/plain" and operation != "query_values":
         lines = str(case.body).replace("\r", "").split("\n")
-        case.body = "\n".join(f"{line[:1000]}\t{len(line)}" for line in lines)
+        values = 2 if operation == "replace_values" else 1
+        case.body = "\n".join(line[:1000] + f"\t{len(line)}" * values for line in lines)
+
+
+def value_of(entry, field):
+    """A value, also where a row was made, which is for filters with attributes."""
+    value = entry.get(field)
+    return int(value) if isinstance(value, (int, float)) else 17
 
 
 def check_items(case):
-    """Entries are for filters with values, and moments for those with a window."""
+    """Entries are for filters with values, conditions for those with attributes, and
+    moments for those with a window."""
     case.query.pop("within_seconds", None)
+    case.query.pop("where", None)
     if isinstance(case.body, dict):
         case.body.pop("within_seconds", None)
+        case.body.pop("where", None)
         case.body.pop("entries", None)
         case.body.setdefault("items", ["SPRING-24"])
 
@@ -126,7 +137,7 @@ def fields(body):
     paged = {"error_rate", "fingerprint_bits", "promised_growth"} & set(body)
     # Items alone could not be added to a filter with values, nor deleted from one
     # with a window.
-    for field in ("value_bits", "values_per_item", "window_seconds", "window_resolution_seconds"):
+    for field in ("value_bits", "attributes", "values_per_item", "window_seconds", "window_resolution_seconds"):
         body.pop(field, None)
     layout = body.get("layout") or ("classic" if classic and not paged else "paged")
     for field in classic if layout == "paged" else paged:
@@ -152,8 +163,10 @@ def add_items(case):
 
 
 def one_item(case):
-    """One of the two ways to say it; moments are for filters with a window."""
+    """One of the two ways to say it; moments are for filters with a window, and
+    conditions for those with attributes."""
     case.query.pop("within_seconds", None)
+    case.query.pop("where", None)
     if "item" in case.query:
         case.query.pop("item_base64url", None)
     elif "item_base64url" not in case.query:
@@ -161,6 +174,7 @@ def one_item(case):
 
 
 def look_up_items(case):
+    case.body.pop("within_seconds", None)
     if "filters" in case.body:
         case.body.pop("prefix", None)
     elif "prefix" not in case.body:

@@ -4,7 +4,7 @@ use super::chain::{Chain, MAX_ITEMS, Pages};
 use super::links::Links;
 use super::sub_filter::Link;
 use crate::chain::paged::Table;
-use crate::chain::params::{ErrorRate, FilterParams, Placement, StoredParams, Window};
+use crate::chain::params::{Attributes, ErrorRate, FilterParams, Placement, StoredParams, Window};
 use crate::cuckoo::bucket::SlotWidth;
 use crate::cuckoo::hash::{HashId, HashKey};
 use crate::cuckoo::paged::code::SlotCode;
@@ -12,10 +12,14 @@ use crate::page::Ordinal;
 use std::cmp::Ordering;
 
 /// Version of the encoding.
-pub const META_VERSION: u8 = 5;
+pub const META_VERSION: u8 = 6;
 
 /// Sub-filters a chain can have at most: `max_expansions` beyond the first.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize + 1;
+
+/// The layout `paged` with a window, and with attributes.
+const WITH_WINDOW: u8 = 3;
+const WITH_ATTRIBUTES: u8 = 4;
 
 /// Bytes of a sub-filter.
 const LINK_BYTES: usize = 20;
@@ -54,8 +58,9 @@ impl Chain {
         };
         let layout = match self.pages {
             Pages::Links(_) => 1,
-            Pages::Table(_) if self.params.window().is_none() => 2,
-            Pages::Table(_) => 3,
+            Pages::Table(_) if self.params.window().is_some() => WITH_WINDOW,
+            Pages::Table(_) if self.params.attributes().is_some() => WITH_ATTRIBUTES,
+            Pages::Table(_) => 2,
         };
         out.extend_from_slice(&[META_VERSION, layout, hash]);
         out.extend_from_slice(&self.params.page_bytes().to_le_bytes());
@@ -81,6 +86,9 @@ impl Chain {
                 out.push(value_bits as u8);
                 let per_item = self.params.values_per_item().unwrap_or(0);
                 out.extend_from_slice(&per_item.to_le_bytes());
+                if let Some(attributes) = self.params.attributes() {
+                    attributes.encode(&mut out);
+                }
                 if let Some(window) = self.params.window() {
                     out.extend_from_slice(&window.seconds().to_le_bytes());
                     out.extend_from_slice(&window.resolution_seconds().to_le_bytes());
@@ -115,8 +123,8 @@ impl Chain {
         // Each layout has its hash.
         let hash = match (hash, layout) {
             (1, 1) => HashId::Murmur64A,
-            (2, 2 | 3) => HashId::SipHash13(key),
-            (_, 1..=3) => return Err(MetaError::Corrupt("unknown hash")),
+            (2, 2..=WITH_ATTRIBUTES) => HashId::SipHash13(key),
+            (_, 1..=WITH_ATTRIBUTES) => return Err(MetaError::Corrupt("unknown hash")),
             _ => return Err(MetaError::Corrupt("unknown layout")),
         };
         let placement = match layout {
@@ -124,7 +132,11 @@ impl Chain {
                 bucket_size: reader.byte()?,
                 max_iterations: u16::from_le_bytes(reader.array()?),
             },
-            _ => reader.paged(layout == 3)?,
+            _ => reader.paged(layout == WITH_WINDOW)?,
+        };
+        let attributes = match layout {
+            WITH_ATTRIBUTES => Some(reader.attributes()?),
+            _ => None,
         };
         let params = FilterParams::from_stored(StoredParams {
             capacity,
@@ -133,6 +145,7 @@ impl Chain {
             expansion,
             max_expansions,
             max_filter_bytes,
+            attributes,
         })
         .ok_or(MetaError::Corrupt("a parameter is out of range"))?;
         let pages = match params.first_pages() {
@@ -250,6 +263,11 @@ impl Reader<'_> {
                 false => None,
             },
         })
+    }
+
+    fn attributes(&mut self) -> Result<Attributes, MetaError> {
+        let attributes = Attributes::decode(&mut self.0);
+        attributes.ok_or(MetaError::Corrupt("attributes that can't be"))
     }
 
     fn window(&mut self) -> Result<Window, MetaError> {

@@ -43,7 +43,7 @@ fn the_encoding_is_pinned() {
     });
     assert_eq!(
         hex::encode(classic.encode()),
-        "05010100100000e80300000000000001000000200000000000040000007b68e5\
+        "06010100100000e80300000000000001000000200000000000040000007b68e5\
          cf8b010000000000000000000000000000000000000000000000000000021400\
          0100000001000000010000000000000000000000000000000000000000000000\
          0000000000000000"
@@ -55,7 +55,7 @@ fn the_encoding_is_pinned() {
     });
     assert_eq!(
         hex::encode(paged.encode()),
-        "05020200100000e80300000000000002000000200000000000040000007b68e5\
+        "06020200100000e80300000000000002000000200000000000040000007b68e5\
          cf8b0100000000000000000000abababababababababababababababab0c0000\
          00000000e03f4000000000000001000000000000000000000000000000000000\
          0000000000000000000000000000ffffffffffffffff00"
@@ -74,7 +74,7 @@ fn an_older_or_a_newer_version_is_named() {
         let error = Chain::decode(&bytes).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "filter metadata has version 4, this program reads 5 alone: use the one that wrote it, or create the filter anew and add its items again"
+            "filter metadata has version 5, this program reads 6 alone: use the one that wrote it, or create the filter anew and add its items again"
         );
         bytes[0] = META_VERSION + 1;
         let found = META_VERSION + 1;

@@ -94,6 +94,7 @@ impl Chain {
                 .unwrap_or(u16::MAX)
                 .max(u16::try_from(foreign.sub_filters.checked_sub(1)?).ok()?),
             max_filter_bytes: foreign.max_filter_bytes,
+            attributes: None,
         })?;
         // Its hash has no key.
         let mut chain = Chain::new(params, HashKey([0; 16]), foreign.created_at_ms)?;

@@ -2,7 +2,7 @@
 //! about, so nobody who only looks at items would have them in memory.
 
 use super::bucket::page;
-use super::table::{MERGE_LOAD, Table};
+use super::table::{Table, is_sparse};
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::params::GrowthBounds;
@@ -31,11 +31,9 @@ impl Table {
         bounds: &GrowthBounds,
         adds: u64,
     ) -> impl Iterator<Item = PageAddress> + use<> {
-        let (load, each_more) = self.split_load();
-        let burden = 1000 * (self.burden() + adds);
-        let splits = match burden.checked_sub(load) {
-            Some(beyond) if self.next_layout(bounds).is_ok() => beyond / each_more + 1,
-            _ => 0,
+        let splits = match self.next_layout(bounds) {
+            Ok(_) => self.splits_after(adds),
+            Err(_) => 0,
         };
         let (pointer, pages) = (self.layout.pointer(), self.layout.pages_of_level());
         let splits = u32::try_from(splits).unwrap_or(u32::MAX);
@@ -45,12 +43,13 @@ impl Table {
     fn pages_to_merge(&self, deletes: u64) -> impl Iterator<Item = PageAddress> + use<> {
         let occupied = self.occupied.saturating_sub(deletes);
         let waits = self.merge_below.is_some_and(|it| occupied >= it);
-        let is_sparse = move |slots: u64| !waits && 1000 * occupied < MERGE_LOAD * slots;
+        let keys = self.keys.saturating_sub(deletes);
         let mut layout = self.layout;
         // A delete merges one pair at most.
         let merges = usize::try_from(deletes).unwrap_or(usize::MAX);
         let pairs = iter::from_fn(move || {
-            let merged = layout.merged().filter(|_| is_sparse(layout.slots()))?;
+            let is_due = !waits && is_sparse(&layout, occupied, keys);
+            let merged = layout.merged().filter(|_| is_due)?;
             layout = merged;
             Some(merged.next_pair())
         });

@@ -8,7 +8,7 @@ use crate::cuckoo::hash::ItemHash;
 
 /// What to take away: of these two, a copy that is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Held {
+pub(super) enum Held {
     InSlot,
     /// So many copies are.
     Counted(u64),
@@ -24,19 +24,31 @@ impl<D: Draft> PagePlanner<'_, D> {
             return Some(false);
         };
         self.table.items = self.table.items.saturating_sub(1);
-        if let Held::Counted(copies) = held {
-            self.uncount(&one, value, copies);
-            return Some(true);
-        }
-        if layout.code().value_bits() == 0 || !self.promote(&probe, &one)? {
-            self.clear(&one);
+        let has_room = match held {
+            Held::Counted(copies) => {
+                self.uncount(&one, value, copies);
+                copies == 1 && self.table.has_lists()
+            }
+            Held::InSlot => {
+                if layout.code().value_bits() == 0 || !self.promote(&probe, &one)? {
+                    self.clear(&one);
+                }
+                true
+            }
+        };
+        // Both slots and lists split pages.
+        if has_room {
             self.merge_as_due()?;
         }
         Some(true)
     }
 
     /// The longest match that has the value, in its slot or counted with it.
-    fn longest_with(&mut self, probe: &Probe, value: u32) -> Option<Option<(Match, Held)>> {
+    pub(super) fn longest_with(
+        &mut self,
+        probe: &Probe,
+        value: u32,
+    ) -> Option<Option<(Match, Held)>> {
         let layout = self.table.layout;
         let mut longest: Option<(Match, Held)> = None;
         for one in probe.matches(&layout) {
@@ -59,13 +71,14 @@ impl<D: Draft> PagePlanner<'_, D> {
     }
 
     /// Takes one of so many counted copies away.
-    fn uncount(&mut self, with: &Match, value: u32, copies: u64) {
+    pub(super) fn uncount(&mut self, with: &Match, value: u32, copies: u64) {
         let class = with.class(&self.table.layout);
         let more = -i32::from(copies == 1);
         self.spend(WRITTEN_COUNTER);
         self.draft
             .set_counter(class.page(), class.key(value), copies - 1, more);
         self.table.counted -= 1;
+        self.table.note_keys(more.into());
     }
 
     /// Puts the first of what is counted with a match into its slot, if that is

@@ -12,6 +12,7 @@
 //! | 1 | how many counters follow |
 //! | 8 each | entries of which `F + 1` bits are known, `F + 2`, and so on; the last is not 0 |
 //!
+//! | 8 | with values: keys under which copies are counted |
 //! | 8 | with a window: the current epoch |
 //! | 8 each | with a window: entries of the current epoch, of the one before, and so on, one more number than the window has epochs |
 //!
@@ -21,6 +22,7 @@
 use super::epochs::Epochs;
 use super::known::Known;
 use super::table::Table;
+use crate::chain::counters::MAX_VALUE_COUNTERS;
 use crate::chain::meta::{MAX_ITEMS, MetaError};
 use crate::chain::params::Window;
 use crate::cuckoo::paged::Paged;
@@ -44,6 +46,9 @@ impl Table {
         out.push(known.len() as u8);
         for entries in known {
             out.extend_from_slice(&entries.to_le_bytes());
+        }
+        if self.has_lists() {
+            out.extend_from_slice(&self.keys.to_le_bytes());
         }
         if let Some(epochs) = &self.epochs {
             out.extend_from_slice(&epochs.current().to_le_bytes());
@@ -84,6 +89,13 @@ impl Table {
             }
             None => (rest, None),
         };
+        let (rest, keys) = match epochs.is_none() && code.value_bits() > 0 {
+            true => {
+                let (rest, keys) = rest.split_last_chunk().ok_or(early)?;
+                (rest, u64::from_le_bytes(*keys))
+            }
+            false => (rest, 0),
+        };
         let known = known(&layout, count, rest)?;
         let occupied = known.total();
         let merge_below = (again != u64::MAX).then_some(again);
@@ -95,6 +107,9 @@ impl Table {
         let is_off = |it: &Epochs| it.live() > occupied || items + counted > 0;
         if epochs.as_ref().is_some_and(is_off) {
             return Err(MetaError::Corrupt("not as many items as epochs have"));
+        }
+        if keys > counted || keys > u64::from(layout.pages()) * MAX_VALUE_COUNTERS as u64 {
+            return Err(MetaError::Corrupt("more entries of lists than can be"));
         }
         let may_copy = u32::from(level) >= code.suffix_bits();
         if ghosts > occupied || ghosts > 0 && !may_copy {
@@ -108,6 +123,7 @@ impl Table {
             items,
             occupied,
             counted,
+            keys,
             known,
             ghosts,
             merge_below,

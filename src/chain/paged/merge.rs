@@ -73,6 +73,8 @@ impl<D: Draft> PagePlanner<'_, D> {
         merged.fold(&mut entries, folding);
         let fits = merged.page.counters.len() <= most_counters(&layout)
             && merged.take_in(entries, self.search, self.draft)?;
+        let keys = merged.page.counters.len();
+        merged.table.note_keys(keys as i64);
         Some(fits.then_some(merged))
     }
 
@@ -82,6 +84,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         let mut counted = Vec::new();
         for (number, bit) in [(pair.page, false), (pair.sibling, true)] {
             let counters = self.copies_beside(number)?;
+            merged.table.note_keys(-(counters.len() as i64));
             counted.extend(counters.iter().map(|(class, copies)| {
                 let slot = code.shallower(class.0 as u32, level, bit).slot;
                 (moved(class, slot), copies)

@@ -20,6 +20,7 @@
 //! | `planner.rs` | [`PagePlanner`]: the rules of adds |
 //! | `group.rs` | adds of many items: those that need no more than a free slot |
 //! | `delete.rs` | which entry a delete takes, and what comes in its place |
+//! | `replace.rs` | a value of an item becomes another |
 //! | `place.rs` | a slot for an entry: free, by kick-outs |
 //! | `split.rs` | one page becomes two |
 //! | `merge.rs` | two pages become one |
@@ -77,6 +78,7 @@ mod merged;
 mod place;
 mod planner;
 pub mod read;
+mod replace;
 mod split;
 mod table;
 pub mod values;

@@ -145,6 +145,7 @@ impl<D: Draft> PagePlanner<'_, D> {
             self.draft.set_counter(here.page(), key, 0, -1);
             self.draft
                 .set_counter(there.page(), moved, before + copies, i32::from(before == 0));
+            self.table.note_keys(-i64::from(before > 0));
         }
         Some(())
     }

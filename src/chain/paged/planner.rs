@@ -92,6 +92,9 @@ impl<D: Draft> PagePlanner<'_, D> {
                 return Some(AddResult::Full(FullReason::MaxValuesPerItem));
             }
             if self.count_copy(&longest, value)? {
+                if self.table.has_long_lists() {
+                    self.split_as_due()?;
+                }
                 return Some(AddResult::Added);
             }
         }
@@ -160,7 +163,7 @@ impl<D: Draft> PagePlanner<'_, D> {
     /// Whether so many entries match an item that it may have no further value,
     /// and the value is none of them.
     #[inline(never)]
-    fn has_most_values(&mut self, probe: &Probe, value: u32) -> Option<bool> {
+    pub(super) fn has_most_values(&mut self, probe: &Probe, value: u32) -> Option<bool> {
         let layout = self.table.layout;
         let mut entries = 0;
         for one in probe.matches(&layout) {
@@ -178,7 +181,7 @@ impl<D: Draft> PagePlanner<'_, D> {
 
     /// Counts an item with a match of it, if there is room for a counter. Says
     /// whether there was.
-    fn count_copy(&mut self, with: &Match, value: u32) -> Option<bool> {
+    pub(super) fn count_copy(&mut self, with: &Match, value: u32) -> Option<bool> {
         let layout = self.table.layout;
         let class = with.class(&layout);
         let (page, key) = (class.page(), class.key(value));
@@ -192,6 +195,7 @@ impl<D: Draft> PagePlanner<'_, D> {
         self.draft
             .set_counter(page, key, copies + 1, i32::from(copies == 0));
         self.table.counted += 1;
+        self.table.note_keys(i64::from(copies == 0));
         Some(true)
     }
 

@@ -58,6 +58,8 @@ impl<D: Draft> PagePlanner<'_, D> {
             // An entry that became void is of one class with those that were.
             page.counters = self.counters_of(counted);
         }
+        let after: usize = pages.iter().map(|page| page.counters.len()).sum();
+        self.table.note_keys(after as i64 - counters.len() as i64);
         let [stays, goes] = pages;
         self.draft.set_page(page(pair.page), stays);
         self.draft.set_page(page(pair.sibling), goes);

@@ -9,8 +9,23 @@ use crate::cuckoo::paged::rate::{self, SplitLoads};
 use crate::cuckoo::paged::{PAGE_BYTES, Paged, Pair};
 use crate::page::Ordinal;
 
-/// Share of the slots in use, in thousandths, below which pages are merged.
-pub(super) const MERGE_LOAD: u64 = 400;
+/// Share of the slots in use, and of the keys that bring splits, in thousandths, below
+/// which pages are merged.
+const MERGE_LOAD: u64 = 400;
+
+/// Entries of lists a page of a level beyond which its first page is split, and those
+/// beyond which its last one is. A page has room for nearly twice as many, since
+/// items differ in their values.
+const SPLIT_KEYS: SplitLoads = SplitLoads {
+    first: 8_192,
+    last: 9_216,
+};
+
+/// Whether pages with so many entries, and keys of lists, are to be merged.
+pub(super) fn is_sparse(layout: &Paged, live: u64, keys: u64) -> bool {
+    let most_keys = SPLIT_KEYS.first * u64::from(layout.pages());
+    1000 * live < MERGE_LOAD * layout.slots() && 1000 * keys < MERGE_LOAD * most_keys
+}
 
 /// A filter that splits pages, as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +37,8 @@ pub struct Table {
     pub(super) occupied: u64,
     /// Copies that are counted beside pages.
     pub(super) counted: u64,
+    /// With values: the keys under which they are.
+    pub(super) keys: u64,
     pub(super) known: Known,
     /// Entries that splits of this level copied. They don't burden the pages
     /// that are still to be split, so they are no reason to split them.
@@ -43,6 +60,7 @@ impl Table {
             items: 0,
             occupied: 0,
             counted: 0,
+            keys: 0,
             known: Known::new(layout.code().suffix_bits()),
             ghosts: 0,
             merge_below: None,
@@ -121,6 +139,25 @@ impl Table {
         self.counted
     }
 
+    /// Whether values of items are in lists beside pages.
+    #[inline]
+    pub(super) fn has_lists(&self) -> bool {
+        self.epochs.is_none() && self.layout.code().value_bits() > 0
+    }
+
+    /// The keys of these lists, of all pages.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Notes that they are more, or fewer.
+    #[inline]
+    pub(super) fn note_keys(&mut self, more: i64) {
+        if self.has_lists() {
+            self.keys = self.keys.saturating_add_signed(more);
+        }
+    }
+
     /// Entries and counted copies beyond the items: as many were made by splits, and
     /// nothing tells which. None where items expire: copies do so, too.
     pub(super) fn surplus(&self) -> u64 {
@@ -163,7 +200,37 @@ impl Table {
     /// Whether the page at the pointer should be split.
     #[inline]
     pub(super) fn is_split_due(&self) -> bool {
-        1000 * self.burden() > self.split_load().0
+        1000 * self.burden() > self.split_load().0 || self.has_long_lists()
+    }
+
+    /// Whether it should be since lists are long. Not where a split may copy entries:
+    /// it copies their lists, so that they would not become shorter.
+    #[inline]
+    pub(super) fn has_long_lists(&self) -> bool {
+        self.keys > 0 && self.keys > self.most_keys()
+    }
+
+    /// Keys beyond which the page at the pointer is split, as
+    /// [`split_load`](Self::split_load).
+    fn most_keys(&self) -> u64 {
+        if !self.has_lists() || u32::from(self.layout.level()) >= self.layout.code().suffix_bits() {
+            return u64::MAX;
+        }
+        let SplitLoads { first, last } = SPLIT_KEYS;
+        let pages = u64::from(self.layout.pages_of_level());
+        first * pages + (last - first) * u64::from(self.layout.pointer())
+    }
+
+    /// Splits that are due once there are so many entries more, whether in slots or in
+    /// lists.
+    pub(super) fn splits_after(&self, adds: u64) -> u64 {
+        let due = |number: u64, most: u64, each_more: u64| {
+            number.checked_sub(most).map_or(0, |it| it / each_more + 1)
+        };
+        let (load, each_more) = self.split_load();
+        let by_slots = due(1000 * (self.burden() + adds), load, each_more);
+        let SplitLoads { first, last } = SPLIT_KEYS;
+        by_slots.max(due(self.keys + adds, self.most_keys(), last - first))
     }
 
     /// Slots in use, but for ghosts and for what has expired.
@@ -192,7 +259,10 @@ impl Table {
     /// before the filter is full if it does not grow.
     pub fn adds_before_split(&self, grows: bool) -> u64 {
         match grows {
-            true => (self.split_load().0 / 1000).saturating_sub(self.burden()),
+            true => {
+                let slots = (self.split_load().0 / 1000).saturating_sub(self.burden());
+                slots.min(self.most_keys().saturating_sub(self.keys))
+            }
             false => self.reachable().saturating_sub(self.live()),
         }
     }
@@ -225,7 +295,7 @@ impl Table {
     /// it is time to merge them.
     pub(super) fn due_merge(&self) -> Option<(Pair, Paged)> {
         let live = self.live();
-        let is_sparse = 1000 * live < MERGE_LOAD * self.layout.slots();
+        let is_sparse = is_sparse(&self.layout, live, self.keys);
         let waits = self.merge_below.is_some_and(|it| live >= it);
         if !is_sparse || waits {
             return None;

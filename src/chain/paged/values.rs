@@ -1,8 +1,10 @@
-//! Asking for values: which an item has, and whether it has one.
+//! Asking for values: which an item has, and whether it has one, or one that meets
+//! a condition.
 
 use super::read::Probe;
 use super::table::Table;
 use crate::chain::pages::PageWords;
+use crate::chain::rows::RowTest;
 use crate::cuckoo::hash::ItemHash;
 
 /// A value of an item, and how often it is there.
@@ -77,6 +79,39 @@ pub fn has_value(
         match pages.counter(class.page(), class.key(value)) {
             Some(0) => {}
             Some(_) => return Some(true),
+            None => known = false,
+        }
+    }
+    known.then_some(false)
+}
+
+/// Whether a value of an item is a row that meets a condition. A match is an answer
+/// whatever is missing, as for [`has_value`].
+pub fn has_row(
+    table: &Table,
+    hash: ItemHash,
+    test: &RowTest,
+    pages: &mut impl PageWords,
+) -> Option<bool> {
+    let layout = table.layout();
+    let probe = Probe::read(layout, hash, pages)?;
+    if probe
+        .matches(layout)
+        .any(|it| test.is_met(it.value(layout)))
+    {
+        return Some(true);
+    }
+    let mut known = true;
+    for (position, one) in probe.matches(layout).enumerate() {
+        let class = one.class(layout);
+        if !probe.is_first_of(layout, position, &class) {
+            continue;
+        }
+        match pages.counters_within(class.page(), class.keys()) {
+            Some(counted) if counted.iter().any(|(key, _)| test.is_met(class.value(key))) => {
+                return Some(true);
+            }
+            Some(_) => {}
             None => known = false,
         }
     }

@@ -27,6 +27,10 @@ impl FilterParams {
         let width = u64::from(self.slot_width().bits());
         let bucket_size = u64::from(self.bucket_size());
         let expansion = request.expansion.map(round_expansion).map(u64::from);
+        let value_bits = match self.attributes() {
+            Some(_) => None,
+            None => Some(u64::from(self.value_bits())),
+        };
         let fields = [
             (
                 "capacity",
@@ -56,7 +60,12 @@ impl FilterParams {
             (
                 "value_bits",
                 text(request.value_bits),
-                text(Some(u64::from(self.value_bits())).filter(|&bits| bits > 0)),
+                text(value_bits.filter(|&bits| bits > 0)),
+            ),
+            (
+                "attributes",
+                request.attributes.as_ref().map(ToString::to_string),
+                self.attributes().map(ToString::to_string),
             ),
             (
                 "values_per_item",
@@ -98,7 +107,12 @@ impl FilterParams {
             .into_iter()
             .filter_map(|(field, requested, existing)| {
                 let requested = requested?;
-                (existing.as_ref() != Some(&requested)).then(|| Difference {
+                // Attributes are said in few words.
+                let is_other = match field {
+                    "attributes" => request.attributes.as_ref() != self.attributes(),
+                    _ => existing.as_ref() != Some(&requested),
+                };
+                is_other.then(|| Difference {
                     field,
                     requested,
                     existing: existing.unwrap_or_else(|| "not set".to_owned()),

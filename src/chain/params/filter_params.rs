@@ -1,5 +1,6 @@
 //! The parameters of a filter as they are stored with it.
 
+use super::attributes::Attributes;
 use super::error_rate::{ErrorRate, code_of};
 use super::growth::GrowthBounds;
 use super::limits::{
@@ -22,6 +23,8 @@ pub struct FilterParams {
     pub(super) max_expansions: u16,
     pub(super) max_filter_bytes: u64,
     pub(super) page_bytes: u32,
+    /// What the values of items are made of, if they are rows.
+    pub(super) attributes: Option<Attributes>,
 }
 
 impl FilterParams {
@@ -62,12 +65,17 @@ impl FilterParams {
         }
     }
 
-    /// Bits of the values that items have; 0 if they have none.
+    /// Bits of the values that items have, or of their rows; 0 if they have none.
     pub fn value_bits(&self) -> u8 {
         match self.window() {
             Some(_) => 0,
             None => self.slot_code().map_or(0, |code| code.value_bits() as u8),
         }
+    }
+
+    /// The attributes, if the values of items are rows.
+    pub fn attributes(&self) -> Option<&Attributes> {
+        self.attributes.as_ref()
     }
 
     /// The window, if items expire.
@@ -145,6 +153,11 @@ impl FilterParams {
     /// Geometry of a filter of the layout `paged` before it grows. `None` if
     /// its pages could not be numbered.
     pub(in crate::chain) fn first_pages(&self) -> Option<Paged> {
+        Paged::new(self.first_page_count()?, self.slot_code()?)
+    }
+
+    /// How many pages these are, whether they could be numbered or not.
+    fn first_page_count(&self) -> Option<u64> {
         let Placement::Paged {
             code,
             values_per_item,
@@ -153,8 +166,8 @@ impl FilterParams {
         else {
             return None;
         };
-        let pages = rate::pages_for_values(self.capacity, values_per_item, code.width());
-        Paged::new(pages, code)
+        let (capacity, width) = (self.capacity, code.width());
+        Some(rate::pages_for_values(capacity, values_per_item, width))
     }
 
     /// Whether the pages that it begins with could be numbered.
@@ -178,13 +191,8 @@ impl FilterParams {
             Placement::Classic { bucket_size, .. } => {
                 classic::buckets_for(self.capacity, bucket_size) * u64::from(bucket_size)
             }
-            Placement::Paged {
-                code,
-                values_per_item,
-                ..
-            } => {
-                let pages = rate::pages_for_values(self.capacity, values_per_item, code.width());
-                pages * u64::from(self.page_bytes)
+            Placement::Paged { .. } => {
+                self.first_page_count().unwrap_or(0) * u64::from(self.page_bytes)
             }
         }
     }
@@ -272,7 +280,14 @@ impl FilterParams {
                 1
             }
         };
-        let valid = (smallest..=MAX_CAPACITY).contains(&stored.capacity)
+        let is_of_rows = |it: &Attributes| match stored.placement {
+            Placement::Paged { code, window, .. } => {
+                window.is_none() && u32::from(it.bits()) == code.value_bits()
+            }
+            Placement::Classic { .. } => false,
+        };
+        let valid = stored.attributes.as_ref().is_none_or(is_of_rows)
+            && (smallest..=MAX_CAPACITY).contains(&stored.capacity)
             && u64::from(stored.expansion) <= MAX_EXPANSION
             && (stored.expansion == 0 || stored.expansion.is_power_of_two())
             && stored.page_bytes == PAGE_BYTES;
@@ -283,6 +298,7 @@ impl FilterParams {
             max_expansions: stored.max_expansions,
             max_filter_bytes: stored.max_filter_bytes,
             page_bytes: stored.page_bytes,
+            attributes: stored.attributes,
         })
     }
 }
@@ -300,4 +316,5 @@ pub(in crate::chain) struct StoredParams {
     pub(in crate::chain) expansion: u32,
     pub(in crate::chain) max_expansions: u16,
     pub(in crate::chain) max_filter_bytes: u64,
+    pub(in crate::chain) attributes: Option<Attributes>,
 }

@@ -42,6 +42,22 @@ pub const MAX_VALUE_BITS: u64 = 16;
 /// Most values of an item.
 pub const MAX_VALUES_PER_ITEM: u64 = 1024;
 
+/// Most attributes of a filter.
+pub const MAX_ATTRIBUTES: usize = 8;
+
+/// Most labels of an exact attribute.
+pub const MAX_LABELS: usize = 256;
+
+/// Longest name of an attribute.
+pub const MAX_ATTRIBUTE_NAME_BYTES: usize = 64;
+
+/// Longest label of an attribute, known or hashed.
+pub const MAX_LABEL_BYTES: usize = 256;
+
+/// Most bytes of names and labels together: they are part of the description, which
+/// every commit writes.
+pub(super) const MAX_NAMED_BYTES: usize = 16_384;
+
 /// Longest window, in seconds: 10 years.
 pub const MAX_WINDOW_SECONDS: u64 = 10 * 366 * 86_400;
 

@@ -9,9 +9,11 @@
 //! | `growth.rs` | [`GrowthBounds`]: how far `paged` may grow |
 //! | `placement.rs` | [`LayoutKind`] and [`Placement`] |
 //! | `error_rate.rs` | [`ErrorRate`]: the promise, and the slots that keep it |
+//! | `attributes.rs` | [`Attributes`]: what the rows of items consist of |
 //! | `window.rs` | [`Window`]: for how long items are found, and the epochs of that |
 //! | `differences.rs` | [`Difference`]: a request beside a filter that exists |
 
+mod attributes;
 mod differences;
 mod error_rate;
 mod filter_params;
@@ -21,16 +23,17 @@ mod placement;
 mod request;
 mod window;
 
+pub use attributes::{Attribute, Attributes, AttributesError, Codes};
 pub use differences::Difference;
 pub use error_rate::ErrorRate;
 pub use filter_params::FilterParams;
 pub(in crate::chain) use filter_params::StoredParams;
 pub use growth::GrowthBounds;
 pub use limits::{
-    DEFAULT_PROMISED_GROWTH, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_CHAIN_LENGTH, MAX_EPOCHS,
-    MAX_ERROR_RATE, MAX_EXPANSION, MAX_PROMISED_GROWTH, MAX_VALUE_BITS, MAX_VALUES_PER_ITEM,
-    MAX_WINDOW_SECONDS, MIN_ERROR_RATE, PAGE_BYTES, PROMISED_GROWTH_WITHOUT_CAPACITY,
-    PROMISED_SUB_FILTERS,
+    DEFAULT_PROMISED_GROWTH, MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_BUCKET_SIZE,
+    MAX_CAPACITY, MAX_CHAIN_LENGTH, MAX_EPOCHS, MAX_ERROR_RATE, MAX_EXPANSION, MAX_LABEL_BYTES,
+    MAX_LABELS, MAX_PROMISED_GROWTH, MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MAX_WINDOW_SECONDS,
+    MIN_ERROR_RATE, PAGE_BYTES, PROMISED_GROWTH_WITHOUT_CAPACITY, PROMISED_SUB_FILTERS,
 };
 pub use placement::{LayoutKind, Placement};
 pub use request::{Defaults, FilterRequest, ParamsError};

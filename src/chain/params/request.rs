@@ -1,5 +1,6 @@
 //! What a user asks for, checked against every limit.
 
+use super::attributes::Attributes;
 use super::error_rate::{ErrorRate, code_of, smallest_rate};
 use super::filter_params::FilterParams;
 use super::limits::{
@@ -40,6 +41,8 @@ pub struct FilterRequest {
     /// `paged`: values that an item is expected to have, 1 to 1,024; 1 if
     /// nothing is said.
     pub values_per_item: Option<u64>,
+    /// `paged`: what rows consist of, where the values of items are rows.
+    pub attributes: Option<Attributes>,
     /// `paged`: seconds after which an item expires that was not seen again, 1 to
     /// [`MAX_WINDOW_SECONDS`]; without it none expires.
     pub window_seconds: Option<u64>,
@@ -188,6 +191,7 @@ impl FilterParams {
             max_expansions: narrow(max_expansions),
             max_filter_bytes: defaults.max_filter_bytes,
             page_bytes: PAGE_BYTES,
+            attributes: request.attributes.clone(),
         };
         let bytes = params.first_bytes();
         if bytes > params.max_filter_bytes {
@@ -252,11 +256,14 @@ fn choose_layout(
     let number = |field, given: Option<u64>| given.map(|given| (field, given.to_string()));
     let bits = number("fingerprint_bits", request.fingerprint_bits);
     let growth = number("promised_growth", request.promised_growth);
+    let attributes = request.attributes.as_ref();
+    let attributes = attributes.map(|it| ("attributes", it.names()));
     let of_paged = [
         error_rate,
         bits.clone(),
         growth,
         number("value_bits", request.value_bits),
+        attributes,
         number("values_per_item", request.values_per_item),
         number("window_seconds", request.window_seconds),
         number(
@@ -352,6 +359,7 @@ fn paged_placement(
             bits: window.epoch_bits(),
             per_item: 0,
             window: Some(window),
+            are_rows: false,
         },
         None => values(request, errors),
     };
@@ -441,18 +449,28 @@ fn of_width(
                 "a window of at most {} epochs with fingerprint_bits {bits}, of which {MIN_VALUE_FINGERPRINT_BITS} are left to the fingerprint; ask for a coarser window_resolution_seconds, or for more bits",
                 (1u64 << most).saturating_sub(1)
             ),
+            0 if values.are_rows => {
+                format!("no attributes with fingerprint_bits {bits}; ask for more bits")
+            }
             0 => format!("no value with fingerprint_bits {bits}; ask for more bits"),
+            _ if values.are_rows => format!(
+                "attributes of 1 to {most} bits with fingerprint_bits {bits}, of which {MIN_VALUE_FINGERPRINT_BITS} are left to the fingerprint; ask for more bits"
+            ),
             _ => format!(
                 "1 to {most} with fingerprint_bits {bits}, of which {MIN_VALUE_FINGERPRINT_BITS} are left to the fingerprint; ask for more bits"
             ),
         };
-        let epochs = values.window.map(|it| format!("{} epochs", it.epochs()));
+        let (field, given) = match values.window {
+            Some(window) => (
+                "window_resolution_seconds",
+                format!("{} epochs", window.epochs()),
+            ),
+            None if values.are_rows => ("attributes", format!("{} bits a row", values.bits)),
+            None => ("value_bits", values.bits.to_string()),
+        };
         errors.push(ParamsError {
-            field: match epochs {
-                Some(_) => "window_resolution_seconds",
-                None => "value_bits",
-            },
-            given: epochs.unwrap_or_else(|| values.bits.to_string()),
+            field,
+            given,
             allowed,
         });
     }
@@ -481,12 +499,15 @@ struct Values {
     bits: u8,
     per_item: u16,
     window: Option<Window>,
+    /// Whether they are rows.
+    are_rows: bool,
 }
 
 impl Values {
     fn said(&self) -> String {
         match self.window {
             Some(window) => format!("with a window of {} epochs", window.epochs()),
+            None if self.are_rows => format!("with attributes of {} bits", self.bits),
             None => format!("with value_bits {}", self.bits),
         }
     }
@@ -494,6 +515,7 @@ impl Values {
     fn remedy(&self) -> &'static str {
         match self.window {
             Some(_) => "a coarser window_resolution_seconds",
+            None if self.are_rows => "attributes of fewer bits",
             None => "fewer value_bits",
         }
     }
@@ -501,23 +523,32 @@ impl Values {
 
 /// The window, if one was asked for.
 fn window(request: &FilterRequest, errors: &mut Vec<ParamsError>) -> Option<Window> {
-    let mut refuse = |field, given: u64, allowed: String| {
+    let mut refuse = |field, given: String, allowed: String| {
         errors.push(ParamsError {
             field,
-            given: given.to_string(),
+            given,
             allowed,
         });
     };
     let Some(seconds) = request.window_seconds else {
         if let Some(given) = request.window_resolution_seconds {
             let allowed = "no value without window_seconds; say how long items are to be found";
-            refuse("window_resolution_seconds", given, allowed.to_owned());
+            refuse(
+                "window_resolution_seconds",
+                given.to_string(),
+                allowed.to_owned(),
+            );
         }
         return None;
     };
+    let number = |given: Option<u64>| given.map(|given| given.to_string());
     let values = [
-        ("value_bits", request.value_bits),
-        ("values_per_item", request.values_per_item),
+        ("value_bits", number(request.value_bits)),
+        ("values_per_item", number(request.values_per_item)),
+        (
+            "attributes",
+            request.attributes.as_ref().map(Attributes::names),
+        ),
     ];
     for (field, given) in values {
         if let Some(given) = given {
@@ -528,7 +559,7 @@ fn window(request: &FilterRequest, errors: &mut Vec<ParamsError>) -> Option<Wind
     if !(1..=MAX_WINDOW_SECONDS).contains(&seconds) {
         refuse(
             "window_seconds",
-            seconds,
+            seconds.to_string(),
             format!("1 to {MAX_WINDOW_SECONDS}"),
         );
         return None;
@@ -541,34 +572,50 @@ fn window(request: &FilterRequest, errors: &mut Vec<ParamsError>) -> Option<Wind
         let allowed = format!(
             "{finest} to {seconds} with window_seconds {seconds}, so that the window has from 1 to {MAX_EPOCHS} epochs"
         );
-        refuse("window_resolution_seconds", resolution, allowed);
+        refuse("window_resolution_seconds", resolution.to_string(), allowed);
     }
     window
 }
 
 fn values(request: &FilterRequest, errors: &mut Vec<ParamsError>) -> Values {
-    let Some(bits) = request.value_bits else {
-        if let Some(given) = request.values_per_item {
-            errors.push(ParamsError {
-                field: "values_per_item",
-                given: given.to_string(),
-                allowed: "no value without value_bits; say how many bits a value has".to_owned(),
-            });
+    let bits = match (&request.attributes, request.value_bits) {
+        (Some(attributes), beside) => {
+            if let Some(given) = beside {
+                errors.push(ParamsError {
+                    field: "value_bits",
+                    given: given.to_string(),
+                    allowed: "no value beside attributes, which decide it; leave one of them out"
+                        .to_owned(),
+                });
+            }
+            u64::from(attributes.bits())
         }
-        return Values {
-            bits: 0,
-            per_item: 0,
-            window: None,
-        };
+        (None, Some(bits)) => within("value_bits", bits, 1, MAX_VALUE_BITS, errors),
+        (None, None) => {
+            if let Some(given) = request.values_per_item {
+                errors.push(ParamsError {
+                    field: "values_per_item",
+                    given: given.to_string(),
+                    allowed: "no value without value_bits or attributes; say what an item has"
+                        .to_owned(),
+                });
+            }
+            return Values {
+                bits: 0,
+                per_item: 0,
+                window: None,
+                are_rows: false,
+            };
+        }
     };
     let per_item = request.values_per_item.unwrap_or(1);
-    let bits = within("value_bits", bits, 1, MAX_VALUE_BITS, errors);
     let most = MAX_VALUES_PER_ITEM;
     let per_item = within("values_per_item", per_item, 1, most, errors);
     Values {
         bits: narrow(bits.min(MAX_VALUE_BITS)),
         per_item: narrow(per_item),
         window: None,
+        are_rows: request.attributes.is_some(),
     }
 }
 

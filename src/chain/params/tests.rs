@@ -1,6 +1,7 @@
 use super::*;
 use crate::cuckoo::paged::rate;
 
+mod attributes;
 mod values;
 
 fn resolve(request: FilterRequest) -> Result<FilterParams, Vec<ParamsError>> {

@@ -46,7 +46,7 @@ mod words;
 pub use changes::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 pub use futile::FutileSearches;
 pub use in_order::ChangesInOrder;
-pub use outcome::{AddMode, AddResult, PlanStats, Swept};
+pub use outcome::{AddMode, AddResult, PlanStats, ReplaceResult, Swept};
 pub(in crate::chain) use outcome::{PROBE, SEARCHED_BUCKET, WRITTEN_COUNTER, WRITTEN_WORD};
 pub use overlaid::OverlaidPages;
 pub use overlay::{Overlay, SpareOverlays};

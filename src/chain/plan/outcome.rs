@@ -25,6 +25,17 @@ pub enum AddResult {
     Full(FullReason),
 }
 
+/// What became of a value that was to become another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplaceResult {
+    /// The item has the other one now.
+    Replaced,
+    /// It was not found with the value; nothing was changed.
+    Absent,
+    /// There was no room for the other; nothing was changed.
+    Full(FullReason),
+}
+
 /// What came of sweeping some pages of a filter whose items expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swept {

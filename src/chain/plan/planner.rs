@@ -3,7 +3,7 @@
 use super::futile::FutileSearches;
 use super::links::{LinkBuckets, Missing};
 use super::outcome::{
-    AddMode, AddResult, PROBE, PlanStats, SEARCHED_BUCKET, SLOTS_PER_UNIT, Swept,
+    AddMode, AddResult, PROBE, PlanStats, ReplaceResult, SEARCHED_BUCKET, SLOTS_PER_UNIT, Swept,
 };
 use super::overlaid::OverlaidPages;
 use super::overlay::Overlay;
@@ -15,6 +15,7 @@ use crate::chain::paged::{self, PagePlanner};
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::params::Epoch;
 use crate::chain::read::{self, GROUP};
+use crate::chain::rows::RowTest;
 use crate::cuckoo::candidates::Candidates;
 use crate::cuckoo::classic::{self, Classic};
 use crate::cuckoo::hash::ItemHash;
@@ -318,7 +319,7 @@ impl<'a, D: Draft> Planner<'a, D> {
     }
 
     fn add_if_absent(&mut self, hash: ItemHash) -> Option<AddResult> {
-        match self.exists(hash)? {
+        match self.exists(hash, None)? {
             true => Some(AddResult::Exists),
             false => self.add_to_links(hash),
         }
@@ -390,22 +391,24 @@ impl<'a, D: Draft> Planner<'a, D> {
         deleted
     }
 
-    /// Whether the item is found, what was planned before included.
-    pub fn exists(&mut self, hash: ItemHash) -> Option<bool> {
+    /// Plans that a value of the item becomes another. `None` as for
+    /// [`add`](Self::add).
+    pub fn replace_value(&mut self, hash: ItemHash, from: u32, to: u32) -> Option<ReplaceResult> {
+        let kept = self.chain.is_within_promise();
+        let replaced = self.paged()?.replace(hash, from, to);
+        self.complete &= replaced.is_some();
+        self.stats.promise_ended |= kept && !self.chain.is_within_promise();
+        replaced
+    }
+
+    /// Whether the item is found, what was planned before included. Where items
+    /// expire: whether it was seen in that epoch or later; `None`: within the window.
+    pub fn exists(&mut self, hash: ItemHash, since: Option<Epoch>) -> Option<bool> {
         self.spend(PROBE * self.chain.sub_filter_count() as u64);
-        let found = match self.chain.oldest_epoch(self.now_ms, None) {
+        let found = match since.or_else(|| self.chain.oldest_epoch(self.now_ms, None)) {
             Some(oldest) => read::seen(&self.chain, hash, oldest, &mut self.draft),
             None => read::exists(&self.chain, hash, &mut self.draft),
         };
-        self.complete &= found.is_some();
-        found
-    }
-
-    /// Whether the item was seen in that epoch or later, what was planned before
-    /// included, in a filter whose items expire.
-    pub fn seen_since(&mut self, hash: ItemHash, since: Epoch) -> Option<bool> {
-        self.spend(PROBE);
-        let found = read::seen(&self.chain, hash, since, &mut self.draft);
         self.complete &= found.is_some();
         found
     }
@@ -428,6 +431,15 @@ impl<'a, D: Draft> Planner<'a, D> {
         found
     }
 
+    /// Whether one row of the item meets a condition, what was planned before
+    /// included.
+    pub fn has_row(&mut self, hash: ItemHash, test: &RowTest) -> Option<bool> {
+        self.spend(PROBE);
+        let found = read::has_row(&self.chain, hash, test, &mut self.draft);
+        self.complete &= found.is_some();
+        found
+    }
+
     /// The values of the item, what was planned before included.
     pub fn values(&mut self, hash: ItemHash) -> Option<Vec<ValueCopies>> {
         self.spend(PROBE);
@@ -442,7 +454,7 @@ impl<'a, D: Draft> Planner<'a, D> {
     pub fn count(&mut self, hash: ItemHash) -> Option<u64> {
         self.spend(PROBE * self.chain.sub_filter_count() as u64);
         if self.chain.params().window().is_some() {
-            return self.exists(hash).map(u64::from);
+            return self.exists(hash, None).map(u64::from);
         }
         let found = read::count(&self.chain, hash, &mut self.draft);
         self.complete &= found.is_some();

@@ -98,7 +98,7 @@ fn copies_that_are_counted_cost_more_than_a_look() {
         let hot = it.hash(7);
         let (costs, _) = it.apply(|planner| {
             let mut costs = [0; 3];
-            planner.exists(hot);
+            planner.exists(hot, None);
             costs[0] = planner.spent();
             planner.add(hot, AddMode::Always);
             costs[1] = planner.spent() - costs[0];

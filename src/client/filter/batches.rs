@@ -1,9 +1,8 @@
 //! Items from the command line, or from lines, as batches.
 
-use super::error::FilterError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -79,37 +78,6 @@ pub(super) fn fields(items: &[Item]) -> Map<String, Value> {
         ("items".to_owned(), items),
         ("encoding".to_owned(), Value::from(encoding)),
     ])
-}
-
-/// The item and the value of an entry: what is before its last TAB, and behind it.
-pub(super) fn entry(given: &Item) -> Option<(&[u8], u16)> {
-    let tab = given.iter().rposition(|&byte| byte == b'\t')?;
-    let value = std::str::from_utf8(given.get(tab + 1..)?).ok()?.parse();
-    Some((given.get(..tab)?, value.ok()?))
-}
-
-/// The same as [`fields`] of entries.
-///
-/// # Errors
-/// One is none.
-pub(super) fn entry_fields(given: &[Item]) -> Result<Map<String, Value>, FilterError> {
-    let (mut items, mut values) = (Vec::new(), Vec::new());
-    for one in given {
-        let (item, value) = entry(one).ok_or_else(|| FilterError::NotAnEntry {
-            given: String::from_utf8_lossy(one).into_owned(),
-        })?;
-        items.push(item.to_vec());
-        values.push(value);
-    }
-    let mut fields = fields(&items);
-    if let Some(Value::Array(items)) = fields.remove("items") {
-        let entries = items.into_iter().zip(values);
-        let entries: Vec<Value> = entries
-            .map(|(item, value)| json!({ "item": item, "value": value }))
-            .collect();
-        fields.insert("entries".to_owned(), Value::from(entries));
-    }
-    Ok(fields)
 }
 
 #[cfg(test)]

@@ -12,11 +12,13 @@ pub enum FilterError {
     /// Nobody gave items.
     #[error("there are no items: name them behind the key, or pipe them in, one a line")]
     NoItems,
-    /// What is to be an item with a value is none.
-    #[error("{given:?} has no value: write an item, a TAB and a value from 0 to 65535")]
+    /// What is to be an item with a value or a row is none.
+    #[error("{given:?} is no entry: write {wanted}")]
     NotAnEntry {
         /// What was given.
         given: String,
+        /// How to write one.
+        wanted: String,
     },
     /// Some items are done, and the next ones failed.
     #[error("{error}; {done} items before are done")]

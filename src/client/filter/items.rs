@@ -1,6 +1,7 @@
-//! Adding, asking for, counting and deleting items.
+//! Adding, asking for, counting, deleting and replacing items.
 
 use super::batches::{self, Item};
+use super::entries::Shape;
 use super::error::FilterError;
 use crate::client::patience::{IDEMPOTENCY_KEY, PatientRemote, fresh_key};
 use base64::Engine as _;
@@ -31,32 +32,39 @@ pub enum Verdict {
 
 /// What is done with items.
 #[derive(Clone, Copy)]
-pub(super) enum Work {
-    Add { only_if_absent: bool },
-    Exists,
+pub(super) enum Work<'a> {
+    Add {
+        only_if_absent: bool,
+    },
+    Exists {
+        within_seconds: Option<u64>,
+        condition: Option<&'a Value>,
+    },
     Count,
     Delete,
+    Replace,
     Values,
 }
 
 /// What is given for it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Given {
+#[derive(Clone, Copy)]
+pub(super) enum Given<'a> {
     Items,
-    /// Each item with a TAB and a value behind it.
-    Entries,
+    /// Each item with a value or a row behind it.
+    Entries(Shape<'a>),
 }
 
-impl Work {
+impl Work<'_> {
     /// The path below the filter's.
-    fn path(self, given: Given) -> &'static [&'static str] {
+    fn path(self, given: Given<'_>) -> &'static [&'static str] {
         match (self, given) {
             (Work::Add { .. }, Given::Items) => &["items"],
-            (Work::Add { .. }, Given::Entries) => &["values"],
-            (Work::Exists, _) => &["exists"],
+            (Work::Add { .. }, Given::Entries(_)) => &["values"],
+            (Work::Exists { .. }, _) => &["exists"],
             (Work::Count, _) => &["count"],
             (Work::Delete, Given::Items) => &["items", "delete"],
-            (Work::Delete, Given::Entries) => &["values", "delete"],
+            (Work::Delete, Given::Entries(_)) => &["values", "delete"],
+            (Work::Replace, _) => &["values", "replace"],
             (Work::Values, _) => &["values", "query"],
         }
     }
@@ -64,8 +72,8 @@ impl Work {
     /// What a result is called in JSON.
     fn result(self) -> &'static str {
         match self {
-            Work::Add { .. } => "result",
-            Work::Exists => "exists",
+            Work::Add { .. } | Work::Replace => "result",
+            Work::Exists { .. } => "exists",
             Work::Count => "count",
             Work::Delete => "deleted",
             Work::Values => "values",
@@ -73,14 +81,33 @@ impl Work {
     }
 
     fn is_change(self) -> bool {
-        matches!(self, Work::Add { .. } | Work::Delete)
+        matches!(self, Work::Add { .. } | Work::Delete | Work::Replace)
+    }
+
+    /// The fields of a request that say what is asked besides the items.
+    fn options(self) -> Vec<(String, Value)> {
+        let options = match self {
+            Work::Add { only_if_absent } => [Some(("only_if_absent", only_if_absent.into())), None],
+            Work::Exists {
+                within_seconds,
+                condition,
+            } => [
+                within_seconds.map(|it| ("within_seconds", Value::from(it))),
+                condition.map(|it| ("where", it.clone())),
+            ],
+            Work::Count | Work::Delete | Work::Replace | Work::Values => [None, None],
+        };
+        let given = options.into_iter().flatten();
+        given
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
     }
 
     /// Whether a result makes the exit code 1.
     fn is_no(self, result: &Value) -> bool {
         match self {
-            Work::Add { .. } => result == "full",
-            Work::Exists => result == false,
+            Work::Add { .. } | Work::Replace => result == "full",
+            Work::Exists { .. } => result == false,
             Work::Count | Work::Delete | Work::Values => false,
         }
     }
@@ -97,8 +124,8 @@ struct Results {
 pub(super) struct ItemCommand<'a> {
     pub(super) server: &'a PatientRemote,
     pub(super) key: &'a str,
-    pub(super) work: Work,
-    pub(super) given: Given,
+    pub(super) work: Work<'a>,
+    pub(super) given: Given<'a>,
     pub(super) json: bool,
 }
 
@@ -142,11 +169,9 @@ impl ItemCommand<'_> {
     async fn send(&self, items: &[Item]) -> Result<Option<Results>, FilterError> {
         let mut fields = match self.given {
             Given::Items => batches::fields(items),
-            Given::Entries => batches::entry_fields(items)?,
+            Given::Entries(shape) => shape.fields(items)?,
         };
-        if let Work::Add { only_if_absent } = self.work {
-            fields.insert("only_if_absent".to_owned(), Value::from(only_if_absent));
-        }
+        fields.extend(self.work.options());
         let body = Value::Object(fields).to_string();
         let path = [&["filters", self.key], self.work.path(self.given)].concat();
         let idempotency_key = fresh_key()?;
@@ -191,18 +216,14 @@ impl ItemCommand<'_> {
         }
         let entry = match self.given {
             Given::Items => None,
-            Given::Entries => batches::entry(item),
+            Given::Entries(shape) => shape.read(item),
         };
-        let (item, value) =
-            entry.map_or((item.as_slice(), None), |(item, value)| (item, Some(value)));
+        let (item, mut line) = entry.unwrap_or((item, Map::new()));
         let (name, text) = match std::str::from_utf8(item) {
             Ok(text) => ("item", text.to_owned()),
             Err(_) => ("item_base64", STANDARD.encode(item)),
         };
-        let mut line = Map::from_iter([(name.to_owned(), Value::from(text))]);
-        if let Some(value) = value {
-            line.insert("value".to_owned(), Value::from(value));
-        }
+        line.insert(name.to_owned(), Value::from(text));
         line.insert(self.work.result().to_owned(), result.clone());
         writeln!(out, "{}", Value::Object(line))
     }

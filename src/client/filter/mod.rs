@@ -3,11 +3,13 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `options`, `error` | what is asked, and why it failed |
-//! | `items` | adding, asking for, counting and deleting items, in batches |
+//! | `items` | adding, asking for, counting, deleting and replacing items, in batches |
 //! | `batches` | items from arguments or lines, as batches in JSON |
+//! | `entries` | items with a value or a row behind them |
 //! | `table` | descriptions as tables; any field that a server has |
 
 mod batches;
+mod entries;
 mod error;
 mod items;
 mod options;
@@ -15,10 +17,11 @@ mod table;
 
 pub use error::FilterError;
 pub use items::Verdict;
-pub use options::{Entries, Field, FilterCommand, FilterOptions, Items};
+pub use options::{Columns, Entries, Field, FilterCommand, FilterOptions, Items};
 
 use super::patience::{IDEMPOTENCY_KEY, PatientRemote, fresh_key};
 use super::remote::Remote;
+use entries::Shape;
 use items::{Given, ItemCommand, Work};
 use reqwest::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use reqwest::{Method, RequestBuilder};
@@ -75,15 +78,30 @@ async fn execute(options: &FilterOptions, out: &mut dyn Write) -> Result<Verdict
             };
             filters.entries(of, work, out).await
         }
-        FilterCommand::Exists { of, quiet: true } => {
-            filters.entries(of, Work::Exists, &mut io::sink()).await
-        }
-        FilterCommand::Exists { of, quiet: false } => {
-            filters.entries(of, Work::Exists, out).await?;
-            Ok(Verdict::Yes)
+        FilterCommand::Exists {
+            of,
+            quiet,
+            within_seconds,
+            condition,
+        } => {
+            let work = Work::Exists {
+                within_seconds: *within_seconds,
+                condition: condition.as_ref(),
+            };
+            match *quiet {
+                true => filters.entries(of, work, &mut io::sink()).await,
+                false => filters.entries(of, work, out).await.map(|_| Verdict::Yes),
+            }
         }
         FilterCommand::Count(of) => filters.items(of, Work::Count, out).await,
         FilterCommand::Delete(of) => filters.entries(of, Work::Delete, out).await,
+        FilterCommand::Replace { of, attributes } => {
+            let given = Given::Entries(Shape {
+                attributes: attributes.as_ref().map(|it| it.0.as_slice()),
+                is_replacement: true,
+            });
+            filters.work(of, Work::Replace, given, out).await
+        }
         FilterCommand::Values(of) => filters.items(of, Work::Values, out).await,
     }
 }
@@ -171,7 +189,7 @@ impl Filters {
     async fn items(
         &self,
         of: &Items,
-        work: Work,
+        work: Work<'_>,
         out: &mut dyn Write,
     ) -> Result<Verdict, FilterError> {
         self.work(of, work, Given::Items, out).await
@@ -180,11 +198,15 @@ impl Filters {
     async fn entries(
         &self,
         of: &Entries,
-        work: Work,
+        work: Work<'_>,
         out: &mut dyn Write,
     ) -> Result<Verdict, FilterError> {
-        let given = match of.values {
-            true => Given::Entries,
+        let attributes = of.attributes.as_ref().map(|it| it.0.as_slice());
+        let given = match of.values || attributes.is_some() {
+            true => Given::Entries(Shape {
+                attributes,
+                is_replacement: false,
+            }),
             false => Given::Items,
         };
         self.work(&of.of, work, given, out).await
@@ -193,8 +215,8 @@ impl Filters {
     async fn work(
         &self,
         of: &Items,
-        work: Work,
-        given: Given,
+        work: Work<'_>,
+        given: Given<'_>,
         out: &mut dyn Write,
     ) -> Result<Verdict, FilterError> {
         let command = ItemCommand {

@@ -3,6 +3,7 @@
 use crate::client::remote::{Credentials, path_part};
 use clap::{Args, Subcommand};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::str::FromStr;
 
@@ -85,16 +86,31 @@ pub enum FilterCommand {
         /// Print nothing: exit code 0 if the filter contains all items, 1 if one is absent.
         #[arg(long, short)]
         quiet: bool,
+        /// Of a filter with a window: ask whether each item was seen within the last so many seconds, at most the window [default: within the window].
+        #[arg(long, value_name = "SECONDS", conflicts_with_all = ["values", "attributes"])]
+        within_seconds: Option<u64>,
+        /// Of a filter with attributes: ask whether one row of each item has one of the listed values of every attribute that is named, such as {"plan": ["pro"], "tag": ["DE", "AT"]}.
+        #[arg(long = "where", value_name = "JSON", value_parser = condition, conflicts_with_all = ["values", "attributes"])]
+        condition: Option<Value>,
     },
     /// Print for each item how many copies the filter contains.
     Count(Items),
     /// Delete one copy of each item, and print whether there was one. Delete only what was added.
     Delete(Entries),
-    /// Print the values of each item, in ascending order with spaces between them. Values of other items can be among them.
+    /// Have each item have one value, or row, in place of another, and print `replaced`, `absent` if it was not found with the old one, or `full`. Exit code 1 if one is `full`. Replace only what was added.
+    Replace {
+        /// The filter and the items: behind each come a TAB and the old value, a TAB and the new one.
+        #[command(flatten)]
+        of: Items,
+        /// Behind each item come a TAB and a value for each of these attributes: the old row, and then the new one likewise.
+        #[arg(long, value_name = "NAME,NAME…")]
+        attributes: Option<Columns>,
+    },
+    /// Print the values of each item, in ascending order with spaces between them, or its rows as JSON objects. Those of other items can be among them.
     Values(Items),
 }
 
-/// Items of a filter, or entries of one with values.
+/// Items of a filter, or entries of one with values or attributes.
 #[derive(Debug, Args)]
 pub struct Entries {
     /// The filter and the items.
@@ -103,6 +119,26 @@ pub struct Entries {
     /// Behind each item come a TAB and a value.
     #[arg(long)]
     pub values: bool,
+    /// Behind each item comes its row: a TAB and a value for each of these attributes.
+    #[arg(long, value_name = "NAME,NAME…", conflicts_with = "values")]
+    pub attributes: Option<Columns>,
+}
+
+/// The attributes whose values stand behind an item, in this order.
+#[derive(Clone, Debug)]
+pub struct Columns(pub Vec<String>);
+
+impl FromStr for Columns {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Columns, Self::Err> {
+        let names: Vec<String> = text.split(',').map(str::to_owned).collect();
+        let mut seen = HashSet::new();
+        match names.iter().all(|it| !it.is_empty() && seen.insert(it)) {
+            true => Ok(Columns(names)),
+            false => Err("write the names of the attributes with commas between them, each once"),
+        }
+    }
 }
 
 /// Items of a filter.
@@ -114,6 +150,14 @@ pub struct Items {
     /// Items [default: the lines of the standard input, without blank ones].
     #[arg(value_name = "ITEM")]
     pub items: Vec<OsString>,
+}
+
+/// A condition on rows.
+fn condition(text: &str) -> Result<Value, &'static str> {
+    serde_json::from_str(text)
+        .ok()
+        .filter(Value::is_object)
+        .ok_or(r#"write it as a JSON object with a list for each attribute, such as {"plan": ["pro"]}"#)
 }
 
 /// A parameter of a filter. Its value is JSON, or else a string.

@@ -109,10 +109,15 @@ impl Description {
         }
         for (name, value) in &self.0 {
             if let Nested::Objects(objects) = value
-                && let Some(first) = objects.first()
+                && !objects.is_empty()
             {
                 writeln!(out, "\n{name}:")?;
-                let head: Vec<String> = first.0.iter().map(|(name, _)| name.clone()).collect();
+                let mut head: Vec<String> = Vec::new();
+                for (name, _) in objects.iter().flat_map(|it| &it.0) {
+                    if !head.contains(name) {
+                        head.push(name.clone());
+                    }
+                }
                 let mut rows = vec![head.clone()];
                 rows.extend(
                     objects
@@ -256,6 +261,21 @@ load  items
             written(|out| described(json).write_json(out)),
             format!("{json}\n")
         );
+    }
+
+    #[test]
+    fn a_table_has_a_column_for_each_field_that_one_of_its_objects_has() {
+        let json =
+            r#"{"attributes":[{"name":"plan","values":["a","b"]},{"name":"tag","hash_bits":5}]}"#;
+        let expected = "\
+attributes  2
+
+attributes:
+name    values  hash_bits
+plan  \"a\", \"b\"          -
+tag          -          5
+";
+        assert_eq!(written(|out| described(json).write(out)), expected);
     }
 
     #[test]

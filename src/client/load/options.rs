@@ -27,7 +27,7 @@ pub struct LoadOptions {
     #[arg(long)]
     pub only_if_absent: bool,
 
-    /// Lines are JSON: strings or integers, or objects with item and value where items have values. Without it, a line is an item, and there a TAB and a value follow.
+    /// Lines are JSON: strings or integers, or objects with item and value where items have values, with item and attributes where they have rows. Without it, a line is an item, and there a TAB and a value follow, or a TAB and a value for each attribute of the filter.
     #[arg(long)]
     pub ndjson: bool,
 

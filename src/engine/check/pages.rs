@@ -300,6 +300,10 @@ impl Comparison<'_> {
                         "its pages have {} slots in use and count {} copies, its description says {} and {}",
                         found.occupied, found.counted, told.occupied, told.counted
                     ),
+                    false if found.keys != told.keys => format!(
+                        "the lists beside its pages have {} entries, its description says {}",
+                        found.keys.unwrap_or(0), told.keys.unwrap_or(0)
+                    ),
                     false => "its slots do not know as many bits of their items as its description says"
                         .to_owned(),
                 };

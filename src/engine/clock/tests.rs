@@ -99,3 +99,72 @@ proptest! {
         }
     }
 }
+
+/// An engine's clock in a cluster, and both clocks that it reads.
+fn in_a_cluster() -> (EngineClock, Arc<AtomicU64>, Arc<AtomicU64>) {
+    let wall_ms = Arc::new(AtomicU64::new(START.wall_ms as u64));
+    let since_boot_ms = Arc::new(AtomicU64::new(START.since_boot_ms as u64));
+    let clock = Clock::Both {
+        wall_ms: Arc::clone(&wall_ms),
+        since_boot_ms: Arc::clone(&since_boot_ms),
+    };
+    (EngineClock::start(clock), wall_ms, since_boot_ms)
+}
+
+fn set(clock: &AtomicU64, start: i64, ms: i64) {
+    clock.store((start + ms) as u64, Ordering::SeqCst);
+}
+
+const HOUR: i64 = 3_600_000;
+
+#[test]
+fn time_goes_on_from_the_newest_stamp_whatever_the_wall_clock_says() {
+    for ahead in [-5 * HOUR, -30_000, 0, 30_000, 5 * HOUR] {
+        let (clock, wall, boot) = in_a_cluster();
+        set(&wall, START.wall_ms, ahead);
+        clock.hear(START.wall_ms as u64, true);
+        set(&boot, START.since_boot_ms, HOUR);
+        set(&wall, START.wall_ms, ahead + HOUR);
+        let now = (START.wall_ms + HOUR) as u64;
+        assert_eq!(clock.now_ms(), now, "{ahead}");
+        let is_jump = ahead > LEEWAY_MS + HOUR / LEEWAY_PART;
+        assert_eq!(clock.state().jump_ms, is_jump.then_some(ahead as u64));
+        // A little ahead it is what is stamped; behind, time does not stand still.
+        let least = now - (HOUR / LEEWAY_PART) as u64;
+        let stamp = match (is_jump, ahead < 0) {
+            (true, _) => now,
+            (false, true) => least,
+            (false, false) => now + ahead as u64,
+        };
+        assert_eq!(clock.stamp_ms(), stamp, "{ahead}");
+    }
+}
+
+#[test]
+fn a_stamp_from_long_ago_and_one_that_comes_late_change_nothing() {
+    let (clock, wall, boot) = in_a_cluster();
+    let now = START.wall_ms as u64;
+    clock.hear(now - 3 * HOUR as u64, false);
+    assert_eq!((clock.now_ms(), clock.state().jump_ms), (now, None));
+    // Nobody has a clock that is far behind what was stamped already.
+    clock.hear(now + 2 * HOUR as u64, false);
+    assert_eq!(clock.now_ms(), now + 2 * HOUR as u64);
+    clock.hear(now, true);
+    assert_eq!(clock.now_ms(), now + 2 * HOUR as u64);
+    set(&boot, START.since_boot_ms, HOUR);
+    set(&wall, START.wall_ms, HOUR);
+    clock.hear(now + 3 * HOUR as u64 - 3_000, true);
+    assert_eq!(clock.now_ms(), now + 3 * HOUR as u64 - 3_000);
+}
+
+#[test]
+fn who_confirms_the_wall_clock_has_it_stamped() {
+    let (clock, wall, _) = in_a_cluster();
+    clock.hear(START.wall_ms as u64, true);
+    set(&wall, START.wall_ms, 2 * HOUR);
+    let (now, wall_ms) = (START.wall_ms as u64, (START.wall_ms + 2 * HOUR) as u64);
+    assert_eq!((clock.now_ms(), clock.stamp_ms()), (now, now));
+    clock.confirm();
+    assert_eq!((clock.now_ms(), clock.stamp_ms()), (wall_ms, wall_ms));
+    assert_eq!(clock.look().jump_ms, None);
+}

@@ -14,7 +14,7 @@ use std::io::{self, Read};
 pub const MAGIC: [u8; 8] = *b"CUCKDUMP";
 
 /// Newest version of the format.
-pub const DUMP_VERSION: u8 = 3;
+pub const DUMP_VERSION: u8 = 4;
 
 /// Largest image of a page, with what is counted beside it.
 pub const MAX_IMAGE_BYTES: usize = 320 << 10;

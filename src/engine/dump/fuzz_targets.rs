@@ -1,10 +1,11 @@
 //! Fuzz targets for dumps and the chunks of RedisBloom.
 
+use super::error::RestoreError;
 use super::format::{self, Digest, DumpReader};
-use super::stage::RestoreError;
+
 use super::write;
 use crate::chain::params::Defaults;
-use crate::engine::{Engine, EngineOptions, Intake};
+use crate::engine::{Engine, EngineOptions, FilterName, Intake, Replace};
 use crate::metrics::Metrics;
 use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
@@ -52,7 +53,11 @@ impl Taker {
     }
 
     fn intake(&self) -> Intake {
-        match self.runtime.block_on(self.engine.intake(None)) {
+        let Ok(name) = FilterName::parse("f") else {
+            panic!("no filter can be called so");
+        };
+        let intake = self.engine.intake(&name, Replace::Nothing);
+        match self.runtime.block_on(intake) {
             Ok(intake) => intake,
             Err(error) => panic!("{error}"),
         }

@@ -8,12 +8,16 @@
 //! | `write` | a dump of a filter as it was at one moment, while commits go on; where it goes |
 //! | `budget` | the memory that dumps take for the redo log |
 //! | `stage` | taking pages in under a number to which no name leads yet |
+//! | `error` | why one is not taken in |
+//! | `staged` | the way on which these come into the store |
 
 pub(super) mod budget;
+pub(super) mod error;
 pub mod format;
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzz_targets;
 pub(super) mod placed;
 pub mod scandump;
 pub(super) mod stage;
+pub(super) mod staged;
 pub(super) mod write;

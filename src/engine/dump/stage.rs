@@ -4,79 +4,43 @@
 //! The number is on the reclaim list before the first page is written, so
 //! whatever happens, a page that came to nothing is removed: at once when the
 //! taking in fails, at the next start after a crash. The commit that gives the
-//! filter its name takes the number off the list.
+//! filter its name takes the number off the list. In a cluster the pages are commits,
+//! too, and what gives a number up is one (see [`staged`](super::staged)).
 
+use super::error::RestoreError;
 use super::format::{DumpError, DumpReader, DumpedPage};
 use super::scandump::{ChunkReader, Header};
+use super::staged::StagedPages;
 use crate::chain::meta::{Chain, ForeignChain, MetaError};
-use crate::engine::disk::Disk;
+use crate::engine::caller::Caller;
 use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
-use crate::engine::pages::Checkpointer;
+use crate::engine::name::FilterName;
 use crate::engine::quota::{Quota, Reservation};
+use crate::engine::state::EngineState;
 use crate::engine::stored::page::{Contents, contents};
-use crate::page::{FilterId, PageId, PageIndex, Sequence};
-use crate::store::disk::DiskShort;
-use crate::store::{Garbage, PageStore, StoreError};
+use crate::page::{FilterId, PageId, PageIndex};
+use crate::store::PageImage;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Bytes of images written at once: they share the log with commits.
+/// Bytes of images written at once: they share the log with commits, and in a
+/// cluster they are one. A record of the commit log has room for the largest page
+/// more.
 const SLICE_BYTES: usize = 256 << 10;
-
-/// Why a filter was not taken in. Nothing of it is left.
-#[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
-    /// The bytes are not right.
-    #[error(transparent)]
-    Dump(#[from] DumpError),
-    /// It takes more bytes than a filter may on this server.
-    #[error(
-        "the filter takes {bytes} bytes, {bound} are allowed; start the server with a larger --max-filter-bytes"
-    )]
-    TooLarge {
-        /// Bytes of its slots.
-        bytes: u64,
-        /// Bytes it may take.
-        bound: u64,
-    },
-    /// It has, or may grow to, more sub-filters than a filter may on this
-    /// server.
-    #[error(
-        "the filter may have {sub_filters} sub-filters, {bound} are allowed; start the server with a larger --max-chain-length"
-    )]
-    TooLong {
-        /// Sub-filters that it has or may grow to.
-        sub_filters: u64,
-        /// Sub-filters that it may have.
-        bound: u64,
-    },
-    /// There may not be so many filters, or so many bytes of them.
-    #[error(transparent)]
-    OverQuota(EngineError),
-    /// The disk is too full for it.
-    #[error(transparent)]
-    DiskShort(#[from] DiskShort),
-    /// The store refused.
-    #[error("the store refused it")]
-    Store(#[from] StoreError),
-}
 
 /// A filter to be taken in: a number, and where its pages go. Every method
 /// blocks.
 pub struct Intake {
+    pub(in crate::engine) state: Arc<EngineState>,
+    /// Who brings it.
+    pub(in crate::engine) caller: Caller,
+    /// Its number, unless a lane gives it another.
     pub(in crate::engine) id: FilterId,
-    pub(in crate::engine) store: Arc<PageStore>,
-    pub(in crate::engine) disk: Arc<Disk>,
-    pub(in crate::engine) checkpointer: Arc<Checkpointer>,
-    pub(in crate::engine) quota: Arc<Quota>,
-    /// The API key that brings it.
-    pub(in crate::engine) key: Option<Arc<str>>,
+    /// The name that it is to get.
+    pub(in crate::engine) name: FilterName,
     /// The filter whose place it is to take.
     pub(in crate::engine) in_place_of: Option<Arc<OpenFilter>>,
-    pub(in crate::engine) max_filter_bytes: u64,
-    pub(in crate::engine) max_expansions: u64,
-    pub(in crate::engine) max_chain_length: u64,
     pub(in crate::engine) now_ms: u64,
 }
 
@@ -87,14 +51,13 @@ impl Intake {
     /// Anything that is not as it would have been written.
     pub fn dump(self, source: impl Read) -> Result<StagedFilter, RestoreError> {
         let mut reader = DumpReader::open(source)?;
-        let chain =
-            Chain::from_portable(reader.description(), self.max_filter_bytes).map_err(|error| {
-                match error {
-                    MetaError::Newer { found } => DumpError::Newer { found },
-                    MetaError::Older { found } => DumpError::Older { found },
-                    MetaError::Corrupt(reason) => DumpError::corrupt(reason),
-                }
-            })?;
+        let chain = Chain::from_portable(reader.description(), self.max_filter_bytes()).map_err(
+            |error| match error {
+                MetaError::Newer { found } => DumpError::Newer { found },
+                MetaError::Older { found } => DumpError::Older { found },
+                MetaError::Corrupt(reason) => DumpError::corrupt(reason),
+            },
+        )?;
         let mut stager = Stager::begin(self, chain)?;
         while let Some((at, image)) = reader.next_page()? {
             stager.page(at, image)?;
@@ -125,6 +88,7 @@ impl Intake {
     /// # Errors
     /// What it says of itself can't be a filter here.
     pub fn foreign(self, header: Header) -> Result<ForeignIntake, RestoreError> {
+        let defaults = &self.state.defaults;
         let chain = Chain::of_foreign(&ForeignChain {
             first_buckets: header.buckets,
             bucket_size: header.bucket_size as u8,
@@ -133,8 +97,8 @@ impl Intake {
             sub_filters: header.sub_filters as usize,
             deletions: header.deletions,
             created_at_ms: self.now_ms,
-            max_filter_bytes: self.max_filter_bytes,
-            max_expansions: self.max_expansions,
+            max_filter_bytes: self.max_filter_bytes(),
+            max_expansions: defaults.max_expansions.min(defaults.most_expansions()),
         })
         .ok_or_else(|| DumpError::corrupt("a filter can't have its number of buckets here"))?;
         Ok(ForeignIntake {
@@ -144,6 +108,10 @@ impl Intake {
             items: header.items,
             stager: Stager::begin(self, chain)?,
         })
+    }
+
+    fn max_filter_bytes(&self) -> u64 {
+        self.state.defaults.max_filter_bytes
     }
 }
 
@@ -281,61 +249,42 @@ impl Promise {
     }
 }
 
-/// The number of staged pages. Dropped, they are reclaimed.
-pub(in crate::engine) struct StagedPages {
-    pub(in crate::engine) id: FilterId,
-    checkpointer: Arc<Checkpointer>,
-    /// The lane, or the next start, sees to the pages from now on.
-    pub(in crate::engine) is_handed_over: bool,
-}
-
-impl Drop for StagedPages {
-    fn drop(&mut self) {
-        if !self.is_handed_over {
-            self.checkpointer.reclaim_soon([Garbage::Filter(self.id)]);
-        }
-    }
-}
-
 /// Writes pages as they come, in slices.
 pub(super) struct Stager {
-    intake: Intake,
     pages: StagedPages,
     promise: Promise,
     chain: Chain,
     /// What was found so far, by sub-filter.
     found: Vec<Contents>,
-    slice: Vec<(PageId, Vec<u8>)>,
+    slice: Vec<PageImage>,
     slice_bytes: usize,
 }
 
 impl Stager {
     pub(super) fn begin(intake: Intake, chain: Chain) -> Result<Stager, RestoreError> {
-        let (bytes, bound) = (chain.slot_bytes(), intake.max_filter_bytes);
+        let (bytes, bound) = (chain.slot_bytes(), intake.max_filter_bytes());
         if bytes > bound {
             return Err(RestoreError::TooLarge { bytes, bound });
         }
-        let (sub_filters, bound) = (most_sub_filters(&chain), intake.max_chain_length);
+        let (sub_filters, bound) = (
+            most_sub_filters(&chain),
+            intake.state.defaults.max_chain_length,
+        );
         if sub_filters > bound {
             return Err(RestoreError::TooLong { sub_filters, bound });
         }
         let replaced = intake.in_place_of.as_ref();
-        let promise = Promise::ask(&intake.quota, intake.key.as_ref(), replaced, bytes);
-        let promise = promise.map_err(RestoreError::OverQuota)?;
-        check_room(&intake.disk)?;
-        intake.store.stage(intake.id)?;
+        let (state, caller) = (&intake.state, &intake.caller);
+        let promise = Promise::ask(&state.quota, caller.key.as_ref(), replaced, bytes);
+        let promise = promise.map_err(RestoreError::Refused)?;
+        let pages = StagedPages::begin(state, intake.id, &intake.name, caller)?;
         Ok(Stager {
             promise,
             found: chain
                 .sub_filters()
                 .map(|sub| Contents::none_of(&sub.layout))
                 .collect(),
-            pages: StagedPages {
-                id: intake.id,
-                checkpointer: Arc::clone(&intake.checkpointer),
-                is_handed_over: false,
-            },
-            intake,
+            pages,
             chain,
             slice: Vec::new(),
             slice_bytes: 0,
@@ -403,12 +352,8 @@ impl Stager {
     }
 
     fn write_slice(&mut self) -> Result<(), RestoreError> {
-        check_room(&self.intake.disk)?;
-        // Nothing is cut off the log by this.
-        self.intake.store.checkpoint(&self.slice, Sequence(0))?;
-        self.slice.clear();
         self.slice_bytes = 0;
-        Ok(())
+        self.pages.write(std::mem::take(&mut self.slice))
     }
 }
 
@@ -419,14 +364,4 @@ fn most_sub_filters(chain: &Chain) -> u64 {
         _ => u64::from(chain.params().max_expansions()) + 1,
     };
     may_have.max(chain.sub_filter_count() as u64)
-}
-
-/// # Errors
-/// [`RestoreError::DiskShort`]; a store that refuses for another reason says
-/// so itself.
-fn check_room(disk: &Disk) -> Result<(), DiskShort> {
-    match disk.check() {
-        Err(EngineError::DiskShort(short)) => Err(short),
-        _ => Ok(()),
-    }
 }

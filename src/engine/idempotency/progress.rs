@@ -20,15 +20,18 @@ pub enum BadLine {
     NotAnEntry,
     /// Its value has more bits than those of the filter.
     ValueTooLarge,
+    /// The filter does not know the value of an attribute.
+    UnknownValue,
 }
 
 impl BadLine {
-    const ALL: [BadLine; 5] = [
+    const ALL: [BadLine; 6] = [
         BadLine::TooLong,
         BadLine::NotJson,
         BadLine::NotAnItem,
         BadLine::NotAnEntry,
         BadLine::ValueTooLarge,
+        BadLine::UnknownValue,
     ];
 
     fn code(self) -> u8 {
@@ -38,6 +41,7 @@ impl BadLine {
             BadLine::NotAnItem => 2,
             BadLine::NotAnEntry => 3,
             BadLine::ValueTooLarge => 4,
+            BadLine::UnknownValue => 5,
         }
     }
 }
@@ -201,7 +205,7 @@ mod tests {
             assert_eq!(ImportProgress::decode(&bytes[..length]), None);
         }
         assert_eq!(ImportProgress::decode(&bytes[..bytes.len() - 1]), None);
-        for (at, value) in [(0, 2), (1, 6), (74, 5)] {
+        for (at, value) in [(0, 2), (1, 6), (74, 6)] {
             let mut bytes = bytes.clone();
             bytes[at] = value;
             assert_eq!(ImportProgress::decode(&bytes), None, "byte {at}");

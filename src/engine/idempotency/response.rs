@@ -2,6 +2,7 @@
 //! `docs/format.md` tabulates the bytes.
 
 use crate::chain::meta::Chain;
+use crate::chain::plan::ReplaceResult;
 use crate::engine::answer::{AddResult, FilterInfo, FilterSizes, FullReason};
 use crate::engine::name::FilterName;
 use crate::store::Expiry;
@@ -13,6 +14,8 @@ pub(crate) enum StoredResponse {
     Added(Vec<AddResult>),
     /// To a delete: one result an item.
     Deleted(Vec<bool>),
+    /// To a replacement of values: one result an item.
+    Replaced(Vec<ReplaceResult>),
     /// To the removal of a filter.
     Removed,
     /// A filter as it was.
@@ -56,6 +59,7 @@ const REMOVED: u8 = 3;
 const FILTER_NEW: u8 = 4;
 const FILTER_EXISTING: u8 = 5;
 const COMPACTION_BEGUN: u8 = 6;
+const REPLACED: u8 = 7;
 
 /// One byte a result follows.
 const PLAIN: u8 = 0;
@@ -83,6 +87,14 @@ impl StoredResponse {
         }
     }
 
+    /// The results of a replacement, if it was one.
+    pub(crate) fn replaced(self) -> Option<Vec<ReplaceResult>> {
+        match self {
+            StoredResponse::Replaced(results) => Some(results),
+            _ => None,
+        }
+    }
+
     /// Most bytes that the answer about so many items takes.
     pub(crate) fn most_bytes(items: usize) -> usize {
         2 + items
@@ -106,6 +118,10 @@ impl StoredResponse {
                 DELETED,
                 results.iter().map(|&found| u8::from(found)).collect(),
             ),
+            StoredResponse::Replaced(results) => {
+                let codes = results.iter().map(|&result| code_of_replacement(result));
+                coded(REPLACED, codes.collect())
+            }
             StoredResponse::Removed => vec![REMOVED],
             StoredResponse::CompactionBegun(closed) => {
                 let [a, b, c, d] = closed.to_le_bytes();
@@ -151,6 +167,10 @@ impl StoredResponse {
                         _ => None,
                     });
                 found.collect::<Option<_>>().map(StoredResponse::Deleted)
+            }
+            REPLACED => {
+                let results = codes(rest, most_results)?.into_iter().map(replacement_of);
+                results.collect::<Option<_>>().map(StoredResponse::Replaced)
             }
             REMOVED if rest.is_empty() => Some(StoredResponse::Removed),
             FILTER_NEW => filter_response(Origin::New, rest),
@@ -203,6 +223,24 @@ fn result_of(code: u8) -> Option<AddResult> {
         1 => Some(AddResult::Exists),
         REFRESHED => Some(AddResult::Refreshed),
         _ => reason_of(code - 1).map(AddResult::Full),
+    }
+}
+
+/// As of an add, with `absent` in place of `exists`.
+fn code_of_replacement(result: ReplaceResult) -> u8 {
+    code_of(match result {
+        ReplaceResult::Replaced => AddResult::Added,
+        ReplaceResult::Absent => AddResult::Exists,
+        ReplaceResult::Full(reason) => AddResult::Full(reason),
+    })
+}
+
+fn replacement_of(code: u8) -> Option<ReplaceResult> {
+    match result_of(code)? {
+        AddResult::Added => Some(ReplaceResult::Replaced),
+        AddResult::Exists => Some(ReplaceResult::Absent),
+        AddResult::Full(reason) => Some(ReplaceResult::Full(reason)),
+        AddResult::Refreshed => None,
     }
 }
 

@@ -4,15 +4,17 @@
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::paged::values::ValueCopies;
-use crate::chain::params::{Epoch, FilterParams};
+use crate::chain::params::{Epoch, FilterParams, MAX_VALUE_BITS};
 use crate::chain::plan::compact::{Compacted, Slice};
-use crate::chain::plan::{AddMode, AddResult, Swept};
+use crate::chain::plan::{AddMode, AddResult, ReplaceResult, Swept};
+use crate::chain::rows::RowTest;
 use crate::cuckoo::hash::{HashKey, ItemHash};
 use crate::engine::answer::FilterSizes;
+use crate::engine::claims::Claim;
 use crate::engine::idempotency::response::{StoredFilterInfo, StoredResponse};
 use crate::engine::name::FilterName;
 use crate::page::FilterId;
-use crate::store::Expiry;
+use crate::store::{Expiry, PageImage};
 use std::sync::Arc;
 
 /// What a lane is asked to do: with the filter that the request names, but for
@@ -23,6 +25,10 @@ pub(crate) enum Command {
     Create(Create),
     /// Name a filter whose pages are there already.
     Adopt(Adopt),
+    /// Have all pods take pages of a filter that has no name yet.
+    Stage(Stage),
+    /// Have all pods remove the pages of a filter that gets no name.
+    GiveUp(FilterId),
     /// Take the filter away.
     Remove,
     /// Take the filter away if it has ended by then.
@@ -61,6 +67,9 @@ pub(crate) enum Command {
     },
     /// Work on values of items, each at the place of its item.
     Values(ValueOp, Arc<[ItemHash]>, Arc<[u32]>),
+    /// Ask whether one row of each item meets a condition; only for readers that
+    /// commits kept overtaking.
+    Rows(Arc<RowTest>, Arc<[ItemHash]>),
     /// Have the commit log take a record of this lane that changes nothing.
     Barrier(u32),
 }
@@ -76,10 +85,13 @@ impl Command {
         match self {
             Command::Items(_, items, _)
             | Command::Steps(_, items, _)
-            | Command::Values(_, items, _) => items,
+            | Command::Values(_, items, _)
+            | Command::Rows(_, items) => items,
             Command::Create(create) => &create.items,
             Command::Remove
             | Command::Adopt(_)
+            | Command::Stage(_)
+            | Command::GiveUp(_)
             | Command::Expire { .. }
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
@@ -112,7 +124,7 @@ impl Command {
                     deletes: all.deletes + step.deletes,
                 })
             }
-            Command::Values(ValueOp::Add(_), items, _) => Changes {
+            Command::Values(ValueOp::Add(_) | ValueOp::Replace, items, _) => Changes {
                 adds: items.len(),
                 deletes: 0,
             },
@@ -130,19 +142,22 @@ impl Command {
         match self {
             Command::Create(_)
             | Command::Adopt(_)
+            | Command::Stage(_)
             | Command::SetExpiry { .. }
             | Command::Describe { .. }
             | Command::Compact(CompactStep::Begin { .. } | CompactStep::Move(_))
             | Command::Items(ItemOp::Add(_) | ItemOp::Delete, ..)
-            | Command::Values(ValueOp::Add(_) | ValueOp::Delete, ..)
+            | Command::Values(ValueOp::Add(_) | ValueOp::Delete | ValueOp::Replace, ..)
             | Command::Sweep { .. }
             | Command::Steps(..) => true,
             Command::Remove
+            | Command::GiveUp(_)
             | Command::Expire { .. }
             | Command::Barrier(_)
             | Command::Compact(CompactStep::End)
-            | Command::Items(ItemOp::Exists | ItemOp::SeenSince(_) | ItemOp::Count, ..)
-            | Command::Values(ValueOp::Exists | ValueOp::List, ..) => false,
+            | Command::Items(ItemOp::Exists(_) | ItemOp::Count, ..)
+            | Command::Values(ValueOp::Exists | ValueOp::List, ..)
+            | Command::Rows(..) => false,
         }
     }
 
@@ -150,8 +165,9 @@ impl Command {
     pub(crate) fn is_question(&self) -> bool {
         matches!(
             self,
-            Command::Items(ItemOp::Exists | ItemOp::SeenSince(_) | ItemOp::Count, ..)
+            Command::Items(ItemOp::Exists(_) | ItemOp::Count, ..)
                 | Command::Values(ValueOp::Exists | ValueOp::List, ..)
+                | Command::Rows(..)
         )
     }
 
@@ -162,7 +178,7 @@ impl Command {
             Command::Create(_) => true,
             Command::Items(op, ..) => is_add(op),
             Command::Steps(steps, ..) => steps.iter().any(|step| is_add(&step.op)),
-            Command::Values(op, ..) => matches!(op, ValueOp::Add(_)),
+            Command::Values(op, ..) => matches!(op, ValueOp::Add(_) | ValueOp::Replace),
             _ => false,
         }
     }
@@ -172,6 +188,8 @@ impl Command {
         match self {
             Command::Create(_) => "create",
             Command::Adopt(_) => "adopt",
+            Command::Stage(_) => "stage",
+            Command::GiveUp(_) => "give_up",
             Command::Remove => "remove",
             Command::Expire { .. } => "expire",
             Command::SetExpiry { .. } => "set_expiry",
@@ -181,13 +199,15 @@ impl Command {
             Command::Compact(CompactStep::End) => "end_compaction",
             Command::Items(ItemOp::Add(_), ..) => "add",
             Command::Items(ItemOp::Delete, ..) => "delete",
-            Command::Items(ItemOp::Exists | ItemOp::SeenSince(_), ..) => "exists",
+            Command::Items(ItemOp::Exists(_), ..) => "exists",
             Command::Items(ItemOp::Count, ..) => "count",
             Command::Steps(..) => "steps",
             Command::Sweep { .. } => "sweep",
             Command::Values(ValueOp::Add(_), ..) => "add_values",
             Command::Values(ValueOp::Delete, ..) => "delete_values",
+            Command::Values(ValueOp::Replace, ..) => "replace_values",
             Command::Values(ValueOp::Exists, ..) => "has_values",
+            Command::Rows(..) => "has_rows",
             Command::Values(ValueOp::List, ..) => "values",
             Command::Barrier(_) => "barrier",
         }
@@ -202,11 +222,10 @@ pub enum ItemOp {
     /// Delete one copy of each.
     Delete,
     /// Ask whether each is there. Only among changes, and for readers that
-    /// commits kept overtaking; all others ask the pages themselves.
-    Exists,
-    /// Ask whether each was seen in that epoch or later, where items expire; as for
-    /// `Exists`.
-    SeenSince(Epoch),
+    /// commits kept overtaking; all others ask the pages themselves. Where items
+    /// expire: whether it was seen in that epoch or later; `None`: within the
+    /// window.
+    Exists(Option<Epoch>),
     /// Ask how often each is there; as for `Exists`.
     Count,
 }
@@ -218,11 +237,36 @@ pub(crate) enum ValueOp {
     Add(AddMode),
     /// Delete one copy of each from its item.
     Delete,
+    /// Have each item have one value in place of another, both in one number, see
+    /// [`Replacement`].
+    Replace,
     /// Ask whether each is one of its item; only for readers that commits kept
     /// overtaking.
     Exists,
     /// Ask for all values of each item; as for `Exists`. No value is given.
     List,
+}
+
+/// A value, and the one that it is to become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replacement {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+}
+
+impl Replacement {
+    /// Both in one number: a value has 16 bits at most.
+    pub(crate) fn packed(self) -> u32 {
+        self.from | self.to << MAX_VALUE_BITS
+    }
+
+    /// What [`packed`](Self::packed) made one number.
+    pub(crate) fn unpacked(both: u32) -> Replacement {
+        Replacement {
+            from: both & ((1 << MAX_VALUE_BITS) - 1),
+            to: both >> MAX_VALUE_BITS,
+        }
+    }
 }
 
 /// How many items a command may add and delete.
@@ -237,7 +281,7 @@ impl Changes {
         let (adds, deletes) = match op {
             ItemOp::Add(_) => (items, 0),
             ItemOp::Delete => (0, items),
-            ItemOp::Exists | ItemOp::SeenSince(_) | ItemOp::Count => (0, 0),
+            ItemOp::Exists(_) | ItemOp::Count => (0, 0),
         };
         Changes { adds, deletes }
     }
@@ -316,6 +360,19 @@ pub(crate) struct Adopt {
     pub(crate) sizes: FilterSizes,
 }
 
+/// See [`Command::Stage`].
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    /// The name that it is to get.
+    pub(crate) name: FilterName,
+    /// Its number; `None`: it has none yet, and is given one.
+    pub(crate) id: Option<FilterId>,
+    /// The pages.
+    pub(crate) pages: Arc<[PageImage]>,
+    /// Of whoever takes the filter in.
+    pub(crate) claim: Claim,
+}
+
 /// A filter that another one takes the place of.
 #[derive(Clone, Debug)]
 pub(crate) struct Replaced {
@@ -349,6 +406,10 @@ pub(crate) enum Outcome {
     NameTaken,
     /// The filter has its name.
     Adopted(Box<StoredFilterInfo>),
+    /// Pages are staged under this number.
+    Staged(FilterId),
+    /// The filter is given up.
+    GivenUp,
     /// The filter is gone.
     Removed,
     /// The filter has not ended; nothing was done.
@@ -365,6 +426,8 @@ pub(crate) enum Outcome {
     Added(Vec<AddResult>),
     /// One result an item.
     Deleted(Vec<bool>),
+    /// One result an item.
+    Replaced(Vec<ReplaceResult>),
     /// One result an item.
     Found(Vec<bool>),
     /// One result an item.
@@ -394,6 +457,8 @@ impl Outcome {
             Outcome::NeedsPages(_) => "needs_pages",
             Outcome::Created(..)
             | Outcome::Adopted(_)
+            | Outcome::Staged(_)
+            | Outcome::GivenUp
             | Outcome::Removed
             | Outcome::Described(_)
             | Outcome::CompactionBegun(_)
@@ -402,6 +467,7 @@ impl Outcome {
             | Outcome::Passed
             | Outcome::Added(_)
             | Outcome::Deleted(_)
+            | Outcome::Replaced(_)
             | Outcome::Found(_)
             | Outcome::Counted(_)
             | Outcome::Listed(_)
@@ -421,8 +487,11 @@ impl Outcome {
             Outcome::Removed => StoredResponse::Removed,
             Outcome::Added(results) => StoredResponse::Added(results.clone()),
             Outcome::Deleted(results) => StoredResponse::Deleted(results.clone()),
+            Outcome::Replaced(results) => StoredResponse::Replaced(results.clone()),
             Outcome::CompactionBegun(closed) => StoredResponse::CompactionBegun(*closed),
             Outcome::Adopted(_)
+            | Outcome::Staged(_)
+            | Outcome::GivenUp
             | Outcome::Compacted(_)
             | Outcome::CompactionEnded(_)
             | Outcome::Found(_)

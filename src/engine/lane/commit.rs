@@ -164,8 +164,14 @@ impl Lane {
         let side_records: Vec<SideRecordChange> =
             answers.iter().filter_map(|it| it.2.clone()).collect();
         let Encoded { changes, redo } = batch.encoded;
-        // An answer that says that nothing changed is kept all the same.
-        if !batch.filter_changes.is_empty() || !side_records.is_empty() {
+        // An answer that says that nothing changed is kept all the same. Where other
+        // pods may change filters, too, the log says whether it is still right.
+        let is_shared = self.ordering.replicated().is_some();
+        let is_change = |it: &(Request, Outcome, _)| !it.0.command.is_question();
+        if !batch.filter_changes.is_empty()
+            || !side_records.is_empty()
+            || is_shared && answers.iter().any(is_change)
+        {
             let until = || latest_deadline(answers.iter().map(|it| &it.0));
             let written = self.write(&changes, redo, batch.filter_changes, side_records, until);
             if let Err(failure) = written {
@@ -179,21 +185,25 @@ impl Lane {
                     recorder
                 };
                 let recorders = answers.into_iter().filter_map(answer).collect();
-                let CommitFailure::Unknown { commit, cause } = failure else {
-                    if let Some(replicated) = self.ordering.replicated()
-                        && failure.is_in_doubt()
-                    {
-                        replicated.keep(recorders, batch.touched);
+                return match failure {
+                    CommitFailure::Unknown { commit, cause } => Some(InDoubt {
+                        cause,
+                        undo: undo(&commit, &batch.touched, batch.created.as_ref()),
+                        created: batch.created,
+                        _touched: batch.touched,
+                        _recorders: recorders,
+                    }),
+                    // The commit log has it, or may have it.
+                    CommitFailure::NotApplied(_) | CommitFailure::Unsettled => {
+                        if let Some(replicated) = self.ordering.replicated() {
+                            replicated.keep(recorders, batch.touched);
+                        }
+                        None
                     }
-                    return None;
+                    CommitFailure::Refused(_)
+                    | CommitFailure::Overtaken
+                    | CommitFailure::TooLarge { .. } => None,
                 };
-                return Some(InDoubt {
-                    cause,
-                    undo: undo(&commit, &batch.touched, batch.created.as_ref()),
-                    created: batch.created,
-                    _touched: batch.touched,
-                    _recorders: recorders,
-                });
             }
             let first = answers.first_mut();
             let reservation = first.and_then(|it| it.0.reservation.take());
@@ -285,28 +295,25 @@ impl Lane {
     /// What becomes of a commit that is not ordered, or not stored.
     fn not_ordered(&self, why: NotOrdered, commit: Commit) -> CommitFailure {
         let sequence = commit.sequence;
-        let failed = |error: &StoreError| {
+        let failed = |error: StoreError| {
             self.metrics.commit_failures.inc();
             tracing::error!(%error, sequence = sequence.0, "a commit failed; its outcome is unknown");
+            Arc::new(error)
+        };
+        let not_asked = |failure| {
+            // The store was not asked.
+            self.checkpointer.publish(self.number, sequence, 0, |_| {});
+            failure
         };
         match why {
-            NotOrdered::StoreFailed(error) => {
-                failed(&error);
-                let cause = Arc::new(error);
-                return CommitFailure::Unknown { commit, cause };
-            }
-            NotOrdered::NotApplied(error) => {
-                failed(&error);
-                return CommitFailure::NotApplied(Arc::new(error));
-            }
-            NotOrdered::Overtaken | NotOrdered::TooLarge { .. } | NotOrdered::Unsettled => {}
-        }
-        // The store was not asked.
-        self.checkpointer.publish(self.number, sequence, 0, |_| {});
-        match why {
-            NotOrdered::TooLarge { bytes } => CommitFailure::TooLarge { bytes },
-            NotOrdered::Unsettled => CommitFailure::Unsettled,
-            _ => CommitFailure::Overtaken,
+            NotOrdered::StoreFailed(error) => CommitFailure::Unknown {
+                commit,
+                cause: failed(error),
+            },
+            NotOrdered::NotApplied(error) => CommitFailure::NotApplied(failed(error)),
+            NotOrdered::Overtaken => not_asked(CommitFailure::Overtaken),
+            NotOrdered::TooLarge { bytes } => not_asked(CommitFailure::TooLarge { bytes }),
+            NotOrdered::Unsettled => not_asked(CommitFailure::Unsettled),
         }
     }
 
@@ -358,7 +365,8 @@ impl Lane {
                 frame.store(word.at.word, word.value);
             }
             frame.note_occupied(page.occupied);
-            self.cache.set_counters(index, pages.counters_of(page));
+            self.cache
+                .set_counters(index, table, pages.counters_of(page));
             publication.changed(table, page.address.page, index);
         }
     }
@@ -373,7 +381,7 @@ impl Lane {
     ) {
         for ((page, whole), &index) in changes.pages.wholes.iter().zip(frames) {
             if let Some(table) = changes.table(*page) {
-                self.cache.set_page(index, whole);
+                self.cache.set_page(index, table, whole);
                 publication.changed(table, page.page, index);
             }
         }
@@ -456,14 +464,6 @@ impl CommitFailure {
             CommitFailure::Unsettled => EngineError::LogSilent,
         })
     }
-
-    /// Whether the commit log has it, or may have it.
-    fn is_in_doubt(&self) -> bool {
-        matches!(
-            self,
-            CommitFailure::NotApplied(_) | CommitFailure::Unsettled
-        )
-    }
 }
 
 /// Until when a commit log is waited for: as long as anybody waits for the
@@ -504,7 +504,9 @@ fn undo(
         | FilterChange::Update { .. }
         | FilterChange::Remove { .. }
         | FilterChange::Restore { .. }
-        | FilterChange::Own { .. } => None,
+        | FilterChange::Own { .. }
+        | FilterChange::Stage { .. }
+        | FilterChange::GiveUp { .. } => None,
     });
     let side_records = commit.side_records.iter().rev().map(|it| SideRecordChange {
         key: it.key.clone(),

@@ -322,7 +322,8 @@ fn work<'a, P: PlanPages>(
     match command {
         Command::Items(_, items, _)
         | Command::Steps(_, items, _)
-        | Command::Values(_, items, _) => {
+        | Command::Values(_, items, _)
+        | Command::Rows(_, items) => {
             planner.reserve(items.len().min(COMMAND_UNITS as usize / 4));
             let mut work = ItemWork::begin(command);
             match work.go_on(items, planner, COMMAND_UNITS) {

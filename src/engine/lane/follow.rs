@@ -100,7 +100,13 @@ impl Lane {
         let redo_bytes = commit.redo.len() as u64;
         self.publish(&prepared.changes, frames, commit.sequence, redo_bytes);
         self.make_known(&prepared.targets);
-        ordering.applied(arrived.position, &commit);
+        let given_up = commit.filters.iter().filter_map(|change| match change {
+            FilterChange::GiveUp { id } => Some(Garbage::Filter(*id)),
+            _ => None,
+        });
+        self.checkpointer.reclaim_soon(given_up);
+        let stamp_ms = arrived.record.stamp_ms;
+        ordering.applied(arrived.position, stamp_ms, &commit);
         Ok(())
     }
 
@@ -136,13 +142,13 @@ impl Lane {
     ) -> Result<(), StoreError> {
         let is_made = after.made.is_some();
         let filter = match after.made {
-            Some(name) => made(StoredFilter {
+            Some(name) => Arc::new(OpenFilter::of(StoredFilter {
                 id,
                 name,
                 meta: after.meta.clone().unwrap_or_default(),
                 expiry: after.expiry.flatten(),
                 owner: after.owner,
-            })?,
+            })?),
             None => self.open_to_apply(id, record)?,
         };
         let view = filter.view.load_full();
@@ -307,17 +313,11 @@ fn after_each(commit: &Commit) -> BTreeMap<FilterId, After> {
             FilterChange::Expire { id, after, .. } => {
                 all.entry(*id).or_default().expiry = Some(*after);
             }
+            // They have no name yet, and nobody can ask for them.
+            FilterChange::Stage { .. } | FilterChange::GiveUp { .. } => {}
         }
     }
     all
-}
-
-/// A filter that a commit makes.
-fn made(stored: StoredFilter) -> Result<Arc<OpenFilter>, StoreError> {
-    let (name, chain) = (stored_name(&stored)?, decode(&stored)?);
-    let owner = stored.owner.map(Arc::from);
-    let filter = OpenFilter::new(stored.id, name, chain, stored.expiry, owner);
-    Ok(Arc::new(filter))
 }
 
 /// The chain of a description.

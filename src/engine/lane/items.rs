@@ -1,9 +1,10 @@
 //! Work on a command's items, as far as it came.
 
-use super::command::{Command, ItemOp, ItemResult, ItemStep, Outcome, ValueOp};
+use super::command::{Command, ItemOp, ItemResult, ItemStep, Outcome, Replacement, ValueOp};
 use crate::chain::pages::{Draft, PlanPages};
 use crate::chain::plan::{OverlaidPages, Planner};
 use crate::chain::read::GROUP;
+use crate::chain::rows::RowTest;
 use crate::cuckoo::hash::ItemHash;
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ enum Ops {
     One(ItemOp),
     /// With the value of each the same.
     Values(ValueOp, Arc<[u32]>),
+    /// Of all of them ask whether a row meets this.
+    Rows(Arc<RowTest>),
     /// With each what its step says.
     Steps {
         steps: Arc<[ItemStep]>,
@@ -45,6 +48,7 @@ impl ItemWork {
         let ops = match command {
             Command::Items(op, ..) => Ops::One(*op),
             Command::Values(op, _, values) => Ops::Values(*op, Arc::clone(values)),
+            Command::Rows(test, _) => Ops::Rows(Arc::clone(test)),
             Command::Create(create) => Ops::One(ItemOp::Add(create.mode)),
             Command::Steps(steps, ..) => Ops::Steps {
                 steps: Arc::clone(steps),
@@ -52,7 +56,7 @@ impl ItemWork {
                 done: 0,
             },
             // They are planned at once, or not at all.
-            _ => Ops::One(ItemOp::Exists),
+            _ => Ops::One(ItemOp::Exists(None)),
         };
         ItemWork {
             next: 0,
@@ -63,8 +67,10 @@ impl ItemWork {
                 Ops::One(ItemOp::Delete) | Ops::Values(ValueOp::Delete, _) => {
                     Outcome::Deleted(Vec::with_capacity(items))
                 }
-                Ops::One(ItemOp::Exists | ItemOp::SeenSince(_))
-                | Ops::Values(ValueOp::Exists, _) => Outcome::Found(Vec::with_capacity(items)),
+                Ops::Values(ValueOp::Replace, _) => Outcome::Replaced(Vec::with_capacity(items)),
+                Ops::One(ItemOp::Exists(_)) | Ops::Values(ValueOp::Exists, _) | Ops::Rows(_) => {
+                    Outcome::Found(Vec::with_capacity(items))
+                }
                 Ops::One(ItemOp::Count) => Outcome::Counted(Vec::with_capacity(items)),
                 Ops::Values(ValueOp::List, _) => Outcome::Listed(Vec::with_capacity(items)),
                 Ops::Steps { .. } => Outcome::Stepped(Vec::with_capacity(items)),
@@ -112,14 +118,16 @@ impl ItemWork {
                     planner.delete(hash)
                 })
             }
-            (Outcome::Found(results), Ops::One(ItemOp::SeenSince(since))) => {
+            (Outcome::Found(results), Ops::Rows(test)) => {
                 all(left, planner, until, results, |planner, hash| {
-                    planner.seen_since(hash, *since)
+                    planner.has_row(hash, test)
                 })
             }
-            (Outcome::Found(results), _) => all(left, planner, until, results, |planner, hash| {
-                planner.exists(hash)
-            }),
+            (Outcome::Found(results), Ops::One(ItemOp::Exists(since))) => {
+                all(left, planner, until, results, |planner, hash| {
+                    planner.exists(hash, *since)
+                })
+            }
             (Outcome::Counted(results), _) => {
                 all(left, planner, until, results, |planner, hash| {
                     planner.count(hash)
@@ -160,11 +168,8 @@ fn a_step<P: PlanPages>(
         ItemOp::Delete => all(items, planner, until, results, |planner, hash| {
             planner.delete(hash).map(ItemResult::Deleted)
         }),
-        ItemOp::Exists => all(items, planner, until, results, |planner, hash| {
-            planner.exists(hash).map(ItemResult::Found)
-        }),
-        ItemOp::SeenSince(since) => all(items, planner, until, results, |planner, hash| {
-            planner.seen_since(hash, since).map(ItemResult::Found)
+        ItemOp::Exists(since) => all(items, planner, until, results, |planner, hash| {
+            planner.exists(hash, since).map(ItemResult::Found)
         }),
         ItemOp::Count => all(items, planner, until, results, |planner, hash| {
             planner.count(hash).map(ItemResult::Counted)
@@ -191,6 +196,12 @@ fn with_values<P: PlanPages>(
         (ValueOp::Delete, Outcome::Deleted(results)) => {
             all(items, planner, until, results, |planner, hash| {
                 planner.delete_value(hash, values.next()?)
+            })
+        }
+        (ValueOp::Replace, Outcome::Replaced(results)) => {
+            all(items, planner, until, results, |planner, hash| {
+                let Replacement { from, to } = Replacement::unpacked(values.next()?);
+                planner.replace_value(hash, from, to)
             })
         }
         (ValueOp::Exists, Outcome::Found(results)) => {

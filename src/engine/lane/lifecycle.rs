@@ -2,16 +2,18 @@
 //! time, are described, and begin and end a compaction.
 
 use super::changes::{Encoded, PlannedFilter};
-use super::command::{Adopt, Command, CompactStep, Create, Outcome, Replaced};
+use super::command::{Adopt, Command, CompactStep, Create, Outcome, Replaced, Stage};
 use super::commit::{Batch, InDoubt, Lane};
 use super::request::{Answer, Request};
 use crate::chain::meta::Chain;
 use crate::chain::plan::PlanStats;
 use crate::engine::answer::FilterSizes;
+use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::response::{Origin, StoredFilterInfo};
 use crate::engine::pages::PageTable;
 use crate::engine::ttl::has_ended;
+use crate::page::FilterId;
 use crate::store::{Expiry, FilterChange, Garbage};
 use std::sync::Arc;
 
@@ -20,6 +22,8 @@ impl Lane {
     pub(super) fn work_alone(&self, request: Request) -> Option<InDoubt> {
         let filter = match request.command.clone() {
             Command::Adopt(adopt) => return self.adopt(request, adopt),
+            Command::Stage(stage) => return self.stage(request, stage),
+            Command::GiveUp(id) => return self.give_up(request, id),
             Command::Barrier(_) => return self.barrier(request),
             _ => request.filter.clone(),
         };
@@ -54,12 +58,15 @@ impl Lane {
             // would still be told that nothing was done.
             Command::Create(_)
             | Command::Adopt(_)
+            | Command::Stage(_)
+            | Command::GiveUp(_)
             | Command::Barrier(_)
             | Command::Compact(CompactStep::Move(_))
             | Command::Sweep { .. }
             | Command::Items(..)
             | Command::Steps(..)
-            | Command::Values(..) => refuse(request, Ok(Outcome::Stale)),
+            | Command::Values(..)
+            | Command::Rows(..) => refuse(request, Ok(Outcome::Stale)),
         }
     }
 
@@ -126,8 +133,61 @@ impl Lane {
         })
     }
 
+    /// Has all pods take pages of a filter that has no name yet.
+    fn stage(&self, request: Request, stage: Stage) -> Option<InDoubt> {
+        let Some(replicated) = self.ordering.replicated() else {
+            return refuse(request, Ok(Outcome::Stale));
+        };
+        let id = match stage.id {
+            None => replicated.claim_next(&stage.claim),
+            Some(id) => match self.is_staged(id) {
+                Ok(()) => id,
+                Err(refusal) => return refuse(request, Err(refusal)),
+            },
+        };
+        let batch = Batch {
+            answers: vec![(request, Outcome::Staged(id))],
+            filter_changes: vec![FilterChange::Stage {
+                id,
+                pages: stage.pages,
+            }],
+            ..Batch::default()
+        };
+        self.commit(batch, |_, _| {})
+    }
+
+    /// # Errors
+    /// [`EngineError::NotLeading`]: another pod has led since, and has given the
+    /// filter up.
+    fn is_staged(&self, id: FilterId) -> Result<(), EngineError> {
+        match self.store.is_staged(id)? {
+            true => Ok(()),
+            false => Err(EngineError::NotLeading),
+        }
+    }
+
+    /// Has all pods remove the pages of a filter that gets no name.
+    fn give_up(&self, request: Request, id: FilterId) -> Option<InDoubt> {
+        if let Err(refusal) = self.is_staged(id) {
+            return refuse(request, Err(refusal));
+        }
+        let batch = Batch {
+            answers: vec![(request, Outcome::GivenUp)],
+            filter_changes: vec![FilterChange::GiveUp { id }],
+            ..Batch::default()
+        };
+        self.commit(batch, |_, _| {
+            self.checkpointer.reclaim_soon([Garbage::Filter(id)]);
+        })
+    }
+
     /// Gives a staged filter its name, and with it the place of another.
     fn adopt(&self, request: Request, adopt: Adopt) -> Option<InDoubt> {
+        if self.ordering.replicated().is_some()
+            && let Err(refusal) = self.is_staged(adopt.id)
+        {
+            return refuse(request, Err(refusal));
+        }
         let found = match self.filters.open(&adopt.name, &self.store) {
             Ok(found) => found,
             Err(error) => return refuse(request, Err(error.into())),

@@ -94,6 +94,7 @@ impl Flow {
                 Command::Items(..)
                 | Command::Steps(..)
                 | Command::Values(..)
+                | Command::Rows(..)
                 | Command::Sweep { .. }
                 | Command::Compact(_),
                 Some(id),
@@ -204,6 +205,12 @@ impl LaneQueue {
             let turns = &mut waiting.turns;
             turns.bring_forward_for_others(key, flow, Waits::is_long);
         }
+    }
+
+    /// Takes the turn of the plan that was suspended, which is dropped.
+    pub(super) fn drop_plan(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.turns.take_out(|it| matches!(it, Waits::Plan));
     }
 
     /// Takes what was done off the balance of whoever asked for it.

@@ -7,6 +7,7 @@
 //! applied by publishing what was planned; one of another pod, or one that was
 //! settled too late for that, by what the record says (`follow`).
 
+use crate::engine::claims::{Claim, Claims};
 use crate::engine::clock::EngineClock;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::filters::OpenFilter;
@@ -74,6 +75,7 @@ pub(crate) struct ReplicatedOrdering {
     lane: u32,
     membership: Arc<Membership>,
     clock: Arc<EngineClock>,
+    claims: Arc<Claims>,
     idempotent_writes: Arc<IdempotentWrites>,
     imports: Arc<Imports>,
     /// Where the lane stands, for those outside.
@@ -106,14 +108,14 @@ impl ReplicatedOrdering {
         lane: u32,
         membership: &Arc<Membership>,
         of_lane: &ClusteredLane,
-        clock: &Arc<EngineClock>,
+        (clock, claims): (&Arc<EngineClock>, &Arc<Claims>),
         side_records: (&Arc<IdempotentWrites>, &Arc<Imports>),
     ) -> ReplicatedOrdering {
         let ClusteredLane { start, place, .. } = of_lane;
         let replica = Replica::new(
             membership.lane(lane),
             membership.writer,
-            Membership::LEVELS,
+            membership.levels(),
             start.position,
             start.stamp_ms,
         );
@@ -123,6 +125,7 @@ impl ReplicatedOrdering {
             lane,
             membership: Arc::clone(membership),
             clock: Arc::clone(clock),
+            claims: Arc::clone(claims),
             idempotent_writes: Arc::clone(idempotent_writes),
             imports: Arc::clone(imports),
             place: Arc::clone(place),
@@ -161,7 +164,7 @@ impl ReplicatedOrdering {
         let plan = Plan {
             number,
             reign,
-            clock_ms: self.clock.now_ms(),
+            clock_ms: self.clock.stamp_ms(),
             commit: bytes.into(),
         };
         let reports = work.driver.handle(Event::Plan(plan), until);
@@ -193,6 +196,7 @@ impl ReplicatedOrdering {
         }
         work.last_filter = last_filter;
         work.applied = own.position;
+        self.clock.hear(own.record.stamp_ms, true);
         Ok(())
     }
 
@@ -238,7 +242,8 @@ impl ReplicatedOrdering {
     }
 
     /// Says that a record was applied of which the commit is this.
-    pub(super) fn applied(&self, position: Position, commit: &Commit) {
+    pub(super) fn applied(&self, position: Position, stamp_ms: u64, commit: &Commit) {
+        self.clock.hear(stamp_ms, self.place.has_been_at_the_end());
         for change in &commit.side_records {
             match change.key {
                 SideRecordKey::Retry(_) => self.idempotent_writes.noted(change),
@@ -301,15 +306,23 @@ impl ReplicatedOrdering {
         };
         FilterId(work.last_given)
     }
+
+    /// A number for a filter that is to be taken in, by whoever holds the claim.
+    pub(super) fn claim_next(&self, claim: &Claim) -> FilterId {
+        let id = self.next_filter();
+        self.claims.note(id, claim);
+        id
+    }
 }
 
 impl Work {
     /// Where the lane stands.
     fn state(&self) -> LaneState {
-        let replica = self.driver.replica();
+        let (replica, reign) = (self.driver.replica(), self.reign());
         LaneState {
             position: self.applied,
-            leads: self.reign().is_some(),
+            leads: reign.is_some(),
+            reign,
             is_in_flight: replica.is_in_flight(),
             is_behind: replica.is_behind(),
             halted: replica.halted().cloned(),
@@ -335,7 +348,9 @@ impl Work {
 /// The largest number of a filter that a commit makes, 0 if it makes none.
 fn last_filter(commit: &Commit) -> u64 {
     let made = commit.filters.iter().filter_map(|change| match change {
-        FilterChange::Create { id, .. } | FilterChange::Restore { id, .. } => Some(id.0),
+        FilterChange::Create { id, .. }
+        | FilterChange::Restore { id, .. }
+        | FilterChange::Stage { id, .. } => Some(id.0),
         _ => None,
     });
     made.max().unwrap_or(0)

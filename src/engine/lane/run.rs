@@ -96,6 +96,7 @@ impl Lane {
             // It was planned without this.
             if let Some(plan) = under_way.suspended.take() {
                 let (turn, request) = plan.into_request();
+                self.queue.drop_plan();
                 self.queue.put_back(&turn, request.into_long());
                 self.metrics.suspended_plans.dec();
             }
@@ -182,7 +183,7 @@ impl Lane {
                     self.suspend(plan, under_way);
                 }
             }
-            Command::Items(..) | Command::Steps(..) | Command::Values(..) => {
+            Command::Items(..) | Command::Steps(..) | Command::Values(..) | Command::Rows(..) => {
                 if let Some(plan) = self.begin_sliced(turn, request) {
                     self.go_on(plan, under_way);
                 }

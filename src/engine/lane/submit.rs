@@ -16,6 +16,7 @@ use crate::engine::disk::Disk;
 use crate::engine::error::{EngineError, Overload};
 use crate::engine::filters::{FilterView, OpenFilter, lane_of};
 use crate::engine::idempotency::guard::SideRecorder;
+use crate::engine::membership::lane_of_number;
 use crate::engine::name::FilterName;
 use crate::engine::pages::{Loader, PageCache, Pins};
 use crate::engine::quota::Reservation;
@@ -51,14 +52,14 @@ struct Awaited {
 impl Awaited {
     /// Waits for the outcome. After the deadline the request is withdrawn, unless
     /// its commit has begun.
-    async fn outcome(mut self) -> Result<Outcome, EngineError> {
+    async fn outcome(&mut self) -> Result<Outcome, EngineError> {
         let stopped = |_| Err(EngineError::Stopping);
         match self.caller.within(&mut self.outcome).await {
             Ok(outcome) => outcome.unwrap_or_else(stopped),
             Err(late) if self.progress.withdraw() || self.is_question => Err(late),
-            Err(_) => match timeout(COMMIT_PATIENCE, self.outcome).await {
+            Err(_) => match timeout(COMMIT_PATIENCE, &mut self.outcome).await {
                 Ok(outcome) => outcome.unwrap_or_else(stopped),
-                Err(_) => Err(self.late),
+                Err(_) => Err(self.late.clone()),
             },
         }
     }
@@ -167,7 +168,19 @@ impl Submitter {
         filter: &Arc<OpenFilter>,
         command: Command,
     ) -> Result<Outcome, EngineError> {
-        let (request, outcome) = Request::new(&SERVER, command, Some(filter), None);
+        self.send_blocking(Request::new(&SERVER, command, Some(filter), None))
+    }
+
+    /// The same for a command about a filter that is not there yet.
+    pub(crate) fn submit_new_blocking(
+        &self,
+        caller: &Caller,
+        command: Command,
+    ) -> Result<Outcome, EngineError> {
+        self.send_blocking(Request::new(caller, command, None, None))
+    }
+
+    fn send_blocking(&self, (request, outcome): (Request, Reply)) -> Result<Outcome, EngineError> {
         let kind = request.command.kind();
         let outcome = match self.enqueue(request) {
             Ok(_) => outcome
@@ -182,7 +195,7 @@ impl Submitter {
     /// Puts a request into the queue of its lane and waits for the outcome.
     async fn send(&self, request: Request, outcome: Reply) -> Result<Outcome, EngineError> {
         let kind = request.command.kind();
-        let awaited = Awaited {
+        let mut awaited = Awaited {
             caller: request.caller.clone(),
             progress: request.progress.clone(),
             is_question: request.command.is_question(),
@@ -192,11 +205,10 @@ impl Submitter {
             },
             outcome,
         };
-        let progress = request.progress.clone();
         let outcome = match self.enqueue(request) {
             Ok(lane) => {
                 let outcome = awaited.outcome().await;
-                if progress.is_withdrawn()
+                if awaited.progress.is_withdrawn()
                     && let Some(queue) = self.queues.read().get(lane)
                 {
                     queue.note_withdrawn();
@@ -221,6 +233,8 @@ impl Submitter {
             (Some(filter), _) => of(&filter.name),
             (None, Command::Create(create)) => of(&create.name),
             (None, Command::Adopt(adopt)) => of(&adopt.name),
+            (None, Command::Stage(stage)) => of(&stage.name),
+            (None, Command::GiveUp(id)) => lane_of_number(*id, self.lanes),
             (None, Command::Barrier(lane)) => *lane as usize,
             (None, _) => return Err(EngineError::Stopping),
         };
@@ -263,7 +277,8 @@ impl Submitter {
         match command {
             Command::Items(_, items, _)
             | Command::Steps(_, items, _)
-            | Command::Values(_, items, _) => {
+            | Command::Values(_, items, _)
+            | Command::Rows(_, items) => {
                 let view = filter.view.load_full();
                 check_probes(items.len(), view.chain.sub_filter_count())?;
                 if !self

@@ -1,9 +1,7 @@
 //! Whether, and how often, items are in a filter: asked beside its lane, and
 //! through it only for items that commits keep overtaking.
 
-use crate::chain::meta::Chain;
 use crate::chain::paged::values::ValueCopies;
-use crate::chain::pages::PageWords;
 use crate::cuckoo::hash::ItemHash;
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::Caller;
@@ -12,8 +10,8 @@ use crate::engine::filters::OpenFilter;
 use crate::engine::lane::command::{Command, ItemOp, Outcome, ValueOp};
 use crate::engine::lane::submit::hash_items;
 use crate::engine::name::FilterName;
-use crate::engine::ops::values::check_values;
-use crate::engine::reader::{self, Count, Exists, HasValue, Question, Values};
+use crate::engine::ops::values::check_has_values;
+use crate::engine::reader::{self, Count, Exists, HasRow, HasValue, Question, Values};
 use crate::engine::state::{Engine, EngineState};
 use std::sync::Arc;
 
@@ -29,7 +27,7 @@ impl Engine {
         name: &FilterName,
         items: &ItemBatch,
     ) -> Result<Vec<bool>, EngineError> {
-        let question = Exists::default();
+        let question = Exists::within(None);
         let results = self.state.ask(&self.caller, name, items, question).await?;
         self.state.count_found(&results);
         Ok(results)
@@ -48,10 +46,7 @@ impl Engine {
         items: &ItemBatch,
         seconds: u64,
     ) -> Result<Vec<bool>, EngineError> {
-        let question = SeenWithin {
-            seconds,
-            exists: Exists::default(),
-        };
+        let question = Exists::within(Some(seconds));
         let results = self.state.ask(&self.caller, name, items, question).await?;
         self.state.count_found(&results);
         Ok(results)
@@ -95,8 +90,7 @@ pub(super) trait LaneQuestion: Question {
 
 impl LaneQuestion for Exists {
     fn command(self, items: Arc<[ItemHash]>, _: &[usize]) -> Command {
-        let op = self.since.map_or(ItemOp::Exists, ItemOp::SeenSince);
-        Command::Items(op, items, 0)
+        Command::Items(ItemOp::Exists(self.since), items, 0)
     }
 
     fn about_filter(
@@ -104,7 +98,8 @@ impl LaneQuestion for Exists {
         filter: &OpenFilter,
         now_ms: impl Fn() -> u64,
     ) -> Result<Self, EngineError> {
-        Ok(Exists::at(&filter.view.load(), now_ms))
+        self.check(filter)?;
+        Ok(self.at(&filter.view.load(), now_ms))
     }
 
     fn answers(outcome: Outcome) -> Option<Vec<bool>> {
@@ -125,7 +120,7 @@ impl LaneQuestion for Count {
         filter: &OpenFilter,
         now_ms: impl Fn() -> u64,
     ) -> Result<Self, EngineError> {
-        let Exists { since } = Exists::at(&filter.view.load(), &now_ms);
+        let Exists { since, .. } = Exists::default().at(&filter.view.load(), &now_ms);
         let now_ms = since.map_or(0, |_| now_ms());
         Ok(Count { since, now_ms })
     }
@@ -138,46 +133,10 @@ impl LaneQuestion for Count {
     }
 }
 
-/// Was the item seen within the last so many seconds?
-#[derive(Clone, Copy)]
-struct SeenWithin {
-    seconds: u64,
-    exists: Exists,
-}
-
-impl Question for SeenWithin {
-    type Answer = bool;
-
-    fn ask(self, chain: &Chain, hash: ItemHash, pages: &mut impl PageWords) -> Option<bool> {
-        self.exists.ask(chain, hash, pages)
-    }
-
-    fn is_certain(self, found: &bool) -> bool {
-        self.exists.is_certain(found)
-    }
-}
-
-impl LaneQuestion for SeenWithin {
+impl LaneQuestion for HasValue<'_> {
     fn command(self, items: Arc<[ItemHash]>, positions: &[usize]) -> Command {
-        self.exists.command(items, positions)
-    }
-
-    fn about_filter(
-        self,
-        filter: &OpenFilter,
-        now_ms: impl Fn() -> u64,
-    ) -> Result<Self, EngineError> {
-        let (view, seconds) = (filter.view.load(), self.seconds);
-        let window = view.chain.params().window().ok_or(EngineError::NoWindow)?;
-        if !(1..=u64::from(window.seconds())).contains(&seconds) {
-            return Err(EngineError::BeyondWindow {
-                within_seconds: seconds,
-                window_seconds: window.seconds(),
-            });
-        }
-        let since = view.chain.oldest_epoch(now_ms(), Some(seconds));
-        let exists = Exists { since };
-        Ok(SeenWithin { seconds, exists })
+        let values = positions.iter().map(|&at| self.about(at).value());
+        Command::Values(ValueOp::Exists, items, values.collect())
     }
 
     fn answers(outcome: Outcome) -> Option<Vec<bool>> {
@@ -185,15 +144,10 @@ impl LaneQuestion for SeenWithin {
     }
 }
 
-impl LaneQuestion for HasValue<'_> {
-    fn command(self, items: Arc<[ItemHash]>, positions: &[usize]) -> Command {
-        let values = positions.iter().map(|&at| self.about(at).value());
-        Command::Values(ValueOp::Exists, items, values.collect())
-    }
-
-    fn about_filter(self, filter: &OpenFilter, _: impl Fn() -> u64) -> Result<Self, EngineError> {
-        check_values(filter, self.values())?;
-        Ok(self)
+impl LaneQuestion for HasRow<'_> {
+    fn command(self, items: Arc<[ItemHash]>, _: &[usize]) -> Command {
+        let HasRow(test) = self;
+        Command::Rows(Arc::clone(test), items)
     }
 
     fn answers(outcome: Outcome) -> Option<Vec<bool>> {
@@ -207,7 +161,7 @@ impl LaneQuestion for Values {
     }
 
     fn about_filter(self, filter: &OpenFilter, _: impl Fn() -> u64) -> Result<Self, EngineError> {
-        check_values(filter, &[])?;
+        check_has_values(filter)?;
         Ok(self)
     }
 
@@ -237,39 +191,52 @@ impl EngineState {
     ) -> Result<Vec<Q::Answer>, EngineError> {
         loop {
             let filter = self.find(caller, name).await?;
-            let question = question.about_filter(&filter, || self.clock.now_ms())?;
-            let sub_filters = filter.view.load().tables.len();
-            self.check_probes(items.len(), sub_filters)?;
-            let at_once = reader::ask_at_once(question, &filter, items, &self.cache);
-            let mut asked = match at_once {
-                Some(asked) => asked,
-                // Seldom, and far larger than all else that this future holds.
-                None => {
-                    let (cache, cold) = (&self.cache, &self.cold_pages);
-                    let asking = reader::ask(question, &filter, items, cache, cold, caller);
-                    Box::pin(asking).await?
-                }
-            };
-            self.cached_reads.inc_by(asked.cached_pages);
-            self.metrics.read_retries.inc_by(asked.retries);
-            // Pages of a filter that is gone read as zeros.
-            if filter.is_removed() {
-                continue;
+            if let Some(answers) = self.ask_of(caller, &filter, items, question).await? {
+                return Ok(answers);
             }
-            if asked.open.is_empty() {
-                return Ok(asked.answers);
-            }
-            let answers = Box::pin(self.ask_lane(question, caller, &filter, items, &asked.open));
-            let Some(answers) = answers.await? else {
-                continue;
-            };
-            for (&index, answer) in asked.open.iter().zip(answers) {
-                if let Some(slot) = asked.answers.get_mut(index) {
-                    *slot = answer;
-                }
-            }
-            return Ok(asked.answers);
         }
+    }
+
+    /// The same of a filter that was found. `None` if it is gone meanwhile.
+    pub(super) async fn ask_of<Q: LaneQuestion>(
+        &self,
+        caller: &Caller,
+        filter: &Arc<OpenFilter>,
+        items: &ItemBatch,
+        question: Q,
+    ) -> Result<Option<Vec<Q::Answer>>, EngineError> {
+        let question = question.about_filter(filter, || self.clock.now_ms())?;
+        let sub_filters = filter.view.load().tables.len();
+        self.check_probes(items.len(), sub_filters)?;
+        let at_once = reader::ask_at_once(question, filter, items, &self.cache);
+        let mut asked = match at_once {
+            Some(asked) => asked,
+            // Seldom, and far larger than all else that this future holds.
+            None => {
+                let (cache, cold) = (&self.cache, &self.cold_pages);
+                let asking = reader::ask(question, filter, items, cache, cold, caller);
+                Box::pin(asking).await?
+            }
+        };
+        self.cached_reads.inc_by(asked.cached_pages);
+        self.metrics.read_retries.inc_by(asked.retries);
+        // Pages of a filter that is gone read as zeros.
+        if filter.is_removed() {
+            return Ok(None);
+        }
+        if asked.open.is_empty() {
+            return Ok(Some(asked.answers));
+        }
+        let answers = Box::pin(self.ask_lane(question, caller, filter, items, &asked.open));
+        let Some(answers) = answers.await? else {
+            return Ok(None);
+        };
+        for (&index, answer) in asked.open.iter().zip(answers) {
+            if let Some(slot) = asked.answers.get_mut(index) {
+                *slot = answer;
+            }
+        }
+        Ok(Some(asked.answers))
     }
 
     /// Has the lane answer a question about the items at some positions, as

@@ -119,39 +119,24 @@ impl Engine {
         .await?
     }
 
-    /// A place for a filter that is to be taken in: as a new one, or in the place
-    /// of that of this name, if there is one. It is promised its room as soon as
-    /// it says how large it is.
+    /// A place for a filter that is to be taken in under this name: as a new one, or
+    /// in the place of the one of that name, if there is one. It is promised its room
+    /// as soon as it says how large it is.
     ///
     /// # Errors
-    /// [`EngineError::DiskShort`], [`EngineError::NotInCluster`], or the store refused a number for it.
-    pub async fn intake(&self, replaces: Option<&FilterName>) -> Result<Intake, EngineError> {
-        // Its pages would be in the store of this pod alone, under a number that
-        // the cluster gives to another filter.
-        if self.state.clustered.is_some() {
-            let what = "restoring a filter, or taking one in from another server,";
-            return Err(EngineError::NotInCluster { what });
-        }
+    /// [`EngineError::DiskShort`], or the store refused a number for it.
+    pub async fn intake(&self, name: &FilterName, replace: Replace) -> Result<Intake, EngineError> {
         self.state.disk.check()?;
-        let in_place_of = match replaces {
-            Some(name) => self.state.open(&self.caller, name).await?,
-            None => None,
+        let in_place_of = match replace {
+            Replace::Nothing => None,
+            _ => self.state.open(&self.caller, name).await?,
         };
         Ok(Intake {
             id: self.state.next_id(&self.caller).await?,
-            store: Arc::clone(&self.state.store),
-            disk: Arc::clone(&self.state.disk),
-            checkpointer: Arc::clone(&self.state.checkpointer),
-            quota: Arc::clone(&self.state.quota),
-            key: self.caller.key.clone(),
+            state: Arc::clone(&self.state),
+            caller: self.caller.clone(),
+            name: name.clone(),
             in_place_of,
-            max_filter_bytes: self.state.defaults.max_filter_bytes,
-            max_expansions: self
-                .state
-                .defaults
-                .max_expansions
-                .min(self.state.defaults.most_expansions()),
-            max_chain_length: self.state.defaults.max_chain_length,
             now_ms: self.state.clock.now_ms(),
         })
     }
@@ -219,17 +204,17 @@ impl Engine {
             });
             // Should the caller be gone before the outcome comes, the lane has the
             // pages, or the next start reclaims them.
-            staged.pages.is_handed_over = true;
+            staged.pages.hand_over(true);
             let outcome = self
                 .state
                 .lanes
                 .submit_new(&caller, command, None, reservation)
                 .await;
-            staged.pages.is_handed_over = match &outcome {
+            staged.pages.hand_over(match &outcome {
                 Ok(outcome) => matches!(outcome, Outcome::Adopted(_)),
                 // A lane that stops says nothing of what it has done.
                 Err(error) => error.may_be_done() || matches!(error, EngineError::Stopping),
-            };
+            });
             if let Outcome::Adopted(filter) = outcome? {
                 let info = filter.info(name);
                 return Ok(match replacing {

@@ -1,6 +1,5 @@
 //! Describing, listing and removing filters, and setting when they end.
 
-use crate::chain::params::PAGE_BYTES;
 use crate::engine::answer::{Ends, FilterInfo, FilterSizes, FilterSummary};
 use crate::engine::caller::Caller;
 use crate::engine::clock::moment;
@@ -238,13 +237,9 @@ impl EngineState {
     ) -> Result<FilterSizes, EngineError> {
         let disk_bytes = self.disk_bytes(caller, filter.id).await?;
         let view = filter.view.load_full();
-        let resident: u64 = view
-            .tables
-            .iter()
-            .map(|table| u64::from(table.resident()))
-            .sum();
+        let resident = view.tables.iter().map(|table| table.resident_bytes());
         Ok(FilterSizes {
-            memory_bytes: resident * u64::from(PAGE_BYTES),
+            memory_bytes: resident.sum(),
             disk_bytes,
         })
     }

@@ -7,17 +7,17 @@
 //!
 //! What is recorded ends a week after the last commit, and is bounded in number.
 
+use crate::chain::rows::RowCodec;
 use crate::engine::answer::{AddMode, AddResult};
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::Caller;
-use crate::engine::error::EngineError;
+use crate::engine::error::{EngineError, Holds};
 use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::idempotency::imports::{ImportRun, ImportStep};
 use crate::engine::idempotency::progress::{BadLine, ImportProgress};
 use crate::engine::lane::command::{ItemOp, Outcome, ValueOp};
 use crate::engine::name::FilterName;
-use crate::engine::ops::values::Entries;
 use crate::engine::state::{Engine, EngineState};
 use crate::page::FilterId;
 use crate::store::{SideRecord, SideRecordKey, StoreError};
@@ -77,7 +77,7 @@ pub struct ImportLines {
     pub count: u32,
     /// The items.
     pub items: ItemBatch,
-    /// The value of each, to a filter with values; else none.
+    /// The value of each, to a filter with values or rows; else none.
     pub values: Vec<u32>,
     /// Position of each item's line, from 0 on.
     pub item_lines: Vec<u32>,
@@ -94,7 +94,8 @@ pub struct Import {
     run: Arc<ImportRun>,
     name: FilterName,
     filter: FilterId,
-    value_bits: u32,
+    holds: Holds,
+    codec: Option<RowCodec>,
     mode: AddMode,
     recorded: Option<SideRecord>,
     progress: ImportProgress,
@@ -135,7 +136,8 @@ impl Engine {
             run,
             name: name.clone(),
             filter: open.id,
-            value_bits: open.view.load().chain.params().value_bits().into(),
+            holds: Holds::of(open.view.load().chain.params()),
+            codec: RowCodec::of(&open.view.load().chain),
             mode,
             recorded,
             progress,
@@ -205,9 +207,14 @@ impl Import {
         &self.progress
     }
 
-    /// Bits of the values that its filter's items have; 0: they have none.
-    pub fn value_bits(&self) -> u32 {
-        self.value_bits
+    /// What its filter holds, and so what its lines are.
+    pub fn holds(&self) -> &Holds {
+        &self.holds
+    }
+
+    /// What turns rows into values of its filter, if it holds rows.
+    pub fn row_codec(&self) -> Option<RowCodec> {
+        self.codec.clone()
     }
 
     /// From now on nothing waits longer than that: what is not being written by
@@ -252,11 +259,7 @@ impl Import {
             }
             let values = lines.values.iter().skip(first_item).take(items);
             let values: Arc<[u32]> = values.copied().collect();
-            let batch = Entries {
-                items: &batch,
-                values: &values,
-            };
-            match self.step(batch, progress).await {
+            match self.step(&batch, values, progress).await {
                 Err(EngineError::TooManyPages { .. } | EngineError::TooManyChangeProbes { .. })
                     if items > 1 =>
                 {
@@ -276,7 +279,8 @@ impl Import {
     /// One commit.
     async fn step(
         &mut self,
-        batch: Entries<'_>,
+        items: &ItemBatch,
+        values: Arc<[u32]>,
         mut progress: ImportProgress,
     ) -> Result<(), EngineError> {
         let now_ms = self.state.clock.now_ms();
@@ -289,7 +293,7 @@ impl Import {
         });
         let mut attempts = 0;
         let results = loop {
-            match self.add(batch, &step).await {
+            match self.add(items, &values, &step).await {
                 // Others are served first; the client waits for us anyway.
                 Err(EngineError::Overloaded(_) | EngineError::OverShare { .. })
                     if attempts < ATTEMPTS =>
@@ -309,7 +313,8 @@ impl Import {
 
     async fn add(
         &self,
-        batch: Entries<'_>,
+        items: &ItemBatch,
+        values: &Arc<[u32]>,
         step: &Arc<ImportStep>,
     ) -> Result<Vec<AddResult>, EngineError> {
         let recorder = SideRecorder::Progress(Arc::clone(step));
@@ -321,18 +326,18 @@ impl Import {
                 return Err(EngineError::NotFound { name });
             }
             state.quota.check_growth(filter.owner.as_ref())?;
-            let added = match self.value_bits {
-                0 => {
-                    let (lanes, items) = (&state.lanes, batch.items);
+            let added = match self.holds {
+                Holds::Items => {
                     let op = (ItemOp::Add(self.mode), state.clock.now_ms());
-                    lanes
+                    state
+                        .lanes
                         .submit_items(caller, &filter, op, items, Some(&recorder))
                         .await
                 }
-                _ => {
-                    let op = ValueOp::Add(self.mode);
+                Holds::Values(_) | Holds::Rows(_) => {
+                    let change = (ValueOp::Add(self.mode), items, Arc::clone(values));
                     state
-                        .change_values(caller, &filter, op, batch, Some(&recorder))
+                        .change_values(caller, &filter, change, Some(&recorder))
                         .await
                 }
             };

@@ -45,22 +45,32 @@ impl Engine {
     /// filters of one hash, and pages that are not resident are read for all
     /// filters together.
     ///
+    /// With `within_seconds`: which of them saw it within the last so many seconds,
+    /// as for [`seen_within`](Engine::seen_within).
+    ///
     /// # Errors
     /// [`EngineError::TooManyFilters`] and [`EngineError::TooManyProbes`] if it
-    /// asks too much, or a page can't be read. A filter that is not there is
-    /// no error.
+    /// asks too much; [`EngineError::NoWindow`] and [`EngineError::BeyondWindow`] if
+    /// one of the filters can't be asked that; or a page can't be read. A filter
+    /// that is not there is no error.
     pub async fn lookup(
         &self,
         filters: &LookupFilters,
         items: &ItemBatch,
         mode: LookupMode,
+        within_seconds: Option<u64>,
         max_filters: usize,
     ) -> Result<LookupAnswer, EngineError> {
         let names = self
             .state
             .names_to_look_up(&self.caller, filters, max_filters)
             .await?;
-        let mut answer = self.state.lookup(&self.caller, names, items, mode).await?;
+        let asked = Asked {
+            items,
+            mode,
+            question: Exists::within(within_seconds),
+        };
+        let mut answer = self.state.lookup(&self.caller, names, asked).await?;
         if matches!(filters, LookupFilters::Prefix(_)) {
             // Those that went meanwhile were not named.
             answer.missing.clear();
@@ -104,11 +114,10 @@ impl EngineState {
         &self,
         caller: &Caller,
         names: Vec<FilterName>,
-        items: &ItemBatch,
-        mode: LookupMode,
+        asked: Asked<'_>,
     ) -> Result<LookupAnswer, EngineError> {
         // Each of them has one sub-filter at least; before they are opened.
-        self.check_probes(items.len(), names.len())?;
+        self.check_probes(asked.items.len(), names.len())?;
         self.metrics.lookup_filters.observe(names.len() as f64);
         let at_once = FILTERS_AT_ONCE.min(self.looked_up.bound() as usize).max(1);
         for _ in 0..RESTARTS {
@@ -119,10 +128,10 @@ impl EngineState {
                     let filter = self.open(caller, name).await?;
                     sub_filters += filter.map_or(0, |filter| sub_filters_of(&filter));
                 }
-                self.check_probes(items.len(), sub_filters)?;
+                self.check_probes(asked.items.len(), sub_filters)?;
             }
             let parts = names.chunks(at_once);
-            if let Some(answer) = self.ask_all(caller, parts, items, mode).await? {
+            if let Some(answer) = self.ask_all(caller, parts, asked).await? {
                 return Ok(answer);
             }
         }
@@ -134,12 +143,11 @@ impl EngineState {
         &self,
         caller: &Caller,
         parts: Chunks<'_, FilterName>,
-        items: &ItemBatch,
-        mode: LookupMode,
+        asked: Asked<'_>,
     ) -> Result<Option<LookupAnswer>, EngineError> {
         let names = parts.clone().map(<[FilterName]>::len).sum();
-        let mut so_far = SoFar::none(items.len(), names);
-        let (mut asked, mut missing) = (Vec::new(), Vec::new());
+        let mut so_far = SoFar::none(asked.items.len(), names);
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
         for names in parts {
             let places = names.len() as u64;
             let _places = self
@@ -154,8 +162,8 @@ impl EngineState {
                 }
             }
             let sub_filters = filters.iter().map(|filter| sub_filters_of(filter)).sum();
-            self.check_probes(items.len(), sub_filters)?;
-            let mut sweep = Sweep::new(self, caller, &filters, items, mode, so_far).await?;
+            self.check_probes(asked.items.len(), sub_filters)?;
+            let mut sweep = Sweep::new(self, caller, &filters, asked, so_far).await?;
             sweep.run().await?;
             // Pages of a filter that is gone read as zeros.
             if sweep.is_stale || filters.iter().any(|filter| filter.is_removed()) {
@@ -163,14 +171,14 @@ impl EngineState {
             }
             so_far = sweep.so_far;
             so_far.asked += filters.len();
-            asked.extend(filters.iter().map(|filter| filter.name.clone()));
+            found.extend(filters.iter().map(|filter| filter.name.clone()));
         }
         let mut matches = so_far.matches;
-        if mode == LookupMode::First {
+        if asked.mode == LookupMode::First {
             matches.keep_first();
         }
         Ok(Some(LookupAnswer {
-            filters: asked,
+            filters: found,
             missing,
             matches,
         }))
@@ -180,6 +188,14 @@ impl EngineState {
 /// Sub-filters in which an item is looked for.
 fn sub_filters_of(filter: &OpenFilter) -> usize {
     filter.view.load().tables.len()
+}
+
+/// What is asked of each filter.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    items: &'a ItemBatch,
+    mode: LookupMode,
+    question: Exists,
 }
 
 /// One question: whether this item is in this filter.
@@ -224,8 +240,7 @@ struct Sweep<'a> {
     state: &'a EngineState,
     caller: &'a Caller,
     filters: &'a [Arc<OpenFilter>],
-    items: &'a ItemBatch,
-    mode: LookupMode,
+    asked: Asked<'a>,
     /// How each filter hashes the items.
     hashes: Vec<Hashes>,
     so_far: SoFar,
@@ -241,19 +256,19 @@ impl<'a> Sweep<'a> {
         state: &'a EngineState,
         caller: &'a Caller,
         filters: &'a [Arc<OpenFilter>],
-        items: &'a ItemBatch,
-        mode: LookupMode,
+        asked: Asked<'a>,
         mut so_far: SoFar,
     ) -> Result<Sweep<'a>, EngineError> {
         let mut by_filter = Vec::with_capacity(filters.len());
         for filter in filters {
+            asked.question.check(filter)?;
             let view = filter.view.load_full();
             let id = view.chain.hash_id();
             let of_items = match &so_far.unkeyed {
                 _ if id.is_keyed() => Hashes::Own(id),
                 Some((known, hashes)) if *known == id => Hashes::Known(Arc::clone(hashes)),
                 _ => {
-                    let hashes = hash_items(caller, &view.chain, items).await?;
+                    let hashes = hash_items(caller, &view.chain, asked.items).await?;
                     so_far.unkeyed = Some((id, Arc::clone(&hashes)));
                     Hashes::Known(hashes)
                 }
@@ -264,8 +279,7 @@ impl<'a> Sweep<'a> {
             state,
             caller,
             filters,
-            items,
-            mode,
+            asked,
             hashes: by_filter,
             so_far,
             cold: Vec::new(),
@@ -279,8 +293,8 @@ impl<'a> Sweep<'a> {
         let sub_filters: Vec<usize> = of_each.collect();
         let per_turn = PROBES_PER_TURN / sub_filters.iter().sum::<usize>().max(1);
         let (mut first, mut spent) = (0, 0);
-        while first < self.items.len() {
-            let turn = self.items.turn(first, per_turn);
+        while first < self.asked.items.len() {
+            let turn = self.asked.items.turn(first, per_turn);
             for (filter, sub_filters) in sub_filters.iter().enumerate() {
                 let mut next = turn.start;
                 while next < turn.end {
@@ -306,7 +320,7 @@ impl<'a> Sweep<'a> {
     fn hashed_bytes(&self, filter: usize, items: &Range<usize>) -> usize {
         match self.hashes.get(filter) {
             Some(Hashes::Own(_)) => {
-                let items = self.items.iter().skip(items.start).take(items.len());
+                let items = self.asked.items.iter().skip(items.start).take(items.len());
                 items.map(<[u8]>::len).sum()
             }
             _ => 0,
@@ -321,7 +335,7 @@ impl<'a> Sweep<'a> {
         };
         let view = open.view.load_full();
         let images = Images::default();
-        let exists = Exists::at(&view, || self.state.clock.now_ms());
+        let exists = self.asked.question.at(&view, || self.state.clock.now_ms());
         let mut groups = Groups::new(&self.state.cache, open, &view);
         let mut words = PublishedWords::new(&self.state.cache, open, &view, &images);
         let (mut pairs, mut hashes) = (Vec::new(), Vec::new());
@@ -421,7 +435,7 @@ impl<'a> Sweep<'a> {
             // As it is now: pages may have been split while others were read.
             let view = filter.view.load();
             let mut words = PublishedWords::new(&self.state.cache, filter, &view, images);
-            let exists = Exists::at(&view, || self.state.clock.now_ms());
+            let exists = self.asked.question.at(&view, || self.state.clock.now_ms());
             open.retain(|&pair| {
                 let found = self.hash_of(pair).map(|hash| words.settle(exists, hash));
                 if found == Some(Some(true)) {
@@ -443,10 +457,11 @@ impl<'a> Sweep<'a> {
                 continue;
             };
             let positions: Vec<usize> = pairs.iter().map(|it| it.item as usize).collect();
-            let exists = Exists::at(&filter.view.load(), || self.state.clock.now_ms());
-            let asked = self
-                .state
-                .ask_lane(exists, self.caller, filter, self.items, &positions);
+            let question = self.asked.question;
+            let exists = question.at(&filter.view.load(), || self.state.clock.now_ms());
+            let asked =
+                self.state
+                    .ask_lane(exists, self.caller, filter, self.asked.items, &positions);
             let Some(found) = asked.await? else {
                 self.is_stale = true;
                 return Ok(());
@@ -466,7 +481,7 @@ impl<'a> Sweep<'a> {
         let item = pair.item as usize;
         match self.hashes.get(pair.filter as usize)? {
             Hashes::Known(hashes) => hashes.get(item).copied(),
-            Hashes::Own(id) => Some(id.hash(self.items.get(item)?)),
+            Hashes::Own(id) => Some(id.hash(self.asked.items.get(item)?)),
         }
     }
 
@@ -474,7 +489,8 @@ impl<'a> Sweep<'a> {
     /// match is wanted, and there is an earlier one.
     fn is_settled(&self, pair: Pair) -> bool {
         let first = || self.so_far.matches.next(pair.item as usize, 0);
-        self.mode == LookupMode::First && first().is_some_and(|first| first < self.position(pair))
+        self.asked.mode == LookupMode::First
+            && first().is_some_and(|first| first < self.position(pair))
     }
 
     fn note(&mut self, pair: Pair) {

@@ -1,34 +1,78 @@
-//! Values of items: added, deleted, and asked for.
+//! Values of items, or their rows: added, deleted, replaced, and asked for.
 
+use crate::chain::meta::Chain;
 use crate::chain::paged::values::ValueCopies;
-use crate::chain::params::FilterParams;
+use crate::chain::params::{Attributes, FilterParams, MAX_VALUES_PER_ITEM};
+use crate::chain::plan::ReplaceResult;
+use crate::chain::rows::RowCodec;
 use crate::engine::answer::{AddMode, AddResult};
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::Caller;
-use crate::engine::error::EngineError;
+use crate::engine::error::{EngineError, Holds};
 use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::StoredResponse;
-use crate::engine::lane::command::{Command, Outcome, ValueOp};
+use crate::engine::lane::command::{Command, Outcome, Replacement, ValueOp};
 use crate::engine::lane::submit::hash_items;
 use crate::engine::name::FilterName;
-use crate::engine::reader::{HasValue, Values};
+use crate::engine::reader::{HasRow, HasValue, ITEMS_PER_TURN, Values};
+use crate::engine::row_refusal::ValueField;
+use crate::engine::rows::{Rows, Where};
 use crate::engine::state::{Engine, EngineState};
 use std::sync::Arc;
 
 /// Most values that one answer may list.
 pub const MAX_LISTED_VALUES: usize = 1 << 20;
 
+/// Most bytes of the rows that one answer lists, as long as each may be.
+pub const MAX_LISTED_BYTES: usize = 64 << 20;
+
 /// Items whose values are listed before it is counted how many these are.
 const ITEMS_AT_ONCE: usize = 256;
 
-/// Items with a value each, at the same position.
+/// Items with a value or a row each, at the same position.
 #[derive(Clone, Copy)]
 pub struct Entries<'a> {
     /// The items.
     pub items: &'a ItemBatch,
-    /// A value of each.
-    pub values: &'a Arc<[u32]>,
+    /// A value or a row of each.
+    pub values: EntryValues<'a>,
+}
+
+/// Items with two values or rows each: the one that is there, and the one that it is
+/// to become.
+#[derive(Clone, Copy)]
+pub struct Replacements<'a> {
+    /// The items.
+    pub items: &'a ItemBatch,
+    /// What is there.
+    pub from: EntryValues<'a>,
+    /// What it is to become.
+    pub to: EntryValues<'a>,
+}
+
+/// What entries have beside their items.
+#[derive(Clone, Copy)]
+pub enum EntryValues<'a> {
+    /// Values.
+    Values(&'a Arc<[u32]>),
+    /// Rows, which are values in the filter that they are for.
+    Rows(&'a Rows),
+}
+
+impl<'a> From<&'a Arc<[u32]>> for EntryValues<'a> {
+    fn from(values: &'a Arc<[u32]>) -> EntryValues<'a> {
+        EntryValues::Values(values)
+    }
+}
+
+/// The values of items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// What the values are made of, if they are rows.
+    pub attributes: Option<Attributes>,
+    /// Of each item, ascending, each once.
+    pub values: Vec<Vec<ValueCopies>>,
 }
 
 impl Engine {
@@ -36,8 +80,8 @@ impl Engine {
     /// One result an entry, in order. With a key as [`Engine::add`].
     ///
     /// # Errors
-    /// [`EngineError::NotForThisFilter`], [`EngineError::ValueTooLarge`], and those
-    /// of [`Engine::add`].
+    /// [`EngineError::NotForThisFilter`], [`EngineError::ValueTooLarge`],
+    /// [`EngineError::RowRefused`], and those of [`Engine::add`].
     pub async fn add_values(
         &self,
         name: &FilterName,
@@ -50,8 +94,9 @@ impl Engine {
             loop {
                 let filter = state.find(caller, name).await?;
                 state.quota.check_growth(filter.owner.as_ref())?;
-                let op = ValueOp::Add(mode);
-                let added = state.change_values(caller, &filter, op, entries, recorder.as_ref());
+                let values = state.values_of(caller, &filter, entries).await?;
+                let change = (ValueOp::Add(mode), entries.items, values);
+                let added = state.change_values(caller, &filter, change, recorder.as_ref());
                 if let Outcome::Added(results) = added.await? {
                     state.count_added(&results);
                     return Ok(results);
@@ -71,8 +116,8 @@ impl Engine {
     /// false negative from then on.
     ///
     /// # Errors
-    /// [`EngineError::NotForThisFilter`], [`EngineError::ValueTooLarge`], and those
-    /// of [`Engine::delete`].
+    /// [`EngineError::NotForThisFilter`], [`EngineError::ValueTooLarge`],
+    /// [`EngineError::RowRefused`], and those of [`Engine::delete`].
     pub async fn delete_values(
         &self,
         name: &FilterName,
@@ -83,8 +128,9 @@ impl Engine {
         let delete = |recorder: Option<SideRecorder>| async move {
             loop {
                 let filter = state.find(caller, name).await?;
-                let op = ValueOp::Delete;
-                let deleted = state.change_values(caller, &filter, op, entries, recorder.as_ref());
+                let values = state.values_of(caller, &filter, entries).await?;
+                let change = (ValueOp::Delete, entries.items, values);
+                let deleted = state.change_values(caller, &filter, change, recorder.as_ref());
                 if let Outcome::Deleted(results) = deleted.await? {
                     state.count_deleted(&results);
                     return Ok(results);
@@ -104,36 +150,135 @@ impl Engine {
             .await
     }
 
+    /// Has each item have one value in place of another, one copy of it: both or
+    /// neither. One result an entry, in order, and all of them in one commit.
+    ///
+    /// Replacing what was never added may take another item's value, as a delete.
+    ///
+    /// # Errors
+    /// [`EngineError::NotForThisFilter`], [`EngineError::ValueTooLarge`],
+    /// [`EngineError::RowRefused`], and those of [`Engine::add`].
+    pub async fn replace_values(
+        &self,
+        name: &FilterName,
+        entries: Replacements<'_>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Answered<Vec<ReplaceResult>>, EngineError> {
+        let (state, caller) = (&self.state, &self.caller);
+        let replace = |recorder: Option<SideRecorder>| async move {
+            let Replacements { items, from, to } = entries;
+            loop {
+                let filter = state.find(caller, name).await?;
+                state.quota.check_growth(filter.owner.as_ref())?;
+                let from = as_values(caller, &filter, from, ValueField::From).await?;
+                let to = as_values(caller, &filter, to, ValueField::To).await?;
+                let both = from.iter().zip(to.iter());
+                let both = both.map(|(&from, &to)| Replacement { from, to }.packed());
+                let change = (ValueOp::Replace, items, both.collect());
+                let replaced = state.change_values(caller, &filter, change, recorder.as_ref());
+                if let Outcome::Replaced(results) = replaced.await? {
+                    state.count_replaced(&results);
+                    return Ok(results);
+                }
+            }
+        };
+        let most_bytes = StoredResponse::most_bytes(entries.items.len());
+        state
+            .once(
+                caller,
+                name,
+                key,
+                most_bytes,
+                StoredResponse::replaced,
+                replace,
+            )
+            .await
+    }
+
     /// Whether each item has its value. "No" is right.
     ///
     /// # Errors
-    /// [`EngineError::NotForThisFilter`], [`EngineError::ValueTooLarge`], and those
-    /// of [`Engine::exists`].
+    /// [`EngineError::NotForThisFilter`], [`EngineError::ValueTooLarge`],
+    /// [`EngineError::RowRefused`], and those of [`Engine::exists`].
     pub async fn has_values(
         &self,
         name: &FilterName,
         entries: Entries<'_>,
     ) -> Result<Vec<bool>, EngineError> {
-        let question = HasValue::of(entries.values);
-        let (state, items) = (&self.state, entries.items);
-        let results = state.ask(&self.caller, name, items, question).await?;
-        state.count_found(&results);
-        Ok(results)
+        let (state, caller, items) = (&self.state, &self.caller, entries.items);
+        loop {
+            let filter = state.find(caller, name).await?;
+            let values = state.values_of(caller, &filter, entries).await?;
+            let question = HasValue::of(&values);
+            if let Some(results) = state.ask_of(caller, &filter, items, question).await? {
+                state.count_found(&results);
+                return Ok(results);
+            }
+        }
     }
 
-    /// The values of each item, ascending, each once. None is missing; some of
-    /// other items may be there.
+    /// Whether each item has a row that meets a condition. "No" is right.
     ///
     /// # Errors
-    /// [`EngineError::NotForThisFilter`]; [`EngineError::TooManyValues`] if they
-    /// are more than [`MAX_LISTED_VALUES`]; those of [`Engine::exists`].
-    pub async fn values(
+    /// [`EngineError::NoAttributes`], [`EngineError::RowRefused`], and those of
+    /// [`Engine::exists`].
+    pub async fn has_rows(
         &self,
         name: &FilterName,
         items: &ItemBatch,
-    ) -> Result<Vec<Vec<ValueCopies>>, EngineError> {
+        condition: &Where,
+    ) -> Result<Vec<bool>, EngineError> {
+        let (state, caller) = (&self.state, &self.caller);
+        loop {
+            let filter = state.find(caller, name).await?;
+            let codec = RowCodec::of(&filter.view.load().chain);
+            let test = condition.test(codec.ok_or(EngineError::NoAttributes)?)?;
+            let test = Arc::new(test);
+            let question = HasRow(&test);
+            if let Some(results) = state.ask_of(caller, &filter, items, question).await? {
+                state.count_found(&results);
+                return Ok(results);
+            }
+        }
+    }
+
+    /// The values of each item, ascending, each once. None is missing; some of
+    /// other items may be there. `gathered` is told again and again how many bytes
+    /// the lists take so far, and may refuse that.
+    ///
+    /// # Errors
+    /// [`EngineError::NotForThisFilter`]; [`EngineError::TooManyValues`] if they
+    /// are more than [`MAX_LISTED_VALUES`], or rows of more than
+    /// [`MAX_LISTED_BYTES`]; those of [`Engine::exists`], and of
+    /// `gathered`.
+    pub async fn values<E: From<EngineError>>(
+        &self,
+        name: &FilterName,
+        items: &ItemBatch,
+        mut gathered: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<Listed, E> {
+        loop {
+            let filter = self.state.find(&self.caller, name).await?;
+            let listing = self.values_in(&filter, items, &mut gathered);
+            if let Some(values) = listing.await? {
+                self.state.count_items("values", "answered", values.len());
+                let attributes = filter.view.load().chain.params().attributes().cloned();
+                return Ok(Listed { attributes, values });
+            }
+        }
+    }
+
+    /// The same in a filter that was found. `None` if it is gone meanwhile.
+    async fn values_in<E: From<EngineError>>(
+        &self,
+        filter: &Arc<OpenFilter>,
+        items: &ItemBatch,
+        gathered: &mut impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<Option<Vec<Vec<ValueCopies>>>, E> {
         let mut listed = Vec::with_capacity(items.len());
         let mut values = 0;
+        let (row, bound) = of_rows(&filter.view.load().chain);
+        let of_lists = listed.capacity() * size_of::<Vec<ValueCopies>>();
         loop {
             // As all questions of many items, see `reader::ask`.
             if !listed.is_empty() {
@@ -145,54 +290,131 @@ impl Engine {
             for item in rest.take(ITEMS_AT_ONCE).filter_map(|at| items.get(at)) {
                 some.push(item);
             }
-            let answers = self.state.ask(&self.caller, name, &some, Values).await?;
+            let asked = self.state.ask_of(&self.caller, filter, &some, Values);
+            let Some(answers) = asked.await? else {
+                return Ok(None);
+            };
             values += answers.iter().map(Vec::len).sum::<usize>();
-            if values > MAX_LISTED_VALUES {
-                let bound = MAX_LISTED_VALUES;
-                return Err(EngineError::TooManyValues { bound });
+            if values > bound {
+                return Err(EngineError::TooManyValues { bound }.into());
             }
+            gathered(of_lists + values * (size_of::<ValueCopies>() + row))?;
             listed.extend(answers);
             if listed.len() == items.len() {
-                self.state.count_items("values", "answered", listed.len());
-                return Ok(listed);
+                return Ok(Some(listed));
             }
         }
     }
 }
 
+/// Bytes of a row in an answer, 0 for a value; and how many an answer lists at most.
+fn of_rows(chain: &Chain) -> (usize, usize) {
+    let Some(attributes) = chain.params().attributes() else {
+        return (0, MAX_LISTED_VALUES);
+    };
+    let row = attributes.most_json_bytes();
+    // All of one item can always be listed.
+    let bound = MAX_LISTED_BYTES / row;
+    (
+        row,
+        bound.clamp(MAX_VALUES_PER_ITEM as usize, MAX_LISTED_VALUES),
+    )
+}
+
 impl EngineState {
-    /// Has the lane of a filter change values.
+    /// Has the lane of a filter change values that fit it.
     pub(super) async fn change_values(
         &self,
         caller: &Caller,
         filter: &Arc<OpenFilter>,
-        op: ValueOp,
-        entries: Entries<'_>,
+        (op, items, values): (ValueOp, &ItemBatch, Arc<[u32]>),
         recorder: Option<&SideRecorder>,
     ) -> Result<Outcome, EngineError> {
-        check_values(filter, entries.values)?;
         let chain = &filter.view.load_full().chain;
-        let items = hash_items(caller, chain, entries.items).await?;
-        let command = Command::Values(op, items, Arc::clone(entries.values));
+        let items = hash_items(caller, chain, items).await?;
+        let command = Command::Values(op, items, values);
         self.lanes.submit(caller, filter, command, recorder).await
+    }
+
+    async fn values_of(
+        &self,
+        caller: &Caller,
+        filter: &OpenFilter,
+        entries: Entries<'_>,
+    ) -> Result<Arc<[u32]>, EngineError> {
+        as_values(caller, filter, entries.values, ValueField::Value).await
+    }
+
+    /// Counts what became of replacements.
+    fn count_replaced(&self, results: &[ReplaceResult]) {
+        let of = |wanted: fn(&ReplaceResult) -> bool| {
+            let results = results.iter();
+            results.filter(|it| wanted(it)).count()
+        };
+        let replaced = of(|it| *it == ReplaceResult::Replaced);
+        let absent = of(|it| *it == ReplaceResult::Absent);
+        self.count_items("replace", "replaced", replaced);
+        self.count_items("replace", "absent", absent);
+        self.count_items("replace", "full", results.len() - replaced - absent);
+    }
+}
+
+/// What entries have in a filter, as values that fit it.
+async fn as_values(
+    caller: &Caller,
+    filter: &OpenFilter,
+    given: EntryValues<'_>,
+    field: ValueField,
+) -> Result<Arc<[u32]>, EngineError> {
+    let (holds, codec) = {
+        let view = filter.view.load();
+        let holds = Holds::of(view.chain.params());
+        (holds, RowCodec::of(&view.chain))
+    };
+    match (given, holds, codec) {
+        // Of no entries nobody can say which they are.
+        (EntryValues::Values(none), Holds::Rows(_), _) if none.is_empty() => Ok(Arc::clone(none)),
+        (EntryValues::Values(values), Holds::Values(bits), _) => {
+            check_values(values, bits, field)?;
+            Ok(Arc::clone(values))
+        }
+        (EntryValues::Rows(rows), Holds::Rows(_), Some(mut codec)) => {
+            let mut values = Vec::with_capacity(rows.len());
+            while values.len() < rows.len() {
+                if !values.is_empty() {
+                    tokio::task::yield_now().await;
+                    caller.check()?;
+                }
+                let turn = values.len()..rows.len().min(values.len() + ITEMS_PER_TURN);
+                rows.values(turn, &mut codec, field, &mut values)?;
+            }
+            Ok(values.into())
+        }
+        (_, holds, _) => Err(EngineError::NotForThisFilter { holds }),
     }
 }
 
 /// # Errors
-/// The filter has no values, or one of these does not fit.
-pub(super) fn check_values(filter: &OpenFilter, values: &[u32]) -> Result<(), EngineError> {
-    let value_bits = filter.view.load().chain.params().value_bits();
-    if value_bits == 0 {
-        return Err(EngineError::NotForThisFilter { value_bits });
-    }
+/// One of the values does not fit.
+fn check_values(values: &[u32], value_bits: u8, field: ValueField) -> Result<(), EngineError> {
     let too_large = |&(_, &value): &(usize, &u32)| value >> value_bits != 0;
     match values.iter().enumerate().find(too_large) {
         None => Ok(()),
         Some((position, &value)) => Err(EngineError::ValueTooLarge {
             position,
+            field,
             value,
             value_bits,
         }),
+    }
+}
+
+/// # Errors
+/// The filter has no values.
+pub(super) fn check_has_values(filter: &OpenFilter) -> Result<(), EngineError> {
+    match Holds::of(filter.view.load().chain.params()) {
+        holds @ Holds::Items => Err(EngineError::NotForThisFilter { holds }),
+        Holds::Values(_) | Holds::Rows(_) => Ok(()),
     }
 }
 
@@ -201,7 +423,10 @@ pub(super) fn check_values(filter: &OpenFilter, values: &[u32]) -> Result<(), En
 pub(super) fn check_no_values(params: &FilterParams) -> Result<(), EngineError> {
     match params.value_bits() {
         0 => Ok(()),
-        value_bits => Err(EngineError::NotForThisFilter { value_bits }),
+        _ => {
+            let holds = Holds::of(params);
+            Err(EngineError::NotForThisFilter { holds })
+        }
     }
 }
 

@@ -246,7 +246,8 @@ impl PageCache {
                 let entry = entry.ok_or(NotInstalled::NoFrame)?;
                 entry.set(eviction.assign(index, table, page), || {
                     frame.fill(table.geometry().slot_width(), image.slots);
-                    self.frames.set_counters(index, image.counters.clone());
+                    self.frames
+                        .set_counters(index, table, image.counters.clone());
                 });
                 table.count_resident();
                 self.frames.count_page();
@@ -305,7 +306,12 @@ impl PageCache {
 
     /// Sets counters of a page that is pinned. Only the filter's lane does, in
     /// a [change](super::Version::change) of the page's version.
-    pub(crate) fn set_counters(&self, index: FrameIndex, changed: &[ChangedCounter]) {
+    pub(crate) fn set_counters(
+        &self,
+        index: FrameIndex,
+        table: &PageTable,
+        changed: &[ChangedCounter],
+    ) {
         let Some(frame) = self.frame(index).filter(|_| !changed.is_empty()) else {
             return;
         };
@@ -313,11 +319,11 @@ impl PageCache {
         counters.set_all(changed.iter().map(|it| (it.key, it.copies)));
         counters.shrink();
         let counters = (!counters.is_empty()).then(|| Arc::new(counters));
-        self.frames.set_counters(index, counters);
+        self.frames.set_counters(index, table, counters);
     }
 
     /// Sets a page as a whole that is pinned, under the same conditions.
-    pub(crate) fn set_page(&self, index: FrameIndex, whole: &WholePage) {
+    pub(crate) fn set_page(&self, index: FrameIndex, table: &PageTable, whole: &WholePage) {
         let Some(frame) = self.frame(index) else {
             return;
         };
@@ -327,7 +333,7 @@ impl PageCache {
             counters.shrink();
             Arc::new(counters)
         });
-        self.frames.set_counters(index, counters);
+        self.frames.set_counters(index, table, counters);
     }
 
     /// Whether counters take more than their share: their pages should be

@@ -168,7 +168,7 @@ impl Eviction {
         };
         if let Some(owner) = slot.take() {
             owner.table.count_evicted();
-            frames.set_counters(index, None);
+            frames.set_counters(index, &owner.table, None);
             frames.count_evicted();
             frame.set_dirty_state(DirtyState::Clean);
             frame.set_changed_since_copy(0);
@@ -234,8 +234,8 @@ impl Eviction {
             return false;
         }
         owner.table.count_evicted();
+        frames.set_counters(index, &owner.table, None);
         *slot = None;
-        frames.set_counters(index, None);
         frames.count_evicted();
         self.evictions.inc();
         true

@@ -2,6 +2,7 @@
 
 use super::frame::{FRAME_WORDS, Frame, FrameIndex, State, Words};
 use super::leaves::Leaves;
+use super::table::PageTable;
 use crate::chain::counters::Counters;
 use crate::chain::params::PAGE_BYTES;
 use crate::hints::HugeWords;
@@ -169,8 +170,13 @@ impl Frames {
         self.bytes.sub(i64::from(PAGE_BYTES));
     }
 
-    /// Gives the page in a frame other counters.
-    pub(super) fn set_counters(&self, index: FrameIndex, counters: Option<Arc<Counters>>) {
+    /// Gives the page in a frame, one of that table, other counters.
+    pub(super) fn set_counters(
+        &self,
+        index: FrameIndex,
+        table: &PageTable,
+        counters: Option<Arc<Counters>>,
+    ) {
         let Some(frame) = self.get(index) else {
             return;
         };
@@ -186,8 +192,10 @@ impl Frames {
         if after == before {
             return;
         }
-        self.counter_bytes.fetch_add(after, Ordering::Relaxed);
-        self.counter_bytes.fetch_sub(before, Ordering::Relaxed);
+        for bytes in [&self.counter_bytes, table.counter_bytes()] {
+            bytes.fetch_add(after, Ordering::Relaxed);
+            bytes.fetch_sub(before, Ordering::Relaxed);
+        }
         self.bytes.add(after as i64 - before as i64);
     }
 

@@ -7,6 +7,7 @@
 
 use super::geometry::PageGeometry;
 use super::leaves::{LEAF_PAGES, LeafName};
+use crate::chain::params::PAGE_BYTES;
 use crate::page::{FilterId, Ordinal, PageId, PageIndex};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -34,6 +35,8 @@ pub(crate) struct PageTable {
     /// checkpoint any more.
     dropped: AtomicBool,
     resident: AtomicU32,
+    /// Of the counters of its resident pages.
+    counter_bytes: AtomicU64,
     dirty: AtomicU32,
     /// Of the leaves whose numbers, within the table, have no bit from this one
     /// on.
@@ -90,6 +93,7 @@ impl PageTable {
             first_stripe: (mixed >> 40) as usize,
             dropped: AtomicBool::new(false),
             resident: AtomicU32::new(0),
+            counter_bytes: AtomicU64::new(0),
             dirty: AtomicU32::new(0),
             first_bits: first_leaves.next_power_of_two().ilog2(),
             first: parts(first_leaves),
@@ -140,6 +144,16 @@ impl PageTable {
     /// Resident pages.
     pub(crate) fn resident(&self) -> u32 {
         self.resident.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that these take, with what is counted beside them.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let pages = u64::from(self.resident()) * u64::from(PAGE_BYTES);
+        pages + self.counter_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn counter_bytes(&self) -> &AtomicU64 {
+        &self.counter_bytes
     }
 
     pub(super) fn count_resident(&self) {

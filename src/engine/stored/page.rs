@@ -2,7 +2,7 @@
 
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::meta::{Chain, SubFilter};
-use crate::chain::paged::Known;
+use crate::chain::paged::{Known, Table};
 use crate::cuckoo::layout::Layout;
 use crate::engine::pages::PageGeometry;
 use crate::engine::pages::image::{self, PageImage};
@@ -108,6 +108,8 @@ pub(in crate::engine) struct Contents {
     pub(in crate::engine) occupied: u64,
     /// Copies counted beside the slots.
     pub(in crate::engine) counted: u64,
+    /// Counters beside pages, where items have values.
+    pub(in crate::engine) keys: Option<u64>,
     /// Slots by the bits that are known of their entries, where they differ.
     pub(in crate::engine) known: Option<Known>,
 }
@@ -116,11 +118,13 @@ pub(in crate::engine) struct Contents {
 pub(in crate::engine) fn contents(bytes: &[u8], layout: &Layout, page: u32) -> Option<Contents> {
     let geometry = PageGeometry::of(layout);
     let PageImage { slots, counters } = image::parse(bytes, geometry.page_bytes()).ok()?;
+    let (keys, counted) = counters
+        .as_deref()
+        .map_or(Some((0, 0)), |it| copies(it, &geometry))?;
     Some(Contents {
         occupied: image::occupied(slots, geometry.slot_width())?,
-        counted: counters
-            .as_deref()
-            .map_or(Some(0), |it| copies(it, &geometry))?,
+        counted,
+        keys: has_values(layout).then_some(keys),
         known: match layout {
             Layout::Classic(_) => None,
             Layout::Paged(paged) => Some(Known::of_page(paged, page, image::words(slots))?),
@@ -128,14 +132,21 @@ pub(in crate::engine) fn contents(bytes: &[u8], layout: &Layout, page: u32) -> O
     })
 }
 
-/// The sum of the counters; `None` if one can't be of such a page. Stamps count
-/// nothing.
-fn copies(counters: &Counters, geometry: &PageGeometry) -> Option<u64> {
+/// The number of the counters, and their sum; `None` if one can't be of such a page.
+/// Stamps count nothing.
+fn copies(counters: &Counters, geometry: &PageGeometry) -> Option<(u64, u64)> {
     let mut counters = counters.iter().filter(|it| it.0 != CounterKey::STAMP);
-    counters.try_fold(0u64, |sum, (key, copies)| {
+    counters.try_fold((0, 0u64), |(keys, sum), (key, copies)| {
         geometry.has_class(key).then_some(())?;
-        sum.checked_add(copies)
+        Some((keys + 1, sum.checked_add(copies)?))
     })
+}
+
+fn has_values(layout: &Layout) -> bool {
+    match layout {
+        Layout::Classic(_) => false,
+        Layout::Paged(paged) => paged.code().value_bits() > 0,
+    }
 }
 
 impl Contents {
@@ -144,6 +155,7 @@ impl Contents {
         Contents {
             occupied: 0,
             counted: 0,
+            keys: has_values(layout).then_some(0),
             known: match layout {
                 Layout::Classic(_) => None,
                 Layout::Paged(paged) => Some(Known::none_of(paged)),
@@ -156,6 +168,10 @@ impl Contents {
         Contents {
             occupied: sub.occupied,
             counted: sub.counted,
+            keys: chain
+                .table()
+                .filter(|_| has_values(&sub.layout))
+                .map(Table::keys),
             known: chain.table().map(|table| table.known().clone()),
         }
     }
@@ -164,6 +180,9 @@ impl Contents {
     pub(in crate::engine) fn add(&mut self, other: &Contents) {
         self.occupied = self.occupied.saturating_add(other.occupied);
         self.counted = self.counted.saturating_add(other.counted);
+        if let (Some(keys), Some(more)) = (&mut self.keys, other.keys) {
+            *keys += more;
+        }
         if let (Some(known), Some(others)) = (&mut self.known, &other.known) {
             known.extend(others);
         }

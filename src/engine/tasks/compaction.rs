@@ -238,9 +238,11 @@ struct Jobs {
     at_work: JoinSet<Done>,
     /// Of these one has its turn at most.
     busy: HashSet<Owner>,
-    /// After which name it is looked for those that a restart interrupted; `None` if
-    /// that is under way, or done.
+    /// After which name it is looked for those that a restart interrupted, or that the
+    /// pod which led their lane before has left; `None` if that is under way, or done.
     interrupted: Option<String>,
+    /// In a cluster, whether this pod leads each lane.
+    leads: Vec<bool>,
 }
 
 /// What has been done by itself.
@@ -286,6 +288,18 @@ impl Jobs {
             let work = async move { Done::Resumed(state.resume_compactions(after).await) };
             self.at_work.spawn_on(work, runtime.handle());
         }
+    }
+
+    /// Has it looked for compactions that another pod has left, if this one has come
+    /// to lead a lane.
+    fn look_at_lanes(&mut self, state: &EngineState) {
+        let lanes = state.clustered.iter().flat_map(|it| &it.lanes);
+        let leads: Vec<bool> = lanes.map(|lane| lane.place.state().leads).collect();
+        let led = |lane| self.leads.get(lane).copied().unwrap_or_default();
+        if (leads.iter().enumerate()).any(|(lane, &leads)| leads && !led(lane)) {
+            self.interrupted = Some(String::new());
+        }
+        self.leads = leads;
     }
 
     /// Begins to compact the open filters that are due. No more of them are under way
@@ -363,6 +377,7 @@ pub(crate) fn run(
             jobs.resume(&state, &runtime);
             if looked_at.elapsed() >= LOOK_EVERY {
                 looked_at = Instant::now();
+                jobs.look_at_lanes(&state);
                 jobs.look(&state, threshold_percent, &runtime);
             }
         }

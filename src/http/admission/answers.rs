@@ -46,6 +46,24 @@ pub(crate) fn reserve(
     budget.try_take(by, bytes.min(budget.bound())).map(Some)
 }
 
+/// Has what is reserved for an answer be enough for so many bytes, as
+/// [`reserve`] reserves it.
+///
+/// # Errors
+/// There is not so much left, or not for this key.
+pub(crate) fn grow(
+    admission: &Admission,
+    by: Option<&Holder>,
+    held: &mut Option<Held>,
+    bytes: usize,
+) -> Result<(), HttpError> {
+    if bytes <= FREE_BYTES {
+        return Ok(());
+    }
+    let budget = &admission.answers;
+    budget.grow(by, held, bytes.min(budget.bound()))
+}
+
 /// Has a large answer count against the budget until its last byte is sent.
 ///
 /// # Errors

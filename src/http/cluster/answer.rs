@@ -14,7 +14,7 @@ use crate::http::problem::{HttpError, excerpt};
 use crate::replication::Leader;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -64,14 +64,16 @@ impl Cluster {
         let asked = asked(requirement, &mut parts).await?;
         let until = Deadline::of_parts(&parts).map(|Deadline(until)| until);
         let here = match (&asked.filter, asked.is_for_leader) {
-            (Some(filter), true) => match self.place(engine, filter, &parts, until).await? {
-                Place::Here { lane } => Some(lane),
-                Place::At(address) => {
-                    let limit = app.admission.limits.request_timeout;
-                    let request = Request::from_parts(parts, body);
-                    return self.pass_on(&address, request, until, limit).await;
+            (Some(filter), true) => {
+                match self.place(engine, filter, &parts.headers, until).await? {
+                    Place::Here { lane } => Some(lane),
+                    Place::At(address) => {
+                        let limit = app.admission.limits.request_timeout;
+                        let request = Request::from_parts(parts, body);
+                        return self.pass_on(&address, request, until, limit).await;
+                    }
                 }
-            },
+            }
             _ => None,
         };
         let caller = parts
@@ -86,8 +88,15 @@ impl Cluster {
         for position in min_positions(&parts.headers, engine)? {
             waiting.reached(position.lane, position.sequence).await?;
         }
+        let confirms = here.filter(|_| asked.is_change);
+        let reign = confirms.and_then(|lane| engine.lane_state(lane)?.reign);
         let answered = inner.call(Request::from_parts(parts, body)).await;
         let mut response = answered.unwrap_or_else(|never| match never {});
+        if let Some(lane) = confirms
+            && is_of_the_filter(&response)
+        {
+            waiting.confirm(lane, reign).await?;
+        }
         if let Some(filter) = &asked.filter
             && asked.is_for_leader
             && response.status().is_success()
@@ -102,13 +111,13 @@ impl Cluster {
     ///
     /// # Errors
     /// [`EngineError::NotLeading`].
-    async fn place(
+    pub(super) async fn place(
         &self,
         engine: &Engine,
         filter: &FilterName,
-        parts: &Parts,
+        headers: &HeaderMap,
         until: Option<Instant>,
-    ) -> Result<Place, HttpError> {
+    ) -> Result<Place, EngineError> {
         let lane = engine.lane_of(filter);
         let patience = Instant::now() + LEADER_PATIENCE;
         let until = until.map_or(patience, |it| it.min(patience));
@@ -119,21 +128,46 @@ impl Cluster {
                 return Ok(Place::Here { lane });
             }
             match self.leaders.of(lane) {
-                Some(Leader::At(address)) if !parts.headers.contains_key(PASSED_ON_BY) => {
+                Some(Leader::At(address)) if may_pass_on(headers, &address) => {
                     return Ok(Place::At(address));
                 }
                 _ if state.is_some_and(|it| it.halted.is_some()) => {
                     return Ok(Place::Here { lane });
                 }
-                _ if Instant::now() >= until => return Err(EngineError::NotLeading.into()),
+                _ if Instant::now() >= until => return Err(EngineError::NotLeading),
                 _ => tokio::time::sleep(LOOK_EVERY).await,
             }
         }
     }
 }
 
+/// Whether a refusal is about the filter as it is, which a pod that leads no more and
+/// does not know it may see as it was.
+fn is_of_the_filter(response: &Response) -> bool {
+    let refusals = [
+        StatusCode::NOT_FOUND,
+        StatusCode::CONFLICT,
+        StatusCode::PRECONDITION_FAILED,
+    ];
+    let why = response.extensions().get::<Arc<HttpError>>();
+    let is_of_the_key =
+        |why: &Arc<HttpError>| matches!(**why, HttpError::Engine(EngineError::RetryInFlight));
+    refusals.contains(&response.status()) && !why.is_some_and(is_of_the_key)
+}
+
+/// Whether a request goes on to another pod: the first time, and once more where the
+/// lane was handed over meanwhile, but not back.
+fn may_pass_on(headers: &HeaderMap, to: &str) -> bool {
+    let mut passed_on_by = headers.get_all(PASSED_ON_BY).iter();
+    match (passed_on_by.next(), passed_on_by.next()) {
+        (None, _) => true,
+        (Some(by), None) => by.as_bytes() != to.as_bytes(),
+        (Some(_), Some(_)) => false,
+    }
+}
+
 /// Where a change is done.
-enum Place {
+pub(super) enum Place {
     Here { lane: u32 },
     At(Arc<str>),
 }
@@ -143,33 +177,61 @@ enum Place {
 /// # Errors
 /// A header that makes no sense.
 async fn asked(requirement: RouteRequirement, parts: &mut Parts) -> Result<Asked, HttpError> {
-    let is_strong = match parts.headers.get(CONSISTENCY).map(HeaderValue::as_bytes) {
-        None | Some(b"local") => false,
-        Some(b"strong") => true,
-        Some(other) => {
-            let given = excerpt(&String::from_utf8_lossy(other));
-            return Err(HttpError::InvalidConsistency { given });
-        }
+    let is_strong = is_strong(&parts.headers)?;
+    let path = parts.extensions.get::<MatchedPath>();
+    let path = path.map_or("", MatchedPath::as_str);
+    let about = about(requirement, &parts.method, path);
+    let filter = match about {
+        About::Pod => None,
+        _ => filter_of(parts).await,
     };
-    // Only the leader knows how far a compaction is.
-    let path = parts
-        .extensions
-        .get::<MatchedPath>()
-        .map(MatchedPath::as_str);
-    let is_leaders = path == Some("/filters/{key}/compaction");
-    let is_of_filter = requirement.resource == ResourceScope::Filter;
-    let is_question = [Method::GET, Method::HEAD].contains(&parts.method)
-        || requirement.scope <= Some(Scope::Read);
-    let filter = match is_of_filter {
-        true => filter_of(parts).await,
-        false => None,
-    };
+    let is_leaders = is_strong || about != About::Question;
     Ok(Asked {
-        is_change: filter.is_some() && !is_question,
-        is_for_leader: filter.is_some() && (!is_question || is_strong || is_leaders),
+        is_change: filter.is_some() && about == About::Change,
+        is_for_leader: filter.is_some() && is_leaders,
         is_strong,
         filter,
     })
+}
+
+/// Whether a question is about everything that was acknowledged before it.
+///
+/// # Errors
+/// The header makes no sense.
+pub(in crate::http) fn is_strong(headers: &HeaderMap) -> Result<bool, HttpError> {
+    match headers.get(CONSISTENCY).map(HeaderValue::as_bytes) {
+        None | Some(b"local") => Ok(false),
+        Some(b"strong") => Ok(true),
+        Some(other) => {
+            let given = excerpt(&String::from_utf8_lossy(other));
+            Err(HttpError::InvalidConsistency { given })
+        }
+    }
+}
+
+/// What a route is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum About {
+    /// It changes the filter of its path.
+    Change,
+    /// It asks for the filter of its path.
+    Question,
+    /// It asks for what only the leader knows of it.
+    Leader,
+    /// The pod, or all of its filters.
+    Pod,
+}
+
+pub(in crate::http) fn about(requirement: RouteRequirement, method: &Method, path: &str) -> About {
+    let is_question =
+        [Method::GET, Method::HEAD].contains(method) || requirement.scope <= Some(Scope::Read);
+    match requirement.resource {
+        ResourceScope::Narrowed | ResourceScope::Server => About::Pod,
+        ResourceScope::Filter if !is_question => About::Change,
+        // Only the leader knows how far a compaction is.
+        ResourceScope::Filter if path == "/filters/{key}/compaction" => About::Leader,
+        ResourceScope::Filter => About::Question,
+    }
 }
 
 /// The filter of the path. One that can't be is refused by its handler.

@@ -6,17 +6,28 @@
 //! | `pod` | [`Cluster`]: this pod among others, as HTTP knows it |
 //! | `answer` | where a request is answered, and what it waits for before |
 //! | `pass` | passes a request on to another pod, and its answer back |
+//! | `commands` | commands of the Redis protocol between pods |
+//! | `passed` | what of these is known to those who work on them |
+//! | `internal` | what pods ask of each other, with the key of the cluster |
 //! | `position` | positions as headers have them |
 //! | `readiness` | what `/readyz` says of the cluster |
+//! | `status` | how the cluster is, for people |
 //!
-//! A change is passed on once: the pod that gets it does it, or refuses. Who may
+//! A change is passed on once, or twice where its lane was handed over meanwhile: the
+//! pod that gets it then does it, or refuses. Who may
 //! do what is found out by both pods: the request goes on with its API key.
 
 pub(super) mod answer;
+pub(super) mod commands;
+pub(super) mod internal;
 pub(super) mod pass;
+pub(super) mod passed;
 pub(super) mod pod;
-mod position;
+pub(super) mod position;
 mod readiness;
+pub(super) mod status;
 
+pub use internal::{SNAPSHOT, SnapshotRequest};
 pub use pod::Cluster;
 pub use readiness::Staleness;
+pub use status::ClusterStatus;

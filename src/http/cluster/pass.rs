@@ -62,7 +62,7 @@ impl Cluster {
         let path = parts.uri.path_and_query().map_or("/", |it| it.as_str());
         let mut headers = without_those_of_a_connection(&parts.headers);
         if let Ok(own) = HeaderValue::from_str(&self.address) {
-            headers.insert(PASSED_ON_BY, own);
+            headers.append(PASSED_ON_BY, own);
         }
         let left = until.map(|it| it.saturating_duration_since(Instant::now()));
         if let Some(left) = left

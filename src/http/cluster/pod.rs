@@ -1,10 +1,16 @@
 //! This pod among others, as HTTP knows it.
 
 use super::readiness::{self, Staleness};
+use super::status::ClusterStatus;
+use crate::access::cluster_key::ClusterKey;
 use crate::engine::Engine;
 use crate::http::problem::HttpError;
-use crate::replication::Leaders;
+use crate::replication::jetstream::{Founding, PodState};
+use crate::replication::{Leader, Leaders};
+use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// The cluster as a server of HTTP sees it.
 pub struct Cluster {
@@ -12,18 +18,51 @@ pub struct Cluster {
     /// Where other pods reach this one.
     pub(super) address: String,
     pub(super) client: reqwest::Client,
+    /// What other pods must know to ask something of this one.
+    pub(super) key: Arc<ClusterKey>,
     staleness: Staleness,
+    founding: Founding,
+    seen: Mutex<Option<SeenPods>>,
+    /// The epoch that has begun since this pod started, 0: none.
+    later_epoch: AtomicU64,
+}
+
+/// The pods of the cluster, as they were when they were last heard of.
+struct SeenPods {
+    pods: Vec<PodState>,
+    at: Instant,
 }
 
 impl Cluster {
-    /// A pod at `address`, which other pods reach with `client`.
-    pub fn new(leaders: Arc<Leaders>, address: String, client: reqwest::Client) -> Cluster {
+    /// A pod at `address`, which other pods reach with `client`, and whose key they
+    /// have.
+    pub fn new(
+        founding: Founding,
+        leaders: Arc<Leaders>,
+        address: String,
+        client: reqwest::Client,
+        key: Arc<ClusterKey>,
+    ) -> Cluster {
         Cluster {
             staleness: Staleness::new(leaders.lanes()),
+            founding,
+            seen: Mutex::default(),
             leaders,
             address,
             client,
+            later_epoch: AtomicU64::new(0),
+            key,
         }
+    }
+
+    /// Notes that a later epoch of the cluster has begun. Returns whether that is new.
+    pub fn note_later_epoch(&self, epoch: u64) -> bool {
+        self.later_epoch.swap(epoch, Ordering::Relaxed) != epoch
+    }
+
+    /// Whether the pod is ready.
+    pub fn is_ready(&self, engine: &Engine) -> bool {
+        self.readiness(engine).is_ok()
     }
 
     /// Whether the pod is as far as others are.
@@ -36,7 +75,44 @@ impl Cluster {
     /// # Errors
     /// The pod is not ready, and why.
     pub(in crate::http) fn readiness(&self, engine: &Engine) -> Result<String, HttpError> {
+        let later = self.later_epoch.load(Ordering::Relaxed);
+        if later > 0 {
+            let reason = format!(
+                "epoch {later} of the cluster has begun, and this pod is of an earlier one: start it again"
+            );
+            return Err(HttpError::PodNotReady { reason });
+        }
         let readiness = readiness::of(engine, &self.leaders, &self.staleness);
         readiness.map_err(|reason| HttpError::PodNotReady { reason })
+    }
+
+    /// Notes which pods have announced themselves.
+    pub fn see(&self, pods: Vec<PodState>) {
+        let at = Instant::now();
+        *self.seen.lock() = Some(SeenPods { pods, at });
+    }
+
+    /// How the cluster is, as far as this pod knows. Asks nobody.
+    pub(in crate::http) fn status(&self, engine: &Engine) -> ClusterStatus {
+        let seen = self.seen.lock();
+        let pods = seen.as_ref().map_or(&[][..], |it| &it.pods);
+        let lanes = engine.lane_states().into_iter().enumerate();
+        let lanes = lanes.map(|(lane, state)| {
+            let announced = pods.iter().filter_map(|it| it.positions.get(lane).copied());
+            let newest = announced.fold(state.position.sequence, u64::max);
+            (newest, self.leader(lane as u32))
+        });
+        ClusterStatus {
+            answered_by: Some(self.address.clone()),
+            age_seconds: seen.as_ref().map(|it| it.at.elapsed().as_secs_f64()),
+            ..ClusterStatus::new(&self.founding, lanes, pods.to_vec())
+        }
+    }
+
+    fn leader(&self, lane: u32) -> Option<String> {
+        Some(match self.leaders.of(lane)? {
+            Leader::Own => self.address.clone(),
+            Leader::At(address) => address.to_string(),
+        })
     }
 }

@@ -2,19 +2,27 @@
 
 use crate::engine::{Engine, FilterName};
 use axum::http::HeaderValue;
+use std::fmt;
 
 /// A record of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LanePosition {
-    pub(super) epoch: u64,
-    pub(super) lane: u32,
-    pub(super) sequence: u64,
+pub(crate) struct LanePosition {
+    /// Which life of the cluster.
+    pub(crate) epoch: u64,
+    /// The lane.
+    pub(crate) lane: u32,
+    /// The record's number.
+    pub(crate) sequence: u64,
 }
 
 impl LanePosition {
     /// Where the lane of a filter stands on this pod.
     pub(super) fn now(engine: &Engine, filter: &FilterName) -> Option<LanePosition> {
-        let lane = engine.lane_of(filter);
+        LanePosition::of_lane(engine, engine.lane_of(filter))
+    }
+
+    /// Where a lane stands on this pod.
+    pub(crate) fn of_lane(engine: &Engine, lane: u32) -> Option<LanePosition> {
         Some(LanePosition {
             epoch: engine.epoch()?,
             lane,
@@ -23,7 +31,7 @@ impl LanePosition {
     }
 
     /// What a header says.
-    pub(super) fn parse(text: &str) -> Option<LanePosition> {
+    pub(crate) fn parse(text: &str) -> Option<LanePosition> {
         let mut numbers = text.split('.');
         let mut next = || -> Option<u64> {
             let digits = numbers.next()?;
@@ -38,14 +46,20 @@ impl LanePosition {
         numbers.next().is_none().then_some(position)
     }
 
-    /// Whether there can be such a position in the cluster.
-    pub(super) fn is_of(&self, engine: &Engine) -> bool {
-        engine.epoch() == Some(self.epoch) && engine.lane_state(self.lane).is_some()
+    /// Whether there can be such a position in the cluster. Those of epochs that are
+    /// over are before all of the current one: what was kept of them is there.
+    pub(crate) fn is_of(&self, engine: &Engine) -> bool {
+        engine.epoch().is_some_and(|it| self.epoch <= it) && engine.lane_state(self.lane).is_some()
     }
 
     pub(super) fn header(&self) -> HeaderValue {
-        let text = format!("{}.{}.{}", self.epoch, self.lane, self.sequence);
-        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("-"))
+        HeaderValue::from_str(&self.to_string()).unwrap_or(HeaderValue::from_static("-"))
+    }
+}
+
+impl fmt::Display for LanePosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.epoch, self.lane, self.sequence)
     }
 }
 

@@ -42,7 +42,7 @@ impl Staleness {
     }
 
     /// Lanes in which this pod has been behind for too long.
-    fn lanes_behind(&self, own: &[u64], now: Instant) -> usize {
+    pub fn lanes_behind(&self, own: &[u64], now: Instant) -> usize {
         let known = self.0.lock();
         let is_behind = |(known, &own): (&Option<Ahead>, &u64)| {
             known.is_some_and(|it| own < it.sequence && now - it.since > MAX_STALENESS)

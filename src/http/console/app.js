@@ -3,6 +3,7 @@
 import { Fragment, h, render } from "./preact.mjs";
 import { useEffect, useState } from "./hooks.mjs";
 import { keyIsWanted, session, watchSession } from "./api.js";
+import { Cluster, useIsPod } from "./cluster.js";
 import { Create } from "./create.js";
 import { Filter } from "./filter.js";
 import { List } from "./list.js";
@@ -20,6 +21,7 @@ function viewOf(hash) {
   }
   if (place === "filters" && name) return { view: Filter, name };
   if (place === "new") return { view: Create, name };
+  if (place === "cluster") return { view: Cluster };
   return { view: List };
 }
 
@@ -64,6 +66,7 @@ function App() {
   const { view, name } = viewOf(at);
   const key = session.key;
   const wanted = keyIsWanted();
+  const isPod = useIsPod(key);
   return h(
     Fragment,
     null,
@@ -83,8 +86,9 @@ function App() {
         h(
           "nav",
           { "aria-label": "Other pages of this server" },
+          isPod && !wanted && h("a", { href: "#/cluster" }, "Cluster"),
           h("a", { href: "docs/" }, "API"),
-            key && !wanted && h("button", { type: "button", class: "link", onClick: () => session.signOut() }, "Sign out"),
+          key && !wanted && h("button", { type: "button", class: "link", onClick: () => session.signOut() }, "Sign out"),
         ),
       ),
     ),

@@ -20,7 +20,7 @@ export function Epochs({ it }) {
       { class: "scroll", role: "region", "aria-label": "Items by age", tabIndex: 0 },
       h(
         "table",
-        { class: "chain ages" },
+        { class: "chain ages moments" },
         h(
           "thead",
           null,

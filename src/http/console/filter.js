@@ -10,8 +10,11 @@ import { Growth } from "./growth.js";
 import { Items } from "./items.js";
 import { ErrorNow, Promised } from "./list.js";
 import { Bar, Confirm, Field, Heading, ProblemNotice, Waiting, usePolled } from "./parts.js";
+import { Values } from "./values.js";
 
 const EVERY_MS = 2000;
+/** Values of an attribute that are listed. */
+const LABELS_LISTED = 16;
 const TIMES_AS_LARGE = { 1: "as large as", 2: "twice as large as" };
 
 export function Filter({ name }) {
@@ -52,6 +55,7 @@ export function Filter({ name }) {
         value.growth ? h(Growth, { it: value }) : h(Chain, { it: value, onChanged: askAgain }),
         value.epochs && h(Epochs, { it: value }),
         h(Items, { it: value, onChanged: askAgain }),
+        (value.value_bits || value.attributes) && h(Values, { it: value }),
         h(Parameters, { it: value }),
         h(End, { it: value, onChanged: askAgain }),
       ),
@@ -188,6 +192,7 @@ function Parameters({ it }) {
     ["Layout", it.layout],
     ["Capacity", count(it.capacity)],
     ["Bits per slot", count(it.fingerprint_bits)],
+    ...(it.attributes ?? []).map((attribute) => [`Attribute ${attribute.name}`, codesOf(attribute)]),
     ["Slots per bucket", count(it.bucket_size)],
     it.max_iterations !== null && ["Kick-outs per path", `up to ${count(it.max_iterations)}`],
     it.layout === "classic" && ["Expansion", it.expansion === 0 ? "off" : `× ${count(it.expansion)}`],
@@ -211,6 +216,13 @@ function Parameters({ it }) {
       rows.map(([name, value]) => h("div", { key: name }, h("dt", null, name), h("dd", null, value))),
     ),
   );
+}
+
+/** What an attribute can be: its values, or bits of a hash. */
+function codesOf({ values, hash_bits }) {
+  if (!values) return `any value, ${counted(hash_bits, "bit")} of its hash`;
+  const more = values.length - LABELS_LISTED;
+  return `${values.slice(0, LABELS_LISTED).join(", ")}${more > 0 ? ` and ${count(more)} more` : ""}`;
 }
 
 /** Its time to live, and its deletion. */

@@ -91,3 +91,15 @@ export function away(iso, now = Date.now()) {
 export function moment(iso) {
   return iso.replace("T", " ").replace(/\.\d+Z$/, " UTC");
 }
+
+/** How many of some numbers are 0, 1, 2, 3 to 4, 5 to 8, and so on up to the largest. */
+export function bins(numbers) {
+  const place = (number) => (number === 0 ? 0 : 1 + Math.ceil(Math.log2(number)));
+  const all = Array.from({ length: 1 + Math.max(...numbers.map(place)) }, (_, at) => ({
+    from: at < 2 ? at : 2 ** (at - 2) + 1,
+    to: at < 1 ? 0 : 2 ** (at - 1),
+    items: 0,
+  }));
+  for (const number of numbers) all[place(number)].items += 1;
+  return all;
+}

@@ -8,6 +8,8 @@ import { Confirm, Field, ProblemNotice } from "./parts.js";
 
 /** Longest item that a query takes, in bytes. */
 const LONGEST_IN_QUERY = 4096;
+/** Values of an attribute that are shown in its field. */
+const LABELS_SHOWN = 3;
 /** Sub-filters that are drawn at most. */
 const DRAWN = 8;
 /** Those that are drawn of an item that is in none. */
@@ -15,11 +17,17 @@ const DRAWN_OF_NONE = 2;
 
 export function Items({ it, onChanged }) {
   const [item, setItem] = useState("");
+  const [value, setValue] = useState("");
+  const [row, setRow] = useState({});
   const [told, setTold] = useState(null);
   const [asked, setAsked] = useState(false);
   const [busy, setBusy] = useState(false);
   const latest = useRef(0);
-  useEffect(() => setTold(null), [it.key]);
+  useEffect(() => {
+    setTold(null);
+    setValue("");
+    setRow({});
+  }, [it.key]);
 
   const attempt = async (work) => {
     const turn = ++latest.current;
@@ -37,8 +45,31 @@ export function Items({ it, onChanged }) {
     onChanged();
   };
   const path = (rest) => filterPath(it.key, rest);
+  const attributes = it.attributes ?? [];
+  const valued = Boolean(it.value_bits) || attributes.length > 0;
+  const labelOf = (name) => (Object.hasOwn(row, name) ? row[name] : "");
+  const filled = attributes.map(({ name }) => [name, labelOf(name)]).filter(([, label]) => label !== "");
+  const ofRow = filled.map(([name, label]) => `${name}: ${label}`).join(", ");
+  const what = attributes.length > 0 ? `row ${ofRow}` : `value ${value}`;
+  // The server says what is wrong with a value or a row, or that it is missing.
+  const held = () =>
+    attributes.length > 0 ? { attributes: Object.fromEntries(filled) } : { value: value === "" ? undefined : Number(value) };
+  const entry = () => ({ entries: [{ item, ...held() }] });
   const ask = () =>
     attempt(async () => {
+      if (filled.length > 0) {
+        const where = Object.fromEntries(filled.map(([name, label]) => [name, [label]]));
+        const { results } = await post(path("/exists"), { items: [item], where });
+        return results[0]
+          ? ["maybe", `It probably has a row with ${ofRow}.`, ""]
+          : ["no", `It has no row with ${ofRow}.`, " This is certain."];
+      }
+      if (it.value_bits && value !== "") {
+        const { results } = await post(path("/exists"), entry());
+        return results[0]
+          ? ["maybe", `It probably has the value ${value}.`, ""]
+          : ["no", `It does not have the value ${value}.`, " This is certain."];
+      }
       const { results } = await post(path("/exists"), { items: [item] });
       return results[0]
         ? ["maybe", "It is probably in the filter.", ` False-positive rate: ${oneIn(it.expected_false_positive_rate)}.`]
@@ -51,7 +82,9 @@ export function Items({ it, onChanged }) {
     });
   const add = () =>
     attempt(async () => {
-      const answer = await change("POST", path("/items"), { items: [item] });
+      const answer = valued
+        ? await change("POST", path("/values"), entry())
+        : await change("POST", path("/items"), { items: [item] });
       const { results, full_detail } = await answer.json();
       if (results[0] === "refreshed") return ["yes", "Refreshed.", " It was there, and expires later from now on."];
       return results[0] === "added"
@@ -61,11 +94,12 @@ export function Items({ it, onChanged }) {
   const remove = () =>
     attempt(async () => {
       setAsked(false);
-      const answer = await change("POST", path("/items/delete"), { items: [item] });
+      const answer = valued
+        ? await change("POST", path("/values/delete"), entry())
+        : await change("POST", path("/items/delete"), { items: [item] });
       const { results } = await answer.json();
-      return results[0]
-        ? ["yes", "One copy deleted.", ""]
-        : ["no", "Nothing deleted.", " The item is not in the filter."];
+      const absent = valued ? ` The item does not have the ${what}.` : " The item is not in the filter.";
+      return results[0] ? ["yes", "One copy deleted.", ""] : ["no", "Nothing deleted.", absent];
     });
 
   return h(
@@ -86,6 +120,22 @@ export function Items({ it, onChanged }) {
         value: item,
         onInput: (event) => setItem(event.currentTarget.value),
       }),
+      attributes.map(({ name, values }) =>
+        h(Field, {
+          key: name,
+          label: name,
+          placeholder: values ? values.slice(0, LABELS_SHOWN).join(", ") : "any",
+          value: labelOf(name),
+          onInput: (event) => setRow({ ...row, [name]: event.currentTarget.value }),
+        }),
+      ),
+      it.value_bits &&
+        h(Field, {
+          label: "Value",
+          inputmode: "numeric",
+          value,
+          onInput: (event) => setValue(event.currentTarget.value),
+        }),
       h("button", { type: "submit", class: "primary", disabled: busy }, "Ask"),
       h("button", { type: "button", disabled: busy, onClick: countCopies }, "Count"),
       h("button", { type: "button", disabled: busy, onClick: add }, "Add"),
@@ -119,7 +169,13 @@ export function Items({ it, onChanged }) {
           onYes: remove,
           onNo: () => setAsked(false),
         },
-        h("p", null, "One copy of ", h("q", null, item), " is deleted, if one is found."),
+        h(
+          "p",
+          null,
+          valued ? `One copy of the ${what} of ` : "One copy of ",
+          h("q", null, item),
+          " is deleted, if one is found.",
+        ),
         h(
           "p",
           { class: "notice warn" },

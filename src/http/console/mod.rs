@@ -60,6 +60,7 @@ static FILES: &[File] = &files! {
     "egg.svg": IMAGE;
     "api.js": SCRIPT;
     "app.js": SCRIPT;
+    "cluster.js": SCRIPT;
     "compact.js": SCRIPT;
     "create.js": SCRIPT;
     "epochs.js": SCRIPT;
@@ -70,6 +71,7 @@ static FILES: &[File] = &files! {
     "list.js": SCRIPT;
     "metrics.js": SCRIPT;
     "parts.js": SCRIPT;
+    "values.js": SCRIPT;
     "vitals.js": SCRIPT;
     "preact.mjs": SCRIPT;
     "hooks.mjs": SCRIPT;

@@ -221,8 +221,7 @@ pub(crate) async fn put_dump(
     // What can be refused now need not be read. It is looked at again.
     let refused = refuse_early(&engine, &name, replace).await;
     refused.map_err(|error| unless_ended(&caller, error))?;
-    let replaced = (replace != Replace::Nothing).then_some(&name);
-    let intake = engine.intake(replaced).await?;
+    let intake = engine.intake(&name, replace).await?;
     let (staged, _slot) = body::read_streamed(&app.admission, body, move |source| {
         Ok::<_, RestoreError>((take_in(intake, source)?, slot))
     })

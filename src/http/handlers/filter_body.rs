@@ -1,5 +1,6 @@
 //! What answers say about a filter.
 
+use super::attributes_body::AttributeBody;
 use crate::chain::params::{FilterParams, Window};
 use crate::engine::{EpochInfo, FilterInfo, GrowthInfo, SubFilterInfo};
 use crate::http::openapi::schemas;
@@ -37,9 +38,12 @@ pub(crate) struct FilterBody {
     /// Bits of the values that its items have; null: they have none.
     #[schema(example = json!(null))]
     value_bits: Option<u8>,
-    /// Values that an item is expected to have; null without values.
+    /// Values or rows that an item is expected to have; null without either.
     #[schema(example = json!(null))]
     values_per_item: Option<u16>,
+    /// What the rows of its items consist of; null: they have no rows.
+    #[schema(example = json!(null))]
+    attributes: Option<Vec<AttributeBody>>,
     /// Seconds after which an item expires that was not seen again; null: items do not expire.
     #[schema(example = json!(null))]
     window_seconds: Option<u32>,
@@ -82,7 +86,7 @@ pub(crate) struct FilterBody {
     /// Bytes that its slots take when every page is written.
     #[schema(example = 212_992)]
     slot_bytes: u64,
-    /// Bytes of its pages in memory.
+    /// Bytes of its pages in memory, with what is counted beside them.
     #[schema(example = 212_992)]
     memory_bytes: u64,
     /// Bytes of its pages on disk, an estimate.
@@ -195,8 +199,12 @@ impl From<&FilterInfo> for FilterBody {
             promised_growth: info.params.promised_growth(),
             max_growth: info.params.max_growth(),
             error_rate_holds: info.keeps_promise,
-            value_bits: Some(info.params.value_bits()).filter(|&bits| bits > 0),
+            value_bits: AttributeBody::value_bits(
+                info.params.attributes(),
+                info.params.value_bits(),
+            ),
             values_per_item: info.params.values_per_item(),
+            attributes: info.params.attributes().map(AttributeBody::all),
             window_seconds: info.params.window().map(Window::seconds),
             window_resolution_seconds: info.params.window().map(Window::resolution_seconds),
             bucket_size: info.params.bucket_size(),
@@ -262,6 +270,7 @@ pub(super) fn filter_example() -> serde_json::Value {
         error_rate_holds: true,
         value_bits: None,
         values_per_item: None,
+        attributes: None,
         window_seconds: None,
         window_resolution_seconds: None,
         bucket_size: 4,

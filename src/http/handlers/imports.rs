@@ -7,7 +7,7 @@
 
 use crate::access::keys::KeyEnd;
 use crate::engine::{
-    AddMode, BadLine, FilterName, Import, ImportId, ImportProgress, ImportState,
+    AddMode, BadLine, FilterName, Holds, Import, ImportId, ImportProgress, ImportState,
     MAX_IMPORT_ID_LENGTH,
 };
 use crate::http::App;
@@ -21,7 +21,7 @@ use crate::http::media::{self, media_type};
 use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, KIND, MISSING, STREAM};
 use crate::http::openapi::parameters::{self, FilterKey, ImportInPath};
-use crate::http::parse::{LineFeed, LineFormat};
+use crate::http::parse::{LineFeed, LineFormat, LineValues};
 use crate::http::problem::{Code, HttpError, excerpt};
 use crate::http::query::Query;
 use crate::http::time::{after, rfc3339_ms};
@@ -171,7 +171,8 @@ fn bad_id(given: &str) -> HttpError {
 /// Import a stream of items
 ///
 /// One item per line, any number of lines, committed while they are read. To a filter
-/// whose items have values, an entry per line: an item with a value.
+/// whose items have values or attributes, an entry per line: an item with a value, or
+/// with a row.
 /// Invalid lines are skipped and reported. The import has a name: when the
 /// connection breaks, `GET /filters/{key}/imports/{id}` reports how many lines
 /// are committed, and the same request with `from_line` set to the next line
@@ -191,7 +192,7 @@ fn bad_id(given: &str) -> HttpError {
         ("only_if_absent" = Option<bool>, Query, description = "Skip an item that the filter already contains (or seems to contain, at its false-positive rate).", example = false),
     ),
     request_body(
-        description = "The lines. `text/plain`: each is an item, or to a filter with values an item, a TAB and a value. `application/x-ndjson`: each is a JSON string or an integer, or to a filter with values an object with `item` and `value`. Also gzipped.",
+        description = "The lines. `text/plain`: each is an item, or to a filter with values an item, a TAB and a value, or to one with attributes an item and a TAB before each value of its row, in the order of the filter's attributes. `application/x-ndjson`: each is a JSON string or an integer, or to a filter with values an object with `item` and `value`, or to one with attributes an object with `item` and `attributes`. Also gzipped.",
         content((String = "text/plain", example = "SPRING-24\nAUTUMN-24\n17\n"), (String = "application/x-ndjson", example = "\"SPRING-24\"\n\"AUTUMN-24\"\n17\n")),
     ),
     responses((status = 200, description = "The stream ended, and all of it is committed. Counts are those of the whole import.", body = ImportBody, example = json!(example())))
@@ -232,7 +233,12 @@ pub(crate) async fn import_items(
             format!("up to {}, since {done} lines are committed", done + 1),
         ));
     }
-    let mut feed = LineFeed::new(format, import.value_bits(), options.first_line, done);
+    let values = match (import.holds(), import.row_codec()) {
+        (_, Some(codec)) => LineValues::Rows(codec),
+        (Holds::Values(bits), None) => LineValues::OfBits((*bits).into()),
+        (Holds::Items | Holds::Rows(_), None) => LineValues::None,
+    };
+    let mut feed = LineFeed::new(format, values, options.first_line, done);
     let importing = take_in(&app, &mut body, &mut import, &mut feed);
     let importing = caller.outlives(importing).await.and_then(|ended| ended);
     importing.map_err(|error| cut_off(error, import.progress()))?;

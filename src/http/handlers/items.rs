@@ -1,17 +1,17 @@
 //! Items: add, delete, ask, count. One item and many go the same way.
 
-use crate::engine::{self, AddResult, Answered};
+use crate::engine::{self, AddResult, Answered, Engine, FilterName};
 use crate::http::App;
 use crate::http::answer::{self, Format, Word, flags, results};
-use crate::http::extract::{Key, batch, query_item, query_seen};
+use crate::http::extract::{Key, batch, query_exists, query_item};
 use crate::http::idempotency::marked;
 use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{
     BATCH, BODY, CHANGE, ENGINE, KEYED, KIND, MISSING, PROBES, QUESTION, QUOTA, RETRIED,
 };
-use crate::http::openapi::parameters::{FilterKey, OneItem, WithinSeconds};
+use crate::http::openapi::parameters::{FilterKey, OneItem, WhereRow, WithinSeconds};
 use crate::http::openapi::schemas;
-use crate::http::parse::{AddBody, Batch, BatchKind, CheckBody, ItemsBody, OptionsIn};
+use crate::http::parse::{AddBody, Batch, BatchKind, CheckBody, ItemsBody};
 use crate::http::problem::{Code, HttpError};
 use crate::http::words::FullReason;
 use axum::extract::{Request, State};
@@ -199,7 +199,7 @@ pub(crate) async fn delete_items(
     tag = "items",
     security(("api_key" = ["read"])),
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, QUESTION, PROBES, KIND]))),
-    params(FilterKey, OneItem, WithinSeconds),
+    params(FilterKey, OneItem, WithinSeconds, WhereRow),
     responses((status = 200, description = "`false` is certain; `true` can be a false positive.", body = ExistsBody, example = json!({"exists": true})))
 )]
 pub(crate) async fn get_exists(
@@ -207,23 +207,37 @@ pub(crate) async fn get_exists(
     Key(name): Key,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let (asked, within) = query_seen(&uri, "POST /filters/{key}/exists")?;
-    let found = match within {
-        None => engine.exists(&name, &asked).await?,
-        Some(seconds) => {
-            let found = engine.seen_within(&name, &asked, seconds).await;
-            found.map_err(|error| {
-                HttpError::about_window(error, OptionsIn::Query.place_of_seconds())
-            })?
-        }
-    };
+    let asked = query_exists(&uri, "POST /filters/{key}/exists")?;
+    let found = found(&engine, &name, &asked).await?;
     Ok(answer::exists(only(&found)?))
+}
+
+/// Whether each item, or entry, is there, or has a row that meets the condition.
+async fn found(engine: &Engine, name: &FilterName, batch: &Batch) -> Result<Vec<bool>, HttpError> {
+    if let Some(condition) = &batch.condition {
+        let found = engine.has_rows(name, &batch.items, condition).await;
+        return found.map_err(|error| batch.about_values(error));
+    }
+    match (batch.entries(), batch.within_seconds) {
+        (None, None) => Ok(engine.exists(name, &batch.items).await?),
+        (None, Some(seconds)) => {
+            let found = engine.seen_within(name, &batch.items, seconds).await;
+            let place = || batch.options_in.place_of_seconds();
+            found.map_err(|error| HttpError::about_window(error, place()))
+        }
+        (Some(entries), _) => {
+            let found = engine.has_values(name, entries).await;
+            found.map_err(|error| batch.about_values(error))
+        }
+    }
 }
 
 /// Ask for many items
 ///
-/// Of a filter with values also for `entries`: whether an item has a value. Of a
-/// filter with a window also whether each item was seen `within_seconds`.
+/// Of a filter with values or attributes also for `entries`: whether an item has a
+/// value, or a row. Of a filter with attributes also `where`: whether one row of the
+/// item meets a condition. Of a filter with a window also whether each item was seen
+/// `within_seconds`.
 #[utoipa::path(
     post,
     path = "/filters/{key}/exists",
@@ -233,7 +247,7 @@ pub(crate) async fn get_exists(
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND]))),
     params(FilterKey),
     request_body(
-        description = "The items, or entries; as `text/plain` one item per line, with the other fields in the query string (`within_seconds=7200`).",
+        description = "The items, or entries; as `text/plain` one item per line, with the other fields in the query string (`within_seconds=7200`; `where` as JSON).",
         content((CheckBody = "application/json", example = json!({"items": ["SPRING-24", "AUTUMN-24"]})), (String = "text/plain", example = "SPRING-24\nAUTUMN-24\n")),
     ),
     responses((
@@ -251,19 +265,7 @@ pub(crate) async fn post_exists(
     let format = Format::wanted(request.headers());
     let mut batch = batch(&app, BatchKind::Exists, request).await?;
     let engine = engine.in_turn(batch.turn.take());
-    let found = match (batch.entries(), batch.within_seconds) {
-        (None, None) => engine.exists(&name, &batch.items).await?,
-        (None, Some(seconds)) => {
-            let found = engine.seen_within(&name, &batch.items, seconds).await;
-            found.map_err(|error| {
-                HttpError::about_window(error, batch.options_in.place_of_seconds())
-            })?
-        }
-        (Some(entries), _) => {
-            let found = engine.has_values(&name, entries).await;
-            found.map_err(|error| batch.about_values(error))?
-        }
-    };
+    let found = found(&engine, &name, &batch).await?;
     Ok(flags(format, &found, &batch.blanks, None))
 }
 

@@ -42,7 +42,8 @@ pub(crate) struct FoundBody {
 /// not in the answer is certain. So the rates of all filters that are asked add
 /// up: an item that is in none of 1,000 filters with a rate of 0.001 is found in
 /// one of them on average. One filter with values has one rate. A filter that does not exist is not an error:
-/// `missing_filters` lists it. An API key with a prefix asks only the filters
+/// `missing_filters` lists it. With `within_seconds` all filters have to have a
+/// window, and are asked whether they saw the item so lately. An API key with a prefix asks only the filters
 /// of that prefix; others are left out, also of `missing_filters`.
 #[utoipa::path(
     post,
@@ -80,8 +81,10 @@ pub(crate) async fn look_up(
     let most = app.admission.limits.max_lookup_filters;
     let filters = permitted(&principal, filters);
     let engine = engine.in_turn(batch.turn.take());
-    let answering = engine.lookup(&filters, &batch.items, mode, most);
-    let answer = principal.outlives(answering).await??;
+    let answering = engine.lookup(&filters, &batch.items, mode, batch.within_seconds, most);
+    let answer = principal.outlives(answering).await?;
+    let answer = answer
+        .map_err(|error| HttpError::about_window(error, batch.options_in.place_of_seconds()))?;
     let memory = answers::reserve(&app.admission, principal.holder(), answer.bytes())?;
     let pieces = Found::of(answer, memory).map(Ok::<_, Infallible>);
     let body = Body::from_stream(stream::iter(pieces));

@@ -16,8 +16,9 @@
 //! | `compaction` | `/filters/{key}/compact`, `…/compaction` |
 //! | `backups` | `/admin/backups` and what is under it |
 //! | `clock` | `/admin/clock`, `/admin/clock/confirm` |
-//! | `operations` | `/livez`, `/readyz`, `/metrics`, and what no route answers |
+//! | `operations` | `/livez`, `/readyz`, `/cluster`, `/metrics`, and what no route answers |
 
+mod attributes_body;
 pub(super) mod backups;
 pub(super) mod clock;
 pub(super) mod compaction;

@@ -2,11 +2,14 @@
 
 use crate::engine::{DiskShort, Health, Writes};
 use crate::http::App;
+use crate::http::answer::json;
+use crate::http::cluster::status::ClusterStatus;
 use crate::http::problem::{Code, HttpError};
+use crate::http::query::Query;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +72,26 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<String, HttpEr
         said += &cluster.readiness(engine)?;
     }
     Ok(said)
+}
+
+/// How the cluster is
+///
+/// Who leads which lane, and how far each pod is, as far as this pod knows: pods
+/// hear of each other once a second. `cuckood cluster status` asks the brokers.
+#[utoipa::path(
+    get,
+    path = "/cluster",
+    operation_id = "get_cluster",
+    tag = "operations",
+    security(("api_key" = ["read"])),
+    extensions(("x-fails" = json!([[Code::MalformedQuery, Code::InvalidFields, Code::Starting, Code::NoCluster]]))),
+    responses((status = 200, description = "Its lanes and pods.", body = ClusterStatus, example = json!(ClusterStatus::example())))
+)]
+pub(crate) async fn cluster(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, HttpError> {
+    Query::none(&uri)?;
+    let engine = app.engine()?;
+    let cluster = app.cluster().ok_or(HttpError::NoCluster)?;
+    json(&cluster.status(engine))
 }
 
 fn said(health: &Health) -> String {

@@ -1,5 +1,6 @@
 //! What a filter would be, before it is made.
 
+use super::attributes_body::AttributeBody;
 use crate::chain::forecast::Stage;
 use crate::chain::params::Window;
 use crate::engine::FilterPreview;
@@ -42,9 +43,12 @@ pub(crate) struct PreviewBody {
     /// Bits of the values that its items would have; null: they would have none.
     #[schema(example = json!(null))]
     value_bits: Option<u8>,
-    /// Values that an item is expected to have; null without values.
+    /// Values or rows that an item would be expected to have; null without either.
     #[schema(example = json!(null))]
     values_per_item: Option<u16>,
+    /// What the rows of its items would consist of; null: they would have no rows.
+    #[schema(example = json!(null))]
+    attributes: Option<Vec<AttributeBody>>,
     /// Seconds after which an item would expire that was not seen again; null: items would not expire.
     #[schema(example = json!(null))]
     window_seconds: Option<u32>,
@@ -121,8 +125,9 @@ impl From<&FilterPreview> for PreviewBody {
             error_rate: params.error_rate(),
             promised_growth: params.promised_growth(),
             max_growth: params.max_growth(),
-            value_bits: Some(params.value_bits()).filter(|&bits| bits > 0),
+            value_bits: AttributeBody::value_bits(params.attributes(), params.value_bits()),
             values_per_item: params.values_per_item(),
+            attributes: params.attributes().map(AttributeBody::all),
             window_seconds: params.window().map(Window::seconds),
             window_resolution_seconds: params.window().map(Window::resolution_seconds),
             bucket_size: params.bucket_size(),
@@ -164,6 +169,7 @@ fn example() -> serde_json::Value {
         max_growth: Some(8_192),
         value_bits: None,
         values_per_item: None,
+        attributes: None,
         window_seconds: None,
         window_resolution_seconds: None,
         bucket_size: 4,

@@ -2,40 +2,90 @@
 //! items are, see `items`.
 
 use super::items::{AddedBody, FlagsBody, added};
-use crate::engine::Entries;
+use crate::engine::{Entries, ReplaceResult, Replacements};
 use crate::http::App;
-use crate::http::answer::{self, Format, flags, value_lists};
+use crate::http::admission::answers;
+use crate::http::answer::{Format, Word, flags, results, value_lists, values_of_one};
 use crate::http::extract::{Key, batch, query_item};
 use crate::http::idempotency::marked;
-use crate::http::middleware::principal::CallerEngine;
+use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{
     BATCH, BODY, CHANGE, ENGINE, KEYED, KIND, MISSING, PROBES, QUESTION, RETRIED,
 };
 use crate::http::openapi::parameters::{FilterKey, OneItem};
-use crate::http::parse::{AddValuesBody, Batch, BatchKind, EntriesBody, ListValuesBody};
+use crate::http::openapi::schemas;
+use crate::http::parse::{
+    AddValuesBody, Batch, BatchKind, EntriesBody, ListValuesBody, ReplaceValuesBody,
+};
 use crate::http::problem::{Code, HttpError};
+use crate::http::words::FullReason;
 use axum::extract::{Request, State};
 use axum::http::Uri;
 use axum::response::Response;
-use serde::Serialize;
-
+use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{
+    AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type,
+};
 
 /// The values of an item.
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes an answer that is written in one pass")]
 pub(crate) struct ValuesBody {
-    /// Ascending, each once. None is missing; a value of another item can be among them.
-    #[schema(example = json!([3, 17]))]
+    #[schema(schema_with = listed_values)]
     values: Vec<u32>,
+}
+
+/// A value, or a row.
+fn listed_value() -> Schema {
+    let of = |kind: Type| ObjectBuilder::new().schema_type(kind);
+    let code = AnyOfBuilder::new()
+        .item(Schema::from(of(Type::String)))
+        .item(Schema::from(of(Type::Integer)));
+    let row = of(Type::Object)
+        .additional_properties(Some(RefOr::T(Schema::AnyOf(code.build()))))
+        .description(Some(
+            "Of a filter with attributes, a row: of an attribute with `values` the value, of one with `hash_bits` the bits of the hash.",
+        ));
+    let value = of(Type::Integer).description(Some("Of a filter with `value_bits`."));
+    let either = AnyOfBuilder::new()
+        .item(Schema::from(value))
+        .item(Schema::from(row));
+    Schema::AnyOf(either.build())
+}
+
+/// The schema of the values of an item.
+fn listed_values() -> Schema {
+    ArrayBuilder::new()
+        .items(RefOr::T(listed_value()))
+        .description(Some(
+            "Ascending, each once. None is missing; a value of another item can be among them.",
+        ))
+        .examples([json!([3, 17])])
+        .into()
+}
+
+/// The schema of the values of each item.
+fn value_lists_schema() -> Schema {
+    let list = ArrayBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Array, Type::Null]))
+        .items(RefOr::T(listed_value()));
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::from(list)))
+        .description(Some(
+            "One list per item, in their order; null for a blank line.",
+        ))
+        .examples([json!([[3, 17], []])])
+        .into()
 }
 
 /// The values of each item.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes an answer that is written in one pass")]
 pub(crate) struct ValueListsBody {
-    /// One list per item, in their order; null for a blank line.
-    #[schema(example = json!([[3, 17], []]))]
+    #[schema(schema_with = value_lists_schema)]
     results: Vec<Option<Vec<u32>>>,
     /// With `counts`: copies of each value, in the same places; never too low.
     #[schema(required = false, nullable = false)]
@@ -49,9 +99,17 @@ fn needed(batch: &Batch) -> Result<Entries<'_>, HttpError> {
     })
 }
 
+/// The same of entries with what they are to become.
+fn replacements(batch: &Batch) -> Result<Replacements<'_>, HttpError> {
+    batch.replacements().ok_or_else(|| HttpError::Unanswerable {
+        cause: "a batch of replacements has no values".to_owned(),
+    })
+}
+
 /// Add values to items
 ///
-/// Adds entries to a filter with values: an item and a value each. Adding an entry
+/// Adds entries to a filter with values or attributes: an item and a value, or a row,
+/// each. Adding an entry
 /// twice stores two copies of it, unless `only_if_absent` is set. An item may have
 /// up to 1,024 values; a further one is `full` by `max_values_per_item`. With an
 /// `Idempotency-Key` a repeated request adds nothing.
@@ -64,7 +122,7 @@ fn needed(batch: &Batch) -> Result<Entries<'_>, HttpError> {
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND, CHANGE, RETRIED, [Code::OverQuota, Code::IdempotencyFilterGone]]))),
     params(FilterKey),
     request_body(
-        description = "The entries; as `text/plain` one per line, an item, a TAB and a value, with the other fields in the query string (`only_if_absent=true`).",
+        description = "The entries; as `text/plain` one per line, an item, a TAB and a value, with the other fields in the query string (`only_if_absent=true`). To a filter with attributes a row, with a TAB before each value and `attributes=plan,tag` in the query string, which names these.",
         content((AddValuesBody = "application/json", example = json!({"entries": [{"item": "ada", "value": 17}, {"item": "ada", "value": 3}]})), (String = "text/plain", example = "ada\t17\nada\t3\n")),
     ),
     responses((
@@ -104,7 +162,7 @@ pub(crate) async fn add_values(
     extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND, CHANGE, RETRIED, [Code::IdempotencyFilterGone]]))),
     params(FilterKey),
     request_body(
-        description = "The entries; as `text/plain` one per line, an item, a TAB and a value.",
+        description = "The entries; as `text/plain` one per line, an item, a TAB and a value. To a filter with attributes a row, as when it is added.",
         content((EntriesBody = "application/json", example = json!({"entries": [{"item": "ada", "value": 17}]})), (String = "text/plain", example = "ada\t17\n")),
     ),
     responses((
@@ -130,6 +188,88 @@ pub(crate) async fn delete_values(
     Ok(marked(&answered, response))
 }
 
+/// Results of replacing values.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes an answer that is written in one pass")]
+pub(crate) struct ReplacedBody {
+    /// One word per entry, in their order; null for a blank line.
+    #[schema(schema_with = replaced_list)]
+    results: Vec<String>,
+    #[schema(inline, nullable = false, required = false)]
+    full_reason: Option<FullReason>,
+    /// A remedy.
+    #[schema(
+        required = false,
+        example = "the item has 1024 values, which is as many as an item may have; delete one of them first"
+    )]
+    full_detail: Option<String>,
+}
+
+/// The schema of the words of a replacement.
+fn replaced_list() -> Schema {
+    let words = ["replaced", "absent", "full"];
+    let words = schemas::one_of(words).build();
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::from(schemas::or_null(words))))
+        .description(Some(
+            "`replaced`; `absent`: the item was not found with the old value; `full`: no room for the new one. With the last two the entry is as it was. Null for a blank line.",
+        ))
+        .examples([json!(["replaced", "absent"])])
+        .into()
+}
+
+/// Replace values of items
+///
+/// Each entry has one value in place of another then, one copy of it: both changes or
+/// neither, and all entries in one commit. **Replace only what was added**, as with
+/// deletes. Send an `Idempotency-Key` if you may repeat the request.
+#[utoipa::path(
+    post,
+    path = "/filters/{key}/values/replace",
+    operation_id = "replace_values",
+    tag = "values",
+    security(("api_key" = ["write"])),
+    extensions(("x-fails" = json!([ENGINE, KEYED, MISSING, BODY, BATCH, KIND, CHANGE, RETRIED, [Code::OverQuota, Code::IdempotencyFilterGone]]))),
+    params(FilterKey),
+    request_body(
+        description = "The entries, each with what it has and what comes in its place: values, or to a filter with attributes rows. As `text/plain` one per line, an item, a TAB, the old value, a TAB and the new one; to a filter with attributes all values of the old row and then all of the new one, with `attributes=plan,tag` in the query string, which names these.",
+        content((ReplaceValuesBody = "application/json", example = json!({"entries": [{"item": "ada", "from": 17, "to": 18}]})), (String = "text/plain", example = "ada\t17\t18\n")),
+    ),
+    responses((
+        status = 200,
+        description = "One result per entry.",
+        content((ReplacedBody = "application/json", example = json!({"results": ["replaced"]})), (String = "text/plain", example = "replaced\n")),
+    ))
+)]
+pub(crate) async fn replace_values(
+    State(app): State<Arc<App>>,
+    CallerEngine(engine): CallerEngine,
+    Key(name): Key,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let format = Format::wanted(request.headers());
+    let mut batch = batch(&app, BatchKind::ReplaceValues, request).await?;
+    let key = batch.key.take();
+    let answered = engine
+        .replace_values(&name, replacements(&batch)?, key)
+        .await
+        .map_err(|error| batch.about_values(error))?;
+    let replaced = &answered.answer;
+    let full_reason = replaced.iter().find_map(|result| match result {
+        ReplaceResult::Full(reason) => Some(*reason),
+        ReplaceResult::Replaced | ReplaceResult::Absent => None,
+    });
+    let words = replaced.iter().map(|result| {
+        Word::Name(match result {
+            ReplaceResult::Replaced => "replaced",
+            ReplaceResult::Absent => "absent",
+            ReplaceResult::Full(_) => "full",
+        })
+    });
+    let response = results(format, words, &batch.blanks, full_reason, batch.answer);
+    Ok(marked(&answered, response))
+}
+
 /// List the values of one item
 #[utoipa::path(
     get,
@@ -147,14 +287,15 @@ pub(crate) async fn get_values(
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let asked = query_item(&uri, "POST /filters/{key}/values/query")?;
-    let listed = engine.values(&name, &asked).await?;
-    let values = listed.into_iter().flatten().map(|it| it.value).collect();
-    answer::json(&ValuesBody { values })
+    // One item has no more than count with the connection.
+    let listed = engine.values(&name, &asked, |_| Ok::<_, HttpError>(()));
+    let listed = listed.await?;
+    Ok(values_of_one(&listed))
 }
 
 /// List the values of many items
 ///
-/// All values together may be up to 1,048,576.
+/// All values together may be up to 1,048,576; rows up to 64 MiB.
 #[utoipa::path(
     post,
     path = "/filters/{key}/values/query",
@@ -169,21 +310,25 @@ pub(crate) async fn get_values(
     ),
     responses((
         status = 200,
-        description = "The values of each item; as lines with spaces between them, a blank line for none.",
+        description = "The values of each item; as lines with spaces between them, rows as JSON, a blank line for none.",
         content((ValueListsBody = "application/json", example = json!({"results": [[3, 17], []]})), (String = "text/plain", example = "3 17\n\n")),
     ))
 )]
 pub(crate) async fn query_values(
     State(app): State<Arc<App>>,
     CallerEngine(engine): CallerEngine,
+    principal: Principal,
     Key(name): Key,
     request: Request,
 ) -> Result<Response, HttpError> {
     let format = Format::wanted(request.headers());
     let mut batch = batch(&app, BatchKind::ListValues, request).await?;
+    // Until the answer is there, which counts by itself.
+    let mut memory = None;
+    let gathered = |bytes| answers::grow(&app.admission, principal.holder(), &mut memory, bytes);
     let listed = engine
         .in_turn(batch.turn.take())
-        .values(&name, &batch.items)
+        .values(&name, &batch.items, gathered)
         .await?;
     Ok(value_lists(format, &listed, &batch.blanks, batch.listed))
 }

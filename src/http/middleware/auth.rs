@@ -18,6 +18,7 @@ use crate::http::App;
 use crate::http::admission::answers;
 use crate::http::admission::deadline::Deadline;
 use crate::http::admission::limits::Place;
+use crate::http::cluster::answer::is_strong;
 use crate::http::problem::HttpError;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::HeaderMap;
@@ -55,7 +56,11 @@ impl Middleware for AuthLayer {
                     };
                     let request = Request::from_parts(parts, body);
                     let response = match self.app.cluster() {
-                        None => inner.call(request).await?,
+                        // Every answer here is as of all that was acknowledged.
+                        None => match is_strong(request.headers()) {
+                            Ok(_) => inner.call(request).await?,
+                            Err(refused) => refused.into_response(),
+                        },
                         // In a box, so that a server in no cluster does not pay for it.
                         Some(cluster) => {
                             let path = request.extensions().get::<MatchedPath>();
@@ -163,7 +168,7 @@ async fn check_prefix(
 }
 
 /// The key of a request: one header, and the one scheme.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;
     if values.next().is_some() {

@@ -107,7 +107,7 @@ impl RouteRequirements {
     }
 }
 
-pub(super) fn methods(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
+pub(crate) fn methods(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
     [
         (Method::GET, &item.get),
         (Method::HEAD, &item.head),

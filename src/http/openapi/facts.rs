@@ -111,7 +111,6 @@ pub(crate) const CHANGE: &[Code] = &[
     Code::OutcomeUnknown,
     Code::OutcomePending,
     Code::LaneStopped,
-    Code::NotInCluster,
     Code::DiskReserve,
     Code::DiskFull,
 ];

@@ -6,7 +6,7 @@ use crate::engine::MAX_IMPORT_ID_LENGTH;
 use crate::http::bounds::{
     MAX_IDEMPOTENCY_KEY_BYTES, MAX_LISTED, MAX_QUERY_ITEM_BYTES, key_in_words, name_in_words,
 };
-use crate::http::parse::{WITHIN_SECONDS, within_seconds_schema as within_seconds};
+use crate::http::parse::{WHERE, WITHIN_SECONDS, within_seconds_schema as within_seconds};
 use serde_json::json;
 use utoipa::IntoParams;
 use utoipa::openapi::header::HeaderBuilder;
@@ -63,6 +63,16 @@ parameters! {
             "Of a filter with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window.",
         )
         .schema(Some(within_seconds())),
+    ];
+
+    /// What a row of the item must meet, in a filter with attributes.
+    WhereRow: [
+        in_query(
+            WHERE,
+            "Of a filter with attributes: whether one row of the item has one of the listed values for each of these attributes. JSON, as in the body of a POST.",
+        )
+        .schema(Some(text()))
+        .example(Some(json!("{\"plan\":[\"pro\"]}"))),
     ];
 
     /// Which page of the list of filters.

@@ -1,6 +1,7 @@
 //! The fields of bodies with items: by one table they are read, refused and
 //! described.
 
+use super::condition::{MAX_LISTED_LABELS, WHERE};
 use super::filter_fields::FilterFields;
 use crate::chain::params::{MAX_VALUE_BITS, MAX_WINDOW_SECONDS};
 use crate::http::openapi::schemas::{closed_object, key, one_of, prefix};
@@ -20,6 +21,7 @@ pub(crate) enum BatchKind {
     Exists,
     AddValues,
     DeleteValues,
+    ReplaceValues,
     ListValues,
 }
 
@@ -37,19 +39,22 @@ pub(super) enum BatchField {
     First,
     Counts,
     WithinSeconds,
+    Where,
 }
 
 use BatchField::{
-    Counts, Create, Entries, Filters, First, Items, OnlyIfAbsent, Prefix, WithinSeconds,
+    Counts, Create, Entries, Filters, First, Items, OnlyIfAbsent, Prefix, Where, WithinSeconds,
 };
 
 impl BatchKind {
     /// Whether it changes the filter.
     pub(crate) fn is_change(self) -> bool {
         match self {
-            BatchKind::Add | BatchKind::Delete | BatchKind::AddValues | BatchKind::DeleteValues => {
-                true
-            }
+            BatchKind::Add
+            | BatchKind::Delete
+            | BatchKind::AddValues
+            | BatchKind::DeleteValues
+            | BatchKind::ReplaceValues => true,
             BatchKind::Lookup | BatchKind::Question | BatchKind::Exists | BatchKind::ListValues => {
                 false
             }
@@ -64,11 +69,18 @@ impl BatchKind {
     fn fields(self) -> &'static [BatchField] {
         match self {
             BatchKind::Add => &[Items, BatchField::Encoding, OnlyIfAbsent, Create],
-            BatchKind::Lookup => &[Items, BatchField::Encoding, Filters, Prefix, First],
+            BatchKind::Lookup => &[
+                Items,
+                BatchField::Encoding,
+                Filters,
+                Prefix,
+                First,
+                WithinSeconds,
+            ],
             BatchKind::Delete | BatchKind::Question => &[Items, BatchField::Encoding],
-            BatchKind::Exists => &[Items, Entries, BatchField::Encoding, WithinSeconds],
+            BatchKind::Exists => &[Items, Entries, BatchField::Encoding, WithinSeconds, Where],
             BatchKind::AddValues => &[Entries, BatchField::Encoding, OnlyIfAbsent],
-            BatchKind::DeleteValues => &[Entries, BatchField::Encoding],
+            BatchKind::DeleteValues | BatchKind::ReplaceValues => &[Entries, BatchField::Encoding],
             BatchKind::ListValues => &[Items, BatchField::Encoding, Counts],
         }
     }
@@ -88,7 +100,7 @@ impl BatchKind {
     fn schema(self, about: &str) -> RefOr<Schema> {
         let fields = self.fields().iter();
         let body = fields.fold(closed_object(), |body, field| {
-            body.property(field.name(), field.schema())
+            body.property(field.name(), field.schema(self))
         });
         let body = match self {
             BatchKind::Exists => body,
@@ -112,12 +124,14 @@ impl BatchField {
             First => "first",
             Counts => "counts",
             WithinSeconds => WITHIN_SECONDS,
+            Where => WHERE,
         }
     }
 
-    fn schema(self) -> RefOr<Schema> {
+    fn schema(self, of: BatchKind) -> RefOr<Schema> {
         match self {
             Items => item_list().into(),
+            Entries if of == BatchKind::ReplaceValues => replacement_list().into(),
             Entries => entry_list().into(),
             BatchField::Encoding => one_of(Encoding::ALL.map(Encoding::name))
                 .description(Some(
@@ -127,6 +141,7 @@ impl BatchField {
                 .examples([json!("utf-8")])
                 .into(),
             WithinSeconds => within_seconds().into(),
+            Where => where_object().into(),
             Counts => switch("Say beside each value how many copies of it the item has."),
             OnlyIfAbsent => switch(
                 "Skip an item (with values: an entry) that the filter already contains (or seems to contain, at its false-positive rate).",
@@ -162,7 +177,7 @@ pub(crate) fn within_seconds() -> ObjectBuilder {
         .minimum(Some(1))
         .maximum(Some(MAX_WINDOW_SECONDS))
         .description(Some(
-            "Of a filter with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window. Left out: within the window.",
+            "Of filters with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window. Left out: within the window.",
         ))
         .examples([json!(7_200)])
 }
@@ -200,25 +215,80 @@ fn item_list() -> Array {
         .build()
 }
 
-fn entry_list() -> Array {
-    let value = ObjectBuilder::new()
+fn value() -> ObjectBuilder {
+    ObjectBuilder::new()
         .schema_type(Type::Integer)
         .minimum(Some(0))
         .maximum(Some(MAX_VALUE))
-        .description(Some("As large as the filter's `value_bits` allow."));
+        .description(Some("As large as the filter's `value_bits` allow."))
+}
+
+/// A string for each attribute.
+fn row() -> ObjectBuilder {
+    let label = ObjectBuilder::new().schema_type(Type::String);
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(RefOr::T(Schema::from(label))))
+        .description(Some(
+            "A value of each of the filter's `attributes`, by its name; up to 256 bytes.",
+        ))
+}
+
+fn entry_list() -> Array {
     let entry = closed_object()
         .property("item", item())
-        .property("value", value)
-        .required("item")
-        .required("value");
+        .property("value", value())
+        .property("attributes", row())
+        .required("item");
     ArrayBuilder::new()
         .items(RefOr::T(Schema::from(entry.build())))
         .description(Some(
-            "Items with a value each; up to 250,000, unless the server has another limit.",
+            "Items, each with a `value`, or to a filter with attributes with `attributes`; up to 250,000, unless the server has another limit.",
         ))
         .max_items(None)
         .examples([json!([{"item": "ada", "value": 17}])])
         .build()
+}
+
+fn replacement_list() -> Array {
+    let either = |about: &str| {
+        let either = AnyOfBuilder::new().item(value()).item(row());
+        Schema::AnyOf(either.description(Some(about)).build())
+    };
+    let entry = closed_object()
+        .property("item", item())
+        .property(
+            "from",
+            either("The value that the item has, or its attributes."),
+        )
+        .property("to", either("What comes in its place."))
+        .required("item")
+        .required("from")
+        .required("to");
+    ArrayBuilder::new()
+        .items(RefOr::T(Schema::from(entry.build())))
+        .description(Some(
+            "Items, each with the value or the attributes that it has, and what comes in their place; up to 250,000, unless the server has another limit.",
+        ))
+        .max_items(None)
+        .examples([json!([{"item": "ada", "from": 17, "to": 18}])])
+        .build()
+}
+
+/// A condition on the rows of items.
+fn where_object() -> ObjectBuilder {
+    let label = ObjectBuilder::new().schema_type(Type::String);
+    let labels = ArrayBuilder::new()
+        .items(RefOr::T(Schema::from(label)))
+        .min_items(Some(1))
+        .max_items(Some(MAX_LISTED_LABELS));
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(RefOr::T(Schema::from(labels))))
+        .description(Some(
+            "Of a filter with attributes: whether one row of the item has one of the listed values for each of these attributes.",
+        ))
+        .examples([json!({"plan": ["pro"], "tag": ["DE", "AT"]})])
 }
 
 /// Largest value that any filter takes.
@@ -309,6 +379,17 @@ impl PartialSchema for EntriesBody {
 }
 
 impl ToSchema for EntriesBody {}
+
+/// Entries to replace.
+pub(crate) struct ReplaceValuesBody;
+
+impl PartialSchema for ReplaceValuesBody {
+    fn schema() -> RefOr<Schema> {
+        BatchKind::ReplaceValues.schema("Entries to replace.")
+    }
+}
+
+impl ToSchema for ReplaceValuesBody {}
 
 /// Items whose values are asked for.
 pub(crate) struct ListValuesBody;

@@ -1,16 +1,18 @@
 //! A stream of lines cut into what one commit of an import takes.
 //!
-//! A line is an item, or an entry if the items of the filter have values.
+//! A line is an item, or an entry if the items of the filter have values or rows.
 //!
 //! Pieces of the stream come as the network cuts them. Only the line that is
 //! not complete yet is kept between them, and no more of it than a line may
 //! have.
 
+use super::attributes::check_label;
 use super::entries;
-use crate::engine::{BadLine, ImportLines, ItemBatch, MAX_ITEMS_AT_ONCE};
+use crate::chain::params::{MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_LABEL_BYTES};
+use crate::engine::{BadLine, ImportLines, ItemBatch, MAX_ITEMS_AT_ONCE, RowCodec};
 use crate::http::bounds::MAX_ITEM_BYTES;
 use serde::Deserialize;
-use serde::de::{Deserializer as _, Visitor};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt::{self, Write as _};
 
@@ -26,6 +28,22 @@ const MAX_JSON_LINE_BYTES: usize = 6 * MAX_ITEM_BYTES + 64;
 /// An entry has its value, a TAB, and in JSON the names of its fields besides.
 const MAX_VALUE_BYTES: usize = 64;
 
+/// A row has more: of each attribute a TAB and a label, and in JSON its name and all
+/// characters of both escaped.
+const MAX_ROW_BYTES: usize =
+    MAX_VALUE_BYTES + MAX_ATTRIBUTES * (6 * (MAX_LABEL_BYTES + MAX_ATTRIBUTE_NAME_BYTES) + 8);
+
+/// What stands in a line beside its item.
+#[derive(Clone)]
+pub(crate) enum LineValues {
+    /// Nothing.
+    None,
+    /// A value of so many bits.
+    OfBits(u32),
+    /// A row: in text the attributes in the order of the filter's.
+    Rows(RowCodec),
+}
+
 /// How a line says its item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineFormat {
@@ -38,8 +56,7 @@ pub(crate) enum LineFormat {
 /// Takes the stream, gives the lines.
 pub(crate) struct LineFeed {
     format: LineFormat,
-    /// Of the value of each item; 0: there is none.
-    value_bits: u32,
+    values: LineValues,
     /// The start of a line whose end has not come.
     partial: Vec<u8>,
     /// Whether more of that line was thrown away, because it is too long.
@@ -54,11 +71,16 @@ pub(crate) struct LineFeed {
 
 impl LineFeed {
     /// A stream whose first line is number `first_line`, of which the lines up
-    /// to number `done` were taken before. Its items have values of so many bits.
-    pub(crate) fn new(format: LineFormat, value_bits: u32, first_line: u64, done: u64) -> LineFeed {
+    /// to number `done` were taken before.
+    pub(crate) fn new(
+        format: LineFormat,
+        values: LineValues,
+        first_line: u64,
+        done: u64,
+    ) -> LineFeed {
         LineFeed {
             format,
-            value_bits,
+            values,
             partial: Vec::new(),
             is_overlong: false,
             line: first_line,
@@ -122,9 +144,10 @@ impl LineFeed {
             LineFormat::Text => MAX_ITEM_BYTES + 1,
             LineFormat::Json => MAX_JSON_LINE_BYTES,
         };
-        let longest = match self.value_bits {
-            0 => of_item,
-            _ => of_item + MAX_VALUE_BYTES,
+        let longest = match self.values {
+            LineValues::None => of_item,
+            LineValues::OfBits(_) => of_item + MAX_VALUE_BYTES,
+            LineValues::Rows(_) => of_item + MAX_ROW_BYTES,
         };
         let room = longest - self.partial.len();
         let kept = bytes.get(..room).unwrap_or(bytes);
@@ -148,9 +171,10 @@ impl LineFeed {
         if self.line <= self.done || line.is_empty() {
             return self.count(None);
         }
-        let pushed = match self.value_bits {
-            0 => self.push_item(line),
-            _ => self.push_entry(line),
+        let pushed = match self.values {
+            LineValues::None => self.push_item(line),
+            LineValues::OfBits(bits) => self.push_entry(line, bits),
+            LineValues::Rows(_) => self.push_row(line),
         };
         if pushed.is_ok() {
             self.item_bytes += line.len();
@@ -171,17 +195,51 @@ impl LineFeed {
         }
     }
 
-    fn push_entry(&mut self, line: &[u8]) -> Result<(), BadLine> {
+    fn push_entry(&mut self, line: &[u8], value_bits: u32) -> Result<(), BadLine> {
         let (item, value) = match self.format {
-            LineFormat::Text => text_entry(line)?,
-            LineFormat::Json => json_entry(line)?,
+            LineFormat::Text => {
+                let split = entries::split(line, 1);
+                let (item, mut columns) = split.ok_or(BadLine::NotAnEntry)?;
+                let value = columns.next().and_then(|it| str::from_utf8(it).ok());
+                (item, value.ok_or(BadLine::NotAnEntry)?)
+            }
+            LineFormat::Json => {
+                let entry: Entry<'_> = json_entry(line)?;
+                (entry.item.get().as_bytes(), entry.value.get())
+            }
         };
         let value = entries::value(value).ok_or(BadLine::NotAnEntry)?;
-        if value >> self.value_bits != 0 {
+        if value >> value_bits != 0 {
             return Err(BadLine::ValueTooLarge);
         }
         self.push_item(item)?;
         self.lines.values.push(value);
+        Ok(())
+    }
+
+    fn push_row(&mut self, line: &[u8]) -> Result<(), BadLine> {
+        let LineValues::Rows(codec) = &mut self.values else {
+            return Err(BadLine::NotAnEntry);
+        };
+        let attributes = codec.attributes().iter().len();
+        let (item, row) = match self.format {
+            LineFormat::Text => {
+                let split = entries::split(line, attributes).ok_or(BadLine::NotAnEntry)?;
+                let (item, mut columns) = split;
+                let row = columns.try_fold((0, 0), |(row, position), label| {
+                    let part = part(codec, position, label)?;
+                    Ok((row | part, position + 1))
+                });
+                (item, row?.0)
+            }
+            LineFormat::Json => {
+                let entry: RowEntry<'_> = json_entry(line)?;
+                let row = json_row(entry.attributes.get(), codec)?;
+                (entry.item.get().as_bytes(), row)
+            }
+        };
+        self.push_item(item)?;
+        self.lines.values.push(row);
         Ok(())
     }
 
@@ -199,27 +257,78 @@ impl LineFeed {
     }
 }
 
-/// The item of an entry as a line of it alone would say it, and the value.
-fn text_entry(line: &[u8]) -> Result<(&[u8], &str), BadLine> {
-    let tab = memchr::memrchr(b'\t', line).ok_or(BadLine::NotAnEntry)?;
-    let value = line.get(tab + 1..).and_then(|it| str::from_utf8(it).ok());
-    let item = line.get(..tab).unwrap_or_default();
-    Ok((item, value.ok_or(BadLine::NotAnEntry)?))
+/// The part of a row that a label is.
+fn part(codec: &mut RowCodec, attribute: usize, label: &[u8]) -> Result<u32, BadLine> {
+    check_label(label.len()).map_err(|_| BadLine::UnknownValue)?;
+    codec.part(attribute, label).ok_or(BadLine::UnknownValue)
 }
 
-fn json_entry(line: &[u8]) -> Result<(&[u8], &str), BadLine> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Entry<'a> {
-        #[serde(borrow)]
-        item: &'a RawValue,
-        #[serde(borrow)]
-        value: &'a RawValue,
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    item: &'a RawValue,
+    #[serde(borrow)]
+    value: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowEntry<'a> {
+    #[serde(borrow)]
+    item: &'a RawValue,
+    #[serde(borrow)]
+    attributes: &'a RawValue,
+}
+
+fn json_entry<'a, E: Deserialize<'a>>(line: &'a [u8]) -> Result<E, BadLine> {
+    serde_json::from_slice(line).map_err(|error| match error.is_data() {
+        true => BadLine::NotAnEntry,
+        false => BadLine::NotJson,
+    })
+}
+
+/// The row of an entry in JSON.
+fn json_row(json: &str, codec: &mut RowCodec) -> Result<u32, BadLine> {
+    let all = codec.attributes().clone();
+    let read = serde_json::Deserializer::from_str(json).deserialize_map(RowOfLine(codec));
+    let (row, seen) = read.map_err(|error| match error.is_data() {
+        true => BadLine::NotAnEntry,
+        false => BadLine::NotJson,
+    })??;
+    match (0..all.iter().len()).all(|at| seen >> at & 1 == 1) {
+        true => Ok(row),
+        false => Err(BadLine::NotAnEntry),
     }
-    match serde_json::from_slice::<Entry<'_>>(line) {
-        Ok(entry) => Ok((entry.item.get().as_bytes(), entry.value.get())),
-        Err(error) if error.is_data() => Err(BadLine::NotAnEntry),
-        Err(_) => Err(BadLine::NotJson),
+}
+
+/// Reads the attributes of an entry, and says which were there, by bits.
+struct RowOfLine<'a>(&'a mut RowCodec);
+
+impl<'de> Visitor<'de> for RowOfLine<'_> {
+    type Value = Result<(u32, u32), BadLine>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with a string for each attribute")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let RowOfLine(codec) = self;
+        let (mut read, mut seen) = (Ok(0), 0);
+        while let Some(name) = map.next_key::<String>()? {
+            let position = codec.attributes().position(&name);
+            let position = position.filter(|at| seen >> at & 1 == 0);
+            let Some(position) = position else {
+                map.next_value::<IgnoredAny>()?;
+                read = read.and(Err(BadLine::NotAnEntry));
+                continue;
+            };
+            let label = map.next_value::<String>()?;
+            seen |= 1 << position;
+            let part = part(codec, position, label.as_bytes());
+            read = read.and_then(|row| Ok(row | part?));
+        }
+        Ok(read.map(|row| (row, seen)))
     }
 }
 

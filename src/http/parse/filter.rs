@@ -3,7 +3,7 @@
 use super::filter_fields::{FilterField, Scalar, TTL_SECONDS, filter_field_names};
 use super::{given, json_error, pointer, string};
 use crate::engine::NewFilter;
-use crate::http::problem::{FieldError, HttpError, Place};
+use crate::http::problem::{FieldError, HttpError, Place, excerpt};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for &mut Fields<'_> {
             }
             let value: &RawValue = map.next_value()?;
             let refusal = if self.seen.contains(&field) {
-                Some(("given twice".to_owned(), "once".to_owned()))
+                Some((String::new(), "given twice".to_owned(), "once".to_owned()))
             } else {
                 let text = string(value);
                 let text = text
@@ -68,18 +68,25 @@ impl<'de> Visitor<'de> for &mut Fields<'_> {
                     .map_or(Scalar::Bare(value.get()), Scalar::Quoted);
                 match FilterField::find(&field) {
                     None => Some((
+                        String::new(),
                         "not a field here".to_owned(),
                         filter_field_names().join(", "),
                     )),
                     Some(known) => {
                         let set = known.set(&mut self.wanted, text);
-                        set.err().map(|allowed| (given(value), allowed))
+                        set.err().map(|it| {
+                            let given = match it.given {
+                                Some(given) => excerpt(&given),
+                                None => given(value),
+                            };
+                            (it.below, given, it.allowed)
+                        })
                     }
                 }
             };
-            if let Some((given, allowed)) = refusal {
+            if let Some((below, given, allowed)) = refusal {
                 self.refused.push(FieldError {
-                    place: Place::Body(pointer(self.at, &field)),
+                    place: Place::Body(pointer(self.at, &field) + &below),
                     given,
                     allowed,
                 });

@@ -1,6 +1,7 @@
 //! The fields of a filter, as users write them: one table, by which they are
 //! read, in JSON and in queries, refused and described.
 
+use super::attributes;
 use crate::chain::params::{
     LayoutKind, MAX_BUCKET_SIZE, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, MAX_PROMISED_GROWTH,
     MAX_VALUE_BITS, MAX_VALUES_PER_ITEM, MAX_WINDOW_SECONDS, MIN_ERROR_RATE,
@@ -37,13 +38,15 @@ enum Takes {
     Rate,
     /// The name of a layout.
     Layout,
+    /// A list of attributes.
+    Attributes,
 }
 
 /// Where an integer is put.
 type IntegerOf = fn(&mut NewFilter) -> &mut Option<u64>;
 
 /// All of them.
-pub(super) static FILTER_FIELDS: [FilterField; 14] = [
+pub(super) static FILTER_FIELDS: [FilterField; 15] = [
     FilterField {
         name: "capacity",
         takes: Takes::Integer {
@@ -95,7 +98,12 @@ pub(super) static FILTER_FIELDS: [FilterField; 14] = [
             like: 4,
             field: |filter| &mut filter.params.values_per_item,
         },
-        about: "With `value_bits`: values that an item is expected to have, which sizes the filter. Left out: 1.",
+        about: "With `value_bits` or `attributes`: values or rows that an item is expected to have, which sizes the filter. Left out: 1.",
+    },
+    FilterField {
+        name: "attributes",
+        takes: Takes::Attributes,
+        about: "`paged`: what the rows of items consist of, up to 8 attributes of up to 16 bits together. Each item is added with a row then, one value for each attribute, and may have up to 1,024 rows. Not together with `value_bits`. Left out: items have no rows.",
     },
     FilterField {
         name: "window_seconds",
@@ -178,8 +186,18 @@ pub(super) const TTL_SECONDS: FilterField = FilterField {
 };
 
 /// Their names.
-pub(super) fn filter_field_names() -> [&'static str; 14] {
+pub(super) fn filter_field_names() -> [&'static str; 15] {
     FILTER_FIELDS.each_ref().map(|field| field.name)
+}
+
+/// Why a field was not set.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// The pointer from the field to what is wrong.
+    pub(super) below: String,
+    /// What was given there, if that is not all of it.
+    pub(super) given: Option<String>,
+    pub(super) allowed: String,
 }
 
 /// A value as it was written: in quotes or not.
@@ -202,16 +220,16 @@ impl FilterField {
     pub(super) fn set_to_text(&self, filter: &mut NewFilter, text: &str) -> Result<(), String> {
         let value = match self.takes {
             Takes::Layout => Scalar::Quoted(text),
-            Takes::Integer { .. } | Takes::OneOf { .. } | Takes::Rate => Scalar::Bare(text),
+            _ => Scalar::Bare(text),
         };
-        self.set(filter, value)
+        self.set(filter, value).map_err(|refused| refused.allowed)
     }
 
     /// Sets it. Ranges are not checked here.
     ///
     /// # Errors
     /// Says what is allowed.
-    pub(super) fn set(&self, filter: &mut NewFilter, value: Scalar<'_>) -> Result<(), String> {
+    pub(super) fn set(&self, filter: &mut NewFilter, value: Scalar<'_>) -> Result<(), Refused> {
         let is_set = match self.takes {
             Takes::Integer { field, .. } | Takes::OneOf { field, .. } => {
                 let field = field(filter);
@@ -236,8 +254,23 @@ impl FilterField {
                 };
                 filter.params.layout.is_some()
             }
+            Takes::Attributes => {
+                if let Scalar::Bare(json) = value {
+                    let read = attributes::attributes(json).map_err(|error| Refused {
+                        below: error.pointer,
+                        given: Some(error.given),
+                        allowed: error.allowed,
+                    })?;
+                    filter.params.attributes = Some(read);
+                }
+                filter.params.attributes.is_some()
+            }
         };
-        is_set.then_some(()).ok_or_else(|| self.allowed())
+        is_set.then_some(()).ok_or_else(|| Refused {
+            below: String::new(),
+            given: None,
+            allowed: self.allowed(),
+        })
     }
 
     /// What it takes, in words.
@@ -255,34 +288,39 @@ impl FilterField {
                 let names = LayoutKind::ALL.map(|layout| format!("\"{}\"", layout.name()));
                 names.join(" or ")
             }
+            Takes::Attributes => attributes::ALLOWED.to_owned(),
         }
     }
 
-    fn schema(&self) -> ObjectBuilder {
-        let number = |of: Type, format: KnownFormat| {
-            ObjectBuilder::new()
-                .schema_type(of)
-                .format(Some(SchemaFormat::KnownFormat(format)))
-        };
+    fn schema(&self) -> Schema {
         let schema = match self.takes {
-            Takes::Integer { from, to, like, .. } => number(Type::Integer, KnownFormat::Int64)
-                .minimum(Some(from))
-                .maximum(Some(to))
-                .examples([json!(like)]),
+            Takes::Integer { from, to, like, .. } => integer_schema(from, to, like),
             Takes::OneOf { integers, .. } => ObjectBuilder::new()
                 .schema_type(Type::Integer)
                 .enum_values(Some(integers.map(Value::from)))
                 .examples([json!(16)]),
-            Takes::Rate => number(Type::Number, KnownFormat::Double)
+            Takes::Rate => ObjectBuilder::new()
+                .schema_type(Type::Number)
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Double)))
                 .minimum(Some(MIN_ERROR_RATE))
                 .maximum(Some(MAX_ERROR_RATE))
                 .examples([json!(0.001)]),
             Takes::Layout => {
                 one_of(LayoutKind::ALL.map(LayoutKind::name)).examples([json!("paged")])
             }
+            Takes::Attributes => return attributes::schema(self.about).into(),
         };
-        schema.description(Some(self.about))
+        schema.description(Some(self.about)).into()
     }
+}
+
+fn integer_schema(from: u64, to: u64, like: u64) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(from))
+        .maximum(Some(to))
+        .examples([json!(like)])
 }
 
 fn integer(value: Scalar<'_>) -> Option<u64> {
@@ -332,12 +370,14 @@ pub(crate) struct FilterChanges;
 
 impl PartialSchema for FilterChanges {
     fn schema() -> RefOr<Schema> {
-        let seconds = TTL_SECONDS.schema().description(Some(
-            "Seconds from now until the filter expires, 1 to 3162240000; null = it does not expire.",
-        ));
         let or_null = SchemaType::from_iter([Type::Integer, Type::Null]);
+        let seconds = integer_schema(1, MAX_TTL_SECONDS, 86_400)
+            .schema_type(or_null)
+            .description(Some(
+                "Seconds from now until the filter expires, 1 to 3162240000; null = it does not expire.",
+            ));
         closed_object()
-            .property(TTL_SECONDS.name, seconds.schema_type(or_null))
+            .property(TTL_SECONDS.name, seconds)
             .required(TTL_SECONDS.name)
             .description(Some("Fields of a filter to change."))
             .into()

@@ -1,17 +1,14 @@
 //! Batches as `text/plain`: one item a line.
 
-use super::batch_fields::WITHIN_SECONDS;
-use super::entries::entry_of_line;
-use super::filter_fields::{FILTER_FIELDS, filter_field_names, whole_number};
-use super::{Batch, BatchKind, Encoding, OptionsIn, decode_base64, too_long};
-use crate::engine::{AddMode, AddOptions, EngineError, ItemBatch, NewFilter};
+use super::condition::{in_body, in_query};
+use super::entries::EntryLines;
+use super::line_options::LineOptions;
+use super::{Batch, BatchKind, Encoding, OptionsIn, decode_base64, pointer, too_long};
+use crate::engine::{EngineError, ItemBatch, RowPlace, ValueField};
 use crate::http::bounds::MAX_ITEM_BYTES;
-use crate::http::problem::{HttpError, Place, excerpt};
-use crate::http::query::Query;
+use crate::http::problem::{FieldError, HttpError, Place, excerpt};
 use axum::body::Bytes;
-use axum::http::Uri;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Bytes that most lines have at least.
 const SHORT: usize = 8;
@@ -24,17 +21,20 @@ const SHORT: usize = 8;
 pub(crate) fn text_batch(
     text: &Bytes,
     kind: BatchKind,
-    encoding: Encoding,
-    options: AddOptions,
+    options: LineOptions,
     max_items: usize,
 ) -> Result<Batch, HttpError> {
+    let encoding = options.encoding;
+    let mut entries = match kind {
+        BatchKind::ReplaceValues => Some(EntryLines::new(&options, 2)),
+        _ if kind.has_values() => Some(EntryLines::new(&options, 1)),
+        _ => None,
+    };
     let mut batch = Batch {
-        options,
         options_in: OptionsIn::Query,
         ..Batch::default()
     };
     let mut places = Vec::with_capacity(max_items.min(text.len() / SHORT));
-    let mut values = kind.has_values().then(Vec::new);
     let mut lines_seen = 0;
     let body = text.strip_suffix(b"\n").unwrap_or(text);
     for (number, place) in lines_of(body).enumerate().take_while(|_| !text.is_empty()) {
@@ -47,18 +47,21 @@ pub(crate) fn text_batch(
             batch.blanks.push(number);
             continue;
         }
-        if let Some(values) = &mut values {
+        if let Some(entries) = &mut entries {
             let line = body.get(place.clone()).unwrap_or_default();
-            let (item, value) = entry_of_line(line, || line_name(number))?;
-            values.push(value);
-            place.end = place.start + item.end;
+            place.end = place.start + entries.push(line, || line_name(number))?;
         }
         if encoding == Encoding::Plain && place.len() > MAX_ITEM_BYTES {
             return Err(too_long(line_name(number), place.len()));
         }
         places.push(place);
     }
-    batch.values = values.map(Arc::from);
+    if let Some(entries) = entries {
+        [batch.entries, batch.becomes] = entries.columns();
+    }
+    batch.options = options.add;
+    batch.within_seconds = options.within_seconds;
+    batch.condition = options.condition;
     batch.items = ItemBatch::within(held(text), places);
     if encoding == Encoding::Base64 {
         let blanks = &batch.blanks;
@@ -68,16 +71,78 @@ pub(crate) fn text_batch(
 }
 
 impl Batch {
-    /// What an error of the engine about its entries is: of a value it is said where
-    /// it stands.
+    /// What an error of the engine about its entries, or its condition, is: of a value
+    /// or a row it is said where it stands.
     pub(crate) fn about_values(&self, error: EngineError) -> HttpError {
-        HttpError::about_values(error, |position| {
-            Place::Body(match self.options_in {
-                OptionsIn::Body => format!("/entries/{position}/value"),
-                OptionsIn::Query => line_name(line_of(&self.blanks, position)),
-            })
-        })
+        let refusal = match error {
+            EngineError::RowRefused(refusal) => refusal,
+            error => {
+                return HttpError::about_values(error, |position, field| match self.options_in {
+                    OptionsIn::Body => {
+                        Place::Body(format!("/entries/{position}/{}", name_of(field, "value")))
+                    }
+                    OptionsIn::Query => self.line(position),
+                });
+            }
+        };
+        let given = excerpt(&refusal.given);
+        let (place, given) = match (refusal.place, self.options_in) {
+            (
+                RowPlace::Entry {
+                    position,
+                    field,
+                    attribute,
+                },
+                OptionsIn::Body,
+            ) => {
+                let row = format!("/entries/{position}/{}", name_of(field, "attributes"));
+                (Place::Body(pointer(&row, &attribute)), given)
+            }
+            (
+                RowPlace::Entry {
+                    position,
+                    attribute,
+                    ..
+                },
+                OptionsIn::Query,
+            ) => (self.line(position), in_words(&attribute, &given)),
+            (RowPlace::Where { attribute, label }, OptionsIn::Body) => {
+                let of_attribute = pointer("", &attribute);
+                let at = match label {
+                    Some(label) => format!("{of_attribute}/{label}"),
+                    None => of_attribute,
+                };
+                (in_body(at), given)
+            }
+            (RowPlace::Where { attribute, .. }, OptionsIn::Query) => {
+                (in_query(String::new()), in_words(&attribute, &given))
+            }
+        };
+        HttpError::InvalidFields(vec![FieldError {
+            place,
+            given,
+            allowed: refusal.allowed,
+        }])
     }
+
+    /// The line of an entry.
+    fn line(&self, position: usize) -> Place {
+        Place::Body(line_name(line_of(&self.blanks, position)))
+    }
+}
+
+/// The field of an entry.
+fn name_of(field: ValueField, only: &'static str) -> &'static str {
+    match field {
+        ValueField::Value => only,
+        ValueField::From => "from",
+        ValueField::To => "to",
+    }
+}
+
+/// What was given of an attribute, where the place does not name it.
+fn in_words(attribute: &str, given: &str) -> String {
+    format!("{}: {given}", excerpt(attribute))
 }
 
 /// The text, to be held until its items are answered. A short one is copied, at
@@ -87,23 +152,6 @@ fn held(text: &Bytes) -> Bytes {
     match text.len() <= COPIED {
         true => Bytes::copy_from_slice(text),
         false => text.clone(),
-    }
-}
-
-/// What the parameter `within_seconds` may be.
-pub(crate) const SECONDS: &str = "an integer of seconds, at most the window of the filter";
-
-/// How far a question of a query goes back.
-///
-/// # Errors
-/// The parameter is refused.
-pub(crate) fn seconds_of(query: &Query<'_>) -> Result<Option<u64>, HttpError> {
-    let Some(text) = query.text(WITHIN_SECONDS)? else {
-        return Ok(None);
-    };
-    match whole_number(text) {
-        Some(seconds) => Ok(Some(seconds)),
-        None => Err(HttpError::parameter(WITHIN_SECONDS, excerpt(text), SECONDS)),
     }
 }
 
@@ -142,64 +190,6 @@ fn line_of(blanks: &[usize], item: usize) -> usize {
 /// A text body has no JSON pointers; lines are numbered from 1, as editors do.
 fn line_name(number: usize) -> String {
     format!("line {}", number + 1)
-}
-
-/// The options of a `text/plain` request, which stand in the query.
-///
-/// # Errors
-/// A parameter is refused.
-pub(crate) fn line_options(
-    kind: BatchKind,
-    uri: &Uri,
-) -> Result<(Encoding, AddOptions), HttpError> {
-    // Most requests have none: no list is made of what could be in it.
-    if uri.query().is_none() {
-        return Ok((Encoding::default(), AddOptions::default()));
-    }
-    let mut allowed = vec!["encoding"];
-    match kind {
-        BatchKind::Add => {
-            allowed.extend(["only_if_absent", "create"]);
-            allowed.extend(filter_field_names());
-        }
-        BatchKind::AddValues => allowed.push("only_if_absent"),
-        BatchKind::Exists => allowed.push(WITHIN_SECONDS),
-        _ => {}
-    }
-    let query = Query::parse(uri, &allowed)?;
-    let encoding = match query.text("encoding")? {
-        None => Encoding::default(),
-        Some(text) => Encoding::parse(text)
-            .ok_or_else(|| HttpError::parameter("encoding", excerpt(text), Encoding::names()))?,
-    };
-    if !matches!(kind, BatchKind::Add | BatchKind::AddValues) {
-        return Ok((encoding, AddOptions::default()));
-    }
-    let mode = match query.switch("only_if_absent")? {
-        true => AddMode::OnlyIfAbsent,
-        false => AddMode::Always,
-    };
-    if kind == BatchKind::AddValues {
-        return Ok((encoding, AddOptions { mode, create: None }));
-    }
-    let wanted = query.switch("create")?;
-    let mut filter = NewFilter::default();
-    for field in &FILTER_FIELDS {
-        let Some(text) = query.text(field.name)? else {
-            continue;
-        };
-        if !wanted {
-            return Err(HttpError::parameter(
-                field.name,
-                "given without create=true",
-                "together with create=true",
-            ));
-        }
-        let set = field.set_to_text(&mut filter, text);
-        set.map_err(|allowed| HttpError::parameter(field.name, excerpt(text), allowed))?;
-    }
-    let create = wanted.then_some(filter);
-    Ok((encoding, AddOptions { mode, create }))
 }
 
 #[cfg(test)]

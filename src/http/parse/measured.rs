@@ -1,8 +1,8 @@
 //! What the benchmarks measure of the parsing. Not for others: it may change
 //! whenever the parsing does.
 
-use super::{BatchKind, Encoding, json_batch, text_batch};
-use crate::engine::{AddOptions, ItemBatch};
+use super::{BatchKind, LineOptions, json_batch, text_batch};
+use crate::engine::ItemBatch;
 use axum::body::Bytes;
 
 /// The items of a JSON body of an add.
@@ -13,7 +13,7 @@ pub fn json_items(body: &[u8]) -> Option<ItemBatch> {
 
 /// The items of a text body of an add.
 pub fn text_items(body: &Bytes) -> Option<ItemBatch> {
-    let options = AddOptions::default();
-    let batch = text_batch(body, BatchKind::Add, Encoding::Plain, options, usize::MAX).ok()?;
+    let options = LineOptions::default();
+    let batch = text_batch(body, BatchKind::Add, options, usize::MAX).ok()?;
     Some(batch.items)
 }

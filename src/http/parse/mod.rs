@@ -3,45 +3,59 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `attributes` | the attributes of a filter, in JSON |
 //! | `batch_fields` | the fields of bodies with items |
 //! | `filter_fields` | the fields of a filter |
-//! | `json` | batches in JSON |
+//! | `json`, `json_items`, `json_entries` | batches in JSON |
 //! | `entries` | what an entry is made of, in lines and in JSON |
-//! | `lines` | batches as `text/plain`, and their options in the query |
+//! | `condition` | a condition on the rows of items |
+//! | `lines`, `line_options` | batches as `text/plain`, and their options in the query |
+//! | `places` | where refused JSON stands, and what was given |
 //! | `lookup` | which filters a lookup asks |
 //! | `filter` | a filter to be created or changed, in JSON |
 //! | `feed` | streams of lines, cut into commits |
 
+mod attributes;
 mod batch_fields;
+mod condition;
 mod entries;
 mod feed;
 mod filter;
 mod filter_fields;
 mod json;
+mod json_entries;
+mod json_items;
+mod line_options;
 mod lines;
 mod lookup;
 pub mod measured;
+mod places;
 
 pub(crate) use batch_fields::{
     AddBody, AddValuesBody, BatchKind, CheckBody, Encoding, EntriesBody, ItemsBody, ListValuesBody,
-    LookupBody, WITHIN_SECONDS, within_seconds as within_seconds_schema,
+    LookupBody, ReplaceValuesBody, WITHIN_SECONDS, within_seconds as within_seconds_schema,
 };
-pub(crate) use feed::{LineFeed, LineFormat};
+pub(crate) use condition::WHERE;
+pub(crate) use entries::Column;
+pub(crate) use feed::{LineFeed, LineFormat, LineValues};
 pub(crate) use filter::{changed_ttl, new_filter};
 pub(crate) use filter_fields::{FilterChanges, FilterFields};
 pub(crate) use json::json_batch;
-pub(crate) use lines::{line_options, seconds_of, text_batch};
+pub(crate) use line_options::{LineOptions, lately_or_where, line_options};
+pub(crate) use lines::text_batch;
+
+use places::{given, pointer, string};
 
 use super::admission::budget::Held;
 use super::answer::Listed;
 use super::bounds::MAX_ITEM_BYTES;
 use super::problem::{HttpError, Place, excerpt};
-use crate::engine::{AddOptions, Entries, IdempotencyKey, ItemBatch, LookupFilters, LookupMode};
+use crate::engine::{
+    AddOptions, Entries, IdempotencyKey, ItemBatch, LookupFilters, LookupMode, Replacements, Where,
+};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use serde_json::value::RawValue;
-use std::sync::Arc;
 
 /// Base64 in either spelling of the padding; trailing bits must be zero, so
 /// that no two texts are the same item.
@@ -58,8 +72,12 @@ const BASE64_URL: GeneralPurpose = tolerant_of_padding(&alphabet::URL_SAFE);
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) items: ItemBatch,
-    /// A value of each item, if these are entries.
-    pub(crate) values: Option<Arc<[u32]>>,
+    /// A value or a row of each item, if these are entries.
+    pub(crate) entries: Option<Column>,
+    /// What it is to become, if they are to be replaced.
+    pub(crate) becomes: Option<Column>,
+    /// What a row of each item must meet.
+    pub(crate) condition: Option<Where>,
     /// Positions of blank lines among the lines, ascending; they are answered
     /// with a blank line. Always empty for JSON.
     pub(crate) blanks: Vec<usize>,
@@ -82,9 +100,24 @@ pub(crate) struct Batch {
 impl Batch {
     /// Its entries, if it has any.
     pub(crate) fn entries(&self) -> Option<Entries<'_>> {
-        let values = self.values.as_ref()?;
+        let values = self.entries.as_ref()?.values();
         let items = &self.items;
         Some(Entries { items, values })
+    }
+
+    /// Its entries and what they are to become.
+    pub(crate) fn replacements(&self) -> Option<Replacements<'_>> {
+        Some(Replacements {
+            items: &self.items,
+            from: self.entries.as_ref()?.values(),
+            to: self.becomes.as_ref()?.values(),
+        })
+    }
+
+    /// Labels of all rows.
+    pub(crate) fn labels(&self) -> usize {
+        let columns = self.entries.iter().chain(&self.becomes);
+        columns.map(Column::labels).sum()
     }
 }
 
@@ -173,18 +206,4 @@ fn json_error(error: &serde_json::Error, pointer: &str, allowed: &str) -> HttpEr
             reason: error.to_string(),
         },
     }
-}
-
-fn string(value: &RawValue) -> Option<String> {
-    serde_json::from_str(value.get()).ok()
-}
-
-fn given(value: &RawValue) -> String {
-    excerpt(value.get())
-}
-
-/// JSON pointer (RFC 6901) to a field of the object at `at`.
-fn pointer(at: &str, field: &str) -> String {
-    let escaped = field.replace('~', "~0").replace('/', "~1");
-    format!("{at}/{}", excerpt(&escaped))
 }

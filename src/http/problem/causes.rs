@@ -35,10 +35,12 @@ pub(super) fn engine(error: &EngineError) -> Cause {
         EngineError::NotFound { .. } => own(Code::FilterNotFound),
         EngineError::InvalidParams(_)
         | EngineError::ValueTooLarge { .. }
+        | EngineError::RowRefused(_)
         | EngineError::BeyondWindow { .. } => own(Code::InvalidFields),
-        EngineError::NotForThisFilter { .. } | EngineError::ItemsExpire | EngineError::NoWindow => {
-            own(Code::NotForThisFilter)
-        }
+        EngineError::NotForThisFilter { .. }
+        | EngineError::ItemsExpire
+        | EngineError::NoAttributes
+        | EngineError::NoWindow { .. } => own(Code::NotForThisFilter),
         EngineError::OverShare { used_up, .. } => own(used_up::code(*used_up)),
         EngineError::OverKeyQuota { .. } | EngineError::OverKeptShare { .. } => {
             own(Code::OverKeyQuota)
@@ -121,7 +123,6 @@ pub(super) fn engine(error: &EngineError) -> Cause {
             "changes to the filter have stopped, because this pod and the commit log differ; nothing was changed. The server's log says what to do",
         ),
         EngineError::TooLargeForLog { .. } => own(Code::TooCostly),
-        EngineError::NotInCluster { .. } => own(Code::NotInCluster),
         EngineError::Stopping => own(Code::Draining),
         EngineError::OutcomeUnknown(error) if is_disk_full(error) => said(
             Code::DiskFull,
@@ -192,7 +193,7 @@ pub(super) fn restore(error: &RestoreError) -> Cause {
         RestoreError::Dump(DumpError::Older { .. }) => own(Code::OlderDump),
         RestoreError::Dump(DumpError::Read(_)) => own(Code::UnreadableBody),
         RestoreError::TooLarge { .. } | RestoreError::TooLong { .. } => own(Code::FilterTooLarge),
-        RestoreError::OverQuota(error) => engine(error),
+        RestoreError::Refused(error) => engine(error),
         RestoreError::DiskShort(_) => own(Code::DiskReserve),
         RestoreError::Store(error) if is_disk_full(error) => said(
             Code::NoRoom,
@@ -211,6 +212,7 @@ pub(super) fn backup(error: &BackupError) -> Cause {
         "the disk failed; the request id identifies the error in the server's log";
     match error {
         BackupError::Running { .. } => own(Code::BackupRunning),
+        BackupError::Giving => own(Code::PodNotReady),
         BackupError::NotFound { .. } => own(Code::BackupNotFound),
         BackupError::NoRoom { needed, free, .. } => said(
             Code::NoRoom,

@@ -51,6 +51,7 @@ codes! {
     ApiKeyExpired: UNAUTHORIZED, "api_key_expired", "The API key has expired", counted;
     ApiKeyRevoked: UNAUTHORIZED, "api_key_revoked", "The API key was removed during the request";
     ForeignHost: FORBIDDEN, "foreign_host", "The host name is not allowed", counted;
+    ClusterKeyInvalid: FORBIDDEN, "cluster_key_invalid", "The key of the cluster is missing or wrong", counted;
     CertificateMissing: FORBIDDEN, "certificate_missing", "A client certificate is required";
     ForeignOrigin: FORBIDDEN, "foreign_origin", "The origin is not allowed", counted;
     ScopeInsufficient: FORBIDDEN, "scope_insufficient", "The API key does not allow this", counted;
@@ -59,6 +60,7 @@ codes! {
     BackupsOff: FORBIDDEN, "backups_off", "Backups are off";
     UnknownRoute: NOT_FOUND, "unknown_route", "The path does not exist";
     FilterNotFound: NOT_FOUND, "filter_not_found", "The filter does not exist";
+    NoCluster: NOT_FOUND, "no_cluster", "The server is in no cluster";
     BackupNotFound: NOT_FOUND, "backup_not_found", "The backup does not exist";
     CompactionNotFound: NOT_FOUND, "compaction_not_found", "There is no compaction to report";
     ImportNotFound: NOT_FOUND, "import_not_found", "The import does not exist";
@@ -72,6 +74,7 @@ codes! {
     IdempotencyFilterGone: CONFLICT, "idempotency_filter_gone", "The filter of the first request is gone";
     CompactionRunning: CONFLICT, "compaction_running", "The filter is being compacted";
     ImportRunning: CONFLICT, "import_running", "The import is running";
+    HistoryDiffers: CONFLICT, "history_differs", "The pods have different histories";
     FilterChanged: PRECONDITION_FAILED, "filter_changed", "The filter has changed";
     FilterExists: PRECONDITION_FAILED, "filter_exists", "The filter exists already";
     BodyTooLarge: PAYLOAD_TOO_LARGE, "body_too_large", "The body is too large", counted;
@@ -93,7 +96,6 @@ codes! {
     InvalidIdempotencyKey: UNPROCESSABLE_ENTITY, "invalid_idempotency_key", "The Idempotency-Key is invalid";
     IdempotencyKeyNotTaken: UNPROCESSABLE_ENTITY, "idempotency_key_not_taken", "The request takes no Idempotency-Key";
     InvalidPosition: UNPROCESSABLE_ENTITY, "invalid_position", "The position or the consistency is invalid";
-    NotInCluster: UNPROCESSABLE_ENTITY, "not_in_cluster", "The operation is not possible in a cluster";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency_key_reused", "The Idempotency-Key was used for another request";
     RateLimited: TOO_MANY_REQUESTS, "rate_limited", "The API key exceeds its rate", counted;
     OverShare: TOO_MANY_REQUESTS, "over_share", "The API key has its share of the server", counted;

@@ -8,7 +8,7 @@ use crate::access::Scope;
 use crate::access::keys::KeyEnd;
 use crate::backup::BackupError;
 use crate::chain::params::Difference;
-use crate::engine::{EngineError, InvalidName, RestoreError, allowed_values};
+use crate::engine::{EngineError, InvalidName, RestoreError, ValueField, allowed_values};
 use crate::http::bounds::{MAX_HEAD_BYTES, MAX_HEADERS};
 use axum::http::StatusCode;
 use std::sync::Arc;
@@ -65,6 +65,12 @@ pub(crate) enum HttpError {
         "the server does not answer to this host name: it answers to localhost, 127.0.0.1 and [::1], with --allow-anonymous to any address, and to the names in --allowed-host. Use one of these, or start the server with --allowed-host and the name"
     )]
     ForeignHost,
+    #[error(
+        "the request is one between pods of a cluster, and has not the key of this cluster: give all pods the same --cluster-key-file"
+    )]
+    ClusterKeyInvalid,
+    #[error("the state of this pod can't take the place of the other's: {reason}")]
+    HistoryDiffers { reason: String },
     #[error(
         "the server requires a client certificate (--tls-client-ca), also for /admin: present a certificate that an authority of that file signed"
     )]
@@ -179,6 +185,10 @@ pub(crate) enum HttpError {
     RateLimited { seconds: u64 },
     #[error("the server has no directory for backups; start it with --backup-dir")]
     BackupsOff,
+    #[error(
+        "the server is in no cluster; a pod of one is started with --log, --cluster and --advertise"
+    )]
+    NoCluster,
     #[error("the backup does not exist; GET /admin/backups lists all backups")]
     BackupNotFound,
     #[error(transparent)]
@@ -264,9 +274,13 @@ impl HttpError {
 
     /// An error of the engine about values, each of which stands where `place_of`
     /// says.
-    pub(crate) fn about_values(error: EngineError, place_of: impl Fn(usize) -> Place) -> Self {
+    pub(crate) fn about_values(
+        error: EngineError,
+        place_of: impl Fn(usize, ValueField) -> Place,
+    ) -> Self {
         let EngineError::ValueTooLarge {
             position,
+            field,
             value,
             value_bits,
         } = error
@@ -274,7 +288,7 @@ impl HttpError {
             return HttpError::from(error);
         };
         HttpError::InvalidFields(vec![FieldError {
-            place: place_of(position),
+            place: place_of(position, field),
             given: value.to_string(),
             allowed: format!(
                 "{}: the values of the filter have {value_bits} bits",
@@ -287,6 +301,7 @@ impl HttpError {
     /// stand where that says.
     pub(crate) fn about_window(error: EngineError, place: Place) -> Self {
         let EngineError::BeyondWindow {
+            filter,
             within_seconds,
             window_seconds,
         } = error
@@ -296,7 +311,7 @@ impl HttpError {
         HttpError::InvalidFields(vec![FieldError {
             place,
             given: within_seconds.to_string(),
-            allowed: format!("1 to {window_seconds}, the window of the filter"),
+            allowed: format!("1 to {window_seconds}, the window of the filter {filter}"),
         }])
     }
 
@@ -325,6 +340,8 @@ impl HttpError {
             HttpError::FilterForbidden { .. } => Code::FilterForbidden,
             HttpError::ServerForbidden { .. } => Code::ServerForbidden,
             HttpError::ForeignHost => Code::ForeignHost,
+            HttpError::ClusterKeyInvalid => Code::ClusterKeyInvalid,
+            HttpError::HistoryDiffers { .. } => Code::HistoryDiffers,
             HttpError::CertificateMissing => Code::CertificateMissing,
             HttpError::ForeignOrigin => Code::ForeignOrigin,
             HttpError::UnknownRoute => Code::UnknownRoute,
@@ -359,6 +376,7 @@ impl HttpError {
             HttpError::FilterChanged => Code::FilterChanged,
             HttpError::Restore(error) => causes::restore(error).code,
             HttpError::BackupsOff => Code::BackupsOff,
+            HttpError::NoCluster => Code::NoCluster,
             HttpError::BackupNotFound => Code::BackupNotFound,
             HttpError::Backup(error) => causes::backup(error).code,
             HttpError::Engine(error) | HttpError::Import(error) => causes::engine(error).code,

@@ -7,7 +7,9 @@ use super::used_up::{Exhausted, Scarce};
 use crate::access::Scope;
 use crate::backup::{BackupError, BackupId};
 use crate::chain::params::Difference;
-use crate::engine::{DiskShort, DumpError, EngineError, FilterName, RestoreError, StoreError};
+use crate::engine::{
+    DiskShort, DumpError, EngineError, FilterName, Holds, RestoreError, StoreError,
+};
 use crate::http::bounds::MAX_QUERY_ITEM_BYTES;
 use crate::replication::Halt;
 use crate::share::UsedUp;
@@ -52,6 +54,10 @@ fn samples() -> Vec<HttpError> {
             prefix: "shop:".to_owned(),
         },
         HttpError::ForeignHost,
+        HttpError::ClusterKeyInvalid,
+        HttpError::HistoryDiffers {
+            reason: "its history of lane 3 has another record 4711".to_owned(),
+        },
         HttpError::CertificateMissing,
         HttpError::ForeignOrigin,
         HttpError::UnknownRoute,
@@ -104,7 +110,9 @@ fn samples() -> Vec<HttpError> {
             given: "-5".to_owned(),
             allowed: "an integer from 1 to 1099511627776".to_owned(),
         }]),
-        HttpError::Engine(EngineError::NotForThisFilter { value_bits: 12 }),
+        HttpError::Engine(EngineError::NotForThisFilter {
+            holds: Holds::Values(12),
+        }),
         HttpError::Engine(EngineError::TooManyFilters { bound: 1000 }),
         HttpError::Engine(EngineError::CompactionRunning),
         HttpError::Engine(EngineError::CompactionNotFound),
@@ -124,9 +132,6 @@ fn samples() -> Vec<HttpError> {
         HttpError::InvalidPosition {
             given: "17".to_owned(),
         },
-        HttpError::Engine(EngineError::NotInCluster {
-            what: "restoring a dump",
-        }),
         HttpError::Engine(EngineError::NotLeading),
         HttpError::Engine(EngineError::LogUnavailable),
         HttpError::Engine(EngineError::LogSilent),
@@ -163,6 +168,7 @@ fn samples() -> Vec<HttpError> {
             bound: 16 << 30,
         }
         .into(),
+        HttpError::NoCluster,
         HttpError::BackupsOff,
         HttpError::BackupNotFound,
         match BackupId::parse("20261121T114517Z") {

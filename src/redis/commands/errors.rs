@@ -6,7 +6,7 @@
 //! `ERR`.
 
 use super::table::Spec;
-use crate::engine::EngineError;
+use crate::engine::{EngineError, Holds};
 use crate::http::HttpError;
 use crate::redis::protocol::batch::Words;
 
@@ -109,14 +109,23 @@ pub(crate) fn engine(error: &EngineError) -> String {
                 "ERR {error}: it may have been done or not; ask for the items before it is sent again"
             );
         }
-        EngineError::NotForThisFilter { value_bits } if *value_bits > 0 => {
+        EngineError::NotForThisFilter {
+            holds: Holds::Rows(_),
+        } => {
+            return "ERR the items of the filter have attributes; the Redis protocol has no commands for them: use the HTTP API".to_owned();
+        }
+        EngineError::NotForThisFilter {
+            holds: Holds::Values(value_bits),
+        } => {
             return format!(
                 "ERR the items of the filter have values of {value_bits} bits; the Redis protocol has no commands for values: use the HTTP API"
             );
         }
         EngineError::NotForThisFilter { .. }
         | EngineError::ItemsExpire
-        | EngineError::NoWindow
+        | EngineError::NoWindow { .. }
+        | EngineError::NoAttributes
+        | EngineError::RowRefused(_)
         | EngineError::BeyondWindow { .. }
         | EngineError::ValueTooLarge { .. }
         | EngineError::TooManyValues { .. }
@@ -135,7 +144,6 @@ pub(crate) fn engine(error: &EngineError) -> String {
         | EngineError::ImportsFull
         | EngineError::LaneHalted(_)
         | EngineError::TooLargeForLog { .. }
-        | EngineError::NotInCluster { .. }
         | EngineError::Store(_) => "ERR",
     };
     format!("{code} {error}")

@@ -60,7 +60,7 @@ impl ItemVerb {
     /// What is done with each item.
     pub(crate) fn op(self) -> ItemOp {
         match self {
-            ItemVerb::Exists | ItemVerb::MExists => ItemOp::Exists,
+            ItemVerb::Exists | ItemVerb::MExists => ItemOp::Exists(None),
             ItemVerb::Count => ItemOp::Count,
             ItemVerb::Add(mode) | ItemVerb::Insert(mode) => ItemOp::Add(mode),
             ItemVerb::Delete => ItemOp::Delete,

@@ -92,7 +92,12 @@ pub(crate) struct KeptCommands {
 impl KeptCommands {
     /// Keeps a command.
     pub(crate) fn push(&mut self, words: Words<'_>) {
-        for word in words.iter() {
+        self.push_words(words.iter());
+    }
+
+    /// Keeps a command of these words.
+    pub(crate) fn push_words<'a>(&mut self, words: impl IntoIterator<Item = &'a [u8]>) {
+        for word in words {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(word);
             self.arguments.push(start..self.bytes.len());

@@ -37,6 +37,21 @@ pub(crate) struct Bounds {
     pub(crate) is_known: bool,
 }
 
+/// Words that a command may have beside its items.
+const OTHER_WORDS: usize = 16;
+
+impl Bounds {
+    /// For clients who have said who they are: items, and bytes, of a command.
+    pub(crate) fn of_known(items: usize, bytes: usize) -> Bounds {
+        Bounds {
+            words: items.saturating_add(OTHER_WORDS),
+            word_bytes: bytes,
+            command_bytes: bytes,
+            is_known: true,
+        }
+    }
+}
+
 /// What came of the bytes so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {

@@ -57,6 +57,11 @@ impl Replies {
         self.line(b'+', text.as_bytes());
     }
 
+    /// Replies that are written already, in the same version.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
     /// `OK`.
     pub(crate) fn ok(&mut self) {
         self.out.extend_from_slice(b"+OK\r\n");
@@ -162,6 +167,16 @@ impl Replies {
     #[inline]
     fn end(&mut self) {
         self.out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Puts a command, as clients write it, behind others.
+pub(crate) fn put_command<'a>(out: &mut Vec<u8>, words: impl ExactSizeIterator<Item = &'a [u8]>) {
+    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    for word in words {
+        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
     }
 }
 

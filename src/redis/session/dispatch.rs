@@ -16,6 +16,13 @@ impl Session {
     pub(in crate::redis) async fn go_on(&mut self, batch: &Batch, from: usize) -> usize {
         let words = batch.command(from);
         let spec = find(words.get(0));
+        if self.is_known()
+            && self.transaction.is_none()
+            && self.service.app.cluster().is_some()
+            && let Some(next) = Box::pin(self.go_elsewhere(batch, from)).await
+        {
+            return next;
+        }
         let works_on_items = spec.is_some_and(|spec| ItemVerb::of(spec.verb).is_some());
         if works_on_items && self.is_known() && self.transaction.is_none() {
             return self.run(batch, from).await;
@@ -44,6 +51,9 @@ impl Session {
     }
 
     pub(super) fn count(&self, spec: Option<&Spec>, before: usize) {
+        if !self.counts {
+            return;
+        }
         let first = self.replies.bytes().get(before);
         self.service
             .count(spec.map(|spec| spec.verb), first != Some(&b'-'));

@@ -191,7 +191,7 @@ impl Session {
     ) -> Result<Option<Box<Load>>, Failure> {
         let admission = &self.service.app.admission;
         let place = admission.restores.try_take(self.holder(), 1)?;
-        let intake = self.engine()?.intake(None).await?;
+        let intake = self.engine()?.intake(name, Replace::Nothing).await?;
         let begun = blocking(move || intake.foreign(header)).await?;
         let intake = begun.map_err(|error| refusal(&error, NOT_CREATED))?;
         if header.items == 0 {
@@ -289,7 +289,7 @@ async fn blocking<T: Send + 'static>(
 /// no more is said than RedisBloom says.
 fn refusal(error: &RestoreError, refused: &'static str) -> Failure {
     match error {
-        RestoreError::OverQuota(error) => errors::engine(error).into(),
+        RestoreError::Refused(error) => errors::engine(error).into(),
         RestoreError::DiskShort(short) => errors::engine(&EngineError::DiskShort(*short)).into(),
         RestoreError::Store(_) => format!("ERR {error}").into(),
         RestoreError::Dump(_) | RestoreError::TooLarge { .. } | RestoreError::TooLong { .. } => {

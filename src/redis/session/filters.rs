@@ -34,6 +34,7 @@ impl Session {
             Verb::Exists | Verb::Touch => self.count_existing(words).await,
             Verb::Type => self.tell_type(words).await,
             Verb::DbSize => {
+                self.reach_all().await?;
                 let count = self.engine()?.count_filters(&self.prefix()).await?;
                 self.replies.count(count);
                 Ok(())
@@ -98,6 +99,11 @@ impl Session {
     }
 
     async fn count_existing(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        if words.len() > 2 && self.may_pass_on() {
+            let count = self.sum(words.get(0), words.from(1).iter()).await?;
+            self.replies.integer(count);
+            return Ok(());
+        }
         let engine = self.engine()?;
         let mut count = 0;
         for key in words.from(1).iter() {
@@ -119,6 +125,7 @@ impl Session {
 
     async fn scan(&mut self, words: Words<'_>) -> Result<(), Failure> {
         let scan = keyspace::scan(words)?;
+        self.reach_all().await?;
         let engine = self.engine()?;
         let (names, last) = engine
             .filters_by_number(&self.prefix(), scan.after, scan.count)
@@ -136,6 +143,7 @@ impl Session {
     }
 
     async fn keys(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        self.reach_all().await?;
         let engine = self.engine()?;
         let answers = &self.service.app.admission.answers;
         let (mut matched, mut bytes, mut held) = (Vec::new(), 0, None);
@@ -175,6 +183,11 @@ impl Session {
     }
 
     async fn delete(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        if words.len() > 2 && self.may_pass_on() {
+            let deleted = self.sum(words.get(0), words.from(1).iter()).await?;
+            self.replies.integer(deleted);
+            return Ok(());
+        }
         let engine = self.engine()?;
         let names: Vec<FilterName> = words
             .from(1)
@@ -290,6 +303,12 @@ impl Session {
             // As long as it takes: each filter has a deadline of its own.
             let engine = self.engine()?;
             let (names, last) = engine.filters_by_number("", from, FILTERS_AT_ONCE).await?;
+            if self.may_pass_on() {
+                let keys = names.iter().map(|name| name.as_str().as_bytes());
+                self.sum(b"del", keys).await?;
+                after = last;
+                continue;
+            }
             for name in &names {
                 let engine = self.engine()?;
                 self.delete_one(&engine, name).await?;

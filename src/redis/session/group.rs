@@ -200,12 +200,8 @@ impl Group {
         };
         let mut results = Vec::with_capacity(places.len());
         match op {
-            // No command asks for that.
-            ItemOp::SeenSince(_) => {
-                let steps = steps(commands);
-                return engine.work_in_steps(name, &steps, &batch(places)).await;
-            }
-            ItemOp::Exists => {
+            // No command asks since when.
+            ItemOp::Exists(_) => {
                 for some in places.chunks(QUESTIONS_AT_ONCE) {
                     let found = engine.exists(name, &batch(some)).await?;
                     results.extend(found.into_iter().map(ItemResult::Found));

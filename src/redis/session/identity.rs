@@ -4,13 +4,14 @@
 use super::failure::Failure;
 use super::state::Session;
 use crate::access::Scope;
-use crate::http::Principal;
+use crate::http::{LanePosition, Principal};
 use crate::redis::commands::errors::{self, NOT_AN_INTEGER, SYNTAX, excerpt};
 use crate::redis::commands::table::{Verb, find};
 use crate::redis::protocol::batch::Words;
 use crate::redis::protocol::encode::Version;
 use crate::redis::protocol::number::integer;
 use crate::redis::service::{ClientInfo, DEFAULT_USER, MODULE, REDIS_VERSION};
+use std::sync::Arc;
 
 /// Keys in vain after which the connection ends.
 const MAX_FAILED_AUTHS: u32 = 10;
@@ -18,6 +19,7 @@ const MAX_FAILED_AUTHS: u32 = 10;
 const WRONG_PASS: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 const NO_KEYS: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
 const HELLO_FIRST: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time";
+const NO_POSITION: &str = "ERR the position is none of this cluster: give what CLIENT POSITION or the header cuckood-position says, several separated by commas";
 const BAD_NAME: &str = "ERR Client names cannot contain spaces, newlines or special characters.";
 
 impl Session {
@@ -63,6 +65,9 @@ impl Session {
             Some(key) => {
                 self.info.note_user(key.name.as_str());
                 self.principal = Some(Principal::of(key, keys));
+                let is_passed_on = self.service.app.cluster().is_some();
+                let shown = std::str::from_utf8(token).ok().filter(|_| is_passed_on);
+                self.shown = shown.map(Arc::from);
                 Ok(())
             }
             None => {
@@ -188,6 +193,8 @@ impl Session {
         self.info.note_name(String::new());
         self.info.note_user(DEFAULT_USER);
         self.principal = self.anybody();
+        (self.shown, self.is_strong) = (None, false);
+        self.positions.clear();
         self.replies.status("RESET");
     }
 
@@ -198,6 +205,7 @@ impl Session {
             b"id" | b"getname" | b"info" => 2..=2,
             b"setname" | b"no-evict" | b"no-touch" | b"reply" => 3..=3,
             b"setinfo" => 4..=4,
+            b"consistency" | b"position" => 2..=3,
             b"list" => 2..=usize::MAX,
             b"tracking" => 3..=usize::MAX,
             _ => return Err(errors::unknown_subcommand(words).into()),
@@ -217,6 +225,8 @@ impl Session {
                 self.replies.ok();
             }
             b"setinfo" => self.set_info(words)?,
+            b"consistency" => self.consistency(words)?,
+            b"position" => self.position(words)?,
             b"list" => self.list_clients()?,
             b"tracking" | b"reply" => self.client_mode(&subcommand, words)?,
             // Memory is bounded otherwise.
@@ -225,6 +235,52 @@ impl Session {
                 _ => return Err(SYNTAX.into()),
             },
         }
+        Ok(())
+    }
+
+    /// `CLIENT CONSISTENCY`: what the questions of this connection are about. A
+    /// server in no cluster always answers with everything that was acknowledged.
+    fn consistency(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        if words.len() == 2 {
+            self.replies.bulk(match self.is_strong {
+                true => b"strong",
+                false => b"local",
+            });
+            return Ok(());
+        }
+        self.is_strong = match words.get(2).to_ascii_lowercase().as_slice() {
+            b"local" => false,
+            b"strong" => true,
+            _ => return Err("ERR the consistency is local or strong".into()),
+        };
+        self.replies.ok();
+        Ok(())
+    }
+
+    /// `CLIENT POSITION`: where what this connection has changed stands, or which
+    /// positions its questions are to wait for.
+    fn position(&mut self, words: Words<'_>) -> Result<(), Failure> {
+        let engine = self.engine()?;
+        if words.len() == 3 {
+            let text = String::from_utf8_lossy(words.get(2));
+            let given = text.split(',').map(|it| LanePosition::parse(it.trim()));
+            let given: Option<Vec<LanePosition>> = given.collect();
+            let given = given.filter(|all| all.iter().all(|it| it.is_of(&engine)));
+            let mut given = given.ok_or(NO_POSITION)?;
+            // Everything of epochs that are over is there.
+            given.retain(|it| Some(it.epoch) == engine.epoch());
+            self.note_positions(&given);
+            self.replies.ok();
+            return Ok(());
+        }
+        let lanes = self.positions.iter();
+        let positions = lanes.filter_map(|(&lane, &noted)| {
+            let now = LanePosition::of_lane(&engine, lane)?;
+            let sequence = now.sequence.max(noted);
+            Some(LanePosition { sequence, ..now }.to_string())
+        });
+        let positions: Vec<String> = positions.collect();
+        self.replies.bulk(positions.join(",").as_bytes());
         Ok(())
     }
 

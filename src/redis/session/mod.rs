@@ -11,6 +11,7 @@
 //! | `identity` | `AUTH`, `HELLO`, `CLIENT` and what else is about the connection |
 //! | `filters` | whole filters: `CF.RESERVE`, `CF.INFO`, `DEL`, `EXPIRE`, `SCAN` |
 //! | `dumps` | `CF.SCANDUMP` and `CF.LOADCHUNK` |
+//! | `elsewhere` | commands that other pods of a cluster work on |
 //! | `audit` | lines about what ends or replaces filters |
 //! | `server` | `INFO`, `CONFIG` and what else is about the server |
 //! | `failure` | why a command was not done |
@@ -18,6 +19,7 @@
 mod audit;
 mod dispatch;
 mod dumps;
+mod elsewhere;
 mod failure;
 mod filters;
 mod group;

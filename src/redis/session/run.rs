@@ -322,7 +322,9 @@ impl Session {
                     (verb, is_success)
                 }
             };
-            self.service.count(Some(verb), is_success);
+            if self.counts {
+                self.service.count(Some(verb), is_success);
+            }
         }
     }
 }

@@ -5,11 +5,12 @@ use super::kept::Transaction;
 use crate::access::Scope;
 use crate::access::keys::ApiKey;
 use crate::engine::{Caller, Engine, FilterName};
-use crate::http::{Held, Holder, Principal, reserve_answer};
+use crate::http::{Held, Holder, PassedCommands, Principal, Worked, reserve_answer};
 use crate::redis::commands::errors::{self, NO_AUTH, NO_KEY};
 use crate::redis::commands::table::{Keys, Spec, TABLE, Verb};
-use crate::redis::protocol::encode::Replies;
+use crate::redis::protocol::encode::{Replies, Version};
 use crate::redis::service::{ClientInfo, DEFAULT_USER, Service};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -28,6 +29,30 @@ pub(in crate::redis) struct Session {
     pub(super) audited: usize,
     /// Whether the connection is to end when the replies are sent.
     pub(in crate::redis) is_over: bool,
+    /// Whose commands it works on.
+    pub(super) role: Role,
+    /// Whether it counts the commands that it works on.
+    pub(super) counts: bool,
+    /// In a cluster, the key that was shown: commands are passed on with it.
+    pub(super) shown: Option<Arc<str>>,
+    /// Whether questions are about all that was acknowledged before them.
+    pub(super) is_strong: bool,
+    /// The lanes that were changed, or are waited for, and the records of these that
+    /// are on this pod before a question is answered.
+    pub(super) positions: BTreeMap<u32, u64>,
+    /// When nobody waits for the replies any more, if that is known.
+    until: Option<Instant>,
+}
+
+/// Whose commands a session works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A client's.
+    OfClient,
+    /// Some of those of another session.
+    Beside,
+    /// Those that another pod has passed on: they go no further.
+    OfPod,
 }
 
 impl Session {
@@ -43,9 +68,50 @@ impl Session {
             held_replies: Vec::new(),
             audited: 0,
             is_over: false,
+            role: Role::OfClient,
+            counts: true,
+            shown: None,
+            is_strong: false,
+            positions: BTreeMap::new(),
+            until: None,
         };
         session.principal = session.anybody();
         session
+    }
+
+    /// For some of the commands, which are worked on here.
+    pub(super) fn beside(&self) -> Session {
+        let mut session = Session::new(Arc::clone(&self.service), Arc::clone(&self.info));
+        session.principal = self.principal.clone();
+        session.replies.speak(self.replies.version());
+        session.role = Role::Beside;
+        session
+    }
+
+    /// For commands that another pod has passed on.
+    pub(in crate::redis) fn of_a_pod(
+        service: &Arc<Service>,
+        info: Arc<ClientInfo>,
+        caller: Principal,
+        commands: &PassedCommands,
+    ) -> Session {
+        let mut session = Session::new(Arc::clone(service), info);
+        session.principal = Some(caller);
+        session.replies.speak(match commands.version {
+            3 => Version::Resp3,
+            _ => Version::Resp2,
+        });
+        session.role = Role::OfPod;
+        session.counts = false;
+        session.is_strong = commands.is_strong;
+        session.until = Some(commands.until);
+        session
+    }
+
+    /// Its replies, and the lanes that it may have changed.
+    pub(in crate::redis) fn into_worked(self) -> Worked {
+        let lanes = self.positions.into_keys().collect();
+        (self.replies.bytes().to_vec(), lanes)
     }
 
     /// Who it is that has not said so: where no keys are asked for, anybody.
@@ -134,6 +200,12 @@ impl Session {
         if key.scope < spec.scope {
             return Err(errors::no_permission(key.name.as_str(), spec).into());
         }
+        // The pod of the client has counted these when they were queued. A part that
+        // was refused here would leave the rest without a transaction.
+        let is_counted = self.transaction.is_some() || spec.verb == Verb::Multi;
+        if self.role == Role::OfPod && is_counted {
+            return Ok(());
+        }
         key.count_request().map_err(|wait| {
             let wait = wait.as_secs_f64();
             format!(
@@ -166,10 +238,10 @@ impl Session {
     }
 
     pub(super) fn caller(&self) -> Caller {
-        let longest = self.service.app.admission.limits.request_timeout;
+        let longest = Instant::now() + self.service.app.admission.limits.request_timeout;
         let caller = self.principal.as_ref().map(|it| it.caller(None));
         Caller {
-            deadline: Some(Instant::now() + longest),
+            deadline: Some(self.until.map_or(longest, |until| until.min(longest))),
             ..caller.unwrap_or_default()
         }
     }

@@ -23,10 +23,16 @@ const MAX_BYTES: usize = 4 << 20;
 /// anew instead of passing over what lies between.
 const MAX_PASSED_OVER: u64 = 1000;
 
+/// A reader that hears nothing for so long asks whether there is something: what
+/// comes by itself may stop to come without a word.
+const SILENCE: Duration = Duration::from_secs(5);
+
 /// Where the reading of a lane is.
 pub(super) struct Cursor {
     /// The newest record that came.
     at: u64,
+    /// When something came last, or it was found out that nothing was to come.
+    heard_at: Instant,
     records: Ordered,
 }
 
@@ -51,12 +57,26 @@ impl Cursor {
         let consumer = consumer.map_err(JetStreamError::while_doing("asking for records"))?;
         let records = consumer.messages().await;
         let records = records.map_err(JetStreamError::while_doing("asking for records"))?;
-        Ok(Cursor { at: after, records })
+        Ok(Cursor {
+            at: after,
+            heard_at: Instant::now(),
+            records,
+        })
     }
 
     /// Whether the next records behind `after` come from here, and soon.
     pub(super) fn leads_to(&self, after: u64) -> bool {
         (self.at..=self.at.saturating_add(MAX_PASSED_OVER)).contains(&after)
+    }
+
+    /// Whether nothing has come for long.
+    pub(super) fn is_silent(&self) -> bool {
+        self.heard_at.elapsed() > SILENCE
+    }
+
+    /// Says that the log was asked whether there is more.
+    pub(super) fn note_asked(&mut self) {
+        self.heard_at = Instant::now();
     }
 
     /// Waits for a record behind `after`, and hands over all that are at hand.
@@ -73,6 +93,7 @@ impl Cursor {
                 return Ok(records);
             };
             let message = message.ok_or("the consumer ended")??;
+            self.heard_at = Instant::now();
             let sequence = message.info()?.stream_sequence;
             // A consumer that was made anew may begin at the beginning.
             self.at = self.at.max(sequence);

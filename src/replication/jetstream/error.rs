@@ -40,11 +40,44 @@ pub enum JetStreamError {
     },
     /// There is no such cluster.
     #[error(
-        "there is no stream {stream}: found the cluster once with `cuckood cluster found`; if it was founded, its log is lost or these are the wrong brokers"
+        "there is no stream {stream}: found the cluster once with `cuckood cluster found`. If it was founded, these are the wrong brokers, or they have lost its log: then begin a new epoch with `cuckood cluster new-epoch`"
     )]
     NoStream {
         /// What the stream would be called.
         stream: String,
+    },
+    /// The epoch of the stream is over, and it is not known which one came next.
+    #[error(
+        "stream {stream} is sealed: its epoch is over, and the brokers do not have the key of the one that came next. Begin a new epoch from the pod that is furthest: `cuckood cluster new-epoch`"
+    )]
+    Sealed {
+        /// What it is called.
+        stream: String,
+    },
+    /// What the bucket says of the epoch makes no sense.
+    #[error(
+        "key epoch of bucket {bucket} is {reason}: somebody changed it. Begin a new epoch from the pod that is furthest: `cuckood cluster new-epoch`"
+    )]
+    BadEpoch {
+        /// The bucket.
+        bucket: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The new epoch was begun by somebody else meanwhile.
+    #[error(
+        "somebody else begins an epoch of the cluster at the same time: look at `cuckood cluster status`"
+    )]
+    EpochOvertaken,
+    /// What would be removed as unfinished has more than an epoch begins with.
+    #[error(
+        "stream {stream} has changes: the brokers lost which epoch is current. Name a pod of epoch {epoch}, or remove that stream if its changes are to be given up"
+    )]
+    EpochInUse {
+        /// What the stream is called.
+        stream: String,
+        /// The epoch that it is of.
+        epoch: u64,
     },
     /// There is one already.
     #[error("the cluster is founded: stream {stream} is there. Start pods with `cuckood serve`")]

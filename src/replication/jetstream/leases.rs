@@ -1,24 +1,19 @@
 //! Who leads a lane: a key of the cluster's bucket, with the leader as its value
 //! and a lifetime. Leases are for speed; nothing that must hold rests on them.
-//!
-//! A lease is renewed by a publish to its key's subject with its lifetime and
-//! the revision that is expected: the bucket's own update would forget the
-//! lifetime.
 
+use super::bucket::{Bucket, Put, Watch};
 use super::connect::Connection;
 use super::error::JetStreamError;
 use super::stream::Founding;
 use crate::replication::lease::Renewal;
 use crate::replication::record::Writer;
-use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
-use async_nats::jetstream::{Context, message::StreamMessage};
+use async_nats::Client;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What a bucket says of a key that ran out or was taken back.
-const MARKERS: [&str; 2] = ["Nats-Marker-Reason", "KV-Operation"];
+const DOING: &str = "looking at a lease";
 
 /// Who holds a lease, and where to reach them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,8 +45,8 @@ pub struct Lease {
 
 /// The leases of a cluster's epoch.
 pub struct Leases {
-    context: Context,
-    stream: Stream<()>,
+    client: Client,
+    bucket: Bucket,
     founding: Founding,
     holder: Holder,
     ttl: Duration,
@@ -68,14 +63,9 @@ impl Leases {
         holder: Holder,
         ttl: Duration,
     ) -> Result<Leases, JetStreamError> {
-        let context = &connection.context;
-        let name = format!("KV_{}", founding.cluster.bucket());
-        let found = context.get_stream(&name).await;
-        found.map_err(JetStreamError::while_doing("looking for the leases"))?;
-        let stream = context.get_stream_no_info(name).await;
         Ok(Leases {
-            context: context.clone(),
-            stream: stream.map_err(JetStreamError::while_doing("looking for the leases"))?,
+            client: connection.client.clone(),
+            bucket: Bucket::open(connection, &founding.cluster).await?,
             founding,
             holder,
             ttl,
@@ -87,22 +77,34 @@ impl Leases {
         &self.holder
     }
 
+    /// Whether it is this pod, in this life or, as it has its address to itself, in an
+    /// earlier one.
+    pub fn is_own(&self, holder: &Holder) -> bool {
+        let Holder { writer, address } = holder;
+        *writer == self.holder.writer || !address.is_empty() && *address == self.holder.address
+    }
+
+    /// How often a broker was connected to.
+    pub fn connects(&self) -> u64 {
+        self.client.statistics().connects.load(Ordering::Relaxed)
+    }
+
     /// Takes a lease if nobody has it, or this pod. Returns its revision; `None`:
     /// somebody else has it, or was faster.
     ///
     /// # Errors
     /// The broker did not answer: the lease may be taken.
     pub async fn take(&self, lane: u32) -> Result<Option<u64>, JetStreamError> {
-        let newest = self.newest(lane).await?;
-        if let Some(message) = newest.as_ref().filter(|it| !is_marker(it)) {
-            // The own one is there if the answer to an earlier attempt was lost.
-            let is_own = lease(message)?.holder == self.holder;
-            if !is_own {
+        let newest = self.bucket.newest(&self.key(lane), DOING).await?;
+        let expected = newest.as_ref().map_or(0, |it| it.revision);
+        if let Some(value) = newest.and_then(|it| it.value) {
+            // The own one is there if the answer to an earlier attempt was lost, or if
+            // another pod has handed it over.
+            if !self.is_own(&holder(&value)?) {
                 return Ok(None);
             }
         }
-        let expected = newest.map_or(0, |it| it.sequence);
-        match self.put(lane, expected).await {
+        match self.put(lane, &self.holder, expected).await {
             Renewal::Held { revision } => Ok(Some(revision)),
             Renewal::Lost => Ok(None),
             Renewal::Unknown => Err(JetStreamError::Broker {
@@ -114,7 +116,7 @@ impl Leases {
 
     /// Renews a lease.
     pub async fn renew(&self, lane: u32, revision: u64) -> Renewal {
-        match self.put(lane, revision).await {
+        match self.put(lane, &self.holder, revision).await {
             // A renewal whose answer was lost may have taken place.
             Renewal::Lost => match self.held(lane).await {
                 Ok(Some(lease)) if lease.holder == self.holder => Renewal::Held {
@@ -132,14 +134,15 @@ impl Leases {
     /// # Errors
     /// It stays until it runs out.
     pub async fn give_back(&self, lane: u32, revision: u64) -> Result<(), JetStreamError> {
-        let message = PublishMessage::build()
-            .header("KV-Operation", "DEL")
-            .expected_last_subject_sequence(revision);
-        let doing = "giving a lease back";
-        let sent = self.context.send_publish(self.subject(lane), message).await;
-        let sent = sent.map_err(JetStreamError::while_doing(doing))?;
-        sent.await.map_err(JetStreamError::while_doing(doing))?;
+        let given = self.bucket.delete(&self.key(lane), Some(revision)).await;
+        given.map_err(JetStreamError::while_doing("giving a lease back"))?;
         Ok(())
+    }
+
+    /// Gives a lease to another pod, which need not take it: it finds out that it
+    /// has it.
+    pub async fn hand_over(&self, lane: u32, revision: u64, to: &Holder) -> Renewal {
+        self.put(lane, to, revision).await
     }
 
     /// Who holds a lane's lease, if anybody does.
@@ -147,55 +150,65 @@ impl Leases {
     /// # Errors
     /// The broker did not answer.
     pub async fn held(&self, lane: u32) -> Result<Option<Lease>, JetStreamError> {
-        let newest = self.newest(lane).await?.filter(|it| !is_marker(it));
-        newest.map(|it| lease(&it)).transpose()
+        let newest = self.bucket.newest(&self.key(lane), DOING).await?;
+        let Some((revision, value)) = newest.and_then(|it| Some((it.revision, it.value?))) else {
+            return Ok(None);
+        };
+        let holder = holder(&value)?;
+        Ok(Some(Lease { holder, revision }))
     }
 
-    async fn put(&self, lane: u32, expected: u64) -> Renewal {
-        let Ok(value) = serde_json::to_vec(&self.holder) else {
+    /// Watches the leases, from now on.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub async fn watch(&self) -> Result<LeaseWatch, JetStreamError> {
+        let watch = self.bucket.watch(&self.key_start()).await;
+        Ok(LeaseWatch(watch?))
+    }
+
+    async fn put(&self, lane: u32, holder: &Holder, expected: u64) -> Renewal {
+        let Ok(value) = serde_json::to_vec(holder) else {
             return Renewal::Unknown;
         };
-        let message = PublishMessage::build()
-            .payload(value.into())
-            .ttl(self.ttl)
-            .expected_last_subject_sequence(expected);
-        let sent = async {
-            let answer = self.context.send_publish(self.subject(lane), message);
-            answer.await?.await
-        };
-        match sent.await {
-            Ok(ack) => Renewal::Held {
-                revision: ack.sequence,
-            },
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Renewal::Lost,
+        let key = self.key(lane);
+        let put = self
+            .bucket
+            .put(&key, value.into(), Some(self.ttl), Some(expected));
+        match put.await {
+            Ok(Put::Stored(revision)) => Renewal::Held { revision },
+            Ok(Put::Overtaken) => Renewal::Lost,
             Err(_) => Renewal::Unknown,
         }
     }
 
-    /// What the bucket has of a lane's lease, a marker perhaps.
-    async fn newest(&self, lane: u32) -> Result<Option<StreamMessage>, JetStreamError> {
-        let subject = self.subject(lane);
-        match self.stream.get_last_raw_message_by_subject(&subject).await {
-            Ok(message) => Ok(Some(message)),
-            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(JetStreamError::while_doing("looking at a lease")(error)),
+    fn key(&self, lane: u32) -> String {
+        format!("{}{lane}", self.key_start())
+    }
+
+    fn key_start(&self) -> String {
+        format!("lease.{}.", self.founding.epoch)
+    }
+}
+
+/// What is said of leases, as it is said.
+pub struct LeaseWatch(Watch);
+
+impl LeaseWatch {
+    /// The next lane of which something is said, and who has its lease; nobody, if
+    /// it ran out or was given back. `None`: it has to be watched anew.
+    pub async fn next(&mut self) -> Option<(u32, Option<Holder>)> {
+        loop {
+            let (lane, value) = self.0.next().await?;
+            let holder = value.map(|it| holder(&it)).transpose();
+            if let (Ok(lane), Ok(holder)) = (lane.parse(), holder) {
+                return Some((lane, holder));
+            }
         }
     }
-
-    fn subject(&self, lane: u32) -> String {
-        let bucket = self.founding.cluster.bucket();
-        format!("$KV.{bucket}.lease.{}.{lane}", self.founding.epoch)
-    }
 }
 
-fn lease(message: &StreamMessage) -> Result<Lease, JetStreamError> {
-    let holder = serde_json::from_slice(&message.payload);
-    Ok(Lease {
-        holder: holder.map_err(JetStreamError::while_doing("reading a lease"))?,
-        revision: message.sequence,
-    })
-}
-
-fn is_marker(message: &StreamMessage) -> bool {
-    MARKERS.iter().any(|it| message.headers.get(*it).is_some())
+fn holder(value: &Bytes) -> Result<Holder, JetStreamError> {
+    let holder = serde_json::from_slice(value);
+    holder.map_err(JetStreamError::while_doing("reading a lease"))
 }

@@ -5,6 +5,7 @@ use super::cursor::Cursor;
 use super::error::Cause;
 use super::stream::Founding;
 use crate::replication::commit_log::{Answer, Append, CommitLog, Found, LogError, Stored};
+use crate::replication::trimming::LogExtent;
 use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind, Stream};
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 use std::error::Error;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 /// How long a log is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +90,22 @@ impl JetStreamLog {
         })
     }
 
+    /// How much it has, of all lanes together. May be old.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub async fn extent(&self) -> Result<LogExtent, LogError> {
+        let info = self.stream.get_info().await.map_err(|error| LogError {
+            doing: "measured",
+            source: error.into(),
+        })?;
+        Ok(LogExtent {
+            bytes: info.state.bytes,
+            records: info.state.messages,
+            newest: info.state.last_sequence,
+        })
+    }
+
     fn subject(&self, lane: u32) -> String {
         self.founding.cluster.subject(self.founding.epoch, lane)
     }
@@ -104,7 +122,7 @@ impl JetStreamLog {
         };
         // The client has a limit of its own for the answer; this one is for
         // everything before it, too.
-        match tokio::time::timeout(self.patience.append, sent).await {
+        match timeout(self.patience.append, sent).await {
             Err(_) => Answer::Unknown,
             Ok(Ok(ack)) => Answer::Stored {
                 sequence: ack.sequence,
@@ -189,12 +207,20 @@ impl JetStreamLog {
             *cursor = None;
             let stream = self.founding.stream();
             let opened = Cursor::open(&self.context, &stream, self.subject(lane), after);
-            *cursor = Some(opened.await?);
+            *cursor = Some(timeout(self.patience.ask, opened).await??);
         }
         let Some(open) = cursor else {
             return Ok(Vec::new());
         };
-        let read = open.next(after, wait).await;
+        let mut read = open.next(after, wait).await;
+        // Nothing has come for so long that it is asked whether nothing was to come.
+        if read.as_ref().is_ok_and(Vec::is_empty) && open.is_silent() {
+            let newest = self.ask_newest(lane).await?;
+            open.note_asked();
+            if newest > after {
+                read = Err("the records that there are do not come".into());
+            }
+        }
         if read.is_err() {
             *cursor = None;
         }

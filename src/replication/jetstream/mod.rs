@@ -5,29 +5,40 @@
 //! |---|---|
 //! | `connect.rs` | the connection, and what a broker must be |
 //! | `stream.rs` | how the stream is set up: made once, compared at each start |
+//! | `founding.rs` | founds a cluster |
+//! | `name.rs` | what it is called |
 //! | `sync.rs` | whether every broker forces what it acknowledges to its disk |
 //! | `log.rs` | [`JetStreamLog`]: appends, looks, trims |
 //! | `cursor.rs` | reads a lane's records in order |
-//! | `leases.rs` | who leads a lane, in a key-value bucket |
+//! | `bucket.rs` | what pods tell each other: a key-value bucket |
+//! | `epochs.rs` | which epoch is the current one, and how another begins |
+//! | `leases.rs` | who leads a lane |
 //! | `keeping.rs` | keeps the lease of a lane, and spreads lanes over pods |
 //! | `pods.rs` | the pods, as they announce themselves |
 //! | `error.rs` | what people are told when a start fails |
 
+mod bucket;
 mod connect;
 mod cursor;
+mod epochs;
 mod error;
+mod founding;
 mod keeping;
 mod leases;
 mod log;
+mod name;
 mod pods;
 mod stream;
 mod sync;
 
 pub use connect::{Brokers, Connection, connect};
+pub use epochs::{Began, Epoch, NUMBERS_BETWEEN, NewEpoch, current_epoch};
 pub use error::JetStreamError;
+pub use founding::{found, give_up_founding};
 pub use keeping::LeaseKeeping;
-pub use leases::{Holder, Lease, Leases};
+pub use leases::{Holder, Lease, LeaseWatch, Leases};
 pub use log::{JetStreamLog, Patience};
+pub use name::ClusterName;
 pub use pods::{ANNOUNCE_EVERY, Announcements, PodState};
-pub use stream::{ClusterName, Founding, found, give_up_founding, open};
+pub use stream::{Founding, open};
 pub use sync::check_sync;

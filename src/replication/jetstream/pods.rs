@@ -2,16 +2,18 @@
 //! the cluster's bucket, with a lifetime, so that those that are gone are not
 //! listed.
 
+use super::bucket::Bucket;
 use super::connect::Connection;
 use super::error::JetStreamError;
+use super::leases::Holder;
+use super::name::ClusterName;
 use super::stream::Founding;
-use async_nats::jetstream::Context;
-use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
-use futures_util::TryStreamExt as _;
+use crate::replication::record::{HistoryHash, Position};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
+
+const DOING: &str = "listing the pods";
 
 /// How often a pod announces itself.
 pub const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
@@ -24,7 +26,7 @@ const TTL: Duration = Duration::from_secs(5);
 const WATCHED: Duration = Duration::from_secs(3);
 
 /// What a pod says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodState {
     /// Where others reach it; no two pods have the same.
     pub address: String,
@@ -34,14 +36,61 @@ pub struct PodState {
     pub version: String,
     /// The newest record that it has applied, of each lane.
     pub positions: Vec<u64>,
+    /// The hash of the history up to it, of each lane.
+    #[serde(default)]
+    pub histories: Vec<String>,
+    /// Lanes that stand still for good.
+    #[serde(default)]
+    pub stopped: Vec<u32>,
+    /// Which founding of the cluster it belongs to.
+    #[serde(default)]
+    pub founding: String,
+    /// The newest feature level of records that it can apply.
+    #[serde(default)]
+    pub level: u16,
+    /// Its time, in milliseconds since 1970; 0: it does not know it yet.
+    #[serde(default)]
+    pub now_ms: u64,
+    /// Whether it is ready, so that lanes may be given to it.
+    #[serde(default)]
+    pub is_ready: bool,
+    /// The newest record that is on its disk, of each lane; empty: it has not said.
+    #[serde(default)]
+    pub held: Vec<u64>,
+}
+
+impl PodState {
+    /// Where each of its lanes stands; `None`: it does not say so.
+    pub fn lanes(&self) -> Option<Vec<Position>> {
+        let position = |(&sequence, history): (&u64, &String)| {
+            let mut bytes = [0; HistoryHash::BYTES];
+            hex::decode_to_slice(history, &mut bytes).ok()?;
+            let history = HistoryHash::from_bytes(bytes);
+            Some(Position { sequence, history })
+        };
+        let all: Option<Vec<_>> = self
+            .positions
+            .iter()
+            .zip(&self.histories)
+            .map(position)
+            .collect();
+        all.filter(|it| it.len() == self.positions.len())
+    }
+
+    /// Who it is, as leases name it.
+    pub fn holder(&self) -> Holder {
+        Holder {
+            writer: self.writer.clone(),
+            address: self.address.clone(),
+        }
+    }
 }
 
 /// The announcements of a cluster's pods.
 pub struct Announcements {
-    context: Context,
-    stream: Stream<()>,
-    /// What all of their subjects begin with.
-    prefix: String,
+    bucket: Bucket,
+    /// What all of their keys begin with.
+    start: String,
 }
 
 impl Announcements {
@@ -53,15 +102,21 @@ impl Announcements {
         connection: &Connection,
         founding: &Founding,
     ) -> Result<Announcements, JetStreamError> {
-        let bucket = founding.cluster.bucket();
-        let stream = connection
-            .context
-            .get_stream_no_info(format!("KV_{bucket}"));
-        let stream = stream.await;
+        Announcements::of_epoch(connection, &founding.cluster, founding.epoch).await
+    }
+
+    /// Those of an epoch of it.
+    ///
+    /// # Errors
+    /// There is no bucket.
+    pub async fn of_epoch(
+        connection: &Connection,
+        cluster: &ClusterName,
+        epoch: u64,
+    ) -> Result<Announcements, JetStreamError> {
         Ok(Announcements {
-            context: connection.context.clone(),
-            stream: stream.map_err(JetStreamError::while_doing("looking for the pods"))?,
-            prefix: format!("$KV.{bucket}.pod.{}", founding.epoch),
+            bucket: Bucket::open(connection, cluster).await?,
+            start: format!("pod.{epoch}."),
         })
     }
 
@@ -73,8 +128,10 @@ impl Announcements {
     pub async fn announce(&self, pod: &PodState) -> Result<(), JetStreamError> {
         const DOING: &str = "announcing this pod";
         let value = serde_json::to_vec(pod).map_err(JetStreamError::while_doing(DOING))?;
-        let message = PublishMessage::build().payload(value.into()).ttl(TTL);
-        self.publish(&pod.address, message, DOING).await
+        let key = self.key(&pod.address);
+        let put = self.bucket.put(&key, value.into(), Some(TTL), None).await;
+        put.map_err(JetStreamError::while_doing(DOING))?;
+        Ok(())
     }
 
     /// Says that a pod is gone.
@@ -82,19 +139,8 @@ impl Announcements {
     /// # Errors
     /// The broker did not answer: it is listed until its time is over.
     pub async fn withdraw(&self, address: &str) -> Result<(), JetStreamError> {
-        let message = PublishMessage::build().header("KV-Operation", "DEL");
-        self.publish(address, message, "withdrawing this pod").await
-    }
-
-    async fn publish(
-        &self,
-        address: &str,
-        message: PublishMessage,
-        doing: &'static str,
-    ) -> Result<(), JetStreamError> {
-        let sent = self.context.send_publish(self.subject(address), message);
-        let sent = sent.await.map_err(JetStreamError::while_doing(doing))?;
-        sent.await.map_err(JetStreamError::while_doing(doing))?;
+        let deleted = self.bucket.delete(&self.key(address), None).await;
+        deleted.map_err(JetStreamError::while_doing("withdrawing this pod"))?;
         Ok(())
     }
 
@@ -104,14 +150,14 @@ impl Announcements {
     /// # Errors
     /// [`JetStreamError::AddressTaken`], or the broker did not answer.
     pub async fn claim(&self, address: &str) -> Result<(), JetStreamError> {
-        let subject = self.subject(address);
+        let key = self.key(address);
         let started = Instant::now();
-        let Some((first, _)) = self.newest(&subject).await? else {
+        let Some((first, _)) = self.newest(&key).await? else {
             return Ok(());
         };
         while started.elapsed() < WATCHED {
             sleep(ANNOUNCE_EVERY / 4).await;
-            match self.newest(&subject).await? {
+            match self.newest(&key).await? {
                 None => return Ok(()),
                 Some((revision, _)) if revision == first => {}
                 Some(_) => {
@@ -124,22 +170,40 @@ impl Announcements {
         Ok(())
     }
 
+    /// The pod at an address, whatever its epoch, with that and the revision of what
+    /// it said.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub async fn find(
+        connection: &Connection,
+        cluster: &ClusterName,
+        address: &str,
+    ) -> Result<Option<(u64, u64, PodState)>, JetStreamError> {
+        let all = Announcements::of_epoch(connection, cluster, 0).await?;
+        let end = format!(".{}", hex::encode(address));
+        let mut found = None;
+        for key in all.bucket.keys("pod.", DOING).await? {
+            let epoch = key
+                .strip_suffix(&end)
+                .and_then(|it| it.strip_prefix("pod."));
+            if let Some(epoch) = epoch.and_then(|it| it.parse().ok())
+                && let Some((revision, pod)) = all.newest(&key).await?
+            {
+                found = found.max(Some((epoch, revision, pod)));
+            }
+        }
+        Ok(found)
+    }
+
     /// All pods that are there.
     ///
     /// # Errors
     /// The broker did not answer.
     pub async fn all(&self) -> Result<Vec<PodState>, JetStreamError> {
-        const DOING: &str = "listing the pods";
-        let of_pods = format!("{}.*", self.prefix);
-        let subjects = self.stream.info_with_subjects(of_pods).await;
-        let subjects = subjects.map_err(JetStreamError::while_doing(DOING))?;
-        let subjects: Vec<(String, usize)> = subjects
-            .try_collect()
-            .await
-            .map_err(JetStreamError::while_doing(DOING))?;
         let mut pods = Vec::new();
-        for (subject, _) in subjects {
-            pods.extend(self.newest(&subject).await?.map(|(_, pod)| pod));
+        for key in self.bucket.keys(&self.start, DOING).await? {
+            pods.extend(self.newest(&key).await?.map(|(_, pod)| pod));
         }
         pods.sort_by(|a: &PodState, b| a.address.cmp(&b.address));
         Ok(pods)
@@ -147,20 +211,15 @@ impl Announcements {
 
     /// What was announced last, with its revision, unless it was withdrawn or ran
     /// out.
-    async fn newest(&self, subject: &str) -> Result<Option<(u64, PodState)>, JetStreamError> {
-        const DOING: &str = "looking at a pod";
-        match self.stream.get_last_raw_message_by_subject(subject).await {
-            Ok(message) => {
-                // A marker of what is gone is no announcement.
-                let pod = serde_json::from_slice(&message.payload).ok();
-                Ok(pod.map(|pod| (message.sequence, pod)))
-            }
-            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(JetStreamError::while_doing(DOING)(error)),
-        }
+    async fn newest(&self, key: &str) -> Result<Option<(u64, PodState)>, JetStreamError> {
+        let newest = self.bucket.newest(key, "looking at a pod").await?;
+        Ok(newest.and_then(|it| {
+            let pod = serde_json::from_slice(&it.value?).ok()?;
+            Some((it.revision, pod))
+        }))
     }
 
-    fn subject(&self, address: &str) -> String {
-        format!("{}.{}", self.prefix, hex::encode(address))
+    fn key(&self, address: &str) -> String {
+        format!("{}{}", self.start, hex::encode(address))
     }
 }

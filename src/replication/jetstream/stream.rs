@@ -3,17 +3,17 @@
 
 use super::connect::Connection;
 use super::error::JetStreamError;
-use crate::replication::record::LaneIdentity;
+use super::name::ClusterName;
+use crate::replication::record::{LaneIdentity, MAX_LANES};
 use async_nats::jetstream::Context;
-use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use async_nats::jetstream::{ErrorCode, kv};
 use std::collections::HashMap;
-use std::fmt;
 use std::time::Duration;
 
 /// What a stream says of the cluster that it belongs to.
-const FOUNDING: &str = "cuckood_founding";
+pub(super) const FOUNDING: &str = "cuckood_founding";
 const EPOCH: &str = "cuckood_epoch";
 const LANES: &str = "cuckood_lanes";
 
@@ -23,53 +23,6 @@ type Setting = fn(&Config) -> String;
 /// How long ids of messages are remembered, the broker's default. Nothing
 /// depends on it but how soon a second attempt is answered.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-
-/// How long the bucket remembers that a lease ran out.
-const MARKER_TTL: Duration = Duration::from_secs(60);
-
-/// As many as a pod can have threads for.
-const MAX_LANES: u32 = 256;
-
-/// The name of a cluster: a part of subjects and of names of streams.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ClusterName(String);
-
-impl ClusterName {
-    /// Checks one.
-    ///
-    /// # Errors
-    /// [`JetStreamError::BadName`].
-    pub fn new(name: &str) -> Result<ClusterName, JetStreamError> {
-        let fits = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
-        match (1..=32).contains(&name.len()) && name.chars().all(fits) {
-            true => Ok(ClusterName(name.to_owned())),
-            false => Err(JetStreamError::BadName {
-                name: name.to_owned(),
-            }),
-        }
-    }
-
-    /// The stream of one of its epochs.
-    pub(super) fn stream(&self, epoch: u64) -> String {
-        format!("CUCKOOD_{self}_{epoch}")
-    }
-
-    /// The subject of a lane.
-    pub(super) fn subject(&self, epoch: u64, lane: u32) -> String {
-        format!("cuckood.{self}.{epoch}.{lane}")
-    }
-
-    /// The bucket of what pods tell each other.
-    pub(super) fn bucket(&self) -> String {
-        format!("cuckood_{self}")
-    }
-}
-
-impl fmt::Display for ClusterName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// What was fixed when a cluster was founded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +54,7 @@ impl Founding {
         self.cluster.stream(self.epoch)
     }
 
-    fn config(&self) -> Config {
+    pub(super) fn config(&self) -> Config {
         let metadata = [
             (FOUNDING, hex::encode(self.founding)),
             (EPOCH, self.epoch.to_string()),
@@ -182,68 +135,7 @@ impl Founding {
     }
 }
 
-/// Founds a cluster: makes its stream, and the bucket of its leases.
-///
-/// # Errors
-/// It is there already; or the brokers refuse, for instance because there are
-/// fewer of them than copies.
-pub async fn found(connection: &Connection, founding: &Founding) -> Result<(), JetStreamError> {
-    let context = &connection.context;
-    if !(1..=MAX_LANES).contains(&founding.lanes) {
-        let lanes = founding.lanes;
-        return Err(JetStreamError::BadLanes { lanes });
-    }
-    let bucket = kv::Config {
-        bucket: founding.cluster.bucket(),
-        history: 1,
-        num_replicas: founding.copies,
-        limit_markers: Some(MARKER_TTL),
-        ..kv::Config::default()
-    };
-    let made = context.create_or_update_key_value(bucket).await;
-    made.map_err(JetStreamError::while_doing("making the bucket of leases"))?;
-    // The stream comes last: a cluster that has it is complete. An equal one
-    // would be no error to the broker.
-    let stream = founding.stream();
-    if get(context, &stream).await?.is_some() {
-        return Err(JetStreamError::Founded { stream });
-    }
-    match context.create_stream(founding.config()).await {
-        Ok(_) => Ok(()),
-        Err(error) => match error.kind() {
-            CreateStreamErrorKind::JetStream(cause)
-                if cause.error_code() == ErrorCode::STREAM_NAME_EXIST =>
-            {
-                Err(JetStreamError::Founded { stream })
-            }
-            _ => Err(JetStreamError::while_doing("making the stream")(error)),
-        },
-    }
-}
-
-/// Takes back a founding of this moment, to which nobody has written.
-///
-/// # Errors
-/// The brokers refuse.
-pub async fn give_up_founding(
-    connection: &Connection,
-    founding: &Founding,
-) -> Result<(), JetStreamError> {
-    const DOING: &str = "taking the stream back";
-    let context = &connection.context;
-    let stream = context.get_stream(founding.stream()).await;
-    let stream = stream.map_err(JetStreamError::while_doing(DOING))?;
-    let info = stream.cached_info();
-    let id = info.config.metadata.get(FOUNDING);
-    if id != Some(&hex::encode(founding.founding)) || info.state.messages > 0 {
-        return Ok(());
-    }
-    let deleted = context.delete_stream(founding.stream()).await;
-    deleted.map_err(JetStreamError::while_doing(DOING))?;
-    Ok(())
-}
-
-/// Finds the stream of a cluster's epoch, and checks how it is set up.
+/// Finds the stream of an epoch of a cluster, and checks how it is set up.
 ///
 /// # Errors
 /// It is not there, it is another's, or records could get lost in it.
@@ -256,6 +148,9 @@ pub async fn open(
     let Some(config) = get(&connection.context, &stream).await? else {
         return Err(JetStreamError::NoStream { stream });
     };
+    if config.sealed {
+        return Err(JetStreamError::Sealed { stream });
+    }
     let mut founding = Founding {
         cluster: cluster.clone(),
         founding: [0; 16],
@@ -282,7 +177,7 @@ pub async fn open(
     Ok(founding)
 }
 
-async fn get(context: &Context, stream: &str) -> Result<Option<Config>, JetStreamError> {
+pub(super) async fn get(context: &Context, stream: &str) -> Result<Option<Config>, JetStreamError> {
     match context.get_stream(stream).await {
         Ok(found) => Ok(Some(found.cached_info().config.clone())),
         Err(error) => match error.kind() {

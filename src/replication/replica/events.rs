@@ -30,6 +30,8 @@ pub struct Plan {
 pub enum Event {
     /// This pod has the lane's lease since this revision, or has not.
     Lease(Option<u64>),
+    /// Records are written at this level from now on: all pods can apply it.
+    Level(u16),
     /// Something is to be stored.
     Plan(Plan),
     /// The log answered an attempt to append a record of this number.

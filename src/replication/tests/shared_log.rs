@@ -2,7 +2,8 @@
 
 use super::random::Random;
 use super::simulated_log::{Fault, SimulatedLog};
-use crate::replication::{Answer, Append, CommitLog, Found, LogError, Stored};
+use crate::replication::{Answer, Append, CommitLog, Found, LogError, MessageId, Stored};
+use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,18 @@ impl SharedLog {
     /// Forgets what a lane has before a record.
     pub(crate) fn trim_lane(&self, lane: u32, before: u64) {
         self.inner.lock().log.trim(lane, before);
+    }
+
+    /// Has a record as the first one of a lane, under a number that is not smaller.
+    pub(crate) fn begin_at(&self, id: MessageId, number: u64, bytes: Bytes) {
+        let append = Append {
+            id,
+            expected: 0,
+            bytes,
+        };
+        let mut inner = self.inner.lock();
+        inner.log.go_on_from(number);
+        inner.log.append(id.lane, &append, Fault::None);
     }
 
     /// Loses the newest records, of all lanes.

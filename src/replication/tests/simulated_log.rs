@@ -140,6 +140,11 @@ impl SimulatedLog {
         }
     }
 
+    /// Numbers go on from here.
+    pub(super) fn go_on_from(&mut self, sequence: u64) {
+        self.last = self.last.max(sequence - 1);
+    }
+
     /// Loses everything: the numbers begin anew.
     pub(super) fn recreate(&mut self) {
         *self = SimulatedLog::default();

@@ -50,6 +50,22 @@ fn filter_changes() -> impl Strategy<Value = FilterChange> {
                 reclaimed
             }),
         (ids(), ".{0,20}").prop_map(|(id, owner)| FilterChange::Own { id, owner }),
+        (ids(), prop::collection::vec(any::<(u32, u32, u8)>(), 0..3)).prop_map(|(id, pages)| {
+            // Bytes at the end are not zero.
+            let image = |(ordinal, page, byte)| {
+                let at = PageId {
+                    filter: id,
+                    ordinal: Ordinal(ordinal),
+                    page: PageIndex(page),
+                };
+                (at, [vec![0; usize::from(byte)], vec![byte | 1]].concat())
+            };
+            FilterChange::Stage {
+                id,
+                pages: pages.into_iter().map(image).collect(),
+            }
+        }),
+        ids().prop_map(|id| FilterChange::GiveUp { id }),
         (ids(), expiries(), expiries()).prop_map(|(id, before, after)| FilterChange::Expire {
             id,
             before,

@@ -6,7 +6,9 @@ use super::subject::{
 use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use crate::store::format::StoredValue;
 use crate::store::redo::{RedoBuilder, RedoReader, RedoWrite};
-use crate::store::{Commit, Garbage, LanePosition, PageStore, StoreError, commit_bytes};
+use crate::store::{
+    Commit, Garbage, LANE_PAST_RECORDS, LanePosition, PageStore, StoreError, commit_bytes,
+};
 use std::collections::BTreeMap;
 
 pub(in crate::store) fn a_lanes_position_is_that_of_its_last_commit<S: Subject>(open: Open<'_, S>) {
@@ -39,8 +41,23 @@ pub(in crate::store) fn a_lanes_position_is_that_of_its_last_commit<S: Subject>(
         assert_eq!(store.lane_position(0).unwrap(), None);
         assert_eq!(log(store).len(), 2);
         assert!(store.filter_by_name("filter 3").unwrap().is_some());
+        // All that it was before is known, too.
+        for (sequence, history) in [(3, Some([3; 16])), (4, None), (8, Some([8; 16]))] {
+            assert_eq!(store.lane_past(1, sequence).unwrap(), history);
+            assert_eq!(store.lane_past(0, sequence).unwrap(), None);
+        }
         subject.reopen();
     }
+    // But for what is long ago.
+    let far = 2 * LANE_PAST_RECORDS;
+    let commit = Commit {
+        sequence: Sequence(9),
+        ..Commit::default()
+    };
+    let store = subject.store();
+    store.commit_at(&commit, 1, &position(far)).unwrap();
+    let known = |sequence| store.lane_past(1, sequence).unwrap().is_some();
+    assert_eq!([3, 8, far].map(known), [false, false, true]);
 }
 
 pub(in crate::store) fn a_commit_is_there_as_a_whole_after_a_restart<S: Subject>(

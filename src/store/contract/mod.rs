@@ -55,6 +55,7 @@ macro_rules! contract_tests {
             restore_undoes_an_update_that_dropped_sub_filters,
             restore_leaves_other_garbage,
             a_staged_filter_is_reclaimed_unless_it_is_named,
+            what_a_commit_has_staged_stays_until_it_is_named_or_given_up,
             a_view_stays_as_it_was_while_writes_go_on,
             a_view_shows_the_pages_of_a_sub_filter_in_order,
             a_repeated_commit_changes_nothing,

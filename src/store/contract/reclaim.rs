@@ -4,7 +4,7 @@ use super::subject::{
     Open, Subject, change, create, page, read, remove, restore, stored, update, write_pages,
 };
 use crate::page::{FilterId, Ordinal, Sequence};
-use crate::store::Garbage;
+use crate::store::{FilterChange, Garbage};
 
 pub(in crate::store) fn a_name_is_free_after_removal_and_never_shows_old_pages<S: Subject>(
     open: Open<'_, S>,
@@ -214,4 +214,39 @@ pub(in crate::store) fn restore_leaves_other_garbage<S: Subject>(open: Open<'_, 
     let expected =
         [(1, u32::MAX), (3, 0)].map(|(id, at)| Garbage::SubFilter(FilterId(id), Ordinal(at)));
     assert_eq!(subject.store().garbage().unwrap(), expected);
+}
+
+pub(in crate::store) fn what_a_commit_has_staged_stays_until_it_is_named_or_given_up<S: Subject>(
+    open: Open<'_, S>,
+) {
+    let mut subject = open();
+    let stage = |id: u64, pages: &[u32]| FilterChange::Stage {
+        id: FilterId(id),
+        pages: pages.iter().map(|&at| (page(id, 0, at), vec![9])).collect(),
+    };
+    change(subject.store(), 1, vec![stage(1, &[]), stage(2, &[3])]);
+    change(subject.store(), 2, vec![stage(1, &[0, 7])]);
+    subject.reopen();
+    let store = subject.store();
+    assert_eq!(store.staged().unwrap(), [FilterId(1), FilterId(2)]);
+    assert!(store.garbage().unwrap().is_empty());
+    assert!(store.is_staged(FilterId(1)).unwrap() && !store.is_staged(FilterId(3)).unwrap());
+    assert_eq!(read(store, &[page(1, 0, 7)]), [Some(vec![9])]);
+    // What is on the list is known to belong to it.
+    let all = FilterId(1)..=FilterId(9);
+    assert_eq!(store.snapshot().garbage(all).unwrap().len(), 2);
+
+    change(store, 3, vec![FilterChange::GiveUp { id: FilterId(2) }]);
+    let named = Garbage::Filter(FilterId(1));
+    change(store, 4, vec![restore(1, "seen", b"", [named])]);
+    subject.reopen();
+    let store = subject.store();
+    assert!(store.staged().unwrap().is_empty() && !store.is_staged(FilterId(2)).unwrap());
+    let given_up = Garbage::Filter(FilterId(2));
+    assert_eq!(store.garbage().unwrap(), [given_up]);
+    store.reclaim(given_up).unwrap();
+    let pages = [page(1, 0, 0), page(1, 0, 7), page(2, 0, 3)];
+    let there = || Some(vec![9]);
+    assert_eq!(read(store, &pages), [there(), there(), None]);
+    assert!(store.garbage().unwrap().is_empty());
 }

@@ -26,6 +26,7 @@ pub(in crate::store) enum Kind {
     OwnedSideRecord = 13,
     ScrubPosition = 14,
     LanePosition = 15,
+    LanePast = 16,
 }
 
 pub(super) fn text(bytes: &[u8]) -> Option<String> {

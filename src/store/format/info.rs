@@ -10,7 +10,7 @@ use crate::store::values::{LanePosition, ScrubPosition};
 /// Version of the data directory as a whole: which columns there are and what
 /// their keys look like, and what redo records hold. Other versions are
 /// refused.
-pub const DATA_VERSION: u32 = 4;
+pub const DATA_VERSION: u32 = 5;
 
 /// Key of the data directory's version in [`Column::Info`].
 pub(in crate::store) const DATA_VERSION_KEY: &[u8] = b"data_format";
@@ -23,6 +23,9 @@ pub(in crate::store) const SCRUB_POSITION_KEY: &[u8] = b"scrub_position";
 
 /// What the keys of lanes' positions begin with in [`Column::Info`].
 const LANE_POSITION_PREFIX: &[u8] = b"lane_position/";
+
+/// What the keys of records begin with in [`Column::Info`] that a lane has applied.
+const LANE_PAST_PREFIX: &[u8] = b"lane_past/";
 
 /// The first filter number there is; 0 is none.
 pub(in crate::store) const FIRST_FILTER_ID: FilterId = FilterId(1);
@@ -104,6 +107,12 @@ pub(in crate::store) fn lane_position_key(lane: u32) -> Vec<u8> {
     [LANE_POSITION_PREFIX, &lane.to_be_bytes()].concat()
 }
 
+/// The lane of such a key.
+pub(in crate::store) fn lane_of_position(key: &[u8]) -> u32 {
+    let lane = key.last_chunk().copied();
+    u32::from_be_bytes(lane.unwrap_or_default())
+}
+
 pub(in crate::store) fn seal_lane_position(key: &[u8], position: &LanePosition) -> Vec<u8> {
     let payload = [
         &position.founding[..],
@@ -138,6 +147,31 @@ pub(in crate::store) fn open_lane_position(
         })
     };
     read(payload).ok_or_else(|| corrupt(what(), "it has another length"))
+}
+
+/// The key of a record that a lane has applied.
+pub(in crate::store) fn lane_past_key(lane: u32, sequence: u64) -> Vec<u8> {
+    let (lane, sequence) = (lane.to_be_bytes(), sequence.to_be_bytes());
+    [LANE_PAST_PREFIX, &lane, &sequence].concat()
+}
+
+/// The keys of those between two numbers; the second one is not among them.
+pub(in crate::store) fn lane_past_between(lane: u32, from: u64, to: u64) -> KeyRange {
+    KeyRange {
+        from: lane_past_key(lane, from),
+        to: lane_past_key(lane, to),
+    }
+}
+
+pub(in crate::store) fn seal_lane_past(key: &[u8], history: &[u8; 16]) -> Vec<u8> {
+    seal(Kind::LanePast, key, history)
+}
+
+pub(in crate::store) fn open_lane_past(key: &[u8], value: &[u8]) -> Result<[u8; 16], StoreError> {
+    let what = || "a record in the past of a lane".to_owned();
+    let payload = open(Kind::LanePast, key, value, what)?;
+    let history = <[u8; 16]>::try_from(payload);
+    history.map_err(|_| corrupt(what(), "it has another length"))
 }
 
 /// The number after `count` more were handed out from `first` on.

@@ -55,21 +55,37 @@ pub(in crate::store) fn reclaim_key(garbage: Garbage) -> Vec<u8> {
     }
 }
 
-pub(in crate::store) fn read_reclaim(key: &[u8], value: &[u8]) -> Result<Garbage, StoreError> {
+/// The payload of a filter that a commit has staged.
+const STAGED: u8 = 1;
+
+/// An entry of the reclaim list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) struct ReclaimEntry {
+    pub(in crate::store) pages: Garbage,
+    /// Whether a commit has staged them: they are not to be removed as long as the
+    /// filter may still get its name.
+    pub(in crate::store) is_staged: bool,
+}
+
+pub(in crate::store) fn read_reclaim(key: &[u8], value: &[u8]) -> Result<ReclaimEntry, StoreError> {
     let nonsense = || corrupt("the reclaim list".to_owned(), "an entry names no pages");
     let (id, ordinal) = key.split_at_checked(FILTER_ID_BYTES).ok_or_else(nonsense)?;
     let id = FilterId(u64::from_be_bytes(id.try_into().map_err(|_| nonsense())?));
-    let garbage = match ordinal {
+    let pages = match ordinal {
         [] => Garbage::Filter(id),
         _ => {
             let ordinal = ordinal.try_into().map_err(|_| nonsense())?;
             Garbage::SubFilter(id, Ordinal(u32::from_be_bytes(ordinal)))
         }
     };
-    open(Kind::Reclaim, key, value, || {
+    let payload = open(Kind::Reclaim, key, value, || {
         format!("the entry of filter {id} in the reclaim list")
     })?;
-    Ok(garbage)
+    let is_staged = payload == [STAGED];
+    match is_staged || payload.is_empty() {
+        true => Ok(ReclaimEntry { pages, is_staged }),
+        false => Err(nonsense()),
+    }
 }
 
 /// All entries of the reclaim list that concern some filters.
@@ -82,6 +98,10 @@ pub(in crate::store) fn reclaim_entries_of(filters: &RangeInclusive<FilterId>) -
 
 pub(in crate::store) fn seal_reclaim(key: &[u8]) -> Vec<u8> {
     seal(Kind::Reclaim, key, &[])
+}
+
+pub(in crate::store) fn seal_staged(key: &[u8]) -> Vec<u8> {
+    seal(Kind::Reclaim, key, &[STAGED])
 }
 
 /// # Errors

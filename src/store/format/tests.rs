@@ -144,6 +144,14 @@ fn the_bytes_are_pinned() {
         numbers(&[5, 0]),
     ];
     assert_eq!(sealed[ENVELOPE_BYTES..], payload.concat());
+    let key = lane_past_key(258, 3);
+    assert_eq!(
+        key,
+        b"lane_past/\x00\x00\x01\x02\x00\x00\x00\x00\x00\x00\x00\x03"
+    );
+    let sealed = seal_lane_past(&key, &[8; 16]);
+    assert_eq!(sealed[..2], [1, 16]);
+    assert_eq!(sealed[ENVELOPE_BYTES..], [8; 16]);
     let retry = SideRecordKey::Retry([7; 32]);
     let key = side_record_key(&retry);
     assert_eq!((key[0], &key[1..]), (1, &[7; 32][..]));

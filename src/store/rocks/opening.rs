@@ -7,6 +7,7 @@ use super::log_files;
 use super::lost_changes;
 use super::options::RocksOptions;
 use super::reading::column_of;
+use super::replacement;
 use super::tuning;
 use crate::store::error::{Cause, StoreError};
 use crate::store::format;
@@ -30,6 +31,11 @@ pub(super) fn open_to_read(
     options: &RocksOptions,
 ) -> Result<(DB, Options, DirectoryLock), StoreError> {
     let lock = DirectoryLock::shared(path)?;
+    if replacement::is_under_way(path) {
+        let reason =
+            "the state of another pod is being put into it: start the server once, which ends that";
+        return Err(unusable(path, reason));
+    }
     let database_options = tuning::read_only_database(options);
     let present = DB::list_cf(&database_options, path).map_err(|error| refused(path, &error))?;
     let missing = Column::ALL
@@ -59,6 +65,7 @@ pub(super) fn open_database(
 ) -> Result<(DB, Options, DirectoryLock), StoreError> {
     make_directory(path).map_err(|error| unusable(path, error))?;
     let lock = DirectoryLock::exclusive(path)?;
+    replacement::finish(path).map_err(|error| unusable(path, error))?;
     if !options.accept_lost_changes {
         lost_changes::see_that_none_would_be(path, options, &lock)?;
     }

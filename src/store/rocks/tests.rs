@@ -262,8 +262,8 @@ fn a_directory_of_a_newer_program_is_refused() {
         matches!(
             error,
             StoreError::NewerFormat {
-                found: 5,
-                supported: 4,
+                found: 6,
+                supported: 5,
                 ..
             }
         ),
@@ -281,8 +281,8 @@ fn a_directory_of_a_newer_program_is_refused() {
         matches!(
             error,
             StoreError::NewerFormat {
-                found: 5,
-                supported: 4,
+                found: 6,
+                supported: 5,
                 ..
             }
         ),
@@ -305,7 +305,7 @@ fn a_directory_of_an_older_program_is_refused_by_its_version_and_left_alone() {
         let error = open_error(path).to_string();
         assert_eq!(
             error,
-            "the data directory has format version 2, this program reads 4 alone: start the cuckood that wrote it, or give this one an empty directory"
+            "the data directory has format version 2, this program reads 5 alone: start the cuckood that wrote it, or give this one an empty directory"
         );
     }
     let columns = Column::ALL.map(Column::name);

@@ -15,12 +15,12 @@ use crate::chain::meta::{Chain, FullReason};
 use crate::chain::paged::values::ValueCopies;
 use crate::chain::pages::WholePage;
 use crate::chain::params::{Defaults, FilterParams, FilterRequest};
-use crate::chain::plan::{AddMode, AddResult, PlanStats, Planner};
+use crate::chain::plan::{AddMode, AddResult, PlanStats, Planner, ReplaceResult};
 use crate::chain::resident::{Pages, ResidentFilter};
 use crate::cuckoo::bucket::{self, SlotWidth};
 use crate::cuckoo::hash::{HashId, HashKey, ItemHash};
 use crate::cuckoo::paged::code::SlotCode;
-use crate::cuckoo::paged::rate::SplitLoads;
+use crate::cuckoo::paged::rate::{self, SplitLoads};
 use crate::cuckoo::paged::{PAGE_WORDS, Paged};
 use std::collections::HashMap;
 
@@ -100,6 +100,10 @@ impl Filter {
         self.work(|planner| planner.delete_value(hash(item), value))
     }
 
+    fn replace_value(&mut self, item: u64, from: u32, to: u32) -> ReplaceResult {
+        self.work(|planner| planner.replace_value(hash(item), from, to))
+    }
+
     fn has_value(&mut self, item: u64, value: u32) -> bool {
         self.work(|planner| planner.has_value(hash(item), value))
     }
@@ -141,7 +145,7 @@ fn check(filter: &Filter) {
     let (table, layout) = (filter.table(), *filter.table().layout());
     let (code, width) = (layout.code(), layout.code().width());
     let mut known = Known::new(code.suffix_bits());
-    let mut counted = 0;
+    let (mut counted, mut keys) = (0, 0);
     for number in 0..layout.pages() {
         let (page, level) = (filter.page(number).unwrap(), layout.level_of(number));
         let mut classes: HashMap<(u16, u32), u32> = HashMap::new();
@@ -162,6 +166,7 @@ fn check(filter: &Filter) {
             let class = ((key.0 >> 32) as u16, key.0 as u32 & of_class);
             assert!(classes.contains_key(&class), "copies without a slot");
             counted += copies;
+            keys += 1;
         }
         let mut bytes = Vec::new();
         page.counters.encode(&mut bytes);
@@ -171,6 +176,9 @@ fn check(filter: &Filter) {
     assert_eq!(&known, table.known());
     assert_eq!(known.total(), table.occupied());
     assert_eq!(counted, table.counted());
+    if table.has_lists() {
+        assert_eq!(keys, table.keys());
+    }
     // What is there beyond the items was copied by splits; merges forget some of it.
     let entries = table.occupied() + table.counted();
     assert!(entries >= table.items());

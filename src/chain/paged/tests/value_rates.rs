@@ -2,6 +2,8 @@
 //! a filter with values becomes before it grows.
 
 use super::*;
+use crate::chain::params::{Attributes, Codes};
+use crate::chain::rows::RowCodec;
 
 /// What was found of what was asked, beside what the formula says.
 /// Foreign values come several at once, `each`.
@@ -70,6 +72,101 @@ fn wrong_answers_about_values_are_as_rare_as_the_formulas_say() {
                 asked,
                 rate * per_class,
             );
+        }
+    }
+}
+
+/// Slots of 16 bits of which 5 are a row: an exact attribute of 4 labels, and a
+/// hashed one. Each item has so many rows, all with one label of the exact
+/// attribute, no two with one of the hashed one.
+struct OfRows {
+    filter: Filter,
+    codec: RowCodec,
+    items: u64,
+}
+
+const TAG_BITS: u8 = 3;
+
+impl OfRows {
+    fn new(rows: u64) -> OfRows {
+        let plans = Codes::Exact((0..4).map(|it| format!("{it}")).collect());
+        let named = [("plan", plans), ("tag", Codes::Hashed(TAG_BITS))];
+        let named = named.map(|(name, codes)| (name.to_owned(), codes));
+        let request = FilterRequest {
+            attributes: Some(Attributes::new(named.into()).unwrap()),
+            ..FilterRequest::default()
+        };
+        let table = table(8, code(SlotWidth::Bits16, TAG_BITS + 2, None));
+        let filter = Filter::of(table, &request);
+        let codec = RowCodec::of(filter.filter.chain()).unwrap();
+        let items = (capacity(&filter) as f64 * 2.5) as u64;
+        let mut made = OfRows {
+            filter,
+            codec,
+            items,
+        };
+        for row in 0..items * rows {
+            let (item, tag) = (row / rows, format!("tag {row}"));
+            let plan = made.codec.part(0, format!("{}", item % 4).as_bytes());
+            let tag = made.codec.part(1, tag.as_bytes());
+            let added = made.filter.add_value(item, plan.unwrap() | tag.unwrap());
+            assert_eq!(added, AddResult::Added);
+        }
+        made
+    }
+
+    /// How many of the items have a row that meets a condition on one attribute,
+    /// which for each lists what is made of its number.
+    fn found(
+        &mut self,
+        items: std::ops::Range<u64>,
+        attribute: usize,
+        listed: impl Fn(u64) -> Vec<String>,
+    ) -> (u64, f64) {
+        let mut found = 0;
+        for item in items {
+            if self.filter.filter.exists(hash(item)) {
+                let (labels, mut test) = (listed(item), self.codec.test());
+                self.codec.require(&mut test, attribute, &labels).unwrap();
+                let has_row = |planner: &mut Planner<'_, Pages>| planner.has_row(hash(item), &test);
+                found += u64::from(self.filter.work(has_row));
+            }
+        }
+        (found, 1.0)
+    }
+}
+
+#[test]
+fn wrong_answers_about_rows_are_as_rare_as_the_formulas_say() {
+    for rows in [1, 3] {
+        let mut of = OfRows::new(rows);
+        let (items, absent) = (of.items, 200_000);
+        let rate = of.filter.table().false_positive_rate();
+        println!("{items} items of {rows} rows, any row of an absent one {rate:.3e}");
+        let other_plans = |item: u64| (1..4).map(|it| format!("{}", (item + it) % 4)).collect();
+        // Exact: the rows of another item, of which 3 of 4 have a listed label.
+        let from = 1 << 40;
+        let found = of.found(from..from + absent, 0, other_plans);
+        compare("exact, absent items", found, absent, rate * 0.75);
+        let found = of.found(0..items, 0, other_plans);
+        compare("exact, no row of the item", found, items, rate * 0.75);
+        for listed in [1, 4] {
+            let others = |item: u64| {
+                (0..listed)
+                    .map(|it| format!("no tag {item} {it}"))
+                    .collect()
+            };
+            let found = of.found(0..items, 1, others);
+            let shared = |rows: u64| {
+                1.0 - (1.0 - 2f64.powi(-i32::from(TAG_BITS))).powi((rows * listed) as i32)
+            };
+            let what = format!("hashed, {listed} listed, no row of the item");
+            // The rows of the item, and where it matches another's, as many again.
+            let expected = 1.0 - (1.0 - shared(rows)) * (1.0 - rate * shared(rows));
+            compare(&what, found, items, expected);
+            let by_bits = found.0 as f64 / items as f64 / shared(rows);
+            println!("{by_bits:.3} of the formula for the bits alone");
+            assert!((by_bits - 1.0).abs() < 0.05, "{what}: {by_bits}");
         }
     }
 }

@@ -12,6 +12,8 @@ struct ValueRun {
     pages: u64,
     /// Pairs at the peak.
     peak: usize,
+    /// Items that there are.
+    items: usize,
     /// Values that pairs have.
     values: usize,
     /// How skewed items are: the larger, the more pairs some of them have.
@@ -32,8 +34,7 @@ struct ValueOracle {
 impl ValueOracle {
     /// An item: the more skewed, the more often a small number.
     fn item(&mut self, run: &ValueRun) -> u64 {
-        let range = 2 * run.peak;
-        (0..run.skew).fold(below(&mut self.random, range), |item, _| {
+        (0..run.skew).fold(below(&mut self.random, run.items), |item, _| {
             below(&mut self.random, item + 1)
         }) as u64
     }
@@ -82,6 +83,33 @@ impl ValueOracle {
         }
         if values.is_empty() {
             self.truth.remove(&item);
+        }
+    }
+
+    /// Another value in place of one that is there, or of one that may not be.
+    fn replace(&mut self, run: &ValueRun) {
+        let at = below(&mut self.random, self.pairs.len());
+        let (item, from) = self.pairs[at];
+        let to = below(&mut self.random, run.values) as u32;
+        match self.filter.replace_value(item, from, to) {
+            ReplaceResult::Replaced => {
+                self.pairs[at] = (item, to);
+                let values = self.truth.get_mut(&item).unwrap();
+                let copies = values.get_mut(&from).unwrap();
+                *copies -= 1;
+                if *copies == 0 {
+                    values.remove(&from);
+                }
+                *values.entry(to).or_default() += 1;
+                self.check_pair((item, to));
+            }
+            ReplaceResult::Full(FullReason::MaxValuesPerItem) => {
+                let values = self.filter.values(item);
+                assert!(values.len() as u64 >= MAX_VALUES_PER_ITEM);
+                assert!(values.iter().any(|it| it.value == from && it.copies > 1));
+            }
+            ReplaceResult::Full(end) => assert!(run.brutal, "full: {end:?}"),
+            ReplaceResult::Absent => panic!("({item}, {from}) can't be replaced"),
         }
     }
 
@@ -148,6 +176,9 @@ fn run_values(run: &ValueRun) -> Filter {
                 true => oracle.add(run),
                 false => oracle.delete(),
             }
+            if operations.is_multiple_of(4) && !oracle.pairs.is_empty() {
+                oracle.replace(run);
+            }
             if operations.is_multiple_of(16) {
                 oracle.check_one();
             }
@@ -190,6 +221,7 @@ fn values_agree_with_an_exact_multiset_through_growth_and_contraction() {
                 code: code(width, value_bits, None),
                 pages,
                 peak: 2 * peak(),
+                items: 4 * peak(),
                 values,
                 skew,
                 brutal: false,
@@ -202,6 +234,54 @@ fn values_agree_with_an_exact_multiset_through_growth_and_contraction() {
             }
         }
     }
+}
+
+/// Ten thousands of values of few items.
+#[test]
+fn long_lists_split_pages_and_are_put_together_again() {
+    println!("seed {SEED}");
+    for (width, value_bits, pages, items) in [
+        (SlotWidth::Bits16, 2, 1, 4 * peak()),
+        (SlotWidth::Bits21, 9, 1, 100),
+        (SlotWidth::Bits32, 10, 2, 60),
+        (SlotWidth::Bits32, 16, 1, 300),
+    ] {
+        let values = 1 << value_bits;
+        let filter = run_values(&ValueRun {
+            code: code(width, value_bits, None),
+            pages,
+            peak: 5 * peak(),
+            items,
+            values,
+            skew: 0,
+            brutal: false,
+        });
+        let table = filter.table();
+        assert!(filter.stats.splits > 0, "no page was split");
+        assert_eq!(filter.stats.forced_splits, 0);
+        assert_eq!(table.keys() + table.occupied() + table.counted(), 0);
+        assert_eq!(u64::from(table.layout().pages()), pages);
+    }
+}
+
+#[test]
+fn lists_that_become_short_bring_pages_together_again() {
+    let mut filter = filter(1, code(SlotWidth::Bits32, 16, None));
+    let (items, values) = (200, 300);
+    let all = || (0..items).flat_map(|item| (0..values).map(move |value| (item, value)));
+    for (item, value) in all() {
+        assert_eq!(filter.add_value(item, value), AddResult::Added);
+    }
+    let grown = filter.table().layout().pages();
+    assert!(grown > 4, "{grown} pages");
+    // No slot becomes free: one value of each item stays.
+    for (item, value) in all().filter(|(_, value)| *value > 0) {
+        assert!(filter.delete_value(item, value));
+    }
+    assert_eq!(filter.table().keys(), 0);
+    assert_eq!(filter.table().layout().pages(), 1);
+    assert!((0..items).all(|item| filter.has_value(item, 0)));
+    check(&filter);
 }
 
 #[test]
@@ -218,6 +298,7 @@ fn values_of_slots_that_know_next_to_nothing_are_not_lost() {
                 code: code(width, value_bits, Some(anchor_bits)),
                 pages,
                 peak: 3 * peak(),
+                items: 6 * peak(),
                 values,
                 skew,
                 brutal: true,
@@ -248,10 +329,66 @@ fn an_item_takes_so_many_values_and_no_growth() {
     check(&filter);
 }
 
+/// A number of values up to `most`, of which `n` is as frequent as `n` to the power of
+/// minus 1.25.
+fn zipf(random: &mut u64, most: usize) -> u32 {
+    loop {
+        let n = 1 + below(random, most);
+        let frequency = (n as f64).powf(-1.25);
+        if (below(random, 1 << 20) as f64) < frequency * f64::from(1 << 20) {
+            return n as u32;
+        }
+    }
+}
+
+#[test]
+fn slots_are_full_before_a_filter_grows_that_knows_how_many_values_there_are() {
+    println!("seed {SEED}");
+    for (width, value_bits, per_item, most) in [
+        (SlotWidth::Bits16, 4, 3, 4),
+        (SlotWidth::Bits32, 8, 3, 4),
+        (SlotWidth::Bits32, 10, 61, 1024),
+    ] {
+        let capacity = 120_000 / u64::from(per_item);
+        let pages = rate::pages_for_values(capacity, per_item, width);
+        let mut filter = filter(pages, code(width, value_bits, None));
+        let slots = filter.table().layout().slots();
+        let (mut random, mut items, mut entries) = (SEED, 0, 0);
+        while filter.stats.splits == 0 {
+            let values = match most {
+                4 => 1 + below(&mut random, 4) as u32,
+                _ => zipf(&mut random, most),
+            };
+            for value in 0..values {
+                assert_eq!(filter.add_value(items, value), AddResult::Added);
+            }
+            (items, entries) = (items + 1, entries + values);
+        }
+        let load = filter.table().occupied() as f64 / slots as f64;
+        let target = SplitLoads::of(width).first as f64 / 1000.0;
+        println!(
+            "{width:?}, up to {most} values: the first split after {:.2} of the capacity, at a load of {load:.3}, {:.3} of the target; {entries} entries of {items} items on {pages} pages",
+            items as f64 / capacity as f64,
+            load / target
+        );
+        assert!(items >= capacity, "{items}");
+        assert!(most > 4 || load >= 0.96 * target, "{load}");
+    }
+}
+
+/// A filter of one page that may grow so many times.
+fn bounded(code: SlotCode, max_expansions: u64) -> Filter {
+    let request = FilterRequest {
+        max_expansions: Some(max_expansions),
+        ..FilterRequest::default()
+    };
+    Filter::of(table(1, code), &request)
+}
+
 #[test]
 fn a_page_whose_list_is_full_takes_further_values_into_slots() {
-    let mut filter = filter(1, code(SlotWidth::Bits32, 16, None));
-    let (items, each) = (60u64, 400u32);
+    let mut filter = bounded(code(SlotWidth::Bits32, 16, None), 0);
+    let (items, each) = (200u64, 83u32);
     for value in 0..each {
         for item in 0..items {
             assert_eq!(filter.add_value(item, value), AddResult::Added);
@@ -260,7 +397,7 @@ fn a_page_whose_list_is_full_takes_further_values_into_slots() {
     check(&filter);
     let table = filter.table();
     assert!(u64::from(each) * items > MAX_VALUE_COUNTERS as u64);
-    assert!(table.occupied() > items && table.layout().pages() > 1);
+    assert!(table.occupied() > items && table.keys() == MAX_VALUE_COUNTERS as u64);
     for item in 0..items {
         assert_eq!(filter.values(item).len(), each as usize);
     }
@@ -271,6 +408,85 @@ fn a_page_whose_list_is_full_takes_further_values_into_slots() {
     }
     check(&filter);
     assert_eq!(filter.table().occupied() + filter.table().counted(), 0);
+}
+
+#[test]
+fn a_replaced_value_takes_no_room_and_what_is_absent_changes_nothing() {
+    let mut filter = filter(1, code(SlotWidth::Bits32, 16, None));
+    for value in [5, 6, 6] {
+        assert_eq!(filter.add_value(7, value), AddResult::Added);
+    }
+    assert_eq!(filter.replace_value(7, 9, 10), ReplaceResult::Absent);
+    assert_eq!(filter.replace_value(8, 5, 10), ReplaceResult::Absent);
+    let values = |filter: &mut Filter| {
+        let values = filter.values(7);
+        values
+            .iter()
+            .map(|it| (it.value, it.copies))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(values(&mut filter), [(5, 1), (6, 2)]);
+    // In the slot, of two copies beside it, and as another that is there.
+    for (from, to, expected) in [
+        (5, 8, &[(6, 2), (8, 1)][..]),
+        (6, 9, &[(6, 1), (8, 1), (9, 1)]),
+        (6, 8, &[(8, 2), (9, 1)]),
+        (9, 9, &[(8, 2), (9, 1)]),
+    ] {
+        assert_eq!(filter.replace_value(7, from, to), ReplaceResult::Replaced);
+        assert_eq!(values(&mut filter), expected);
+        check(&filter);
+    }
+    let table = filter.table();
+    assert_eq!(
+        (table.items(), table.occupied(), table.counted()),
+        (3, 1, 2)
+    );
+}
+
+#[test]
+fn an_item_with_as_many_values_as_it_may_have_can_change_them_but_not_get_more() {
+    let mut filter = filter(1, code(SlotWidth::Bits32, 16, None));
+    let most = MAX_VALUES_PER_ITEM as u32;
+    for value in (0..most).chain([5]) {
+        assert_eq!(filter.add_value(7, value), AddResult::Added);
+    }
+    // One of two copies would stay.
+    let full = ReplaceResult::Full(FullReason::MaxValuesPerItem);
+    assert_eq!(filter.replace_value(7, 5, most), full);
+    assert_eq!(filter.replace_value(7, 5, 6), ReplaceResult::Replaced);
+    for value in 0..5 {
+        let replaced = filter.replace_value(7, value, most + value);
+        assert_eq!(replaced, ReplaceResult::Replaced);
+    }
+    let values = filter.values(7);
+    assert!((5..most + 5).eq(values.iter().map(|it| it.value)));
+    check(&filter);
+}
+
+#[test]
+fn a_value_beside_a_page_whose_list_is_full_can_be_replaced() {
+    // It has no more than eight pages then, however long lists become.
+    let mut filter = bounded(code(SlotWidth::Bits32, 16, None), 3);
+    for value in 0..3 {
+        for item in 0..5_000 {
+            assert_eq!(filter.add_value(item, value), AddResult::Added);
+        }
+    }
+    // Two copies of one, so that a new value is one counter more.
+    for item in 0..500 {
+        assert_eq!(filter.add_value(item, 1), AddResult::Added);
+    }
+    fill_lists(&mut filter, 10, 500);
+    let (items, occupied) = (filter.table().items(), filter.table().occupied());
+    for item in 0..500 {
+        let replaced = filter.replace_value(item, 1, 60_000);
+        assert_eq!(replaced, ReplaceResult::Replaced);
+        assert!(filter.has_value(item, 1) && filter.has_value(item, 60_000));
+    }
+    assert_eq!(filter.table().items(), items);
+    assert!(filter.table().occupied() > occupied, "no list was full");
+    check(&filter);
 }
 
 /// Fills the list of every page, with values of items from 0 on.
@@ -299,13 +515,14 @@ fn fill_lists(filter: &mut Filter, from_value: u32, to_value: u32) {
 #[test]
 fn a_delete_takes_the_longest_match_and_not_the_shorter_one_of_another_item() {
     let code = code(SlotWidth::Bits21, 9, None);
-    let mut filter = filter(1, code);
+    // It has no more pages then, however long lists become.
+    let mut filter = bounded(code, 2);
     // Those that are added first know least, once the filter has grown.
     let old = 0..1_400;
     for item in old.clone() {
         assert_eq!(filter.add_value(item, 1), AddResult::Added);
     }
-    for item in 1_400..6_600 {
+    for item in 1_400..5_300 {
         assert_eq!(filter.add_value(item, 2), AddResult::Added);
     }
     let level = filter.table().layout().level();

@@ -84,7 +84,7 @@ fn what_can_be_no_value_is_refused_and_says_what_can() {
         ),
         (
             per_item(None, 2),
-            "values_per_item is 2, allowed is no value without value_bits; say how many bits a value has",
+            "values_per_item is 2, allowed is no value without value_bits or attributes; say what an item has",
         ),
         (
             FilterRequest {

@@ -95,9 +95,9 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
             let from = random(1_000_000);
             let hashes = (from..from + items).map(|n| chain.hash(&n.to_le_bytes()));
             let op = match random(4) {
-                _ if only_asks => ItemOp::Exists,
+                _ if only_asks => ItemOp::Exists(None),
                 0 => ItemOp::Add(AddMode::OnlyIfAbsent),
-                1 => ItemOp::Exists,
+                1 => ItemOp::Exists(None),
                 _ => ItemOp::Add(AddMode::Always),
             };
             let command = Command::Items(op, hashes.collect(), 0);
@@ -209,7 +209,7 @@ async fn a_question_to_the_filter_of_a_plan_takes_none_of_the_pages_that_it_may_
     assert!(pages > MOST / 2);
 
     let mut drain = lane.begin_drain();
-    let (question, mut found) = request(ItemOp::Exists, &asked);
+    let (question, mut found) = request(ItemOp::Exists(None), &asked);
     let overflow = lane.plan(question, &mut drain, Some(&plan), &mut memory);
     assert!(
         overflow.is_none() && drain.pages() > 20,

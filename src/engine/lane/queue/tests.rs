@@ -9,7 +9,7 @@ fn a_command_that_is_put_back_has_waited_once() {
     let depth = metrics.lane_queue_depth.with_label_values(&["0"]);
     let waits = metrics.lane_queue_wait_seconds.clone();
     let queue = LaneQueue::new(depth, waits.clone());
-    let command = Command::Items(ItemOp::Exists, Vec::new().into(), 0);
+    let command = Command::Items(ItemOp::Exists(None), Vec::new().into(), 0);
     let (request, _reply) = Request::new(&SERVER, command, None, None);
     queue.push(request).unwrap();
     for _ in 0..3 {
@@ -27,7 +27,7 @@ fn commands_that_were_withdrawn_are_looked_for_only_after_one_was() {
     let depth = metrics.lane_queue_depth.with_label_values(&["0"]);
     let queue = LaneQueue::new(depth.clone(), metrics.lane_queue_wait_seconds.clone());
     let push = || {
-        let command = Command::Items(ItemOp::Exists, Vec::new().into(), 0);
+        let command = Command::Items(ItemOp::Exists(None), Vec::new().into(), 0);
         let (request, reply) = Request::new(&SERVER, command, None, None);
         let progress = request.progress.clone();
         queue.push(request).unwrap();

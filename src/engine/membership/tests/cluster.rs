@@ -49,6 +49,7 @@ pub(super) fn options() -> EngineOptions {
     EngineOptions {
         defaults: Defaults {
             max_expansions: 1000,
+            max_chain_length: 2000,
             ..Defaults::default()
         },
         // Checkpoints all the time.
@@ -87,6 +88,9 @@ impl Cluster {
             log: Arc::clone(&self.log) as Arc<dyn CommitLog>,
             founding: [7; 16],
             epoch: 1,
+            began: Vec::new(),
+            time: None,
+            level: 1,
             lanes: LANES,
             writer: Writer(writer),
         }
@@ -197,12 +201,20 @@ pub(super) fn join(
     now_ms: &Arc<AtomicU64>,
 ) -> Result<Engine, JoinError> {
     let store = Arc::new(PageStore::open(Arc::new(store)).unwrap());
-    let metrics = Arc::new(Metrics::new().unwrap());
     let options = EngineOptions {
         clock: Clock::Set(Arc::clone(now_ms)),
         ..options()
     };
-    Engine::join(store, &options, metrics, membership)
+    join_with(store, membership, &options)
+}
+
+pub(super) fn join_with(
+    store: Arc<PageStore>,
+    membership: Membership,
+    options: &EngineOptions,
+) -> Result<Engine, JoinError> {
+    let metrics = Arc::new(Metrics::new().unwrap());
+    Engine::join(store, options, metrics, membership)
 }
 
 pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -273,4 +285,15 @@ pub(super) async fn add(
         .await?;
     assert!(added.answer.iter().all(|&it| it == AddResult::Added));
     Ok(())
+}
+
+/// Three pods over a log and stores that do what they are asked for.
+pub(super) fn quiet_cluster() -> Cluster {
+    Cluster::of(3, SharedLog::new(1, 0), Failures::new(1, 0))
+}
+
+pub(super) async fn create(engine: &Engine, filter: &str, number: u64, capacity: u64) {
+    let wanted = kind(number, capacity).into();
+    let created = engine.create_filter(&name(filter), &wanted, None).await;
+    created.unwrap();
 }

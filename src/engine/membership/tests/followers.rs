@@ -6,26 +6,17 @@ use crate::chain::params::FilterRequest;
 use crate::engine::filters::lane_of;
 use crate::engine::membership::{JoinError, Membership};
 use crate::engine::{
-    AddMode, AddOptions, AddResult, Engine, EngineError, Entries, LaneState, NewFilter,
+    AddMode, AddOptions, AddResult, Engine, EngineError, Entries, EpochInfo, ItemBatch, LaneState,
+    NewFilter,
 };
 use crate::metrics::Metrics;
 use crate::replication::tests::shared_log::SharedLog;
-use crate::replication::{CommitLog, Event, Halt};
+use crate::replication::{CommitLog, Event, Halt, MessageId, Position, Record, Writer};
 use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-fn quiet_cluster() -> Cluster {
-    Cluster::of(3, SharedLog::new(1, 0), Failures::new(1, 0))
-}
-
-async fn create(engine: &Engine, filter: &str, number: u64, capacity: u64) {
-    let wanted = kind(number, capacity).into();
-    let created = engine.create_filter(&name(filter), &wanted, None).await;
-    created.unwrap();
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn followers_have_what_the_leader_commits_in_filters_of_every_kind() {
@@ -102,7 +93,7 @@ async fn values_of_items_travel_to_every_pod() {
         let (items, values) = (batch(first..first + 500), values_of(first..first + 500));
         let entries = Entries {
             items: &items,
-            values: &values,
+            values: (&values).into(),
         };
         let added = leader.add_values(&filter, entries, AddMode::Always, None);
         assert!(
@@ -118,7 +109,7 @@ async fn values_of_items_travel_to_every_pod() {
     let (items, values) = (batch(0..1_000), values_of(0..1_000));
     let entries = Entries {
         items: &items,
-        values: &values,
+        values: (&values).into(),
     };
     let deleted = leader.delete_values(&filter, entries, None).await.unwrap();
     assert!(deleted.answer.iter().all(|&it| it));
@@ -129,7 +120,7 @@ async fn values_of_items_travel_to_every_pod() {
     for pod in &cluster.pods {
         let entries = Entries {
             items: &items,
-            values: &values,
+            values: (&values).into(),
         };
         let found = pod.engine.has_values(&filter, entries).await.unwrap();
         assert_eq!(found.len(), 5_000);
@@ -137,11 +128,90 @@ async fn values_of_items_travel_to_every_pod() {
     let leader = &cluster.pods[1].engine;
     let entries = Entries {
         items: &items,
-        values: &values,
+        values: (&values).into(),
     };
     let deleted = leader.delete_values(&filter, entries, None).await.unwrap();
     assert!(deleted.answer.iter().all(|&it| it));
     cluster.check_equal().await;
+}
+
+/// What a pod knows of items that expire: whether each was seen, and seen in the last
+/// half hour, and how many were seen last in each epoch.
+async fn seen_by(engine: &Engine, items: &ItemBatch) -> (Vec<bool>, Vec<bool>, Vec<EpochInfo>) {
+    let filter = name("seen");
+    let found = engine.exists(&filter, items).await.unwrap();
+    let lately = engine.seen_within(&filter, items, 1_800).await.unwrap();
+    let info = engine.filter_info(&filter).await.unwrap();
+    (found, lately, info.window.unwrap().epochs)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn items_expire_alike_on_every_pod() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let filter = name("seen");
+    let wanted = FilterRequest {
+        capacity: Some(1_000),
+        window_seconds: Some(3_600),
+        window_resolution_seconds: Some(600),
+        ..FilterRequest::default()
+    };
+    let made = cluster.pods[0]
+        .engine
+        .create_filter(&filter, &wanted.into(), None)
+        .await;
+    made.unwrap();
+    let (mut refreshed, mut next) = (0, 1_000);
+    // Three windows, with another leader in each; it grows, and what is not seen
+    // again expires.
+    for step in 0..36 {
+        let leader = step / 12;
+        if step % 12 == 0 {
+            cluster.lead_all(leader);
+        }
+        let items = (0..100).chain(next..next + 300);
+        next += 300;
+        let added = cluster.pods[leader]
+            .engine
+            .add(&filter, &batch(items), &AddOptions::default(), None)
+            .await;
+        let is_refreshed = |it: &&AddResult| **it == AddResult::Refreshed;
+        refreshed += added.unwrap().answer.iter().filter(is_refreshed).count();
+        // All have its stamp before time goes on: they go by the time since it came.
+        cluster.level();
+        cluster.now_ms.fetch_add(300_000, Ordering::SeqCst);
+        if step % 6 == 5 {
+            let asked = batch((0..100).chain(1_000..next + 500));
+            let expected = seen_by(&cluster.pods[leader].engine, &asked).await;
+            assert!(expected.0[..100].iter().all(|&it| it), "one is missed");
+            for pod in &cluster.pods {
+                assert_eq!(seen_by(&pod.engine, &asked).await, expected);
+            }
+        }
+    }
+    // Of the others at most some false positives are.
+    assert!((3_500..3_520).contains(&refreshed), "{refreshed}");
+    // All of it expires; what is swept meanwhile travels, too.
+    cluster.now_ms.fetch_add(8 * 600_000, Ordering::SeqCst);
+    let asked = batch(0..next);
+    for pod in &cluster.pods {
+        let (found, lately, epochs) = seen_by(&pod.engine, &asked).await;
+        assert!(!found.contains(&true) && !lately.contains(&true));
+        assert!(epochs.iter().all(|it| it.items == 0), "{epochs:?}");
+    }
+    let until = Instant::now() + Duration::from_secs(60);
+    for pod in [2, 1, 0] {
+        while pages(&cluster.pods[pod].engine).await > 1 {
+            assert!(Instant::now() < until, "pod {pod} keeps its pages");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    cluster.check_equal().await;
+}
+
+async fn pages(engine: &Engine) -> u64 {
+    let info = engine.filter_info(&name("seen")).await.unwrap();
+    info.sub_filters.iter().map(|sub| sub.pages).sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -467,14 +537,6 @@ async fn what_has_ended_in_a_lane_that_nobody_leads_keeps_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_filter_that_is_taken_in_would_stay_on_one_pod_and_is_refused() {
-    let mut cluster = quiet_cluster();
-    cluster.lead_all(0);
-    let refused = cluster.pods[0].engine.intake(None).await.err();
-    assert!(matches!(refused, Some(EngineError::NotInCluster { .. })));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_starts_again_reads_what_it_lacks_and_a_new_one_everything() {
     let mut cluster = quiet_cluster();
     cluster.lead_all(0);
@@ -544,6 +606,92 @@ async fn a_pod_behind_what_was_trimmed_says_so_and_one_before_a_rewound_log_stop
     // Questions go on.
     let found = leader.exists(&name("f"), &batch(0..10)).await.unwrap();
     assert!(found.iter().all(|&it| it));
+    // It does not start before such a log.
+    let again = cluster.start(cluster.pods[0].store.fork());
+    let halt = match again.map(drop) {
+        Err(JoinError::OtherLog { halt, .. }) => halt,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(halt, Halt::Rewound { at, .. } if at == newest));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_goes_on_into_a_new_epoch_only_from_where_that_began() {
+    let mut cluster = quiet_cluster();
+    cluster.lead_all(0);
+    let leader = cluster.pods[0].engine.clone();
+    for number in 0..4 {
+        create(&leader, &format!("f{number}"), 0, 1_000).await;
+    }
+    cluster.level();
+    let before: Vec<Position> = leader.lane_states().iter().map(|it| it.position).collect();
+    assert!(before.iter().all(|it| it.sequence > 0), "{before:?}");
+    let equal = cluster.pods[0].store.fork();
+    add(&leader, "f0", 0..10, None).await.unwrap();
+    cluster.level();
+    let more = cluster.pods[1].store.fork();
+    // The log of the next epoch: in each lane a barrier that follows what was before,
+    // under numbers that are larger than all of the epoch before.
+    let next = Cluster::of(0, SharedLog::new(3, 0), Failures::new(3, 0));
+    for (lane, &previous) in (0..).zip(&before) {
+        let record = Record {
+            level: 1,
+            epoch: 2,
+            lane,
+            previous,
+            writer: Writer([9; 16]),
+            number: 1,
+            stamp_ms: 0,
+            commit: bytes::Bytes::new(),
+        };
+        let id = MessageId {
+            writer: record.writer,
+            lane,
+            number: 1,
+        };
+        next.log.begin_at(id, 1_000, record.encode().unwrap());
+    }
+    let later = || Membership {
+        epoch: 2,
+        began: before.clone(),
+        ..next.membership()
+    };
+    let now = &cluster.now_ms;
+    let refused = join(more.clone(), later(), now).map(drop);
+    assert!(
+        matches!(
+            refused,
+            Err(JoinError::LeftBehind {
+                found: 1,
+                epoch: 2,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+    let engine = join(equal.clone(), later(), now).unwrap();
+    let filters = engine.list_filters("", None, 10).await.unwrap();
+    assert_eq!(filters.len(), 4);
+    for lane in 0..LANES {
+        engine.tell_lane(lane, Event::Lease(Some(1))).unwrap();
+    }
+    wait_until("it leads there", || {
+        engine.lane_states().iter().all(|lane| lane.leads)
+    });
+    add(&engine, "f0", 20..30, None).await.unwrap();
+    engine.halt();
+    // What has come to the new epoch does not go back; what has nothing, or less,
+    // needs the state of another pod.
+    let back = join(equal, cluster.membership(), now).map(drop);
+    assert!(
+        matches!(back, Err(JoinError::OtherEpoch { found: 2, epoch: 1 })),
+        "{back:?}"
+    );
+    let empty = join(MemoryStore::new(), later(), now).unwrap();
+    wait_until("it is behind", || {
+        empty.lane_states().iter().all(|lane| lane.is_behind)
+    });
+    empty.halt();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -562,21 +710,17 @@ async fn a_store_that_is_not_of_the_cluster_is_refused() {
         join(ours.clone(), other, now),
         Err(JoinError::OtherCluster)
     ));
-    let later = Membership {
-        epoch: 2,
+    let wide = |lanes| Membership {
+        lanes,
         ..cluster.membership()
     };
     assert!(matches!(
-        join(ours.clone(), later, now),
-        Err(JoinError::OtherEpoch { found: 1, epoch: 2 })
-    ));
-    let wide = Membership {
-        lanes: 200,
-        ..cluster.membership()
-    };
-    assert!(matches!(
-        join(ours.clone(), wide, now),
+        join(ours.clone(), wide(200), now),
         Err(JoinError::TooManyLanes { lanes: 200, .. })
+    ));
+    assert!(matches!(
+        join(ours.clone(), wide(1), now),
+        Err(JoinError::LanesDiffer { found: 2, lanes: 1 })
     ));
     // And one that was never of a cluster, but has filters.
     let alone = MemoryStore::new();

@@ -56,8 +56,11 @@ async fn items_that_commits_overtake_are_answered_however_many_pages_they_are_on
         &engine.state,
         &engine.caller,
         &filters,
-        &items,
-        LookupMode::All,
+        Asked {
+            items: &items,
+            mode: LookupMode::All,
+            question: Exists::default(),
+        },
         SoFar::none(items.len(), filters.len()),
     )
     .await

@@ -80,3 +80,22 @@ async fn a_question_is_refused_for_want_of_memory_and_a_change_has_it_beforehand
     assert_eq!(free(&admission), 256 - 147);
     drop(changed);
 }
+
+#[test]
+fn what_is_gathered_for_an_answer_takes_its_memory_meanwhile() {
+    let admission = admission(1 << 20);
+    let (mut held, mut other) = (None, None);
+    grow(&admission, None, &mut held, FREE_BYTES).unwrap();
+    assert_eq!(free(&admission), 256);
+    for kilobytes in [65, 100, 200] {
+        grow(&admission, None, &mut held, kilobytes << 10).unwrap();
+        assert_eq!(free(&admission), 256 - kilobytes);
+    }
+    assert!(grow(&admission, None, &mut other, 65 << 10).is_err());
+    // More than there is takes all.
+    grow(&admission, None, &mut held, 1 << 20).unwrap();
+    assert_eq!(free(&admission), 0);
+    drop(held);
+    grow(&admission, None, &mut other, 65 << 10).unwrap();
+    assert_eq!(free(&admission), 191);
+}

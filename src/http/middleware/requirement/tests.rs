@@ -22,6 +22,7 @@ const SCOPES: &str = "
     POST /filters/{key}/values/delete write
     GET /filters/{key}/values read
     POST /filters/{key}/values/query read
+    POST /filters/{key}/values/replace write
     GET /filters/{key}/locate read
     POST /preview read
     POST /lookup read
@@ -37,6 +38,7 @@ const SCOPES: &str = "
     POST /admin/clock/confirm admin
     GET /livez none
     GET /readyz none
+    GET /cluster read
     GET /metrics read
     GET /openapi.json none
 ";

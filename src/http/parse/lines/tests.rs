@@ -1,5 +1,5 @@
 use super::*;
-use crate::chain::params::LayoutKind;
+use crate::engine::EntryValues;
 
 #[test]
 fn lines_end_in_lf_or_crlf_and_blank_ones_are_remembered() {
@@ -7,8 +7,10 @@ fn lines_end_in_lf_or_crlf_and_blank_ones_are_remembered() {
         let batch = text_batch(
             &Bytes::from_static(text),
             BatchKind::Question,
-            Encoding::Plain,
-            AddOptions::default(),
+            LineOptions {
+                encoding: Encoding::Plain,
+                ..LineOptions::default()
+            },
             4,
         )
         .unwrap();
@@ -27,8 +29,10 @@ fn lines_end_in_lf_or_crlf_and_blank_ones_are_remembered() {
         text_batch(
             &Bytes::from_static(b"\n\n\n\n\n"),
             BatchKind::Question,
-            Encoding::Plain,
-            AddOptions::default(),
+            LineOptions {
+                encoding: Encoding::Plain,
+                ..LineOptions::default()
+            },
             4
         )
         .is_err()
@@ -40,8 +44,10 @@ fn a_refused_line_is_named_by_its_number() {
     let error = text_batch(
         &Bytes::from_static(b"\nAP8=\n\n!\n"),
         BatchKind::Question,
-        Encoding::Base64,
-        AddOptions::default(),
+        LineOptions {
+            encoding: Encoding::Base64,
+            ..LineOptions::default()
+        },
         9,
     );
     assert!(error.unwrap_err().to_string().starts_with("line 4 "));
@@ -54,15 +60,20 @@ fn the_value_of_an_entry_stands_behind_the_last_tab() {
         text_batch(
             &text,
             BatchKind::AddValues,
-            encoding,
-            AddOptions::default(),
+            LineOptions {
+                encoding,
+                ..LineOptions::default()
+            },
             9,
         )
     };
     let batch = entries(b"ada\t17\n\na\tb\t0\r\n\t4095", Encoding::Plain).unwrap();
     let items: Vec<&[u8]> = batch.items.iter().collect();
     assert_eq!(items, [&b"ada"[..], b"a\tb", b""]);
-    assert_eq!(batch.values.as_deref(), Some(&[17, 0, 4095][..]));
+    let Some(EntryValues::Values(values)) = batch.entries().map(|it| it.values) else {
+        panic!("no values");
+    };
+    assert_eq!(values[..], [17, 0, 4095]);
     assert_eq!(batch.blanks, [1]);
 
     let batch = entries(b"AAH/\t5", Encoding::Base64).unwrap();
@@ -86,29 +97,26 @@ fn the_value_of_an_entry_stands_behind_the_last_tab() {
 }
 
 #[test]
-fn options_of_lines_stand_in_the_query() {
-    let uri = Uri::from_static(
-        "/?only_if_absent=true&create=true&capacity=10&layout=classic&encoding=base64",
-    );
-    let (encoding, options) = line_options(BatchKind::Add, &uri).unwrap();
-    assert_eq!(encoding, Encoding::Base64);
-    assert_eq!(options.mode, AddMode::OnlyIfAbsent);
-    let create = options.create.unwrap();
-    assert_eq!(create.params.capacity, Some(10));
-    assert_eq!(create.params.layout, Some(LayoutKind::Classic));
-
-    for uri in [
-        "/?capacity=10",
-        "/?create=1",
-        "/?create=true&capacity=x",
-        "/?create=true&capacity=",
-        "/?items=a",
+fn rows_stand_behind_as_many_tabs_as_columns_are_named() {
+    let read = |text: &'static [u8], kind| {
+        let options = LineOptions {
+            columns: vec!["plan".to_owned(), "tag".to_owned()],
+            ..LineOptions::default()
+        };
+        text_batch(&Bytes::from_static(text), kind, options, 9)
+    };
+    let batch = read(b"ada\tpro\tDE\n\na\tb\t\tAT", BatchKind::AddValues).unwrap();
+    let items: Vec<&[u8]> = batch.items.iter().collect();
+    assert_eq!(items, [&b"ada"[..], b"a\tb"]);
+    assert_eq!((batch.labels(), &batch.blanks), (4, &vec![1]));
+    let batch = read(b"ada\tfree\tDE\tpro\tAT", BatchKind::ReplaceValues).unwrap();
+    assert_eq!(batch.items.get(0), Some(&b"ada"[..]));
+    assert_eq!(batch.labels(), 4);
+    for (text, kind) in [
+        (&b"ada\tpro"[..], BatchKind::AddValues),
+        (b"ada\tpro\tDE\tAT", BatchKind::ReplaceValues),
     ] {
-        assert!(
-            line_options(BatchKind::Add, &Uri::from_static(uri)).is_err(),
-            "{uri}"
-        );
+        let error = read(text, kind).unwrap_err().to_string();
+        assert!(error.starts_with("line 1 is with too few TABs"), "{error}");
     }
-    let create = Uri::from_static("/?create=true");
-    assert!(line_options(BatchKind::Question, &create).is_err());
 }

@@ -1,0 +1,240 @@
+//! `cluster new-epoch`: begins a new epoch of a cluster whose log was lost or set
+//! back, from what one pod has.
+
+use super::brokers::check_safe;
+use super::data::see_data;
+use super::failure::Failure;
+use crate::config::{BrokerSettings, EpochSource};
+use crate::replication::jetstream::{
+    Announcements, Connection, Founding, JetStreamLog, NewEpoch, Patience, PodState, connect,
+    current_epoch,
+};
+use crate::replication::record::Writer;
+use crate::replication::{CommitLog as _, HistoryHash, Position};
+use crate::store::PageStore;
+use crate::store::rocks::{RocksOptions, RocksStore};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a pod that runs is waited for: it announces itself each second.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often it is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Where the lanes of the chosen pod stand.
+struct Chosen {
+    founding: [u8; 16],
+    epoch: u64,
+    lanes: Vec<Position>,
+    stamp_ms: u64,
+}
+
+pub(super) async fn begin(
+    settings: &BrokerSettings,
+    source: &EpochSource,
+    copies: usize,
+    only_say: bool,
+) -> Result<(), Failure> {
+    let connection = connect(&settings.brokers).await?;
+    let chosen = match (&source.from, &source.from_data_dir) {
+        (Some(address), _) => {
+            let address = address.trim_end_matches('/');
+            announced(&connection, settings, address, copies).await?
+        }
+        (None, Some(path)) => stored(path)?,
+        (None, None) => return Err("name the server with --from or --from-data-dir".into()),
+    };
+    if only_say {
+        println!(
+            "epoch {}\n{:>5} {:>20}  history",
+            chosen.epoch, "lane", "record"
+        );
+        for (lane, Position { sequence, history }) in chosen.lanes.iter().enumerate() {
+            println!("{lane:>5} {sequence:>20}  {history:?}");
+        }
+        return Ok(());
+    }
+    let current = current_epoch(&connection, &settings.cluster).await?;
+    if chosen.epoch < current.epoch {
+        return Err(format!(
+            "the server is of epoch {}, and the current one is {}: it has nothing of what was changed since. Name one that has gone on with it",
+            chosen.epoch, current.epoch
+        )
+        .into());
+    }
+    let founding = Founding {
+        cluster: settings.cluster.clone(),
+        founding: chosen.founding,
+        epoch: chosen.epoch + 1,
+        lanes: chosen.lanes.len() as u32,
+        copies,
+    };
+    refuse_another_founding(&connection, &founding, chosen.epoch).await?;
+    let furthest = chosen.lanes.iter().map(|it| it.sequence).max();
+    let furthest = furthest.unwrap_or_default();
+    let new = NewEpoch::make(&connection, founding.clone(), &current, furthest).await?;
+    if let Err(unsafe_log) = check_safe(&connection, &founding, settings).await {
+        new.give_up().await?;
+        return Err(unsafe_log);
+    }
+    new.seal(chosen.epoch).await?;
+    let chosen = match &source.from {
+        // What it had not applied when it was asked first is settled now.
+        Some(address) => settled(&connection, settings, address.trim_end_matches('/')).await?,
+        None => chosen,
+    };
+    let mut writer = [0; 16];
+    getrandom::fill(&mut writer)?;
+    let begun = new
+        .begin(&chosen.lanes, Writer(writer), chosen.stamp_ms)
+        .await?;
+    println!(
+        "epoch {} of cluster {} has begun: start the server that you named again, and each other one with an empty data directory or after it has taken a snapshot; those that had the same go on as they are",
+        begun.epoch, settings.cluster
+    );
+    Ok(())
+}
+
+/// Where a pod stands that does not run.
+fn stored(path: &Path) -> Result<Chosen, Failure> {
+    see_data(path)?;
+    let rocks = RocksStore::open_to_read(path, RocksOptions::default())?;
+    let positions = PageStore::open(Arc::new(rocks))?.lane_positions()?;
+    let Some((_, first)) = positions.first() else {
+        return Err(format!(
+            "{} is no data directory of a server of a cluster",
+            path.display()
+        )
+        .into());
+    };
+    // Lanes that have not come to the newest epoch stand where they stood before it.
+    let epoch = positions.iter().map(|(_, it)| it.epoch).max();
+    let stamp_ms = positions.iter().map(|(_, it)| it.stamp_ms).max();
+    Ok(Chosen {
+        founding: first.founding,
+        epoch: epoch.unwrap_or_default(),
+        stamp_ms: stamp_ms.unwrap_or_default(),
+        lanes: positions
+            .iter()
+            .map(|(_, it)| Position {
+                sequence: it.sequence,
+                history: HistoryHash::from_bytes(it.history),
+            })
+            .collect(),
+    })
+}
+
+/// Where a pod stands that runs, by what it says in the bucket of the cluster, which
+/// is made anew if it was lost.
+async fn announced(
+    connection: &Connection,
+    settings: &BrokerSettings,
+    address: &str,
+    copies: usize,
+) -> Result<Chosen, Failure> {
+    NewEpoch::make_bucket(connection, &settings.cluster, copies).await?;
+    let started = Instant::now();
+    loop {
+        let found = Announcements::find(connection, &settings.cluster, address).await?;
+        if let Some((epoch, _, pod)) = found {
+            return chosen(epoch, &pod);
+        }
+        if started.elapsed() > PATIENCE {
+            return Err(format!(
+                "no server announces itself at {address}: name one that runs, as its --advertise has it, or the data directory of one that does not with --from-data-dir"
+            )
+            .into());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn chosen(epoch: u64, pod: &PodState) -> Result<Chosen, Failure> {
+    let unreadable = || format!("the server at {} does not say where it stands", pod.address);
+    let mut founding = [0; 16];
+    hex::decode_to_slice(&pod.founding, &mut founding).map_err(|_| unreadable())?;
+    Ok(Chosen {
+        founding,
+        epoch,
+        lanes: pod.lanes().ok_or_else(unreadable)?,
+        stamp_ms: pod.now_ms,
+    })
+}
+
+/// The same, once it has applied all that the log of its epoch has, which takes
+/// nothing any more.
+async fn settled(
+    connection: &Connection,
+    settings: &BrokerSettings,
+    address: &str,
+) -> Result<Chosen, Failure> {
+    let started = Instant::now();
+    let first = Announcements::find(connection, &settings.cluster, address).await?;
+    let first = first.map_or(0, |(_, revision, _)| revision);
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let found = Announcements::find(connection, &settings.cluster, address).await?;
+        if let Some((epoch, revision, pod)) = found
+            // What it said before may be from before the log was closed.
+            && revision > first
+        {
+            let chosen = chosen(epoch, &pod)?;
+            if has_all(connection, settings, &chosen, &pod.stopped).await? {
+                return Ok(chosen);
+            }
+        }
+        if started.elapsed() > PATIENCE {
+            return Err(format!(
+                "the server at {address} has not applied all that the log has: stop it, and name its data directory with --from-data-dir"
+            )
+            .into());
+        }
+    }
+}
+
+/// Whether a pod will apply nothing more of the log of its epoch.
+async fn has_all(
+    connection: &Connection,
+    settings: &BrokerSettings,
+    chosen: &Chosen,
+    stopped: &[u32],
+) -> Result<bool, Failure> {
+    let founding = Founding {
+        cluster: settings.cluster.clone(),
+        founding: chosen.founding,
+        epoch: chosen.epoch,
+        lanes: chosen.lanes.len() as u32,
+        copies: 1,
+    };
+    if !NewEpoch::is_there(connection, &founding).await? {
+        return Ok(true);
+    }
+    let log = JetStreamLog::new(connection, founding, Patience::default()).await?;
+    let log = Arc::new(log);
+    for (lane, at) in (0..).zip(&chosen.lanes) {
+        let log = Arc::clone(&log);
+        let newest = tokio::task::spawn_blocking(move || log.newest(lane)).await??;
+        if at.sequence < newest && !stopped.contains(&lane) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A stream of this name that was founded by itself has to be removed by hand.
+async fn refuse_another_founding(
+    connection: &Connection,
+    founding: &Founding,
+    before: u64,
+) -> Result<(), Failure> {
+    match NewEpoch::founding_of(connection, &founding.cluster, before).await? {
+        Some(found) if found != hex::encode(founding.founding) => Err(format!(
+            "the brokers have a cluster {} that was founded by itself, and the server is not of it: if nobody needs it, remove its stream and its bucket, for instance with `nats stream rm`, and try again",
+            founding.cluster
+        )
+        .into()),
+        _ => Ok(()),
+    }
+}

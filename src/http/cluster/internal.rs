@@ -1,0 +1,185 @@
+//! What pods ask of each other: under one path, for those that have the key of
+//! the cluster, and not part of the API.
+
+use super::pod::Cluster;
+use crate::backup::BackupError;
+use crate::engine::{PodPosition, Unfit};
+use crate::http::App;
+use crate::http::headers::CLUSTER_KEY;
+use crate::http::media::TAR;
+use crate::http::problem::HttpError;
+use crate::http::stream::{self, PIECE_BYTES, Pieces};
+use crate::replication::{HistoryHash, Position};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{any, post};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Where a pod asks another one for its state.
+pub const SNAPSHOT: &str = "/internal/snapshot";
+
+/// More than the positions of all lanes that there can be.
+const MAX_BODY_BYTES: usize = 64 << 10;
+
+/// Where the pod stands that asks for a snapshot.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotRequest {
+    founding: String,
+    epoch: u64,
+    /// Number and history, by lane.
+    lanes: Vec<(u64, String)>,
+}
+
+impl From<&PodPosition> for SnapshotRequest {
+    fn from(pod: &PodPosition) -> SnapshotRequest {
+        let lane = |it: &Position| (it.sequence, hex::encode(it.history.as_bytes()));
+        SnapshotRequest {
+            founding: hex::encode(pod.founding),
+            epoch: pod.epoch,
+            lanes: pod.lanes.iter().map(lane).collect(),
+        }
+    }
+}
+
+impl SnapshotRequest {
+    fn position(&self) -> Option<PodPosition> {
+        let digits = |text: &str| {
+            let mut bytes = [0; 16];
+            hex::decode_to_slice(text, &mut bytes).ok()?;
+            Some(bytes)
+        };
+        let lane = |(sequence, history): &(u64, String)| {
+            Some(Position {
+                sequence: *sequence,
+                history: HistoryHash::from_bytes(digits(history)?),
+            })
+        };
+        Some(PodPosition {
+            founding: digits(&self.founding)?,
+            epoch: self.epoch,
+            lanes: self.lanes.iter().map(lane).collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// The routes between pods. What else is under their path is refused without the
+/// key, too.
+pub(in crate::http) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route(SNAPSHOT, post(post_snapshot))
+        .route("/internal/{*rest}", any(unknown))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+}
+
+/// The cluster, for a caller who is of it.
+pub(super) fn known<'a>(app: &'a App, headers: &HeaderMap) -> Result<&'a Cluster, HttpError> {
+    let cluster = app.cluster().ok_or(HttpError::UnknownRoute)?;
+    let mut sent = headers.get_all(CLUSTER_KEY).iter();
+    let sent = match (sent.next(), sent.next()) {
+        (Some(sent), None) => sent.to_str().unwrap_or_default(),
+        _ => "",
+    };
+    match cluster.key.is(sent) {
+        true => Ok(cluster),
+        false => Err(HttpError::ClusterKeyInvalid),
+    }
+}
+
+async fn unknown(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, HttpError> {
+    known(&app, &headers)?;
+    Err(HttpError::UnknownRoute)
+}
+
+/// The archive of all that this pod has, for a pod that lacks some of it.
+async fn post_snapshot(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, HttpError> {
+    known(&app, &headers)?;
+    let pod = serde_json::from_slice::<SnapshotRequest>(&body).ok();
+    let pod = pod.and_then(|it| it.position());
+    let pod = pod.ok_or_else(|| HttpError::MalformedJson {
+        reason: "it is no position of a pod".to_owned(),
+    })?;
+    let engine = app.engine()?.clone();
+    let snapshots = app.snapshots()?.clone();
+    // Before all is frozen for it.
+    let slot = app.admission.downloads.try_take(None, 1)?;
+    let begun = tokio::task::spawn_blocking(move || {
+        let not_ready = |reason: String| HttpError::PodNotReady { reason };
+        let states = engine.lane_states();
+        if states.iter().any(|it| it.halted.is_some() || it.is_behind) {
+            return Err(not_ready("this pod lacks something itself".to_owned()));
+        }
+        if (engine.epoch(), states.len()) != (Some(pod.epoch), pod.lanes.len()) {
+            return Err(differs(Unfit::OfAnother));
+        }
+        match engine.has_all_of(&pod).map_err(BackupError::from)? {
+            Ok(()) => Ok(snapshots.begin(SystemTime::now())?),
+            Err(unfit) if unfit.may_pass() => Err(not_ready(unfit.to_string())),
+            Err(unfit) => Err(differs(unfit)),
+        }
+    });
+    let snapshot = begun.await.map_err(|_| HttpError::Panicked)??;
+    let bytes = snapshot.bytes();
+    let body = stream::start(slot, move |pieces| {
+        if let Err(error) = snapshot.write(Sending::to(pieces)) {
+            pieces.break_off(&error);
+        }
+    });
+    let headers = [
+        (CONTENT_TYPE, TAR.to_owned()),
+        (CONTENT_LENGTH, bytes.to_string()),
+    ];
+    Ok((headers, body).into_response())
+}
+
+fn differs(unfit: Unfit) -> HttpError {
+    HttpError::HistoryDiffers {
+        reason: unfit.to_string(),
+    }
+}
+
+/// An archive as it goes out, in pieces.
+struct Sending<'a> {
+    pieces: &'a Pieces,
+    piece: Vec<u8>,
+}
+
+impl Sending<'_> {
+    fn to(pieces: &Pieces) -> Sending<'_> {
+        Sending {
+            pieces,
+            piece: Vec::with_capacity(PIECE_BYTES),
+        }
+    }
+}
+
+impl Write for Sending<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let taken = buffer.len().min(PIECE_BYTES - self.piece.len());
+        let (now, _) = buffer.split_at(taken);
+        self.piece.extend_from_slice(now);
+        if self.piece.len() == PIECE_BYTES {
+            self.flush()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let next = Vec::with_capacity(PIECE_BYTES);
+        self.pieces.send(std::mem::replace(&mut self.piece, next))
+    }
+}

@@ -1,0 +1,206 @@
+//! The items of a body in JSON: each goes straight into the batch.
+
+use super::batch_fields::{BatchKind, Encoding};
+use super::entries::ColumnRead;
+use super::{LookupOptions, too_long};
+use crate::engine::{AddOptions, ItemBatch, Where};
+use crate::http::answer::Listed;
+use crate::http::bounds::MAX_ITEM_BYTES;
+use crate::http::problem::HttpError;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::fmt::{self, Write as _};
+
+const ITEM_KINDS: &str =
+    "a string, or an integer from -2^63 to 2^64-1 without fraction or exponent";
+
+/// Where an item stands.
+pub(super) fn item_pointer(index: usize) -> String {
+    format!("/items/{index}")
+}
+
+/// A batch while it is read. A refusal is kept here, since serde's own errors
+/// hold nothing but text.
+pub(super) struct BatchBody {
+    pub(super) kind: BatchKind,
+    pub(super) max_items: usize,
+    /// Of the whole body: all items together have fewer.
+    pub(super) bytes: usize,
+    pub(super) items: Option<ItemBatch>,
+    /// What stands beside each, if they came as entries: once, or twice to replace it.
+    pub(super) columns: Option<[ColumnRead; 2]>,
+    pub(super) listed: Listed,
+    pub(super) within_seconds: Option<u64>,
+    pub(super) condition: Option<Where>,
+    pub(super) first_integer: Option<usize>,
+    pub(super) encoding: Encoding,
+    pub(super) options: AddOptions,
+    pub(super) lookup: LookupOptions,
+    pub(super) refused: Option<HttpError>,
+    pub(super) digits: String,
+}
+
+impl BatchBody {
+    /// Keeps the refusal and ends the reading.
+    pub(super) fn refuse<T, E: serde::de::Error>(&mut self, refusal: HttpError) -> Result<T, E> {
+        self.refused = Some(refusal);
+        Err(E::custom("refused"))
+    }
+}
+
+/// Reads the array of items into one batch.
+pub(super) struct ItemsSeed<'b>(pub(super) &'b mut BatchBody);
+
+impl ItemsSeed<'_> {
+    fn wrong<T, E: serde::de::Error>(self, given: &str) -> Result<T, E> {
+        self.0.refuse(HttpError::field(
+            "/items".to_owned(),
+            given,
+            "an array of items",
+        ))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ItemsSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ItemsSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of items")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
+        let ItemsSeed(body) = self;
+        let mut items = ItemBatch::with_room_for(body.bytes, body.max_items);
+        while array
+            .next_element_seed(ItemSeed {
+                body: &mut *body,
+                items: &mut items,
+                place: item_pointer,
+            })?
+            .is_some()
+        {
+            if items.len() > body.max_items {
+                let limit = body.max_items;
+                return body.refuse(HttpError::BatchTooLarge { limit });
+            }
+        }
+        body.items = Some(items);
+        Ok(())
+    }
+
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
+        self.wrong("a string")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<(), E> {
+        self.wrong("a number")
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<(), E> {
+        self.wrong("a number")
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<(), E> {
+        self.wrong("a number")
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
+        self.wrong("a boolean")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        self.wrong("null")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<(), A::Error> {
+        self.wrong("an object")
+    }
+}
+
+/// Reads one item straight into the batch.
+pub(super) struct ItemSeed<'b> {
+    pub(super) body: &'b mut BatchBody,
+    pub(super) items: &'b mut ItemBatch,
+    /// Where the item of a number stands.
+    pub(super) place: fn(usize) -> String,
+}
+
+impl ItemSeed<'_> {
+    fn wrong<T, E: serde::de::Error>(self, given: &str) -> Result<T, E> {
+        let place = (self.place)(self.items.len());
+        self.body.refuse(HttpError::field(place, given, ITEM_KINDS))
+    }
+
+    fn integer(self, number: impl fmt::Display) {
+        let index = self.items.len();
+        self.body.first_integer.get_or_insert(index);
+        self.body.digits.clear();
+        // Writing to a string can't fail.
+        let _ = write!(self.body.digits, "{number}");
+        self.items.push(self.body.digits.as_bytes());
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ItemSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ItemSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(ITEM_KINDS)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
+        // Base64 takes four characters for three bytes; what it decodes to is
+        // measured when the encoding is known.
+        if text.len() > MAX_ITEM_BYTES.div_ceil(3) * 4 {
+            let place = (self.place)(self.items.len());
+            return self.body.refuse(too_long(place, text.len()));
+        }
+        self.items.push(text.as_bytes());
+        Ok(())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<(), E> {
+        self.integer(number);
+        Ok(())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<(), E> {
+        self.integer(number);
+        Ok(())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<(), E> {
+        self.wrong("a number with a fraction, an exponent or too many digits")
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
+        self.wrong("a boolean")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        self.wrong("null")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<(), A::Error> {
+        self.wrong("an array")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<(), A::Error> {
+        self.wrong("an object")
+    }
+}

@@ -1,0 +1,43 @@
+//! Commands that another pod has passed on: a session without a connection works
+//! on them.
+
+use super::protocol::decode::{Bounds, Decoded, Decoder};
+use super::service::{ClientInfo, Service};
+use super::session::Session;
+use crate::access::keys::ApiKey;
+use crate::http::{CommandWorker, PassedCommands, Principal, Worked};
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+
+/// See the module.
+pub(super) struct PassedOn(pub(super) Weak<Service>);
+
+impl CommandWorker for PassedOn {
+    fn work(
+        &self,
+        key: Option<Arc<ApiKey>>,
+        commands: PassedCommands,
+    ) -> Pin<Box<dyn Future<Output = Worked> + Send + '_>> {
+        Box::pin(async move {
+            let Some(service) = self.0.upgrade() else {
+                return Worked::default();
+            };
+            let limits = &service.app.admission.limits;
+            let bounds = Bounds::of_known(limits.max_batch_items, limits.max_body_bytes);
+            let keys = service.app.access.keys.as_deref();
+            let caller = key.zip(keys).map(|(key, keys)| Principal::of(key, keys));
+            let caller = caller.unwrap_or_default();
+            let info = ClientInfo::of_a_pod(service.next_client());
+            let mut session = Session::of_a_pod(&service, info, caller, &commands);
+            let mut decoder = Decoder::new();
+            decoder.room().extend_from_slice(&commands.bytes);
+            drop(commands);
+            // What is no command has no reply: who sent it takes that for a failure.
+            while let Decoded::Commands(batch) = decoder.decode(&bounds, usize::MAX) {
+                session.work_through(&batch).await;
+                decoder.recycle(batch);
+            }
+            session.into_worked()
+        })
+    }
+}

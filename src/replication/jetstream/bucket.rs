@@ -1,0 +1,235 @@
+//! What the pods of a cluster tell each other: a key-value bucket.
+//!
+//! A key is written by a publish to its subject, with its lifetime and behind the
+//! revision that is expected: the bucket's own update would forget the lifetime.
+
+use super::connect::Connection;
+use super::error::JetStreamError;
+use super::name::ClusterName;
+use async_nats::jetstream::Context;
+use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
+use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
+use async_nats::{HeaderMap, jetstream::kv};
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use std::time::Duration;
+
+/// What a bucket says of a key that ran out or was taken back.
+const MARKERS: [&str; 2] = ["Nats-Marker-Reason", "KV-Operation"];
+
+/// How long the bucket remembers that a key ran out.
+const MARKER_TTL: Duration = Duration::from_secs(60);
+
+/// The bucket of a cluster.
+#[derive(Clone)]
+pub(super) struct Bucket {
+    context: Context,
+    stream: Stream<()>,
+    /// What all of its subjects begin with.
+    prefix: String,
+}
+
+/// What is under a key.
+pub(super) struct Entry {
+    /// What the next write of it may expect.
+    pub(super) revision: u64,
+    /// `None`: it ran out, or was taken back.
+    pub(super) value: Option<Bytes>,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Put {
+    /// It is there, as of this revision.
+    Stored(u64),
+    /// Another one was there before it.
+    Overtaken,
+}
+
+impl Bucket {
+    /// Makes the bucket of a cluster, or leaves it as it is.
+    ///
+    /// # Errors
+    /// The brokers refuse.
+    pub(super) async fn make(
+        connection: &Connection,
+        cluster: &ClusterName,
+        copies: usize,
+    ) -> Result<(), JetStreamError> {
+        let bucket = kv::Config {
+            bucket: cluster.bucket(),
+            history: 1,
+            num_replicas: copies,
+            limit_markers: Some(MARKER_TTL),
+            ..kv::Config::default()
+        };
+        let made = connection.context.create_or_update_key_value(bucket).await;
+        made.map_err(JetStreamError::while_doing("making the bucket of leases"))?;
+        Ok(())
+    }
+
+    /// The bucket of a cluster.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) async fn open(
+        connection: &Connection,
+        cluster: &ClusterName,
+    ) -> Result<Bucket, JetStreamError> {
+        const DOING: &str = "looking for what pods tell each other";
+        let (context, bucket) = (&connection.context, cluster.bucket());
+        let name = format!("KV_{bucket}");
+        let found = context.get_stream(&name).await;
+        found.map_err(JetStreamError::while_doing(DOING))?;
+        let stream = context.get_stream_no_info(name).await;
+        Ok(Bucket {
+            context: context.clone(),
+            stream: stream.map_err(JetStreamError::while_doing(DOING))?,
+            prefix: format!("$KV.{bucket}."),
+        })
+    }
+
+    /// What is under a key; `None`: nothing ever was, or not for long.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub(super) async fn newest(
+        &self,
+        key: &str,
+        doing: &'static str,
+    ) -> Result<Option<Entry>, JetStreamError> {
+        let subject = format!("{}{key}", self.prefix);
+        match self.stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => Ok(Some(Entry {
+                revision: message.sequence,
+                value: (!is_marker(&message.headers)).then_some(message.payload),
+            })),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(JetStreamError::while_doing(doing)(error)),
+        }
+    }
+
+    /// Writes a key, for a lifetime of whole seconds if one is given, and only where
+    /// its revision is the one that is expected if one is; 0: there is none.
+    ///
+    /// # Errors
+    /// There was no answer: it may be written.
+    pub(super) async fn put(
+        &self,
+        key: &str,
+        value: Bytes,
+        ttl: Option<Duration>,
+        expected: Option<u64>,
+    ) -> Result<Put, PublishError> {
+        let mut message = PublishMessage::build().payload(value);
+        if let Some(ttl) = ttl {
+            message = message.ttl(ttl);
+        }
+        self.publish(key, message, expected).await
+    }
+
+    /// Takes a key back, only where its revision is the one that is expected, if one
+    /// is.
+    ///
+    /// # Errors
+    /// There was no answer: it may be taken back.
+    pub(super) async fn delete(
+        &self,
+        key: &str,
+        expected: Option<u64>,
+    ) -> Result<Put, PublishError> {
+        let message = PublishMessage::build().header("KV-Operation", "DEL");
+        self.publish(key, message, expected).await
+    }
+
+    async fn publish(
+        &self,
+        key: &str,
+        mut message: PublishMessage,
+        expected: Option<u64>,
+    ) -> Result<Put, PublishError> {
+        if let Some(expected) = expected {
+            message = message.expected_last_subject_sequence(expected);
+        }
+        let subject = format!("{}{key}", self.prefix);
+        let sent = async { self.context.send_publish(subject, message).await?.await };
+        match sent.await {
+            Ok(ack) => Ok(Put::Stored(ack.sequence)),
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(Put::Overtaken),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The keys that begin with `start`, as far as there are some.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub(super) async fn keys(
+        &self,
+        start: &str,
+        doing: &'static str,
+    ) -> Result<Vec<String>, JetStreamError> {
+        let filter = format!("{}{start}>", self.prefix);
+        let subjects = self.stream.info_with_subjects(filter).await;
+        let subjects = subjects.map_err(JetStreamError::while_doing(doing))?;
+        let subjects: Vec<(String, usize)> = subjects
+            .try_collect()
+            .await
+            .map_err(JetStreamError::while_doing(doing))?;
+        let keys = subjects.into_iter();
+        Ok(keys
+            .filter_map(|(subject, _)| Some(subject.strip_prefix(&self.prefix)?.to_owned()))
+            .collect())
+    }
+
+    /// What is written from now on to keys that begin with `start`, as it is written.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub(super) async fn watch(&self, start: &str) -> Result<Watch, JetStreamError> {
+        const DOING: &str = "watching what pods tell each other";
+        let config = OrderedConfig {
+            filter_subject: format!("{}{start}*", self.prefix),
+            deliver_policy: DeliverPolicy::New,
+            replay_policy: ReplayPolicy::Instant,
+            ..OrderedConfig::default()
+        };
+        let consumer = self.stream.create_consumer(config).await;
+        let consumer = consumer.map_err(JetStreamError::while_doing(DOING))?;
+        let messages = consumer.messages().await;
+        Ok(Watch {
+            messages: messages.map_err(JetStreamError::while_doing(DOING))?,
+            prefix: format!("{}{start}", self.prefix),
+        })
+    }
+}
+
+/// What is written to some keys.
+pub(super) struct Watch {
+    messages: Ordered,
+    /// What the subjects begin with that are watched.
+    prefix: String,
+}
+
+impl Watch {
+    /// The next that is written: what its key ends with, and its value. `None`: it
+    /// has to be watched anew.
+    pub(super) async fn next(&mut self) -> Option<(String, Option<Bytes>)> {
+        loop {
+            let message = self.messages.try_next().await.ok()??;
+            let Some(end) = message.subject.strip_prefix(&self.prefix) else {
+                continue;
+            };
+            let is_gone = message.headers.as_ref().is_some_and(is_marker);
+            let value = (!is_gone).then(|| message.payload.clone());
+            return Some((end.to_owned(), value));
+        }
+    }
+}
+
+fn is_marker(headers: &HeaderMap) -> bool {
+    MARKERS.iter().any(|it| headers.get(*it).is_some())
+}

@@ -1,0 +1,347 @@
+//! Which epoch of a cluster is the current one, and how another begins after the
+//! log was lost or rewound.
+//!
+//! An epoch has a stream of its own. Its first record of each lane is a barrier
+//! that follows the record at which the chosen pod stood, by number and history.
+//! So a pod that stood there, too, goes on by the rules for any record; one that
+//! had less finds that what comes next is not there any more; one that had more, or
+//! something else, stops. Numbers go on above all of the epoch before.
+
+use super::bucket::{Bucket, Put};
+use super::connect::Connection;
+use super::error::JetStreamError;
+use super::name::ClusterName;
+use super::stream::{FOUNDING, Founding, get};
+use crate::replication::record::{FIRST_EPOCH, HistoryHash, Position, Record, Writer};
+use async_nats::jetstream::Context;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::Config;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+const KEY: &str = "epoch";
+const DOING: &str = "looking for the current epoch";
+
+/// Numbers of an epoch begin at a multiple of this, and at least so far above the
+/// chosen pod's: no pod of the epoch before has reached them.
+pub const NUMBERS_BETWEEN: u64 = 1 << 32;
+
+/// Where a lane stood when an epoch began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Began {
+    /// Its newest record of the epoch before.
+    pub before: Position,
+    /// The first record of the epoch, a barrier.
+    pub first: Position,
+}
+
+/// The current epoch of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    /// Its number, from 1.
+    pub epoch: u64,
+    /// Where each lane stood when it began; none for the first epoch.
+    pub began: Vec<Began>,
+    /// What a change of it expects.
+    revision: u64,
+}
+
+/// The same as the bucket has it.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    epoch: u64,
+    began: Vec<StoredBegan>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredBegan {
+    before: (u64, String),
+    first: (u64, String),
+}
+
+/// The current epoch of a cluster: the first one, unless another was begun.
+///
+/// # Errors
+/// The broker did not answer, or what it says makes no sense.
+pub async fn current_epoch(
+    connection: &Connection,
+    cluster: &ClusterName,
+) -> Result<Epoch, JetStreamError> {
+    let first = Epoch {
+        epoch: FIRST_EPOCH,
+        began: Vec::new(),
+        revision: 0,
+    };
+    let bucket = cluster.bucket();
+    if get(&connection.context, &format!("KV_{bucket}"))
+        .await?
+        .is_none()
+    {
+        return Ok(first);
+    }
+    let opened = Bucket::open(connection, cluster).await?;
+    let Some(entry) = opened.newest(KEY, DOING).await? else {
+        return Ok(first);
+    };
+    let bad = |reason: String| JetStreamError::BadEpoch {
+        bucket: cluster.bucket(),
+        reason,
+    };
+    let Some(value) = entry.value else {
+        return Err(bad("deleted".to_owned()));
+    };
+    let stored: Stored =
+        serde_json::from_slice(&value).map_err(|error| bad(format!("not readable ({error})")))?;
+    let began: Option<Vec<Began>> = stored.began.iter().map(StoredBegan::read).collect();
+    Ok(Epoch {
+        epoch: stored.epoch,
+        began: began.ok_or_else(|| bad("not readable".to_owned()))?,
+        revision: entry.revision,
+    })
+}
+
+impl StoredBegan {
+    fn of(began: &Began) -> StoredBegan {
+        let text = |it: Position| (it.sequence, hex::encode(it.history.as_bytes()));
+        StoredBegan {
+            before: text(began.before),
+            first: text(began.first),
+        }
+    }
+
+    fn read(&self) -> Option<Began> {
+        let position = |(sequence, history): &(u64, String)| {
+            let mut bytes = [0; HistoryHash::BYTES];
+            hex::decode_to_slice(history, &mut bytes).ok()?;
+            Some(Position {
+                sequence: *sequence,
+                history: HistoryHash::from_bytes(bytes),
+            })
+        };
+        Some(Began {
+            before: position(&self.before)?,
+            first: position(&self.first)?,
+        })
+    }
+}
+
+/// An epoch that is made and is not the current one yet.
+pub struct NewEpoch {
+    connection: Connection,
+    /// What will be fixed of it.
+    pub founding: Founding,
+    /// Of the epoch before it.
+    revision: u64,
+}
+
+/// An epoch that did not begin has a barrier a lane at most. One with more was in use:
+/// with the bucket the brokers lose which one is the current one.
+///
+/// # Errors
+/// It has more, or the broker did not answer.
+async fn refuse_changes(context: &Context, founding: &Founding) -> Result<(), JetStreamError> {
+    let found = context.get_stream(founding.stream()).await;
+    let found = found.map_err(JetStreamError::while_doing(
+        "looking at an unfinished epoch",
+    ))?;
+    let state = &found.cached_info().state;
+    let numbers = state.last_sequence.saturating_sub(state.first_sequence);
+    match numbers >= u64::from(founding.lanes) {
+        true => Err(JetStreamError::EpochInUse {
+            stream: founding.stream(),
+            epoch: founding.epoch,
+        }),
+        false => Ok(()),
+    }
+}
+
+impl NewEpoch {
+    /// Makes the bucket of a cluster anew if it was lost: then pods announce themselves
+    /// there.
+    ///
+    /// # Errors
+    /// The brokers refuse.
+    pub async fn make_bucket(
+        connection: &Connection,
+        cluster: &ClusterName,
+        copies: usize,
+    ) -> Result<(), JetStreamError> {
+        let stream = format!("KV_{}", cluster.bucket());
+        match get(&connection.context, &stream).await? {
+            Some(_) => Ok(()),
+            None => Bucket::make(connection, cluster, copies).await,
+        }
+    }
+
+    /// Whether the stream of an epoch is there.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub async fn is_there(
+        connection: &Connection,
+        founding: &Founding,
+    ) -> Result<bool, JetStreamError> {
+        let found = get(&connection.context, &founding.stream()).await?;
+        Ok(found.is_some())
+    }
+
+    /// Which founding the stream of an epoch belongs to, if it is there.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub async fn founding_of(
+        connection: &Connection,
+        cluster: &ClusterName,
+        epoch: u64,
+    ) -> Result<Option<String>, JetStreamError> {
+        let found = get(&connection.context, &cluster.stream(epoch)).await?;
+        Ok(found.map(|it| it.metadata.get(FOUNDING).cloned().unwrap_or_default()))
+    }
+
+    /// Makes the stream of an epoch behind `current`, and the bucket if that was lost.
+    /// `furthest` is the largest number that the chosen pod has.
+    ///
+    /// # Errors
+    /// The brokers refuse; nothing changed for any pod.
+    pub async fn make(
+        connection: &Connection,
+        founding: Founding,
+        current: &Epoch,
+        furthest: u64,
+    ) -> Result<NewEpoch, JetStreamError> {
+        NewEpoch::make_bucket(connection, &founding.cluster, founding.copies).await?;
+        let context = &connection.context;
+        // What another attempt has left: without the key nobody uses it.
+        if get(context, &founding.stream()).await?.is_some() {
+            if current_epoch(connection, &founding.cluster).await? != *current {
+                return Err(JetStreamError::EpochOvertaken);
+            }
+            refuse_changes(context, &founding).await?;
+            let deleted = context.delete_stream(founding.stream()).await;
+            deleted.map_err(JetStreamError::while_doing("removing an unfinished epoch"))?;
+        }
+        let first = (furthest / NUMBERS_BETWEEN + 2) * NUMBERS_BETWEEN;
+        let config = Config {
+            first_sequence: Some(first),
+            ..founding.config()
+        };
+        let made = context.create_stream(config).await;
+        made.map_err(JetStreamError::while_doing(
+            "making the stream of the epoch",
+        ))?;
+        Ok(NewEpoch {
+            connection: connection.clone(),
+            founding,
+            revision: current.revision,
+        })
+    }
+
+    /// Takes it back.
+    ///
+    /// # Errors
+    /// The brokers refuse.
+    pub async fn give_up(self) -> Result<(), JetStreamError> {
+        let deleted = self
+            .connection
+            .context
+            .delete_stream(self.founding.stream());
+        deleted
+            .await
+            .map_err(JetStreamError::while_doing("taking the stream back"))?;
+        Ok(())
+    }
+
+    /// Makes sure that nobody writes to the epoch before it any more, if its stream
+    /// is still there.
+    ///
+    /// # Errors
+    /// The brokers refuse.
+    pub async fn seal(&self, before: u64) -> Result<(), JetStreamError> {
+        let context = &self.connection.context;
+        let stream = self.founding.cluster.stream(before);
+        let Some(config) = get(context, &stream).await? else {
+            return Ok(());
+        };
+        if !config.sealed {
+            let sealed = Config {
+                sealed: true,
+                ..config
+            };
+            let updated = context.update_stream(sealed).await;
+            updated.map_err(JetStreamError::while_doing(
+                "sealing the stream of the epoch before",
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Begins it from where each lane of the chosen pod stands, and makes it the
+    /// current one.
+    ///
+    /// # Errors
+    /// The brokers refuse, or somebody else was faster: then it is not the current
+    /// one.
+    pub async fn begin(
+        self,
+        lanes: &[Position],
+        writer: Writer,
+        stamp_ms: u64,
+    ) -> Result<Epoch, JetStreamError> {
+        let mut began = Vec::new();
+        for (lane, &before) in (0..).zip(lanes) {
+            let first = self.barrier(lane, before, writer, stamp_ms).await?;
+            began.push(Began { before, first });
+        }
+        let stored = Stored {
+            epoch: self.founding.epoch,
+            began: began.iter().map(StoredBegan::of).collect(),
+        };
+        const DOING: &str = "making the epoch the current one";
+        let value = serde_json::to_vec(&stored).map_err(JetStreamError::while_doing(DOING))?;
+        let bucket = Bucket::open(&self.connection, &self.founding.cluster).await?;
+        let put = bucket.put(KEY, value.into(), None, Some(self.revision));
+        match put.await.map_err(JetStreamError::while_doing(DOING))? {
+            Put::Overtaken => Err(JetStreamError::EpochOvertaken),
+            Put::Stored(revision) => Ok(Epoch {
+                epoch: self.founding.epoch,
+                began,
+                revision,
+            }),
+        }
+    }
+
+    /// Appends the first record of a lane; returns where it is.
+    async fn barrier(
+        &self,
+        lane: u32,
+        before: Position,
+        writer: Writer,
+        stamp_ms: u64,
+    ) -> Result<Position, JetStreamError> {
+        const DOING: &str = "writing the first records of the epoch";
+        let record = Record {
+            level: 1,
+            epoch: self.founding.epoch,
+            lane,
+            previous: before,
+            writer,
+            number: 1,
+            stamp_ms,
+            commit: Bytes::new(),
+        };
+        let bytes = record.encode().unwrap_or_default();
+        let history = HistoryHash::of(&bytes);
+        let subject = self.founding.cluster.subject(self.founding.epoch, lane);
+        let message = PublishMessage::build()
+            .payload(bytes)
+            .expected_stream(self.founding.stream())
+            .expected_last_subject_sequence(0);
+        let sent = self.connection.context.send_publish(subject, message);
+        let sent = sent.await.map_err(JetStreamError::while_doing(DOING))?;
+        let ack = sent.await.map_err(JetStreamError::while_doing(DOING))?;
+        Ok(Position {
+            sequence: ack.sequence,
+            history,
+        })
+    }
+}

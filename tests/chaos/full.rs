@@ -1,0 +1,35 @@
+//! A disk that is full and stays so.
+
+use crate::cluster::Cluster;
+use crate::hosts::{Place, place};
+use crate::load::during_load;
+use crate::nats_server;
+use crate::random::{Random, seed};
+
+#[test]
+fn a_pod_whose_disk_is_full_leaves_its_lanes_to_others() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let place = place("full::a_pod_whose_disk_is_full_leaves_its_lanes_to_others");
+    if place == Place::Passed {
+        return;
+    }
+    let mut cluster = Cluster::start(place);
+    if !cluster.pods.iter().all(crate::node::Node::can_be_full) {
+        return;
+    }
+    let mut random = Random(seed("CUCKOOD_FULL_SEED"));
+    during_load(&mut cluster, &mut random, |_, cluster, load| {
+        load.world.pauses.take();
+        let pod = cluster.busiest_pod().unwrap();
+        cluster.pods[pod].set_full(true);
+        // Nobody makes room.
+        load.go_on(cluster);
+        println!("{:?}", load.world.pauses.take());
+        assert_ne!(cluster.busiest_pod(), Some(pod));
+        cluster.pods[pod].set_full(false);
+        cluster.wait_until_ready();
+        load.check(cluster);
+    });
+}

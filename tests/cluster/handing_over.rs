@@ -1,0 +1,157 @@
+//! Lanes spread over the pods, also after all of them were started again one by
+//! one, and a hand-over is no pause worth naming.
+
+use crate::broker::Brokers;
+use crate::nats_server;
+use crate::program::{Client, Pod, found, status};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const LANES: u32 = 6;
+
+/// How many lanes each pod leads.
+fn leads(brokers: &Brokers, pods: &[Pod]) -> Vec<usize> {
+    let status = status(brokers);
+    let lanes = status["lanes"].as_array().unwrap();
+    let of = |pod: &Pod| {
+        let is_its = |lane: &&Value| lane["leader"] == *pod.address;
+        lanes.iter().filter(is_its).count()
+    };
+    pods.iter().map(of).collect()
+}
+
+/// Waits until every pod leads its share.
+fn level(brokers: &Brokers, pods: &[Pod]) -> Duration {
+    let started = Instant::now();
+    loop {
+        let leads = leads(brokers, pods);
+        let share = LANES as usize / pods.len();
+        if leads.iter().all(|it| *it == share) {
+            return started.elapsed();
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{leads:?}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Adds one item after the other to a filter; returns the longest pause between two
+/// that were acknowledged, and how many attempts were refused.
+fn keep_adding(
+    asking: &Client,
+    addresses: &[String],
+    filter: usize,
+    is_over: &AtomicBool,
+) -> (Duration, u64, u64) {
+    let (mut longest, mut refused, mut added) = (Duration::ZERO, 0, 0u64);
+    let mut last = Instant::now();
+    while !is_over.load(Ordering::Relaxed) {
+        let body = json!({ "items": [added] });
+        let key = format!("add-{filter}-{added}");
+        for attempt in 0.. {
+            let address = &addresses[(added as usize + attempt) % addresses.len()];
+            let url = format!("{address}/filters/f{filter}/items");
+            let headers = [("idempotency-key", key.as_str())];
+            match asking.send("POST", &url, &headers, Some(&body)) {
+                Some(answer) if answer.status == 200 => break,
+                Some(answer) => {
+                    let may_be_sent_again = [409, 503].contains(&answer.status);
+                    assert!(may_be_sent_again, "{}: {}", answer.status, answer.body);
+                    refused += 1;
+                }
+                None => refused += 1,
+            }
+            assert!(last.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+        added += 1;
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    (longest, refused, added)
+}
+
+#[test]
+fn pods_that_start_are_given_their_share_of_lanes_and_hand_overs_pause_nothing_for_long() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(3, "always");
+    found(&brokers, LANES);
+    let asking = Client::new();
+    let mut pods = vec![Pod::start(&brokers)];
+    pods[0].ready(&asking);
+    assert_eq!(leads(&brokers, &pods), [6]);
+    let addresses = vec![pods[0].address.clone()];
+    for filter in 0..8 {
+        let (key, path) = (format!("make-{filter}"), format!("/filters/f{filter}"));
+        let body = json!({ "capacity": 100_000 });
+        asking.insist(&addresses, 0, &key, "PUT", &path, &body);
+    }
+    // Two more come while changes go on.
+    let is_over = AtomicBool::new(false);
+    let measured: Vec<(Duration, u64, u64)> = std::thread::scope(|scope| {
+        let run = |filter| {
+            let (asking, addresses, is_over) = (asking.clone(), &addresses, &is_over);
+            scope.spawn(move || keep_adding(&asking, addresses, filter, is_over))
+        };
+        let clients: Vec<_> = (0..8).map(run).collect();
+        for _ in 0..2 {
+            let mut pod = Pod::start(&brokers);
+            pod.ready(&asking);
+            pods.push(pod);
+        }
+        println!("six lanes were level after {:?}", level(&brokers, &pods));
+        is_over.store(true, Ordering::Relaxed);
+        clients.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    let longest = measured.iter().map(|it| it.0).max().unwrap();
+    let refused: u64 = measured.iter().map(|it| it.1).sum();
+    let added: u64 = measured.iter().map(|it| it.2).sum();
+    println!("hand-overs: longest pause {longest:?}, {refused} refused of {added}");
+    assert!(longest < Duration::from_secs(2), "{longest:?}");
+    // Who has as many lanes as the others keeps them.
+    let before = status(&brokers)["lanes"].clone();
+    std::thread::sleep(Duration::from_secs(4));
+    let leaders = |lanes: &Value| -> Vec<Value> {
+        let lanes = lanes.as_array().unwrap().iter();
+        lanes.map(|it| it["leader"].clone()).collect()
+    };
+    assert_eq!(leaders(&status(&brokers)["lanes"]), leaders(&before));
+
+    // One after the other is stopped and started, as a rolling upgrade does.
+    let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
+    let is_over = AtomicBool::new(false);
+    let measured: Vec<(Duration, u64, u64)> = std::thread::scope(|scope| {
+        let run = |filter| {
+            let (asking, addresses, is_over) = (asking.clone(), &addresses, &is_over);
+            scope.spawn(move || keep_adding(&asking, addresses, filter, is_over))
+        };
+        // Those of before, whose keys would be answered without being done.
+        let clients: Vec<_> = (8..14)
+            .map(|filter| {
+                let (key, path) = (format!("make-{filter}"), format!("/filters/f{filter}"));
+                let body = json!({ "capacity": 100_000 });
+                asking.insist(&addresses, 0, &key, "PUT", &path, &body);
+                run(filter)
+            })
+            .collect();
+        for pod in &mut pods {
+            assert_eq!(pod.terminate(), Some(0), "{}", pod.log());
+            pod.start_again();
+            pod.ready(&asking);
+        }
+        println!(
+            "level after all were restarted: {:?}",
+            level(&brokers, &pods)
+        );
+        is_over.store(true, Ordering::Relaxed);
+        clients.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    let longest = measured.iter().map(|it| it.0).max().unwrap();
+    let refused: u64 = measured.iter().map(|it| it.1).sum();
+    let added: u64 = measured.iter().map(|it| it.2).sum();
+    println!("restarts: longest pause {longest:?}, {refused} refused of {added}");
+    assert!(longest < Duration::from_secs(5), "{longest:?}");
+}
