@@ -20,9 +20,10 @@ REQUESTS = ("FilterFields",)
 # Requests that the client builds itself.
 INTERNAL = (
     "AddBody", "AddValuesBody", "EntriesBody", "CheckBody", "FilterChanges", "ItemsBody", "ListValuesBody", "LookupBody",
+    "ReplaceValuesBody",
 )
 
-PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "dict[str, Any]"}
 
 # What is spelled differently without async.
 SPELLINGS = {
@@ -32,7 +33,8 @@ SPELLINGS = {
     r", Awaitable\b": "", r"\bAsync(Client|Filter|Transport|Iterator)\b": r"\1",
     # Every asynchronous iterable stands beside a plain one.
     r" \| AsyncIterable\[[^]]*\]": "", r"\bAsyncIterable, AsyncIterator, Callable, Iterable\b": "Callable, Iterable, Iterator",
-    r"\bAsyncIterable, AsyncIterator, Iterable\b": "Iterable, Iterator", r"\bAsyncIterable, Iterator\b": "Iterator",
+    r"\bAsyncIterable, AsyncIterator, Iterable\b": "Iterable, Iterator",
+    r"\bAsyncIterator, Iterable, Sequence\b": "Iterable, Iterator, Sequence", r"\bAsyncIterable, Iterator\b": "Iterator",
     r"\bIterator, Iterable\b": "Iterable, Iterator",
 }
 
@@ -60,6 +62,8 @@ def type_of(schema):
         return f"{reference(inner)} | None"
     if "enum" in schema:
         return "Literal[" + ", ".join(repr(value) for value in schema["enum"]) + "]"
+    if "anyOf" in schema:
+        return " | ".join(type_of(either) for either in schema["anyOf"])
     (kind,), nullable = kinds(schema)
     if kind == "array":
         found = f"list[{type_of(schema['items'])}]"

@@ -75,6 +75,17 @@ class Calls(Served):
         self.assertEqual((found.results, found.missing_filters), ([["users"], []], ["none"]))
         self.assertEqual(client.lookup(["ada"], prefix="use", first=True).results, [["users"]])
 
+    def test_windows_are_asked_within_seconds(self):
+        client = self.client()
+        mails = client.filter("mails")
+        mails.create(capacity=1000, window_seconds=86400)
+        self.assertEqual(mails.add_many(["ada", "ada"]).results, ["added", "refreshed"])
+        self.assertEqual(mails.exists_many(["ada", "alan"], within_seconds=86400), [True, False])
+        found = client.lookup(["ada", "alan"], filters=["mails"], within_seconds=86400)
+        self.assertEqual(found.results, [["mails"], []])
+        with self.assertRaises(cuckood.InvalidRequest):
+            client.lookup(["ada"], filters=["mails"], within_seconds=86401)
+
     def test_a_filter_moves_by_its_dump_and_compacts(self):
         client = self.client()
         source, copy = client.filter("source"), client.filter("target")

@@ -4,10 +4,21 @@ import type { ProblemError } from "./errors.js";
  * `"7"` are the same item) or bytes.
  */
 export type Item = string | number | bigint | Uint8Array;
-/** An item and a value. */
-export interface Entry {
+/** A value for each attribute of a filter, by its name. */
+export type Row = Record<string, string>;
+/** An item and a value, or a row. */
+export type Entry = {
     item: Item;
     value: number;
+} | {
+    item: Item;
+    attributes: Row;
+};
+/** An item, the value or row that it has, and what comes in its place. */
+export interface Replacement {
+    item: Item;
+    from: number | Row;
+    to: number | Row;
 }
 /**
  * What the server takes in one request: `--max-batch-items`, `--max-body-bytes`.
@@ -24,7 +35,7 @@ export interface Encoded {
         encoding?: "base64";
     };
 }
-export declare function encoded(items: Iterable<Item | Entry>): Encoded;
+export declare function encoded(items: Iterable<Item | Entry | Replacement>): Encoded;
 /** An item as a line of NDJSON, without its end. */
 export declare function line(item: unknown): string;
 /** The body of a request for a part. */

@@ -11,14 +11,19 @@ export function encoded(items) {
     const lines = all.map((item) => {
         if (!isEntry(item))
             return lineOf(item);
-        if (!Number.isSafeInteger(item.value))
-            throw new RangeError(`${item.value} is no value: a value is an integer`);
-        return `{"item":${lineOf(item.item)},"value":${item.value}}`;
+        const { item: of, ...values } = item;
+        for (const value of Object.values(values)) {
+            if (typeof value === "object" && value !== null)
+                continue;
+            if (!Number.isSafeInteger(value))
+                throw new RangeError(`${value} is no value: a value is an integer`);
+        }
+        return `{"item":${lineOf(of)},${JSON.stringify(values).slice(1)}`;
     });
     return { items: lines, fields: hasBytes ? { encoding: "base64" } : {} };
 }
 function isEntry(item) {
-    return typeof item === "object" && item !== null && !(item instanceof Uint8Array) && "value" in item;
+    return typeof item === "object" && item !== null && !(item instanceof Uint8Array) && "item" in item;
 }
 function inBase64(item) {
     if (!(item instanceof Uint8Array))

@@ -1,20 +1,29 @@
 import { Filter } from "./filter.js";
+import { Pods } from "./pods.js";
 import { backoff } from "./retry.js";
 import { Transport, path } from "./transport.js";
 /**
- * A cuckood server.
+ * A cuckood server, or a cluster of them.
  *
  * Questions and changes are sent again until they are answered, for `patience`
  * seconds: after broken connections and after answers that pass (429, 503 and the
  * like), with growing random pauses, and not before `Retry-After`. Each change has
  * an `Idempotency-Key`, so it is made once.
+ *
+ * Of a cluster name several pods: one is asked until it fails, then the next one, at
+ * once and with the same `Idempotency-Key`. Questions are answered with all changes
+ * that this client has made, whichever pod it asks.
  */
 export class Client {
     #transport;
     constructor(options = {}) {
-        const url = options.url ?? process.env["CUCKOOD_SERVER"] ?? "http://127.0.0.1:8080";
+        const urls = options.url ?? (process.env["CUCKOOD_SERVER"] || "http://127.0.0.1:8080").split(",");
         const key = options.apiKey ?? process.env["CUCKOOD_API_KEY"];
-        this.#transport = new Transport(url.includes("://") ? url : `http://${url}`, key ? { authorization: `Bearer ${key}` } : {}, options.timeout ?? 30, backoff(options.patience ?? 60), options.limits ?? { items: 250_000, bytes: 32 << 20 });
+        this.#transport = new Transport(new Pods(typeof urls === "string" ? [urls] : urls), key ? { authorization: `Bearer ${key}` } : {}, options.consistency, options.timeout ?? 30, backoff(options.patience ?? 60), options.limits ?? { items: 250_000, bytes: 32 << 20 });
+    }
+    /** Address of the server, or of the pod that is asked now. */
+    get url() {
+        return this.#transport.url;
     }
     /** The filter of this key, whether it exists or not. Sends nothing. */
     filter(key) {
@@ -38,10 +47,15 @@ export class Client {
     /**
      * For each item the keys of the filters that contain it. Asks these `filters`, in
      * their order, or all whose keys start with `prefix`; with `first` only up to the
-     * first that contains the item.
+     * first that contains the item; with `withinSeconds`, of filters with windows, which
+     * of them saw the item so lately.
      */
     async lookup(items, ask) {
-        const answers = await this.#transport.askBatch("/lookup", items, ask);
+        const { withinSeconds, ...fields } = ask;
+        const answers = await this.#transport.askBatch("/lookup", items, {
+            ...fields,
+            ...(withinSeconds !== undefined && { within_seconds: withinSeconds }),
+        });
         return {
             results: answers.flatMap((answer) => answer.results),
             missing_filters: [...new Set(answers.flatMap((answer) => answer.missing_filters))],
@@ -50,11 +64,15 @@ export class Client {
     /** Whether the server takes requests now. Asks once. */
     async isReady() {
         try {
-            return (await this.#transport.once({ method: "GET", path: "/readyz" })).ok;
+            return await this.#transport.isWell("/readyz");
         }
         catch {
             return false;
         }
+    }
+    /** The lanes and pods of the cluster, as far as the asked pod knows. */
+    async cluster() {
+        return this.#transport.ask("/cluster");
     }
     /** The backups, newest first. */
     async backups() {

@@ -1,4 +1,4 @@
-import { type Entry, type Item } from "./batches.js";
+import { type Entry, type Item, type Replacement } from "./batches.js";
 import type { AddedBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields, ImportBody, LocatedBody } from "./models/types.gen.js";
 import { type Bytes, type Transport } from "./transport.js";
 /** Of a change. */
@@ -21,6 +21,11 @@ export interface AddOptions extends ChangeOptions {
 export interface ExistsOptions {
     /** Of a filter with a window: whether it was seen within the last so many seconds. */
     withinSeconds?: number;
+}
+/** Of questions to one filter. */
+export interface WhereOptions extends ExistsOptions {
+    /** Of a filter with attributes: whether one row has one of the listed values of each of these. */
+    where?: Record<string, string[]>;
 }
 /** Of imports. */
 export interface ImportOptions {
@@ -65,9 +70,9 @@ export declare class Filter {
      */
     addMany(items: Iterable<Item>, options?: AddOptions): Promise<AddedBody>;
     /** Whether the filter contains the item. False is certain; true can be a false positive. */
-    exists(item: Item, options?: ExistsOptions): Promise<boolean>;
+    exists(item: Item, options?: WhereOptions): Promise<boolean>;
     /** The same of many items, in their order. */
-    existsMany(items: Iterable<Item>, options?: ExistsOptions): Promise<boolean[]>;
+    existsMany(items: Iterable<Item>, options?: WhereOptions): Promise<boolean[]>;
     /** Copies of the item: never too low, too high as often as a false positive occurs. */
     count(item: Item): Promise<number>;
     /** The same of many items, in their order. */
@@ -89,6 +94,19 @@ export declare class Filter {
     values(item: Item): Promise<number[]>;
     /** The same of many items, in their order. */
     valuesMany(items: Iterable<Item>): Promise<number[][]>;
+    /**
+     * The rows of the item, in a filter with attributes: of an exact one the value, of a
+     * hashed one its bits. None is missing; a row of another item can be among them.
+     */
+    rows(item: Item): Promise<Record<string, string | number>[]>;
+    /** The same of many items, in their order. */
+    rowsMany(items: Iterable<Item>): Promise<Record<string, string | number>[][]>;
+    /**
+     * Has each item have one value, or row, in place of another, or leaves it as it is:
+     * `replaced`; `absent`: it was not found with the old one; `full`. Replace only what
+     * was added.
+     */
+    replaceValues(entries: Iterable<Replacement>, options?: ChangeOptions): Promise<string[]>;
     /** Whether the item has the value. False is certain. */
     hasValue(item: Item, value: number): Promise<boolean>;
     /** The same of many items with a value each, in their order. */

@@ -77,7 +77,11 @@ export class Filter {
     }
     /** The same of many items, in their order. */
     async existsMany(items, options = {}) {
-        const fields = options.withinSeconds === undefined ? {} : { within_seconds: options.withinSeconds };
+        const { withinSeconds, where } = options;
+        const fields = {
+            ...(withinSeconds !== undefined && { within_seconds: withinSeconds }),
+            ...(where !== undefined && { where }),
+        };
         return joined(await this.#transport.askBatch(`${this.#path}/exists`, items, fields));
     }
     /** Copies of the item: never too low, too high as often as a false positive occurs. */
@@ -113,7 +117,30 @@ export class Filter {
     }
     /** The same of many items, in their order. */
     async valuesMany(items) {
-        return joined(await this.#transport.askBatch(`${this.#path}/values/query`, items, {}));
+        const answers = await this.#transport.askBatch(`${this.#path}/values/query`, items, {});
+        return joined(answers);
+    }
+    /**
+     * The rows of the item, in a filter with attributes: of an exact one the value, of a
+     * hashed one its bits. None is missing; a row of another item can be among them.
+     */
+    async rows(item) {
+        return (await this.rowsMany([item]))[0];
+    }
+    /** The same of many items, in their order. */
+    async rowsMany(items) {
+        const answers = await this.#transport.askBatch(`${this.#path}/values/query`, items, {});
+        return joined(answers);
+    }
+    /**
+     * Has each item have one value, or row, in place of another, or leaves it as it is:
+     * `replaced`; `absent`: it was not found with the old one; `full`. Replace only what
+     * was added.
+     */
+    async replaceValues(entries, options = {}) {
+        const at = `${this.#path}/values/replace`;
+        const changed = this.#transport.changeBatch(at, entries, {}, options.idempotencyKey, "entries");
+        return joined(await changed);
     }
     /** Whether the item has the value. False is certain. */
     async hasValue(item, value) {

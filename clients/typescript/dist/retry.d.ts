@@ -19,12 +19,17 @@ export interface Attempted {
     /** False: it is sent again only where the first one certainly did nothing. */
     repeatable: boolean;
 }
-/** The attempts of one request. Sends nothing itself. */
+/**
+ * The attempts of one request, which `pods` servers can answer: each of them is asked
+ * before the first pause. Sends nothing itself.
+ */
 export declare class Attempts {
     #private;
-    constructor(backoff: Backoff);
+    constructor(backoff: Backoff, pods?: number);
     /** The pause after an attempt without an answer; throws if it was the last. */
     afterSilence(request: Attempted, error: unknown): number;
     /** The pause after a refusal; throws it if it was the last attempt. */
     afterProblem(request: Attempted, problem: ProblemError): number;
+    /** Whether another pod may answer otherwise. */
+    turnsAway(problem: ProblemError): boolean;
 }

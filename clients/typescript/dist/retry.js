@@ -6,18 +6,25 @@ const PASSING_CODES = new Set(["idempotency_in_flight", "import_running", "outco
 // Answers that say of any request that nothing was done, but for these codes.
 const NOT_DONE_STATUS = new Set([429, 503]);
 const UNKNOWN_CODES = new Set(["outcome_pending"]);
+// Answers of one pod; another one may answer otherwise.
+const NOT_HERE_STATUS = new Set([408, 502, 503, 504]);
 // Failures before a request was sent.
 const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
 export function backoff(patience) {
     return { patience, first: 0.1, longest: 5, chance: Math.random, clock: () => performance.now() / 1000 };
 }
-/** The attempts of one request. Sends nothing itself. */
+/**
+ * The attempts of one request, which `pods` servers can answer: each of them is asked
+ * before the first pause. Sends nothing itself.
+ */
 export class Attempts {
     #made = 0;
     #backoff;
+    #pods;
     #ends;
-    constructor(backoff) {
+    constructor(backoff, pods = 1) {
         this.#backoff = backoff;
+        this.#pods = pods;
         this.#ends = backoff.clock() + backoff.patience;
     }
     /** The pause after an attempt without an answer; throws if it was the last. */
@@ -25,18 +32,24 @@ export class Attempts {
         const { name, cause } = error;
         // What fetch refuses to send has no cause, and the next attempt would meet it, too.
         const passes = (cause !== undefined || name === "TimeoutError") && (request.repeatable || NEVER_SENT.has(cause?.code ?? ""));
-        return this.#pause(passes, 0, new NoAnswerError(request.method, request.path, error));
+        return this.#pause(passes, true, 0, new NoAnswerError(request.method, request.path, error));
     }
     /** The pause after a refusal; throws it if it was the last attempt. */
     afterProblem(request, problem) {
         const passes = (NOT_DONE_STATUS.has(problem.status) && !UNKNOWN_CODES.has(problem.code)) ||
             (request.repeatable && (PASSING_STATUS.has(problem.status) || PASSING_CODES.has(problem.code)));
-        return this.#pause(passes, problem.retryAfter ?? 0, problem);
+        return this.#pause(passes, this.turnsAway(problem), problem.retryAfter ?? 0, problem);
     }
-    #pause(passes, wanted, error) {
+    /** Whether another pod may answer otherwise. */
+    turnsAway(problem) {
+        return NOT_HERE_STATUS.has(problem.status);
+    }
+    #pause(passes, isElsewhere, wanted, error) {
         const { first, longest, chance, clock } = this.#backoff;
-        const pause = wanted + chance() * Math.min(longest, first * 2 ** this.#made);
         this.#made += 1;
+        const rounds = Math.floor(this.#made / this.#pods);
+        const isWithin = isElsewhere && this.#made % this.#pods > 0;
+        const pause = isWithin ? 0 : wanted + chance() * Math.min(longest, first * 2 ** Math.max(0, rounds - 1));
         if (!passes || clock() + pause > this.#ends)
             throw error;
         return pause;

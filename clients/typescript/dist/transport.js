@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Parts, body, encoded } from "./batches.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
+import { Positions } from "./pods.js";
 import { problemOf } from "./problem.js";
 import { Attempts } from "./retry.js";
 const JSON_BODY = { "content-type": "application/json" };
@@ -9,54 +10,82 @@ const JSON_BODY = { "content-type": "application/json" };
 export function path(...parts) {
     return parts.map((part) => `/${encodeURIComponent(part)}`).join("");
 }
-/** A server, and how patiently it is asked. */
+/** A server, or the pods of a cluster, and how patiently they are asked. */
 export class Transport {
-    #url;
+    #pods;
+    #positions = new Positions();
     #headers;
+    #ofQuestions;
     #timeout;
     #backoff;
     #limits;
-    constructor(url, headers, timeout, backoff, limits) {
-        this.#url = new URL(url).href.replace(/\/+$/, "");
+    constructor(pods, headers, consistency, timeout, backoff, limits) {
+        this.#pods = pods;
         this.#headers = headers;
+        this.#ofQuestions = consistency === undefined ? {} : { "cuckood-consistency": consistency };
         this.#timeout = timeout;
         this.#backoff = backoff;
         this.#limits = limits;
     }
+    /** Address of the pod that is asked now. */
+    get url() {
+        return this.#pods.current;
+    }
     /** The body of a good answer. */
     async send(request) {
-        const attempts = new Attempts(this.#backoff);
+        const attempts = new Attempts(this.#backoff, this.#pods.length);
         const attempted = { repeatable: true, ...request };
         for (;;) {
+            const url = this.#pods.current;
             let pause;
-            let answer;
             try {
-                answer = await this.once(request);
+                const answer = await this.#once(url, request);
+                if (answer.ok)
+                    return this.#parsed(url, answer.text);
+                const problem = problemOf(answer.status, answer.headers, answer.text);
+                if (problem.code === "invalid_position" && this.#positions.forget())
+                    continue;
+                if (attempts.turnsAway(problem))
+                    this.#pods.failed(url);
+                pause = attempts.afterProblem(attempted, problem);
             }
             catch (error) {
+                if (error instanceof CuckoodError)
+                    throw error;
+                this.#pods.failed(url);
                 pause = attempts.afterSilence(attempted, error);
-                await sleep(pause * 1000);
-                continue;
             }
-            if (answer.ok)
-                return this.#parsed(answer.text);
-            pause = attempts.afterProblem(attempted, problemOf(answer.status, answer.headers, answer.text));
             await sleep(pause * 1000);
         }
     }
-    /** One attempt. */
-    async once(request) {
-        const response = await fetch(this.#address(request.path, request.query), {
+    /** Whether a question is answered well. One attempt. */
+    async isWell(at) {
+        return (await this.#once(this.#pods.current, { method: "GET", path: at })).ok;
+    }
+    async #once(url, request) {
+        const isChange = request.headers !== undefined && "idempotency-key" in request.headers;
+        const response = await fetch(addressOf(url, request.path, request.query), {
             method: request.method,
-            // The server stops work for which nobody waits any longer.
-            headers: { ...this.#headers, prefer: `wait=${this.#timeout.toFixed(3)}`, ...request.headers },
+            headers: {
+                ...this.#headers,
+                // The server stops work for which nobody waits any longer.
+                prefer: `wait=${this.#timeout.toFixed(3)}`,
+                ...(isChange ? {} : this.#asked()),
+                ...request.headers,
+            },
             // Its types are those of browsers, which know no bytes of Node.
             body: (request.content ?? null),
             redirect: "manual",
             signal: AbortSignal.timeout(this.#timeout * 1000),
         });
         const { ok, status, headers } = response;
-        return { ok, status, headers, text: await response.text() };
+        const answer = { ok, status, headers, text: await response.text() };
+        this.#positions.note(headers);
+        return answer;
+    }
+    /** What questions say: what they must take into account. */
+    #asked() {
+        return { ...this.#positions.headers(), ...this.#ofQuestions };
     }
     /** A question without a body. */
     async ask(at, query = {}) {
@@ -108,14 +137,19 @@ export class Transport {
     async download(at) {
         const begun = new AbortController();
         const timer = setTimeout(() => begun.abort(), this.#timeout * 1000);
+        const url = this.#pods.current;
+        const headers = { ...this.#headers, ...this.#asked() };
         try {
-            const response = await fetch(this.#address(at), { headers: this.#headers, signal: begun.signal });
+            const response = await fetch(addressOf(url, at), { headers, signal: begun.signal });
             if (!response.ok)
                 throw problemOf(response.status, response.headers, await response.text());
             return response.body ?? new ReadableStream();
         }
         catch (error) {
-            throw error instanceof ProblemError ? error : new NoAnswerError("GET", at, error);
+            if (error instanceof ProblemError)
+                throw error;
+            this.#pods.failed(url);
+            throw new NoAnswerError("GET", at, error);
         }
         finally {
             clearTimeout(timer);
@@ -129,33 +163,36 @@ export class Transport {
         }
         // fetch takes any iterable of bytes and needs `duplex`; its types know neither.
         const sent = { method: "PUT", headers: { ...this.#headers, ...headers }, body: content, duplex: "half" };
+        const url = this.#pods.current;
         let response;
         let text;
         try {
-            response = await fetch(this.#address(at, query), sent);
+            response = await fetch(addressOf(url, at, query), sent);
             text = await response.text();
         }
         catch (error) {
+            this.#pods.failed(url);
             throw new NoAnswerError("PUT", at, error);
         }
         if (!response.ok)
             throw problemOf(response.status, response.headers, text);
-        return this.#parsed(text);
+        this.#positions.note(response.headers);
+        return this.#parsed(url, text);
     }
     /** The body of a good answer; that of a deletion is empty. */
-    #parsed(text) {
+    #parsed(url, text) {
         try {
             return text === "" ? undefined : JSON.parse(text);
         }
         catch {
-            throw new NotUnderstoodError(`${this.#url} does not answer like a cuckood server`);
+            throw new NotUnderstoodError(`${url} does not answer like a cuckood server`);
         }
-    }
-    #address(at, query = {}) {
-        const search = new URLSearchParams(query).toString();
-        return `${this.#url}${at}${search && `?${search}`}`;
     }
 }
 function post(at, content) {
     return { method: "POST", path: at, headers: JSON_BODY, content };
+}
+function addressOf(url, at, query = {}) {
+    const search = new URLSearchParams(query).toString();
+    return `${url}${at}${search && `?${search}`}`;
 }

@@ -6,10 +6,17 @@ import type { ProblemError } from "./errors.js";
  */
 export type Item = string | number | bigint | Uint8Array;
 
-/** An item and a value. */
-export interface Entry {
+/** A value for each attribute of a filter, by its name. */
+export type Row = Record<string, string>;
+
+/** An item and a value, or a row. */
+export type Entry = { item: Item; value: number } | { item: Item; attributes: Row };
+
+/** An item, the value or row that it has, and what comes in its place. */
+export interface Replacement {
   item: Item;
-  value: number;
+  from: number | Row;
+  to: number | Row;
 }
 
 /**
@@ -34,20 +41,24 @@ export interface Encoded {
   fields: { encoding?: "base64" };
 }
 
-export function encoded(items: Iterable<Item | Entry>): Encoded {
+export function encoded(items: Iterable<Item | Entry | Replacement>): Encoded {
   const all = [...items];
   const hasBytes = all.some((item) => (isEntry(item) ? item.item : item) instanceof Uint8Array);
   const lineOf = hasBytes ? inBase64 : line;
   const lines = all.map((item) => {
     if (!isEntry(item)) return lineOf(item);
-    if (!Number.isSafeInteger(item.value)) throw new RangeError(`${item.value} is no value: a value is an integer`);
-    return `{"item":${lineOf(item.item)},"value":${item.value}}`;
+    const { item: of, ...values } = item;
+    for (const value of Object.values(values) as (number | Row)[]) {
+      if (typeof value === "object" && value !== null) continue;
+      if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is no value: a value is an integer`);
+    }
+    return `{"item":${lineOf(of)},${JSON.stringify(values).slice(1)}`;
   });
   return { items: lines, fields: hasBytes ? { encoding: "base64" } : {} };
 }
 
-function isEntry(item: Item | Entry): item is Entry {
-  return typeof item === "object" && item !== null && !(item instanceof Uint8Array) && "value" in item;
+function isEntry(item: Item | Entry | Replacement): item is Entry | Replacement {
+  return typeof item === "object" && item !== null && !(item instanceof Uint8Array) && "item" in item;
 }
 
 function inBase64(item: Item): string {

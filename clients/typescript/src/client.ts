@@ -1,46 +1,65 @@
 import type { BatchLimits, Item } from "./batches.js";
-import { Filter } from "./filter.js";
+import { Filter, type ExistsOptions } from "./filter.js";
 import type {
-  BackupBody, BackupListBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
+  BackupBody, BackupListBody, ClusterBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
 } from "./models/types.gen.js";
+import { Pods } from "./pods.js";
 import { backoff } from "./retry.js";
 import { Transport, path } from "./transport.js";
 
 /** How a server is reached and asked. */
 export interface ClientOptions {
-  /** Address of the server; without it `CUCKOOD_SERVER`, else http://127.0.0.1:8080. */
-  url?: string;
+  /**
+   * Address of the server, or those of pods; without it `CUCKOOD_SERVER`, in which
+   * commas separate several, else http://127.0.0.1:8080.
+   */
+  url?: string | readonly string[];
   /** API key; without it `CUCKOOD_API_KEY`, else none. */
   apiKey?: string;
   /** Seconds in which one request is to be answered, 30 by default. */
   timeout?: number;
   /** Seconds after the first attempt in which others may begin, 60 by default; 0: none. */
   patience?: number;
+  /**
+   * `local`, or `strong` for questions about one filter that are answered with
+   * everything that was acknowledged before, to whomever. Without it `local`.
+   */
+  consistency?: "local" | "strong";
   /** What the server takes in one request. Larger batches are split. */
   limits?: BatchLimits;
 }
 
 /**
- * A cuckood server.
+ * A cuckood server, or a cluster of them.
  *
  * Questions and changes are sent again until they are answered, for `patience`
  * seconds: after broken connections and after answers that pass (429, 503 and the
  * like), with growing random pauses, and not before `Retry-After`. Each change has
  * an `Idempotency-Key`, so it is made once.
+ *
+ * Of a cluster name several pods: one is asked until it fails, then the next one, at
+ * once and with the same `Idempotency-Key`. Questions are answered with all changes
+ * that this client has made, whichever pod it asks.
  */
 export class Client {
   readonly #transport: Transport;
 
   constructor(options: ClientOptions = {}) {
-    const url = options.url ?? process.env["CUCKOOD_SERVER"] ?? "http://127.0.0.1:8080";
+    const urls = options.url ?? (process.env["CUCKOOD_SERVER"] || "http://127.0.0.1:8080").split(",");
     const key = options.apiKey ?? process.env["CUCKOOD_API_KEY"];
     this.#transport = new Transport(
-      url.includes("://") ? url : `http://${url}`,
+      new Pods(typeof urls === "string" ? [urls] : urls),
       key ? { authorization: `Bearer ${key}` } : {},
+      options.consistency,
       options.timeout ?? 30,
       backoff(options.patience ?? 60),
       options.limits ?? { items: 250_000, bytes: 32 << 20 },
     );
+  }
+
+  /** Address of the server, or of the pod that is asked now. */
+  get url(): string {
+    return this.#transport.url;
   }
 
   /** The filter of this key, whether it exists or not. Sends nothing. */
@@ -67,12 +86,18 @@ export class Client {
   /**
    * For each item the keys of the filters that contain it. Asks these `filters`, in
    * their order, or all whose keys start with `prefix`; with `first` only up to the
-   * first that contains the item.
+   * first that contains the item; with `withinSeconds`, of filters with windows, which
+   * of them saw the item so lately.
    */
   async lookup(
-    items: Iterable<Item>, ask: ({ filters: string[] } | { prefix: string }) & { first?: boolean },
+    items: Iterable<Item>,
+    ask: ({ filters: string[] } | { prefix: string }) & { first?: boolean } & ExistsOptions,
   ): Promise<FoundBody> {
-    const answers = await this.#transport.askBatch<FoundBody>("/lookup", items, ask);
+    const { withinSeconds, ...fields } = ask;
+    const answers = await this.#transport.askBatch<FoundBody>("/lookup", items, {
+      ...fields,
+      ...(withinSeconds !== undefined && { within_seconds: withinSeconds }),
+    });
     return {
       results: answers.flatMap((answer) => answer.results),
       missing_filters: [...new Set(answers.flatMap((answer) => answer.missing_filters))],
@@ -82,10 +107,15 @@ export class Client {
   /** Whether the server takes requests now. Asks once. */
   async isReady(): Promise<boolean> {
     try {
-      return (await this.#transport.once({ method: "GET", path: "/readyz" })).ok;
+      return await this.#transport.isWell("/readyz");
     } catch {
       return false;
     }
+  }
+
+  /** The lanes and pods of the cluster, as far as the asked pod knows. */
+  async cluster(): Promise<ClusterBody> {
+    return this.#transport.ask("/cluster");
   }
 
   /** The backups, newest first. */

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { type Entry, type Item, chunks } from "./batches.js";
+import { type Entry, type Item, type Replacement, chunks } from "./batches.js";
 import { FilterNotFound, ImportNotFound } from "./errors.js";
 import type {
   AddedBody, CompactionBegunBody, CompactionBody, CountsBody, FilterBody, FilterFields, FlagsBody, ImportBody,
-  LocatedBody, ValueListsBody,
+  LocatedBody, ReplacedBody, ValueListsBody,
 } from "./models/types.gen.js";
 import { type Bytes, type Transport, path } from "./transport.js";
 
@@ -33,6 +33,12 @@ export interface AddOptions extends ChangeOptions {
 export interface ExistsOptions {
   /** Of a filter with a window: whether it was seen within the last so many seconds. */
   withinSeconds?: number;
+}
+
+/** Of questions to one filter. */
+export interface WhereOptions extends ExistsOptions {
+  /** Of a filter with attributes: whether one row has one of the listed values of each of these. */
+  where?: Record<string, string[]>;
 }
 
 /** Of imports. */
@@ -119,13 +125,17 @@ export class Filter {
   }
 
   /** Whether the filter contains the item. False is certain; true can be a false positive. */
-  async exists(item: Item, options: ExistsOptions = {}): Promise<boolean> {
+  async exists(item: Item, options: WhereOptions = {}): Promise<boolean> {
     return (await this.existsMany([item], options))[0]!;
   }
 
   /** The same of many items, in their order. */
-  async existsMany(items: Iterable<Item>, options: ExistsOptions = {}): Promise<boolean[]> {
-    const fields = options.withinSeconds === undefined ? {} : { within_seconds: options.withinSeconds };
+  async existsMany(items: Iterable<Item>, options: WhereOptions = {}): Promise<boolean[]> {
+    const { withinSeconds, where } = options;
+    const fields = {
+      ...(withinSeconds !== undefined && { within_seconds: withinSeconds }),
+      ...(where !== undefined && { where }),
+    };
     return joined(await this.#transport.askBatch<FlagsBody>(`${this.#path}/exists`, items, fields));
   }
 
@@ -172,7 +182,33 @@ export class Filter {
 
   /** The same of many items, in their order. */
   async valuesMany(items: Iterable<Item>): Promise<number[][]> {
-    return joined(await this.#transport.askBatch<ValueListsBody>(`${this.#path}/values/query`, items, {}));
+    const answers = await this.#transport.askBatch<ValueListsBody>(`${this.#path}/values/query`, items, {});
+    return joined(answers) as number[][];
+  }
+
+  /**
+   * The rows of the item, in a filter with attributes: of an exact one the value, of a
+   * hashed one its bits. None is missing; a row of another item can be among them.
+   */
+  async rows(item: Item): Promise<Record<string, string | number>[]> {
+    return (await this.rowsMany([item]))[0]!;
+  }
+
+  /** The same of many items, in their order. */
+  async rowsMany(items: Iterable<Item>): Promise<Record<string, string | number>[][]> {
+    const answers = await this.#transport.askBatch<ValueListsBody>(`${this.#path}/values/query`, items, {});
+    return joined(answers) as Record<string, string | number>[][];
+  }
+
+  /**
+   * Has each item have one value, or row, in place of another, or leaves it as it is:
+   * `replaced`; `absent`: it was not found with the old one; `full`. Replace only what
+   * was added.
+   */
+  async replaceValues(entries: Iterable<Replacement>, options: ChangeOptions = {}): Promise<string[]> {
+    const at = `${this.#path}/values/replace`;
+    const changed = this.#transport.changeBatch<ReplacedBody>(at, entries, {}, options.idempotencyKey, "entries");
+    return joined(await changed) as string[];
   }
 
   /** Whether the item has the value. False is certain. */

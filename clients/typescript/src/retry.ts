@@ -7,6 +7,8 @@ const PASSING_CODES = new Set(["idempotency_in_flight", "import_running", "outco
 // Answers that say of any request that nothing was done, but for these codes.
 const NOT_DONE_STATUS = new Set([429, 503]);
 const UNKNOWN_CODES = new Set(["outcome_pending"]);
+// Answers of one pod; another one may answer otherwise.
+const NOT_HERE_STATUS = new Set([408, 502, 503, 504]);
 // Failures before a request was sent.
 const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
 
@@ -35,14 +37,19 @@ export interface Attempted {
   repeatable: boolean;
 }
 
-/** The attempts of one request. Sends nothing itself. */
+/**
+ * The attempts of one request, which `pods` servers can answer: each of them is asked
+ * before the first pause. Sends nothing itself.
+ */
 export class Attempts {
   #made = 0;
   readonly #backoff: Backoff;
+  readonly #pods: number;
   readonly #ends: number;
 
-  constructor(backoff: Backoff) {
+  constructor(backoff: Backoff, pods = 1) {
     this.#backoff = backoff;
+    this.#pods = pods;
     this.#ends = backoff.clock() + backoff.patience;
   }
 
@@ -52,7 +59,7 @@ export class Attempts {
     // What fetch refuses to send has no cause, and the next attempt would meet it, too.
     const passes =
       (cause !== undefined || name === "TimeoutError") && (request.repeatable || NEVER_SENT.has(cause?.code ?? ""));
-    return this.#pause(passes, 0, new NoAnswerError(request.method, request.path, error));
+    return this.#pause(passes, true, 0, new NoAnswerError(request.method, request.path, error));
   }
 
   /** The pause after a refusal; throws it if it was the last attempt. */
@@ -60,13 +67,20 @@ export class Attempts {
     const passes =
       (NOT_DONE_STATUS.has(problem.status) && !UNKNOWN_CODES.has(problem.code)) ||
       (request.repeatable && (PASSING_STATUS.has(problem.status) || PASSING_CODES.has(problem.code)));
-    return this.#pause(passes, problem.retryAfter ?? 0, problem);
+    return this.#pause(passes, this.turnsAway(problem), problem.retryAfter ?? 0, problem);
   }
 
-  #pause(passes: boolean, wanted: number, error: Error): number {
+  /** Whether another pod may answer otherwise. */
+  turnsAway(problem: ProblemError): boolean {
+    return NOT_HERE_STATUS.has(problem.status);
+  }
+
+  #pause(passes: boolean, isElsewhere: boolean, wanted: number, error: Error): number {
     const { first, longest, chance, clock } = this.#backoff;
-    const pause = wanted + chance() * Math.min(longest, first * 2 ** this.#made);
     this.#made += 1;
+    const rounds = Math.floor(this.#made / this.#pods);
+    const isWithin = isElsewhere && this.#made % this.#pods > 0;
+    const pause = isWithin ? 0 : wanted + chance() * Math.min(longest, first * 2 ** Math.max(0, rounds - 1));
     if (!passes || clock() + pause > this.#ends) throw error;
     return pause;
   }

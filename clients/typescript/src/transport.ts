@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BatchLimits, type Entry, type Item, Parts, body, encoded } from "./batches.js";
+import { type BatchLimits, type Entry, type Item, Parts, type Replacement, body, encoded } from "./batches.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
+import { type Pods, Positions } from "./pods.js";
 import { problemOf } from "./problem.js";
 import { Attempts, type Backoff } from "./retry.js";
 
@@ -36,55 +37,86 @@ export function path(...parts: string[]): string {
   return parts.map((part) => `/${encodeURIComponent(part)}`).join("");
 }
 
-/** A server, and how patiently it is asked. */
+/** A server, or the pods of a cluster, and how patiently they are asked. */
 export class Transport {
-  readonly #url: string;
+  readonly #pods: Pods;
+  readonly #positions = new Positions();
   readonly #headers: Record<string, string>;
+  readonly #ofQuestions: Record<string, string>;
   readonly #timeout: number;
   readonly #backoff: Backoff;
   readonly #limits: BatchLimits;
 
-  constructor(url: string, headers: Record<string, string>, timeout: number, backoff: Backoff, limits: BatchLimits) {
-    this.#url = new URL(url).href.replace(/\/+$/, "");
+  constructor(
+    pods: Pods, headers: Record<string, string>, consistency: string | undefined, timeout: number,
+    backoff: Backoff, limits: BatchLimits,
+  ) {
+    this.#pods = pods;
     this.#headers = headers;
+    this.#ofQuestions = consistency === undefined ? {} : { "cuckood-consistency": consistency };
     this.#timeout = timeout;
     this.#backoff = backoff;
     this.#limits = limits;
   }
 
+  /** Address of the pod that is asked now. */
+  get url(): string {
+    return this.#pods.current;
+  }
+
   /** The body of a good answer. */
   async send<T>(request: Request): Promise<T> {
-    const attempts = new Attempts(this.#backoff);
+    const attempts = new Attempts(this.#backoff, this.#pods.length);
     const attempted = { repeatable: true, ...request };
     for (;;) {
+      const url = this.#pods.current;
       let pause: number;
-      let answer: Answer | undefined;
       try {
-        answer = await this.once(request);
+        const answer = await this.#once(url, request);
+        if (answer.ok) return this.#parsed(url, answer.text);
+        const problem = problemOf(answer.status, answer.headers, answer.text);
+        if (problem.code === "invalid_position" && this.#positions.forget()) continue;
+        if (attempts.turnsAway(problem)) this.#pods.failed(url);
+        pause = attempts.afterProblem(attempted, problem);
       } catch (error) {
+        if (error instanceof CuckoodError) throw error;
+        this.#pods.failed(url);
         pause = attempts.afterSilence(attempted, error);
-        await sleep(pause * 1000);
-        continue;
       }
-      if (answer.ok) return this.#parsed(answer.text);
-      pause = attempts.afterProblem(attempted, problemOf(answer.status, answer.headers, answer.text));
       await sleep(pause * 1000);
     }
   }
 
-  /** One attempt. */
-  async once(request: Request): Promise<Answer> {
-    const response = await fetch(this.#address(request.path, request.query), {
+  /** Whether a question is answered well. One attempt. */
+  async isWell(at: string): Promise<boolean> {
+    return (await this.#once(this.#pods.current, { method: "GET", path: at })).ok;
+  }
+
+  async #once(url: string, request: Request): Promise<Answer> {
+    const isChange = request.headers !== undefined && "idempotency-key" in request.headers;
+    const response = await fetch(addressOf(url, request.path, request.query), {
       method: request.method,
-      // The server stops work for which nobody waits any longer.
-      headers: { ...this.#headers, prefer: `wait=${this.#timeout.toFixed(3)}`, ...request.headers },
+      headers: {
+        ...this.#headers,
+        // The server stops work for which nobody waits any longer.
+        prefer: `wait=${this.#timeout.toFixed(3)}`,
+        ...(isChange ? {} : this.#asked()),
+        ...request.headers,
+      },
       // Its types are those of browsers, which know no bytes of Node.
       body: (request.content ?? null) as BodyInit | null,
       redirect: "manual",
       signal: AbortSignal.timeout(this.#timeout * 1000),
     });
     const { ok, status, headers } = response;
-    return { ok, status, headers, text: await response.text() };
+    const answer = { ok, status, headers, text: await response.text() };
+    this.#positions.note(headers);
+    return answer;
+  }
+
+  /** What questions say: what they must take into account. */
+  #asked(): Record<string, string> {
+    return { ...this.#positions.headers(), ...this.#ofQuestions };
   }
 
   /** A question without a body. */
@@ -115,14 +147,14 @@ export class Transport {
 
   /** The answers to the parts of a batch of questions, in order. */
   async askBatch<T extends Results>(
-    at: string, items: Iterable<Item | Entry>, fields: object, named: Named = "items",
+    at: string, items: Iterable<Item | Entry | Replacement>, fields: object, named: Named = "items",
   ): Promise<T[]> {
     return this.#batch(items, fields, named, false, (content) => this.send(post(at, content)));
   }
 
   /** The answers to the parts of a batch of changes, in order. */
   async changeBatch<T extends Results>(
-    at: string, items: Iterable<Item | Entry>, fields: object, idempotencyKey: string | undefined,
+    at: string, items: Iterable<Item | Entry | Replacement>, fields: object, idempotencyKey: string | undefined,
     named: Named = "items",
   ): Promise<T[]> {
     // One key names one request: a batch that was split differently the next time
@@ -133,7 +165,7 @@ export class Transport {
   }
 
   async #batch<T extends Results>(
-    items: Iterable<Item | Entry>, fields: object, named: Named, whole: boolean,
+    items: Iterable<Item | Entry | Replacement>, fields: object, named: Named, whole: boolean,
     send: (content: string) => Promise<T>,
   ): Promise<T[]> {
     const lines = encoded(items);
@@ -155,12 +187,16 @@ export class Transport {
   async download(at: string): Promise<ReadableStream<Uint8Array>> {
     const begun = new AbortController();
     const timer = setTimeout(() => begun.abort(), this.#timeout * 1000);
+    const url = this.#pods.current;
+    const headers = { ...this.#headers, ...this.#asked() };
     try {
-      const response = await fetch(this.#address(at), { headers: this.#headers, signal: begun.signal });
+      const response = await fetch(addressOf(url, at), { headers, signal: begun.signal });
       if (!response.ok) throw problemOf(response.status, response.headers, await response.text());
       return response.body ?? new ReadableStream();
     } catch (error) {
-      throw error instanceof ProblemError ? error : new NoAnswerError("GET", at, error);
+      if (error instanceof ProblemError) throw error;
+      this.#pods.failed(url);
+      throw new NoAnswerError("GET", at, error);
     } finally {
       clearTimeout(timer);
     }
@@ -174,30 +210,28 @@ export class Transport {
     }
     // fetch takes any iterable of bytes and needs `duplex`; its types know neither.
     const sent = { method: "PUT", headers: { ...this.#headers, ...headers }, body: content, duplex: "half" };
+    const url = this.#pods.current;
     let response: Response;
     let text: string;
     try {
-      response = await fetch(this.#address(at, query), sent as unknown as RequestInit);
+      response = await fetch(addressOf(url, at, query), sent as unknown as RequestInit);
       text = await response.text();
     } catch (error) {
+      this.#pods.failed(url);
       throw new NoAnswerError("PUT", at, error);
     }
     if (!response.ok) throw problemOf(response.status, response.headers, text);
-    return this.#parsed(text);
+    this.#positions.note(response.headers);
+    return this.#parsed(url, text);
   }
 
   /** The body of a good answer; that of a deletion is empty. */
-  #parsed<T>(text: string): T {
+  #parsed<T>(url: string, text: string): T {
     try {
       return text === "" ? (undefined as T) : JSON.parse(text);
     } catch {
-      throw new NotUnderstoodError(`${this.#url} does not answer like a cuckood server`);
+      throw new NotUnderstoodError(`${url} does not answer like a cuckood server`);
     }
-  }
-
-  #address(at: string, query: Record<string, string> = {}): string {
-    const search = new URLSearchParams(query).toString();
-    return `${this.#url}${at}${search && `?${search}`}`;
   }
 }
 
@@ -208,4 +242,9 @@ interface Results {
 
 function post(at: string, content: string): Request {
   return { method: "POST", path: at, headers: JSON_BODY, content };
+}
+
+function addressOf(url: string, at: string, query: Record<string, string> = {}): string {
+  const search = new URLSearchParams(query).toString();
+  return `${url}${at}${search && `?${search}`}`;
 }

@@ -52,6 +52,16 @@ test("items are added, found, counted and deleted", async () => {
   await assert.rejects(users.add(true as never), TypeError);
 });
 
+test("windows are asked within seconds", async () => {
+  const mails = client.filter("mails");
+  await mails.create({ capacity: 1000, window_seconds: 86400 });
+  assert.deepEqual((await mails.addMany(["ada", "ada"])).results, ["added", "refreshed"]);
+  assert.deepEqual(await mails.existsMany(["ada", "alan"], { withinSeconds: 86400 }), [true, false]);
+  const found = await client.lookup(["ada", "alan"], { filters: ["mails"], withinSeconds: 86400 });
+  assert.deepEqual(found.results, [["mails"], []]);
+  await assert.rejects(client.lookup(["ada"], { filters: ["mails"], withinSeconds: 86401 }), InvalidRequest);
+});
+
 test("a filter moves by its dump", async () => {
   const source = client.filter("source");
   await source.addMany(range(5000), { create: { capacity: 100 } });

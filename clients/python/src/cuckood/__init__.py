@@ -11,7 +11,7 @@
 
 from ._async.client import AsyncClient
 from ._async.filter import AsyncFilter
-from ._batches import BatchLimits, Entry, Item
+from ._batches import BatchLimits, Entry, Item, Replacement, Row
 from ._models import *  # noqa: F403
 from ._sync.client import Client
 from ._sync.filter import Filter

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .errors import ProblemError
@@ -11,8 +11,14 @@ Item = str | int | bytes
 """A string (its UTF-8 bytes), an integer (its decimal digits, so `7` and `"7"`
 are the same item) or bytes."""
 
-Entry = tuple[Item, int]
-"""An item and a value."""
+Row = Mapping[str, str]
+"""A value for each attribute of a filter, by its name."""
+
+Entry = tuple[Item, int | Row]
+"""An item and a value, or a row."""
+
+Replacement = tuple[Item, int | Row, int | Row]
+"""An item, the value or row that it has, and what comes in its place."""
 
 # The server refused these as a whole; smaller parts may pass.
 _SMALLER_PASS = frozenset({"batch_too_large", "body_too_large", "too_costly", "too_many_pages"})
@@ -29,7 +35,7 @@ class BatchLimits:
     bytes: int = 32 << 20
 
 
-def encoded(items: Iterable[Item | Entry]) -> tuple[list[bytes], dict[str, str]]:
+def encoded(items: Iterable[Item | Entry | Replacement]) -> tuple[list[bytes], dict[str, str]]:
     """The items, or entries, in JSON, and the field that says how the items are encoded."""
     items = list(items)
     if any(isinstance(item[0] if isinstance(item, tuple) else item, bytes) for item in items):
@@ -37,13 +43,16 @@ def encoded(items: Iterable[Item | Entry]) -> tuple[list[bytes], dict[str, str]]
     return [_line(item, line) for item in items], {}
 
 
-def _line(item: Item | Entry, line_of: Callable[[Item], bytes]) -> bytes:
+def _line(item: Item | Entry | Replacement, line_of: Callable[[Item], bytes]) -> bytes:
     if not isinstance(item, tuple):
         return line_of(item)
-    item, value = item
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{value!r} is no value: a value is an int")
-    return b'{"item":' + line_of(item) + b',"value":' + _json(value) + b"}"
+    item, *values = item
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, Mapping)):
+            raise TypeError(f"{value!r} is no value: a value is an int, or for attributes a mapping of their names")
+    names = ("from", "to") if len(values) == 2 else ("attributes" if isinstance(values[0], Mapping) else "value",)
+    fields = (b',"' + name.encode() + b'":' + _json(value) for name, value in zip(names, values, strict=True))
+    return b'{"item":' + line_of(item) + b"".join(fields) + b"}"
 
 
 def line(item: object) -> bytes:

@@ -10,11 +10,15 @@ from typing import Any, Literal, Self, TypedDict
 
 __all__ = [
     "AddedBody",
+    "AttributeBody",
     "BackupBody",
     "BackupListBody",
     "BadLineBody",
     "BucketBody",
     "ClockBody",
+    "ClusterBody",
+    "ClusterLaneBody",
+    "ClusterPodBody",
     "CompactionBegunBody",
     "CompactionBody",
     "CountBody",
@@ -34,6 +38,7 @@ __all__ = [
     "PreviewBody",
     "Problem",
     "ProblemField",
+    "ReplacedBody",
     "StageBody",
     "SubFilterBody",
     "ValueListsBody",
@@ -60,6 +65,27 @@ class AddedBody:
             results=json["results"],
             full_detail=json.get("full_detail"),
             full_reason=json.get("full_reason"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeBody:
+    """An attribute of the rows of a filter's items."""
+
+    name: str
+    """Its name."""
+    hash_bits: int | None = None
+    """Bits of the hash that is kept of a value; left out where values are kept exactly."""
+    values: list[str] | None = None
+    """All values that it can have; left out where a hash is kept."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            name=json["name"],
+            hash_bits=json.get("hash_bits"),
+            values=json.get("values"),
         )
 
 
@@ -118,10 +144,11 @@ class BadLineBody:
 
     line: int
     """Its number, from 1."""
-    reason: Literal['too_long', 'not_json', 'not_an_item', 'not_an_entry', 'value_too_large']
+    reason: Literal['too_long', 'not_json', 'not_an_item', 'not_an_entry', 'value_too_large', 'unknown_value']
     """`too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer;
-    `not_an_entry`: not an item with a value, which those of the filter have; `value_too_large`: more than
-    `value_bits` of the filter allow."""
+    `not_an_entry`: not an item with a value, or a row, which those of the filter have; `value_too_large`:
+    more than `value_bits` of the filter allow; `unknown_value`: the filter does not know the value of an
+    attribute."""
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:
@@ -175,6 +202,91 @@ class ClockBody:
             now=datetime.fromisoformat(json["now"]),
             system=datetime.fromisoformat(json["system"]),
             jump_seconds=json.get("jump_seconds"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterBody:
+    """How a cluster is."""
+
+    cluster: str
+    """Its name."""
+    copies: int
+    """Number of brokers that keep each change."""
+    epoch: int
+    """Which life of it this is."""
+    lanes: list[ClusterLaneBody]
+    """Its lanes, by their numbers."""
+    pods: list[ClusterPodBody]
+    """The pods that are there, by their addresses."""
+    age_seconds: float | None = None
+    """Seconds since the pod that answers heard of the others; absent if it has not, and where the brokers were
+    asked."""
+    answered_by: str | None = None
+    """Address of the pod that answers; absent where the brokers were asked."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            cluster=json["cluster"],
+            copies=json["copies"],
+            epoch=json["epoch"],
+            lanes=[ClusterLaneBody.from_json(it) for it in json["lanes"]],
+            pods=[ClusterPodBody.from_json(it) for it in json["pods"]],
+            age_seconds=json.get("age_seconds"),
+            answered_by=json.get("answered_by"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLaneBody:
+    """A lane of a cluster."""
+
+    lane: int
+    """Its number."""
+    newest: int
+    """Number of its newest record, 0 if there is none."""
+    leader: str | None = None
+    """Address of the pod that leads it; null: none does, or it is not known."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            lane=json["lane"],
+            newest=json["newest"],
+            leader=json.get("leader"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPodBody:
+    """A pod of a cluster."""
+
+    address: str
+    """Where others reach it."""
+    lanes_behind: int
+    """Lanes of which it has not applied the newest record."""
+    leads: int
+    """Lanes that it leads."""
+    positions: list[int]
+    """Number of the newest record that it has applied, of each lane."""
+    version: str
+    """Version of its program."""
+    writer: str
+    """Identifies its process."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            address=json["address"],
+            lanes_behind=json["lanes_behind"],
+            leads=json["leads"],
+            positions=json["positions"],
+            version=json["version"],
+            writer=json["writer"],
         )
 
 
@@ -336,11 +448,13 @@ class FilterBody:
     max_expansions: int
     """`classic`: largest number of sub-filters beyond the first; `paged`: of doublings."""
     memory_bytes: int
-    """Bytes of its pages in memory."""
+    """Bytes of its pages in memory, with what is counted beside them."""
     slot_bytes: int
     """Bytes that its slots take when every page is written."""
     sub_filters: list[SubFilterBody]
     """The chain, oldest sub-filter first; one for `paged`, which splits its pages."""
+    attributes: list[AttributeBody] | None = None
+    """What the rows of its items consist of; null: they have no rows."""
     bits_per_item: float | None = None
     """Bits of slots per item; null while the filter is empty."""
     epochs: list[EpochBody] | None = None
@@ -363,7 +477,7 @@ class FilterBody:
     value_bits: int | None = None
     """Bits of the values that its items have; null: they have none."""
     values_per_item: int | None = None
-    """Values that an item is expected to have; null without values."""
+    """Values or rows that an item is expected to have; null without either."""
     window_resolution_seconds: int | None = None
     """In which steps items expire, in seconds; null if they do not."""
     window_seconds: int | None = None
@@ -393,6 +507,7 @@ class FilterBody:
             memory_bytes=json["memory_bytes"],
             slot_bytes=json["slot_bytes"],
             sub_filters=[SubFilterBody.from_json(it) for it in json["sub_filters"]],
+            attributes=[AttributeBody.from_json(it) for it in json["attributes"]] if json.get("attributes") is not None else None,
             bits_per_item=json.get("bits_per_item"),
             epochs=[EpochBody.from_json(it) for it in json["epochs"]] if json.get("epochs") is not None else None,
             error_rate=json.get("error_rate"),
@@ -412,6 +527,10 @@ class FilterBody:
 class FilterFields(TypedDict, total=False):
     """Parameters of a filter. Every field is optional; the server's defaults fill in missing fields."""
 
+    attributes: list[dict[str, Any]]
+    """`paged`: what the rows of items consist of, up to 8 attributes of up to 16 bits together. Each item is
+    added with a row then, one value for each attribute, and may have up to 1,024 rows. Not together with
+    `value_bits`. Left out: items have no rows."""
     bucket_size: int
     """`classic`: slots per bucket. More slots fill better and cause more false positives."""
     capacity: int
@@ -442,7 +561,8 @@ class FilterFields(TypedDict, total=False):
     """`paged`: bits of the values that the items of the filter have. Each item is added with a value then, and
     may have up to 1,024. Left out: items have no values."""
     values_per_item: int
-    """With `value_bits`: values that an item is expected to have, which sizes the filter. Left out: 1."""
+    """With `value_bits` or `attributes`: values or rows that an item is expected to have, which sizes the
+    filter. Left out: 1."""
     window_resolution_seconds: int
     """With `window_seconds`: in which steps items expire, from a 255th of the window to all of it. An item
     expires up to so many seconds late. Left out: a 24th of the window."""
@@ -698,6 +818,8 @@ class PreviewBody:
     stages: list[StageBody]
     """The filter before it grows, and each time that it has grown, always full: up to promised_growth, or for
     `classic` to eight sub-filters."""
+    attributes: list[AttributeBody] | None = None
+    """What the rows of its items would consist of; null: they would have no rows."""
     error_rate: float | None = None
     """The promised false-positive rate: the share of never-added items that are found; null without a promise."""
     max_growth: int | None = None
@@ -714,7 +836,7 @@ class PreviewBody:
     value_bits: int | None = None
     """Bits of the values that its items would have; null: they would have none."""
     values_per_item: int | None = None
-    """Values that an item is expected to have; null without values."""
+    """Values or rows that an item would be expected to have; null without either."""
     window_resolution_seconds: int | None = None
     """In which steps items would expire, in seconds; null if they would not."""
     window_seconds: int | None = None
@@ -737,6 +859,7 @@ class PreviewBody:
             pages=json["pages"],
             slot_bytes=json["slot_bytes"],
             stages=[StageBody.from_json(it) for it in json["stages"]],
+            attributes=[AttributeBody.from_json(it) for it in json["attributes"]] if json.get("attributes") is not None else None,
             error_rate=json.get("error_rate"),
             max_growth=json.get("max_growth"),
             max_iterations=json.get("max_iterations"),
@@ -814,6 +937,28 @@ class ProblemField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedBody:
+    """Results of replacing values."""
+
+    results: list[Literal['replaced', 'absent', 'full', None]]
+    """`replaced`; `absent`: the item was not found with the old value; `full`: no room for the new one. With the
+    last two the entry is as it was. Null for a blank line."""
+    full_detail: str | None = None
+    """A remedy."""
+    full_reason: Literal['expansion_off', 'max_expansions', 'max_filter_bytes', 'growth_limit', 'max_values_per_item'] | None = None
+    """The limit that was reached; only when a result is `full`."""
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> Self:
+        """Reads an answer; fields that this version does not know are left out."""
+        return cls(
+            results=json["results"],
+            full_detail=json.get("full_detail"),
+            full_reason=json.get("full_reason"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageBody:
     """A filter that has grown so far, and is full."""
 
@@ -884,7 +1029,7 @@ class SubFilterBody:
 class ValueListsBody:
     """The values of each item."""
 
-    results: list[list[int] | None]
+    results: list[list[int | dict[str, Any]] | None]
     """One list per item, in their order; null for a blank line."""
     counts: list[list[int] | None] | None = None
     """With `counts`: copies of each value, in the same places; never too low."""
@@ -902,7 +1047,7 @@ class ValueListsBody:
 class ValuesBody:
     """The values of an item."""
 
-    values: list[int]
+    values: list[int | dict[str, Any]]
     """Ascending, each once. None is missing; a value of another item can be among them."""
 
     @classmethod

@@ -19,6 +19,8 @@ _UNKNOWN_CODES = frozenset({"outcome_pending"})
 _LASTING = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 # Failures before a request was sent.
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+# Answers of one pod; another one may answer otherwise.
+_NOT_HERE_STATUS = frozenset({408, 502, 503, 504})
 # Answers that say of any request that nothing was done, with other codes.
 _NOT_DONE_STATUS = frozenset({429, 503})
 
@@ -35,6 +37,11 @@ class Request:
     content: bytes | None = None
     repeatable: bool = True
 
+    @property
+    def is_change(self) -> bool:
+        """Whether it is a change that is made once."""
+        return "idempotency-key" in self.headers
+
 
 @dataclass(frozen=True)
 class Backoff:
@@ -50,10 +57,12 @@ class Backoff:
 
 
 class Attempts:
-    """The attempts of one request."""
+    """The attempts of one request, which `pods` servers can answer: each of them is
+    asked before the first pause."""
 
-    def __init__(self, backoff: Backoff) -> None:
+    def __init__(self, backoff: Backoff, pods: int = 1) -> None:
         self._backoff = backoff
+        self._pods = pods
         self._made = 0
         self._ends = backoff.clock() + backoff.patience
 
@@ -70,12 +79,20 @@ class Attempts:
         )
         return self._pause(passes, problem)
 
+    def turns_away(self, problem: ProblemError) -> bool:
+        """Whether another pod may answer otherwise."""
+        return problem.status in _NOT_HERE_STATUS
+
     def _pause(self, passes: bool, error: NoAnswerError | ProblemError) -> float:
         it = self._backoff
-        pause = it.chance() * min(it.longest, it.first * 2 ** min(self._made, 30))
-        if isinstance(error, ProblemError) and error.retry_after is not None:
-            pause += error.retry_after
         self._made += 1
+        rounds, is_within = divmod(self._made, self._pods)
+        pause = 0.0
+        is_elsewhere = not isinstance(error, ProblemError) or self.turns_away(error)
+        if not is_within or not is_elsewhere:
+            pause = it.chance() * min(it.longest, it.first * 2 ** min(max(0, rounds - 1), 30))
+            if isinstance(error, ProblemError) and error.retry_after is not None:
+                pause += error.retry_after
         if not passes or it.clock() + pause > self._ends:
             raise error
         return pause

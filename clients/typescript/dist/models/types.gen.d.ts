@@ -28,14 +28,20 @@ export type AddValuesBody = {
      */
     encoding?: 'utf-8' | 'base64';
     /**
-     * Items with a value each; up to 250,000, unless the server has another limit.
+     * Items, each with a `value`, or to a filter with attributes with `attributes`; up to 250,000, unless the server has another limit.
      */
     entries: Array<{
+        /**
+         * A value of each of the filter's `attributes`, by its name; up to 256 bytes.
+         */
+        attributes?: {
+            [key: string]: string;
+        };
         item: string | number;
         /**
          * As large as the filter's `value_bits` allow.
          */
-        value: number;
+        value?: number;
     }>;
     /**
      * Skip an item (with values: an entry) that the filter already contains (or seems to contain, at its false-positive rate).
@@ -58,6 +64,23 @@ export type AddedBody = {
      * `added`; `refreshed`: it was there, and expires later from now on (a filter with a window); `exists`: skipped because it was found (with `only_if_absent`); `full`: no room. Null for a blank line.
      */
     results: Array<'added' | 'refreshed' | 'exists' | 'full' | null>;
+};
+/**
+ * An attribute of the rows of a filter's items.
+ */
+export type AttributeBody = {
+    /**
+     * Bits of the hash that is kept of a value; left out where values are kept exactly.
+     */
+    hash_bits?: number;
+    /**
+     * Its name.
+     */
+    name: string;
+    /**
+     * All values that it can have; left out where a hash is kept.
+     */
+    values?: Array<string>;
 };
 /**
  * A backup.
@@ -110,9 +133,9 @@ export type BadLineBody = {
      */
     line: number;
     /**
-     * `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer; `not_an_entry`: not an item with a value, which those of the filter have; `value_too_large`: more than `value_bits` of the filter allow.
+     * `too_long`: more than 64 KiB; `not_json`; `not_an_item`: JSON, but neither a string nor an integer; `not_an_entry`: not an item with a value, or a row, which those of the filter have; `value_too_large`: more than `value_bits` of the filter allow; `unknown_value`: the filter does not know the value of an attribute.
      */
-    reason: 'too_long' | 'not_json' | 'not_an_item' | 'not_an_entry' | 'value_too_large';
+    reason: 'too_long' | 'not_json' | 'not_an_item' | 'not_an_entry' | 'value_too_large' | 'unknown_value';
 };
 /**
  * A bucket and its slots.
@@ -144,21 +167,33 @@ export type CheckBody = {
      */
     encoding?: 'utf-8' | 'base64';
     /**
-     * Items with a value each; up to 250,000, unless the server has another limit.
+     * Items, each with a `value`, or to a filter with attributes with `attributes`; up to 250,000, unless the server has another limit.
      */
     entries?: Array<{
+        /**
+         * A value of each of the filter's `attributes`, by its name; up to 256 bytes.
+         */
+        attributes?: {
+            [key: string]: string;
+        };
         item: string | number;
         /**
          * As large as the filter's `value_bits` allow.
          */
-        value: number;
+        value?: number;
     }>;
     /**
      * Up to 250,000 items, unless the server has another limit.
      */
     items?: Array<string | number>;
     /**
-     * Of a filter with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window. Left out: within the window.
+     * Of a filter with attributes: whether one row of the item has one of the listed values for each of these attributes.
+     */
+    where?: {
+        [key: string]: Array<string>;
+    };
+    /**
+     * Of filters with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window. Left out: within the window.
      */
     within_seconds?: number;
 };
@@ -178,6 +213,85 @@ export type ClockBody = {
      * The time of the system's clock (RFC 3339).
      */
     system: string;
+};
+/**
+ * How a cluster is.
+ */
+export type ClusterBody = {
+    /**
+     * Seconds since the pod that answers heard of the others; absent if it has not, and where the brokers were asked.
+     */
+    age_seconds?: number | null;
+    /**
+     * Address of the pod that answers; absent where the brokers were asked.
+     */
+    answered_by?: string | null;
+    /**
+     * Its name.
+     */
+    cluster: string;
+    /**
+     * Number of brokers that keep each change.
+     */
+    copies: number;
+    /**
+     * Which life of it this is.
+     */
+    epoch: number;
+    /**
+     * Its lanes, by their numbers.
+     */
+    lanes: Array<ClusterLaneBody>;
+    /**
+     * The pods that are there, by their addresses.
+     */
+    pods: Array<ClusterPodBody>;
+};
+/**
+ * A lane of a cluster.
+ */
+export type ClusterLaneBody = {
+    /**
+     * Its number.
+     */
+    lane: number;
+    /**
+     * Address of the pod that leads it; null: none does, or it is not known.
+     */
+    leader?: string | null;
+    /**
+     * Number of its newest record, 0 if there is none.
+     */
+    newest: number;
+};
+/**
+ * A pod of a cluster.
+ */
+export type ClusterPodBody = {
+    /**
+     * Where others reach it.
+     */
+    address: string;
+    /**
+     * Lanes of which it has not applied the newest record.
+     */
+    lanes_behind: number;
+    /**
+     * Lanes that it leads.
+     */
+    leads: number;
+    /**
+     * Number of the newest record that it has applied, of each lane.
+     */
+    positions: Array<number>;
+    /**
+     * Version of its program.
+     */
+    version: string;
+    /**
+     * Identifies its process.
+     */
+    writer: string;
 };
 /**
  * A compaction that was started.
@@ -252,14 +366,20 @@ export type EntriesBody = {
      */
     encoding?: 'utf-8' | 'base64';
     /**
-     * Items with a value each; up to 250,000, unless the server has another limit.
+     * Items, each with a `value`, or to a filter with attributes with `attributes`; up to 250,000, unless the server has another limit.
      */
     entries: Array<{
+        /**
+         * A value of each of the filter's `attributes`, by its name; up to 256 bytes.
+         */
+        attributes?: {
+            [key: string]: string;
+        };
         item: string | number;
         /**
          * As large as the filter's `value_bits` allow.
          */
-        value: number;
+        value?: number;
     }>;
 };
 /**
@@ -292,6 +412,10 @@ export type FilterBody = {
      * Estimated number of adds before it takes more pages.
      */
     adds_before_expansion: number;
+    /**
+     * What the rows of its items consist of; null: they have no rows.
+     */
+    attributes?: Array<AttributeBody> | null;
     /**
      * Bits of slots per item; null while the filter is empty.
      */
@@ -382,7 +506,7 @@ export type FilterBody = {
      */
     max_iterations?: number | null;
     /**
-     * Bytes of its pages in memory.
+     * Bytes of its pages in memory, with what is counted beside them.
      */
     memory_bytes: number;
     /**
@@ -406,7 +530,7 @@ export type FilterBody = {
      */
     value_bits?: number | null;
     /**
-     * Values that an item is expected to have; null without values.
+     * Values or rows that an item is expected to have; null without either.
      */
     values_per_item?: number | null;
     /**
@@ -431,6 +555,23 @@ export type FilterChanges = {
  * Parameters of a filter. Every field is optional; the server's defaults fill in missing fields.
  */
 export type FilterFields = {
+    /**
+     * `paged`: what the rows of items consist of, up to 8 attributes of up to 16 bits together. Each item is added with a row then, one value for each attribute, and may have up to 1,024 rows. Not together with `value_bits`. Left out: items have no rows.
+     */
+    attributes?: Array<{
+        /**
+         * In place of `values`: it can have any value, of which so many bits of a hash are kept.
+         */
+        hash_bits?: number;
+        /**
+         * Its name.
+         */
+        name: string;
+        /**
+         * All values that it can have. They are kept exactly, in as many bits as number them.
+         */
+        values?: Array<string>;
+    }>;
     /**
      * `classic`: slots per bucket. More slots fill better and cause more false positives.
      */
@@ -476,7 +617,7 @@ export type FilterFields = {
      */
     value_bits?: number;
     /**
-     * With `value_bits`: values that an item is expected to have, which sizes the filter. Left out: 1.
+     * With `value_bits` or `attributes`: values or rows that an item is expected to have, which sizes the filter. Left out: 1.
      */
     values_per_item?: number;
     /**
@@ -738,11 +879,19 @@ export type LookupBody = {
      * Ask all filters whose keys start with this, in byte order of their keys. Either this or `filters`.
      */
     prefix?: string;
+    /**
+     * Of filters with a window: whether the item was seen within the last so many seconds, rounded up to the resolution of the window; at most the window. Left out: within the window.
+     */
+    within_seconds?: number;
 };
 /**
  * The preview of a filter.
  */
 export type PreviewBody = {
+    /**
+     * What the rows of its items would consist of; null: they would have no rows.
+     */
+    attributes?: Array<AttributeBody> | null;
     /**
      * Bits of slots per item at capacity.
      */
@@ -824,7 +973,7 @@ export type PreviewBody = {
      */
     value_bits?: number | null;
     /**
-     * Values that an item is expected to have; null without values.
+     * Values or rows that an item would be expected to have; null without either.
      */
     values_per_item?: number | null;
     /**
@@ -897,6 +1046,50 @@ export type ProblemField = {
      * JSON pointer to the field in the body; empty = the body itself.
      */
     pointer?: string | null;
+};
+/**
+ * Entries to replace.
+ */
+export type ReplaceValuesBody = {
+    /**
+     * How strings are decoded; with `base64` integers are refused.
+     */
+    encoding?: 'utf-8' | 'base64';
+    /**
+     * Items, each with the value or the attributes that it has, and what comes in their place; up to 250,000, unless the server has another limit.
+     */
+    entries: Array<{
+        /**
+         * The value that the item has, or its attributes.
+         */
+        from: number | {
+            [key: string]: string;
+        };
+        item: string | number;
+        /**
+         * What comes in its place.
+         */
+        to: number | {
+            [key: string]: string;
+        };
+    }>;
+};
+/**
+ * Results of replacing values.
+ */
+export type ReplacedBody = {
+    /**
+     * A remedy.
+     */
+    full_detail?: string | null;
+    /**
+     * The limit that was reached; only when a result is `full`.
+     */
+    full_reason?: 'expansion_off' | 'max_expansions' | 'max_filter_bytes' | 'growth_limit' | 'max_values_per_item';
+    /**
+     * `replaced`; `absent`: the item was not found with the old value; `full`: no room for the new one. With the last two the entry is as it was. Null for a blank line.
+     */
+    results: Array<'replaced' | 'absent' | 'full' | null>;
 };
 /**
  * A filter that has grown so far, and is full.
@@ -975,7 +1168,9 @@ export type ValueListsBody = {
     /**
      * One list per item, in their order; null for a blank line.
      */
-    results: Array<Array<number> | null>;
+    results: Array<Array<number | {
+        [key: string]: string | number;
+    }> | null>;
 };
 /**
  * The values of an item.
@@ -984,5 +1179,7 @@ export type ValuesBody = {
     /**
      * Ascending, each once. None is missing; a value of another item can be among them.
      */
-    values: Array<number>;
+    values: Array<number | {
+        [key: string]: string | number;
+    }>;
 };

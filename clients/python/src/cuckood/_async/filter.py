@@ -1,11 +1,11 @@
 """One filter."""
 
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Unpack
 
-from .._batches import Entry, Item
+from .._batches import Entry, Item, Replacement
 from .._each import achunks
 from .._models import (
     AddedBody, CompactionBegunBody, CompactionBody, FilterBody, FilterFields, ImportBody, LocatedBody,
@@ -98,16 +98,24 @@ class AsyncFilter:
         answers = await self._transport.change_batch(f"{self._path}/items", items, fields, idempotency_key)
         return _added(answers)
 
-    async def exists(self, item: Item, *, within_seconds: int | None = None) -> bool:
+    async def exists(
+        self, item: Item, *, within_seconds: int | None = None, where: Mapping[str, Sequence[str]] | None = None
+    ) -> bool:
         """Whether the filter contains the item. False is certain; True can be a false positive.
 
         `within_seconds`, of a filter with a window: whether it was seen so lately.
+        `where`, of a filter with attributes: whether one row of the item has one of
+        the listed values of each of these attributes.
         """
-        return (await self.exists_many([item], within_seconds=within_seconds))[0]
+        return (await self.exists_many([item], within_seconds=within_seconds, where=where))[0]
 
-    async def exists_many(self, items: Iterable[Item], *, within_seconds: int | None = None) -> list[bool]:
+    async def exists_many(
+        self, items: Iterable[Item], *, within_seconds: int | None = None,
+        where: Mapping[str, Sequence[str]] | None = None,
+    ) -> list[bool]:
         """The same of many items, in their order."""
-        fields: dict[str, object] = {} if within_seconds is None else {"within_seconds": within_seconds}
+        given = {"within_seconds": within_seconds, "where": where}
+        fields: dict[str, object] = {name: value for name, value in given.items() if value is not None}
         return _joined(await self._transport.ask_batch(f"{self._path}/exists", items, fields))
 
     async def count(self, item: Item) -> int:
@@ -135,7 +143,8 @@ class AsyncFilter:
     async def add_values(
         self, entries: Iterable[Entry], *, only_if_absent: bool = False, idempotency_key: str | None = None
     ) -> AddedBody:
-        """Adds a value to each item, in a filter that was created with `value_bits`; results as `add_many`."""
+        """Adds a value to each item, in a filter that was created with `value_bits`, or a row, in one with
+        `attributes`; results as `add_many`."""
         fields: dict[str, object] = {"only_if_absent": only_if_absent}
         at = f"{self._path}/values"
         return _added(await self._transport.change_batch(at, entries, fields, idempotency_key, "entries"))
@@ -147,6 +156,27 @@ class AsyncFilter:
     async def values_many(self, items: Iterable[Item]) -> list[list[int]]:
         """The same of many items, in their order."""
         return _joined(await self._transport.ask_batch(f"{self._path}/values/query", items, {}))
+
+    async def rows(self, item: Item) -> list[dict[str, Any]]:
+        """The rows of the item, in a filter with attributes: of an exact one the value, of a hashed one its bits.
+
+        None is missing; a row of another item can be among them.
+        """
+        return (await self.rows_many([item]))[0]
+
+    async def rows_many(self, items: Iterable[Item]) -> list[list[dict[str, Any]]]:
+        """The same of many items, in their order."""
+        return _joined(await self._transport.ask_batch(f"{self._path}/values/query", items, {}))
+
+    async def replace_values(
+        self, entries: Iterable[Replacement], *, idempotency_key: str | None = None
+    ) -> list[str]:
+        """Has each item have one value, or row, in place of another, or leaves it as it is.
+
+        `replaced`; `absent`: it was not found with the old one; `full`. Replace only what was added.
+        """
+        at = f"{self._path}/values/replace"
+        return _joined(await self._transport.change_batch(at, entries, {}, idempotency_key, "entries"))
 
     async def has_value(self, item: Item, value: int) -> bool:
         """Whether the item has the value. False is certain."""

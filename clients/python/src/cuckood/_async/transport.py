@@ -11,10 +11,14 @@ from urllib.parse import quote
 import httpx
 
 from .._batches import BatchLimits, Entry, Item, Parts, body, encoded
+from .._pods import Pods, Positions
 from .._retry import Attempts, Backoff, Request
 from ..errors import CuckoodError, NoAnswerError, ProblemError, json_of, problem_of
 
 _JSON = {"content-type": "application/json"}
+
+# Seconds in which a pod accepts a connection, where others can be asked.
+_CONNECT = 2.0
 
 
 def path(*parts: str) -> str:
@@ -23,19 +27,27 @@ def path(*parts: str) -> str:
 
 
 class AsyncTransport:
-    """A server, and how patiently it is asked."""
+    """A server, or the pods of a cluster, and how patiently they are asked."""
 
     def __init__(
-        self, url: str, headers: dict[str, str], timeout: float, backoff: Backoff, limits: BatchLimits,
-        http: httpx.AsyncClient | None,
+        self, pods: Pods, headers: dict[str, str], consistency: str | None, timeout: float, backoff: Backoff,
+        limits: BatchLimits, http: httpx.AsyncClient | None,
     ) -> None:
-        self._url = url.rstrip("/")
+        self._pods = pods
+        self._positions = Positions()
         self._headers = headers
-        self._timeout = timeout
+        self._of_questions = {} if consistency is None else {"cuckood-consistency": consistency}
+        connect = timeout if len(pods) == 1 else min(timeout, _CONNECT)
+        self._timeout = httpx.Timeout(timeout, connect=connect)
+        self._wait = f"wait={timeout:.3f}"
         self._backoff = backoff
         self._limits = limits
         self._http = http or httpx.AsyncClient()
         self._owns_http = http is None
+
+    @property
+    def url(self) -> str:
+        return self._pods.current
 
     async def aclose(self) -> None:
         if self._owns_http:
@@ -43,27 +55,44 @@ class AsyncTransport:
 
     async def send(self, request: Request) -> httpx.Response:
         """A good answer, read to its end."""
-        # The server stops work for which nobody waits any longer.
-        headers = {**self._headers, "prefer": f"wait={self._timeout:.3f}", **request.headers}
-        attempts = Attempts(self._backoff)
+        attempts = Attempts(self._backoff, len(self._pods))
         while True:
+            url = self._pods.current
             try:
-                response = await self._http.request(
-                    request.method, self._url + request.path, params=request.params, headers=headers,
-                    content=request.content, timeout=self._timeout,
-                )
+                response = await self._once(url, request)
             except httpx.TransportError as error:
+                self._pods.failed(url)
                 pause = attempts.after_silence(request, error)
             else:
+                self._positions.note(response.headers)
                 if response.is_success:
                     return response
-                pause = attempts.after_problem(request, problem_of(response))
+                problem = problem_of(response)
+                if problem.code == "invalid_position" and self._positions.forget():
+                    continue
+                if attempts.turns_away(problem):
+                    self._pods.failed(url)
+                pause = attempts.after_problem(request, problem)
             await asyncio.sleep(pause)
+
+    async def _once(self, url: str, request: Request) -> httpx.Response:
+        # The server stops work for which nobody waits any longer.
+        headers = {**self._headers, "prefer": self._wait, **request.headers}
+        if not request.is_change:
+            headers |= self._asked()
+        return await self._http.request(
+            request.method, url + request.path, params=request.params, headers=headers,
+            content=request.content, timeout=self._timeout,
+        )
+
+    def _asked(self) -> dict[str, str]:
+        """What questions say: what they must take into account."""
+        return {**self._positions.headers(), **self._of_questions}
 
     async def is_ready(self) -> bool:
         """Whether the server says that it is ready. One attempt."""
-        response = await self._http.get(f"{self._url}/readyz", headers=self._headers, timeout=self._timeout)
-        return response.is_success
+        url = f"{self._pods.current}/readyz"
+        return (await self._http.get(url, headers=self._headers, timeout=self._timeout)).is_success
 
     async def ask(self, method: str, at: str, params: dict[str, str] | None = None) -> Any:
         """A question without a body; its answer in JSON."""
@@ -135,10 +164,12 @@ class AsyncTransport:
     @asynccontextmanager
     async def download(self, at: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes of an answer of any length."""
-        request = self._http.build_request("GET", self._url + at, headers=self._headers, timeout=self._timeout)
+        url, headers = self._pods.current, {**self._headers, **self._asked()}
+        request = self._http.build_request("GET", url + at, headers=headers, timeout=self._timeout)
         try:
             response = await self._http.send(request, stream=True)
         except httpx.TransportError as error:
+            self._pods.failed(url)
             raise NoAnswerError("GET", at, error) from error
         try:
             if not response.is_success:
@@ -164,13 +195,16 @@ class AsyncTransport:
         if isinstance(content, bytes):
             request = Request("PUT", at, params=params, headers=headers, content=content, repeatable=False)
             return json_of(await self.send(request))
+        url = self._pods.current
         try:
             response = await self._http.put(
-                self._url + at, params=params, headers={**self._headers, **headers}, content=content,
+                url + at, params=params, headers={**self._headers, **headers}, content=content,
                 timeout=self._timeout,
             )
         except httpx.TransportError as error:
+            self._pods.failed(url)
             raise NoAnswerError("PUT", at, error) from error
+        self._positions.note(response.headers)
         if not response.is_success:
             raise problem_of(response)
         return json_of(response)

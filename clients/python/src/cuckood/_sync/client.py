@@ -2,17 +2,18 @@
 """A server and its filters."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Literal, Self, Unpack
 
 import httpx
 
 from .._batches import BatchLimits, Item
 from .._models import (
-    BackupBody, BackupListBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
+    BackupBody, BackupListBody, ClusterBody, FilterFields, FilterLineBody, FilterListBody, FoundBody, PreviewBody,
 )
+from .._pods import Pods
 from .._retry import Backoff, Request
 from ..errors import json_of
 from .filter import Filter
@@ -22,17 +23,24 @@ Download = AbstractContextManager[Iterator[bytes]]
 
 
 class Client:
-    """A cuckood server.
+    """A cuckood server, or a cluster of them.
 
     Questions and changes are sent again until they are answered, for `patience`
     seconds: after broken connections and after answers that pass (429, 503 and
     the like), with growing random pauses, and not before `Retry-After`. Each
     change has an `Idempotency-Key`, so it is made once.
 
-    `url`: address of the server; without it `CUCKOOD_SERVER`, else http://127.0.0.1:8080.
+    Of a cluster name several pods: one is asked until it fails, then the next one,
+    at once and with the same `Idempotency-Key`. Questions are answered with all
+    changes that this client has made, whichever pod it asks.
+
+    `url`: address of the server, or those of pods; without it `CUCKOOD_SERVER`, in
+    which commas separate several, else http://127.0.0.1:8080.
     `api_key`: without it `CUCKOOD_API_KEY`, else none.
     `timeout`: seconds in which one request is to be answered.
     `patience`: seconds after the first attempt in which others may begin; 0: none.
+    `consistency`: `local`, or `strong` for questions about one filter that are answered
+    with everything that was acknowledged before, to whomever. Without it `local`.
     `limits`: what the server takes in one request. Larger batches are split.
     `http`: a client of httpx, for example with certificates. It is not closed.
 
@@ -40,14 +48,15 @@ class Client:
     """
 
     def __init__(
-        self, url: str | None = None, *, api_key: str | None = None, timeout: float = 30.0,
-        patience: float = 60.0, limits: BatchLimits | None = None, http: httpx.Client | None = None,
+        self, url: str | Sequence[str] | None = None, *, api_key: str | None = None, timeout: float = 30.0,
+        patience: float = 60.0, consistency: Literal["local", "strong"] | None = None,
+        limits: BatchLimits | None = None, http: httpx.Client | None = None,
     ) -> None:
-        url = url or os.environ.get("CUCKOOD_SERVER") or "http://127.0.0.1:8080"
+        urls = url or (os.environ.get("CUCKOOD_SERVER") or "http://127.0.0.1:8080").split(",")
         key = api_key or os.environ.get("CUCKOOD_API_KEY")
         self._transport = Transport(
-            url if "://" in url else f"http://{url}", {"authorization": f"Bearer {key}"} if key else {},
-            timeout, Backoff(patience), limits or BatchLimits(), http,
+            Pods([urls] if isinstance(urls, str) else urls), {"authorization": f"Bearer {key}"} if key else {},
+            consistency, timeout, Backoff(patience), limits or BatchLimits(), http,
         )
 
     def __enter__(self) -> Self:
@@ -61,6 +70,11 @@ class Client:
     def close(self) -> None:
         """Closes the connections."""
         self._transport.close()
+
+    @property
+    def url(self) -> str:
+        """Address of the server, or of the pod that is asked now."""
+        return self._transport.url
 
     def filter(self, key: str) -> Filter:
         """The filter of this key, whether it exists or not. Sends nothing."""
@@ -83,14 +97,17 @@ class Client:
 
     def lookup(
         self, items: Iterable[Item], *, filters: Iterable[str] | None = None, prefix: str | None = None,
-        first: bool = False,
+        first: bool = False, within_seconds: int | None = None,
     ) -> FoundBody:
         """For each item the keys of the filters that contain it.
 
         Asks these `filters`, in their order, or all whose keys start with
         `prefix`; with `first` only up to the first that contains the item.
+        `within_seconds`, of filters with windows: which of them saw the item so lately.
         """
         fields: dict[str, object] = {"first": first}
+        if within_seconds is not None:
+            fields["within_seconds"] = within_seconds
         if filters is not None:
             fields["filters"] = list(filters)
         if prefix is not None:
@@ -107,6 +124,10 @@ class Client:
             return self._transport.is_ready()
         except httpx.TransportError:
             return False
+
+    def cluster(self) -> ClusterBody:
+        """The lanes and pods of the cluster, as far as the asked pod knows."""
+        return ClusterBody.from_json(self._transport.ask("GET", "/cluster"))
 
     def backups(self) -> BackupListBody:
         """The backups, newest first."""
