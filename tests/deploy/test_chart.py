@@ -65,7 +65,32 @@ LARGEST = [
     "nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
     "priorityClassName=important",
 ]
-VARIANTS = {"defaults": [ALLOWED], "keys": [KEYED], "smallest": SMALLEST, "largest": LARGEST}
+BROKERS = [f"nats-{broker}.nats-headless.nats" for broker in range(3)]
+CLUSTER = [
+    "replicas=3",
+    "log.servers={" + ",".join(f"nats://{it}:4222" for it in BROKERS) + "}",
+    "log.monitors={" + ",".join(f"http://{it}:8222" for it in BROKERS) + "}",
+    "cluster.name=shop",
+]
+# Everything that a cluster can have.
+LARGEST_CLUSTER = [
+    *(it for it in LARGEST if not it.startswith(("restore.", "tls.clientAuthorities."))),
+    *(*CLUSTER, "cluster.lanes=4", "cluster.copies=1", "log.unsafe=true"),
+    *("log.credentials.secret=broker-user", "log.authority.secret=broker-authority"),
+    "cluster.key.secret=cuckood-cluster",
+    "networkPolicy.brokers[0].podSelector.matchLabels.app=nats",
+    "topologySpreadConstraints[0].topologyKey=rack",
+    "topologySpreadConstraints[0].maxSkew=1",
+    "topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway",
+]
+VARIANTS = {
+    "defaults": [ALLOWED],
+    "keys": [KEYED],
+    "smallest": SMALLEST,
+    "largest": LARGEST,
+    "cluster": [ALLOWED, *CLUSTER],
+    "largest cluster": LARGEST_CLUSTER,
+}
 
 # The oldest that Chart.yaml names, and the newest whose schemas there are.
 KUBERNETES = ["1.25", kubernetes_validate.latest_version()]
@@ -111,7 +136,8 @@ def container_of(documents):
 
 
 def environment(documents):
-    return {it["name"]: it["value"] for it in container_of(documents)["env"]}
+    env = container_of(documents)["env"]
+    return {it["name"]: it["value"] for it in env if "value" in it}
 
 
 def selects(selector, labels):
@@ -165,23 +191,27 @@ class Accepted(unittest.TestCase):
                     validate(document)
 
     def test_every_template_is_among_what_is_checked(self):
-        documents = rendered(*LARGEST)
+        documents = [*rendered(*LARGEST), *rendered(*LARGEST_CLUSTER)]
+        made = len({(it["kind"], it["metadata"]["name"]) for it in documents})
         templates = [t for t in (CHART / "templates").glob("*.yaml")]
         # service.yaml makes two, and so does backup.yaml.
-        self.assertEqual(len(documents), len(templates) + 2)
+        self.assertEqual(made, len(templates) + 2)
 
     def test_a_pod_security_of_restricted_lets_the_pods_in(self):
         for name, values in VARIANTS.items():
             with self.subTest(name):
                 self.assertEqual(restricted_violations(pod_of(rendered(*values))), [])
         self.assertEqual(restricted_violations(job_of(rendered(*LARGEST))), [])
+        founding = only(rendered(*LARGEST_CLUSTER), "Job")["spec"]["template"]
+        self.assertEqual(restricted_violations(founding), [])
 
     def test_yamllint_finds_nothing_to_complain_about(self):
         rules = "{extends: default, rules: {line-length: disable, document-start: disable, braces: {max-spaces-inside: 1}}}"
         tool(
             *("yamllint", "--strict", "--config-data", rules),
             *(CHART / "Chart.yaml", CHART / "values.yaml", CHART / "files/alerts.yaml"),
-            *(ROOT / "tests/deploy/alerts.test.yaml", ROOT / "deploy/compose.yaml"),
+            *(ROOT / "tests/deploy/alerts.test.yaml", ROOT / "deploy/nats/values.yaml"),
+            *(ROOT / "deploy").glob("compose*.yaml"),
             *(ROOT / "deploy/kubernetes").rglob("kustomization.yaml"),
         )
 
@@ -193,12 +223,37 @@ class Refused(unittest.TestCase):
         for word in words:
             self.assertIn(word, done.stderr)
 
-    def test_two_replicas(self):
-        self.refuses(ALLOWED, "replicaCount=2", words=["replicaCount", "less than or equal to 1"])
+    def test_several_servers_without_a_log_that_they_share(self):
+        self.refuses(
+            *(ALLOWED, "replicas=3"),
+            words=["replicas is 3 and log.servers is empty", "log.monitors", "cluster.name"],
+        )
+
+    def test_clusters_that_can_not_work(self):
+        def without(name):
+            return [it for it in CLUSTER if not it.startswith(name)]
+
+        for values, word in [
+            (without("cluster.name"), "log.servers needs cluster.name"),
+            (without("log.monitors"), "log.servers needs log.monitors"),
+            (["cluster.name=shop"], "cluster.name needs log.servers"),
+            ([*CLUSTER, "cluster.name=a.b"], "cluster.name"),
+            ([*CLUSTER, "cluster.copies=2"], "copies"),
+            ([*CLUSTER, "cluster.lanes=16"], "memory.cacheMiB=400"),
+            ([*CLUSTER, "log.servers={nats-0:4222}"], "servers"),
+            ([*CLUSTER, "log.monitors={nats://nats-0:4222}"], "monitors"),
+            ([*CLUSTER, "tls.secret=a", "tls.clientAuthorities.secret=b"], "clientAuthorities"),
+            (
+                [*CLUSTER, "backup.enabled=true", "restore.backup=cuckood-20310203T031700Z.tar"],
+                "restore.backup is for a server in no cluster",
+            ),
+        ]:
+            with self.subTest(values):
+                self.refuses(ALLOWED, *values, words=[word])
 
     def test_a_server_open_to_anybody_unless_that_was_said(self):
         self.refuses(
-            "replicaCount=1",
+            "replicas=1",
             words=["needs API keys", "access.keys.secret=", "access.allowAnonymous=true"],
         )
 
@@ -212,7 +267,7 @@ class Refused(unittest.TestCase):
         self.refuses(ALLOWED, "tls.clientAuthorities.secret=a", words=["needs tls.secret"])
 
     def test_names_that_do_not_exist(self):
-        self.refuses(ALLOWED, "replicas=1", words=["replicas"])
+        self.refuses(ALLOWED, "replicaCount=1", words=["replicaCount"])
         self.refuses(ALLOWED, "memory.cacheMib=64", words=["cacheMib"])
         self.refuses(ALLOWED, "settings.WAL_SYNC=never", words=["WAL_SYNC"])
 
@@ -220,6 +275,7 @@ class Refused(unittest.TestCase):
         own = {
             **environment(rendered(ALLOWED, "backup.enabled=true")),
             **environment(rendered(*LARGEST[:4])),
+            **environment(rendered(*(it for it in LARGEST_CLUSTER if "settings." not in it))),
         }
         self.assertLessEqual({"CUCKOOD_CACHE_BYTES", "CUCKOOD_TLS_CLIENT_CA"}, set(own))
         for name in own:
@@ -335,6 +391,7 @@ class Consistent(unittest.TestCase):
     def test_every_variable_of_the_server_can_be_set(self):
         more = ["backup.enabled=true", "redis.enabled=true", "redis.allowFlush=true"]
         own = {*environment(rendered(*LARGEST[:4])), *environment(rendered(ALLOWED, *more))}
+        own |= set(environment(rendered(*LARGEST_CLUSTER)))
         others = sorted(known_variables() - own)
         self.assertIn("CUCKOOD_KEY_SHARE", others)
         settings = [f"settings.{name}=7" for name in others]
@@ -578,6 +635,119 @@ class Consistent(unittest.TestCase):
             json.loads(config["data"]["cuckood.json"]),
             json.loads((CHART / "files/dashboard.json").read_text()),
         )
+
+
+class Cluster(unittest.TestCase):
+    """What three pods have that one does not."""
+
+    def setUp(self):
+        self.documents = rendered(ALLOWED, *CLUSTER, "backup.enabled=true", name="prod")
+
+    def test_each_pod_says_where_others_reach_it(self):
+        env = container_of(self.documents)["env"]
+        names = [it["name"] for it in env]
+        # Kubernetes fills in what stands before.
+        self.assertLess(names.index("POD_NAME"), names.index("CUCKOOD_ADVERTISE"))
+        told = environment(self.documents)
+        own = "http://$(POD_NAME).prod-cuckood-headless.default.svc.cluster.local:8080"
+        self.assertEqual(told["CUCKOOD_ADVERTISE"], own)
+        headless = only(self.documents, "Service", "prod-cuckood-headless")["spec"]
+        self.assertIn({"name": "http", "port": 8080, "targetPort": "http"}, headless["ports"])
+        self.assertTrue(headless["publishNotReadyAddresses"])
+        client = only(self.documents, "Service", "prod-cuckood")["spec"]
+        self.assertNotIn("publishNotReadyAddresses", client)
+        names = told["CUCKOOD_ALLOWED_HOST"].split(",")
+        for pod in range(3):
+            self.assertIn(f"prod-cuckood-{pod}.prod-cuckood-headless", names)
+
+    def test_with_a_certificate_pods_speak_tls_and_believe_its_authority(self):
+        documents = rendered(*LARGEST_CLUSTER)
+        told = environment(documents)
+        self.assertTrue(told["CUCKOOD_ADVERTISE"].startswith("https://$(POD_NAME)."))
+        self.assertEqual(told["CUCKOOD_CLUSTER_CA_FILE"], "/secrets/tls/ca.crt")
+        self.assertEqual(told["CUCKOOD_CLUSTER_KEY_FILE"], "/secrets/cluster/cluster.key")
+        self.assertNotIn("CUCKOOD_CLUSTER_KEY_FILE", environment(self.documents))
+        volumes = {it["name"]: it for it in pod_of(documents)["spec"]["volumes"]}
+        files = {it["path"] for it in volumes["tls"]["secret"]["items"]}
+        self.assertEqual(files, {"tls.crt", "tls.key", "ca.crt"})
+        self.assertEqual([it["path"] for it in volumes["cluster"]["secret"]["items"]], ["cluster.key"])
+        (backup,) = job_of(documents)["spec"]["containers"]
+        host = told["CUCKOOD_ADVERTISE"].replace("$(POD_NAME)", "cuckood-0").replace(":8080", ":9090")
+        self.assertEqual(backup["args"], ["backup", f"--server={host}"])
+
+    def test_servers_and_the_founding_job_reach_the_brokers_in_the_same_way(self):
+        for documents in (self.documents, rendered(*LARGEST_CLUSTER)):
+            job = only(documents, "Job")
+            (container,) = job["spec"]["template"]["spec"]["containers"]
+            founding = {it["name"]: it["value"] for it in container["env"]}
+            told = environment(documents)
+            self.assertEqual(founding, {name: told[name] for name in founding})
+            self.assertLessEqual({"CUCKOOD_LOG", "CUCKOOD_LOG_MONITOR", "CUCKOOD_CLUSTER"}, set(founding))
+            self.assertIn("--unless-founded", container["args"])
+            self.assertIn(f"--lanes={told['CUCKOOD_LANES']}", container["args"])
+            of_files = {Path(path).parent for path in founding.values() if path.startswith("/secrets")}
+            for holder in (container, container_of(documents)):
+                mounted = {Path(it["mountPath"]) for it in holder.get("volumeMounts", [])}
+                self.assertLessEqual(of_files, mounted)
+            labels = job["spec"]["template"]["metadata"]["labels"]
+            for kind in ("Service", "NetworkPolicy"):
+                for it in (d for d in documents if d["kind"] == kind):
+                    spec = it["spec"]
+                    selector = spec["podSelector"]["matchLabels"] if kind == "NetworkPolicy" else spec["selector"]
+                    self.assertFalse(selects(selector, labels))
+        self.assertEqual(len(of_files), 2)
+        hook = only(self.documents, "Job")["metadata"]["annotations"]["helm.sh/hook"]
+        # Later it could found anew, and empty, what brokers have lost.
+        self.assertEqual(hook, "pre-install")
+        kinds = {d["kind"] for d in rendered(ALLOWED, *CLUSTER, "cluster.found=false")}
+        self.assertNotIn("Job", kinds)
+
+    def test_pods_reach_each_other_and_the_brokers_and_nobody_else(self):
+        spec = only(self.documents, "NetworkPolicy")["spec"]
+        own = [{"podSelector": {"matchLabels": spec["podSelector"]["matchLabels"]}}]
+        from_pods = [it for it in spec["ingress"] if it["from"] == own]
+        self.assertEqual([it["ports"] for it in from_pods], [[{"port": "http", "protocol": "TCP"}]])
+        names, pods, brokers = spec["egress"]
+        self.assertEqual({it["port"] for it in names["ports"]}, {53})
+        self.assertEqual((pods["to"], [it["port"] for it in pods["ports"]]), (own, [8080]))
+        self.assertEqual([it["port"] for it in brokers["ports"]], [4222, 8222])
+        self.assertNotIn("to", brokers)
+        largest = only(rendered(*LARGEST_CLUSTER), "NetworkPolicy")["spec"]["egress"]
+        self.assertEqual(largest[2]["to"], [{"podSelector": {"matchLabels": {"app": "nats"}}}])
+        others = ["log.servers={nats://a,tls://b:4333}", "log.monitors={https://a:443}"]
+        egress = only(rendered(ALLOWED, *CLUSTER, *others), "NetworkPolicy")["spec"]["egress"]
+        self.assertEqual([it["port"] for it in egress[2]["ports"]], [4222, 4333, 443])
+
+    def test_one_pod_at_a_time_is_away_and_each_has_a_node_of_its_own(self):
+        self.assertEqual(only(self.documents, "PodDisruptionBudget")["spec"]["maxUnavailable"], 1)
+        spec = only(self.documents, "StatefulSet")["spec"]
+        self.assertEqual((spec["replicas"], spec["podManagementPolicy"]), (3, "Parallel"))
+        self.assertGreater(spec["minReadySeconds"], 0)
+        labels = spec["template"]["metadata"]["labels"]
+        spread = spec["template"]["spec"]["topologySpreadConstraints"]
+        found = {it["topologyKey"]: it["whenUnsatisfiable"] for it in spread}
+        self.assertEqual(found["kubernetes.io/hostname"], "DoNotSchedule")
+        for it in spread:
+            self.assertTrue(selects(it["labelSelector"]["matchLabels"], labels))
+        (own,) = pod_of(rendered(*LARGEST_CLUSTER))["spec"]["topologySpreadConstraints"]
+        self.assertEqual(own["topologyKey"], "rack")
+        one = pod_of(rendered(ALLOWED))["spec"]
+        self.assertNotIn("topologySpreadConstraints", one)
+
+    def test_each_pod_has_volumes_of_its_own(self):
+        spec = only(self.documents, "StatefulSet")["spec"]
+        claims = {it["metadata"]["name"] for it in spec["volumeClaimTemplates"]}
+        self.assertEqual(claims, {"data", "backups"})
+        mounted = {it["name"] for it in container_of(self.documents)["volumeMounts"]}
+        self.assertEqual(mounted, claims)
+        self.assertNotIn("volumes", spec["template"]["spec"])
+        self.assertEqual([d for d in self.documents if d["kind"] == "PersistentVolumeClaim"], [])
+
+    def test_the_memory_limit_follows_from_the_lanes_of_the_cluster(self):
+        limit = container_of(self.documents)["resources"]["limits"]["memory"]
+        cache = 256
+        plans = min(8 * 85 + 22, cache * 3 // 2)
+        self.assertEqual(limit, f"{cache + plans + 64 + 128 + 256 + 256}Mi")
 
 
 class Manifests(unittest.TestCase):

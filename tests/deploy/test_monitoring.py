@@ -1,6 +1,7 @@
 """Alerts and dashboard: sound by themselves, and about metrics that the real
 server has."""
 
+import contextlib
 import json
 import re
 import subprocess
@@ -11,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import yaml
+from placed import Container, Placed
 from support import ALERTS, BINARY, DASHBOARD, ROOT, Server, anchors, tool
 
 ALERT_TESTS = Path(__file__).parent / "alerts.test.yaml"
@@ -154,14 +156,40 @@ class Dashboard(unittest.TestCase):
         self.assertLessEqual(named, {alert["alert"] for alert in alerts()})
 
 
+@contextlib.contextmanager
+def pod(*flags):
+    """A server that is the only pod of a cluster, so that it has every metric."""
+    text = "listen: 0.0.0.0:4222\nhttp: 0.0.0.0:8222\njetstream { store_dir: /data, sync_interval: always }\n"
+    broker = Container(
+        "nats-server", ["--config", "/conf"], names=["broker"], volumes=["/data"], files={"/conf": text}
+    )
+    brokers = ["--log=nats://broker:4222", "--log-monitor=http://broker:8222", "--cluster=shop"]
+    founding = ["cluster", "found", "--unless-founded", "--lanes=2", "--copies=1", *brokers]
+    found = Container("cuckood", founding, names=[])
+    with Placed({"broker": broker, "found": found}) as placed:
+        placed.start("broker")
+        deadline = time.monotonic() + 60
+        placed.start("found")
+        while placed.running["found"].wait() != 0:
+            if time.monotonic() > deadline:
+                raise AssertionError(placed.logs())
+            time.sleep(0.2)
+            placed.start("found")
+        line = [*(placed.here("found", it) for it in brokers), "--advertise=http://127.0.0.1:1"]
+        with Server(*line, *flags) as server:
+            yield server
+
+
 class AgainstTheServer(unittest.TestCase):
     """Scrapes the real server before and after some work."""
 
     @classmethod
     def setUpClass(cls):
-        with tempfile.TemporaryDirectory() as backups, Server(
+        with tempfile.TemporaryDirectory() as backups, pod(
             f"--backup-dir={backups}", "--metrics-filter-names=5"
         ) as server:
+            while "cuckood_lanes_without_leader 0\n" not in server.ask("GET", "/metrics")[1]:
+                time.sleep(0.2)
             cls.before = server.ask("GET", "/metrics")[1]
             work(server)
             cls.after = surveyed(server)

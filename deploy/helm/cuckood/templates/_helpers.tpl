@@ -46,6 +46,121 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 {{- end -}}
 
+{{/* "yes" for pods of a cluster, else nothing. */}}
+{{- define "cuckood.isCluster" -}}
+{{- if .Values.log.servers -}}yes{{- end -}}
+{{- end -}}
+
+{{/* The name of a pod by which others reach it: its full name, which is in the
+     certificate as a wildcard. */}}
+{{- define "cuckood.podHost" -}}
+{{- $full := include "cuckood.fullname" .context -}}
+{{- printf "%s.%s-headless.%s.svc.%s" .pod $full .context.Release.Namespace .context.Values.access.clusterDomain -}}
+{{- end -}}
+
+{{/* Whom the job asks for a backup: in a cluster one pod, which says later how far
+     it is. */}}
+{{- define "cuckood.backupHost" -}}
+{{- $full := include "cuckood.fullname" . -}}
+{{- if include "cuckood.isCluster" . -}}
+{{- include "cuckood.podHost" (dict "pod" (printf "%s-0" $full) "context" .) -}}
+{{- else -}}
+{{- printf "%s-headless" $full -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels of the pods that found the cluster. */}}
+{{- define "cuckood.foundSelector" -}}
+app.kubernetes.io/name: cuckood-found
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* How the brokers of a cluster are reached, for servers and the job that founds
+     it. */}}
+{{- define "cuckood.brokerEnv" -}}
+- name: CUCKOOD_LOG
+  value: {{ join "," .Values.log.servers | quote }}
+- name: CUCKOOD_CLUSTER
+  value: {{ .Values.cluster.name | quote }}
+{{- with .Values.log.monitors }}
+- name: CUCKOOD_LOG_MONITOR
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- if .Values.log.unsafe }}
+- name: CUCKOOD_LOG_UNSAFE
+  value: "true"
+{{- end }}
+{{- if .Values.log.credentials.secret }}
+- name: CUCKOOD_LOG_CREDENTIALS
+  value: /secrets/credentials/brokers.creds
+{{- end }}
+{{- if .Values.log.authority.secret }}
+- name: CUCKOOD_LOG_CA_FILE
+  value: /secrets/brokers/ca.crt
+{{- end }}
+{{- end -}}
+
+{{/* Secrets for the brokers, like cuckood.secrets. */}}
+{{- define "cuckood.brokerSecrets" -}}
+{{- if include "cuckood.isCluster" . }}
+{{- with .Values.log.credentials }}
+{{- if .secret }}
+credentials:
+  secret: {{ .secret }}
+  items:
+    brokers.creds: {{ .item }}
+{{- end }}
+{{- end }}
+{{- with .Values.log.authority }}
+{{- if .secret }}
+brokers:
+  secret: {{ .secret }}
+  items:
+    ca.crt: {{ .item }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Mounts of secrets, from what names them as YAML. */}}
+{{- define "cuckood.secretMounts" -}}
+{{- range $name := . | fromYaml | keys | sortAlpha }}
+# The whole directory: what is mounted alone is never exchanged.
+- name: {{ $name }}
+  mountPath: /secrets/{{ $name }}
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{/* Their volumes. */}}
+{{- define "cuckood.secretVolumes" -}}
+{{- $secrets := . | fromYaml }}
+{{- range $name := keys $secrets | sortAlpha }}
+{{- with get $secrets $name }}
+- name: {{ $name }}
+  secret:
+    secretName: {{ .secret }}
+    # For the group that fsGroup gives the pod.
+    defaultMode: 288
+    items:
+      {{- range $path, $item := .items }}
+      - key: {{ $item }}
+        path: {{ $path }}
+      {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Ports of addresses such as nats://a:4222, by commas; the second argument is for
+     those that name none. */}}
+{{- define "cuckood.portsOf" -}}
+{{- $ports := list -}}
+{{- range .addresses -}}
+{{- $ports = append $ports (regexFind "[0-9]+$" (regexFind ":[0-9]+$" .) | default $.otherwise) -}}
+{{- end -}}
+{{- $ports | uniq | join "," -}}
+{{- end -}}
+
 {{/* What the standard "restricted" requires of every pod and container. */}}
 {{- define "cuckood.podSecurity" -}}
 runAsNonRoot: true
@@ -63,11 +178,17 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
+{{/* Threads that change filters. */}}
+{{- define "cuckood.lanes" -}}
+{{- if include "cuckood.isCluster" . -}}{{- .Values.cluster.lanes -}}{{- else -}}{{- .Values.memory.lanes -}}{{- end -}}
+{{- end -}}
+
 {{/* What plans of large changes take at most, in MiB: 85 for each lane and a
      twelfth of the cache, which never is more than one and a half caches. */}}
 {{- define "cuckood.plansMiB" -}}
+{{- $lanes := include "cuckood.lanes" . | int -}}
 {{- with .Values.memory -}}
-{{- min (add (mul 85 .lanes) (div (add .cacheMiB 11) 12)) (div (add (mul 3 .cacheMiB) 1) 2) -}}
+{{- min (add (mul 85 $lanes) (div (add .cacheMiB 11) 12)) (div (add (mul 3 .cacheMiB) 1) 2) -}}
 {{- end -}}
 {{- end -}}
 
@@ -113,12 +234,26 @@ tls:
   items:
     tls.crt: tls.crt
     tls.key: tls.key
+    {{- if and .authority (include "cuckood.isCluster" $) }}
+    ca.crt: {{ .authority }}
+    {{- end }}
 {{- end }}
 {{- if .clientAuthorities.secret }}
 authorities:
   secret: {{ .clientAuthorities.secret }}
   items:
     ca.crt: {{ .clientAuthorities.item }}
+{{- end }}
+{{- end }}
+{{- include "cuckood.brokerSecrets" . }}
+{{- if include "cuckood.isCluster" . }}
+{{- with .Values.cluster.key }}
+{{- if .secret }}
+cluster:
+  secret: {{ .secret }}
+  items:
+    cluster.key: {{ .item }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}
@@ -134,7 +269,11 @@ authorities:
 {{- if or .Values.access.allowAnonymous .Values.access.allowedHosts -}}
 {{- $names := list -}}
 {{- $full := include "cuckood.fullname" . -}}
-{{- range $service := list $full (printf "%s-headless" $full) (printf "%s-0.%s-headless" $full $full) -}}
+{{- $services := list $full (printf "%s-headless" $full) -}}
+{{- range $pod := until (max 1 (int .Values.replicas) | int) -}}
+{{- $services = append $services (printf "%s-%d.%s-headless" $full $pod $full) -}}
+{{- end -}}
+{{- range $service := $services -}}
 {{- $inNamespace := printf "%s.%s" $service $.Release.Namespace -}}
 {{- $names = concat $names (list $service $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.%s" $inNamespace $.Values.access.clusterDomain)) -}}
 {{- end -}}
@@ -160,9 +299,9 @@ authorities:
 {{- if and .Values.tls.clientAuthorities.secret (not .Values.tls.secret) -}}
 {{- fail "tls.clientAuthorities.secret needs tls.secret: without TLS callers present no certificate." -}}
 {{- end -}}
-{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_REDIS_LISTEN" "CUCKOOD_REDIS_MAX_CONNECTIONS" "CUCKOOD_REDIS_ALLOW_FLUSH" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_ALLOWED_HOST" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_LANES" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
+{{- range $name := list "CUCKOOD_LISTEN" "CUCKOOD_ADMIN_LISTEN" "CUCKOOD_REDIS_LISTEN" "CUCKOOD_REDIS_MAX_CONNECTIONS" "CUCKOOD_REDIS_ALLOW_FLUSH" "CUCKOOD_KEYS_FILE" "CUCKOOD_TLS_CERT" "CUCKOOD_TLS_KEY" "CUCKOOD_TLS_CLIENT_CA" "CUCKOOD_ALLOW_ANONYMOUS" "CUCKOOD_ALLOWED_HOST" "CUCKOOD_DATA_DIR" "CUCKOOD_BACKUP_DIR" "CUCKOOD_BACKUP_KEEP" "CUCKOOD_CACHE_BYTES" "CUCKOOD_BLOCK_CACHE_BYTES" "CUCKOOD_LANES" "CUCKOOD_LOG" "CUCKOOD_LOG_MONITOR" "CUCKOOD_LOG_UNSAFE" "CUCKOOD_LOG_CREDENTIALS" "CUCKOOD_LOG_CA_FILE" "CUCKOOD_CLUSTER" "CUCKOOD_CLUSTER_CA_FILE" "CUCKOOD_CLUSTER_KEY_FILE" "CUCKOOD_ADVERTISE" "CUCKOOD_MAX_BUFFERED_BYTES" "CUCKOOD_MAX_BODY_BYTES" "CUCKOOD_DRAIN_DELAY_SECONDS" "CUCKOOD_DRAIN_TIMEOUT_SECONDS" -}}
 {{- if hasKey $.Values.settings $name -}}
-{{- fail (printf "settings.%s: the chart sets it; use access, redis, tls, memory, backup or drain instead." $name) -}}
+{{- fail (printf "settings.%s: the chart sets it; use access, redis, tls, log, cluster, memory, backup or drain instead." $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if gt (int .Values.memory.maxBodyMiB) (int .Values.memory.bodiesMiB) -}}
@@ -170,6 +309,27 @@ authorities:
 {{- end -}}
 {{- if and .Values.restore.backup (not .Values.backup.enabled) -}}
 {{- fail "restore.backup needs backup.enabled: the backup is read from that volume." -}}
+{{- end -}}
+{{- if include "cuckood.isCluster" . -}}
+{{- if not .Values.cluster.name -}}
+{{- fail "log.servers needs cluster.name: the name of the cluster, which no other cluster of these brokers has, such as cluster.name=shop." -}}
+{{- end -}}
+{{- if not (or .Values.log.monitors .Values.log.credentials.secret .Values.log.unsafe) -}}
+{{- fail "log.servers needs log.monitors: the monitoring addresses of all brokers, such as http://nats-0.nats-headless.nats:8222, where pods see that the brokers force what they acknowledge to their disks (sync_interval: always). With log.credentials of a system account they see it without. log.unsafe=true accepts brokers that may lose changes." -}}
+{{- end -}}
+{{- if .Values.tls.clientAuthorities.secret -}}
+{{- fail "tls.clientAuthorities.secret contradicts log.servers: the pods of a cluster call each other, and present no certificates." -}}
+{{- end -}}
+{{- if .Values.restore.backup -}}
+{{- fail "restore.backup is for a server in no cluster: docs/cluster.md says how filters come into a cluster." -}}
+{{- end -}}
+{{- if lt (int .Values.memory.cacheMiB) (mul 25 (int .Values.cluster.lanes) | int) -}}
+{{- fail (printf "memory.cacheMiB is %d, and a cluster of %d lanes needs 25 for each: set memory.cacheMiB=%d, or found the cluster with fewer lanes." (int .Values.memory.cacheMiB) (int .Values.cluster.lanes) (mul 25 (int .Values.cluster.lanes))) -}}
+{{- end -}}
+{{- else if gt (int .Values.replicas) 1 -}}
+{{- fail (printf "replicas is %d and log.servers is empty: several servers need the brokers of a cluster, or each would have filters of its own. Set log.servers, log.monitors and cluster.name (docs/cluster.md), or replicas=1." (int .Values.replicas)) -}}
+{{- else if .Values.cluster.name -}}
+{{- fail "cluster.name needs log.servers: the addresses of the brokers, such as nats://nats-0.nats-headless.nats:4222." -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.enabled needs ingress.host." -}}
