@@ -13,7 +13,7 @@ use crate::http::{App, Cluster};
 use crate::metrics::Metrics;
 use crate::replication::jetstream::{
     ANNOUNCE_EVERY, Announcements, Connection, Epoch, Founding, Holder, JetStreamLog, LeaseKeeping,
-    Leases, Patience, PodState, connect, current_epoch, open,
+    Leases, Patience, PodState, brokers_time, connect, current_epoch, open,
 };
 use crate::replication::record::Writer;
 use crate::replication::trimming::Bounds;
@@ -41,6 +41,8 @@ pub(super) struct Pod {
     epoch: Epoch,
     /// The time of the pods that are there, as of a moment.
     time: Option<(u64, Instant)>,
+    /// That of the brokers.
+    brokers_time: Option<(u64, Instant)>,
     log: Arc<dyn CommitLog>,
     writer: Writer,
     leases: Leases,
@@ -87,6 +89,8 @@ impl Pod {
         announcements.claim(&settings.address).await?;
         let pods = announcements.all().await?;
         let time = middle_time(&pods).map(|it| (it, Instant::now()));
+        let brokers_time = brokers_time(&connection, &founding).await?;
+        let brokers_time = brokers_time.map(|it| (it, Instant::now()));
         let mut writer = [0; 16];
         getrandom::fill(&mut writer)?;
         let writer = Writer(writer);
@@ -129,6 +133,7 @@ impl Pod {
             connection: connection.clone(),
             epoch,
             time,
+            brokers_time,
             log: Arc::new(MeasuredLog::new(log, Arc::clone(metrics))),
             trimming,
             founding,
@@ -164,6 +169,7 @@ impl Pod {
             epoch: self.founding.epoch,
             began: self.epoch.began.iter().map(|it| it.before).collect(),
             time: self.time,
+            brokers_time: self.brokers_time,
             level: self.level,
             lanes: self.founding.lanes,
             writer: self.writer,

@@ -17,6 +17,7 @@ use crate::replication::{Halt, Position, Reign};
 use crate::store::PageStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 /// Where a lane of this pod stands.
@@ -136,11 +137,22 @@ impl Clustered {
     }
 
     /// From where time goes on: where the other pods are, and never from before what
-    /// was stamped.
+    /// was stamped. A pod that is alone believes its clock as long as that of the
+    /// brokers does not say that it is far ahead.
     pub(super) fn tell_the_time(&self, clock: &EngineClock) {
-        if let Some((time_ms, as_of)) = self.membership.time {
-            let passed = as_of.elapsed().as_millis();
-            clock.hear(time_ms + u64::try_from(passed).unwrap_or_default(), true);
+        let now = |(time_ms, as_of): (u64, Instant)| {
+            time_ms + u64::try_from(as_of.elapsed().as_millis()).unwrap_or_default()
+        };
+        if let Some(time) = self.membership.time {
+            clock.hear(now(time), true);
+        } else if let Some(time) = self.membership.brokers_time {
+            clock.hear(now(time).min(clock.state().wall_ms), true);
+            if let Some(ahead_ms) = clock.state().jump_ms {
+                tracing::warn!(
+                    seconds = ahead_ms / 1000,
+                    "no other pod is there to ask for the time, and this machine's clock is ahead of the brokers': time goes on from theirs until one of the clocks is put right, or this one is confirmed (POST /admin/clock/confirm)"
+                );
+            }
         }
         if let Some(stamp) = self.lanes.iter().map(|it| it.start.stamp_ms).max() {
             clock.hear(stamp, false);

@@ -13,6 +13,7 @@
 //! | `levels.rs` | programs of several versions in one cluster |
 //! | `handing_over.rs` | lanes spread over pods, and how long a hand-over takes |
 //! | `commands.rs` | those processes over the Redis protocol: any pod takes any command |
+//! | `clocks.rs` | a pod that starts alone, whose clock is wrong |
 //! | `snapshots.rs` | pods that lack what the log no longer has; keys and TLS between pods |
 //! | `program.rs` | those processes, and what asks them |
 //! | `broker.rs`, `nats_server.rs`, `pki.rs` and `support.rs` | what the tests share |
@@ -24,6 +25,7 @@
 )]
 
 mod broker;
+mod clocks;
 mod commands;
 mod engines;
 mod epochs;

@@ -67,6 +67,8 @@ pub(crate) struct Pod {
     directory: TempDir,
     pub(crate) address: String,
     flags: Vec<String>,
+    /// What is loaded into its process before all else.
+    preloaded: Option<PathBuf>,
 }
 
 /// An answer.
@@ -103,12 +105,18 @@ impl Pod {
         self.flags.extend(flags.iter().map(|&it| it.to_owned()));
     }
 
+    /// Has a library in its process when it starts again.
+    pub(crate) fn preload(&mut self, library: Option<PathBuf>) {
+        self.preloaded = library;
+    }
+
     /// One that does not run.
     pub(crate) fn named(address: &str, brokers: &Brokers) -> Pod {
         Pod {
             process: None,
             directory: TempDir::new().unwrap(),
             flags: flags(brokers),
+            preloaded: None,
             address: address.to_owned(),
         }
     }
@@ -127,6 +135,9 @@ impl Pod {
         usual.retain(|flag| !instead.iter().any(|it| name(it) == name(flag)));
         let mut command = cuckood();
         command.arg("serve").args(usual).args(instead);
+        if let Some(library) = &self.preloaded {
+            command.env("LD_PRELOAD", library);
+        }
         command
     }
 

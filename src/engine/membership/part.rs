@@ -16,8 +16,11 @@ pub struct Membership {
     /// first.
     pub began: Vec<Position>,
     /// The time of the other pods that are there, in milliseconds since 1970, as of a
-    /// moment; `None`: there are none, and this pod's clock is believed as it is.
+    /// moment; `None`: there are none.
     pub time: Option<(u64, Instant)>,
+    /// The same of the brokers, against which the pod's own clock is held where there
+    /// are no others; `None`: it is believed as it is.
+    pub brokers_time: Option<(u64, Instant)>,
     /// The newest feature level that this pod understands.
     pub level: u16,
     /// Lanes of the cluster, the same for ever.

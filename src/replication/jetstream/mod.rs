@@ -15,6 +15,7 @@
 //! | `leases.rs` | who leads a lane |
 //! | `keeping.rs` | keeps the lease of a lane, and spreads lanes over pods |
 //! | `pods.rs` | the pods, as they announce themselves |
+//! | `time.rs` | what time it is for the brokers |
 //! | `error.rs` | what people are told when a start fails |
 
 mod bucket;
@@ -30,6 +31,7 @@ mod name;
 mod pods;
 mod stream;
 mod sync;
+mod time;
 
 pub use connect::{Brokers, Connection, connect};
 pub use epochs::{Began, Epoch, NUMBERS_BETWEEN, NewEpoch, current_epoch};
@@ -42,3 +44,4 @@ pub use name::ClusterName;
 pub use pods::{ANNOUNCE_EVERY, Announcements, PodState};
 pub use stream::{Founding, open};
 pub use sync::check_sync;
+pub use time::brokers_time;

@@ -45,13 +45,14 @@ impl Pods {
         };
         for &ahead in ahead {
             let wall_ms = START_MS.checked_add_signed(ahead).unwrap();
-            let pod = pods.start(MemoryStore::new(), wall_ms, None);
+            let pod = pods.start(MemoryStore::new(), wall_ms, (None, None));
             pods.pods.push(pod);
         }
         pods
     }
 
-    fn start(&self, store: MemoryStore, wall_ms: u64, time_ms: Option<u64>) -> Pod {
+    /// `told` has the time of other pods, if there are some, and that of the brokers.
+    fn start(&self, store: MemoryStore, wall_ms: u64, told: (Option<u64>, Option<u64>)) -> Pod {
         let wall_ms = Arc::new(AtomicU64::new(wall_ms));
         let since_boot_ms = Arc::new(AtomicU64::new(HOUR));
         let options = EngineOptions {
@@ -61,8 +62,10 @@ impl Pods {
             },
             ..options()
         };
+        let as_of_now = |time_ms: Option<u64>| time_ms.map(|it| (it, Instant::now()));
         let membership = Membership {
-            time: time_ms.map(|it| (it, Instant::now())),
+            time: as_of_now(told.0),
+            brokers_time: as_of_now(told.1),
             ..self.cluster.membership()
         };
         let pages = Arc::new(PageStore::open(Arc::new(store.clone())).unwrap());
@@ -77,6 +80,12 @@ impl Pods {
             wall_ms,
             since_boot_ms,
         }
+    }
+
+    fn start_again(&mut self, pod: usize, wall_ms: u64, told: (Option<u64>, Option<u64>)) {
+        self.pods[pod].engine.halt();
+        let store = self.pods[pod].store.fork();
+        self.pods[pod] = self.start(store, wall_ms, told);
     }
 
     fn pass(&self, ms: u64) {
@@ -247,9 +256,7 @@ async fn neither_a_restart_of_all_pods_nor_a_silence_is_a_jump_and_one_that_star
     // All stop for ten hours: by the clocks of two pods it is so late.
     let now = START_MS + 20 * HOUR;
     for number in 0..2 {
-        pods.pods[number].engine.halt();
-        let store = pods.pods[number].store.fork();
-        pods.pods[number] = pods.start(store, now, None);
+        pods.start_again(number, now, (None, Some(now)));
     }
     pods.lead(0).await;
     for pod in &pods.pods {
@@ -260,12 +267,50 @@ async fn neither_a_restart_of_all_pods_nor_a_silence_is_a_jump_and_one_that_star
     // One starts again whose clock is a week ahead, while the other is there. It leads
     // before it has heard anything.
     let other = pods.pods[0].engine.now_ms();
-    pods.pods[1].engine.halt();
-    let store = pods.pods[1].store.fork();
-    pods.pods[1] = pods.start(store, now + 7 * 24 * HOUR, Some(other));
+    let week_ahead = now + 7 * 24 * HOUR;
+    pods.start_again(1, week_ahead, (Some(other), Some(week_ahead)));
     pods.lead(1).await;
     assert!(pods.pods[1].engine.clock().jump_ms.is_some());
     assert!(pods.has("a-day").await);
     pods.pass(4 * HOUR + MINUTE);
     assert!(!pods.has("a-day").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_starts_alone_holds_its_clock_against_that_of_the_brokers() {
+    let mut pods = Pods::of(&[0, 0]);
+    let leader = pods.lead(0).await;
+    end_after(&leader, "an-hour", 3_600).await;
+    end_after(&leader, "a-week", 7 * 24 * 3_600).await;
+    pods.level();
+    // All stop for ten minutes. The first one that starts, and leads, is a day ahead.
+    let now = START_MS + 10 * MINUTE;
+    for (pod, ahead) in [(0, 24 * HOUR), (1, 0)] {
+        pods.start_again(pod, now + ahead, (None, Some(now)));
+    }
+    pods.lead(0).await;
+    let clocks = || pods.pods.iter().map(|it| it.engine.clock());
+    let jumps: Vec<_> = clocks().map(|it| it.jump_ms).collect();
+    assert!(jumps[0].is_some_and(|it| it > 23 * HOUR) && jumps[1].is_none());
+    assert!(clocks().all(|it| (now..now + MINUTE).contains(&it.now_ms)));
+    assert!(pods.has("an-hour").await);
+    pods.pass(50 * MINUTE);
+    assert!(!pods.has("an-hour").await && pods.has("a-week").await);
+    // Brokers that are a month ahead end nothing either.
+    let now = now + 50 * MINUTE;
+    for pod in 0..2 {
+        pods.start_again(pod, now, (None, Some(now + 30 * 24 * HOUR)));
+    }
+    pods.lead(1).await;
+    assert_eq!(pods.pods[1].engine.clock().jump_ms, None);
+    assert!(pods.has("a-week").await);
+    // Of brokers that are a day behind nothing is believed but that this pod is ahead:
+    // time goes on from the newest stamp until somebody confirms the clock.
+    pods.start_again(0, now + HOUR, (None, Some(now - 24 * HOUR)));
+    let clock = pods.pods[0].engine.clock();
+    assert!(
+        clock.jump_ms.is_some_and(|it| it <= HOUR) && clock.now_ms >= now,
+        "{clock:?}"
+    );
+    assert_eq!(pods.pods[0].engine.confirm_clock().jump_ms, None);
 }

@@ -90,6 +90,7 @@ impl Cluster {
             epoch: 1,
             began: Vec::new(),
             time: None,
+            brokers_time: None,
             level: 1,
             lanes: LANES,
             writer: Writer(writer),
