@@ -103,11 +103,13 @@ class Placed:
         self.running[name].wait()
 
 
-def of_compose(path):
-    """The containers of a compose file, and what each waits for, by name."""
+def of_compose(path, made):
+    """The containers of a compose file, and what each waits for, by name. `made` has
+    the texts of the files that its user makes, by their paths beside it."""
     import yaml
 
-    services = yaml.safe_load(path.read_text())["services"]
+    document = yaml.safe_load(path.read_text())
+    services, secrets = document["services"], document["secrets"]
     containers = {}
     for name, service in services.items():
         mounted = [it.split(":") for it in service.get("volumes", [])]
@@ -119,9 +121,12 @@ def of_compose(path):
             environment={**(image_environment() if is_ours else {}), **service.get("environment", {})},
             volumes=[target for source, target, *_ in mounted if not source.startswith(".")],
             files={
-                target: (path.parent / source).read_text()
-                for source, target, *_ in mounted
-                if source.startswith(".")
+                **{
+                    target: (path.parent / source).read_text()
+                    for source, target, *_ in mounted
+                    if source.startswith(".")
+                },
+                **{f"/run/secrets/{it}": made[secrets[it]["file"]] for it in service.get("secrets", [])},
             },
         )
     return containers, {name: service.get("depends_on", []) for name, service in services.items()}
@@ -135,7 +140,7 @@ def of_pod(pod, name, names, secrets, volumes=()):
     environment = image_environment()
     for it in container.get("env", []):
         # As Kubernetes does: what stands before is filled in.
-        value = it.get("value", name if it["name"] == "POD_NAME" else None)
+        value = it.get("value", {"POD_NAME": name, "POD_NAMESPACE": "default"}.get(it["name"]))
         environment[it["name"]] = re.sub(r"\$\((\w+)\)", lambda known: environment[known[1]], value)
     files = {}
     by_name = {it["name"]: it for it in spec.get("volumes", [])}

@@ -647,9 +647,10 @@ class Cluster(unittest.TestCase):
         env = container_of(self.documents)["env"]
         names = [it["name"] for it in env]
         # Kubernetes fills in what stands before.
-        self.assertLess(names.index("POD_NAME"), names.index("CUCKOOD_ADVERTISE"))
+        for filled_in in ("POD_NAME", "POD_NAMESPACE"):
+            self.assertLess(names.index(filled_in), names.index("CUCKOOD_ADVERTISE"))
         told = environment(self.documents)
-        own = "http://$(POD_NAME).prod-cuckood-headless.default.svc.cluster.local:8080"
+        own = "http://$(POD_NAME).prod-cuckood-headless.$(POD_NAMESPACE).svc.cluster.local:8080"
         self.assertEqual(told["CUCKOOD_ADVERTISE"], own)
         headless = only(self.documents, "Service", "prod-cuckood-headless")["spec"]
         self.assertIn({"name": "http", "port": 8080, "targetPort": "http"}, headless["ports"])
@@ -673,6 +674,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual([it["path"] for it in volumes["cluster"]["secret"]["items"]], ["cluster.key"])
         (backup,) = job_of(documents)["spec"]["containers"]
         host = told["CUCKOOD_ADVERTISE"].replace("$(POD_NAME)", "cuckood-0").replace(":8080", ":9090")
+        host = host.replace("$(POD_NAMESPACE)", "default")
         self.assertEqual(backup["args"], ["backup", f"--server={host}"])
 
     def test_servers_and_the_founding_job_reach_the_brokers_in_the_same_way(self):
@@ -750,6 +752,12 @@ class Cluster(unittest.TestCase):
         self.assertEqual(limit, f"{cache + plans + 64 + 128 + 256 + 256}Mi")
 
 
+def manifests(part):
+    """What `kubectl apply -k` would apply of a directory of deploy/kubernetes."""
+    done = tool("kubectl", "kustomize", ROOT / "deploy/kubernetes" / part)
+    return [it for it in yaml.safe_load_all(done.stdout) if it]
+
+
 class Manifests(unittest.TestCase):
     def test_they_are_what_the_chart_renders(self):
         with tempfile.TemporaryDirectory() as fresh:
@@ -763,13 +771,30 @@ class Manifests(unittest.TestCase):
     def test_kustomize_builds_them(self):
         for part, kinds in [
             (".", {"ServiceAccount", "NetworkPolicy", "Service", "StatefulSet"}),
+            (
+                "cluster",
+                {"ServiceAccount", "NetworkPolicy", "PodDisruptionBudget", "Service", "StatefulSet"},
+            ),
+            ("founding", {"Job"}),
             ("monitoring", {"ServiceMonitor", "PrometheusRule"}),
         ]:
-            done = tool("kubectl", "kustomize", ROOT / "deploy/kubernetes" / part)
-            documents = list(yaml.safe_load_all(done.stdout))
+            documents = manifests(part)
             self.assertEqual({d["kind"] for d in documents}, kinds)
             for document in documents:
                 validate(document)
+
+    def test_every_directory_of_them_is_rendered(self):
+        with tempfile.TemporaryDirectory() as fresh:
+            subprocess.run([ROOT / ".ci/render-manifests", fresh], check=True)
+            made = {it.relative_to(fresh) for it in Path(fresh).rglob("*.yaml")}
+        at = ROOT / "deploy/kubernetes"
+        there = {it.relative_to(at) for it in at.rglob("*.yaml") if it.name != "kustomization.yaml"}
+        self.assertEqual(made, there)
+
+    def test_they_fit_any_namespace(self):
+        for part in (".", "cluster", "founding"):
+            text = "".join(map(json.dumps, manifests(part)))
+            self.assertNotIn("default", text.replace("RuntimeDefault", "").replace("defaultMode", ""))
 
 
 class Notes(unittest.TestCase):

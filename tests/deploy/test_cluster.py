@@ -1,8 +1,9 @@
-"""What the chart and deploy/compose-cluster.yaml render is a cluster that works:
-three brokers and three pods run here from their very arguments, environment and
-files."""
+"""What the chart, deploy/kubernetes/cluster and deploy/compose-cluster.yaml make is a
+cluster that works: three brokers and three pods run here from their very arguments,
+environment and files."""
 
 import json
+import re
 import ssl
 import subprocess
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 import yaml
 from placed import Placed, of_broker_values, of_compose, of_pod
 from support import BINARY, PATIENCE, ROOT, rendered, tool
-from test_chart import BROKERS, CLUSTER, KEYED, only, pod_of
+from test_chart import BROKERS, CLUSTER, KEYED, manifests, only, pod_of
 
 COMPOSE = ROOT / "deploy/compose-cluster.yaml"
 BROKER_VALUES = ROOT / "deploy/nats/values.yaml"
@@ -96,6 +97,38 @@ def certificate(addresses):
         return {name: (Path(desk) / name).read_text() for name in ("ca.crt", "tls.crt", "tls.key")}
 
 
+def key_of_the_header():
+    """What the compose file's own words have its user make."""
+    words, file = re.search(r"^# (.*) > deploy/(cluster\.key)$", COMPOSE.read_text(), re.MULTILINE).groups()
+    ignored = subprocess.run(["git", "check-ignore", "-q", f"deploy/{file}"], cwd=ROOT, check=False)
+    assert ignored.returncode == 0, "a secret that could be committed"
+    return subprocess.run(words.split(), check=True, capture_output=True, text=True).stdout
+
+
+def api_key():
+    """A key of the scope write, and the file that has it."""
+    with tempfile.TemporaryDirectory() as desk:
+        file = Path(desk) / "keys.json"
+        command = [BINARY, "keys", "add", "web", "--scope=write", "--keys-file", file]
+        key = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return key, file.read_text()
+
+
+def pods_of(documents, secrets):
+    """The pods of a StatefulSet by name, and the one of the Job that founds their
+    cluster."""
+    stateful = only(documents, "StatefulSet")["spec"]
+    claimed = [it["metadata"]["name"] for it in stateful["volumeClaimTemplates"]]
+    pods = {}
+    for number in range(stateful["replicas"]):
+        name = f"cuckood-{number}"
+        host = f"{name}.{stateful['serviceName']}"
+        names = [host, f"{host}.default.svc.cluster.local"]
+        pods[name] = of_pod(pod_of(documents), name, names, secrets, claimed)
+    founding = of_pod(only(documents, "Job")["spec"]["template"], "found", [], secrets)
+    return pods, founding
+
+
 def until_done(placed, name):
     """Runs what ends by itself, again as often as it fails."""
     deadline = time.monotonic() + PATIENCE
@@ -143,7 +176,7 @@ class Cluster(unittest.TestCase):
                 self.assertEqual(json.loads(text)["results"], [True, True, False])
 
     def test_the_compose_file_makes_one(self):
-        containers, waits_for = of_compose(COMPOSE)
+        containers, waits_for = of_compose(COMPOSE, {"./cluster.key": key_of_the_header()})
         brokers = [it for it in containers if it.startswith("nats-")]
         pods = [it for it in containers if it.startswith("cuckood-")]
         self.assertEqual((len(brokers), len(pods)), (3, 3))
@@ -153,31 +186,37 @@ class Cluster(unittest.TestCase):
         with Placed(containers) as placed:
             self.founded(placed, brokers, "found")
             self.works(Client(placed), pods, 8080)
+            self.have_a_key(placed, pods)
+
+    def have_a_key(self, placed, pods):
+        """That they have one of their own shows in what they do not say."""
+        for pod in pods:
+            self.assertIn("CUCKOOD_CLUSTER_KEY_FILE", placed.containers[pod].environment)
+            self.assertNotIn("--cluster-key-file is missing", placed.log(pod).read_text())
+
+    def test_the_manifests_make_one(self):
+        key, keys_file = api_key()
+        secrets = {"cuckood-keys": {"keys.json": keys_file}, "cuckood-cluster": {"cluster.key": "k" * 64}}
+        pods, founding = pods_of([*manifests("cluster"), *manifests("founding")], secrets)
+        brokers = of_broker_values(yaml.safe_load(BROKER_VALUES.read_text()))
+        with Placed({**brokers, **pods, "found": founding}) as placed:
+            self.founded(placed, brokers, "found")
+            self.works(Client(placed, key), list(pods), 9090)
+            self.have_a_key(placed, pods)
 
     def test_the_chart_makes_one_of_the_brokers_that_its_page_describes(self):
         # With keys, and TLS everywhere.
         servers = ",".join(f"tls://{it}:4222" for it in BROKERS)
         more = [f"log.servers={{{servers}}}", "log.authority.secret=brokers", "tls.secret=cuckood-tls"]
         documents = rendered(KEYED, *CLUSTER, *more)
-        with tempfile.TemporaryDirectory() as desk:
-            file = Path(desk) / "keys.json"
-            command = [BINARY, "keys", "add", "web", "--scope=write", "--keys-file", file]
-            key = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-            secrets = {"cuckood-keys": {"keys.json": file.read_text()}}
+        key, keys_file = api_key()
+        secrets = {"cuckood-keys": {"keys.json": keys_file}}
         # What is in them is known when each pod has its address.
         secrets["cuckood-tls"] = secrets["brokers"] = dict.fromkeys(("ca.crt", "tls.crt", "tls.key"), "")
         values = yaml.safe_load(BROKER_VALUES.read_text())
         values["config"]["nats"] = {"tls": {"enabled": True, "secretName": "nats-tls"}}
         brokers = of_broker_values(values)
-        stateful = only(documents, "StatefulSet")["spec"]
-        claimed = [it["metadata"]["name"] for it in stateful["volumeClaimTemplates"]]
-        pods = {}
-        for number in range(stateful["replicas"]):
-            name = f"cuckood-{number}"
-            host = f"{name}.{stateful['serviceName']}"
-            names = [host, f"{host}.default.svc.cluster.local"]
-            pods[name] = of_pod(pod_of(documents), name, names, secrets, claimed)
-        founding = of_pod(only(documents, "Job")["spec"]["template"], "found", [], secrets)
+        pods, founding = pods_of(documents, secrets)
         with Placed({**brokers, **pods, "found": founding}) as placed:
             made = certificate(placed.addresses[it] for it in pods)
             of_brokers = certificate(placed.addresses[it] for it in brokers)

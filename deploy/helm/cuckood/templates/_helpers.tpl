@@ -55,7 +55,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
      certificate as a wildcard. */}}
 {{- define "cuckood.podHost" -}}
 {{- $full := include "cuckood.fullname" .context -}}
-{{- printf "%s.%s-headless.%s.svc.%s" .pod $full .context.Release.Namespace .context.Values.access.clusterDomain -}}
+{{- printf "%s.%s-headless.%s.svc.%s" .pod $full .namespace .context.Values.access.clusterDomain -}}
 {{- end -}}
 
 {{/* Whom the job asks for a backup: in a cluster one pod, which says later how far
@@ -63,7 +63,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- define "cuckood.backupHost" -}}
 {{- $full := include "cuckood.fullname" . -}}
 {{- if include "cuckood.isCluster" . -}}
-{{- include "cuckood.podHost" (dict "pod" (printf "%s-0" $full) "context" .) -}}
+{{- include "cuckood.podHost" (dict "pod" (printf "%s-0" $full) "namespace" .Release.Namespace "context" .) -}}
 {{- else -}}
 {{- printf "%s-headless" $full -}}
 {{- end -}}
