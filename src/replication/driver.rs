@@ -1,6 +1,6 @@
 //! Does what a replica says is to be done, over a log: where rules meet I/O.
 
-use super::commit_log::{Append, CommitLog, Found};
+use super::commit_log::{Answer, Append, CommitLog, Found, LogError};
 use super::record::{Position, Record};
 use super::replica::{Effect, Event, Halt, Outcome, PlanNumber, Replica};
 use std::collections::VecDeque;
@@ -195,10 +195,21 @@ impl<A: Apply> Driver<A> {
                 if *attempt > 1 {
                     self.pause(deadline);
                 }
+                let answer = self.log.append(self.lane, append);
+                if !matches!(
+                    answer,
+                    Answer::Stored {
+                        is_duplicate: false,
+                        ..
+                    }
+                ) {
+                    let (lane, attempt) = (self.lane, *attempt);
+                    tracing::debug!(lane, attempt, ?answer, "a record is not settled");
+                }
                 Some(Event::Answered {
                     number: *number,
                     attempt: *attempt,
-                    answer: self.log.append(self.lane, append),
+                    answer,
                 })
             }
             Question::Read => self.read_to_the_end(),
@@ -215,13 +226,17 @@ impl<A: Apply> Driver<A> {
     /// One reading; it is all if nothing was behind it when it was asked for.
     fn read_to_the_end(&mut self) -> Option<Event> {
         let after = self.replica.position().sequence;
-        let newest = self.log.newest(self.lane).ok()?;
+        let unread = |error: &LogError| {
+            tracing::debug!(%error, lane = self.lane, "the commit log is read to its end again");
+        };
+        let newest = self.log.newest(self.lane).inspect_err(unread).ok()?;
         if newest <= after {
             let records = Vec::new();
             let is_all = true;
             return Some(Event::Read { records, is_all });
         }
-        let records = self.log.read(self.lane, after, READ_WAIT).ok()?;
+        let records = self.log.read(self.lane, after, READ_WAIT);
+        let records = records.inspect_err(unread).ok()?;
         let last = records.last()?.sequence;
         let is_all = last >= newest;
         if !is_all {

@@ -12,8 +12,9 @@
 //!    reserve, or if it is read. It was not if another one is read in its place.
 //!    A refusal, a silence, a lost lease say nothing: the same bytes with the
 //!    same fence are sent again, which can't store them twice.
-//! 4. **A duplicate is looked at.** A log may remember a message id whose record
-//!    it lost. If the record is not there, it is sent under another id.
+//! 4. **A duplicate says nothing.** A log may remember a message id whose record
+//!    it lost. The record is looked for by reading, and if it does not come, sent
+//!    under another id: the fence refuses it if it is there after all.
 //! 5. **Nothing is applied but what follows**: of this epoch and lane, of a
 //!    level that is understood, behind exactly this position and exactly this
 //!    history. Anything else stops the lane; nothing is guessed.

@@ -28,8 +28,6 @@ pub(super) enum Doubt {
     /// It was refused without a reason that could be seen: the own position is
     /// looked at.
     LookingBack,
-    /// It is said to be there already, under this number, which is looked at.
-    Claimed(u64),
 }
 
 impl Flight {

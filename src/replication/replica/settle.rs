@@ -29,13 +29,6 @@ impl Replica {
                 sequence,
                 is_duplicate: false,
             } if sequence > at => self.settle_own(sequence, effects),
-            Answer::Stored {
-                sequence,
-                is_duplicate: true,
-            } if sequence > at => {
-                flight.doubt = Doubt::Claimed(sequence);
-                effects.push(Effect::Look(sequence));
-            }
             Answer::Stored { .. } => self.send_under_another_id(effects),
             Answer::Refused if is_awaited => {
                 flight.doubt = Doubt::Refused;
@@ -50,17 +43,8 @@ impl Replica {
     }
 
     pub(super) fn looked(&mut self, sequence: u64, found: Found, effects: &mut Vec<Effect>) {
-        let claimed = Doubt::Claimed(sequence);
-        match &self.flight {
-            Some(flight) if flight.doubt == claimed => match found {
-                Found::Record(bytes) if bytes == flight.bytes => {
-                    self.settle_own(sequence, effects);
-                }
-                Found::Unsure => effects.push(Effect::Look(sequence)),
-                Found::Record(_) | Found::Absent { .. } => self.send_under_another_id(effects),
-            },
-            _ if sequence == self.position.sequence => self.looked_at_position(found, effects),
-            _ => {}
+        if sequence == self.position.sequence {
+            self.looked_at_position(found, effects);
         }
     }
 
@@ -105,6 +89,8 @@ impl Replica {
         });
     }
 
+    /// Reads the log, where the record may be; if it is not, sends it under an id that
+    /// the log does not know. If it is there after all, the fence refuses that.
     fn send_under_another_id(&mut self, effects: &mut Vec<Effect>) {
         let id = self.next_id();
         if let Some(flight) = &mut self.flight {
