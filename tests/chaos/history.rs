@@ -1,6 +1,7 @@
-//! Whether what clients of three pods see of a few items could have happened in one
-//! order: changes, and questions with `cuckood-consistency: strong`, sent to any pod,
-//! while things fail.
+//! Whether what clients of three pods see could have happened, while things fail: of a
+//! few items that all of them change and ask for with `cuckood-consistency: strong`,
+//! in one order; of items of their own, which they ask any pod for with
+//! `cuckood-min-position`, exactly as they are.
 //!
 //! `CUCKOOD_HISTORY_OPERATIONS` sets how many operations, `CUCKOOD_HISTORY_SEED`
 //! repeats the choices of an earlier run.
@@ -35,14 +36,88 @@ type Seen = Vec<(u64, Operation)>;
 
 #[test]
 fn changes_and_strong_questions_of_three_pods_could_have_happened_in_one_order() {
-    if !nats_server::is_there() {
+    let test =
+        "history::changes_and_strong_questions_of_three_pods_could_have_happened_in_one_order";
+    let seen = Mutex::new(Seen::new());
+    let Some(went) = while_things_fail(test, |client, run| {
+        let mut own = Seen::new();
+        let mut random = Random(run.seed);
+        for request in 0.. {
+            if run.is_over() {
+                break;
+            }
+            let before = own.len();
+            let key = format!("{client}-{request}");
+            work(&mut random, run.world, &key, run.started, &mut own);
+            let done = (own.len() - before) as u64;
+            run.done.fetch_add(done, Ordering::Relaxed);
+        }
+        seen.lock().unwrap().extend(own);
+    }) else {
         return;
+    };
+    let seen = seen.into_inner().unwrap();
+    for item in 0..ITEMS {
+        let of_item = seen.iter().filter(|it| it.0 == item);
+        let history: Vec<Operation> = of_item.map(|it| it.1).collect();
+        assert_eq!(check(&history), Ok(()), "item {item}");
     }
-    let place = place(
-        "history::changes_and_strong_questions_of_three_pods_could_have_happened_in_one_order",
-    );
-    if place == Place::Passed {
+    let count = seen.len();
+    println!("{count} operations, {ITEMS} histories, {went}: 0 impossible");
+}
+
+#[test]
+fn clients_of_three_pods_read_what_they_wrote_on_any_of_them() {
+    let test = "history::clients_of_three_pods_read_what_they_wrote_on_any_of_them";
+    let read = AtomicU64::new(0);
+    let Some(went) = while_things_fail(test, |client, run| {
+        let mut random = Random(run.seed);
+        let mut mine = Mine::default();
+        for request in 0.. {
+            if run.is_over() {
+                break;
+            }
+            let key = format!("mine-{client}-{request}");
+            let Some(changed) = mine.change(&mut random, run.world, &key) else {
+                break;
+            };
+            let found = mine.read(&mut random, run.world, client);
+            read.fetch_add(found, Ordering::Relaxed);
+            run.done.fetch_add(changed + found, Ordering::Relaxed);
+        }
+    }) else {
         return;
+    };
+    let read = read.into_inner();
+    println!("{read} items were read after a change to them, {went}: 0 wrong");
+    assert!(read > 0);
+}
+
+/// What a client of one run knows.
+struct Run<'a> {
+    world: &'a World,
+    seed: u64,
+    started: &'a Instant,
+    /// Operations of all clients.
+    done: &'a AtomicU64,
+    wanted: u64,
+}
+
+impl Run<'_> {
+    fn is_over(&self) -> bool {
+        self.done.load(Ordering::Relaxed) >= self.wanted || self.world.is_over()
+    }
+}
+
+/// Has clients work until there are as many operations as are wanted, while one fault
+/// follows the other. Says what it came to, or nothing if this is not the place.
+fn while_things_fail(test: &str, client: impl Fn(u64, Run<'_>) + Sync) -> Option<String> {
+    if !nats_server::is_there() {
+        return None;
+    }
+    let place = place(test);
+    if place == Place::Passed {
+        return None;
     }
     let wanted = from_environment("CUCKOOD_HISTORY_OPERATIONS").unwrap_or(FEW);
     let seed = seed("CUCKOOD_HISTORY_SEED");
@@ -57,24 +132,19 @@ fn changes_and_strong_questions_of_three_pods_could_have_happened_in_one_order()
 
     let started = Instant::now();
     let (done, ended) = (AtomicU64::new(0), AtomicU64::new(0));
-    let seen = Mutex::new(Seen::new());
     let mut faults = 0;
     thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let mut random = Random(random.next());
-            let (world, started, done, ended, seen) = (&world, &started, &done, &ended, &seen);
+        for number in 0..CLIENTS {
+            let run = Run {
+                world: &world,
+                seed: random.next(),
+                started: &started,
+                done: &done,
+                wanted,
+            };
+            let (client, ended) = (&client, &ended);
             scope.spawn(move || {
-                let mut own = Seen::new();
-                for request in 0.. {
-                    if done.load(Ordering::Relaxed) >= wanted || world.is_over() {
-                        break;
-                    }
-                    let before = own.len();
-                    let key = format!("{client}-{request}");
-                    work(&mut random, world, &key, started, &mut own);
-                    done.fetch_add((own.len() - before) as u64, Ordering::Relaxed);
-                }
-                seen.lock().unwrap().extend(own);
+                client(number, run);
                 ended.fetch_add(1, Ordering::SeqCst);
             });
         }
@@ -101,25 +171,84 @@ fn changes_and_strong_questions_of_three_pods_could_have_happened_in_one_order()
             wait(&mut cluster, QUIET);
         }
     });
-    let seen = seen.into_inner().unwrap();
-    let seconds = started.elapsed().as_secs();
-    for item in 0..ITEMS {
-        let of_item = seen.iter().filter(|it| it.0 == item);
-        let history: Vec<Operation> = of_item.map(|it| it.1).collect();
-        assert_eq!(check(&history), Ok(()), "item {item}");
+    assert_eq!(world.wrong(), Vec::<String>::new());
+    let (count, seconds) = (done.into_inner(), started.elapsed().as_secs());
+    assert!(count >= wanted);
+    Some(format!("{count} operations, {faults} faults, {seconds} s"))
+}
+
+/// Items that one client alone changes, and how many copies of each there are.
+#[derive(Default)]
+struct Mine {
+    copies: [u64; ITEMS as usize],
+    position: String,
+}
+
+impl Mine {
+    /// Adds some items, or deletes those that are there; says how many.
+    fn change(&mut self, random: &mut Random, world: &World, key: &str) -> Option<u64> {
+        let some = some_items(random);
+        let gone = |it: &u64| self.copies[*it as usize] > 0;
+        let path = match random.below(2) == 0 && some.iter().all(gone) {
+            true => "items/delete",
+            false => "items",
+        };
+        let (is_add, path) = (path == "items", format!("{FILTER}/{path}"));
+        let owner = key.split('-').nth(1).unwrap();
+        let body = names(&some, owner);
+        let answer = world.change(random, key, Ask::lines(&path, &body)).ok()?;
+        let expected = if is_add { "added" } else { "true" };
+        if answer.status != 200 || answer.text.lines().any(|it| it != expected) {
+            world.accuse(format!("{path}: {answer:?}"));
+            return None;
+        }
+        for item in &some {
+            let copies = &mut self.copies[*item as usize];
+            *copies = if is_add { *copies + 1 } else { *copies - 1 };
+        }
+        self.position = answer.position.unwrap();
+        Some(some.len() as u64)
     }
-    let count = seen.len();
-    println!("{count} operations, {ITEMS} histories, {faults} faults, {seconds} s: 0 impossible");
-    assert!(count as u64 >= wanted);
+
+    /// Asks any pod for some of them; says how many it answered, which it need not.
+    fn read(&self, random: &mut Random, world: &World, owner: u64) -> u64 {
+        let some = some_items(random);
+        let pod = random.below(world.addresses.len() as u64) as usize;
+        let body = names(&some, &owner.to_string());
+        let path = format!("{FILTER}/count");
+        let headers = [("cuckood-min-position", self.position.as_str())];
+        let Some(answer) = world.ask(pod, Ask::lines(&path, &body).with(&headers)) else {
+            return 0;
+        };
+        if answer.status == 503 {
+            return 0;
+        }
+        let copies = some.iter().map(|it| self.copies[*it as usize].to_string());
+        if answer.status != 200 || !answer.text.lines().eq(copies.clone()) {
+            let expected: Vec<String> = copies.collect();
+            world.accuse(format!("pod {pod}, {body:?}: {answer:?}, not {expected:?}"));
+            return 0;
+        }
+        some.len() as u64
+    }
+}
+
+/// Up to four items in a row.
+fn some_items(random: &mut Random) -> Vec<u64> {
+    let (count, first) = (1 + random.below(4), random.below(ITEMS));
+    (first..first + count).map(|it| it % ITEMS).collect()
+}
+
+/// Their names, a line each.
+fn names(items: &[u64], owner: &str) -> String {
+    let names = items.iter().map(|it| format!("item-{owner}-{it}"));
+    names.collect::<Vec<String>>().join("\n")
 }
 
 /// One request about some items.
 fn work(random: &mut Random, world: &World, key: &str, started: &Instant, seen: &mut Seen) {
-    let count = 1 + random.below(4);
-    let first = random.below(ITEMS);
-    let items: Vec<u64> = (first..first + count).map(|it| it % ITEMS).collect();
-    let names: Vec<String> = items.iter().map(|it| format!("item-{it}")).collect();
-    let body = names.join("\n");
+    let items = some_items(random);
+    let body = names(&items, "all");
     let verb = random.below(10);
     let path = match verb {
         0..2 => "items",
