@@ -4,18 +4,19 @@ use super::batch_fields::{BatchField, WITHIN_SECONDS};
 use super::condition::{WHERE, condition, in_body};
 use super::entries::entry_item;
 use super::filter_fields::whole_number as whole;
-use super::json_entries::EntriesSeed;
-use super::json_items::{BatchBody, ItemsSeed, item_pointer};
+use super::json_entries::EntrySeed;
+use super::json_items::{BatchBody, ItemSeed, item_pointer};
 use super::line_options::SECONDS;
+use super::visitors::{kind_of, refusing, seed_of_any};
 use super::{
     Batch, BatchKind, Encoding, LookupOptions, decode_base64, given, json_error, lookup,
     new_filter, pointer, string, too_long,
 };
-use crate::engine::{AddMode, AddOptions, LookupFilters};
+use crate::engine::{AddMode, AddOptions, ItemBatch, LookupFilters};
 use crate::http::answer::Listed;
 use crate::http::bounds::MAX_ITEM_BYTES;
 use crate::http::problem::HttpError;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
@@ -217,8 +218,9 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
                     let given = "given beside the other";
                     return body.refuse(HttpError::field(place, given, "items or entries"));
                 }
-                BatchField::Items => map.next_value_seed(ItemsSeed(body))?,
-                BatchField::Entries => map.next_value_seed(EntriesSeed(body))?,
+                BatchField::Items | BatchField::Entries => {
+                    map.next_value_seed(ListSeed { body, field })?;
+                }
                 option => {
                     let value: &RawValue = map.next_value()?;
                     if let Err(refusal) = body.option(option, value) {
@@ -228,6 +230,58 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
             }
             seen.push(field);
         }
+        Ok(())
+    }
+}
+
+/// Reads the array of items or of entries into one batch, and what stands beside them
+/// into the columns.
+struct ListSeed<'b> {
+    body: &'b mut BatchBody,
+    field: BatchField,
+}
+
+seed_of_any!(ListSeed);
+
+impl ListSeed<'_> {
+    fn wrong<T, E: Error>(self, given: String) -> Result<T, E> {
+        let name = self.field.name();
+        let allowed = format!("an array of {name}");
+        let refusal = HttpError::field(pointer("", name), kind_of(&given), allowed);
+        self.body.refuse(refusal)
+    }
+}
+
+impl<'de> Visitor<'de> for ListSeed<'_> {
+    type Value = ();
+
+    refusing!("an array", string, number, word, object);
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
+        let ListSeed { body, field } = self;
+        let mut items = ItemBatch::with_room_for(body.bytes, body.max_items);
+        body.columns = (field == BatchField::Entries).then(Default::default);
+        loop {
+            let read = match field {
+                BatchField::Entries => array.next_element_seed(EntrySeed {
+                    body: &mut *body,
+                    items: &mut items,
+                })?,
+                _ => array.next_element_seed(ItemSeed {
+                    body: &mut *body,
+                    items: &mut items,
+                    place: item_pointer,
+                })?,
+            };
+            if read.is_none() {
+                break;
+            }
+            if items.len() > body.max_items {
+                let limit = body.max_items;
+                return body.refuse(HttpError::BatchTooLarge { limit });
+            }
+        }
+        body.items = Some(items);
         Ok(())
     }
 }

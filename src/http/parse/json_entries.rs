@@ -5,131 +5,21 @@ use super::attributes::check_label;
 use super::batch_fields::BatchKind;
 use super::entries::{ENTRY, REPLACEMENT, allowed_values, entry_item};
 use super::json_items::{BatchBody, ItemSeed};
-use super::{excerpt, pointer};
+use super::pointer;
+use super::visitors::{kind_of, refusing, seed_of_any};
 use crate::chain::params::MAX_ATTRIBUTES;
 use crate::engine::ItemBatch;
 use crate::http::problem::HttpError;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 
-/// What was given where a list or an object should be, in a few words.
-fn kind_of(given: &str) -> &str {
-    match given.as_bytes().first() {
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'-' | b'0'..=b'9') => "a number",
-        _ => given,
-    }
-}
-
-/// Reads the array of entries into one batch and the columns beside it.
-pub(super) struct EntriesSeed<'b>(pub(super) &'b mut BatchBody);
-
-/// Says what a visitor expects, and refuses everything else that JSON has.
-macro_rules! refusing {
-    ($allowed:expr, $($kind:ident),*) => {
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str($allowed)
-        }
-        $(refusing!(@ $kind);)*
-    };
-    (@ string) => {
-        fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-            self.wrong(excerpt(&format!("{text:?}")))
-        }
-    };
-    (@ number) => {
-        fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-            self.wrong(number.to_string())
-        }
-        refusing!(@ other_number);
-    };
-    (@ other_number) => {
-        fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-            self.wrong(number.to_string())
-        }
-
-        fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-            self.wrong(format!("{number:?}"))
-        }
-    };
-    (@ word) => {
-        fn visit_bool<E: Error>(self, word: bool) -> Result<Self::Value, E> {
-            self.wrong(word.to_string())
-        }
-
-        fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-            self.wrong("null".to_owned())
-        }
-    };
-    (@ array) => {
-        fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
-            self.wrong("an array".to_owned())
-        }
-    };
-    (@ object) => {
-        fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
-            self.wrong("an object".to_owned())
-        }
-    };
-}
-
-/// A seed that is its own visitor, of whatever comes.
-macro_rules! seed_of_any {
-    ($seed:ident, $value:ty) => {
-        impl<'de> DeserializeSeed<'de> for $seed<'_> {
-            type Value = $value;
-
-            fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<$value, D::Error> {
-                from.deserialize_any(self)
-            }
-        }
-    };
-}
-
-seed_of_any!(EntriesSeed, ());
-
-impl EntriesSeed<'_> {
-    fn wrong<T, E: Error>(self, given: String) -> Result<T, E> {
-        let place = "/entries".to_owned();
-        let refusal = HttpError::field(place, kind_of(&given), "an array of entries");
-        self.0.refuse(refusal)
-    }
-}
-
-impl<'de> Visitor<'de> for EntriesSeed<'_> {
-    type Value = ();
-
-    refusing!("an array of entries", string, number, word, object);
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
-        let EntriesSeed(body) = self;
-        let mut items = ItemBatch::with_room_for(body.bytes, body.max_items);
-        body.columns = Some(Default::default());
-        while array
-            .next_element_seed(EntrySeed {
-                body: &mut *body,
-                items: &mut items,
-            })?
-            .is_some()
-        {
-            if items.len() > body.max_items {
-                let limit = body.max_items;
-                return body.refuse(HttpError::BatchTooLarge { limit });
-            }
-        }
-        body.items = Some(items);
-        Ok(())
-    }
-}
-
 /// Reads one entry: its item into the batch, the rest into the columns.
-struct EntrySeed<'b> {
-    body: &'b mut BatchBody,
-    items: &'b mut ItemBatch,
+pub(super) struct EntrySeed<'b> {
+    pub(super) body: &'b mut BatchBody,
+    pub(super) items: &'b mut ItemBatch,
 }
 
-seed_of_any!(EntrySeed, ());
+seed_of_any!(EntrySeed);
 
 /// A field of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -287,7 +177,7 @@ struct ValueSeed<'b> {
     entry: usize,
 }
 
-seed_of_any!(ValueSeed, ());
+seed_of_any!(ValueSeed);
 
 impl ValueSeed<'_> {
     fn at(&self) -> String {
@@ -414,7 +304,7 @@ struct LabelSeed<'b> {
     at: &'b str,
 }
 
-seed_of_any!(LabelSeed, ());
+seed_of_any!(LabelSeed);
 
 impl LabelSeed<'_> {
     fn refuse<T, E: Error>(self, given: &str, allowed: &str) -> Result<T, E> {

@@ -2,12 +2,13 @@
 
 use super::batch_fields::{BatchKind, Encoding};
 use super::entries::ColumnRead;
+use super::visitors::{kind_of, refusing, seed_of_any};
 use super::{LookupOptions, too_long};
 use crate::engine::{AddOptions, ItemBatch, Where};
 use crate::http::answer::Listed;
 use crate::http::bounds::MAX_ITEM_BYTES;
 use crate::http::problem::HttpError;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, Visitor};
 use std::fmt::{self, Write as _};
 
 const ITEM_KINDS: &str =
@@ -41,86 +42,9 @@ pub(super) struct BatchBody {
 
 impl BatchBody {
     /// Keeps the refusal and ends the reading.
-    pub(super) fn refuse<T, E: serde::de::Error>(&mut self, refusal: HttpError) -> Result<T, E> {
+    pub(super) fn refuse<T, E: Error>(&mut self, refusal: HttpError) -> Result<T, E> {
         self.refused = Some(refusal);
         Err(E::custom("refused"))
-    }
-}
-
-/// Reads the array of items into one batch.
-pub(super) struct ItemsSeed<'b>(pub(super) &'b mut BatchBody);
-
-impl ItemsSeed<'_> {
-    fn wrong<T, E: serde::de::Error>(self, given: &str) -> Result<T, E> {
-        self.0.refuse(HttpError::field(
-            "/items".to_owned(),
-            given,
-            "an array of items",
-        ))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for ItemsSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ItemsSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of items")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
-        let ItemsSeed(body) = self;
-        let mut items = ItemBatch::with_room_for(body.bytes, body.max_items);
-        while array
-            .next_element_seed(ItemSeed {
-                body: &mut *body,
-                items: &mut items,
-                place: item_pointer,
-            })?
-            .is_some()
-        {
-            if items.len() > body.max_items {
-                let limit = body.max_items;
-                return body.refuse(HttpError::BatchTooLarge { limit });
-            }
-        }
-        body.items = Some(items);
-        Ok(())
-    }
-
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
-        self.wrong("a string")
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<(), E> {
-        self.wrong("a number")
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<(), E> {
-        self.wrong("a number")
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<(), E> {
-        self.wrong("a number")
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
-        self.wrong("a boolean")
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
-        self.wrong("null")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<(), A::Error> {
-        self.wrong("an object")
     }
 }
 
@@ -133,9 +57,10 @@ pub(super) struct ItemSeed<'b> {
 }
 
 impl ItemSeed<'_> {
-    fn wrong<T, E: serde::de::Error>(self, given: &str) -> Result<T, E> {
+    fn wrong<T, E: Error>(self, given: String) -> Result<T, E> {
         let place = (self.place)(self.items.len());
-        self.body.refuse(HttpError::field(place, given, ITEM_KINDS))
+        let refusal = HttpError::field(place, kind_of(&given), ITEM_KINDS);
+        self.body.refuse(refusal)
     }
 
     fn integer(self, number: impl fmt::Display) {
@@ -148,22 +73,14 @@ impl ItemSeed<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for ItemSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
+seed_of_any!(ItemSeed);
 
 impl<'de> Visitor<'de> for ItemSeed<'_> {
     type Value = ();
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(ITEM_KINDS)
-    }
+    refusing!(ITEM_KINDS, word, array, object);
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         // Base64 takes four characters for three bytes; what it decodes to is
         // measured when the encoding is known.
         if text.len() > MAX_ITEM_BYTES.div_ceil(3) * 4 {
@@ -174,33 +91,17 @@ impl<'de> Visitor<'de> for ItemSeed<'_> {
         Ok(())
     }
 
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<(), E> {
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
         self.integer(number);
         Ok(())
     }
 
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<(), E> {
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
         self.integer(number);
         Ok(())
     }
 
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<(), E> {
-        self.wrong("a number with a fraction, an exponent or too many digits")
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
-        self.wrong("a boolean")
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
-        self.wrong("null")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<(), A::Error> {
-        self.wrong("an array")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<(), A::Error> {
-        self.wrong("an object")
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        self.wrong("a number with a fraction, an exponent or too many digits".to_owned())
     }
 }

@@ -11,6 +11,7 @@
 //! | `condition` | a condition on the rows of items |
 //! | `lines`, `line_options` | batches as `text/plain`, and their options in the query |
 //! | `places` | where refused JSON stands, and what was given |
+//! | `visitors` | what the visitors of items and entries have in common |
 //! | `lookup` | which filters a lookup asks |
 //! | `filter` | a filter to be created or changed, in JSON |
 //! | `feed` | streams of lines, cut into commits |
@@ -30,6 +31,7 @@ mod lines;
 mod lookup;
 pub mod measured;
 mod places;
+mod visitors;
 
 pub(crate) use batch_fields::{
     AddBody, AddValuesBody, BatchKind, CheckBody, Encoding, EntriesBody, ItemsBody, ListValuesBody,
@@ -49,7 +51,7 @@ use places::{given, pointer, string};
 use super::admission::budget::Held;
 use super::answer::Listed;
 use super::bounds::MAX_ITEM_BYTES;
-use super::problem::{HttpError, Place, excerpt};
+use super::problem::{HttpError, Place};
 use crate::engine::{
     AddOptions, Entries, IdempotencyKey, ItemBatch, LookupFilters, LookupMode, Replacements, Where,
 };
