@@ -1,15 +1,13 @@
 //! The attributes of a filter, in JSON.
 
-use super::places::{given, pointer};
+use super::places::{given, members, pointer};
 use crate::chain::params::{
     Attributes, AttributesError, Codes, MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_LABEL_BYTES,
     MAX_LABELS, MAX_VALUE_BITS,
 };
 use crate::http::openapi::schemas::closed_object;
-use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::json;
 use serde_json::value::RawValue;
-use std::fmt;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, Schema, Type};
 
@@ -57,9 +55,8 @@ pub(super) fn attributes(json: &str) -> Result<Attributes, AttributesError> {
     for (position, one) in listed.into_iter().enumerate() {
         let at = format!("/{position}");
         let object = "an object with the field name and values or hash_bits".to_owned();
-        let mut reader = serde_json::Deserializer::from_str(one.get());
-        let fields = reader.deserialize_map(Fields);
-        let fields = fields.map_err(|_| refuse(at.clone(), given(one), object.clone()))?;
+        let fields =
+            members(one.get()).map_err(|_| refuse(at.clone(), given(one), object.clone()))?;
         let (mut name, mut codes) = (None, None);
         for (field, value) in fields {
             let at = pointer(&at, &field);
@@ -80,7 +77,7 @@ pub(super) fn attributes(json: &str) -> Result<Attributes, AttributesError> {
                     allowed,
                 ));
             }
-            let refuse = |allowed: String| refuse(at, given(&value), allowed);
+            let refuse = |allowed: String| refuse(at, given(value), allowed);
             match field.as_str() {
                 "name" => {
                     let read: Option<String> = serde_json::from_str(text).ok();
@@ -110,25 +107,6 @@ pub(super) fn attributes(json: &str) -> Result<Attributes, AttributesError> {
         ));
     }
     Attributes::new(named)
-}
-
-/// The members of an object, in their order.
-struct Fields;
-
-impl<'de> Visitor<'de> for Fields {
-    type Value = Vec<(String, Box<RawValue>)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(field) = map.next_entry()? {
-            fields.push(field);
-        }
-        Ok(fields)
-    }
 }
 
 /// The schema of the list.

@@ -2,13 +2,10 @@
 //! attributes.
 
 use super::attributes::check_label;
-use super::places::{given, pointer};
+use super::places::{given, members, pointer};
 use crate::chain::params::MAX_ATTRIBUTES;
 use crate::engine::Where;
 use crate::http::problem::{FieldError, HttpError, Place, excerpt};
-use serde::de::{Deserializer as _, MapAccess, Visitor};
-use serde_json::value::RawValue;
-use std::fmt;
 
 /// The name of the field, and of the parameter.
 pub(crate) const WHERE: &str = "where";
@@ -35,11 +32,8 @@ pub(crate) fn condition(
             allowed,
         }])
     };
-    let mut reader = serde_json::Deserializer::from_str(json);
-    let read = reader.deserialize_map(Pairs);
-    let pairs = read
-        .and_then(|pairs| reader.end().map(|()| pairs))
-        .map_err(|_| refuse(String::new(), excerpt(json), ALLOWED.to_owned()))?;
+    let pairs =
+        members(json).map_err(|_| refuse(String::new(), excerpt(json), ALLOWED.to_owned()))?;
     if !(1..=MAX_ATTRIBUTES).contains(&pairs.len()) {
         let allowed = format!("1 to {MAX_ATTRIBUTES} attributes, each with a list of values");
         let given = format!("of {} attributes", pairs.len());
@@ -53,7 +47,7 @@ pub(crate) fn condition(
         }
         let labels: Option<Vec<String>> = serde_json::from_str(listed.get()).ok();
         let allowed = || format!("an array of 1 to {MAX_LISTED_LABELS} strings");
-        let labels = labels.ok_or_else(|| refuse(at.clone(), given(&listed), allowed()))?;
+        let labels = labels.ok_or_else(|| refuse(at.clone(), given(listed), allowed()))?;
         if !(1..=MAX_LISTED_LABELS).contains(&labels.len()) {
             let given = match labels.len() {
                 0 => "an empty array".to_owned(),
@@ -79,25 +73,6 @@ pub(crate) fn in_body(at: String) -> Place {
 /// The same of a query, which has no pointers.
 pub(crate) fn in_query(_: String) -> Place {
     Place::Query(WHERE.to_owned())
-}
-
-/// The members of an object, in their order.
-struct Pairs;
-
-impl<'de> Visitor<'de> for Pairs {
-    type Value = Vec<(String, Box<RawValue>)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(ALLOWED)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut pairs = Vec::new();
-        while let Some(pair) = map.next_entry()? {
-            pairs.push(pair);
-        }
-        Ok(pairs)
-    }
 }
 
 #[cfg(test)]

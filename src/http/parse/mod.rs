@@ -10,7 +10,7 @@
 //! | `entries` | what an entry is made of, in lines and in JSON |
 //! | `condition` | a condition on the rows of items |
 //! | `lines`, `line_options` | batches as `text/plain`, and their options in the query |
-//! | `places` | where refused JSON stands, and what was given |
+//! | `places` | the members of objects; where refused JSON stands, and what was given |
 //! | `visitors` | what the visitors of items and entries have in common |
 //! | `lookup` | which filters a lookup asks |
 //! | `filter` | a filter to be created or changed, in JSON |
