@@ -110,28 +110,31 @@ pub(crate) async fn add_items(
         .add(&name, &batch.items, &batch.options, batch.key.take())
         .await
         .map_err(|error| HttpError::creating(error, |field| batch.options_in.place_of(field)))?;
-    Ok(added(format, &answered, batch))
+    Ok(in_words(format, &answered, batch, word))
 }
 
-/// The answer to an add.
-pub(super) fn added(format: Format, answered: &Answered<Vec<AddResult>>, batch: Batch) -> Response {
-    let added = &answered.answer;
-    let full_reason = added.iter().find_map(|result| match result {
-        AddResult::Full(reason) => Some(*reason),
-        AddResult::Added | AddResult::Refreshed | AddResult::Exists => None,
-    });
-    let words = added.iter().map(|result| Word::Name(word(result)));
+/// The answer to a change that may find no room: a word for each result, and why the
+/// first of those is full that are.
+pub(super) fn in_words<R>(
+    format: Format,
+    answered: &Answered<Vec<R>>,
+    batch: Batch,
+    word: fn(&R) -> (&'static str, Option<engine::FullReason>),
+) -> Response {
+    let each = answered.answer.iter().map(word);
+    let full_reason = each.clone().find_map(|(_, full)| full);
+    let words = each.map(|(name, _)| Word::Name(name));
     let response = results(format, words, &batch.blanks, full_reason, batch.answer);
     marked(answered, response)
 }
 
-/// The word of a result.
-fn word(result: &AddResult) -> &'static str {
+/// The word of a result, and why it is full if it is.
+pub(super) fn word(result: &AddResult) -> (&'static str, Option<engine::FullReason>) {
     match result {
-        AddResult::Added => "added",
-        AddResult::Refreshed => "refreshed",
-        AddResult::Exists => "exists",
-        AddResult::Full(_) => "full",
+        AddResult::Added => ("added", None),
+        AddResult::Refreshed => ("refreshed", None),
+        AddResult::Exists => ("exists", None),
+        AddResult::Full(reason) => ("full", Some(*reason)),
     }
 }
 
@@ -143,7 +146,7 @@ fn added_list() -> Schema {
         AddResult::Exists,
         AddResult::Full(engine::FullReason::ExpansionOff),
     ];
-    let words = schemas::one_of(words.iter().map(word)).build();
+    let words = schemas::one_of(words.iter().map(|it| word(it).0)).build();
     ArrayBuilder::new()
         .items(RefOr::T(Schema::from(schemas::or_null(words))))
         .description(Some(

@@ -1,11 +1,11 @@
 //! Values of items: add, delete, ask. Whether an item has a value is asked where
 //! items are, see `items`.
 
-use super::items::{AddedBody, FlagsBody, added};
+use super::items::{AddedBody, FlagsBody, in_words, word};
 use crate::engine::{Entries, ReplaceResult, Replacements};
 use crate::http::App;
 use crate::http::admission::answers;
-use crate::http::answer::{Format, Word, flags, results, value_lists, values_of_one};
+use crate::http::answer::{Format, flags, value_lists, values_of_one};
 use crate::http::extract::{Key, batch, query_item};
 use crate::http::idempotency::marked;
 use crate::http::middleware::principal::{CallerEngine, Principal};
@@ -144,7 +144,7 @@ pub(crate) async fn add_values(
         .add_values(&name, needed(&batch)?, batch.options.mode, key)
         .await
         .map_err(|error| batch.about_values(error))?;
-    Ok(added(format, &answered, batch))
+    Ok(in_words(format, &answered, batch, word))
 }
 
 /// Delete values of items
@@ -254,20 +254,12 @@ pub(crate) async fn replace_values(
         .replace_values(&name, replacements(&batch)?, key)
         .await
         .map_err(|error| batch.about_values(error))?;
-    let replaced = &answered.answer;
-    let full_reason = replaced.iter().find_map(|result| match result {
-        ReplaceResult::Full(reason) => Some(*reason),
-        ReplaceResult::Replaced | ReplaceResult::Absent => None,
-    });
-    let words = replaced.iter().map(|result| {
-        Word::Name(match result {
-            ReplaceResult::Replaced => "replaced",
-            ReplaceResult::Absent => "absent",
-            ReplaceResult::Full(_) => "full",
-        })
-    });
-    let response = results(format, words, &batch.blanks, full_reason, batch.answer);
-    Ok(marked(&answered, response))
+    let word = |result: &ReplaceResult| match result {
+        ReplaceResult::Replaced => ("replaced", None),
+        ReplaceResult::Absent => ("absent", None),
+        ReplaceResult::Full(reason) => ("full", Some(*reason)),
+    };
+    Ok(in_words(format, &answered, batch, word))
 }
 
 /// List the values of one item
