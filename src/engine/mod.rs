@@ -115,7 +115,7 @@ pub use ops::values::{
     Entries, EntryValues, Listed, MAX_LISTED_BYTES, MAX_LISTED_VALUES, Replacements,
 };
 pub use row_refusal::{RowPlace, RowRefusal, ValueField};
-pub use rows::{Rows, Where};
+pub use rows::{EntryCodec, Rows, Where};
 pub use state::Engine;
 pub use state::Pace;
 pub use tasks::scrub::ScrubOptions;

@@ -4,9 +4,32 @@
 use super::batch::ItemBatch;
 use super::error::EngineError;
 use super::row_refusal::{RowPlace, RowRefusal, ValueField};
+use crate::chain::meta::Chain;
 use crate::chain::params::{Attributes, MAX_ATTRIBUTES};
 use crate::chain::rows::{RowCodec, RowTest};
 use std::ops::Range;
+
+/// What makes the value of an entry of what stands beside its item.
+#[derive(Clone)]
+pub enum EntryCodec {
+    /// Nothing stands there: the filter holds items alone.
+    Items,
+    /// A value of so many bits, which is taken as it is.
+    Values(u8),
+    /// A row.
+    Rows(RowCodec),
+}
+
+impl EntryCodec {
+    /// That of a filter.
+    pub(super) fn of(chain: &Chain) -> EntryCodec {
+        match (RowCodec::of(chain), chain.params().value_bits()) {
+            (Some(codec), _) => EntryCodec::Rows(codec),
+            (None, 0) => EntryCodec::Items,
+            (None, bits) => EntryCodec::Values(bits),
+        }
+    }
+}
 
 /// A label for each of some attributes, row after row.
 #[derive(Clone, Debug, Default)]

@@ -6,12 +6,12 @@ use super::idempotency::Keyed;
 use super::listen::role::Transport;
 use super::media::media_type;
 use super::middleware::origin;
-use super::parse::{self, BatchKind, Encoding, LineFeed, LineFormat, LineOptions, LineValues};
+use super::parse::{self, BatchKind, Encoding, LineFeed, LineFormat, LineOptions};
 use super::problem::HttpError;
 use super::{HostPolicy, answer::Format};
 use crate::chain::params::{Attributes, Codes};
 use crate::engine::fuzz_targets::row_codec;
-use crate::engine::{BadLine, ImportLines, ItemBatch};
+use crate::engine::{BadLine, EntryCodec, ImportLines, ItemBatch};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use base64::Engine as _;
@@ -164,9 +164,9 @@ pub(crate) fn stream(bytes: &[u8]) {
     };
     // Values of 7 bits, rows, or none.
     let (value_bits, values) = match format / 2 % 4 {
-        1 => (7, LineValues::OfBits(7)),
-        2 => (7, LineValues::Rows(row_codec())),
-        _ => (0, LineValues::None),
+        1 => (7, EntryCodec::Values(7)),
+        2 => (7, EntryCodec::Rows(row_codec())),
+        _ => (0, EntryCodec::Items),
     };
     let format = match format % 2 {
         0 => LineFormat::Text,
@@ -190,7 +190,7 @@ type Fed = (Vec<(u64, Vec<u8>)>, Vec<u32>, Vec<(u64, BadLine)>, u64);
 /// Items by number, their values, bad lines by number, and the number of the last
 /// line.
 fn fed(
-    (format, values): &(LineFormat, LineValues),
+    (format, values): &(LineFormat, EntryCodec),
     first: u64,
     done: u64,
     stream: &[u8],

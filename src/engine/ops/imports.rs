@@ -7,17 +7,17 @@
 //!
 //! What is recorded ends a week after the last commit, and is bounded in number.
 
-use crate::chain::rows::RowCodec;
 use crate::engine::answer::{AddMode, AddResult};
 use crate::engine::batch::ItemBatch;
 use crate::engine::caller::Caller;
-use crate::engine::error::{EngineError, Holds};
+use crate::engine::error::EngineError;
 use crate::engine::filters::OpenFilter;
 use crate::engine::idempotency::guard::SideRecorder;
 use crate::engine::idempotency::imports::{ImportRun, ImportStep};
 use crate::engine::idempotency::progress::{BadLine, ImportProgress};
 use crate::engine::lane::command::{ItemOp, Outcome, ValueOp};
 use crate::engine::name::FilterName;
+use crate::engine::rows::EntryCodec;
 use crate::engine::state::{Engine, EngineState};
 use crate::page::FilterId;
 use crate::store::{SideRecord, SideRecordKey, StoreError};
@@ -94,8 +94,7 @@ pub struct Import {
     run: Arc<ImportRun>,
     name: FilterName,
     filter: FilterId,
-    holds: Holds,
-    codec: Option<RowCodec>,
+    codec: EntryCodec,
     mode: AddMode,
     recorded: Option<SideRecord>,
     progress: ImportProgress,
@@ -136,8 +135,7 @@ impl Engine {
             run,
             name: name.clone(),
             filter: open.id,
-            holds: Holds::of(open.view.load().chain.params()),
-            codec: RowCodec::of(&open.view.load().chain),
+            codec: EntryCodec::of(&open.view.load().chain),
             mode,
             recorded,
             progress,
@@ -207,14 +205,9 @@ impl Import {
         &self.progress
     }
 
-    /// What its filter holds, and so what its lines are.
-    pub fn holds(&self) -> &Holds {
-        &self.holds
-    }
-
-    /// What turns rows into values of its filter, if it holds rows.
-    pub fn row_codec(&self) -> Option<RowCodec> {
-        self.codec.clone()
+    /// What makes values of its filter of what its lines have beside their items.
+    pub fn codec(&self) -> &EntryCodec {
+        &self.codec
     }
 
     /// From now on nothing waits longer than that: what is not being written by
@@ -326,15 +319,15 @@ impl Import {
                 return Err(EngineError::NotFound { name });
             }
             state.quota.check_growth(filter.owner.as_ref())?;
-            let added = match self.holds {
-                Holds::Items => {
+            let added = match self.codec {
+                EntryCodec::Items => {
                     let op = (ItemOp::Add(self.mode), state.clock.now_ms());
                     state
                         .lanes
                         .submit_items(caller, &filter, op, items, Some(&recorder))
                         .await
                 }
-                Holds::Values(_) | Holds::Rows(_) => {
+                EntryCodec::Values(_) | EntryCodec::Rows(_) => {
                     let change = (ValueOp::Add(self.mode), items, Arc::clone(values));
                     state
                         .change_values(caller, &filter, change, Some(&recorder))

@@ -17,7 +17,7 @@ use crate::engine::lane::submit::hash_items;
 use crate::engine::name::FilterName;
 use crate::engine::reader::{HasRow, HasValue, ITEMS_PER_TURN, Values};
 use crate::engine::row_refusal::ValueField;
-use crate::engine::rows::{Rows, Where};
+use crate::engine::rows::{EntryCodec, Rows, Where};
 use crate::engine::state::{Engine, EngineState};
 use std::sync::Arc;
 
@@ -366,19 +366,15 @@ async fn as_values(
     given: EntryValues<'_>,
     field: ValueField,
 ) -> Result<Arc<[u32]>, EngineError> {
-    let (holds, codec) = {
-        let view = filter.view.load();
-        let holds = Holds::of(view.chain.params());
-        (holds, RowCodec::of(&view.chain))
-    };
-    match (given, holds, codec) {
+    let codec = EntryCodec::of(&filter.view.load().chain);
+    match (given, codec) {
         // Of no entries nobody can say which they are.
-        (EntryValues::Values(none), Holds::Rows(_), _) if none.is_empty() => Ok(Arc::clone(none)),
-        (EntryValues::Values(values), Holds::Values(bits), _) => {
+        (EntryValues::Values(none), EntryCodec::Rows(_)) if none.is_empty() => Ok(Arc::clone(none)),
+        (EntryValues::Values(values), EntryCodec::Values(bits)) => {
             check_values(values, bits, field)?;
             Ok(Arc::clone(values))
         }
-        (EntryValues::Rows(rows), Holds::Rows(_), Some(mut codec)) => {
+        (EntryValues::Rows(rows), EntryCodec::Rows(mut codec)) => {
             let mut values = Vec::with_capacity(rows.len());
             while values.len() < rows.len() {
                 if !values.is_empty() {
@@ -390,7 +386,10 @@ async fn as_values(
             }
             Ok(values.into())
         }
-        (_, holds, _) => Err(EngineError::NotForThisFilter { holds }),
+        _ => {
+            let holds = Holds::of(filter.view.load().chain.params());
+            Err(EngineError::NotForThisFilter { holds })
+        }
     }
 }
 

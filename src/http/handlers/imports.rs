@@ -7,7 +7,7 @@
 
 use crate::access::keys::KeyEnd;
 use crate::engine::{
-    AddMode, BadLine, FilterName, Holds, Import, ImportId, ImportProgress, ImportState,
+    AddMode, BadLine, FilterName, Import, ImportId, ImportProgress, ImportState,
     MAX_IMPORT_ID_LENGTH,
 };
 use crate::http::App;
@@ -21,7 +21,7 @@ use crate::http::media::{self, media_type};
 use crate::http::middleware::principal::{CallerEngine, Principal};
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, KIND, MISSING, STREAM};
 use crate::http::openapi::parameters::{self, FilterKey, ImportInPath};
-use crate::http::parse::{LineFeed, LineFormat, LineValues};
+use crate::http::parse::{LineFeed, LineFormat};
 use crate::http::problem::{Code, HttpError, excerpt};
 use crate::http::query::Query;
 use crate::http::time::{after, rfc3339_ms};
@@ -233,12 +233,8 @@ pub(crate) async fn import_items(
             format!("up to {}, since {done} lines are committed", done + 1),
         ));
     }
-    let values = match (import.holds(), import.row_codec()) {
-        (_, Some(codec)) => LineValues::Rows(codec),
-        (Holds::Values(bits), None) => LineValues::OfBits((*bits).into()),
-        (Holds::Items | Holds::Rows(_), None) => LineValues::None,
-    };
-    let mut feed = LineFeed::new(format, values, options.first_line, done);
+    let codec = import.codec().clone();
+    let mut feed = LineFeed::new(format, codec, options.first_line, done);
     let importing = take_in(&app, &mut body, &mut import, &mut feed);
     let importing = caller.outlives(importing).await.and_then(|ended| ended);
     importing.map_err(|error| cut_off(error, import.progress()))?;

@@ -9,7 +9,7 @@
 use super::attributes::check_label;
 use super::entries;
 use crate::chain::params::{MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_LABEL_BYTES};
-use crate::engine::{BadLine, ImportLines, ItemBatch, MAX_ITEMS_AT_ONCE, RowCodec};
+use crate::engine::{BadLine, EntryCodec, ImportLines, ItemBatch, MAX_ITEMS_AT_ONCE, RowCodec};
 use crate::http::bounds::MAX_ITEM_BYTES;
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
@@ -33,17 +33,6 @@ const MAX_VALUE_BYTES: usize = 64;
 const MAX_ROW_BYTES: usize =
     MAX_VALUE_BYTES + MAX_ATTRIBUTES * (6 * (MAX_LABEL_BYTES + MAX_ATTRIBUTE_NAME_BYTES) + 8);
 
-/// What stands in a line beside its item.
-#[derive(Clone)]
-pub(crate) enum LineValues {
-    /// Nothing.
-    None,
-    /// A value of so many bits.
-    OfBits(u32),
-    /// A row: in text the attributes in the order of the filter's.
-    Rows(RowCodec),
-}
-
 /// How a line says its item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineFormat {
@@ -56,7 +45,7 @@ pub(crate) enum LineFormat {
 /// Takes the stream, gives the lines.
 pub(crate) struct LineFeed {
     format: LineFormat,
-    values: LineValues,
+    codec: EntryCodec,
     /// The start of a line whose end has not come.
     partial: Vec<u8>,
     /// Whether more of that line was thrown away, because it is too long.
@@ -74,13 +63,13 @@ impl LineFeed {
     /// to number `done` were taken before.
     pub(crate) fn new(
         format: LineFormat,
-        values: LineValues,
+        codec: EntryCodec,
         first_line: u64,
         done: u64,
     ) -> LineFeed {
         LineFeed {
             format,
-            values,
+            codec,
             partial: Vec::new(),
             is_overlong: false,
             line: first_line,
@@ -144,10 +133,10 @@ impl LineFeed {
             LineFormat::Text => MAX_ITEM_BYTES + 1,
             LineFormat::Json => MAX_JSON_LINE_BYTES,
         };
-        let longest = match self.values {
-            LineValues::None => of_item,
-            LineValues::OfBits(_) => of_item + MAX_VALUE_BYTES,
-            LineValues::Rows(_) => of_item + MAX_ROW_BYTES,
+        let longest = match self.codec {
+            EntryCodec::Items => of_item,
+            EntryCodec::Values(_) => of_item + MAX_VALUE_BYTES,
+            EntryCodec::Rows(_) => of_item + MAX_ROW_BYTES,
         };
         let room = longest - self.partial.len();
         let kept = bytes.get(..room).unwrap_or(bytes);
@@ -171,10 +160,10 @@ impl LineFeed {
         if self.line <= self.done || line.is_empty() {
             return self.count(None);
         }
-        let pushed = match self.values {
-            LineValues::None => self.push_item(line),
-            LineValues::OfBits(bits) => self.push_entry(line, bits),
-            LineValues::Rows(_) => self.push_row(line),
+        let pushed = match self.codec {
+            EntryCodec::Items => self.push_item(line),
+            EntryCodec::Values(bits) => self.push_entry(line, bits),
+            EntryCodec::Rows(_) => self.push_row(line),
         };
         if pushed.is_ok() {
             self.item_bytes += line.len();
@@ -195,7 +184,7 @@ impl LineFeed {
         }
     }
 
-    fn push_entry(&mut self, line: &[u8], value_bits: u32) -> Result<(), BadLine> {
+    fn push_entry(&mut self, line: &[u8], value_bits: u8) -> Result<(), BadLine> {
         let (item, value) = match self.format {
             LineFormat::Text => {
                 let split = entries::split(line, 1);
@@ -217,8 +206,9 @@ impl LineFeed {
         Ok(())
     }
 
+    /// In text the attributes stand in the order of the filter's.
     fn push_row(&mut self, line: &[u8]) -> Result<(), BadLine> {
-        let LineValues::Rows(codec) = &mut self.values else {
+        let EntryCodec::Rows(codec) = &mut self.codec else {
             return Err(BadLine::NotAnEntry);
         };
         let attributes = codec.attributes().iter().len();

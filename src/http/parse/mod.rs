@@ -39,7 +39,7 @@ pub(crate) use batch_fields::{
 };
 pub(crate) use condition::WHERE;
 pub(crate) use entries::Column;
-pub(crate) use feed::{LineFeed, LineFormat, LineValues};
+pub(crate) use feed::{LineFeed, LineFormat};
 pub(crate) use filter::{changed_ttl, new_filter};
 pub(crate) use filter_fields::{FilterChanges, FilterFields};
 pub(crate) use json::json_batch;

@@ -64,7 +64,7 @@ proptest! {
             .filter(|(number, line)| *number > done && !line.is_empty())
             .map(|(number, line)| (number, line.as_bytes().to_vec()))
             .collect();
-        let mut feed = LineFeed::new(LineFormat::Text, LineValues::None, first, done);
+        let mut feed = LineFeed::new(LineFormat::Text, EntryCodec::Items, first, done);
         let taken = fed(&mut feed, stream.as_bytes(), &lengths);
         let (items, bad, last) = seen(&taken);
         prop_assert_eq!(items, expected);
@@ -76,7 +76,7 @@ proptest! {
 
     #[test]
     fn hostile_json_lines_never_panic(stream: Vec<u8>) {
-        let mut feed = LineFeed::new(LineFormat::Json, LineValues::None, 1, 0);
+        let mut feed = LineFeed::new(LineFormat::Json, EntryCodec::Items, 1, 0);
         seen(&fed(&mut feed, &stream, &[3]));
     }
 }
@@ -84,7 +84,7 @@ proptest! {
 #[test]
 fn a_json_line_is_a_string_or_an_integer() {
     let stream = b"\"a\\nb\"\n 17 \n-9\n18446744073709551615\n1.5\nnull\n[\"a\"]\n\"a\" x\nhello\n\n\"\"\n\"\\ud800\"\n{}\ntrue";
-    let mut feed = LineFeed::new(LineFormat::Json, LineValues::None, 1, 0);
+    let mut feed = LineFeed::new(LineFormat::Json, EntryCodec::Items, 1, 0);
     let (items, bad, last) = seen(&fed(&mut feed, stream, &[5]));
     let items: Vec<_> = items
         .iter()
@@ -115,7 +115,7 @@ fn a_json_line_is_a_string_or_an_integer() {
 #[test]
 fn a_line_that_is_too_long_is_left_out_and_never_held() {
     for format in [LineFormat::Text, LineFormat::Json] {
-        let mut feed = LineFeed::new(format, LineValues::None, 1, 0);
+        let mut feed = LineFeed::new(format, EntryCodec::Items, 1, 0);
         let piece = vec![b'x'; 100_000];
         for _ in 0..50 {
             assert!(!feed.push(&mut piece.as_slice()));
@@ -129,11 +129,11 @@ fn a_line_that_is_too_long_is_left_out_and_never_held() {
     }
     let longest = "x".repeat(MAX_ITEM_BYTES);
     let stream = format!("{longest}\r\n{longest}x\n");
-    let mut feed = LineFeed::new(LineFormat::Text, LineValues::None, 1, 0);
+    let mut feed = LineFeed::new(LineFormat::Text, EntryCodec::Items, 1, 0);
     let (items, bad, _) = seen(&fed(&mut feed, stream.as_bytes(), &[1000]));
     assert_eq!((items.len(), bad), (1, vec![(2, BadLine::TooLong)]));
     let stream = format!("\"{longest}\"\n\"{longest}x\"\n");
-    let mut feed = LineFeed::new(LineFormat::Json, LineValues::None, 1, 0);
+    let mut feed = LineFeed::new(LineFormat::Json, EntryCodec::Items, 1, 0);
     let (items, bad, _) = seen(&fed(&mut feed, stream.as_bytes(), &[1000]));
     assert_eq!((items.len(), bad), (1, vec![(2, BadLine::TooLong)]));
 }
@@ -164,7 +164,7 @@ fn an_entry_may_have_the_longest_item_and_its_parts_stay_together() {
             vec![(2, BadLine::TooLong), (3, entry), (4, entry)],
         ),
     ] {
-        let mut feed = LineFeed::new(format, LineValues::OfBits(7), 1, 0);
+        let mut feed = LineFeed::new(format, EntryCodec::Values(7), 1, 0);
         let taken = fed(&mut feed, stream.as_bytes(), &[7_000, 1]);
         let values: Vec<u32> = taken.iter().flat_map(|it| it.values.clone()).collect();
         let (items, found, _) = seen(&taken);
@@ -184,7 +184,7 @@ fn a_commit_is_due_after_many_items_bytes_or_lines() {
         (longest.repeat(40), 18),
         ("\n".repeat(140_000), BATCH_LINES),
     ] {
-        let mut feed = LineFeed::new(LineFormat::Text, LineValues::None, 1, 0);
+        let mut feed = LineFeed::new(LineFormat::Text, EntryCodec::Items, 1, 0);
         let taken = fed(&mut feed, stream.as_bytes(), &[7_000]);
         let counts: Vec<u32> = taken.iter().map(|lines| lines.count).collect();
         assert_eq!(counts[..2], [most, most]);
