@@ -44,6 +44,15 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// No rows yet, of attributes whose numbers are their places here. Each name is
+    /// there once, and no filter has so many that there could be more.
+    pub fn named(names: &[String]) -> Rows {
+        Rows {
+            names: names.to_vec(),
+            ..Rows::default()
+        }
+    }
+
     /// The number of a name. `None`: there are more names than any filter has
     /// attributes.
     pub fn name(&mut self, name: &str) -> Option<u8> {

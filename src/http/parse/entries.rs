@@ -71,9 +71,13 @@ pub(super) struct EntryLines<'a> {
 impl<'a> EntryLines<'a> {
     /// Entries with so many values or rows each: one, or two to replace one.
     pub(super) fn new(options: &'a LineOptions, used: usize) -> EntryLines<'a> {
+        let read = || ColumnRead {
+            rows: Rows::named(&options.columns),
+            ..ColumnRead::default()
+        };
         EntryLines {
             names: &options.columns,
-            read: Default::default(),
+            read: [read(), read()],
             used,
             encoding: options.encoding,
         }
@@ -102,13 +106,10 @@ impl<'a> EntryLines<'a> {
                 read.values.push(value);
                 continue;
             }
-            for (attribute, label) in self.names.iter().zip(&mut columns) {
+            for (number, label) in (0..each as u8).zip(&mut columns) {
                 check_label(label.len())
                     .map_err(|(given, allowed)| HttpError::field(name(), given, allowed))?;
-                // There are no more names than that, and each is there once.
-                if let Some(number) = read.rows.name(attribute) {
-                    read.rows.push(number, label);
-                }
+                read.rows.push(number, label);
             }
             read.rows.end_row();
         }

@@ -14,6 +14,7 @@ use crate::http::bounds::MAX_ITEM_BYTES;
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 /// Bytes of items after which the next commit is due.
@@ -271,6 +272,10 @@ struct RowEntry<'a> {
     attributes: &'a RawValue,
 }
 
+/// A string, taken as it stands in the line unless something in it is escaped.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
 fn json_entry<'a, E: Deserialize<'a>>(line: &'a [u8]) -> Result<E, BadLine> {
     serde_json::from_slice(line).map_err(|error| match error.is_data() {
         true => BadLine::NotAnEntry,
@@ -305,7 +310,7 @@ impl<'de> Visitor<'de> for RowOfLine<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let RowOfLine(codec) = self;
         let (mut read, mut seen) = (Ok(0), 0);
-        while let Some(name) = map.next_key::<String>()? {
+        while let Some(Text(name)) = map.next_key()? {
             let position = codec.attributes().position(&name);
             let position = position.filter(|at| seen >> at & 1 == 0);
             let Some(position) = position else {
@@ -313,7 +318,7 @@ impl<'de> Visitor<'de> for RowOfLine<'_> {
                 read = read.and(Err(BadLine::NotAnEntry));
                 continue;
             };
-            let label = map.next_value::<String>()?;
+            let Text(label) = map.next_value()?;
             seen |= 1 << position;
             let part = part(codec, position, label.as_bytes());
             read = read.and_then(|row| Ok(row | part?));
