@@ -339,10 +339,10 @@ pub enum Holds {
 impl Holds {
     /// What a filter of these parameters holds.
     pub(super) fn of(params: &FilterParams) -> Holds {
-        match (params.attributes(), params.value_bits()) {
+        match (params.attributes(), params.plain_value_bits()) {
             (Some(attributes), _) => Holds::Rows(attributes.clone()),
-            (None, 0) => Holds::Items,
-            (None, bits) => Holds::Values(bits),
+            (None, Some(bits)) => Holds::Values(bits),
+            (None, None) => Holds::Items,
         }
     }
 }

@@ -23,10 +23,10 @@ pub enum EntryCodec {
 impl EntryCodec {
     /// That of a filter.
     pub(super) fn of(chain: &Chain) -> EntryCodec {
-        match (RowCodec::of(chain), chain.params().value_bits()) {
+        match (RowCodec::of(chain), chain.params().plain_value_bits()) {
             (Some(codec), _) => EntryCodec::Rows(codec),
-            (None, 0) => EntryCodec::Items,
-            (None, bits) => EntryCodec::Values(bits),
+            (None, Some(bits)) => EntryCodec::Values(bits),
+            (None, None) => EntryCodec::Items,
         }
     }
 }

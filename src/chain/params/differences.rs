@@ -27,10 +27,6 @@ impl FilterParams {
         let width = u64::from(self.slot_width().bits());
         let bucket_size = u64::from(self.bucket_size());
         let expansion = request.expansion.map(round_expansion).map(u64::from);
-        let value_bits = match self.attributes() {
-            Some(_) => None,
-            None => Some(u64::from(self.value_bits())),
-        };
         let fields = [
             (
                 "capacity",
@@ -60,7 +56,7 @@ impl FilterParams {
             (
                 "value_bits",
                 text(request.value_bits),
-                text(value_bits.filter(|&bits| bits > 0)),
+                text(self.plain_value_bits().map(u64::from)),
             ),
             (
                 "attributes",

@@ -73,6 +73,12 @@ impl FilterParams {
         }
     }
 
+    /// Bits of the values that items have, if they have some that are no rows.
+    pub fn plain_value_bits(&self) -> Option<u8> {
+        let are_plain = self.attributes.is_none();
+        Some(self.value_bits()).filter(|&bits| bits > 0 && are_plain)
+    }
+
     /// The attributes, if the values of items are rows.
     pub fn attributes(&self) -> Option<&Attributes> {
         self.attributes.as_ref()

@@ -36,10 +36,4 @@ impl AttributeBody {
         });
         all.collect()
     }
-
-    /// Bits of the values of items, if these are no rows.
-    pub(super) fn value_bits(attributes: Option<&Attributes>, bits: u8) -> Option<u8> {
-        let is_row = attributes.is_some();
-        Some(bits).filter(|&bits| bits > 0 && !is_row)
-    }
 }

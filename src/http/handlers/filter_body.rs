@@ -199,10 +199,7 @@ impl From<&FilterInfo> for FilterBody {
             promised_growth: info.params.promised_growth(),
             max_growth: info.params.max_growth(),
             error_rate_holds: info.keeps_promise,
-            value_bits: AttributeBody::value_bits(
-                info.params.attributes(),
-                info.params.value_bits(),
-            ),
+            value_bits: info.params.plain_value_bits(),
             values_per_item: info.params.values_per_item(),
             attributes: info.params.attributes().map(AttributeBody::all),
             window_seconds: info.params.window().map(Window::seconds),

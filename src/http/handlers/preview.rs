@@ -125,7 +125,7 @@ impl From<&FilterPreview> for PreviewBody {
             error_rate: params.error_rate(),
             promised_growth: params.promised_growth(),
             max_growth: params.max_growth(),
-            value_bits: AttributeBody::value_bits(params.attributes(), params.value_bits()),
+            value_bits: params.plain_value_bits(),
             values_per_item: params.values_per_item(),
             attributes: params.attributes().map(AttributeBody::all),
             window_seconds: params.window().map(Window::seconds),
