@@ -208,7 +208,8 @@ async fn has_all(
         lanes: chosen.lanes.len() as u32,
         copies: 1,
     };
-    if !NewEpoch::is_there(connection, &founding).await? {
+    let stream = NewEpoch::founding_of(connection, &founding.cluster, founding.epoch).await?;
+    if stream.is_none() {
         return Ok(true);
     }
     let log = JetStreamLog::new(connection, founding, Patience::default()).await?;

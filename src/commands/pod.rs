@@ -167,7 +167,7 @@ impl Pod {
             log: Arc::clone(&self.log),
             founding: self.founding.founding,
             epoch: self.founding.epoch,
-            began: self.epoch.began.iter().map(|it| it.before).collect(),
+            began: self.epoch.began.clone(),
             time: self.time,
             brokers_time: self.brokers_time,
             level: self.level,
@@ -328,12 +328,9 @@ impl Announcing {
 
     fn tell_own_state(&mut self) {
         let states = self.engine.lane_states();
-        let at = |it: &LaneState| it.position;
-        self.own.positions = states.iter().map(|it| at(it).sequence).collect();
-        let histories = states
-            .iter()
-            .map(|it| hex::encode(at(it).history.as_bytes()));
-        self.own.histories = histories.collect();
+        let positions = states.iter().map(|it| it.position);
+        self.own.positions = positions.clone().map(|it| it.sequence).collect();
+        self.own.histories = positions.map(|it| it.history).collect();
         let stopped = (0..).zip(&states).filter(|(_, it)| it.halted.is_some());
         self.own.stopped = stopped.map(|(lane, _)| lane).collect();
         self.own.now_ms = self.engine.now_ms();

@@ -12,7 +12,7 @@ use crate::backup::archive::Progress;
 use crate::backup::restore::{check_room_for, unpack};
 use crate::engine::check::check_while;
 use crate::engine::{PodPosition, Unfit};
-use crate::http::{CLUSTER_KEY, SNAPSHOT, SnapshotRequest};
+use crate::http::{CLUSTER_KEY, SNAPSHOT};
 use crate::replication::jetstream::ANNOUNCE_EVERY;
 use crate::store::rocks::{Replacement, RocksOptions, RocksStore};
 use crate::store::{PageStore, StoreError};
@@ -189,7 +189,7 @@ impl Pod {
             .post(format!("{address}{SNAPSHOT}"))
             .header(CLUSTER_KEY, self.key.as_str())
             .header(CONTENT_TYPE, "application/json")
-            .body(serde_json::to_vec(&SnapshotRequest::from(position)).unwrap_or_default());
+            .body(serde_json::to_vec(&position).unwrap_or_default());
         let silent = |_| NotTaken::Yet("it does not answer".to_owned());
         let answer = timeout(SILENCE, request.send()).await.map_err(silent)?;
         let mut answer = answer.map_err(|error| NotTaken::Yet(causes(&error)))?;

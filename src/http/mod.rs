@@ -53,7 +53,7 @@ pub use admission::limits::Limits;
 pub use app::{Access, App};
 pub(crate) use cluster::passed::{CommandWorker, NotPassed, PassedCommands, PassedReplies, Worked};
 pub(crate) use cluster::position::LanePosition;
-pub use cluster::{Cluster, ClusterStatus, SNAPSHOT, SnapshotRequest, Staleness};
+pub use cluster::{Cluster, ClusterStatus, SNAPSHOT, Staleness};
 pub(crate) use handlers::dumps::paces;
 pub use headers::CLUSTER_KEY;
 pub(crate) use listen::connection::told;

@@ -4,6 +4,8 @@
 //! Numbers are big-endian. `docs/format.md` has the table.
 
 use bytes::{BufMut, Bytes};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
@@ -95,13 +97,35 @@ impl HistoryHash {
 
 impl fmt::Debug for HistoryHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for HistoryHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl Serialize for HistoryHash {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for HistoryHash {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<HistoryHash, D::Error> {
+        let mut hash = [0; HistoryHash::BYTES];
+        let text = String::deserialize(from)?;
+        hex::decode_to_slice(text, &mut hash).map_err(D::Error::custom)?;
+        Ok(HistoryHash(hash))
     }
 }
 
 /// Where a replica of a lane stands: the newest record that it applied. Two
 /// replicas at equal positions hold the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Position {
     /// The record's number in the log, 0 before the first. Numbers of a lane
     /// ascend, with gaps.

@@ -10,6 +10,7 @@ use super::{JoinError, LaneStart, Membership};
 use crate::replication::jetstream::NUMBERS_BETWEEN;
 use crate::replication::{Event, HistoryHash, LogError, Position, Replica};
 use crate::store::{LANE_PAST_RECORDS, NUMBERS_OF_AN_EPOCH, PageStore, StoreError};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 // What stores keep of an epoch that is over lies as far behind as numbers jump.
@@ -18,8 +19,9 @@ const _: () = assert!(NUMBERS_OF_AN_EPOCH <= NUMBERS_BETWEEN);
 /// How long the log is waited for.
 const READ_WAIT: Duration = Duration::from_secs(2);
 
-/// Where a pod stands in each lane of its cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a pod stands in each lane of its cluster, as pods tell each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PodPosition {
     /// Which cluster.
     pub founding: [u8; 16],

@@ -9,7 +9,6 @@ use crate::http::headers::CLUSTER_KEY;
 use crate::http::media::TAR;
 use crate::http::problem::HttpError;
 use crate::http::stream::{self, PIECE_BYTES, Pieces};
-use crate::replication::{HistoryHash, Position};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
@@ -17,58 +16,15 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, post};
-use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Where a pod asks another one for its state.
+/// Where a pod asks another one for its state; the body is its [`PodPosition`].
 pub const SNAPSHOT: &str = "/internal/snapshot";
 
 /// More than the positions of all lanes that there can be.
 const MAX_BODY_BYTES: usize = 64 << 10;
-
-/// Where the pod stands that asks for a snapshot.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SnapshotRequest {
-    founding: String,
-    epoch: u64,
-    /// Number and history, by lane.
-    lanes: Vec<(u64, String)>,
-}
-
-impl From<&PodPosition> for SnapshotRequest {
-    fn from(pod: &PodPosition) -> SnapshotRequest {
-        let lane = |it: &Position| (it.sequence, hex::encode(it.history.as_bytes()));
-        SnapshotRequest {
-            founding: hex::encode(pod.founding),
-            epoch: pod.epoch,
-            lanes: pod.lanes.iter().map(lane).collect(),
-        }
-    }
-}
-
-impl SnapshotRequest {
-    fn position(&self) -> Option<PodPosition> {
-        let digits = |text: &str| {
-            let mut bytes = [0; 16];
-            hex::decode_to_slice(text, &mut bytes).ok()?;
-            Some(bytes)
-        };
-        let lane = |(sequence, history): &(u64, String)| {
-            Some(Position {
-                sequence: *sequence,
-                history: HistoryHash::from_bytes(digits(history)?),
-            })
-        };
-        Some(PodPosition {
-            founding: digits(&self.founding)?,
-            epoch: self.epoch,
-            lanes: self.lanes.iter().map(lane).collect::<Option<_>>()?,
-        })
-    }
-}
 
 /// The routes between pods. What else is under their path is refused without the
 /// key, too.
@@ -105,9 +61,7 @@ async fn post_snapshot(
     body: Bytes,
 ) -> Result<Response, HttpError> {
     known(&app, &headers)?;
-    let pod = serde_json::from_slice::<SnapshotRequest>(&body).ok();
-    let pod = pod.and_then(|it| it.position());
-    let pod = pod.ok_or_else(|| HttpError::MalformedJson {
+    let pod: PodPosition = serde_json::from_slice(&body).map_err(|_| HttpError::MalformedJson {
         reason: "it is no position of a pod".to_owned(),
     })?;
     let engine = app.engine()?.clone();

@@ -27,7 +27,7 @@ pub(super) mod position;
 mod readiness;
 pub(super) mod status;
 
-pub use internal::{SNAPSHOT, SnapshotRequest};
+pub use internal::SNAPSHOT;
 pub use pod::Cluster;
 pub use readiness::Staleness;
 pub use status::ClusterStatus;

@@ -12,7 +12,7 @@ use super::connect::Connection;
 use super::error::JetStreamError;
 use super::name::ClusterName;
 use super::stream::{FOUNDING, Founding, get};
-use crate::replication::record::{FIRST_EPOCH, HistoryHash, Position, Record, Writer};
+use crate::replication::record::{FIRST_EPOCH, Position, Record, Writer};
 use async_nats::jetstream::Context;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Config;
@@ -26,22 +26,14 @@ const DOING: &str = "looking for the current epoch";
 /// chosen pod's: no pod of the epoch before has reached them.
 pub const NUMBERS_BETWEEN: u64 = 1 << 32;
 
-/// Where a lane stood when an epoch began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Began {
-    /// Its newest record of the epoch before.
-    pub before: Position,
-    /// The first record of the epoch, a barrier.
-    pub first: Position,
-}
-
 /// The current epoch of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch {
     /// Its number, from 1.
     pub epoch: u64,
-    /// Where each lane stood when it began; none for the first epoch.
-    pub began: Vec<Began>,
+    /// Where each lane stood in the epoch before when it began; none for the first
+    /// epoch.
+    pub began: Vec<Position>,
     /// What a change of it expects.
     revision: u64,
 }
@@ -50,13 +42,7 @@ pub struct Epoch {
 #[derive(Serialize, Deserialize)]
 struct Stored {
     epoch: u64,
-    began: Vec<StoredBegan>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StoredBegan {
-    before: (u64, String),
-    first: (u64, String),
+    began: Vec<Position>,
 }
 
 /// The current epoch of a cluster: the first one, unless another was begun.
@@ -92,37 +78,11 @@ pub async fn current_epoch(
     };
     let stored: Stored =
         serde_json::from_slice(&value).map_err(|error| bad(format!("not readable ({error})")))?;
-    let began: Option<Vec<Began>> = stored.began.iter().map(StoredBegan::read).collect();
     Ok(Epoch {
         epoch: stored.epoch,
-        began: began.ok_or_else(|| bad("not readable".to_owned()))?,
+        began: stored.began,
         revision: entry.revision,
     })
-}
-
-impl StoredBegan {
-    fn of(began: &Began) -> StoredBegan {
-        let text = |it: Position| (it.sequence, hex::encode(it.history.as_bytes()));
-        StoredBegan {
-            before: text(began.before),
-            first: text(began.first),
-        }
-    }
-
-    fn read(&self) -> Option<Began> {
-        let position = |(sequence, history): &(u64, String)| {
-            let mut bytes = [0; HistoryHash::BYTES];
-            hex::decode_to_slice(history, &mut bytes).ok()?;
-            Some(Position {
-                sequence: *sequence,
-                history: HistoryHash::from_bytes(bytes),
-            })
-        };
-        Some(Began {
-            before: position(&self.before)?,
-            first: position(&self.first)?,
-        })
-    }
 }
 
 /// An epoch that is made and is not the current one yet.
@@ -171,18 +131,6 @@ impl NewEpoch {
             Some(_) => Ok(()),
             None => Bucket::make(connection, cluster, copies).await,
         }
-    }
-
-    /// Whether the stream of an epoch is there.
-    ///
-    /// # Errors
-    /// The broker did not answer.
-    pub async fn is_there(
-        connection: &Connection,
-        founding: &Founding,
-    ) -> Result<bool, JetStreamError> {
-        let found = get(&connection.context, &founding.stream()).await?;
-        Ok(found.is_some())
     }
 
     /// Which founding the stream of an epoch belongs to, if it is there.
@@ -287,14 +235,12 @@ impl NewEpoch {
         writer: Writer,
         stamp_ms: u64,
     ) -> Result<Epoch, JetStreamError> {
-        let mut began = Vec::new();
         for (lane, &before) in (0..).zip(lanes) {
-            let first = self.barrier(lane, before, writer, stamp_ms).await?;
-            began.push(Began { before, first });
+            self.barrier(lane, before, writer, stamp_ms).await?;
         }
         let stored = Stored {
             epoch: self.founding.epoch,
-            began: began.iter().map(StoredBegan::of).collect(),
+            began: lanes.to_vec(),
         };
         const DOING: &str = "making the epoch the current one";
         let value = serde_json::to_vec(&stored).map_err(JetStreamError::while_doing(DOING))?;
@@ -303,21 +249,21 @@ impl NewEpoch {
         match put.await.map_err(JetStreamError::while_doing(DOING))? {
             Put::Overtaken => Err(JetStreamError::EpochOvertaken),
             Put::Stored(revision) => Ok(Epoch {
-                epoch: self.founding.epoch,
-                began,
+                epoch: stored.epoch,
+                began: stored.began,
                 revision,
             }),
         }
     }
 
-    /// Appends the first record of a lane; returns where it is.
+    /// Appends the first record of a lane.
     async fn barrier(
         &self,
         lane: u32,
         before: Position,
         writer: Writer,
         stamp_ms: u64,
-    ) -> Result<Position, JetStreamError> {
+    ) -> Result<(), JetStreamError> {
         const DOING: &str = "writing the first records of the epoch";
         let record = Record {
             level: 1,
@@ -329,19 +275,14 @@ impl NewEpoch {
             stamp_ms,
             commit: Bytes::new(),
         };
-        let bytes = record.encode().unwrap_or_default();
-        let history = HistoryHash::of(&bytes);
         let subject = self.founding.cluster.subject(self.founding.epoch, lane);
         let message = PublishMessage::build()
-            .payload(bytes)
+            .payload(record.encode().unwrap_or_default())
             .expected_stream(self.founding.stream())
             .expected_last_subject_sequence(0);
         let sent = self.connection.context.send_publish(subject, message);
         let sent = sent.await.map_err(JetStreamError::while_doing(DOING))?;
-        let ack = sent.await.map_err(JetStreamError::while_doing(DOING))?;
-        Ok(Position {
-            sequence: ack.sequence,
-            history,
-        })
+        sent.await.map_err(JetStreamError::while_doing(DOING))?;
+        Ok(())
     }
 }

@@ -34,7 +34,7 @@ mod sync;
 mod time;
 
 pub use connect::{Brokers, Connection, connect};
-pub use epochs::{Began, Epoch, NUMBERS_BETWEEN, NewEpoch, current_epoch};
+pub use epochs::{Epoch, NUMBERS_BETWEEN, NewEpoch, current_epoch};
 pub use error::JetStreamError;
 pub use founding::{found, give_up_founding};
 pub use keeping::LeaseKeeping;

@@ -26,7 +26,7 @@ const TTL: Duration = Duration::from_secs(5);
 const WATCHED: Duration = Duration::from_secs(3);
 
 /// What a pod says of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodState {
     /// Where others reach it; no two pods have the same.
     pub address: String,
@@ -38,7 +38,7 @@ pub struct PodState {
     pub positions: Vec<u64>,
     /// The hash of the history up to it, of each lane.
     #[serde(default)]
-    pub histories: Vec<String>,
+    pub histories: Vec<HistoryHash>,
     /// Lanes that stand still for good.
     #[serde(default)]
     pub stopped: Vec<u32>,
@@ -62,19 +62,9 @@ pub struct PodState {
 impl PodState {
     /// Where each of its lanes stands; `None`: it does not say so.
     pub fn lanes(&self) -> Option<Vec<Position>> {
-        let position = |(&sequence, history): (&u64, &String)| {
-            let mut bytes = [0; HistoryHash::BYTES];
-            hex::decode_to_slice(history, &mut bytes).ok()?;
-            let history = HistoryHash::from_bytes(bytes);
-            Some(Position { sequence, history })
-        };
-        let all: Option<Vec<_>> = self
-            .positions
-            .iter()
-            .zip(&self.histories)
-            .map(position)
-            .collect();
-        all.filter(|it| it.len() == self.positions.len())
+        let lanes = self.positions.iter().zip(&self.histories);
+        let lanes = lanes.map(|(&sequence, &history)| Position { sequence, history });
+        (self.histories.len() == self.positions.len()).then(|| lanes.collect())
     }
 
     /// Who it is, as leases name it.
@@ -182,15 +172,16 @@ impl Announcements {
     ) -> Result<Option<(u64, u64, PodState)>, JetStreamError> {
         let all = Announcements::of_epoch(connection, cluster, 0).await?;
         let end = format!(".{}", hex::encode(address));
-        let mut found = None;
+        let mut found: Option<(u64, u64, PodState)> = None;
         for key in all.bucket.keys("pod.", DOING).await? {
             let epoch = key
                 .strip_suffix(&end)
                 .and_then(|it| it.strip_prefix("pod."));
             if let Some(epoch) = epoch.and_then(|it| it.parse().ok())
                 && let Some((revision, pod)) = all.newest(&key).await?
+                && found.as_ref().is_none_or(|(newest, ..)| epoch > *newest)
             {
-                found = found.max(Some((epoch, revision, pod)));
+                found = Some((epoch, revision, pod));
             }
         }
         Ok(found)
