@@ -4,6 +4,7 @@
 
 use super::answer::Place;
 use super::internal::known;
+use super::pass::{GRACE, PREFER, unanswered, wait_until};
 use super::passed::{NotPassed, PassedCommands, PassedReplies};
 use super::pod::Cluster;
 use super::position::LanePosition;
@@ -12,7 +13,7 @@ use crate::http::App;
 use crate::http::admission::body;
 use crate::http::admission::deadline::Deadline;
 use crate::http::headers::{CLUSTER_KEY, CONSISTENCY, PASSED_ON_BY, POSITION};
-use crate::http::middleware::auth::bearer;
+use crate::http::middleware::auth::key_of;
 use crate::http::middleware::principal::Principal;
 use crate::http::problem::HttpError;
 use axum::Router;
@@ -23,7 +24,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
 
 /// Where pods send them.
@@ -31,10 +31,6 @@ const PATH: &str = "/internal/commands";
 
 /// The version of the protocol that the replies are written in.
 const VERSION: HeaderName = HeaderName::from_static("cuckood-redis-version");
-
-/// How much longer than its caller another pod is waited for: its own answer says
-/// more.
-const GRACE: Duration = Duration::from_millis(500);
 
 impl Cluster {
     /// The pod that plans the changes of a filter, if it is another one. Waits a
@@ -64,17 +60,13 @@ impl Cluster {
         commands: PassedCommands,
     ) -> Result<PassedReplies, NotPassed> {
         let until = commands.until;
-        let left = until.saturating_duration_since(Instant::now());
         let mut request = self
             .client
             .post(format!("{address}{PATH}"))
             .header(PASSED_ON_BY, &self.address)
             .header(CLUSTER_KEY, self.key.as_str())
             .header(VERSION, commands.version.to_string())
-            .header(
-                "prefer",
-                format!("wait={:.3}", left.as_secs_f64().max(0.001)),
-            )
+            .header(PREFER, wait_until(until))
             .body(commands.bytes);
         if let Some(key) = key {
             request = request.header(AUTHORIZATION, format!("Bearer {key}"));
@@ -91,13 +83,8 @@ impl Cluster {
         let Ok(answered) = answered else {
             return Err(NotPassed::Engine(EngineError::LogSilent));
         };
-        let (status, headers, bytes) = answered.map_err(|error| {
-            tracing::warn!(address, %error, "the pod that leads did not answer commands");
-            NotPassed::Engine(match error.is_connect() {
-                true => EngineError::NotLeading,
-                false => EngineError::LogSilent,
-            })
-        })?;
+        let (status, headers, bytes) =
+            answered.map_err(|error| NotPassed::Engine(unanswered(address, &error)))?;
         if !status.is_success() {
             return Err(NotPassed::Refused {
                 may_pass: [
@@ -139,8 +126,7 @@ async fn answer(State(app): State<Arc<App>>, request: Request) -> Result<Respons
     let (key, caller) = match &app.access.keys {
         None => (None, Principal::default()),
         Some(keys) => {
-            let token = bearer(&parts.headers).ok_or(HttpError::ApiKeyMissing)?;
-            let key = keys.find(token).ok_or(HttpError::ApiKeyUnknown)?;
+            let key = key_of(&parts.headers, keys)?;
             match key.has_expired() {
                 true => return Err(HttpError::ApiKeyExpired),
                 false => (Some(Arc::clone(&key)), Principal::of(key, keys)),

@@ -16,7 +16,7 @@ use futures_util::StreamExt as _;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-const PREFER: &str = "prefer";
+pub(super) const PREFER: &str = "prefer";
 
 /// What concerns one connection, and not the other.
 const OF_A_CONNECTION: [HeaderName; 10] = [
@@ -37,7 +37,7 @@ const STREAMED: [&str; 2] = ["/filters/{key}/import", "/filters/{key}/dump"];
 
 /// How much longer than its caller another pod is waited for: its own answer says
 /// more.
-const GRACE: Duration = Duration::from_millis(500);
+pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// Marks an answer of another pod, which is handed on as it is.
 #[derive(Clone, Copy)]
@@ -64,10 +64,8 @@ impl Cluster {
         if let Ok(own) = HeaderValue::from_str(&self.address) {
             headers.append(PASSED_ON_BY, own);
         }
-        let left = until.map(|it| it.saturating_duration_since(Instant::now()));
-        if let Some(left) = left
-            && let Ok(wait) =
-                HeaderValue::from_str(&format!("wait={:.3}", left.as_secs_f64().max(0.001)))
+        if let Some(until) = until
+            && let Ok(wait) = HeaderValue::from_str(&wait_until(until))
         {
             headers.insert(PREFER, wait);
         }
@@ -95,17 +93,24 @@ impl Cluster {
             answered = request.send() => answered,
             () = overdue => return Err(EngineError::LogSilent.into()),
         };
-        match answered {
-            Ok(answer) => Ok(passed_back(answer)),
-            Err(error) if error.is_connect() => {
-                tracing::warn!(address, %error, "the pod that leads can't be reached");
-                Err(EngineError::NotLeading.into())
-            }
-            Err(error) => {
-                tracing::warn!(address, %error, "the pod that leads did not answer");
-                Err(EngineError::LogSilent.into())
-            }
-        }
+        let answer = answered.map_err(|error| unanswered(address, &error))?;
+        Ok(passed_back(answer))
+    }
+}
+
+/// Until when the caller waits, as the header `Prefer` has it.
+pub(super) fn wait_until(until: Instant) -> String {
+    let left = until.saturating_duration_since(Instant::now());
+    format!("wait={:.3}", left.as_secs_f64().max(0.001))
+}
+
+/// What it means that the pod that leads did not answer: where it was not even
+/// connected to, nothing was done.
+pub(super) fn unanswered(address: &str, error: &reqwest::Error) -> EngineError {
+    tracing::warn!(address, %error, "the pod that leads did not answer");
+    match error.is_connect() {
+        true => EngineError::NotLeading,
+        false => EngineError::LogSilent,
     }
 }
 

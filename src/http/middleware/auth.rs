@@ -13,7 +13,7 @@ use super::ending;
 use super::layer::{InnerService, Middleware};
 use super::principal::Principal;
 use super::requirement::{ResourceScope, RouteRequirements};
-use crate::access::keys::ApiKey;
+use crate::access::keys::{ApiKey, ApiKeys};
 use crate::http::App;
 use crate::http::admission::answers;
 use crate::http::admission::deadline::Deadline;
@@ -107,8 +107,7 @@ impl AuthLayer {
             return Ok(None);
         };
         if let Some(keys) = &self.app.access.keys {
-            let token = bearer(&parts.headers).ok_or(HttpError::ApiKeyMissing)?;
-            let key = keys.find(token).ok_or(HttpError::ApiKeyUnknown)?;
+            let key = key_of(&parts.headers, keys)?;
             if key.has_expired() {
                 // Not its caller's any more: it is named all the same.
                 *principal = Principal::of(key, keys);
@@ -167,8 +166,17 @@ async fn check_prefix(
     }
 }
 
-/// The key of a request: one header, and the one scheme.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+/// The key of a request among those that are known; it may have expired.
+///
+/// # Errors
+/// It has none, or one that is not known.
+pub(crate) fn key_of(headers: &HeaderMap, keys: &ApiKeys) -> Result<Arc<ApiKey>, HttpError> {
+    let token = bearer(headers).ok_or(HttpError::ApiKeyMissing)?;
+    keys.find(token).ok_or(HttpError::ApiKeyUnknown)
+}
+
+/// What a request shows as its key: one header, and the one scheme.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;
     if values.next().is_some() {
