@@ -359,7 +359,7 @@ fn cause(error: &reqwest::Error) -> String {
 }
 
 /// The error and what is behind it.
-fn sources<'a>(
+pub fn sources<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())

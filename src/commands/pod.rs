@@ -85,7 +85,6 @@ impl Pod {
         }
         check_safe(&connection, &founding, brokers).await?;
         let announcements = Announcements::new(&connection, &founding).await?;
-        let of_trimming = Announcements::new(&connection, &founding).await?;
         announcements.claim(&settings.address).await?;
         let pods = announcements.all().await?;
         let time = middle_time(&pods).map(|it| (it, Instant::now()));
@@ -120,7 +119,7 @@ impl Pod {
         app.join(pod);
         let log = Arc::new(log.await?);
         let trimming = Trimming {
-            announcements: of_trimming,
+            announcements: announcements.clone(),
             log: Arc::clone(&log),
             keep_bytes: settings.log_keep_bytes,
             data_dir: data_dir.to_owned(),

@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::pod::Pod;
 use crate::backup::archive::Progress;
 use crate::backup::restore::{check_room_for, unpack};
+use crate::client::remote::sources;
 use crate::engine::check::check_while;
 use crate::engine::{PodPosition, Unfit};
 use crate::http::{CLUSTER_KEY, SNAPSHOT};
@@ -290,13 +291,8 @@ impl Read for Arriving {
     }
 }
 
-/// An error with what is behind it.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
+/// An error with what is behind it, in words.
+fn causes(error: &reqwest::Error) -> String {
+    let causes: Vec<String> = sources(error).map(ToString::to_string).collect();
+    causes.join(": ")
 }

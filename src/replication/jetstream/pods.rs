@@ -77,6 +77,7 @@ impl PodState {
 }
 
 /// The announcements of a cluster's pods.
+#[derive(Clone)]
 pub struct Announcements {
     bucket: Bucket,
     /// What all of their keys begin with.
