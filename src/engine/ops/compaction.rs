@@ -37,10 +37,8 @@ impl Engine {
                 }
             }
         };
-        let most_bytes = StoredResponse::COMPACTION_BYTES;
-        state
-            .once(caller, name, key, most_bytes, kept, compact)
-            .await
+        let bytes = StoredResponse::COMPACTION_BYTES;
+        state.once(caller, name, key, bytes, kept, compact).await
     }
 
     /// The compaction of a filter that runs, or that ended last since the

@@ -92,10 +92,8 @@ impl Engine {
                 }
             }
         };
-        let most_bytes = StoredResponse::FILTER_BYTES;
-        state
-            .once(caller, name, key, most_bytes, kept, create)
-            .await
+        let bytes = StoredResponse::FILTER_BYTES;
+        state.once(caller, name, key, bytes, kept, create).await
     }
 
     /// What a filter would be if it were created now; creates nothing.

@@ -96,8 +96,8 @@ impl Engine {
                 .set_expiry(caller, name, expiry, recorder.as_ref())
                 .await
         };
-        let most_bytes = StoredResponse::FILTER_BYTES;
-        state.once(caller, name, key, most_bytes, kept, set).await
+        let bytes = StoredResponse::FILTER_BYTES;
+        state.once(caller, name, key, bytes, kept, set).await
     }
 
     /// Has a filter end at that moment, in milliseconds since 1970; one that is

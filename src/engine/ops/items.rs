@@ -71,9 +71,9 @@ impl Engine {
                 }
             }
         };
-        let most_bytes = StoredResponse::most_bytes(items.len());
+        let bytes = StoredResponse::most_bytes(items.len());
         state
-            .once(caller, name, key, most_bytes, StoredResponse::added, add)
+            .once(caller, name, key, bytes, StoredResponse::added, add)
             .await
     }
 
@@ -108,16 +108,9 @@ impl Engine {
                 }
             }
         };
-        let most_bytes = StoredResponse::most_bytes(items.len());
+        let bytes = StoredResponse::most_bytes(items.len());
         state
-            .once(
-                caller,
-                name,
-                key,
-                most_bytes,
-                StoredResponse::deleted,
-                delete,
-            )
+            .once(caller, name, key, bytes, StoredResponse::deleted, delete)
             .await
     }
 }

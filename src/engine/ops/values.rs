@@ -103,9 +103,9 @@ impl Engine {
                 }
             }
         };
-        let most_bytes = StoredResponse::most_bytes(entries.items.len());
+        let bytes = StoredResponse::most_bytes(entries.items.len());
         state
-            .once(caller, name, key, most_bytes, StoredResponse::added, add)
+            .once(caller, name, key, bytes, StoredResponse::added, add)
             .await
     }
 
@@ -137,16 +137,9 @@ impl Engine {
                 }
             }
         };
-        let most_bytes = StoredResponse::most_bytes(entries.items.len());
+        let bytes = StoredResponse::most_bytes(entries.items.len());
         state
-            .once(
-                caller,
-                name,
-                key,
-                most_bytes,
-                StoredResponse::deleted,
-                delete,
-            )
+            .once(caller, name, key, bytes, StoredResponse::deleted, delete)
             .await
     }
 
@@ -182,16 +175,9 @@ impl Engine {
                 }
             }
         };
-        let most_bytes = StoredResponse::most_bytes(entries.items.len());
+        let bytes = StoredResponse::most_bytes(entries.items.len());
         state
-            .once(
-                caller,
-                name,
-                key,
-                most_bytes,
-                StoredResponse::replaced,
-                replace,
-            )
+            .once(caller, name, key, bytes, StoredResponse::replaced, replace)
             .await
     }
 
