@@ -36,6 +36,17 @@ fn make_filters(client: &Client, addresses: &[String]) {
     }
 }
 
+/// A cluster of three pods that are ready, with these flags, and its filters.
+fn three(brokers: &Brokers, client: &Client, flags: &[&str]) -> (Vec<Pod>, Vec<String>) {
+    found(brokers, LANES);
+    let start = |_| Pod::start_with(brokers, flags);
+    let mut pods: Vec<Pod> = (0..3).map(start).collect();
+    pods.iter_mut().for_each(|pod| pod.ready(client));
+    let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
+    make_filters(client, &addresses);
+    (pods, addresses)
+}
+
 /// Adds items to all filters; returns the positions after that.
 fn add(client: &Client, addresses: &[String], items: std::ops::Range<u64>) -> Vec<String> {
     let add = |number| {
@@ -99,15 +110,10 @@ fn a_wiped_pod_and_a_new_one_take_the_state_of_others_while_changes_go_on() {
         return;
     }
     let brokers = Brokers::start(1, "always");
-    found(&brokers, LANES);
     let client = Client::new();
     // So slow that it can be seen in its middle.
     let slow = ["--snapshot-bytes-per-second=1MiB"];
-    let start = || Pod::start_with(&brokers, &slow);
-    let mut pods: Vec<Pod> = (0..3).map(|_| start()).collect();
-    pods.iter_mut().for_each(|pod| pod.ready(&client));
-    let mut addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
-    make_filters(&client, &addresses);
+    let (mut pods, mut addresses) = three(&brokers, &client, &slow);
     for batch in 0..10 {
         add(&client, &addresses, batch * 2_000..(batch + 1) * 2_000);
     }
@@ -138,7 +144,7 @@ fn a_wiped_pod_and_a_new_one_take_the_state_of_others_while_changes_go_on() {
         pods[2].ready(&client);
         pods[2].logged(TAKEN, before);
         // It gives in its turn.
-        let mut new = start();
+        let mut new = Pod::start_with(&brokers, &slow);
         new.ready(&client);
         new.logged(TAKEN, 0);
         pods.push(new);
@@ -162,12 +168,8 @@ fn a_pod_that_was_away_for_longer_than_the_log_reaches_back_starts_again_by_itse
         return;
     }
     let brokers = Brokers::start(1, "always");
-    found(&brokers, LANES);
     let client = Client::new();
-    let mut pods: Vec<Pod> = (0..3).map(|_| Pod::start(&brokers)).collect();
-    pods.iter_mut().for_each(|pod| pod.ready(&client));
-    let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
-    make_filters(&client, &addresses);
+    let (mut pods, addresses) = three(&brokers, &client, &[]);
     add(&client, &addresses, 0..100);
     // One was stopped, one stands still: what it is doing ends when it goes on.
     assert_eq!(pods[1].terminate(), Some(0));
@@ -210,14 +212,9 @@ fn the_log_is_trimmed_to_what_it_keeps_and_a_pod_that_starts_again_finds_its_rec
     }
     const KEEP: u64 = 512 << 10;
     let brokers = Brokers::start(1, "always");
-    found(&brokers, LANES);
     let client = Client::new();
     let keep = format!("--log-keep-bytes={KEEP}");
-    let start = || Pod::start_with(&brokers, &[&keep]);
-    let mut pods: Vec<Pod> = (0..3).map(|_| start()).collect();
-    pods.iter_mut().for_each(|pod| pod.ready(&client));
-    let addresses: Vec<String> = pods.iter().map(|it| it.address.clone()).collect();
-    make_filters(&client, &addresses);
+    let (mut pods, addresses) = three(&brokers, &client, &[&keep]);
     let (runtime, log) = log_of(&brokers);
     let extent = || runtime.block_on(log.extent()).unwrap();
     // By one part in sixteen more, and the newest records of each lane.
@@ -255,7 +252,7 @@ fn the_log_is_trimmed_to_what_it_keeps_and_a_pod_that_starts_again_finds_its_rec
     assert!(!said[before..].contains(TAKEN), "{said}");
     check_equal(&client, &addresses, &positions, items);
     // A new one can't read what is gone.
-    let mut new = start();
+    let mut new = Pod::start_with(&brokers, &[&keep]);
     new.ready(&client);
     new.logged(TAKEN, 0);
     let all = [addresses, vec![new.address.clone()]].concat();
