@@ -5,6 +5,7 @@ whichever pod it asks."""
 import asyncio
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from cuckood._pods import Pods as Addresses  # noqa: E402
 from cuckood._pods import Positions  # noqa: E402
 from cuckood._retry import Attempts, Backoff, Request  # noqa: E402
 from pods import Pods  # noqa: E402
+from served import BINARY, Server  # noqa: E402
 from typescript_project import project  # noqa: E402
 
 ADDS = 60
@@ -124,6 +126,64 @@ class FailOver(unittest.TestCase):
         )
         self.assertEqual(ran.returncode, 0)
         self.assert_once(self.cluster.urls[1:], "typed")
+
+
+class Deaf:
+    """An address at which nobody accepts a connection, and nobody refuses one, as that
+    of a host that is cut off. Use it in a `with`."""
+
+    def __enter__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=0)
+        self.url = "http://127.0.0.1:%d" % self.socket.getsockname()[1]
+        # What is waiting leaves no room for more.
+        self.waiting = [socket.socket() for _ in range(3)]
+        for one in self.waiting:
+            one.setblocking(False)
+            one.connect_ex(self.socket.getsockname())
+        return self
+
+    def __exit__(self, *_):
+        for one in (self.socket, *self.waiting):
+            one.close()
+
+
+class CutOff(unittest.TestCase):
+    """A host is cut off: connections are neither accepted nor refused."""
+
+    def setUp(self):
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.server = Server(BINARY, directory)
+        self.addCleanup(self.server.process.wait)
+        self.addCleanup(self.server.process.kill)
+        self.urls = [self.enterContext(Deaf()).url, self.server.url("")]
+
+    def assert_a_second(self, started):
+        # The rest is for a busy machine: without a bound it is 30 s.
+        took = time.monotonic() - started
+        self.assertTrue(0.9 < took < 5, took)
+
+    def test_python_leaves_the_pod_after_a_second(self):
+        with cuckood.Client(self.urls) as client:
+            started = time.monotonic()
+            client.filter("a").create(capacity=100)
+            self.assert_a_second(started)
+            self.assertEqual(client.url, self.urls[1])
+
+        async def other():
+            async with cuckood.AsyncClient(self.urls) as client:
+                started = time.monotonic()
+                await client.filter("c").create(capacity=100)
+                self.assert_a_second(started)
+
+        asyncio.run(other())
+
+    def test_typescript_does_so_too(self):
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        ran = subprocess.run(
+            ["node", "--test", "--test-reporter=tap", "reach.test.js"], cwd=project(directory),
+            env=os.environ | {"PODS": ",".join(self.urls)},
+        )
+        self.assertEqual(ran.returncode, 0)
 
 
 class Turns(unittest.TestCase):

@@ -1,4 +1,5 @@
 import { NoAnswerError, ProblemError } from "./errors.js";
+import { NotReached } from "./reach.js";
 // Answers after which the same request can succeed. It has its Idempotency-Key,
 // so it is also safe where the change may have been made.
 const PASSING_STATUS = new Set([408, 429, 502, 503, 504]);
@@ -30,8 +31,9 @@ export class Attempts {
     /** The pause after an attempt without an answer; throws if it was the last. */
     afterSilence(request, error) {
         const { name, cause } = error;
+        const wasNeverSent = error instanceof NotReached || NEVER_SENT.has(cause?.code ?? "");
         // What fetch refuses to send has no cause, and the next attempt would meet it, too.
-        const passes = (cause !== undefined || name === "TimeoutError") && (request.repeatable || NEVER_SENT.has(cause?.code ?? ""));
+        const passes = (cause !== undefined || name === "TimeoutError") && (request.repeatable || wasNeverSent);
         return this.#pause(passes, true, 0, new NoAnswerError(request.method, request.path, error));
     }
     /** The pause after a refusal; throws it if it was the last attempt. */

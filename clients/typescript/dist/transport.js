@@ -4,6 +4,7 @@ import { Parts, body, encoded } from "./batches.js";
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
 import { Positions } from "./pods.js";
 import { problemOf } from "./problem.js";
+import { Reach } from "./reach.js";
 import { Attempts } from "./retry.js";
 const JSON_BODY = { "content-type": "application/json" };
 /** A path with each part percent-encoded. */
@@ -13,6 +14,7 @@ export function path(...parts) {
 /** A server, or the pods of a cluster, and how patiently they are asked. */
 export class Transport {
     #pods;
+    #reach;
     #positions = new Positions();
     #headers;
     #ofQuestions;
@@ -21,6 +23,7 @@ export class Transport {
     #limits;
     constructor(pods, headers, consistency, timeout, backoff, limits) {
         this.#pods = pods;
+        this.#reach = new Reach(pods.length);
         this.#headers = headers;
         this.#ofQuestions = consistency === undefined ? {} : { "cuckood-consistency": consistency };
         this.#timeout = timeout;
@@ -63,6 +66,7 @@ export class Transport {
         return (await this.#once(this.#pods.current, { method: "GET", path: at })).ok;
     }
     async #once(url, request) {
+        await this.#reach.check(url);
         const isChange = request.headers !== undefined && "idempotency-key" in request.headers;
         const response = await fetch(addressOf(url, request.path, request.query), {
             method: request.method,
@@ -80,6 +84,7 @@ export class Transport {
         });
         const { ok, status, headers } = response;
         const answer = { ok, status, headers, text: await response.text() };
+        this.#reach.answered(url);
         this.#positions.note(headers);
         return answer;
     }
@@ -140,6 +145,7 @@ export class Transport {
         const url = this.#pods.current;
         const headers = { ...this.#headers, ...this.#asked() };
         try {
+            await this.#reach.check(url);
             const response = await fetch(addressOf(url, at), { headers, signal: begun.signal });
             if (!response.ok)
                 throw problemOf(response.status, response.headers, await response.text());
@@ -167,6 +173,7 @@ export class Transport {
         let response;
         let text;
         try {
+            await this.#reach.check(url);
             response = await fetch(addressOf(url, at, query), sent);
             text = await response.text();
         }

@@ -1,4 +1,5 @@
 import { NoAnswerError, ProblemError } from "./errors.js";
+import { NotReached } from "./reach.js";
 
 // Answers after which the same request can succeed. It has its Idempotency-Key,
 // so it is also safe where the change may have been made.
@@ -56,9 +57,9 @@ export class Attempts {
   /** The pause after an attempt without an answer; throws if it was the last. */
   afterSilence(request: Attempted, error: unknown): number {
     const { name, cause } = error as { name?: string; cause?: { code?: string } };
+    const wasNeverSent = error instanceof NotReached || NEVER_SENT.has(cause?.code ?? "");
     // What fetch refuses to send has no cause, and the next attempt would meet it, too.
-    const passes =
-      (cause !== undefined || name === "TimeoutError") && (request.repeatable || NEVER_SENT.has(cause?.code ?? ""));
+    const passes = (cause !== undefined || name === "TimeoutError") && (request.repeatable || wasNeverSent);
     return this.#pause(passes, true, 0, new NoAnswerError(request.method, request.path, error));
   }
 

@@ -4,6 +4,7 @@ import { type BatchLimits, type Entry, type Item, Parts, type Replacement, body,
 import { CuckoodError, NoAnswerError, NotUnderstoodError, ProblemError } from "./errors.js";
 import { type Pods, Positions } from "./pods.js";
 import { problemOf } from "./problem.js";
+import { Reach } from "./reach.js";
 import { Attempts, type Backoff } from "./retry.js";
 
 /** What can be sent as a body of any length. */
@@ -40,6 +41,7 @@ export function path(...parts: string[]): string {
 /** A server, or the pods of a cluster, and how patiently they are asked. */
 export class Transport {
   readonly #pods: Pods;
+  readonly #reach: Reach;
   readonly #positions = new Positions();
   readonly #headers: Record<string, string>;
   readonly #ofQuestions: Record<string, string>;
@@ -52,6 +54,7 @@ export class Transport {
     backoff: Backoff, limits: BatchLimits,
   ) {
     this.#pods = pods;
+    this.#reach = new Reach(pods.length);
     this.#headers = headers;
     this.#ofQuestions = consistency === undefined ? {} : { "cuckood-consistency": consistency };
     this.#timeout = timeout;
@@ -93,6 +96,7 @@ export class Transport {
   }
 
   async #once(url: string, request: Request): Promise<Answer> {
+    await this.#reach.check(url);
     const isChange = request.headers !== undefined && "idempotency-key" in request.headers;
     const response = await fetch(addressOf(url, request.path, request.query), {
       method: request.method,
@@ -110,6 +114,7 @@ export class Transport {
     });
     const { ok, status, headers } = response;
     const answer = { ok, status, headers, text: await response.text() };
+    this.#reach.answered(url);
     this.#positions.note(headers);
     return answer;
   }
@@ -190,6 +195,7 @@ export class Transport {
     const url = this.#pods.current;
     const headers = { ...this.#headers, ...this.#asked() };
     try {
+      await this.#reach.check(url);
       const response = await fetch(addressOf(url, at), { headers, signal: begun.signal });
       if (!response.ok) throw problemOf(response.status, response.headers, await response.text());
       return response.body ?? new ReadableStream();
@@ -214,6 +220,7 @@ export class Transport {
     let response: Response;
     let text: string;
     try {
+      await this.#reach.check(url);
       response = await fetch(addressOf(url, at, query), sent as unknown as RequestInit);
       text = await response.text();
     } catch (error) {

@@ -18,7 +18,7 @@ from ..errors import CuckoodError, NoAnswerError, ProblemError, json_of, problem
 _JSON = {"content-type": "application/json"}
 
 # Seconds in which a pod accepts a connection, where others can be asked.
-_CONNECT = 2.0
+_CONNECT = 1.0
 
 
 def path(*parts: str) -> str:
