@@ -11,6 +11,27 @@ EVERY_PAGE = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "deploy/README
 PAGES = [ROOT / "docs/runbook.md", ROOT / "docs/operations.md", ROOT / "deploy/README.md"]
 
 
+# Where the program has the lines with which a pod of a cluster does not start, or a lane
+# stops, or `cuckood cluster` ends; and which kinds of errors there are none of these.
+REFUSALS = {
+    "replication/replica/events.rs": [],
+    "replication/jetstream/error.rs": ["BadName", "BadLanes"],
+    "engine/membership/start.rs": ["OtherLog"],
+    "engine/membership/past.rs": ["OfAnother", "Behind"],
+    "commands/epoch.rs": [],
+    "commands/cluster.rs": [],
+}
+
+
+def refusals(path, kinds):
+    """The texts of errors in a source file, but for these kinds, and those that others
+    made."""
+    text = path.read_text()
+    declared = re.findall(r'#\[error\(\s*"((?:[^"\\]|\\.)*)"[^\]]*\)\]\s*(\w+)', text)
+    said = re.findall(r'Err\((?:format!\(\s*)?"((?:[^"\\]|\\.)*)"', text)
+    return [line for line, kind in declared if kind not in kinds] + said
+
+
 def boxes(text, language="sh"):
     """The commands in the page's boxes; indented ones are for people."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -73,6 +94,22 @@ class Pages(unittest.TestCase):
                 with self.subTest(page.name, metric=name):
                     family = name.endswith("_") and any(it.startswith(name) for it in known)
                     self.assertTrue(family or name in known)
+
+    def test_the_runbook_has_every_line_with_which_a_pod_of_a_cluster_stops(self):
+        runbook = (ROOT / "docs/runbook.md").read_text()
+        quoted = [[piece.strip() for piece in it.split("…")] for it in re.findall(r"`([^`\n]+)`", runbook)]
+
+        def is_quoted(line):
+            said = re.sub(r"\{[^}]*\}", "\0", line)
+            pattern = (".*".join(map(re.escape, pieces)) for pieces in quoted if len("".join(pieces)) > 12)
+            return any(re.search(it, said) for it in pattern)
+
+        lines = [line for path, kinds in REFUSALS.items() for line in refusals(ROOT / "src" / path, kinds)]
+        self.assertGreater(len(lines), 30)
+        for line in lines:
+            with self.subTest(line):
+                self.assertTrue(is_quoted(line), "the runbook does not say what to do about it")
+        self.assertFalse(is_quoted("the moon is of {colour} cheese: look at another one"))
 
     def test_they_name_flags_that_exist(self):
         said = "".join(

@@ -149,7 +149,7 @@ pub enum Halt {
     },
     /// Somebody else writes to this log.
     #[error(
-        "record {at} of the log is of epoch {epoch}, lane {lane}, and does not belong there: another cluster writes to the same stream. Give each cluster a name of its own"
+        "record {at} of the log is of epoch {epoch}, lane {lane}, and does not belong there: another cluster writes to the same stream. Find out who does, and give each cluster a name of its own; then begin a new epoch from the pod that is furthest: `cuckood cluster new-epoch`"
     )]
     Foreign {
         /// Its number.
@@ -172,7 +172,9 @@ pub enum Halt {
         reads: u16,
     },
     /// It is no record.
-    #[error("record {at} of the log can't be applied: {error}")]
+    #[error(
+        "record {at} of the log can't be read: {error}. Somebody else wrote it, or the brokers have damaged it: find out which, then begin a new epoch from the pod that is furthest: `cuckood cluster new-epoch`"
+    )]
     Unreadable {
         /// Its number.
         at: u64,
