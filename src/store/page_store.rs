@@ -34,6 +34,10 @@ const MAX_POINT_DELETES: usize = 64;
 /// together as many: some 200 MB.
 pub const LANE_PAST_RECORDS: u64 = 1 << 22;
 
+/// Of each lane so many are known, however old: a pod that was away while other lanes
+/// went on stands at one of them.
+pub const LANE_PAST_LEAST: usize = 1 << 14;
+
 /// Those before are removed so many at a time.
 const LANE_PAST_STEP: u64 = LANE_PAST_RECORDS / 64;
 
@@ -123,7 +127,7 @@ impl PageStore {
         let key = format::lane_past_key(lane, position.sequence);
         let sealed = format::seal_lane_past(&key, &position.history);
         batch.put(Column::Info, &key, sealed);
-        let removed = self.remove_past(lane, position.sequence, &mut batch);
+        let removed = self.remove_past(lane, position.sequence, &mut batch)?;
         self.write_commit(commit, batch, Durability::Ordered)?;
         if let Some(removed) = removed {
             self.past_removed.lock().insert(lane, removed);
@@ -133,21 +137,45 @@ impl PageStore {
 
     /// Now and then removes what is known of a lane's records of long ago; returns
     /// up to where.
-    fn remove_past(&self, lane: u32, newest: u64, batch: &mut Batch) -> Option<u64> {
+    fn remove_past(
+        &self,
+        lane: u32,
+        newest: u64,
+        batch: &mut Batch,
+    ) -> Result<Option<u64>, StoreError> {
         let before = newest.saturating_sub(LANE_PAST_RECORDS);
+        let from = (newest + 1).saturating_sub(NUMBERS_OF_AN_EPOCH);
         let removed = self.past_removed.lock().get(&lane).copied().unwrap_or(0);
-        let from = removed.max((newest + 1).saturating_sub(NUMBERS_OF_AN_EPOCH));
-        let is_worth_it = before >= from + LANE_PAST_STEP;
-        is_worth_it.then(|| {
-            let keys = format::lane_past_between(lane, from, before);
-            batch.delete_range(Column::Info, keys);
-            before
-        })
+        if before < removed.max(from) + LANE_PAST_STEP {
+            return Ok(None);
+        }
+        let keys = self.past_to_remove(lane, from, before)?;
+        batch.delete_range(Column::Info, keys);
+        Ok(Some(before))
+    }
+
+    /// Those between two numbers that are not among the newest of the lane.
+    fn past_to_remove(&self, lane: u32, from: u64, before: u64) -> Result<KeyRange, StoreError> {
+        let keys = |from, to, count: usize| {
+            let keys = format::lane_past_between(lane, from, to);
+            self.list(Column::Info, &keys, count, |key, _| Ok(key.to_vec()))
+        };
+        let mut remove = format::lane_past_between(lane, from, before);
+        let newer = keys(before, u64::MAX, LANE_PAST_LEAST)?.len();
+        if newer < LANE_PAST_LEAST {
+            // A quiet lane has few.
+            let older = keys(from, before, usize::MAX)?;
+            let gone = older.len().saturating_sub(LANE_PAST_LEAST - newer);
+            if let Some(oldest) = older.into_iter().nth(gone) {
+                remove.to = oldest;
+            }
+        }
+        Ok(remove)
     }
 
     /// The hash of a lane's history up to a record that it has applied; `None`: it
-    /// has applied none of this number, or that was more than
-    /// [`LANE_PAST_RECORDS`] ago.
+    /// has applied none of this number, or that was more than [`LANE_PAST_RECORDS`]
+    /// numbers, and [`LANE_PAST_LEAST`] records of the lane, ago.
     ///
     /// # Errors
     /// Corrupt or unreadable bytes.

@@ -7,7 +7,8 @@ use crate::page::{FilterId, Ordinal, PageId, PageIndex, Sequence};
 use crate::store::format::StoredValue;
 use crate::store::redo::{RedoBuilder, RedoReader, RedoWrite};
 use crate::store::{
-    Commit, Garbage, LANE_PAST_RECORDS, LanePosition, PageStore, StoreError, commit_bytes,
+    Commit, Garbage, LANE_PAST_LEAST, LANE_PAST_RECORDS, LanePosition, PageStore, StoreError,
+    commit_bytes,
 };
 use std::collections::BTreeMap;
 
@@ -48,16 +49,53 @@ pub(in crate::store) fn a_lanes_position_is_that_of_its_last_commit<S: Subject>(
         }
         subject.reopen();
     }
-    // But for what is long ago.
-    let far = 2 * LANE_PAST_RECORDS;
-    let commit = Commit {
-        sequence: Sequence(9),
-        ..Commit::default()
-    };
+}
+
+/// But for those of long ago, of which the newest are known all the same.
+pub(in crate::store) fn the_past_of_a_lane_is_known_by_numbers_and_by_records<S: Subject>(
+    open: Open<'_, S>,
+) {
+    let subject = open();
     let store = subject.store();
-    store.commit_at(&commit, 1, &position(far)).unwrap();
-    let known = |sequence| store.lane_past(1, sequence).unwrap().is_some();
-    assert_eq!([3, 8, far].map(known), [false, false, true]);
+    let mut commits = 0;
+    let mut commit_at = |lane: u32, sequence: u64| {
+        commits += 1;
+        let commit = Commit {
+            sequence: Sequence(commits),
+            ..Commit::default()
+        };
+        let position = LanePosition {
+            founding: [1; 16],
+            epoch: 1,
+            sequence,
+            history: [lane as u8; 16],
+            stamp_ms: 0,
+            last_filter: 0,
+        };
+        store.commit_at(&commit, lane, &position).unwrap();
+    };
+    let known = |lane, sequence| store.lane_past(lane, sequence).unwrap().is_some();
+    let (quiet, busy, other) = (0, 1, 2);
+    let least = LANE_PAST_LEAST as u64;
+    (1..=10).for_each(|it| commit_at(quiet, it));
+    (1..=least + 10).for_each(|it| commit_at(busy, it));
+    // Other lanes go on, and each of these two then has one more.
+    let far = 2 * LANE_PAST_RECORDS;
+    commit_at(other, far);
+    commit_at(quiet, far + 1);
+    commit_at(busy, far + 2);
+    assert!((1..=10).all(|it| known(quiet, it)));
+    assert!(known(quiet, far + 1));
+    // Those were the newest when it came, and no others are left.
+    let first = 11;
+    assert!((first..=least + 10).all(|it| known(busy, it)));
+    assert!((1..first).all(|it| !known(busy, it)));
+    assert!(known(busy, far + 2));
+    // What is kept so is not kept for ever.
+    commit_at(quiet, 2 * far);
+    commit_at(busy, 2 * far + 1);
+    assert!((1..=10).all(|it| known(quiet, it)));
+    assert_eq!([first, first + 1].map(|it| known(busy, it)), [false, true]);
 }
 
 pub(in crate::store) fn a_commit_is_there_as_a_whole_after_a_restart<S: Subject>(

@@ -33,6 +33,7 @@ macro_rules! contract_tests {
         $crate::store::contract::contract_tests!(@each $open;
             a_commit_is_there_as_a_whole_after_a_restart,
             a_lanes_position_is_that_of_its_last_commit,
+            the_past_of_a_lane_is_known_by_numbers_and_by_records,
             a_record_under_the_same_sequence_is_replaced,
             an_empty_record_removes_the_one_that_is_there,
             records_are_replayed_in_the_order_of_their_sequences,

@@ -158,7 +158,7 @@ async fn what_is_of_another_cluster_or_longer_ago_than_anybody_knows_is_refused(
     for position in another {
         assert_eq!(position.is_past_of(&store).unwrap(), Err(Unfit::OfAnother));
     }
-    // As if four million records had come since.
+    // As if four million records of other lanes had come since: it is known still.
     let mut long_ago = store.lane_position(0).unwrap().unwrap();
     long_ago.sequence += crate::store::LANE_PAST_RECORDS + (1 << 20);
     let commit = crate::store::Commit {
@@ -166,7 +166,12 @@ async fn what_is_of_another_cluster_or_longer_ago_than_anybody_knows_is_refused(
         ..crate::store::Commit::default()
     };
     store.commit_at(&commit, 0, &long_ago).unwrap();
-    let refused = ours.is_past_of(&store).unwrap();
-    let at = ours.lanes[0].sequence;
+    assert_eq!(ours.is_past_of(&store).unwrap(), Ok(()));
+    // Of others nobody can tell any more whether there were any.
+    let is_unknown = |at: &u64| store.lane_past(0, *at).unwrap().is_none();
+    let at = (1..ours.lanes[0].sequence).find(is_unknown).unwrap();
+    let mut unknown = ours;
+    unknown.lanes[0].sequence = at;
+    let refused = unknown.is_past_of(&store).unwrap();
     assert_eq!(refused, Err(Unfit::TooLongAgo { lane: 0, at }));
 }
