@@ -74,27 +74,41 @@ pub(super) async fn begin(
     refuse_another_founding(&connection, &founding, chosen.epoch).await?;
     let furthest = chosen.lanes.iter().map(|it| it.sequence).max();
     let furthest = furthest.unwrap_or_default();
-    let new = NewEpoch::make(&connection, founding.clone(), &current, furthest).await?;
-    if let Err(unsafe_log) = check_safe(&connection, &founding, settings).await {
-        new.give_up().await?;
-        return Err(unsafe_log);
-    }
-    new.seal(chosen.epoch).await?;
-    let chosen = match &source.from {
-        // What it had not applied when it was asked first is settled now.
-        Some(address) => settled(&connection, settings, address.trim_end_matches('/')).await?,
-        None => chosen,
-    };
     let mut writer = [0; 16];
     getrandom::fill(&mut writer)?;
-    let begun = new
-        .begin(&chosen.lanes, Writer(writer), chosen.stamp_ms)
-        .await?;
+    let new = NewEpoch::make(&connection, founding, &current, furthest, Writer(writer)).await?;
+    let chosen = match close_the_one_before(&connection, settings, source, &new, chosen).await {
+        Ok(chosen) => chosen,
+        Err(failure) => {
+            // It may as well be left.
+            let _ = new.give_up().await;
+            return Err(failure);
+        }
+    };
+    let begun = new.begin(&chosen.lanes, chosen.stamp_ms).await?;
     println!(
         "epoch {} of cluster {} has begun: start the server that you named again, and each other one with an empty data directory or after it has taken a snapshot; those that had the same go on as they are",
         begun.epoch, settings.cluster
     );
     Ok(())
+}
+
+/// Makes sure that nobody writes to the epoch before a new one any more. Returns where
+/// the chosen pod stands then.
+async fn close_the_one_before(
+    connection: &Connection,
+    settings: &BrokerSettings,
+    source: &EpochSource,
+    new: &NewEpoch,
+    chosen: Chosen,
+) -> Result<Chosen, Failure> {
+    check_safe(connection, &new.founding, settings).await?;
+    new.seal(chosen.epoch).await?;
+    match &source.from {
+        // What it had not applied when it was asked first is settled now.
+        Some(address) => settled(connection, settings, address.trim_end_matches('/')).await,
+        None => Ok(chosen),
+    }
 }
 
 /// Where a pod stands that does not run.

@@ -6,6 +6,7 @@
 use super::connect::Connection;
 use super::error::JetStreamError;
 use super::name::ClusterName;
+use super::stream::get;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
@@ -79,17 +80,32 @@ impl Bucket {
         connection: &Connection,
         cluster: &ClusterName,
     ) -> Result<Bucket, JetStreamError> {
+        let found = Bucket::find(connection, cluster).await?;
+        found.ok_or_else(|| JetStreamError::NoBucket {
+            bucket: cluster.bucket(),
+        })
+    }
+
+    /// The bucket of a cluster, if there is one.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub(super) async fn find(
+        connection: &Connection,
+        cluster: &ClusterName,
+    ) -> Result<Option<Bucket>, JetStreamError> {
         const DOING: &str = "looking for what pods tell each other";
         let (context, bucket) = (&connection.context, cluster.bucket());
         let name = format!("KV_{bucket}");
-        let found = context.get_stream(&name).await;
-        found.map_err(JetStreamError::while_doing(DOING))?;
+        if get(context, &name).await?.is_none() {
+            return Ok(None);
+        }
         let stream = context.get_stream_no_info(name).await;
-        Ok(Bucket {
+        Ok(Some(Bucket {
             context: context.clone(),
             stream: stream.map_err(JetStreamError::while_doing(DOING))?,
             prefix: format!("$KV.{bucket}."),
-        })
+        }))
     }
 
     /// What is under a key; `None`: nothing ever was, or not for long.

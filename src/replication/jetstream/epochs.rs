@@ -13,13 +13,18 @@ use super::error::JetStreamError;
 use super::name::ClusterName;
 use super::stream::{FOUNDING, Founding, get};
 use crate::replication::record::{FIRST_EPOCH, Position, Record, Writer};
-use async_nats::jetstream::Context;
+use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::{Context, ErrorCode};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 const KEY: &str = "epoch";
+
+/// What a stream says of who made it.
+const ATTEMPT: &str = "cuckood_attempt";
+
 const DOING: &str = "looking for the current epoch";
 
 /// Numbers of an epoch begin at a multiple of this, and at least so far above the
@@ -58,15 +63,10 @@ pub async fn current_epoch(
         began: Vec::new(),
         revision: 0,
     };
-    let bucket = cluster.bucket();
-    if get(&connection.context, &format!("KV_{bucket}"))
-        .await?
-        .is_none()
-    {
+    let Some(bucket) = Bucket::find(connection, cluster).await? else {
         return Ok(first);
-    }
-    let opened = Bucket::open(connection, cluster).await?;
-    let Some(entry) = opened.newest(KEY, DOING).await? else {
+    };
+    let Some(entry) = bucket.newest(KEY, DOING).await? else {
         return Ok(first);
     };
     let bad = |reason: String| JetStreamError::BadEpoch {
@@ -78,6 +78,10 @@ pub async fn current_epoch(
     };
     let stored: Stored =
         serde_json::from_slice(&value).map_err(|error| bad(format!("not readable ({error})")))?;
+    // Only later epochs have the key, and each of them began somewhere.
+    if stored.epoch <= FIRST_EPOCH || stored.began.is_empty() {
+        return Err(bad("not readable".to_owned()));
+    }
     Ok(Epoch {
         epoch: stored.epoch,
         began: stored.began,
@@ -85,11 +89,14 @@ pub async fn current_epoch(
     })
 }
 
-/// An epoch that is made and is not the current one yet.
+/// An epoch that is made and is not the current one yet. Its stream is its own: another
+/// attempt takes another number, so that none ever writes to what another one makes,
+/// or removes it.
 pub struct NewEpoch {
     connection: Connection,
     /// What will be fixed of it.
     pub founding: Founding,
+    writer: Writer,
     /// Of the epoch before it.
     revision: u64,
 }
@@ -112,6 +119,16 @@ async fn refuse_changes(context: &Context, founding: &Founding) -> Result<(), Je
             epoch: founding.epoch,
         }),
         false => Ok(()),
+    }
+}
+
+/// Whether another attempt was faster to make a stream of the same name.
+fn is_taken(error: &CreateStreamError) -> bool {
+    match error.kind() {
+        CreateStreamErrorKind::JetStream(cause) => {
+            cause.error_code() == ErrorCode::STREAM_NAME_EXIST
+        }
+        _ => false,
     }
 }
 
@@ -147,39 +164,48 @@ impl NewEpoch {
     }
 
     /// Makes the stream of an epoch behind `current`, and the bucket if that was lost.
-    /// `furthest` is the largest number that the chosen pod has.
+    /// It gets the number of `founding`, or the first one after it that no other
+    /// attempt has. `furthest` is the largest number that the chosen pod has.
     ///
     /// # Errors
     /// The brokers refuse; nothing changed for any pod.
     pub async fn make(
         connection: &Connection,
-        founding: Founding,
+        mut founding: Founding,
         current: &Epoch,
         furthest: u64,
+        writer: Writer,
     ) -> Result<NewEpoch, JetStreamError> {
         NewEpoch::make_bucket(connection, &founding.cluster, founding.copies).await?;
         let context = &connection.context;
-        // What another attempt has left: without the key nobody uses it.
-        if get(context, &founding.stream()).await?.is_some() {
-            if current_epoch(connection, &founding.cluster).await? != *current {
-                return Err(JetStreamError::EpochOvertaken);
+        loop {
+            if get(context, &founding.stream()).await?.is_some() {
+                // What another attempt has left, or is making at this moment.
+                refuse_changes(context, &founding).await?;
+                founding.epoch += 1;
+                continue;
             }
-            refuse_changes(context, &founding).await?;
-            let deleted = context.delete_stream(founding.stream()).await;
-            deleted.map_err(JetStreamError::while_doing("removing an unfinished epoch"))?;
+            let first = (furthest / NUMBERS_BETWEEN + 2) * NUMBERS_BETWEEN;
+            let mut config = Config {
+                first_sequence: Some(first),
+                ..founding.config()
+            };
+            // An equal one would be no error to the broker.
+            let attempt = (ATTEMPT.to_owned(), writer.to_string());
+            config.metadata.extend([attempt]);
+            match context.create_stream(config).await {
+                Ok(_) => break,
+                Err(error) if is_taken(&error) => {}
+                Err(error) => {
+                    const DOING: &str = "making the stream of the epoch";
+                    return Err(JetStreamError::while_doing(DOING)(error));
+                }
+            }
         }
-        let first = (furthest / NUMBERS_BETWEEN + 2) * NUMBERS_BETWEEN;
-        let config = Config {
-            first_sequence: Some(first),
-            ..founding.config()
-        };
-        let made = context.create_stream(config).await;
-        made.map_err(JetStreamError::while_doing(
-            "making the stream of the epoch",
-        ))?;
         Ok(NewEpoch {
             connection: connection.clone(),
             founding,
+            writer,
             revision: current.revision,
         })
     }
@@ -187,7 +213,7 @@ impl NewEpoch {
     /// Takes it back.
     ///
     /// # Errors
-    /// The brokers refuse.
+    /// The brokers refuse: it is left, and nobody uses it.
     pub async fn give_up(self) -> Result<(), JetStreamError> {
         let deleted = self
             .connection
@@ -229,14 +255,9 @@ impl NewEpoch {
     /// # Errors
     /// The brokers refuse, or somebody else was faster: then it is not the current
     /// one.
-    pub async fn begin(
-        self,
-        lanes: &[Position],
-        writer: Writer,
-        stamp_ms: u64,
-    ) -> Result<Epoch, JetStreamError> {
+    pub async fn begin(self, lanes: &[Position], stamp_ms: u64) -> Result<Epoch, JetStreamError> {
         for (lane, &before) in (0..).zip(lanes) {
-            self.barrier(lane, before, writer, stamp_ms).await?;
+            self.barrier(lane, before, stamp_ms).await?;
         }
         let stored = Stored {
             epoch: self.founding.epoch,
@@ -247,7 +268,11 @@ impl NewEpoch {
         let bucket = Bucket::open(&self.connection, &self.founding.cluster).await?;
         let put = bucket.put(KEY, value.into(), None, Some(self.revision));
         match put.await.map_err(JetStreamError::while_doing(DOING))? {
-            Put::Overtaken => Err(JetStreamError::EpochOvertaken),
+            Put::Overtaken => {
+                // It may as well be left.
+                let _ = self.give_up().await;
+                Err(JetStreamError::EpochOvertaken)
+            }
             Put::Stored(revision) => Ok(Epoch {
                 epoch: stored.epoch,
                 began: stored.began,
@@ -261,7 +286,6 @@ impl NewEpoch {
         &self,
         lane: u32,
         before: Position,
-        writer: Writer,
         stamp_ms: u64,
     ) -> Result<(), JetStreamError> {
         const DOING: &str = "writing the first records of the epoch";
@@ -270,7 +294,7 @@ impl NewEpoch {
             epoch: self.founding.epoch,
             lane,
             previous: before,
-            writer,
+            writer: self.writer,
             number: 1,
             stamp_ms,
             commit: Bytes::new(),

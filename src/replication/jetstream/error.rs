@@ -46,6 +46,14 @@ pub enum JetStreamError {
         /// What the stream would be called.
         stream: String,
     },
+    /// What pods tell each other is gone.
+    #[error(
+        "there is no bucket {bucket}: the brokers have lost what pods tell each other. Begin a new epoch with `cuckood cluster new-epoch`, which makes it anew"
+    )]
+    NoBucket {
+        /// What the bucket would be called.
+        bucket: String,
+    },
     /// The epoch of the stream is over, and it is not known which one came next.
     #[error(
         "stream {stream} is sealed: its epoch is over, and the brokers do not have the key of the one that came next. Begin a new epoch from the pod that is furthest: `cuckood cluster new-epoch`"
@@ -66,10 +74,10 @@ pub enum JetStreamError {
     },
     /// The new epoch was begun by somebody else meanwhile.
     #[error(
-        "somebody else begins an epoch of the cluster at the same time: look at `cuckood cluster status`"
+        "somebody else has begun an epoch of the cluster at the same time, so this one was given up: look at `cuckood cluster status`"
     )]
     EpochOvertaken,
-    /// What would be removed as unfinished has more than an epoch begins with.
+    /// A later epoch has more than an epoch begins with.
     #[error(
         "stream {stream} has changes: the brokers lost which epoch is current. Name a pod of epoch {epoch}, or remove that stream if its changes are to be given up"
     )]
