@@ -10,6 +10,7 @@
 //! | `cluster`, `epoch`, `pod` | `cluster`; a server's part in a cluster |
 //! | `brokers` | whether brokers may be used |
 //! | `snapshot` | takes the state of another pod at a start |
+//! | `fallen_behind` | which other pod has what this one lacks and the log has no more |
 //! | `trimming` | trims the commit log of a cluster |
 //! | `keys` | `keys`: the file of API keys |
 
@@ -19,6 +20,7 @@ mod cluster;
 mod data;
 mod epoch;
 mod failure;
+mod fallen_behind;
 mod keys;
 mod logging;
 mod pod;

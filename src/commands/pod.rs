@@ -4,6 +4,7 @@
 use super::brokers::check_safe;
 use super::cluster::LEASE_TTL;
 use super::failure::Failure;
+use super::fallen_behind::FallenBehind;
 use super::trimming::Trimming;
 use crate::access::cluster_key::ClusterKey;
 use crate::client::remote::{certificates, choose_cryptography};
@@ -36,8 +37,8 @@ const LEAVING: Duration = Duration::from_secs(3);
 /// A pod that may take part in its cluster: the brokers were reached, and nobody
 /// else has its address.
 pub(super) struct Pod {
-    connection: Connection,
-    founding: Founding,
+    pub(super) connection: Connection,
+    pub(super) founding: Founding,
     epoch: Epoch,
     /// The time of the pods that are there, as of a moment.
     time: Option<(u64, Instant)>,
@@ -201,7 +202,7 @@ impl Pod {
             own,
             held: Arc::clone(&self.trimming.held),
             start_again,
-            fell_behind_at: None,
+            fallen_behind: FallenBehind::default(),
             founding: self.founding,
             levels: LevelKeeper::new(self.level),
             engine: engine.clone(),
@@ -242,8 +243,7 @@ struct Announcing {
     held: Arc<Mutex<Vec<u64>>>,
     /// Told once if another pod has what this one lacks and the log has no more.
     start_again: watch::Sender<bool>,
-    /// Where its lanes stood when the first of them was seen to be behind.
-    fell_behind_at: Option<Vec<u64>>,
+    fallen_behind: FallenBehind,
     engine: Engine,
     app: Arc<App>,
     metrics: Arc<Metrics>,
@@ -357,29 +357,14 @@ impl Announcing {
     /// lacks, and a pod that is there has it.
     fn start_again_if_behind(&mut self, pods: &[PodState]) {
         let states = self.engine.lane_states();
-        if !states.iter().any(|it| it.is_behind) {
-            self.fell_behind_at = None;
-            return;
-        }
-        if *self.start_again.borrow() {
-            return;
-        }
-        // What was there when that was seen: lanes that are not behind go on, and what
-        // others announce of those is always a little older.
-        let goal = self
-            .fell_behind_at
-            .get_or_insert_with(|| states.iter().map(|it| it.position.sequence).collect());
-        let has_all = |pod: &&PodState| {
-            let mut lanes = pod.positions.iter().zip(goal.iter()).zip(&states);
-            let is_ahead = |((at, goal), own): ((&u64, &u64), &LaneState)| match own.is_behind {
-                true => at > goal,
-                false => at >= goal,
-            };
-            pod.address != self.own.address
-                && pod.positions.len() == states.len()
-                && lanes.all(is_ahead)
-        };
-        if let Some(pod) = pods.iter().find(has_all) {
+        let lanes: Vec<(u64, bool)> = states
+            .iter()
+            .map(|it| (it.position.sequence, it.is_behind))
+            .collect();
+        let others = pods.iter().filter(|it| it.address != self.own.address);
+        if let Some(pod) = self.fallen_behind.helper(&lanes, others)
+            && !*self.start_again.borrow()
+        {
             tracing::warn!(
                 address = pod.address,
                 "the commit log no longer has what this pod lacks, and another pod has it: the server starts again, and takes its state"

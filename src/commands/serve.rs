@@ -46,7 +46,8 @@ pub(super) fn run(config: &ServeConfig) -> Result<(), Failure> {
 enum Ended {
     /// It was told to.
     Stopped,
-    /// What its data directory lacks is taken at a start alone.
+    /// What its data directory lacks is taken at a start alone, and so is an epoch of
+    /// the cluster.
     ToStartAgain,
 }
 
@@ -119,7 +120,14 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
     let rocks = match &pod {
         None => Arc::new(tokio::task::spawn_blocking(open_rocks).await??),
         Some(pod) => tokio::select! {
-            rocks = pod.open_store(open_rocks) => rocks?,
+            rocks = pod.open_store(open_rocks) => match rocks? {
+                Some(rocks) => rocks,
+                None => {
+                    start_again.send_replace(true);
+                    server.await?;
+                    return Ok(Ended::ToStartAgain);
+                }
+            },
             // Another pod's state may take its time.
             () = when_told(told.clone()) => {
                 server.await?;

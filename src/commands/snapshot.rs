@@ -14,7 +14,7 @@ use crate::client::remote::sources;
 use crate::engine::check::check_while;
 use crate::engine::{PodPosition, Unfit};
 use crate::http::{CLUSTER_KEY, SNAPSHOT};
-use crate::replication::jetstream::ANNOUNCE_EVERY;
+use crate::replication::jetstream::{ANNOUNCE_EVERY, current_epoch};
 use crate::store::rocks::{Replacement, RocksOptions, RocksStore};
 use crate::store::{PageStore, StoreError};
 use axum::body::Bytes;
@@ -67,12 +67,13 @@ impl From<Unfit> for NotTaken {
 
 impl Pod {
     /// Opens the data directory; if the log no longer has what it lacks, with the
-    /// state of another pod in its place.
+    /// state of another pod in its place. `None`: meanwhile a later epoch of the
+    /// cluster has begun, and only pods of that one have it.
     ///
     /// # Errors
     /// It can't be opened, or it is not of the cluster, or others have another
     /// history.
-    pub(super) async fn open_store<O>(&self, open: O) -> Result<Arc<RocksStore>, Failure>
+    pub(super) async fn open_store<O>(&self, open: O) -> Result<Option<Arc<RocksStore>>, Failure>
     where
         O: Fn() -> Result<RocksStore, StoreError> + Clone + Send + 'static,
     {
@@ -87,23 +88,52 @@ impl Pod {
             });
             let (position, behind) = found.await??;
             match behind {
-                Ok(lanes) if lanes.is_empty() => return Ok(rocks),
+                Ok(lanes) if lanes.is_empty() => return Ok(Some(rocks)),
                 Ok(lanes) => tracing::warn!(
                     ?lanes,
                     "the commit log no longer has what this pod lacks: it takes the state of another one"
                 ),
                 Err(error) => {
                     tracing::warn!(%error, "whether the commit log has what this pod lacks is seen later");
-                    return Ok(rocks);
+                    return Ok(Some(rocks));
                 }
             }
             tokio::select! {
-                taken = self.take_state(&rocks, &position) => taken?,
+                taken = self.take_state(&rocks, &position) => match taken {
+                    // Those that refuse may be of that epoch already.
+                    Err(_) if self.is_over().await => return Ok(None),
+                    taken => taken?,
+                },
                 never = self.announce_waiting(&position) => match never {},
+                () = self.over() => return Ok(None),
             }
             // The next opening puts it into its place.
             spawn_blocking(move || drop(rocks)).await?;
         }
+    }
+
+    /// Waits until a later epoch of the cluster has begun.
+    async fn over(&self) {
+        while !self.is_over().await {
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// Whether a later epoch of the cluster has begun, as far as the brokers say.
+    async fn is_over(&self) -> bool {
+        let current = current_epoch(&self.connection, &self.founding.cluster);
+        let Ok(Ok(current)) = timeout(SILENCE, current).await else {
+            return false;
+        };
+        let is_over = current.epoch > self.founding.epoch;
+        if is_over {
+            tracing::warn!(
+                epoch = current.epoch,
+                own_epoch = self.founding.epoch,
+                "a new epoch of the cluster has begun while this pod waited for the state of another one: the server starts again"
+            );
+        }
+        is_over
     }
 
     /// Lets others know that this pod is there, so that the log is not trimmed

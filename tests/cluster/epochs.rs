@@ -4,6 +4,7 @@
 use crate::broker::Brokers;
 use crate::nats_server;
 use crate::program::{Client, Pod, cuckood, flags, found, refused, status};
+use crate::snapshots::trim;
 use serde_json::json;
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -298,4 +299,53 @@ fn a_log_that_was_set_back_stops_pods_and_those_that_have_more_than_the_new_epoc
     pods[1].start_again();
     pods[1].ready(&shop.asking);
     shop.check(1, 2);
+}
+
+#[test]
+fn a_pod_that_waits_for_the_state_of_another_goes_on_in_an_epoch_that_begins_meanwhile() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    let (mut shop, mut pods) = Shop::start(&brokers, 2);
+    shop.change(&[0, 1]);
+    assert_eq!(pods[1].terminate(), Some(0));
+    (0..3).for_each(|_| shop.change(&[0]));
+    assert_eq!(pods[0].terminate(), Some(0));
+    trim(&brokers, LANES);
+    pods[1].start_again();
+    pods[1].logged("this pod waits for the state of another one", 0);
+
+    // Two at once: one begins, the other one says that it did not.
+    let from = format!("--from-data-dir={}", pods[0].data_dir().display());
+    let both = [0, 1].map(|_| {
+        let (addresses, from) = (flags(&brokers), from.clone());
+        std::thread::spawn(move || {
+            let begun = cuckood()
+                .args(["cluster", "new-epoch", "--copies=1", &from])
+                .args(addresses)
+                .output();
+            begun.unwrap()
+        })
+    });
+    let both = both.map(|it| it.join().unwrap());
+    let begun = both.iter().filter(|it| it.status.success()).count();
+    assert_eq!(begun, 1, "{both:?}");
+    for output in both.iter().filter(|it| !it.status.success()) {
+        let said = refused(output);
+        let is_overtaken = said.contains("somebody else has begun an epoch");
+        assert!(
+            is_overtaken || said.contains("the current one is"),
+            "{said}"
+        );
+    }
+    pods[1].logged("the server starts again", 0);
+    pods[0].start_again();
+    for pod in &mut pods {
+        pod.ready(&shop.asking);
+    }
+    shop.check(0, 4);
+    shop.check(1, 4);
+    shop.change(&[0, 1]);
+    shop.check(1, 5);
 }

@@ -65,10 +65,10 @@ fn add(client: &Client, addresses: &[String], items: std::ops::Range<u64>) -> Ve
     (0..FILTERS).map(add).collect()
 }
 
-/// Forgets all of the log but the newest record of each lane.
-fn trim(brokers: &Brokers) {
+/// Forgets all of the log but the newest record of each of so many lanes.
+pub(crate) fn trim(brokers: &Brokers, lanes: u32) {
     let (_runtime, log) = log_of(brokers);
-    for lane in 0..LANES {
+    for lane in 0..lanes {
         log.trim(lane, log.newest(lane).unwrap()).unwrap();
     }
 }
@@ -119,7 +119,7 @@ fn a_wiped_pod_and_a_new_one_take_the_state_of_others_while_changes_go_on() {
     }
     pods[2].kill();
     pods[2].wipe();
-    trim(&brokers);
+    trim(&brokers, LANES);
     let is_over = AtomicBool::new(false);
     let givers = addresses[..2].to_vec();
     let added = thread::scope(|scope| {
@@ -181,7 +181,7 @@ fn a_pod_that_was_away_for_longer_than_the_log_reaches_back_starts_again_by_itse
         positions = add(&client, &addresses[..1], items..items + 10);
         items += 10;
     }
-    trim(&brokers);
+    trim(&brokers, LANES);
     let before = pods[2].log().len();
     pods[2].signal("-CONT");
     pods[2].logged("the server starts again, and takes its state", before);
@@ -354,7 +354,7 @@ fn pods_speak_tls_and_know_each_other_by_their_key() {
     let described = client.text(&format!("{}/openapi.json", addresses[0]));
     assert!(!described.contains("/internal"));
 
-    trim(&brokers);
+    trim(&brokers, LANES);
     // With another key, or without the authority, nothing is taken.
     for (flags, words) in [
         (flags(&wrong, &authority), "has not the key of this cluster"),
