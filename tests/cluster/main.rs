@@ -10,6 +10,7 @@
 //! | `engines.rs` | three engines over three brokers that die: every change counts once |
 //! | `serve.rs` | processes of `cuckood serve` over brokers: a leader is killed, what is wrong is said |
 //! | `epochs.rs` | a log that was lost or set back: pods stop, a new epoch begins from one of them |
+//! | `new_epochs.rs` | two of them that are begun at once; streams that must stay |
 //! | `levels.rs` | programs of several versions in one cluster |
 //! | `handing_over.rs` | lanes spread over pods, and how long a hand-over takes |
 //! | `commands.rs` | those processes over the Redis protocol: any pod takes any command |
@@ -35,6 +36,7 @@ mod leases;
 mod levels;
 mod log;
 mod nats_server;
+mod new_epochs;
 mod pki;
 mod pods;
 mod program;
