@@ -9,7 +9,7 @@ use super::trimming::Trimming;
 use crate::access::cluster_key::ClusterKey;
 use crate::client::remote::{certificates, choose_cryptography};
 use crate::config::ClusterSettings;
-use crate::engine::{Engine, JoinError, LaneState, MeasuredLog, Membership};
+use crate::engine::{Engine, JoinError, MeasuredLog, Membership};
 use crate::http::{App, Cluster};
 use crate::metrics::Metrics;
 use crate::replication::jetstream::{

@@ -7,9 +7,7 @@ use bytes::Bytes;
 use cuckood::replication::jetstream::{
     Connection, Epoch, Founding, JetStreamError, JetStreamLog, NewEpoch, current_epoch, open,
 };
-use cuckood::replication::{
-    Answer, Append, CommitLog, Found, MessageId, Position, Record, Writer,
-};
+use cuckood::replication::{Answer, Append, CommitLog, Found, MessageId, Position, Record, Writer};
 
 /// Somebody who begins epochs of a cluster.
 struct Beginner<'a> {
