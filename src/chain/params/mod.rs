@@ -4,7 +4,9 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `limits.rs` | the limits, as numbers |
-//! | `request.rs` | [`FilterRequest`], the server's [`Defaults`], and the checks |
+//! | `request.rs` | [`FilterRequest`], and the server's [`Defaults`] |
+//! | `resolve.rs` and `resolve/` | from these to [`FilterParams`], with all checks |
+//! | `refusals.rs` | [`ParamsError`]: a field that is refused, and all of them at once |
 //! | `filter_params.rs` | [`FilterParams`]: what is stored, and the geometry that follows |
 //! | `growth.rs` | [`GrowthBounds`]: how far `paged` may grow |
 //! | `placement.rs` | [`LayoutKind`] and [`Placement`] |
@@ -20,7 +22,9 @@ mod filter_params;
 mod growth;
 mod limits;
 mod placement;
+mod refusals;
 mod request;
+mod resolve;
 mod window;
 
 pub use attributes::{Attribute, Attributes, AttributesError, Codes};
@@ -36,7 +40,8 @@ pub use limits::{
     MIN_ERROR_RATE, PAGE_BYTES, PROMISED_GROWTH_WITHOUT_CAPACITY, PROMISED_SUB_FILTERS,
 };
 pub use placement::{LayoutKind, Placement};
-pub use request::{Defaults, FilterRequest, ParamsError};
+pub use refusals::ParamsError;
+pub use request::{Defaults, FilterRequest};
 pub use window::{Epoch, Window};
 
 #[cfg(test)]
