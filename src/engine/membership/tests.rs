@@ -6,6 +6,8 @@ mod cluster;
 mod dumps;
 mod flaky;
 mod followers;
+mod leaders;
 mod past;
 mod rows;
 mod stale;
+mod starts;
