@@ -1,21 +1,21 @@
-// One filter: what it is, how it has grown, an item to try, its end.
+// One filter: what it is, and in files of their own how it has grown, an item to try,
+// its end.
 
 import { Fragment, h } from "./preact.mjs";
-import { useState } from "./hooks.mjs";
-import { change, filterPath, get } from "./api.js";
-import { away, bytes, count, counted, moment, oneIn, share } from "./format.js";
-import { Compact } from "./compact.js";
+import { filterPath, get } from "./api.js";
+import { away, bytes, count, counted, moment, oneIn } from "./format.js";
+import { Chain } from "./chain.js";
+import { End } from "./end.js";
 import { Epochs } from "./epochs.js";
 import { Growth } from "./growth.js";
 import { Items } from "./items.js";
 import { ErrorNow, Promised } from "./list.js";
-import { Bar, Confirm, Field, Heading, ProblemNotice, Waiting, usePolled } from "./parts.js";
+import { Heading, ProblemNotice, Waiting, usePolled } from "./parts.js";
 import { Values } from "./values.js";
 
 const EVERY_MS = 2000;
 /** Values of an attribute that are listed. */
 const LABELS_LISTED = 16;
-const TIMES_AS_LARGE = { 1: "as large as", 2: "twice as large as" };
 
 export function Filter({ name }) {
   const { value, problem, askAgain } = usePolled(
@@ -109,84 +109,6 @@ function Facts({ it }) {
   );
 }
 
-function Chain({ it, onChanged }) {
-  const largest = Math.max(...it.sub_filters.map((sub) => sub.bytes));
-  return h(
-    "section",
-    { "aria-labelledby": "chain" },
-    h("h2", { id: "chain" }, "Chain"),
-    h(
-      "p",
-      { class: "quiet" },
-      it.sub_filters.length === 1
-        ? "One sub-filter: the filter has not grown. "
-        : `${counted(it.sub_filters.length, "sub-filter")}, oldest first. The length of a bar shows the size. `,
-      it.expansion === 0
-        ? "The filter never grows."
-        : `The next one is ${TIMES_AS_LARGE[it.expansion] ?? `${count(it.expansion)} times as large as`} the newest.`,
-    ),
-    h(
-      "div",
-      { class: "scroll", role: "region", "aria-label": "Sub-filters", tabIndex: 0 },
-      h(
-        "table",
-        { class: "chain" },
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
-            h("th", { scope: "col" }, h("span", { class: "unseen" }, "Sub-filter")),
-            h("th", { scope: "col", class: "drawing" }, "Slots in use"),
-            h("th", { scope: "col", class: "number" }, "Load"),
-            h("th", { scope: "col", class: "number" }, "Items"),
-            h("th", { scope: "col", class: "number" }, "Pages"),
-            h("th", { scope: "col", class: "number" }, "Size"),
-            h("th", { scope: "col", class: "number" }, "False positives"),
-          ),
-        ),
-        h(
-          "tbody",
-          null,
-          it.sub_filters.map((sub, position) =>
-            h(
-              "tr",
-              { key: position },
-              h("th", { scope: "row" }, count(position)),
-              h(
-                "td",
-                { class: "drawing" },
-                h(
-                  "span",
-                  { class: "length", style: { width: `${(100 * sub.bytes) / largest}%` } },
-                  h(Bar, { part: sub.load }),
-                ),
-              ),
-              h("td", { class: "number", "data-label": "Load" }, share(sub.load)),
-              h(
-                "td",
-                { class: "number", "data-label": "Items" },
-                count(sub.items),
-                sub.counted > 0 &&
-                  h("span", { class: "quiet small block" }, `${count(sub.counted)} counted`),
-              ),
-              h("td", { class: "number", "data-label": "Pages" }, count(sub.pages)),
-              h("td", { class: "number", "data-label": "Size" }, bytes(sub.bytes)),
-              h(
-                "td",
-                { class: "number", "data-label": "False positives" },
-                oneIn(sub.expected_false_positive_rate),
-              ),
-            ),
-          ),
-        ),
-      ),
-    ),
-    h(Compact, { name: it.key, subFilters: it.sub_filters.length, onChanged }),
-  );
-}
-
 function Parameters({ it }) {
   const rows = [
     ["Layout", it.layout],
@@ -223,106 +145,4 @@ function codesOf({ values, hash_bits }) {
   if (!values) return `any value, ${counted(hash_bits, "bit")} of its hash`;
   const more = values.length - LABELS_LISTED;
   return `${values.slice(0, LABELS_LISTED).join(", ")}${more > 0 ? ` and ${count(more)} more` : ""}`;
-}
-
-/** Its time to live, and its deletion. */
-function End({ it, onChanged }) {
-  const [asked, setAsked] = useState(false);
-  const [typed, setTyped] = useState("");
-  const [days, setDays] = useState("");
-  const [problem, setProblem] = useState(null);
-
-  const attempt = async (work) => {
-    setProblem(null);
-    try {
-      await work();
-    } catch (failed) {
-      setProblem(failed);
-    }
-  };
-  const setTtl = (ttl_seconds) =>
-    attempt(async () => {
-      await change("PATCH", filterPath(it.key), { ttl_seconds });
-      setDays("");
-      onChanged();
-    });
-  const remove = () =>
-    attempt(async () => {
-      setAsked(false);
-      await change("DELETE", filterPath(it.key));
-      location.hash = "#/";
-    });
-  const wanted = Math.round(Number(days) * 86_400);
-
-  return h(
-    "section",
-    { "aria-labelledby": "end" },
-    h("h2", { id: "end" }, "Expiry and deletion"),
-    h(
-      "p",
-      null,
-      it.expires_at
-        ? [
-            "It expires ",
-            h("time", { datetime: it.expires_at }, `${away(it.expires_at)}, ${moment(it.expires_at)}`),
-            ", with all its items.",
-          ]
-        : "It does not expire.",
-    ),
-    problem && h(ProblemNotice, { problem }),
-    h(
-      "form",
-      {
-        class: "line",
-        onSubmit: (event) => {
-          event.preventDefault();
-          setTtl(wanted);
-        },
-      },
-      h(Field, {
-        label: "Days from now",
-        inputmode: "decimal",
-        size: 8,
-        value: days,
-        onInput: (event) => setDays(event.currentTarget.value),
-      }),
-      h("button", { type: "submit", disabled: !(wanted >= 1) }, "Set expiry"),
-      it.expires_at &&
-        h("button", { type: "button", onClick: () => setTtl(null) }, "Remove expiry"),
-      h(
-        "button",
-        {
-          type: "button",
-          class: "danger far",
-          onClick: () => {
-            setTyped("");
-            setAsked(true);
-          },
-        },
-        "Delete filter …",
-      ),
-    ),
-    asked &&
-      h(
-        Confirm,
-        {
-          title: "Delete this filter?",
-          action: "Delete filter",
-          ready: typed === it.key,
-          onYes: remove,
-          onNo: () => setAsked(false),
-        },
-        h(
-          "p",
-          null,
-          h("code", null, it.key),
-          ` and the ${counted(it.items, "item")} in it are deleted at once. Only a dump or a backup can restore them.`,
-        ),
-        h(Field, {
-          label: "Type the key to confirm",
-          value: typed,
-          onInput: (event) => setTyped(event.currentTarget.value),
-        }),
-      ),
-  );
 }

@@ -60,9 +60,11 @@ static FILES: &[File] = &files! {
     "egg.svg": IMAGE;
     "api.js": SCRIPT;
     "app.js": SCRIPT;
+    "chain.js": SCRIPT;
     "cluster.js": SCRIPT;
     "compact.js": SCRIPT;
     "create.js": SCRIPT;
+    "end.js": SCRIPT;
     "epochs.js": SCRIPT;
     "filter.js": SCRIPT;
     "format.js": SCRIPT;
