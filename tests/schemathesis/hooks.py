@@ -5,6 +5,7 @@ that are there."""
 
 import base64
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -15,8 +16,10 @@ from schemathesis.generation.meta import TestPhase
 
 # Filters that run.py creates.
 KEYS = ["coupons", "sessions", "redis"]
-# The one of them with values, and what is for it alone.
+# Those with values and with attributes, and what is for them alone.
 WITH_VALUES = "joins"
+WITH_ATTRIBUTES = "readers"
+PLANS = ["free", "pro"]
 OF_VALUES = {"add_values", "delete_values", "replace_values", "get_item_values", "query_values"}
 # What is for all others.
 OF_ITEMS = {"add_items", "delete_items", "import_items"}
@@ -62,7 +65,7 @@ def before_call(ctx, case, kwargs):
         items(case.body)
     if operation in OF_VALUES:
         entries(case, operation)
-    if operation in OF_ITEMS and case.path_parameters["key"] == WITH_VALUES:
+    if operation in OF_ITEMS and case.path_parameters["key"] in (WITH_VALUES, WITH_ATTRIBUTES):
         case.path_parameters["key"] = KEYS[0]
     idempotency_key(case)
 
@@ -77,39 +80,79 @@ def existing_key(case):
 
 
 def entries(case, operation):
-    """Of the filter with values; items as elsewhere, values without a fraction, and
-    a line has a TAB and a value."""
-    case.path_parameters["key"] = WITH_VALUES
+    """Of the filter with values, or of the one with attributes; items as elsewhere,
+    values without a fraction, and a line has a TAB and a value, or the labels of a
+    row."""
+    rows = number_of((case.body, case.query)) % 2 == 1
+    case.path_parameters["key"] = WITH_ATTRIBUTES if rows else WITH_VALUES
     if isinstance(case.body, dict) and "entries" in case.body:
         held = {"items": [entry["item"] for entry in case.body["entries"]], "encoding": case.body.get("encoding")}
         items(held)
-        fields = ["from", "to"] if operation == "replace_values" else ["value"]
+        only = "attributes" if rows else "value"
+        fields = ["from", "to"] if operation == "replace_values" else [only]
         case.body["entries"] = [
-            {"item": item} | {field: value_of(entry, field) for field in fields}
+            {"item": item} | {field: (row_of if rows else value_of)(entry, field) for field in fields}
             for item, entry in zip(held["items"], case.body["entries"])
         ]
     elif case.media_type == "text/plain" and operation != "query_values":
         lines = str(case.body).replace("\r", "").split("\n")
-        values = 2 if operation == "replace_values" else 1
-        case.body = "\n".join(line[:1000] + f"\t{len(line)}" * values for line in lines)
+        times = 2 if operation == "replace_values" else 1
+        if rows:
+            case.query = {**(case.query or {}), "attributes": "plan,tag"}
+        beside = [f"\t{PLANS[len(line) % 2]}\t{len(line)}" if rows else f"\t{len(line)}" for line in lines]
+        case.body = "\n".join(line[:1000] + columns * times for line, columns in zip(lines, beside))
 
 
 def value_of(entry, field):
-    """A value, also where a row was made, which is for filters with attributes."""
+    """A value, also where a row was made."""
     value = entry.get(field)
     return int(value) if isinstance(value, (int, float)) else 17
+
+
+def row_of(entry, field):
+    """A row, of labels that were made if some were."""
+    made = entry.get(field)
+    labels = list(made.values()) if isinstance(made, dict) else []
+    return {"plan": PLANS[number_of(entry) % 2], "tag": label_of(labels[0] if labels else 17)}
+
+
+def label_of(made):
+    """A label is up to 256 bytes long."""
+    return str(made)[:64]
+
+
+def number_of(something):
+    """The same number for the same."""
+    return hashlib.sha256(repr(something).encode("utf-8", "surrogatepass")).digest()[0]
+
+
+def where_of(case, made):
+    """A condition is for the filter with attributes; its labels are those that were
+    made, as far as they can be any."""
+    case.path_parameters["key"] = WITH_ATTRIBUTES
+    listed = list(made.values())[:1] if isinstance(made, dict) else []
+    labels = [label_of(label) for label in listed[0][:64]] if listed else []
+    return {"tag": labels} if labels else {"plan": PLANS, "tag": ["DE"]}
 
 
 def check_items(case):
     """Entries are for filters with values, conditions for those with attributes, and
     moments for those with a window."""
-    case.query.pop("within_seconds", None)
-    case.query.pop("where", None)
+    one_condition(case)
     if isinstance(case.body, dict):
         case.body.pop("within_seconds", None)
-        case.body.pop("where", None)
         case.body.pop("entries", None)
         case.body.setdefault("items", ["SPRING-24"])
+        case.query.pop("where", None)
+        if "where" in case.body:
+            case.body["where"] = where_of(case, case.body["where"])
+
+
+def one_condition(case):
+    """One in the query, if one was made there."""
+    case.query.pop("within_seconds", None)
+    if "where" in case.query:
+        case.query["where"] = json.dumps(where_of(case, case.query["where"]))
 
 
 def idempotency_key(case):
@@ -165,8 +208,7 @@ def add_items(case):
 def one_item(case):
     """One of the two ways to say it; moments are for filters with a window, and
     conditions for those with attributes."""
-    case.query.pop("within_seconds", None)
-    case.query.pop("where", None)
+    one_condition(case)
     if "item" in case.query:
         case.query.pop("item_base64url", None)
     elif "item_base64url" not in case.query:

@@ -27,6 +27,10 @@ FILTERS = {
     "sessions": {"capacity": 1000, "fingerprint_bits": 12, "ttl_seconds": 1_000_000},
     "redis": {"layout": "classic", "capacity": 1000},
     "joins": {"capacity": 1000, "value_bits": 16, "values_per_item": 4},
+    "readers": {
+        "capacity": 1000,
+        "attributes": [{"name": "plan", "values": ["free", "pro"]}, {"name": "tag", "hash_bits": 5}],
+    },
 }
 
 
@@ -47,6 +51,8 @@ def prepare(server, directory):
         path, lines = "items", b"SPRING-24\nAUTUMN-24\n17\n"
         if "value_bits" in fields:
             path, lines = "values", b"SPRING-24\t17\nSPRING-24\t3\n"
+        if "attributes" in fields:
+            path, lines = "values?attributes=plan,tag", b"SPRING-24\tpro\tDE\n17\tfree\tAT\n"
         server.ask("POST", f"/filters/{key}/{path}", lines, "text/plain")
     (directory / "dump").write_bytes(server.ask("GET", "/filters/coupons/dump"))
     (directory / "scandump").write_bytes(scandump())
