@@ -382,9 +382,7 @@ impl Announcing {
             let leads = self.metrics.lane_leads.with_label_values(&lane);
             leads.set(state.leads.into());
         }
-        let stopped = states
-            .iter()
-            .filter(|it| it.halted.is_some() || it.is_behind);
+        let stopped = states.iter().filter(|it| it.has_stopped());
         self.metrics.lanes_stopped.set(stopped.count() as i64);
         if let Some(cluster) = self.app.cluster() {
             let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();

@@ -31,8 +31,7 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
         let state = place.state();
         // One that leads reads where it is refused. One that is in doubt reads by
         // itself.
-        let has_stopped = state.halted.is_some() || state.is_behind;
-        if state.leads || state.is_in_flight || has_stopped {
+        if state.leads || state.is_in_flight || state.has_stopped() {
             std::thread::sleep(READ_AGAIN);
             continue;
         }
@@ -205,7 +204,7 @@ impl Engine {
     /// # Errors
     /// The disk refused.
     pub fn force_lanes(&self) -> Result<Vec<u64>, StoreError> {
-        let held = |state: &LaneState| match state.halted.is_some() || state.is_behind {
+        let held = |state: &LaneState| match state.has_stopped() {
             true => 0,
             false => state.position.sequence,
         };
@@ -232,7 +231,7 @@ impl KeptLane for (Engine, u32) {
         let state = engine.lane_state(*lane);
         // Others may have room where this pod has none.
         let can_store = engine.state.disk.check().is_ok();
-        can_store && state.is_some_and(|it| it.halted.is_none() && !it.is_behind)
+        can_store && state.is_some_and(|it| !it.has_stopped())
     }
 
     fn tell(&self, event: Event) {

@@ -1,5 +1,14 @@
 //! What an engine is in a cluster: the commit log that it shares with other
 //! pods, and where each of its lanes stands in it.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `membership.rs` | [`LaneState`]: where a lane stands while the engine is open |
+//! | `part.rs` | [`Membership`]: what an engine is given to be a part of a cluster |
+//! | `start.rs` | [`LaneStart`]: from where a lane goes on, and why it may not ([`JoinError`]) |
+//! | `past.rs` | [`PodPosition`]: whether one pod's state may take the place of another's |
+//!
+//! What the lanes do with it is in `engine::following` and `engine::lane::replicated`.
 
 mod part;
 mod past;
@@ -36,6 +45,14 @@ pub struct LaneState {
     pub is_behind: bool,
     /// Why it stands still for good, if it does.
     pub halted: Option<Halt>,
+}
+
+impl LaneState {
+    /// Whether it applies nothing any more: for good, or until it has the state of
+    /// another pod.
+    pub fn has_stopped(&self) -> bool {
+        self.halted.is_some() || self.is_behind
+    }
 }
 
 /// The same, as the lane's thread tells it.

@@ -71,7 +71,7 @@ async fn post_snapshot(
     let begun = tokio::task::spawn_blocking(move || {
         let not_ready = |reason: String| HttpError::PodNotReady { reason };
         let states = engine.lane_states();
-        if states.iter().any(|it| it.halted.is_some() || it.is_behind) {
+        if states.iter().any(|it| it.has_stopped()) {
             return Err(not_ready("this pod lacks something itself".to_owned()));
         }
         if (engine.epoch(), states.len()) != (Some(pod.epoch), pod.lanes.len()) {
