@@ -39,7 +39,8 @@ pub enum Duty {
     },
 }
 
-/// What a lane says of itself, and is told.
+/// A lane whose lease is kept: it says whether it may be led here, and is told what
+/// becomes of the lease.
 pub trait KeptLane: Send + Sync {
     /// Whether the pod may lead it: it stands still for good, or lacks records,
     /// otherwise.

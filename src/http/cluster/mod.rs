@@ -6,16 +6,16 @@
 //! | `pod` | [`Cluster`]: this pod among others, as HTTP knows it |
 //! | `answer` | where a request is answered, and what it waits for before |
 //! | `pass` | passes a request on to another pod, and its answer back |
-//! | `commands` | commands of the Redis protocol between pods |
-//! | `passed` | what of these is known to those who work on them |
+//! | `commands` | sends commands of the Redis protocol to another pod, and takes in those of others |
+//! | `passed` | such commands and their replies, and what works on them ([`passed::CommandWorker`]) |
 //! | `internal` | what pods ask of each other, with the key of the cluster |
 //! | `position` | positions as headers have them |
 //! | `readiness` | what `/readyz` says of the cluster |
 //! | `status` | how the cluster is, for people |
 //!
 //! A change is passed on once, or twice where its lane was handed over meanwhile: the
-//! pod that gets it then does it, or refuses. Who may
-//! do what is found out by both pods: the request goes on with its API key.
+//! pod that gets it then does it, or refuses. Both pods check what the caller may do:
+//! the request goes on with its API key.
 
 pub(super) mod answer;
 pub(super) mod commands;

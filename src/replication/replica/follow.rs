@@ -56,7 +56,7 @@ impl Replica {
                 return self.halt(Halt::Unreadable { at, error }, effects);
             }
         };
-        if let Some(halt) = self.stranger(stored.sequence, &record) {
+        if let Some(halt) = self.refusal(stored.sequence, &record) {
             return self.halt(halt, effects);
         }
         if record.previous.sequence > at.sequence {
@@ -88,8 +88,9 @@ impl Replica {
         self.apply(position, record, effects);
     }
 
-    /// Why a record is not of this lane, or not for this program.
-    fn stranger(&self, at: u64, record: &Record) -> Option<Halt> {
+    /// Why a record can't be applied here whatever its position: it is of another lane,
+    /// or of a newer level.
+    fn refusal(&self, at: u64, record: &Record) -> Option<Halt> {
         if (record.epoch, record.lane) != (self.lane.epoch, self.lane.lane) {
             return Some(Halt::Foreign {
                 at,
