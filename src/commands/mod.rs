@@ -9,11 +9,13 @@
 //! | `clients` | `filter`, `healthcheck`, `backup`, `load`, `import-redis` |
 //! | `cluster`, `epoch`, `pod` | `cluster`; a server's part in a cluster |
 //! | `brokers` | whether brokers may be used |
+//! | `announcing` | what a pod and the others tell each other while it serves |
 //! | `snapshot` | takes the state of another pod at a start |
 //! | `fallen_behind` | which other pod has what this one lacks and the log has no more |
 //! | `trimming` | trims the commit log of a cluster |
 //! | `keys` | `keys`: the file of API keys |
 
+mod announcing;
 mod brokers;
 mod clients;
 mod cluster;

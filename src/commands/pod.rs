@@ -1,6 +1,7 @@
 //! A server's part in a cluster: what it needs of the brokers before its data is
 //! opened, and what it does there while it serves.
 
+use super::announcing::Announcing;
 use super::brokers::check_safe;
 use super::cluster::LEASE_TTL;
 use super::failure::Failure;
@@ -13,13 +14,12 @@ use crate::engine::{Engine, JoinError, MeasuredLog, Membership};
 use crate::http::{App, Cluster};
 use crate::metrics::Metrics;
 use crate::replication::jetstream::{
-    ANNOUNCE_EVERY, Announcements, Connection, Epoch, Founding, Holder, JetStreamLog, LeaseKeeping,
-    Leases, Patience, PodState, brokers_time, connect, current_epoch, open,
+    Announcements, Connection, Epoch, Founding, Holder, JetStreamLog, LeaseKeeping, Leases,
+    Patience, PodState, brokers_time, connect, current_epoch, open,
 };
 use crate::replication::record::Writer;
 use crate::replication::trimming::Bounds;
 use crate::replication::{CommitLog, Leaders, LevelKeeper};
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -227,170 +227,6 @@ impl TakingPart {
             }
         };
         let _ = timeout(LEAVING, ended).await;
-    }
-}
-
-/// Tells others how far this pod is, and finds out how far they are.
-struct Announcing {
-    announcements: Announcements,
-    leaders: Arc<Leaders>,
-    keeping: Arc<LeaseKeeping>,
-    connection: Connection,
-    founding: Founding,
-    levels: LevelKeeper,
-    own: PodState,
-    /// The newest record of each lane that is on the disk.
-    held: Arc<Mutex<Vec<u64>>>,
-    /// Told once if another pod has what this one lacks and the log has no more.
-    start_again: watch::Sender<bool>,
-    fallen_behind: FallenBehind,
-    engine: Engine,
-    app: Arc<App>,
-    metrics: Arc<Metrics>,
-}
-
-impl Announcing {
-    async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let mut failed = false;
-        while !*stop.borrow() {
-            let told = timeout(ANNOUNCE_EVERY * 3, self.once()).await;
-            match told {
-                Ok(Ok(())) => failed = false,
-                _ if failed => {}
-                Ok(Err(error)) => {
-                    failed = true;
-                    tracing::warn!(%error, "the pods of the cluster can't be seen");
-                }
-                Err(_) => {
-                    failed = true;
-                    tracing::warn!("the brokers do not answer");
-                }
-            }
-            self.note_lanes();
-            // An error means that the server stops.
-            if let Ok(Err(_)) = timeout(ANNOUNCE_EVERY, stop.changed()).await {
-                break;
-            }
-        }
-        let withdrawn = self.announcements.withdraw(&self.own.address);
-        let _ = timeout(ANNOUNCE_EVERY, withdrawn).await;
-    }
-
-    async fn once(&mut self) -> Result<(), Failure> {
-        self.tell_own_state();
-        self.own.held.clone_from(&self.held.lock());
-        self.announcements.announce(&self.own).await?;
-        self.look_for_an_epoch().await?;
-        let pods = self.announcements.all().await?;
-        self.metrics.cluster_pods.set(pods.len() as i64);
-        let level = self
-            .levels
-            .note(pods.iter().map(|it| it.level), Instant::now());
-        if let Some(level) = level {
-            tracing::info!(
-                level,
-                "all pods understand this feature level: records are written at it"
-            );
-            self.engine.write_level(level)?;
-        }
-        let others = pods
-            .iter()
-            .filter(|it| it.is_ready && it.address != self.own.address);
-        self.keeping
-            .note_others(others.map(PodState::holder).collect());
-        let mut furthest = vec![0; self.own.positions.len()];
-        for pod in &pods {
-            if pod.address == self.own.address && pod.writer != self.own.writer {
-                tracing::error!(
-                    address = pod.address,
-                    "another pod announces the address of this one: each needs one of its own (--advertise)"
-                );
-            }
-            for (furthest, &position) in furthest.iter_mut().zip(&pod.positions) {
-                *furthest = position.max(*furthest);
-            }
-        }
-        self.start_again_if_behind(&pods);
-        let states = self.engine.lane_states();
-        let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
-        if let Some(cluster) = self.app.cluster() {
-            cluster.staleness().note(&own, &furthest, Instant::now());
-            cluster.see(pods);
-        }
-        for (lane, (own, furthest)) in own.iter().zip(&furthest).enumerate() {
-            let lag = &self.metrics.lane_lag;
-            let lag = lag.with_label_values(&[lane.to_string()]);
-            lag.set(furthest.saturating_sub(*own) as i64);
-        }
-        Ok(())
-    }
-
-    fn tell_own_state(&mut self) {
-        let states = self.engine.lane_states();
-        let positions = states.iter().map(|it| it.position);
-        self.own.positions = positions.clone().map(|it| it.sequence).collect();
-        self.own.histories = positions.map(|it| it.history).collect();
-        let stopped = (0..).zip(&states).filter(|(_, it)| it.halted.is_some());
-        self.own.stopped = stopped.map(|(lane, _)| lane).collect();
-        self.own.now_ms = self.engine.now_ms();
-        let cluster = self.app.cluster();
-        self.own.is_ready = cluster.is_some_and(|it| it.is_ready(&self.engine));
-    }
-
-    /// Once another epoch has begun, this pod must not answer as if it had not.
-    async fn look_for_an_epoch(&self) -> Result<(), Failure> {
-        let current = current_epoch(&self.connection, &self.founding.cluster).await?;
-        let Some(cluster) = self.app.cluster() else {
-            return Ok(());
-        };
-        if current.epoch > self.founding.epoch && cluster.note_later_epoch(current.epoch) {
-            tracing::error!(
-                epoch = current.epoch,
-                own_epoch = self.founding.epoch,
-                "a new epoch of the cluster has begun: this pod changes nothing any more. Start it again, and it goes on there"
-            );
-        }
-        Ok(())
-    }
-
-    /// Stops the server, to be started again, if the log no longer has what a lane
-    /// lacks, and a pod that is there has it.
-    fn start_again_if_behind(&mut self, pods: &[PodState]) {
-        let states = self.engine.lane_states();
-        let lanes: Vec<(u64, bool)> = states
-            .iter()
-            .map(|it| (it.position.sequence, it.is_behind))
-            .collect();
-        let others = pods.iter().filter(|it| it.address != self.own.address);
-        if let Some(pod) = self.fallen_behind.helper(&lanes, others)
-            && !*self.start_again.borrow()
-        {
-            tracing::warn!(
-                address = pod.address,
-                "the commit log no longer has what this pod lacks, and another pod has it: the server starts again, and takes its state"
-            );
-            self.start_again.send_replace(true);
-        }
-    }
-
-    fn note_lanes(&self) {
-        let states = self.engine.lane_states();
-        for (lane, state) in states.iter().enumerate() {
-            let lane = [lane.to_string()];
-            let position = self.metrics.lane_position.with_label_values(&lane);
-            position.set(state.position.sequence as i64);
-            let leads = self.metrics.lane_leads.with_label_values(&lane);
-            leads.set(state.leads.into());
-        }
-        let stopped = states.iter().filter(|it| it.has_stopped());
-        self.metrics.lanes_stopped.set(stopped.count() as i64);
-        if let Some(cluster) = self.app.cluster() {
-            let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
-            let behind = cluster.staleness().lanes_behind(&own, Instant::now());
-            self.metrics.lanes_behind.set(behind as i64);
-        }
-        let unknown = self.leaders.unknown();
-        self.metrics.lanes_without_leader.set(unknown as i64);
     }
 }
 
