@@ -65,7 +65,7 @@ function Shown({ it }) {
         "p",
         { class: "notice warn", role: "status" },
         h("strong", null, "The brokers do not answer."),
-        ` The pods were so ${span(it.age_seconds)} ago.`,
+        ` This is how the pods were ${span(it.age_seconds)} ago.`,
       ),
     h(Pods, { it }),
     h(Lanes, { it }),
