@@ -1,7 +1,7 @@
 //! An engine in a cluster: what orders the commits of its lanes, what reads the
 //! commit log for them, and what they are told from outside.
 
-use super::error::EngineError;
+use super::error::{EngineError, Overload};
 use super::filters::lane_of;
 use super::lane::command::Command;
 use super::lane::ordering::LaneOrdering;
@@ -134,7 +134,8 @@ impl Engine {
     /// All that wait at once share one.
     ///
     /// # Errors
-    /// Another pod leads the lane, or the log does not answer.
+    /// Another pod leads the lane, or will in a moment, since this one can't store what
+    /// the log has; or the log does not answer.
     pub async fn barrier(&self, lane: u32) -> Result<(), EngineError> {
         let Some((_, of_lane)) = self.clustered_lane(lane) else {
             return Err(EngineError::NotLeading);
@@ -151,9 +152,21 @@ impl Engine {
             .state
             .lanes
             .submit_new(&self.caller, command, None, None);
-        passed.await?;
-        *ended = this;
-        Ok(())
+        match passed.await {
+            Ok(_) => {
+                *ended = this;
+                Ok(())
+            }
+            // The lease goes to a pod whose disk has room and answers.
+            Err(
+                EngineError::DiskShort(_)
+                | EngineError::OutcomeUnknown(_)
+                | EngineError::Overloaded(
+                    Overload::CommitInDoubt | Overload::StorageRefuses | Overload::DiskHangs,
+                ),
+            ) => Err(EngineError::NotLeading),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes sure that an answer which is no commit, such as that there is no filter,

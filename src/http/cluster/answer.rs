@@ -63,28 +63,24 @@ impl Cluster {
         let engine = app.engine()?;
         let asked = asked(requirement, &mut parts).await?;
         let until = Deadline::of_parts(&parts).map(|Deadline(until)| until);
-        let here = match (&asked.filter, asked.is_for_leader) {
-            (Some(filter), true) => {
-                match self.place(engine, filter, &parts.headers, until).await? {
-                    Place::Here { lane } => Some(lane),
-                    Place::At(address) => {
-                        let limit = app.admission.limits.request_timeout;
-                        let request = Request::from_parts(parts, body);
-                        return self.pass_on(&address, request, until, limit).await;
-                    }
-                }
-            }
-            _ => None,
-        };
         let caller = parts
             .extensions
             .get::<Principal>()
             .cloned()
             .unwrap_or_default();
         let waiting = engine.for_caller(caller.caller(Deadline::of_parts(&parts)));
-        if let (Some(lane), false, true) = (here, asked.is_change, asked.is_strong) {
-            waiting.barrier(lane).await?;
-        }
+        let place = self
+            .place_of(&asked, &waiting, &parts.headers, until)
+            .await?;
+        let here = match place {
+            Some(Place::At(address)) => {
+                let limit = app.admission.limits.request_timeout;
+                let request = Request::from_parts(parts, body);
+                return self.pass_on(&address, request, until, limit).await;
+            }
+            Some(Place::Here { lane }) => Some(lane),
+            None => None,
+        };
         for position in min_positions(&parts.headers, engine)? {
             waiting.reached(position.lane, position.sequence).await?;
         }
@@ -105,6 +101,41 @@ impl Cluster {
             response.headers_mut().insert(POSITION, position.header());
         }
         Ok(response)
+    }
+
+    /// Where a request is answered, if that matters; a strong question here only if
+    /// this pod has all that was acknowledged before.
+    ///
+    /// # Errors
+    /// [`EngineError::NotLeading`], or the log does not answer.
+    async fn place_of(
+        &self,
+        asked: &Asked,
+        engine: &Engine,
+        headers: &HeaderMap,
+        until: Option<Instant>,
+    ) -> Result<Option<Place>, EngineError> {
+        let (Some(filter), true) = (&asked.filter, asked.is_for_leader) else {
+            return Ok(None);
+        };
+        let patience = Instant::now() + LEADER_PATIENCE;
+        loop {
+            let place = self.place(engine, filter, headers, until).await?;
+            let Place::Here { lane } = place else {
+                return Ok(Some(place));
+            };
+            if asked.is_change || !asked.is_strong {
+                return Ok(Some(place));
+            }
+            match engine.barrier(lane).await {
+                Ok(()) => return Ok(Some(place)),
+                // Another pod will, in a moment.
+                Err(EngineError::NotLeading) if Instant::now() < patience => {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Where a change is done. Waits a little while nobody leads.
