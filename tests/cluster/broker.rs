@@ -109,6 +109,16 @@ impl Broker {
         }
     }
 
+    /// Starts it again with another setting.
+    pub(crate) fn configure(&mut self, from: &str, to: &str) {
+        let path = self.directory.join("nats.conf");
+        let config = fs::read_to_string(&path).unwrap();
+        assert!(config.contains(from), "{config}");
+        fs::write(&path, config.replace(from, to)).unwrap();
+        self.kill();
+        self.start();
+    }
+
     /// What it has stored, as it is now; it does not run.
     pub(crate) fn copy_of_store(&self) -> TempDir {
         assert!(self.process.is_none());
@@ -139,7 +149,7 @@ impl Drop for Broker {
     }
 }
 
-fn copy_all(from: &Path, to: &Path) {
+pub(crate) fn copy_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -11,6 +11,9 @@
 //! | `serve.rs` | processes of `cuckood serve` over brokers: a leader is killed, what is wrong is said |
 //! | `epochs.rs` | a log that was lost or set back: pods stop, a new epoch begins from one of them |
 //! | `new_epochs.rs` | two of them that are begun at once; streams that must stay |
+//! | `ends.rs` | what ends by itself, and quotas, are the same on all pods |
+//! | `backups.rs` | a pod, and a whole cluster, from a backup of one pod |
+//! | `refusals.rs` | what a pod does not start with, and that its data stay as they are |
 //! | `levels.rs` | programs of several versions in one cluster |
 //! | `handing_over.rs` | lanes spread over pods, and how long a hand-over takes |
 //! | `commands.rs` | those processes over the Redis protocol: any pod takes any command |
@@ -25,9 +28,11 @@
     reason = "what helps a test may fail as the test does"
 )]
 
+mod backups;
 mod broker;
 mod clocks;
 mod commands;
+mod ends;
 mod engines;
 mod epochs;
 mod handing_over;
@@ -40,6 +45,7 @@ mod new_epochs;
 mod pki;
 mod pods;
 mod program;
+mod refusals;
 mod serve;
 mod snapshots;
 mod support;

@@ -91,11 +91,24 @@ impl Pod {
 
     /// The same, at an address of this scheme.
     pub(crate) fn start_at(brokers: &Brokers, scheme: &str, flags: &[&str]) -> Pod {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("{scheme}://{}", free.local_addr().unwrap());
-        drop(free);
-        let mut pod = Pod::named(&address, brokers);
+        let mut pod = Pod::at_a_free_address(scheme, brokers);
         pod.also(flags);
+        pod.start_again();
+        pod
+    }
+
+    fn at_a_free_address(scheme: &str, brokers: &Brokers) -> Pod {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        Pod::named(
+            &format!("{scheme}://{}", free.local_addr().unwrap()),
+            brokers,
+        )
+    }
+
+    /// One that begins with the data of this directory.
+    pub(crate) fn start_from(brokers: &Brokers, data_dir: &Path) -> Pod {
+        let mut pod = Pod::at_a_free_address("http", brokers);
+        std::fs::rename(data_dir, pod.data_dir()).unwrap();
         pod.start_again();
         pod
     }
