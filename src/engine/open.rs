@@ -9,6 +9,7 @@ use super::dump::budget::MemoryBudget;
 use super::filters::Filters;
 use super::idempotency::guard::IdempotentWrites;
 use super::idempotency::imports::Imports;
+use super::lane::allowance::Allowances;
 use super::lane::commit::Lane;
 use super::lane::queue::LaneQueue;
 use super::lane::shares::QueueShares;
@@ -53,7 +54,8 @@ pub struct EngineOptions {
     /// What new filters get, and may have.
     pub defaults: Defaults,
     /// Writer threads, 1 to 256; a filter always has the same one. A small
-    /// cache gets fewer: each needs about 28 MiB of it.
+    /// cache gets fewer: each needs about 28 MiB of it. A pod has the lanes of its
+    /// cluster, of which so many plan large changes at the same time.
     pub lanes: usize,
     /// Bytes of resident pages, at least 1 MiB.
     pub cache_bytes: u64,
@@ -133,10 +135,12 @@ fn page_cache(options: &EngineOptions, metrics: &Metrics) -> Arc<PageCache> {
     ))
 }
 
-/// Most lanes of which each can plan one search for room.
-fn most_lanes(cache: &PageCache) -> usize {
+/// Lanes that may be at work at the same time: no more than can plan a search for room
+/// each.
+fn at_work(options: &EngineOptions, cache: &PageCache) -> usize {
     let frames = cache.capacity() as usize;
-    (frames / (6 * PAGES_PER_SEARCH)).clamp(1, MAX_LANES)
+    let most = (frames / (6 * PAGES_PER_SEARCH)).clamp(1, MAX_LANES);
+    options.lanes.clamp(1, most)
 }
 
 /// After a start the wall clock is believed, whatever it was before. How much
@@ -172,7 +176,7 @@ impl Engine {
     ) -> Result<Engine, StoreError> {
         let cache = page_cache(options, &metrics);
         // Fewer lanes rather than lanes that can't plan.
-        let lanes = options.lanes.clamp(1, most_lanes(&cache));
+        let lanes = at_work(options, &cache);
         Engine::start(store, options, metrics, cache, lanes, None)
     }
 
@@ -188,11 +192,7 @@ impl Engine {
         membership: Membership,
     ) -> Result<Engine, JoinError> {
         let cache = page_cache(options, &metrics);
-        let (lanes, most) = (membership.lanes as usize, most_lanes(&cache));
-        if lanes > most {
-            let lanes = membership.lanes;
-            return Err(JoinError::TooManyLanes { lanes, most });
-        }
+        let lanes = membership.lanes as usize;
         let clustered = Clustered::of(membership, &store)?;
         let engine = Engine::start(store, options, metrics, cache, lanes, Some(clustered))?;
         Ok(engine)
@@ -207,6 +207,7 @@ impl Engine {
         clustered: Option<Clustered>,
     ) -> Result<Engine, StoreError> {
         let frames = cache.capacity() as usize;
+        let at_work = at_work(options, &cache);
         let page_bytes = u64::from(crate::chain::params::PAGE_BYTES);
         let bounds = Bounds {
             max_dirty_pages: (options.max_dirty_bytes / page_bytes).clamp(1, frames as u64 / 4),
@@ -310,6 +311,15 @@ impl Engine {
         let (compactions, begun) =
             Compactions::new(Arc::clone(&metrics), options.key_share_percent);
         let quota = Arc::new(Quota::new(&options.defaults, &metrics, &store)?);
+        if lane_count > at_work {
+            tracing::info!(
+                lanes = lane_count,
+                at_work,
+                "the cluster has more lanes than may plan large changes at the same time"
+            );
+        }
+        let room = Arc::clone(&checkpointer);
+        let allowances = Allowances::new(frames, lane_count, at_work, move || room.has_room());
         let submitter = Submitter {
             queues: RwLock::new(Vec::new()),
             lanes: lane_count,
@@ -321,8 +331,7 @@ impl Engine {
                 options.key_share_percent,
                 &metrics,
             ),
-            // A drain may take half of this and one command more.
-            max_pages: frames / (6 * lane_count),
+            allowances: Arc::new(allowances),
             disk: Arc::clone(&disk),
             cache: Arc::clone(&cache),
             loader: Arc::clone(&loader),
@@ -393,7 +402,8 @@ impl Engine {
         Lane {
             number,
             queue,
-            max_pages: state.lanes.max_pages,
+            max_pages: state.lanes.max_pages(),
+            allowances: Arc::clone(&state.lanes.allowances),
             filters: Arc::clone(&state.filters),
             quota: Arc::clone(&state.quota),
             disk: Arc::clone(&state.disk),

@@ -239,7 +239,6 @@ class Refused(unittest.TestCase):
             (["cluster.name=shop"], "cluster.name needs log.servers"),
             ([*CLUSTER, "cluster.name=a.b"], "cluster.name"),
             ([*CLUSTER, "cluster.copies=2"], "copies"),
-            ([*CLUSTER, "cluster.lanes=16"], "memory.cacheMiB=400"),
             ([*CLUSTER, "log.servers={nats-0:4222}"], "servers"),
             ([*CLUSTER, "log.monitors={nats://nats-0:4222}"], "monitors"),
             ([*CLUSTER, "tls.secret=a", "tls.clientAuthorities.secret=b"], "clientAuthorities"),

@@ -260,7 +260,6 @@ class ComposeFile(unittest.TestCase):
         limit = int(services["cuckood-0"]["mem_limit"].removesuffix("m"))
         # As docs/operations.md has it. The caches follow from the limit.
         cache, block_cache, bodies = limit / 4, limit / 16, 256
-        self.assertGreaterEqual(cache, 25 * lanes)
         plans = min(85 * lanes + cache / 12, 1.5 * cache)
         self.assertLessEqual(cache + block_cache + 128 + bodies + plans + 256, limit)
 

@@ -7,6 +7,7 @@
 //! frames of pages that are new) is taken before it. Only then are words
 //! stored, dirty pages noted and views replaced.
 
+use super::allowance::Allowances;
 use super::changes::{Changes, Encoded};
 use super::command::Outcome;
 use super::frames::Frames;
@@ -45,6 +46,8 @@ pub(crate) struct Lane {
     pub(crate) queue: Arc<LaneQueue>,
     /// Pages that one command may touch.
     pub(crate) max_pages: usize,
+    /// What lanes may hold while they plan.
+    pub(crate) allowances: Arc<Allowances>,
     /// The open filters.
     pub(crate) filters: Arc<Filters>,
     /// What all filters together take.

@@ -86,9 +86,12 @@ impl Lane {
             self.queue.charge(&turn, spent + UNITS_PER_COMMAND);
             if let Some(overflow) = overflow {
                 let Overflow { request, begun } = *overflow;
-                let is_alone = drain.answers.is_empty() && drain.filters.len() == 1;
-                if is_alone
+                let is_long = begun.is_some() || suspended.is_some();
+                let is_first = drain.answers.is_empty();
+                if is_first
+                    && drain.filters.len() == 1
                     && suspended.is_none()
+                    && memory.allowance.try_take_all()
                     && let Some((begun, chain)) = begun
                     && let Some((_, target)) = drain.filters.pop_first()
                 {
@@ -98,15 +101,20 @@ impl Lane {
                         in_doubt: None,
                     };
                 }
-                self.queue.put_back(&turn, request.into_long());
+                // Without those before it, it may get the pages that it needs.
+                let request = match is_first || is_long {
+                    true => request.into_long(),
+                    false => request,
+                };
+                self.queue.put_back(&turn, request);
                 break;
             }
             // Without a plan there is room for any other command, then.
-            let many_pages = self.allowance(suspended) / 3;
+            let many_pages = most_beside(suspended, memory) / 3;
             if drain.spent >= DRAIN_UNITS || drain.pages() >= many_pages {
                 break;
             }
-            next = self.next_of_drain(suspended, has_room);
+            next = self.next_of_drain(suspended, memory, has_room);
         }
         let drain = self.without_withdrawn(drain, suspended, memory);
         self.count_reads(&drain.pins);
@@ -132,10 +140,11 @@ impl Lane {
     fn next_of_drain(
         &self,
         suspended: Option<&SlicedPlan>,
+        memory: &PlanMemory,
         has_room: bool,
     ) -> Option<(Turn, Request)> {
         loop {
-            let may_go = |request: &Request| may_go(suspended, request);
+            let may_go = |request: &Request| may_go(suspended, memory, request);
             match self.queue.next(may_go, Duration::ZERO) {
                 Next::Command(_, request) if request.progress.is_withdrawn() => {}
                 Next::Command(_, request) if let Some(refusal) = self.not_leading(&request) => {
@@ -200,13 +209,6 @@ impl Lane {
         again
     }
 
-    /// Pages that a drain may hold beside a plan that is suspended: with that, half
-    /// more than any command may touch.
-    pub(super) fn allowance(&self, suspended: Option<&SlicedPlan>) -> usize {
-        let held = suspended.map_or(0, SlicedPlan::pages);
-        (self.max_pages + self.max_pages / 2).saturating_sub(held)
-    }
-
     /// Plans one command on top of the drain, or answers it at once if that
     /// can't be done now. Returns it if it costs more than a command of a drain
     /// may.
@@ -225,8 +227,10 @@ impl Lane {
             request.answer(Ok(Outcome::Stale));
             return None;
         };
-        let allowance = self.allowance(suspended);
-        let room = allowance.saturating_sub(drain.pages()).min(self.max_pages);
+        let most = most_beside(suspended, memory);
+        let room = most.saturating_sub(drain.pages()).min(self.max_pages);
+        // What the lane holds beside the pins.
+        let others = suspended.map_or(0, SlicedPlan::pages) + drain.new_pages;
         // A page has one pin. This only asks: the plan's will do.
         let of_plan = suspended.filter(|it| it.filter().id == filter.id);
         let of_plan = of_plan.map(|plan| &plan.pins);
@@ -237,7 +241,8 @@ impl Lane {
             .entry(filter.id)
             .or_insert_with(|| PlannedFilter::of(&filter));
         let words = LaneWords::new(&self.cache, &state.view, pins, held_before + room);
-        let mut words = words.beside(of_plan);
+        let words = words.beside(of_plan);
+        let mut words = words.within(&mut memory.allowance, others);
         let begun = PartialPlan::after(state.futile).over(memory.overlays.take());
         let search = &mut memory.search;
         let mut planner = Planner::resume(begun, state.input(), &mut words, search);
@@ -261,9 +266,21 @@ impl Lane {
         // Pages that come to be need frames, too.
         let new_pages = state.new_pages(partial.overlay());
         let touched = pins.held() - held_before + new_pages;
+        let all = others + pins.held() + new_pages;
+        let fits = touched <= room && memory.allowance.covers(all);
         let plan = partial.finish(chain).zip(outcome);
-        let Some((plan, outcome)) = plan.filter(|_| touched <= room) else {
-            let is_over = missing.over || touched > room;
+        let Some((plan, outcome)) = plan.filter(|_| fits) else {
+            let is_over = missing.over || !fits;
+            // As yet the lane may hold less than it ever may.
+            let room = match memory.allowance.has_all() {
+                true => room,
+                false => room.min(
+                    memory
+                        .allowance
+                        .pages()
+                        .saturating_sub(others + held_before),
+                ),
+            };
             return self.without_plan(request, missing, is_over.then_some(room));
         };
         drain.new_pages += new_pages;
@@ -285,7 +302,7 @@ impl Lane {
         more_than: Option<usize>,
     ) -> Option<Box<Overflow>> {
         let refusal = match more_than {
-            // It may have what the suspended plan holds, afterwards.
+            // It may have what the suspended plan holds, or other lanes, afterwards.
             Some(room) if room < self.max_pages => {
                 let begun = None;
                 return Some(Box::new(Overflow { request, begun }));
@@ -312,6 +329,13 @@ impl Lane {
         let reads = self.metrics.page_reads.with_label_values(&["cache"]);
         reads.inc_by(pins.len() as u64);
     }
+}
+
+/// Pages that a drain may hold beside a plan that is suspended: with that, half more
+/// than any command may touch.
+pub(super) fn most_beside(suspended: Option<&SlicedPlan>, memory: &PlanMemory) -> usize {
+    let held = suspended.map_or(0, SlicedPlan::pages);
+    memory.allowance.most().saturating_sub(held)
 }
 
 /// Plans one command as far as a drain may.
@@ -342,10 +366,16 @@ fn work<'a, P: PlanPages>(
     }
 }
 
-/// Whether a command need not wait for the plan that is suspended. Nobody waits
-/// for what was withdrawn: it is only taken out, with all that it holds.
-pub(super) fn may_go(suspended: Option<&SlicedPlan>, request: &Request) -> bool {
-    request.progress.is_withdrawn() || suspended.is_none_or(|plan| !plan.holds_up(request))
+/// Whether a command need not wait for the plan that is suspended, nor for pages that
+/// other lanes hold. Nobody waits for what was withdrawn: it is only taken out, with all that it holds.
+pub(super) fn may_go(
+    suspended: Option<&SlicedPlan>,
+    memory: &PlanMemory,
+    request: &Request,
+) -> bool {
+    let waits_for_pages = request.is_long() && memory.allowance.is_waiting();
+    let waits_for_plan = suspended.is_some_and(|plan| plan.holds_up(request));
+    request.progress.is_withdrawn() || !(waits_for_pages || waits_for_plan)
 }
 
 #[cfg(test)]

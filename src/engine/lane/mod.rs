@@ -15,6 +15,7 @@
 //! | `sliced` | a plan that takes more than one slice, as far as it came |
 //! | `slices` | what is done with it in each of its turns, between other commits |
 //! | `memory` | memory that plans take one after another |
+//! | `allowance` | how many pages lanes may hold while they plan |
 //! | `items` | work on a command's items, as far as it came |
 //! | `lifecycle` | commands that have a commit of their own |
 //! | `words` | the words that a lane plans over |
@@ -25,6 +26,7 @@
 //! | `frames` | the frames of the pages that a commit changes |
 //! | `commit` | what a lane works with; one write to the store, then publication and answers |
 
+pub(super) mod allowance;
 mod changes;
 pub(super) mod command;
 pub(super) mod commit;

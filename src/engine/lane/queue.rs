@@ -142,6 +142,11 @@ impl LaneQueue {
         Ok(())
     }
 
+    /// Whether a long command waits.
+    pub(super) fn has_long(&self) -> bool {
+        self.waiting.lock().long > 0
+    }
+
     /// The long command that comes next, if one waits: for when no plan is
     /// suspended.
     pub(super) fn next_long(&self) -> Option<Next> {

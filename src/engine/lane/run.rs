@@ -10,9 +10,10 @@
 //! is unknown until its number has been written again, which the lane does
 //! before anything else: no record, and every filter it touched as it is.
 
+use super::allowance::Allowance;
 use super::command::Command;
 use super::commit::{InDoubt, Lane};
-use super::drain::{Drained, may_go};
+use super::drain::{Drained, may_go, most_beside};
 use super::memory::PlanMemory;
 use super::queue::{Next, Turn};
 use super::replicated::{ReplicatedOrdering, is_answered};
@@ -29,7 +30,8 @@ use std::time::Duration;
 /// command comes.
 const SETTLE_EVERY: Duration = Duration::from_millis(500);
 
-/// The same if there is something to be done with its commit log.
+/// The same if there is something to be done with its commit log, or if a command
+/// waits for pages that other lanes hold.
 const FOLLOW_EVERY: Duration = Duration::from_millis(10);
 
 /// What a lane has under way from one turn to the next.
@@ -38,28 +40,35 @@ struct UnderWay {
     in_doubt: Option<InDoubt>,
     /// The plan that takes more than one slice, if there is one.
     suspended: Option<Box<SlicedPlan>>,
+    /// Whether a long command that has waited for pages may have them now.
+    is_granted: bool,
 }
 
 impl Lane {
     /// Works until no commands can be sent any more.
     pub(crate) fn run(self) {
         let mut under_way = UnderWay {
-            memory: PlanMemory::default(),
+            memory: PlanMemory::new(Allowance::new(&self.allowances, self.number)),
             in_doubt: None,
             suspended: None,
+            is_granted: false,
         };
         let _guard = AbortOnPanic;
         loop {
             if let Some(replicated) = self.ordering.replicated() {
                 self.follow(replicated, &mut under_way);
             }
+            self.look_after_pages(&mut under_way);
             let had_plan = under_way.suspended.is_some();
-            let may_go = |request: &Request| may_go(under_way.suspended.as_deref(), request);
-            let long = match had_plan {
+            let is_waiting = under_way.memory.allowance.is_waiting();
+            let may_go = |request: &Request| {
+                may_go(under_way.suspended.as_deref(), &under_way.memory, request)
+            };
+            let long = match had_plan || is_waiting {
                 true => None,
                 false => self.queue.next_long(),
             };
-            let next = long.unwrap_or_else(|| self.queue.next(may_go, self.patience()));
+            let next = long.unwrap_or_else(|| self.queue.next(may_go, self.patience(is_waiting)));
             under_way.in_doubt = under_way
                 .in_doubt
                 .take()
@@ -99,6 +108,8 @@ impl Lane {
                 self.queue.drop_plan();
                 self.queue.put_back(&turn, request.into_long());
                 self.metrics.suspended_plans.dec();
+                // Nothing of what others may wait for is held over what comes now.
+                under_way.memory.allowance.give_back();
             }
             if let Err(error) = self.apply(replicated, &mut arrived) {
                 return replicated.put_back(arrived, &error);
@@ -106,9 +117,26 @@ impl Lane {
         }
     }
 
-    /// How long commands are waited for.
-    fn patience(&self) -> Duration {
-        match self.ordering.replicated().is_some_and(|it| it.has_work()) {
+    /// Gives back the pages that nothing is planned over any more, and asks again for
+    /// those that a long command waits for.
+    fn look_after_pages(&self, under_way: &mut UnderWay) {
+        if under_way.suspended.is_some() {
+            return;
+        }
+        let allowance = &mut under_way.memory.allowance;
+        let is_wanted = allowance.is_waiting() || under_way.is_granted;
+        if is_wanted && self.queue.has_long() {
+            under_way.is_granted = allowance.take_all();
+        } else {
+            under_way.is_granted = false;
+            allowance.give_back();
+        }
+    }
+
+    /// How long commands are waited for, perhaps beside one that waits for pages.
+    fn patience(&self, is_waiting: bool) -> Duration {
+        let replicated = self.ordering.replicated();
+        match is_waiting || replicated.is_some_and(|it| it.has_work()) {
             true => FOLLOW_EVERY,
             false => SETTLE_EVERY,
         }
@@ -163,6 +191,18 @@ impl Lane {
         if let Some(replicated) = self.ordering.replicated() {
             request.number(|| replicated.next_filter());
         }
+        if request.is_long() && under_way.suspended.is_none() {
+            if !under_way.memory.allowance.take_all() {
+                return self.queue.put_back(&turn, request);
+            }
+            under_way.is_granted = false;
+            // Others may have filled the room since it was waited for.
+            if request.command.needs_room()
+                && let Err(refusal) = self.wait_for_room()
+            {
+                return request.answer(Err(refusal));
+            }
+        }
         match &request.command {
             Command::Create(create) => {
                 self.queue.charge(&turn, UNITS_ALONE);
@@ -206,7 +246,13 @@ impl Lane {
         match self.slice(plan, &mut under_way.memory.search) {
             Sliced::Ended(in_doubt) => under_way.in_doubt = in_doubt,
             Sliced::More(plan) => {
-                let most_pages = self.allowance(under_way.suspended.as_deref());
+                let suspended = under_way.suspended.as_deref();
+                let held = suspended.map_or(0, SlicedPlan::pages);
+                let fits = under_way.memory.allowance.covers(held + plan.pages());
+                let most_pages = match fits {
+                    true => most_beside(suspended, &under_way.memory),
+                    false => 0,
+                };
                 match plan.into_small(most_pages) {
                     Ok(small) => under_way.in_doubt = self.commit_small(small),
                     Err(plan) => self.suspend(plan, under_way),
@@ -217,16 +263,13 @@ impl Lane {
 
     /// Puts a plan aside until its next turn.
     fn suspend(&self, plan: Box<SlicedPlan>, under_way: &mut UnderWay) {
-        match under_way.suspended {
-            // There is one at a time: it begins anew when the other has ended.
-            Some(_) => {
-                let (turn, request) = plan.into_request();
-                self.queue.put_back(&turn, request.into_long());
-            }
-            None => {
-                self.queue.put_back_plan(&plan.turn);
-                under_way.suspended = Some(plan);
-            }
+        // There is one at a time, which has all that the lane may hold: it begins anew
+        // when the other has ended, or when there is as much.
+        if under_way.suspended.is_some() || !under_way.memory.allowance.try_take_all() {
+            let (turn, request) = plan.into_request();
+            return self.queue.put_back(&turn, request.into_long());
         }
+        self.queue.put_back_plan(&plan.turn);
+        under_way.suspended = Some(plan);
     }
 }

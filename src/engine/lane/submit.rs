@@ -1,6 +1,7 @@
 //! How commands get into lanes: with the pages that they need, as far as the
 //! bounds allow; and what comes with them.
 
+use super::allowance::Allowances;
 use super::command::{Changes, Command, CompactStep, ItemOp, ItemStep, Outcome};
 use super::progress::Progress;
 use super::queue::LaneQueue;
@@ -75,8 +76,8 @@ pub(crate) struct Submitter {
     pub(crate) is_clustered: bool,
     /// What each API key may have of the queues.
     pub(crate) shares: QueueShares,
-    /// Pages that one command may touch.
-    pub(crate) max_pages: usize,
+    /// What lanes may hold while they plan.
+    pub(crate) allowances: Arc<Allowances>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) cache: Arc<PageCache>,
     pub(crate) loader: Arc<Loader>,
@@ -85,6 +86,11 @@ pub(crate) struct Submitter {
 }
 
 impl Submitter {
+    /// Pages that one command may touch.
+    pub(crate) fn max_pages(&self) -> usize {
+        self.allowances.max_pages()
+    }
+
     /// Has a lane work on items, as of a moment in milliseconds since 1970.
     pub(crate) async fn submit_items(
         &self,
@@ -350,16 +356,16 @@ impl Submitter {
             tokio::task::yield_now().await;
         }
         // Without them a plan finds out what it needs.
-        let left = self.max_pages.saturating_sub(needed.len());
+        let left = self.max_pages().saturating_sub(needed.len());
         needed.extend(pages_ahead(chain, changes).take(left));
         Ok(())
     }
 
     fn check_pages(&self, needed: usize) -> Result<(), EngineError> {
-        match needed > self.max_pages {
+        match needed > self.max_pages() {
             true => Err(EngineError::TooManyPages {
                 needed,
-                bound: self.max_pages,
+                bound: self.max_pages(),
             }),
             false => Ok(()),
         }

@@ -1,5 +1,6 @@
 //! The words that a lane plans over.
 
+use super::allowance::Allowance;
 use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::{CounterKey, Counters};
 use crate::chain::pages::{PageWords, PlanPages};
@@ -26,6 +27,9 @@ pub(super) struct LaneWords<'a> {
     others: Option<&'a DrainPins>,
     /// Pages that the drain may hold after this command.
     allowed: usize,
+    /// What the lane may hold, and what it does beside the pins, if not all of it is
+    /// its own.
+    within: Option<(&'a mut Allowance, usize)>,
     pub(super) missing: Missing,
     /// The page that was asked for last: the next word is likely to lie on it,
     /// too.
@@ -46,6 +50,7 @@ impl<'a> LaneWords<'a> {
             pins,
             others: None,
             allowed,
+            within: None,
             missing: Missing::default(),
             here: None,
         }
@@ -55,6 +60,20 @@ impl<'a> LaneWords<'a> {
     /// not be held.
     pub(super) fn beside(self, others: Option<&'a DrainPins>) -> LaneWords<'a> {
         LaneWords { others, ..self }
+    }
+
+    /// The same as far as the lane may hold pages, beside so many others.
+    pub(super) fn within(self, allowance: &'a mut Allowance, others: usize) -> LaneWords<'a> {
+        LaneWords {
+            within: Some((allowance, others)),
+            ..self
+        }
+    }
+
+    /// Whether the drain may hold so many pages.
+    fn may_hold(&mut self, pages: usize) -> bool {
+        let within = self.within.as_mut();
+        pages <= self.allowed && within.is_none_or(|(all, others)| all.covers(*others + pages))
     }
 
     /// The frame of a page, which stays resident until the drain ends.
@@ -77,7 +96,8 @@ impl<'a> LaneWords<'a> {
         if let Some(index) = others.or_else(|| self.pins.pinned(table, page.page)) {
             return self.cache.frame(index);
         }
-        if self.missing.over || self.pins.held() + self.missing.pages.len() >= self.allowed {
+        let held = self.pins.held() + self.missing.pages.len();
+        if self.missing.over || !self.may_hold(held + 1) {
             self.missing.over = true;
             return None;
         }
@@ -128,6 +148,14 @@ impl PlanPages for LaneWords<'_> {
     }
 
     fn expect(&mut self, words: &[WordAddress]) {
+        let wanted = self.allowed.min(self.pins.held() + words.len());
+        let most = match &mut self.within {
+            Some((all, others)) => match all.covers(*others + wanted) {
+                true => wanted,
+                false => all.pages().saturating_sub(*others),
+            },
+            None => wanted,
+        };
         let (tables, others) = (&self.view.tables, self.others);
         let words = words
             .iter()
@@ -135,6 +163,6 @@ impl PlanPages for LaneWords<'_> {
         let is_free =
             |table: &PageTable, page| others.is_none_or(|it| it.holds(table, page).is_none());
         let words = words.filter(|&(table, page, _)| is_free(table, page));
-        self.pins.expect(words, self.allowed);
+        self.pins.expect(words, most);
     }
 }

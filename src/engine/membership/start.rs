@@ -11,16 +11,6 @@ pub enum JoinError {
     /// The store can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The cache has no room for so many lanes.
-    #[error(
-        "the cluster has {lanes} lanes, the cache has room for {most}: start with a larger --cache-bytes"
-    )]
-    TooManyLanes {
-        /// Lanes of the cluster.
-        lanes: u32,
-        /// Lanes that there is room for.
-        most: usize,
-    },
     /// The data directory has filters that no cluster knows.
     #[error(
         "the data directory has filters that are not of the cluster: give the pod an empty data directory, and restore the filters through the cluster"

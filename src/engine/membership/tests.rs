@@ -9,5 +9,6 @@ mod followers;
 mod leaders;
 mod past;
 mod rows;
+mod small_caches;
 mod stale;
 mod starts;

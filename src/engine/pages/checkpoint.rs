@@ -328,6 +328,11 @@ impl Checkpointer {
         self.work.notify_one();
     }
 
+    /// Whether log and dirty pages are below their bounds.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.is_at_bound()
+    }
+
     fn is_at_bound(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) >= self.bounds.max_dirty_pages
             || self.log.bytes() >= self.bounds.max_log_bytes

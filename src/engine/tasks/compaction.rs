@@ -140,7 +140,7 @@ impl Job {
             let slice = Slice {
                 ordinal: cursor.ordinal,
                 from: cursor.from,
-                max_pages: SLICE_PAGES.min(state.lanes.max_pages as u32 / 4).max(1),
+                max_pages: SLICE_PAGES.min(state.lanes.max_pages() as u32 / 4).max(1),
                 max_entries: self.max_entries,
                 max_units: SLICE_UNITS / 2,
             };

@@ -99,7 +99,7 @@ async fn sweep(
 ) -> Result<Option<u32>, EngineError> {
     let command = Command::Sweep {
         from,
-        pages: PAGES.min(state.lanes.max_pages as u32 / 8).max(1),
+        pages: PAGES.min(state.lanes.max_pages() as u32 / 8).max(1),
         now_ms: state.clock.now_ms(),
     };
     let swept = state.lanes.submit(&SERVER, filter, command, None).await?;

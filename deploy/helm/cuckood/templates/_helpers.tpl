@@ -323,9 +323,6 @@ cluster:
 {{- if .Values.restore.backup -}}
 {{- fail "restore.backup is for a server in no cluster: docs/cluster.md says how filters come into a cluster." -}}
 {{- end -}}
-{{- if lt (int .Values.memory.cacheMiB) (mul 25 (int .Values.cluster.lanes) | int) -}}
-{{- fail (printf "memory.cacheMiB is %d, and a cluster of %d lanes needs 25 for each: set memory.cacheMiB=%d, or found the cluster with fewer lanes." (int .Values.memory.cacheMiB) (int .Values.cluster.lanes) (mul 25 (int .Values.cluster.lanes))) -}}
-{{- end -}}
 {{- else if gt (int .Values.replicas) 1 -}}
 {{- fail (printf "replicas is %d and log.servers is empty: several servers need the brokers of a cluster, or each would have filters of its own. Set log.servers, log.monitors and cluster.name (docs/cluster.md), or replicas=1." (int .Values.replicas)) -}}
 {{- else if .Values.cluster.name -}}

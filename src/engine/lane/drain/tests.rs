@@ -5,6 +5,7 @@ use crate::chain::read::candidate_pages;
 use crate::cuckoo::hash::{ItemHash, murmur64a};
 use crate::engine::caller::SERVER;
 use crate::engine::filters::OpenFilter;
+use crate::engine::lane::allowance::Allowance;
 use crate::engine::lane::command::ItemOp;
 use crate::engine::lane::queue::LaneQueue;
 use crate::engine::lane::slices::Sliced;
@@ -64,6 +65,10 @@ fn lane(engine: &Engine) -> Lane {
     engine.lane(0, Arc::new(queue))
 }
 
+fn memory(lane: &Lane) -> PlanMemory {
+    PlanMemory::new(Allowance::new(&lane.allowances, lane.number))
+}
+
 /// Begins a plan that takes more than a slice.
 fn suspended(lane: &Lane, request: Request, memory: &mut PlanMemory) -> Option<Box<SlicedPlan>> {
     lane.queue.push(request).unwrap();
@@ -81,7 +86,7 @@ async fn a_lane_holds_no_more_than_its_part_of_the_frames_whatever_is_planned() 
     let (engine, filters) = engine().await;
     let lane = lane(&engine);
     assert_eq!(lane.max_pages, MOST);
-    let mut memory = PlanMemory::default();
+    let mut memory = memory(&lane);
     let (mut planned, mut refused, mut beside, mut most) = (0, 0, 0, 0);
     for seed in 0..300 {
         println!("seed {seed}");
@@ -155,7 +160,7 @@ async fn only_what_is_committed_tells_that_a_filter_is_full() {
     (0..MOST_SLOTS * 19 / 20).for_each(|n: u64| items.push(&n.to_le_bytes()));
     let always = AddOptions::default();
     engine.add(&name, &items, &always, None).await.unwrap();
-    let mut memory = PlanMemory::default();
+    let mut memory = memory(&lane);
     let adds = || {
         // One more than there are slots for.
         let rest = MOST_SLOTS * 19 / 20..MOST_SLOTS + 1;
@@ -193,7 +198,7 @@ fn items_on(chain: &Chain, many: usize, is_on: impl Fn(u32) -> bool) -> Arc<[Ite
 async fn a_question_to_the_filter_of_a_plan_takes_none_of_the_pages_that_it_may_touch() {
     let (engine, filters) = engine().await;
     let lane = lane(&engine);
-    let mut memory = PlanMemory::default();
+    let mut memory = memory(&lane);
     let chain = &filters[0].view.load().chain.clone();
     // As many pages as a change may touch, all but a few, and others.
     let of_plan = MOST as u32 - 4;

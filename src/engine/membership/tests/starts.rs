@@ -191,7 +191,10 @@ async fn a_store_that_is_not_of_the_cluster_is_refused() {
     };
     assert!(matches!(
         join(ours.clone(), wide(200), now),
-        Err(JoinError::TooManyLanes { lanes: 200, .. })
+        Err(JoinError::LanesDiffer {
+            found: 2,
+            lanes: 200
+        })
     ));
     assert!(matches!(
         join(ours.clone(), wide(1), now),

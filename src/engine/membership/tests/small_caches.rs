@@ -1,0 +1,116 @@
+//! Pods whose caches are small: for the lanes of the cluster, or beside those of others.
+
+use super::cluster::*;
+use super::flaky::Failures;
+use crate::engine::filters::lane_of;
+use crate::engine::membership::Membership;
+use crate::engine::{Engine, EngineOptions};
+use crate::replication::Event;
+use crate::replication::tests::shared_log::SharedLog;
+use crate::store::PageStore;
+use crate::store::memory::MemoryStore;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// A cache that has room for two searches; the lanes of the cluster are many more.
+const SMALL: u64 = 16_000 * 4_096;
+const MANY_LANES: u32 = 16;
+
+/// Pages that one command may touch there: a twelfth of the frames.
+const MOST_PAGES: u64 = 16_000 / 16 * 15 / 12;
+
+/// What takes longer does not end.
+const LONG: Duration = Duration::from_secs(300);
+
+/// A pod of a cluster with so many lanes.
+fn pod(cluster: &Cluster, lanes: u32, cache_bytes: u64) -> Engine {
+    let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new())).unwrap());
+    let membership = Membership {
+        lanes,
+        ..cluster.membership()
+    };
+    let options = EngineOptions {
+        cache_bytes,
+        max_dirty_bytes: cache_bytes / 4,
+        max_open_filters: 256,
+        // However busy the machine is.
+        read_patience: LONG,
+        ..options()
+    };
+    join_with(store, membership, &options).unwrap()
+}
+
+/// Has a pod lead all lanes.
+fn lead(engine: &Engine, lanes: u32) {
+    for lane in 0..lanes {
+        engine.tell_lane(lane, Event::Lease(Some(1))).unwrap();
+    }
+    wait_until("a pod leads", || {
+        engine.lane_states().iter().all(|lane| lane.leads)
+    });
+}
+
+/// Waits until a pod has applied all that another one has.
+fn follow(engine: &Engine, leader: &Engine) {
+    wait_until("a pod has all records", || {
+        let lanes = engine.lane_states().into_iter().zip(leader.lane_states());
+        let mut behind = lanes.filter(|(own, its)| own.position != its.position);
+        behind.next().is_none()
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_cache_with_room_for_two_searches_serves_many_lanes_that_plan_at_once() {
+    let cluster = Cluster::of(0, SharedLog::new(1, 0), Failures::new(1, 0));
+    let leader = pod(&cluster, MANY_LANES, SMALL);
+    let follower = pod(&cluster, MANY_LANES, SMALL);
+    lead(&leader, MANY_LANES);
+    // In each lane the filter with the first name.
+    let names = (0..MANY_LANES as usize).map(|lane| {
+        let names = (0..).map(|number| format!("f{number}"));
+        let mut of_lane = names.filter(|it| lane_of(&name(it), MANY_LANES as usize) == lane);
+        of_lane.next().unwrap()
+    });
+    let mut clients = JoinSet::new();
+    for (number, filter) in names.clone().enumerate() {
+        let leader = leader.clone();
+        clients.spawn(async move {
+            create(&leader, &filter, 0, 1_000_000).await;
+            for first in (0..3_000).step_by(500) {
+                add(&leader, &filter, first..first + 500, None)
+                    .await
+                    .unwrap();
+            }
+            let info = leader.filter_info(&name(&filter)).await.unwrap();
+            let pages: u64 = info.sub_filters.iter().map(|sub| sub.pages).sum();
+            assert!((400..MOST_PAGES).contains(&pages), "{pages} pages");
+            // All pages of the filter, and in some lanes by plans of several slices.
+            let many = if number % 4 == 0 { 26_000 } else { 6_000 };
+            add(&leader, &filter, 3_000..3_000 + many, None)
+                .await
+                .unwrap();
+            let items = batch(0..3_000 + many);
+            let deleted = leader.delete(&name(&filter), &batch(0..100), None).await;
+            assert!(deleted.unwrap().answer.iter().all(|&it| it));
+            let found = leader.exists(&name(&filter), &items).await.unwrap();
+            assert!(found.iter().skip(100).all(|&it| it));
+        });
+    }
+    let all = timeout(LONG, async {
+        while let Some(ended) = clients.join_next().await {
+            ended.unwrap();
+        }
+    });
+    all.await.expect("lanes wait for each other");
+    follow(&follower, &leader);
+    for filter in names {
+        let digest = follower.digest(&name(&filter)).await.unwrap();
+        assert_eq!(digest, leader.digest(&name(&filter)).await.unwrap());
+    }
+    tokio::task::block_in_place(|| {
+        leader.halt();
+        follower.halt();
+    });
+}
