@@ -30,6 +30,7 @@ use crate::store::disk::DiskReserve;
 use crate::store::{Due, Garbage, PageStore, StoreError};
 use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -412,6 +413,7 @@ impl Engine {
             loader: Arc::clone(&state.loader),
             store: Arc::clone(&state.store),
             ordering: self.ordering(number),
+            most_commands: Cell::new(usize::MAX),
             metrics: Arc::clone(&state.metrics),
         }
     }

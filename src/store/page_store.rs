@@ -1,7 +1,7 @@
 //! The store of an engine: filters, pages, the redo log and what goes with
 //! them, as entries of a [`KeyValueStore`].
 
-use super::commit::{self, Commit};
+use super::commit::{self, Commit, PageImage};
 use super::counts::{Counters, StoreCounts};
 use super::error::StoreError;
 use super::format;
@@ -120,7 +120,23 @@ impl PageStore {
         lane: u32,
         position: &LanePosition,
     ) -> Result<(), StoreError> {
+        self.commit_with(commit, lane, position, &[])
+    }
+
+    /// The same, and puts images of pages that have all that the commit changes on
+    /// them.
+    ///
+    /// # Errors
+    /// As [`commit_at`](Self::commit_at).
+    pub fn commit_with(
+        &self,
+        commit: &Commit,
+        lane: u32,
+        position: &LanePosition,
+        images: &[PageImage],
+    ) -> Result<(), StoreError> {
         let mut batch = Batch::default();
+        commit::put_pages(images, &mut batch)?;
         let key = format::lane_position_key(lane);
         let sealed = format::seal_lane_position(&key, position);
         batch.put(Column::Info, &key, sealed);

@@ -7,6 +7,7 @@ use crate::engine::filters::{FilterView, OpenFilter};
 use crate::engine::pages::{PageCache, PageTable, Version, image};
 use crate::page::{Ordinal, PageId};
 use crate::store::redo::RedoBuilder;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One filter as it was planned to be.
@@ -89,6 +90,8 @@ pub(super) struct Changes {
     pub(super) pages: PageChanges,
     /// Sub-filters that were removed, by their ordinals.
     pub(super) dropped: Vec<Ordinal>,
+    /// Pages that get no frames: their images are written with the commit.
+    pub(super) images: BTreeMap<PageAddress, Vec<u8>>,
 }
 
 impl Changes {
@@ -148,7 +151,7 @@ impl Changes {
     }
 
     /// The number of a page among all pages of its filter.
-    fn id(&self, page: PageAddress) -> Option<PageId> {
+    pub(super) fn id(&self, page: PageAddress) -> Option<PageId> {
         Some(self.table(page)?.id(page.page))
     }
 
@@ -171,6 +174,7 @@ impl Changes {
             filter: state.filter,
             fresh_from: state.fresh_from,
             dropped: state.dropped,
+            images: BTreeMap::new(),
         };
         (changes, state.overlay)
     }

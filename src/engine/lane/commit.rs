@@ -27,6 +27,7 @@ use crate::metrics::Metrics;
 use crate::page::{FilterId, Sequence};
 use crate::replication::record::MAX_COMMIT_BYTES;
 use crate::store::{Commit, FilterChange, Garbage, PageStore, SideRecordChange, StoreError};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -64,6 +65,9 @@ pub(crate) struct Lane {
     pub(crate) store: Arc<PageStore>,
     /// What orders them.
     pub(crate) ordering: LaneOrdering,
+    /// Commands that are committed together, at most: fewer after a commit that was too
+    /// large for the commit log.
+    pub(crate) most_commands: Cell<usize>,
     /// What commits are counted in.
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -178,7 +182,10 @@ impl Lane {
             let until = || latest_deadline(answers.iter().map(|it| &it.0));
             let written = self.write(&changes, redo, batch.filter_changes, side_records, until);
             if let Err(failure) = written {
-                let Some(error) = failure.error() else {
+                let Some(error) = failure.error(answers.len()) else {
+                    if let CommitFailure::TooLarge { .. } = failure {
+                        self.most_commands.set(answers.len() / 2);
+                    }
                     self.put_back(answers);
                     return None;
                 };
@@ -211,6 +218,8 @@ impl Lane {
             let first = answers.first_mut();
             let reservation = first.and_then(|it| it.0.reservation.take());
             publish(&changes, reservation);
+            let most_commands = self.most_commands.get();
+            self.most_commands.set(most_commands.saturating_mul(2));
         }
         if let Some(replicated) = self.ordering.replicated() {
             replicated.published();
@@ -243,7 +252,7 @@ impl Lane {
                 replicated.published();
                 Ok(Outcome::Passed)
             }
-            Err(why) => match self.not_ordered(why, commit).error() {
+            Err(why) => match self.not_ordered(why, commit).error(1) {
                 None => {
                     self.queue.give_back(request);
                     return None;
@@ -348,20 +357,23 @@ impl Lane {
     fn publish_words(
         &self,
         changes: &Changes,
-        frames: &[FrameIndex],
+        frames: &[Option<FrameIndex>],
         publication: &mut Publication<'_>,
     ) {
         let pages = &changes.pages;
         let mut ahead = pages.pages.iter().zip(frames).skip(FRAMES_AHEAD);
         for (page, &index) in pages.pages.iter().zip(frames) {
-            if let Some((page, &index)) = ahead.next()
+            if let Some((page, &Some(index))) = ahead.next()
                 && let Some(frame) = self.cache.frame(index)
             {
                 let word = pages.words_of(page).first();
                 frame.prefetch_to_change(word.map_or(0, |word| word.at.word));
             }
-            let table = changes.table(page.address);
-            let Some((table, frame)) = table.zip(self.cache.frame(index)) else {
+            let (table, frame) = (
+                changes.table(page.address),
+                index.and_then(|index| self.cache.frame(index)),
+            );
+            let Some((index, (table, frame))) = index.zip(table.zip(frame)) else {
                 continue;
             };
             for word in pages.words_of(page) {
@@ -379,11 +391,11 @@ impl Lane {
     fn publish_pages(
         &self,
         changes: &Changes,
-        frames: &[FrameIndex],
+        frames: &[Option<FrameIndex>],
         publication: &mut Publication<'_>,
     ) {
         for ((page, whole), &index) in changes.pages.wholes.iter().zip(frames) {
-            if let Some(table) = changes.table(*page) {
+            if let Some((table, index)) = changes.table(*page).zip(index) {
                 self.cache.set_page(index, table, whole);
                 publication.changed(table, page.page, index);
             }
@@ -445,21 +457,24 @@ enum CommitFailure {
     NotApplied(Arc<StoreError>),
     /// Nothing was written, and it can be planned again.
     Overtaken,
-    /// Nothing was written: it is too large for the commit log.
+    /// Nothing was written: it is too large for the commit log. With fewer commands it
+    /// may not be.
     TooLarge { bytes: usize },
     /// The commit log has not said whether it has it.
     Unsettled,
 }
 
 impl CommitFailure {
-    /// What callers are told. `None`: nothing, it is planned again.
-    fn error(&self) -> Option<EngineError> {
+    /// What the callers of so many commands are told. `None`: nothing, they are planned
+    /// again.
+    fn error(&self, commands: usize) -> Option<EngineError> {
         Some(match self {
             CommitFailure::Refused(error) => EngineError::Store(Arc::clone(error)),
             CommitFailure::Unknown { cause, .. } | CommitFailure::NotApplied(cause) => {
                 EngineError::OutcomeUnknown(Arc::clone(cause))
             }
             CommitFailure::Overtaken => return None,
+            CommitFailure::TooLarge { .. } if commands > 1 => return None,
             CommitFailure::TooLarge { bytes } => EngineError::TooLargeForLog {
                 bytes: *bytes,
                 bound: MAX_COMMIT_BYTES,

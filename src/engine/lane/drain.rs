@@ -111,7 +111,10 @@ impl Lane {
             }
             // Without a plan there is room for any other command, then.
             let many_pages = most_beside(suspended, memory) / 3;
-            if drain.spent >= DRAIN_UNITS || drain.pages() >= many_pages {
+            if drain.spent >= DRAIN_UNITS
+                || drain.pages() >= many_pages
+                || drain.answers.len() >= self.most_commands.get()
+            {
                 break;
             }
             next = self.next_of_drain(suspended, memory, has_room);

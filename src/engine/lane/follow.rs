@@ -16,11 +16,13 @@ use crate::chain::meta::Chain;
 use crate::chain::plan::{FutileSearches, PageChanges};
 use crate::engine::apply::LoggedPage;
 use crate::engine::filters::{OpenFilter, decode, stored_name};
-use crate::engine::pages::{PageTable, Pins};
+use crate::engine::pages::{KeptOut, PageTable, Pins, StoredPage};
 use crate::page::{FilterId, Ordinal, PageId, Sequence};
 use crate::store::redo::{self, RedoReader, RedoWrite};
-use crate::store::{Commit, Expiry, FilterChange, Garbage, StoreError, StoredFilter, commit_bytes};
-use pages::{logged, put_page, unfit};
+use crate::store::{
+    Commit, Expiry, FilterChange, Garbage, PageImage, StoreError, StoredFilter, commit_bytes,
+};
+use pages::{image_after, logged, put_page, unfit, word_of};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -57,8 +59,10 @@ struct Target {
 struct Prepared {
     changes: Vec<Changes>,
     targets: Vec<Target>,
-    /// Pages that stay resident until then.
+    /// Pages that stay resident until then, ...
     pins: Vec<Pins>,
+    /// ... or out of the cache: there is no room for them.
+    kept_out: Vec<KeptOut>,
 }
 
 impl Lane {
@@ -81,7 +85,7 @@ impl Lane {
         room.map_err(|reason| StoreError::CheckpointFailed {
             reason: reason.to_string(),
         })?;
-        let prepared = self.prepare(&commit, arrived.position.sequence)?;
+        let mut prepared = self.prepare(&commit, arrived.position.sequence)?;
         let frames = Frames::take(&self.cache, &self.loader, &prepared.changes)?;
         // Here there may be something else under a key, which has ended and is
         // not removed yet, or is removed already.
@@ -91,7 +95,11 @@ impl Lane {
         let begin = || self.checkpointer.begin_commit(self.number);
         commit.sequence = *arrived.sequence.get_or_insert_with(begin);
         let position = ordering.position_with(arrived, &commit);
-        let stored = self.store.commit_at(&commit, self.number as u32, &position);
+        let images = images_of(&mut prepared.changes);
+        // Behind the frames: these may be waited for.
+        let slices = (!images.is_empty()).then(|| self.checkpointer.hold_slices());
+        let lane = self.number as u32;
+        let stored = self.store.commit_with(&commit, lane, &position, &images);
         if let Err(error) = stored {
             let touched = prepared.targets.into_iter().map(|it| it.filter);
             ordering.keep(Vec::new(), touched.collect());
@@ -99,6 +107,7 @@ impl Lane {
         }
         let redo_bytes = commit.redo.len() as u64;
         self.publish(&prepared.changes, frames, commit.sequence, redo_bytes);
+        drop(slices);
         self.make_known(&prepared.targets);
         let given_up = commit.filters.iter().filter_map(|change| match change {
             FilterChange::GiveUp { id } => Some(Garbage::Filter(*id)),
@@ -189,18 +198,28 @@ impl Lane {
             fresh_from,
             pages: PageChanges::default(),
             dropped: after.dropped,
+            images: BTreeMap::new(),
         };
         let there: Vec<PageAddress> = pages
             .iter()
             .filter(|(address, page)| !page.is_dropped && !changes.is_new(*address))
             .map(|(address, _)| *address)
             .collect();
-        let pinned = there.len();
-        let permit = self.loader.pinnable().try_take(None, pinned as u64);
-        let permit = permit.map_err(|_| StoreError::CacheTooSmall { pages: pinned })?;
-        let pins = self.loader.pin(&view.tables, &there, permit)?;
-        prepared.pins.push(pins);
-        changes.pages = self.page_changes(&changes, pages)?;
+        // New ones need frames, too.
+        let held = pages.iter().filter(|(_, page)| !page.is_dropped).count();
+        let stored = match self.loader.pinnable().try_take(None, held as u64) {
+            Ok(permit) => {
+                let pins = self.loader.pin(&view.tables, &there, permit)?;
+                prepared.pins.push(pins);
+                None
+            }
+            Err(_) => {
+                let (kept_out, stored) = self.loader.keep_out(&view.tables, &there)?;
+                prepared.kept_out.push(kept_out);
+                Some(stored)
+            }
+        };
+        self.page_changes(&mut changes, pages, stored)?;
         prepared.changes.push(changes);
         Ok(())
     }
@@ -217,16 +236,37 @@ impl Lane {
         open.filter(|open| open.id == id).ok_or_else(absent)
     }
 
-    /// What a record changes in the pages of a filter, over what they hold.
+    /// Notes what a record changes in the pages of a filter, over what they hold. If
+    /// there is no room for all of them, pages that come to be and these, which are
+    /// stored, are changed in the store alone.
     fn page_changes(
         &self,
-        changes: &Changes,
+        changes: &mut Changes,
         pages: Vec<(PageAddress, LoggedPage<'_>)>,
-    ) -> Result<PageChanges, StoreError> {
+        mut stored: Option<BTreeMap<PageAddress, StoredPage>>,
+    ) -> Result<(), StoreError> {
         let mut of_pages = PageChanges::default();
         for (address, page) in pages {
             if page.is_dropped {
                 of_pages.dropped.push(address);
+                continue;
+            }
+            let is_new = changes.is_new(address);
+            let before = stored.as_mut().and_then(|stored| match is_new {
+                true => Some(StoredPage::default()),
+                false => stored.remove(&address),
+            });
+            if let Some(before) = before {
+                let table = changes.table(address).ok_or(StoreError::PageNotResident)?;
+                if page.whole.is_none() {
+                    let word = |word| word_of(&before, word);
+                    put_page(&mut of_pages, address, table, &page.writes, word);
+                }
+                let image = image_after(table, before, &page);
+                changes.images.insert(address, image);
+                if let Some(whole) = page.whole {
+                    of_pages.wholes.push((address, Arc::new(whole)));
+                }
                 continue;
             }
             if let Some(whole) = page.whole {
@@ -234,7 +274,7 @@ impl Lane {
                 continue;
             }
             let table = changes.table(address).ok_or(StoreError::PageNotResident)?;
-            let frame = match changes.is_new(address) {
+            let frame = match is_new {
                 // Nothing was written to it: all words are zero.
                 true => None,
                 false => {
@@ -246,7 +286,8 @@ impl Lane {
             let before = |word| frame.map_or(0, |frame| frame.load(word));
             put_page(&mut of_pages, address, table, &page.writes, before);
         }
-        Ok(of_pages)
+        changes.pages = of_pages;
+        Ok(())
     }
 
     /// Says what pages and their views do not tell.
@@ -288,6 +329,16 @@ impl Lane {
         let garbage = removed.map(|it| Garbage::Filter(it.filter.id));
         self.checkpointer.reclaim_soon(garbage);
     }
+}
+
+/// The images that are written with a commit.
+fn images_of(changes: &mut [Changes]) -> Vec<PageImage> {
+    let of_filter = |changes: &mut Changes| -> Vec<PageImage> {
+        let images = std::mem::take(&mut changes.images).into_iter();
+        let images = images.filter_map(|(page, image)| Some((changes.id(page)?, image)));
+        images.collect()
+    };
+    changes.iter_mut().flat_map(of_filter).collect()
 }
 
 /// What a commit makes of each filter.

@@ -6,6 +6,7 @@ mod cluster;
 mod dumps;
 mod flaky;
 mod followers;
+mod large_records;
 mod leaders;
 mod past;
 mod rows;

@@ -8,6 +8,10 @@
 //!
 //! All pages of a call are read in one sorted batch.
 
+mod kept_out;
+
+pub(crate) use kept_out::{KeptOut, StoredPage};
+
 use super::cache::{AsOf, Hold, NotInstalled, PageCache};
 use super::checkpoint::Checkpointer;
 use super::frame::FrameIndex;
@@ -219,7 +223,7 @@ impl Loader {
         let mut pins = Pins {
             cache: Arc::clone(&self.cache),
             frames: Vec::with_capacity(pages.len()),
-            _permit: permit,
+            _permit: Some(permit),
         };
         // A filter that has lost sub-filters or pages since the pages were named
         // does not have some; the lane will find that out.

@@ -16,7 +16,7 @@
 //! | `cache` | pages in memory: reading, installing, counters |
 //! | `pins` | what commands and drains keep in memory |
 //! | `image` | the stored bytes of a page |
-//! | `loader` | bringing pages in from the store, each once at a time |
+//! | `loader` | bringing pages in from the store, each once at a time; `kept_out`: or keeping them out |
 //! | `dirty` | pages of a lane that wait for a checkpoint, and the records that they need |
 //! | `log` | how much the redo log holds |
 //! | `bounds` | when images are written, and when commits wait |
@@ -45,7 +45,7 @@ pub(crate) use cache::{PageCache, ResidentPage};
 pub(crate) use checkpoint::{Checkpointer, CutLog, NoRoom, Publication};
 pub(crate) use frame::{Frame, FrameIndex, Words};
 pub(crate) use geometry::PageGeometry;
-pub(crate) use loader::{Images, Loader};
+pub(crate) use loader::{Images, KeptOut, Loader, StoredPage};
 pub(crate) use pins::{DrainPins, Pins};
 pub(crate) use seqlock::{Version, WordsRead};
 pub(crate) use table::PageTable;

@@ -17,7 +17,8 @@ use std::sync::atomic::Ordering;
 pub(crate) struct Pins {
     pub(super) cache: Arc<PageCache>,
     pub(super) frames: Vec<FrameIndex>,
-    pub(super) _permit: Permit<Arc<str>>,
+    /// Pages that were resident anyway need none.
+    pub(super) _permit: Option<Permit<Arc<str>>>,
 }
 
 impl Drop for Pins {

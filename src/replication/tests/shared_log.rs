@@ -46,6 +46,11 @@ impl SharedLog {
         self.inner.lock().faults = if is_cut_off { 100 } else { 0 };
     }
 
+    /// Nobody hears of the log until what is returned is dropped.
+    pub(crate) fn hold(&self) -> impl Drop + '_ {
+        self.inner.lock()
+    }
+
     /// Forgets what a lane has before a record.
     pub(crate) fn trim_lane(&self, lane: u32, before: u64) {
         self.inner.lock().log.trim(lane, before);

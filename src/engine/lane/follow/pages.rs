@@ -7,7 +7,7 @@ use crate::chain::plan::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 use crate::cuckoo::bucket;
 use crate::engine::apply::LoggedPage;
 use crate::engine::filters::FilterView;
-use crate::engine::pages::PageTable;
+use crate::engine::pages::{PageTable, StoredPage, image};
 use crate::page::{PageId, Sequence};
 use crate::store::StoreError;
 use crate::store::redo::RedoWrite;
@@ -93,6 +93,42 @@ pub(super) fn put_page(
         counters: first_counter..changes.counters.len(),
         occupied,
     });
+}
+
+/// The image of a page that was stored like that, with what a record says about it.
+pub(super) fn image_after(table: &PageTable, before: StoredPage, page: &LoggedPage<'_>) -> Vec<u8> {
+    let (page_bytes, width) = (table.geometry().page_bytes(), table.geometry().slot_width());
+    if let Some(whole) = &page.whole {
+        let counters = Some(&whole.counters).filter(|it| !it.is_empty());
+        return image::encode(whole.words.iter().copied(), page_bytes, counters);
+    }
+    let StoredPage {
+        mut slots,
+        mut counters,
+    } = before;
+    slots.resize(page_bytes as usize, 0);
+    let mut counted = Vec::new();
+    for write in &page.writes {
+        match write {
+            RedoWrite::Slot(write) => {
+                image::set_slot(&mut slots, width, write.slot, write.value as u32);
+            }
+            RedoWrite::Counter(write) => counted.push((CounterKey(write.key), write.value)),
+            RedoWrite::Whole(_) | RedoWrite::Dropped(_) => {}
+        }
+    }
+    counters.set_all(counted.into_iter());
+    if !counters.is_empty() {
+        counters.encode(&mut slots);
+    }
+    slots
+}
+
+/// A word of a page that is stored like that.
+pub(super) fn word_of(before: &StoredPage, word: u16) -> u64 {
+    image::words(&before.slots)
+        .nth(usize::from(word))
+        .unwrap_or(0)
 }
 
 pub(super) fn unfit(record: u64, reason: &str) -> StoreError {

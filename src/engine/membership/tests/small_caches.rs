@@ -18,6 +18,9 @@ use tokio::time::timeout;
 const SMALL: u64 = 16_000 * 4_096;
 const MANY_LANES: u32 = 16;
 
+/// The smallest that there is.
+const SMALLEST: u64 = 256 * 4_096;
+
 /// Pages that one command may touch there: a twelfth of the frames.
 const MOST_PAGES: u64 = 16_000 / 16 * 15 / 12;
 
@@ -25,8 +28,8 @@ const MOST_PAGES: u64 = 16_000 / 16 * 15 / 12;
 const LONG: Duration = Duration::from_secs(300);
 
 /// A pod of a cluster with so many lanes.
-fn pod(cluster: &Cluster, lanes: u32, cache_bytes: u64) -> Engine {
-    let store = Arc::new(PageStore::open(Arc::new(MemoryStore::new())).unwrap());
+fn pod(cluster: &Cluster, lanes: u32, cache_bytes: u64, store: &MemoryStore) -> Engine {
+    let store = Arc::new(PageStore::open(Arc::new(store.clone())).unwrap());
     let membership = Membership {
         lanes,
         ..cluster.membership()
@@ -64,8 +67,8 @@ fn follow(engine: &Engine, leader: &Engine) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_cache_with_room_for_two_searches_serves_many_lanes_that_plan_at_once() {
     let cluster = Cluster::of(0, SharedLog::new(1, 0), Failures::new(1, 0));
-    let leader = pod(&cluster, MANY_LANES, SMALL);
-    let follower = pod(&cluster, MANY_LANES, SMALL);
+    let [leader, follower] =
+        [(); 2].map(|()| pod(&cluster, MANY_LANES, SMALL, &MemoryStore::new()));
     lead(&leader, MANY_LANES);
     // In each lane the filter with the first name.
     let names = (0..MANY_LANES as usize).map(|lane| {
@@ -109,6 +112,70 @@ async fn a_cache_with_room_for_two_searches_serves_many_lanes_that_plan_at_once(
         let digest = follower.digest(&name(&filter)).await.unwrap();
         assert_eq!(digest, leader.digest(&name(&filter)).await.unwrap());
     }
+    tokio::task::block_in_place(|| {
+        leader.halt();
+        follower.halt();
+    });
+}
+
+/// Every filter is the same on both pods, for whoever asks for digests or for items.
+async fn check_equal(leader: &Engine, follower: &Engine, names: &[String]) {
+    follow(follower, leader);
+    for filter in names {
+        let filter = name(filter);
+        let digest = follower.digest(&filter).await.unwrap();
+        assert_eq!(digest, leader.digest(&filter).await.unwrap());
+        for range in [0..3_000, 9_000_000..9_003_000] {
+            let items = batch(range);
+            let counts = follower.count(&filter, &items).await.unwrap();
+            assert_eq!(counts, leader.count(&filter, &items).await.unwrap());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_with_a_smaller_cache_applies_records_with_more_pages_than_it_has_room_for() {
+    let cluster = Cluster::of(0, SharedLog::new(1, 0), Failures::new(1, 0));
+    let leader = pod(&cluster, LANES, SMALL, &MemoryStore::new());
+    lead(&leader, LANES);
+    let store = MemoryStore::new();
+    let tiny = || pod(&cluster, LANES, SMALLEST, &store);
+    let follower = tiny();
+    let mut names: Vec<String> = (0..KINDS).map(|number| format!("f{number}")).collect();
+    for (number, filter) in (0..).zip(&names) {
+        create(&leader, filter, number, 300_000).await;
+        for first in [0, 3_000] {
+            add(&leader, filter, first..first + 3_000, None)
+                .await
+                .unwrap();
+        }
+        // More copies than may have slots.
+        add(&leader, filter, [7; 2_000], None).await.unwrap();
+    }
+    check_equal(&leader, &follower, &names).await;
+    // Pages come, go and come again.
+    names.push("grows".to_owned());
+    let grows = name("grows");
+    create(&leader, "grows", 5, 40_000).await;
+    for round in 0..2 {
+        for first in (0..80_000).step_by(20_000) {
+            add(&leader, "grows", first..first + 20_000, None)
+                .await
+                .unwrap();
+        }
+        check_equal(&leader, &follower, &names).await;
+        if round == 0 {
+            for first in (0..80_000).step_by(20_000) {
+                let items = batch(first..first + 20_000);
+                let deleted = leader.delete(&grows, &items, None).await.unwrap();
+                assert!(deleted.answer.iter().all(|&it| it));
+            }
+        }
+    }
+    // What the store has is as good as what was asked.
+    tokio::task::block_in_place(|| follower.halt());
+    let follower = tiny();
+    check_equal(&leader, &follower, &names).await;
     tokio::task::block_in_place(|| {
         leader.halt();
         follower.halt();

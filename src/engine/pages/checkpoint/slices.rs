@@ -7,6 +7,7 @@ use crate::engine::pages::frame::DirtyState;
 use crate::engine::pages::table::PageTable;
 use crate::page::{PageId, Sequence};
 use crate::store::StoreError;
+use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
 /// Whether a slice may cut the log.
@@ -36,6 +37,12 @@ impl Checkpointer {
     pub(crate) fn checkpoint_all(&self) -> Result<(), StoreError> {
         while self.checkpoint_slice(CutLog::Yes)? {}
         Ok(())
+    }
+
+    /// Has no slice be written until what is returned is dropped: else one could remove
+    /// the image of a page that comes back meanwhile.
+    pub(crate) fn hold_slices(&self) -> MutexGuard<'_, ()> {
+        self.slicing.lock()
     }
 
     /// Writes a slice of the oldest dirty pages and cuts the log behind what
