@@ -349,3 +349,56 @@ fn a_pod_that_waits_for_the_state_of_another_goes_on_in_an_epoch_that_begins_mea
     shop.change(&[0, 1]);
     shop.check(1, 5);
 }
+
+#[test]
+fn a_backup_of_one_pod_alone_becomes_the_cluster_again() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let mut brokers = Brokers::start(1, "always");
+    let (mut shop, mut pods) = Shop::start(&brokers, 2);
+    let place = tempfile::TempDir::new().unwrap();
+    let backup_dir = format!("--backup-dir={}", place.path().display());
+    assert_eq!(pods[0].terminate(), Some(0), "{}", pods[0].log());
+    pods[0].also(&[&backup_dir]);
+    pods[0].start_again();
+    pods[0].ready(&shop.asking);
+    (0..3).for_each(|_| shop.change(&[0, 1]));
+    let server = format!("--server={}", pods[0].address);
+    let made = cuckood().args(["backup", &server]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    // What comes after it is lost with all the rest.
+    shop.change(&[0, 1]);
+    pods.iter_mut().for_each(|it| it.kill());
+    pods.iter().for_each(|it| it.wipe());
+    brokers.all[0].kill();
+    brokers.all[0].lose();
+    brokers.all[0].start();
+
+    let archive = std::fs::read_dir(place.path())
+        .unwrap()
+        .map(|it| it.unwrap().path());
+    let archive = archive.filter(|it| it.extension().is_some_and(|it| it == "tar"));
+    let [archive] = archive.collect::<Vec<_>>().try_into().unwrap();
+    let data_dir = pods[0].data_dir();
+    let restored = cuckood()
+        .args(["restore", "--backup"])
+        .arg(archive)
+        .arg("--data-dir")
+        .arg(&data_dir)
+        .output()
+        .unwrap();
+    assert!(restored.status.success(), "{restored:?}");
+    begin(&brokers, &format!("--from-data-dir={}", data_dir.display()));
+    for pod in &mut pods {
+        pod.start_again();
+    }
+    for (index, pod) in pods.iter_mut().enumerate() {
+        pod.ready(&shop.asking);
+        shop.check(index, 3);
+    }
+    shop.changes = 3;
+    shop.change(&[1, 0]);
+    shop.check(0, 4);
+    shop.check(1, 4);
+}
