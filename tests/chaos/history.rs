@@ -29,6 +29,9 @@ const ITEMS: u64 = 24;
 /// How long it is quiet between two faults.
 const QUIET: Duration = Duration::from_secs(3);
 
+/// Operations that there are between two faults, however long they take.
+const GO_ON: u64 = 200;
+
 const FILTER: &str = "/filters/history";
 
 /// What one client saw of which item.
@@ -168,7 +171,11 @@ fn while_things_fail(test: &str, client: impl Fn(u64, Run<'_>) + Sync) -> Option
             wait(&mut cluster, fault.lasts);
             fault.end(&mut cluster);
             faults += 1;
+            let goes_on = done.load(Ordering::Relaxed) + GO_ON;
             wait(&mut cluster, QUIET);
+            while done.load(Ordering::Relaxed) < goes_on.min(wanted) {
+                wait(&mut cluster, Duration::from_millis(100));
+            }
         }
     });
     assert_eq!(world.wrong(), Vec::<String>::new());
