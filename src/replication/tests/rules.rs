@@ -38,6 +38,32 @@ fn a_record_whose_answer_was_lost_is_not_given_up_and_not_stored_twice() {
 }
 
 #[test]
+fn a_lease_that_is_taken_while_a_record_is_in_flight_lets_the_lane_lead_once_it_is_settled() {
+    let mut log = SimulatedLog::default();
+    let mut leader = Story::leader(1, &log);
+    leader.commit(&mut log, "a");
+    leader.plan(&log, "b");
+    let (number, attempt, append) = leader.appends.pop().unwrap();
+    log.append(0, &append, Fault::None);
+    leader.handle(&log, Event::Lease(None));
+    // The own position is to be looked at, and the log to be read: both later.
+    let effects = leader.replica.handle(Event::Lease(Some(2)));
+    assert_eq!(effects, [Effect::Look(1), Effect::Read]);
+    let answer = Answer::Unknown;
+    let unknown = Event::Answered {
+        number,
+        attempt,
+        answer,
+    };
+    leader.handle(&log, unknown);
+    assert_eq!(leader.replica.position().sequence, 2, "b was read");
+    let found = log.look(0, 1);
+    leader.handle(&log, Event::Looked { sequence: 1, found });
+    leader.read(&log);
+    assert!(leader.replica.reign().is_some());
+}
+
+#[test]
 fn a_lone_writer_that_is_told_that_another_record_is_in_process_tries_again() {
     let mut log = SimulatedLog::default();
     let mut leader = Story::leader(1, &log);
