@@ -310,6 +310,23 @@ impl EngineError {
     }
 }
 
+impl EngineError {
+    /// Whether a change was refused because of what the filter is, or because there
+    /// is none.
+    pub(super) fn is_of_the_filter(&self) -> bool {
+        matches!(
+            self,
+            EngineError::NotFound { .. }
+                | EngineError::NotForThisFilter { .. }
+                | EngineError::NoAttributes
+                | EngineError::RowRefused(_)
+                | EngineError::ItemsExpire
+                | EngineError::ValueTooLarge { .. }
+                | EngineError::CompactionRunning
+        )
+    }
+}
+
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         EngineError::Store(Arc::new(error))

@@ -1,9 +1,8 @@
 //! An engine in a cluster: what orders the commits of its lanes, what reads the
 //! commit log for them, and what they are told from outside.
 
-use super::error::{EngineError, Overload};
+use super::error::EngineError;
 use super::filters::lane_of;
-use super::lane::command::Command;
 use super::lane::ordering::LaneOrdering;
 use super::lane::queue::LaneQueue;
 use super::lane::replicated::ReplicatedOrdering;
@@ -11,10 +10,9 @@ use super::membership::{Clustered, ClusteredLane, LanePlace, LaneState, PodPosit
 use super::name::FilterName;
 use super::state::Engine;
 use super::threads::spawn;
-use crate::replication::{CommitLog, Event, KeptLane, Reign};
+use crate::replication::{CommitLog, Event, KeptLane};
 use crate::store::StoreError;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long the end of the log is waited for at once.
@@ -112,8 +110,7 @@ impl Engine {
     }
 
     fn clustered_lane(&self, lane: u32) -> Option<(&Clustered, &ClusteredLane)> {
-        let clustered = self.state.clustered.as_ref()?;
-        Some((clustered, clustered.lanes.get(lane as usize)?))
+        self.state.clustered_lane(lane)
     }
 
     /// Waits, no longer than its caller does, until a lane has applied a record of
@@ -127,62 +124,6 @@ impl Engine {
         };
         let reached = self.caller.within(lane.place.reached(sequence)).await;
         reached.map_err(|_| EngineError::Behind)
-    }
-
-    /// Makes sure that this pod has applied everything that was acknowledged for
-    /// a lane before it was called: has the log take a record without a commit.
-    /// All that wait at once share one.
-    ///
-    /// # Errors
-    /// Another pod leads the lane, or will in a moment, since this one can't store what
-    /// the log has; or the log does not answer.
-    pub async fn barrier(&self, lane: u32) -> Result<(), EngineError> {
-        let Some((_, of_lane)) = self.clustered_lane(lane) else {
-            return Err(EngineError::NotLeading);
-        };
-        // One that has begun already may be from before this.
-        let needed = of_lane.barriers.begun.load(Ordering::Acquire) + 1;
-        let mut ended = self.caller.within(of_lane.barriers.ended.lock()).await?;
-        if *ended >= needed {
-            return Ok(());
-        }
-        let this = of_lane.barriers.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        let command = Command::Barrier(lane);
-        let passed = self
-            .state
-            .lanes
-            .submit_new(&self.caller, command, None, None);
-        match passed.await {
-            Ok(_) => {
-                *ended = this;
-                Ok(())
-            }
-            // The lease goes to a pod whose disk has room and answers.
-            Err(
-                EngineError::DiskShort(_)
-                | EngineError::OutcomeUnknown(_)
-                | EngineError::Overloaded(
-                    Overload::CommitInDoubt | Overload::StorageRefuses | Overload::DiskHangs,
-                ),
-            ) => Err(EngineError::NotLeading),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Makes sure that an answer which is no commit, such as that there is no filter,
-    /// was not given as of a past that only this pod still has: it was looked up in
-    /// this reign, and nobody else has changed the lane meanwhile.
-    ///
-    /// # Errors
-    /// [`EngineError::NotLeading`]: somebody has, or may have; or the log does not
-    /// answer.
-    pub async fn confirm(&self, lane: u32, reign: Option<Reign>) -> Result<(), EngineError> {
-        self.barrier(lane).await?;
-        let now = self.lane_state(lane).and_then(|it| it.reign);
-        match now.is_some() && now == reign {
-            true => Ok(()),
-            false => Err(EngineError::NotLeading),
-        }
     }
 
     /// Where each lane stands; none for an engine that is in no cluster.

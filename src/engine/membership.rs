@@ -99,6 +99,10 @@ impl LanePlace {
         self.state.borrow().clone()
     }
 
+    pub(super) fn reign(&self) -> Option<Reign> {
+        self.state.borrow().reign
+    }
+
     /// Waits until it has applied a record of this number, or a later one.
     pub(super) async fn reached(&self, sequence: u64) {
         let reached = |state: &LaneState| state.position.sequence >= sequence;

@@ -41,6 +41,7 @@
 
 mod answer;
 mod apply;
+mod barriers;
 mod batch;
 mod caller;
 pub mod check;

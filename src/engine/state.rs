@@ -155,10 +155,12 @@ impl EngineState {
     where
         W: Future<Output = Result<T, EngineError>>,
     {
-        let filter_now = || self.open(caller, name);
-        self.idempotent_writes
+        let (filter_now, reign) = (|| self.open(caller, name), self.reign(name));
+        let outcome = self
+            .idempotent_writes
             .once(caller, key, answer_bytes, filter_now, answer_of, write)
-            .await
+            .await;
+        self.confirmed(caller, name, reign, outcome).await
     }
 
     /// The filter of that name.

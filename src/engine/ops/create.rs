@@ -58,6 +58,7 @@ impl Engine {
         let create = |recorder: Option<SideRecorder>| async move {
             let new = state.resolve_new(wanted)?;
             loop {
+                let reign = state.reign(name);
                 let Some(filter) = state.open(caller, name).await? else {
                     let empty = NewWithItems {
                         filter: &new,
@@ -77,9 +78,11 @@ impl Engine {
                 let info = describe(&filter, sizes, state.clock.now_ms());
                 let differences = differences(&info, wanted);
                 if !differences.is_empty() {
+                    state.confirm(caller, name, reign).await?;
                     return Ok(Created::Differs(info, differences));
                 }
                 if recorder.is_none() || wanted.must_be_new {
+                    state.confirm(caller, name, reign).await?;
                     return Ok(Created::Existing(info));
                 }
                 // The answer is kept, so it has to come from the lane.

@@ -119,6 +119,27 @@ impl Engine {
         .await?
     }
 
+    /// Why a filter could not be taken in under this name now, if that is so:
+    /// [`Adopted::Exists`] or [`Adopted::Changed`].
+    ///
+    /// # Errors
+    /// Those of [`digest`](Self::digest).
+    pub async fn refuses_intake(
+        &self,
+        name: &FilterName,
+        replace: Replace,
+    ) -> Result<Option<Adopted>, EngineError> {
+        let reign = self.state.reign(name);
+        let refused = match (replace, self.has_filter(name).await?) {
+            (Replace::Nothing, true) => Adopted::Exists,
+            (Replace::Something | Replace::If(_), false) => Adopted::Changed,
+            (Replace::If(wanted), true) if self.digest(name).await? != wanted => Adopted::Changed,
+            _ => return Ok(None),
+        };
+        self.state.confirm(&self.caller, name, reign).await?;
+        Ok(Some(refused))
+    }
+
     /// A place for a filter that is to be taken in under this name: as a new one, or
     /// in the place of the one of that name, if there is one. It is promised its room
     /// as soon as it says how large it is.
@@ -160,11 +181,18 @@ impl Engine {
         };
         let mut caller = self.caller.clone();
         loop {
+            let reign = self.state.reign(name);
             let found = self.state.open(&caller, name).await?;
+            let refused = |why| async move {
+                let confirmed = self.state.confirm(&self.caller, name, reign).await;
+                confirmed.map(|()| why)
+            };
             let replaces = match (&found, replace) {
                 (None, Replace::Nothing | Replace::Anything) => None,
-                (None, Replace::Something | Replace::If(_)) => return Ok(Adopted::Changed),
-                (Some(_), Replace::Nothing) => return Ok(Adopted::Exists),
+                (None, Replace::Something | Replace::If(_)) => {
+                    return refused(Adopted::Changed).await;
+                }
+                (Some(_), Replace::Nothing) => return refused(Adopted::Exists).await,
                 (Some(found), Replace::Anything | Replace::Something) => Some(Replaced {
                     id: found.id,
                     meta: None,
@@ -181,7 +209,7 @@ impl Engine {
                             id: filter.id,
                             meta: Some(filter.meta.into()),
                         }),
-                        _ => return Ok(Adopted::Changed),
+                        _ => return refused(Adopted::Changed).await,
                     }
                 }
             };

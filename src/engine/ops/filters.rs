@@ -106,9 +106,25 @@ impl Engine {
     /// # Errors
     /// As [`set_ttl`](Self::set_ttl).
     pub async fn set_end(&self, name: &FilterName, at_ms: u64) -> Result<FilterInfo, EngineError> {
-        let (state, caller) = (&self.state, &self.caller);
+        let (state, caller, reign) = (&self.state, &self.caller, self.state.reign(name));
         let expiry = || ttl::expiry_at(at_ms, state.clock.now_ms()).map(Some);
-        state.set_expiry(caller, name, expiry, None).await
+        let set = state.set_expiry(caller, name, expiry, None).await;
+        state.confirmed(caller, name, reign, set).await
+    }
+
+    /// Has a filter never end; `false`: it had no end.
+    ///
+    /// # Errors
+    /// As [`set_ttl`](Self::set_ttl).
+    pub async fn persist(&self, name: &FilterName) -> Result<bool, EngineError> {
+        let (state, caller, reign) = (&self.state, &self.caller, self.state.reign(name));
+        if matches!(self.end_of(name).await, Ok(None)) {
+            state.confirm(caller, name, reign).await?;
+            return Ok(false);
+        }
+        let set = state.set_expiry(caller, name, || Ok(None), None).await;
+        state.confirmed(caller, name, reign, set).await?;
+        Ok(true)
     }
 
     /// When a filter ends, in milliseconds since 1970; `None`: never.

@@ -115,8 +115,9 @@ impl Engine {
         id: &ImportId,
         mode: AddMode,
     ) -> Result<Import, EngineError> {
-        let (state, caller) = (&self.state, &self.caller);
-        let (open, key) = state.import_key(caller, name, id).await?;
+        let (state, caller, reign) = (&self.state, &self.caller, self.state.reign(name));
+        let found = state.import_key(caller, name, id).await;
+        let (open, key) = state.confirmed(caller, name, reign, found).await?;
         let run = Arc::new(state.imports.begin(&self.caller, key)?);
         let recorded = state.recorded_import(caller, run.key()).await?;
         let progress = match &recorded {

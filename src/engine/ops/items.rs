@@ -2,6 +2,7 @@
 
 use crate::engine::answer::{AddOptions, AddResult};
 use crate::engine::batch::ItemBatch;
+use crate::engine::caller::Caller;
 use crate::engine::error::EngineError;
 use crate::engine::idempotency::guard::{Answered, IdempotencyKey, SideRecorder};
 use crate::engine::idempotency::response::StoredResponse;
@@ -130,24 +131,37 @@ impl Engine {
         steps: &Arc<[ItemStep]>,
         items: &ItemBatch,
     ) -> Result<Vec<ItemResult>, EngineError> {
-        let (state, caller) = (&self.state, &self.caller);
+        let (state, caller, reign) = (&self.state, &self.caller, self.state.reign(name));
+        let worked = state.work_in_steps(caller, name, steps, items).await;
+        state.confirmed(caller, name, reign, worked).await
+    }
+}
+
+impl EngineState {
+    async fn work_in_steps(
+        &self,
+        caller: &Caller,
+        name: &FilterName,
+        steps: &Arc<[ItemStep]>,
+        items: &ItemBatch,
+    ) -> Result<Vec<ItemResult>, EngineError> {
         let has = |wanted: fn(ItemOp) -> bool| steps.iter().any(|step| wanted(step.op));
         let adds = has(|op| matches!(op, ItemOp::Add(_)));
         let deletes = has(|op| op == ItemOp::Delete);
         loop {
-            let filter = state.find(caller, name).await?;
+            let filter = self.find(caller, name).await?;
             if deletes {
                 check_deletes(filter.view.load().chain.params())?;
             }
             if adds {
                 check_no_values(filter.view.load().chain.params())?;
-                state.quota.check_growth(filter.owner.as_ref())?;
+                self.quota.check_growth(filter.owner.as_ref())?;
             }
-            let at = (steps, state.clock.now_ms());
-            let worked = state.lanes.submit_steps(caller, &filter, at, items);
+            let at = (steps, self.clock.now_ms());
+            let worked = self.lanes.submit_steps(caller, &filter, at, items);
             if let Outcome::Stepped(results) = worked.await? {
                 for (operation, outcome, items) in counted(&results) {
-                    state.count_items(operation, outcome, items);
+                    self.count_items(operation, outcome, items);
                 }
                 return Ok(results);
             }

@@ -14,7 +14,7 @@ use crate::http::problem::{HttpError, excerpt};
 use crate::replication::Leader;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::{IntoResponse as _, Response};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -84,15 +84,8 @@ impl Cluster {
         for position in min_positions(&parts.headers, engine)? {
             waiting.reached(position.lane, position.sequence).await?;
         }
-        let confirms = here.filter(|_| asked.is_change);
-        let reign = confirms.and_then(|lane| engine.lane_state(lane)?.reign);
         let answered = inner.call(Request::from_parts(parts, body)).await;
         let mut response = answered.unwrap_or_else(|never| match never {});
-        if let Some(lane) = confirms
-            && is_of_the_filter(&response)
-        {
-            waiting.confirm(lane, reign).await?;
-        }
         if let Some(filter) = &asked.filter
             && asked.is_for_leader
             && response.status().is_success()
@@ -170,20 +163,6 @@ impl Cluster {
             }
         }
     }
-}
-
-/// Whether a refusal is about the filter as it is, which a pod that leads no more and
-/// does not know it may see as it was.
-fn is_of_the_filter(response: &Response) -> bool {
-    let refusals = [
-        StatusCode::NOT_FOUND,
-        StatusCode::CONFLICT,
-        StatusCode::PRECONDITION_FAILED,
-    ];
-    let why = response.extensions().get::<Arc<HttpError>>();
-    let is_of_the_key =
-        |why: &Arc<HttpError>| matches!(**why, HttpError::Engine(EngineError::RetryInFlight));
-    refusals.contains(&response.status()) && !why.is_some_and(is_of_the_key)
 }
 
 /// Whether a request goes on to another pod: the first time, and once more where the

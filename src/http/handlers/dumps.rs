@@ -236,8 +236,7 @@ pub(crate) async fn put_dump(
             Ok(noted(response, "created"))
         }
         Adopted::Replaced(info) => Ok(noted(json(&FilterBody::from(&info))?, "replaced")),
-        Adopted::Exists => Err(HttpError::FilterTaken),
-        Adopted::Changed => Err(HttpError::FilterChanged),
+        refused @ (Adopted::Exists | Adopted::Changed) => Err(refusal(&refused)),
     }
 }
 
@@ -302,13 +301,17 @@ async fn refuse_early(
     name: &FilterName,
     replace: Replace,
 ) -> Result<(), HttpError> {
-    match (replace, engine.has_filter(name).await?) {
-        (Replace::Nothing, true) => Err(HttpError::FilterTaken),
-        (Replace::Something | Replace::If(_), false) => Err(HttpError::FilterChanged),
-        (Replace::If(digest), true) if engine.digest(name).await? != digest => {
-            Err(HttpError::FilterChanged)
-        }
-        _ => Ok(()),
+    match engine.refuses_intake(name, replace).await? {
+        None => Ok(()),
+        Some(refused) => Err(refusal(&refused)),
+    }
+}
+
+/// Of what was not taken in.
+fn refusal(adopted: &Adopted) -> HttpError {
+    match adopted {
+        Adopted::Exists => HttpError::FilterTaken,
+        _ => HttpError::FilterChanged,
     }
 }
 

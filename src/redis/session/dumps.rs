@@ -159,7 +159,8 @@ impl Session {
         key: TransferKey,
         data: &[u8],
     ) -> Result<(), Failure> {
-        if self.engine()?.has_filter(name).await? {
+        let refused = self.engine()?.refuses_intake(name, Replace::Nothing).await;
+        if refused?.is_some() {
             return Err(ITEM_EXISTS.into());
         }
         if data.len() != HEADER_BYTES {

@@ -238,19 +238,15 @@ impl Session {
 
     async fn persist(&mut self, words: Words<'_>) -> Result<(), Failure> {
         let (engine, name) = (self.engine()?, name_of(words.get(1))?);
-        let changed = match engine.end_of(&name).await {
-            // Nothing is changed, and nobody is told.
-            Ok(None) => None,
-            Ok(Some(_)) => Some(engine.set_ttl(&name, None, None).await.map(|_| ())),
-            Err(error) => Some(Err(error)),
-        };
+        let changed = engine.persist(&name).await;
+        // Where nothing is changed nobody is told.
+        if !matches!(changed, Ok(false)) {
+            let note = Some("ttl_seconds=none");
+            self.audit(&name, "patch_filter", note, changed.as_ref().err());
+        }
         let is_changed = match changed {
-            None => false,
-            Some(changed) => {
-                let note = Some("ttl_seconds=none");
-                self.audit(&name, "patch_filter", note, changed.as_ref().err());
-                is_found(changed)?
-            }
+            Err(EngineError::NotFound { .. }) => false,
+            changed => changed?,
         };
         self.replies.integer(i64::from(is_changed));
         Ok(())

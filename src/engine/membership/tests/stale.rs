@@ -2,7 +2,12 @@
 //! change of their own.
 
 use super::cluster::*;
-use crate::engine::{AddMode, AddOptions, AddResult, Engine, EngineError};
+use crate::engine::{
+    AddMode, AddOptions, AddResult, Created, Engine, EngineError, ItemOp, ItemResult, ItemStep,
+    Replace,
+};
+use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Three pods, of which the first and the second believe to lead all lanes. Only the
@@ -50,25 +55,85 @@ async fn an_item_that_another_leader_has_deleted_is_added() {
     assert_eq!(add_if_absent(first, 1).await, [AddResult::Added]);
 }
 
+/// What is said by who leads no more and did not know it.
+fn not_leading<T: Debug>(answered: Result<T, EngineError>) {
+    let is_refused = matches!(answered, Err(EngineError::NotLeading));
+    assert!(is_refused, "{answered:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_leader_of_the_past_does_not_know_is_not_refused_for_good() {
     let cluster = with_a_leader_of_the_past().await;
     let (first, second) = (&cluster.pods[0].engine, &cluster.pods[1].engine);
-    let lane = first.lane_of(&name("g"));
-    let reign = first.lane_state(lane).unwrap().reign;
     create(second, "g", 0, 1_000).await;
-    let refused = add(first, "g", [1], None).await.unwrap_err();
-    assert!(
-        matches!(refused, EngineError::NotFound { .. }),
-        "{refused:?}"
-    );
-    let confirmed = first.confirm(lane, reign).await;
-    assert!(
-        matches!(confirmed, Err(EngineError::NotLeading)),
-        "{confirmed:?}"
-    );
+    not_leading(add(first, "g", [1], None).await);
     // It knows by now.
     add(first, "g", [1], None).await.unwrap();
-    let reign = first.lane_state(lane).unwrap().reign;
-    first.confirm(lane, reign).await.unwrap();
+    // What is so is said.
+    let missing = add(first, "none", [1], None).await;
+    assert!(matches!(missing, Err(EngineError::NotFound { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_of_the_past_misses_no_filter_that_another_one_has_made() {
+    let cluster = with_a_leader_of_the_past().await;
+    let (first, second) = (&cluster.pods[0].engine, &cluster.pods[1].engine);
+    let add = ItemOp::Add(AddMode::Always);
+    let steps: Arc<[ItemStep]> = [ItemOp::Count, add]
+        .map(|op| ItemStep { op, items: 1 })
+        .into();
+    create(second, "stepped", 0, 1_000).await;
+    let (stepped, items) = (name("stepped"), batch([1, 1]));
+    let work = || first.work_in_steps(&stepped, &steps, &items);
+    not_leading(work().await);
+    let worked = [ItemResult::Counted(0), ItemResult::Added(AddResult::Added)];
+    assert_eq!(work().await.unwrap(), worked);
+
+    let end = first.now_ms() + 1_000_000;
+    create(second, "ended", 0, 1_000).await;
+    not_leading(first.set_end(&name("ended"), end).await);
+    first.set_end(&name("ended"), end).await.unwrap();
+
+    create(second, "compacted", 0, 1_000).await;
+    not_leading(first.compact(&name("compacted"), None).await);
+    first.compact(&name("compacted"), None).await.unwrap();
+
+    create(second, "deleted", 0, 1_000).await;
+    not_leading(first.delete_filter(&name("deleted"), None).await);
+    let deleted = first.delete_filter(&name("deleted"), None).await;
+    deleted.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_of_the_past_sees_no_filter_as_it_was() {
+    let cluster = with_a_leader_of_the_past().await;
+    let (first, second) = (&cluster.pods[0].engine, &cluster.pods[1].engine);
+    for filter in ["made", "taken", "kept"] {
+        create(second, filter, 0, 1_000).await;
+        // From then on the first knows of it.
+        not_leading(add(first, filter, [1], None).await);
+        add(first, filter, [1], None).await.unwrap();
+    }
+    let delete = async |filter| second.delete_filter(&name(filter), None).await.unwrap();
+    delete("made").await;
+    let (made, wanted) = (name("made"), kind(0, 1_000).into());
+    let make = async || {
+        let created = first.create_filter(&made, &wanted, None).await;
+        created.map(|created| created.answer)
+    };
+    not_leading(make().await);
+    assert!(matches!(make().await, Ok(Created::New(_))));
+    assert!(matches!(make().await, Ok(Created::Existing(_))));
+
+    delete("taken").await;
+    let taken = name("taken");
+    let take = || first.refuses_intake(&taken, Replace::Nothing);
+    not_leading(take().await);
+    assert!(matches!(take().await, Ok(None)));
+
+    let set = second.set_ttl(&name("kept"), Some(1_000), None).await;
+    set.unwrap();
+    not_leading(first.persist(&name("kept")).await);
+    assert!(first.persist(&name("kept")).await.unwrap());
+    assert!(!first.persist(&name("kept")).await.unwrap());
 }
