@@ -51,7 +51,10 @@ pub(crate) use admission::budget::{Held, Holder};
 pub use admission::deadline::MAX_REQUEST_TIMEOUT;
 pub use admission::limits::Limits;
 pub use app::{Access, App};
-pub(crate) use cluster::passed::{CommandWorker, NotPassed, PassedCommands, PassedReplies, Worked};
+pub(crate) use cluster::answer::LEADER_PATIENCE;
+pub(crate) use cluster::passed::{
+    CommandWorker, NotPassed, PassedHead, PassedOnBy, PassedReplies, Worked,
+};
 pub(crate) use cluster::position::LanePosition;
 pub use cluster::{Cluster, ClusterStatus, SNAPSHOT, Staleness};
 pub(crate) use handlers::dumps::paces;

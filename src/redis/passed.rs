@@ -5,7 +5,8 @@ use super::protocol::decode::{Bounds, Decoded, Decoder};
 use super::service::{ClientInfo, Service};
 use super::session::Session;
 use crate::access::keys::ApiKey;
-use crate::http::{CommandWorker, PassedCommands, Principal, Worked};
+use crate::http::{CommandWorker, PassedHead, Principal, Worked};
+use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
@@ -16,7 +17,8 @@ impl CommandWorker for PassedOn {
     fn work(
         &self,
         key: Option<Arc<ApiKey>>,
-        commands: PassedCommands,
+        head: PassedHead,
+        commands: Bytes,
     ) -> Pin<Box<dyn Future<Output = Worked> + Send + '_>> {
         Box::pin(async move {
             let Some(service) = self.0.upgrade() else {
@@ -28,10 +30,8 @@ impl CommandWorker for PassedOn {
             let caller = key.zip(keys).map(|(key, keys)| Principal::of(key, keys));
             let caller = caller.unwrap_or_default();
             let info = ClientInfo::of_a_pod(service.next_client());
-            let mut session = Session::of_a_pod(&service, info, caller, &commands);
-            let mut decoder = Decoder::new();
-            decoder.room().extend_from_slice(&commands.bytes);
-            drop(commands);
+            let mut session = Session::of_a_pod(&service, info, caller, head);
+            let mut decoder = Decoder::of(commands);
             // What is no command has no reply: who sent it takes that for a failure.
             while let Decoded::Commands(batch) = decoder.decode(&bounds, usize::MAX) {
                 session.work_through(&batch).await;

@@ -15,7 +15,7 @@ const LANES: u32 = 4;
 const FILTERS: usize = 12;
 
 /// A connection to one pod.
-struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     replies: TcpStream,
     /// It keeps what it has read of the next reply.
@@ -23,7 +23,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(port: u16) -> Connection {
+    pub(crate) fn open(port: u16) -> Connection {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let patience = Some(Duration::from_secs(30));
         stream.set_read_timeout(patience).unwrap();
@@ -35,7 +35,7 @@ impl Connection {
     }
 
     /// Sends commands at once, and reads a reply to each.
-    fn pipeline(&mut self, commands: &[Vec<Vec<u8>>]) -> Vec<Value> {
+    pub(crate) fn pipeline(&mut self, commands: &[Vec<Vec<u8>>]) -> Vec<Value> {
         let mut bytes = Vec::new();
         for words in commands {
             bytes.extend(format!("*{}\r\n", words.len()).bytes());
@@ -52,12 +52,12 @@ impl Connection {
             .collect()
     }
 
-    fn ask(&mut self, command: &str) -> Value {
+    pub(crate) fn ask(&mut self, command: &str) -> Value {
         self.pipeline(&[words(command)]).remove(0)
     }
 }
 
-fn words(command: &str) -> Vec<Vec<u8>> {
+pub(crate) fn words(command: &str) -> Vec<Vec<u8>> {
     command
         .split(' ')
         .map(|it| it.as_bytes().to_vec())
@@ -76,7 +76,7 @@ fn for_each(commands: &[&str]) -> Vec<Vec<Vec<u8>>> {
 }
 
 /// A pod, and its port for the Redis protocol.
-fn start(brokers: &Brokers, flags: &[&str]) -> (Pod, u16) {
+pub(crate) fn start(brokers: &Brokers, flags: &[&str]) -> (Pod, u16) {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
@@ -86,13 +86,13 @@ fn start(brokers: &Brokers, flags: &[&str]) -> (Pod, u16) {
     (Pod::start_with(brokers, &all), port)
 }
 
-fn is_error(reply: &Value, words: &str) -> bool {
+pub(crate) fn is_error(reply: &Value, words: &str) -> bool {
     matches!(reply, Value::ServerError(error) if format!("{error:?}").contains(words))
 }
 
-const OK: Value = Value::Okay;
+pub(crate) const OK: Value = Value::Okay;
 
-fn int(number: i64) -> Value {
+pub(crate) fn int(number: i64) -> Value {
     Value::Int(number)
 }
 

@@ -18,6 +18,7 @@
 //! | `handing_over.rs` | lanes spread over pods, and how long a hand-over takes |
 //! | `commands.rs` | those processes over the Redis protocol: any pod takes any command |
 //! | `clocks.rs` | a pod that starts alone, whose clock is wrong |
+//! | `passed_commands.rs` | such commands on their way to the pod that leads |
 //! | `snapshots.rs` | pods that lack what the log no longer has; keys and TLS between pods |
 //! | `program.rs` | those processes, and what asks them |
 //! | `broker.rs`, `nats_server.rs`, `pki.rs` and `support.rs` | what the tests share |
@@ -42,6 +43,7 @@ mod levels;
 mod log;
 mod nats_server;
 mod new_epochs;
+mod passed_commands;
 mod pki;
 mod pods;
 mod program;

@@ -374,6 +374,17 @@ impl Client {
         self.0.get(url).send().unwrap().bytes().unwrap().to_vec()
     }
 
+    /// What is answered to bytes, which must be accepted.
+    pub(crate) fn post(&self, url: &str, headers: &[(&str, &str)], bytes: String) -> String {
+        let mut request = self.0.post(url).body(bytes);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = request.send().unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.text().unwrap()
+    }
+
     pub(crate) fn text(&self, url: &str) -> String {
         self.0.get(url).send().unwrap().text().unwrap()
     }

@@ -25,9 +25,23 @@ pub(crate) async fn read(
     admission: &Admission,
     by: Option<&Holder>,
     request_deadline: Option<Deadline>,
-    mut body: Body,
+    body: Body,
 ) -> Result<(Bytes, Option<Held>), HttpError> {
     let limit = admission.limits.max_body_bytes;
+    read_up_to(limit, admission, by, request_deadline, body).await
+}
+
+/// The same of a body that has up to `limit` bytes.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) async fn read_up_to(
+    limit: usize,
+    admission: &Admission,
+    by: Option<&Holder>,
+    request_deadline: Option<Deadline>,
+    mut body: Body,
+) -> Result<(Bytes, Option<Held>), HttpError> {
     let body_deadline = after(admission.limits.body_timeout);
     // Whichever is earlier, with its own answer.
     let request_deadline = request_deadline.map(|it| Instant::from(it.0));

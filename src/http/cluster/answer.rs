@@ -1,12 +1,13 @@
 //! Where a request is answered in a cluster, and what it waits for before.
 
+use super::passed::PassedOnBy;
 use super::pod::Cluster;
 use super::position::LanePosition;
 use crate::access::Scope;
 use crate::engine::{Engine, EngineError, FilterName};
 use crate::http::App;
 use crate::http::admission::deadline::Deadline;
-use crate::http::headers::{CONSISTENCY, MIN_POSITION, PASSED_ON_BY, POSITION};
+use crate::http::headers::{CONSISTENCY, MIN_POSITION, POSITION};
 use crate::http::middleware::layer::InnerService;
 use crate::http::middleware::principal::Principal;
 use crate::http::middleware::requirement::{ResourceScope, RouteRequirement};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a change waits for somebody to lead its lane.
-const LEADER_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const LEADER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
@@ -69,18 +70,13 @@ impl Cluster {
             .cloned()
             .unwrap_or_default();
         let waiting = engine.for_caller(caller.caller(Deadline::of_parts(&parts)));
-        let place = self
-            .place_of(&asked, &waiting, &parts.headers, until)
-            .await?;
-        let here = match place {
-            Some(Place::At(address)) => {
-                let limit = app.admission.limits.request_timeout;
-                let request = Request::from_parts(parts, body);
-                return self.pass_on(&address, request, until, limit).await;
-            }
-            Some(Place::Here { lane }) => Some(lane),
-            None => None,
-        };
+        let passed_on_by = PassedOnBy::of(&parts.headers);
+        let place = self.place_of(&asked, &waiting, &passed_on_by, until);
+        if let Some(Place::At(address)) = place.await? {
+            let limit = app.admission.limits.request_timeout;
+            let request = Request::from_parts(parts, body);
+            return self.pass_on(&address, request, until, limit).await;
+        }
         for position in min_positions(&parts.headers, engine)? {
             waiting.reached(position.lane, position.sequence).await?;
         }
@@ -105,7 +101,7 @@ impl Cluster {
         &self,
         asked: &Asked,
         engine: &Engine,
-        headers: &HeaderMap,
+        passed_on_by: &PassedOnBy,
         until: Option<Instant>,
     ) -> Result<Option<Place>, EngineError> {
         let (Some(filter), true) = (&asked.filter, asked.is_for_leader) else {
@@ -113,7 +109,7 @@ impl Cluster {
         };
         let patience = Instant::now() + LEADER_PATIENCE;
         loop {
-            let place = self.place(engine, filter, headers, until).await?;
+            let place = self.place(engine, filter, passed_on_by, until).await?;
             let Place::Here { lane } = place else {
                 return Ok(Some(place));
             };
@@ -139,7 +135,7 @@ impl Cluster {
         &self,
         engine: &Engine,
         filter: &FilterName,
-        headers: &HeaderMap,
+        passed_on_by: &PassedOnBy,
         until: Option<Instant>,
     ) -> Result<Place, EngineError> {
         let lane = engine.lane_of(filter);
@@ -152,7 +148,7 @@ impl Cluster {
                 return Ok(Place::Here { lane });
             }
             match self.leaders.of(lane) {
-                Some(Leader::At(address)) if may_pass_on(headers, &address) => {
+                Some(Leader::At(address)) if passed_on_by.may_go_on(&address) => {
                     return Ok(Place::At(address));
                 }
                 _ if state.is_some_and(|it| it.halted.is_some()) => {
@@ -162,17 +158,6 @@ impl Cluster {
                 _ => tokio::time::sleep(LOOK_EVERY).await,
             }
         }
-    }
-}
-
-/// Whether a request goes on to another pod: the first time, and once more where the
-/// lane was handed over meanwhile, but not back.
-fn may_pass_on(headers: &HeaderMap, to: &str) -> bool {
-    let mut passed_on_by = headers.get_all(PASSED_ON_BY).iter();
-    match (passed_on_by.next(), passed_on_by.next()) {
-        (None, _) => true,
-        (Some(by), None) => by.as_bytes() != to.as_bytes(),
-        (Some(_), Some(_)) => false,
     }
 }
 
@@ -255,7 +240,10 @@ async fn filter_of(parts: &mut Parts) -> Option<FilterName> {
 ///
 /// # Errors
 /// One is none of this cluster.
-fn min_positions(headers: &HeaderMap, engine: &Engine) -> Result<Vec<LanePosition>, HttpError> {
+pub(super) fn min_positions(
+    headers: &HeaderMap,
+    engine: &Engine,
+) -> Result<Vec<LanePosition>, HttpError> {
     let mut positions = Vec::new();
     for value in headers.get_all(MIN_POSITION) {
         let text = String::from_utf8_lossy(value.as_bytes());

@@ -2,28 +2,33 @@
 //! of another one there, as they came, and gets the replies back as they are to be
 //! sent. Here they are only bytes: what works on them is handed in.
 
-use super::answer::Place;
+use super::answer::{Place, min_positions};
 use super::internal::known;
 use super::pass::{GRACE, PREFER, unanswered, wait_until};
-use super::passed::{NotPassed, PassedCommands, PassedReplies};
+use super::passed::{NotPassed, PassedHead, PassedOnBy, PassedReplies};
 use super::pod::Cluster;
 use super::position::LanePosition;
 use crate::engine::{Engine, EngineError, FilterName};
 use crate::http::App;
 use crate::http::admission::body;
 use crate::http::admission::deadline::Deadline;
-use crate::http::headers::{CLUSTER_KEY, CONSISTENCY, PASSED_ON_BY, POSITION};
-use crate::http::middleware::auth::key_of;
+use crate::http::admission::limits::Limits;
+use crate::http::headers::{CLUSTER_KEY, CONSISTENCY, MIN_POSITION, PASSED_ON_BY, POSITION};
+use crate::http::middleware::auth::{bearer, key_of};
 use crate::http::middleware::principal::Principal;
 use crate::http::problem::HttpError;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use bytes::Bytes;
+use futures_util::stream;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::time::timeout_at;
 
 /// Where pods send them.
@@ -32,9 +37,16 @@ const PATH: &str = "/internal/commands";
 /// The version of the protocol that the replies are written in.
 const VERSION: HeaderName = HeaderName::from_static("cuckood-redis-version");
 
+/// What may be around a word: the lines that a command of one key begins with, in the
+/// place of a word among many.
+const WORD_BYTES: usize = 48;
+
+/// What comes with the largest command, and what words are that are no items.
+const OTHER_BYTES: usize = 1 << 20;
+
 impl Cluster {
     /// The pod that plans the changes of a filter, if it is another one. Waits a
-    /// little while nobody does.
+    /// little while nobody does, at most until that moment.
     ///
     /// # Errors
     /// [`EngineError::NotLeading`].
@@ -42,37 +54,46 @@ impl Cluster {
         &self,
         engine: &Engine,
         filter: &FilterName,
+        passed_on_by: &PassedOnBy,
+        until: Instant,
     ) -> Result<Option<Arc<str>>, EngineError> {
-        match self.place(engine, filter, &HeaderMap::new(), None).await? {
+        let place = self.place(engine, filter, passed_on_by, Some(until));
+        match place.await? {
             Place::Here { .. } => Ok(None),
             Place::At(address) => Ok(Some(address)),
         }
     }
 
-    /// Has another pod work on commands, for the caller with this key.
+    /// Has another pod work on commands, which come in pieces.
     ///
     /// # Errors
     /// It did not, or did not say so in time.
     pub(crate) async fn pass_commands(
         &self,
         address: &str,
-        key: Option<&str>,
-        commands: PassedCommands,
+        head: &PassedHead,
+        commands: impl Iterator<Item = Bytes> + Send + Sync + 'static,
     ) -> Result<PassedReplies, NotPassed> {
-        let until = commands.until;
+        let until = head.until;
         let mut request = self
             .client
             .post(format!("{address}{PATH}"))
-            .header(PASSED_ON_BY, &self.address)
             .header(CLUSTER_KEY, self.key.as_str())
-            .header(VERSION, commands.version.to_string())
+            .header(VERSION, head.version.to_string())
             .header(PREFER, wait_until(until))
-            .body(commands.bytes);
-        if let Some(key) = key {
-            request = request.header(AUTHORIZATION, format!("Bearer {key}"));
+            .body(body_of(commands));
+        for pod in head.passed_on_by.each() {
+            request = request.header(PASSED_ON_BY, pod);
         }
-        if commands.is_strong {
+        request = request.header(PASSED_ON_BY, &self.address);
+        if let Some(token) = &head.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if head.is_strong {
             request = request.header(CONSISTENCY, "strong");
+        }
+        if !head.positions.is_empty() {
+            request = request.header(MIN_POSITION, LanePosition::list(&head.positions));
         }
         let asking = async {
             let answer = request.send().await?;
@@ -95,13 +116,31 @@ impl Cluster {
                 detail: told(&bytes, status.as_u16()),
             });
         }
-        let positions = headers.get_all(POSITION).iter();
-        let positions = positions.filter_map(|it| LanePosition::parse(it.to_str().ok()?));
+        let positions = headers.get(POSITION).and_then(|it| it.to_str().ok());
+        let positions = positions.unwrap_or_default().split(',');
         Ok(PassedReplies {
             bytes,
-            positions: positions.collect(),
+            positions: positions.filter_map(LanePosition::parse).collect(),
         })
     }
+}
+
+/// Few are sent as they are, so that they need not be put together again.
+fn body_of(mut commands: impl Iterator<Item = Bytes> + Send + Sync + 'static) -> reqwest::Body {
+    let (first, second) = (commands.next().unwrap_or_default(), commands.next());
+    let Some(second) = second else {
+        return first.into();
+    };
+    let all = [first, second].into_iter().chain(commands);
+    reqwest::Body::wrap_stream(stream::iter(all.map(Ok::<_, Infallible>)))
+}
+
+/// More bytes than commands can have that came together: a transaction has up to twice
+/// as many as a command, and the lines around each word are not counted there.
+fn most_bytes(limits: &Limits) -> usize {
+    let words = limits.max_batch_items.saturating_mul(WORD_BYTES);
+    let commands = limits.max_body_bytes.saturating_mul(2);
+    commands.saturating_add(words).saturating_add(OTHER_BYTES)
 }
 
 /// What a problem document says.
@@ -135,21 +174,25 @@ async fn answer(State(app): State<Arc<App>>, request: Request) -> Result<Respons
     };
     let header = |name: &HeaderName| parts.headers.get(name).map(HeaderValue::as_bytes);
     let deadline = Deadline::of(&parts.headers, app.admission.limits.request_timeout)?;
-    let (bytes, _held) = body::read(&app.admission, caller.holder(), Some(deadline), body).await?;
-    let commands = PassedCommands {
-        bytes,
+    let (admission, limit) = (&app.admission, most_bytes(&app.admission.limits));
+    let read = body::read_up_to(limit, admission, caller.holder(), Some(deadline), body);
+    let (bytes, _held) = read.await?;
+    let token = bearer(&parts.headers).filter(|_| key.is_some());
+    let head = PassedHead {
+        token: token.map(Arc::from),
         version: match header(&VERSION) {
             Some(b"3") => 3,
             _ => 2,
         },
         is_strong: header(&CONSISTENCY) == Some(b"strong"),
+        positions: min_positions(&parts.headers, engine)?,
+        passed_on_by: PassedOnBy::of(&parts.headers),
         until: deadline.0,
     };
-    let (replies, changed) = worker.work(key, commands).await;
+    let (replies, positions) = worker.work(key, head, bytes).await;
     let mut response = Body::from(replies).into_response();
-    let positions = changed.into_iter();
-    for position in positions.filter_map(|lane| LanePosition::of_lane(engine, lane)) {
-        response.headers_mut().append(POSITION, position.header());
+    if let Ok(positions) = HeaderValue::try_from(LanePosition::list(&positions)) {
+        response.headers_mut().insert(POSITION, positions);
     }
     Ok(response)
 }

@@ -3,20 +3,50 @@
 use super::position::LanePosition;
 use crate::access::keys::ApiKey;
 use crate::engine::EngineError;
+use crate::http::headers::PASSED_ON_BY;
+use axum::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Commands that are passed on.
-pub(crate) struct PassedCommands {
-    /// One behind the other, each an array of words.
-    pub(crate) bytes: Bytes,
+/// The pods that have passed something on, the first one first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PassedOnBy(Vec<HeaderValue>);
+
+impl PassedOnBy {
+    pub(super) fn of(headers: &HeaderMap) -> PassedOnBy {
+        PassedOnBy(headers.get_all(PASSED_ON_BY).iter().cloned().collect())
+    }
+
+    pub(super) fn each(&self) -> impl Iterator<Item = &HeaderValue> {
+        self.0.iter()
+    }
+
+    /// Whether it goes on to another pod: the first time, and once more where the
+    /// lane was handed over meanwhile, but not back.
+    pub(super) fn may_go_on(&self, to: &str) -> bool {
+        match self.0.as_slice() {
+            [] => true,
+            [by] => by.as_bytes() != to.as_bytes(),
+            _ => false,
+        }
+    }
+}
+
+/// What goes with commands that are passed on.
+#[derive(Clone)]
+pub(crate) struct PassedHead {
+    /// The API key of the client, as it was shown.
+    pub(crate) token: Option<Arc<str>>,
     /// The version of the replies.
     pub(crate) version: u8,
     /// Whether questions are about all that was acknowledged before.
     pub(crate) is_strong: bool,
+    /// What questions are to take into account.
+    pub(crate) positions: Vec<LanePosition>,
+    /// Who has passed them on.
+    pub(crate) passed_on_by: PassedOnBy,
     /// Until when the caller waits.
     pub(crate) until: Instant,
 }
@@ -29,8 +59,9 @@ pub(crate) struct PassedReplies {
     pub(crate) positions: Vec<LanePosition>,
 }
 
-/// What a worker came to: its replies, and the lanes that it may have changed.
-pub(crate) type Worked = (Vec<u8>, BTreeSet<u32>);
+/// What a worker came to: its replies, and where the lanes stand that it may have
+/// changed.
+pub(crate) type Worked = (Vec<u8>, Vec<LanePosition>);
 
 /// Works on commands that another pod has passed on.
 pub(crate) trait CommandWorker: Send + Sync {
@@ -38,7 +69,8 @@ pub(crate) trait CommandWorker: Send + Sync {
     fn work(
         &self,
         key: Option<Arc<ApiKey>>,
-        commands: PassedCommands,
+        head: PassedHead,
+        commands: Bytes,
     ) -> Pin<Box<dyn Future<Output = Worked> + Send + '_>>;
 }
 

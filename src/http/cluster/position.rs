@@ -52,6 +52,12 @@ impl LanePosition {
         engine.epoch().is_some_and(|it| self.epoch <= it) && engine.lane_state(self.lane).is_some()
     }
 
+    /// Several of them, in one header.
+    pub(crate) fn list(positions: &[LanePosition]) -> String {
+        let texts: Vec<String> = positions.iter().map(LanePosition::to_string).collect();
+        texts.join(",")
+    }
+
     pub(super) fn header(&self) -> HeaderValue {
         HeaderValue::from_str(&self.to_string()).unwrap_or(HeaderValue::from_static("-"))
     }
@@ -66,6 +72,20 @@ impl fmt::Display for LanePosition {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn positions_are_one_list() {
+        let position = |lane| LanePosition {
+            epoch: 1,
+            lane,
+            sequence: 7,
+        };
+        assert_eq!(LanePosition::list(&[]), "");
+        assert_eq!(
+            LanePosition::list(&[position(2), position(3)]),
+            "1.2.7,1.3.7"
+        );
+    }
 
     #[test]
     fn a_position_is_three_numbers() {

@@ -176,7 +176,7 @@ pub(crate) fn key_of(headers: &HeaderMap, keys: &ApiKeys) -> Result<Arc<ApiKey>,
 }
 
 /// What a request shows as its key: one header, and the one scheme.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;
     if values.next().is_some() {

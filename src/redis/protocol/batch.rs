@@ -30,6 +30,20 @@ impl Batch {
             places: self.arguments.get(words).unwrap_or_default(),
         }
     }
+
+    /// Some of its commands, by their positions: they lie in the same bytes.
+    pub(crate) fn of_these(&self, positions: impl Iterator<Item = usize>) -> Batch {
+        let mut some = Batch {
+            bytes: self.bytes.clone(),
+            ..Batch::default()
+        };
+        for position in positions {
+            let places = self.command(position).places;
+            some.arguments.extend_from_slice(places);
+            some.ends.push(some.arguments.len());
+        }
+        some
+    }
 }
 
 /// The words of one command: its name, then its arguments.

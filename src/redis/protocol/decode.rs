@@ -136,6 +136,14 @@ impl Decoder {
         }
     }
 
+    /// All of it came.
+    pub(crate) fn of(bytes: Bytes) -> Decoder {
+        Decoder {
+            input: bytes.into(),
+            ..Decoder::new()
+        }
+    }
+
     /// Where bytes that come are put, with room for some.
     pub(crate) fn room(&mut self) -> &mut BytesMut {
         // As much again as there is, if a long word is under way: announced

@@ -170,16 +170,6 @@ impl Replies {
     }
 }
 
-/// Puts a command, as clients write it, behind others.
-pub(crate) fn put_command<'a>(out: &mut Vec<u8>, words: impl ExactSizeIterator<Item = &'a [u8]>) {
-    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-    for word in words {
-        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        out.extend_from_slice(word);
-        out.extend_from_slice(b"\r\n");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

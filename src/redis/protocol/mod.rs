@@ -12,6 +12,7 @@
 //! | `inline` | commands as a person types them: words, maybe in quotes |
 //! | `malformed` | what a client sends that is no command |
 //! | `encode` | replies, in the version that a connection speaks |
+//! | `pieces` | commands as clients write them, for another pod |
 //! | `replies` | where a reply ends that another pod has written |
 //! | `number` | integers as Redis takes them |
 
@@ -24,4 +25,5 @@ mod inline;
 mod lines;
 pub(crate) mod malformed;
 pub(crate) mod number;
+pub(crate) mod pieces;
 pub(crate) mod replies;

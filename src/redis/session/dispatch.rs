@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::kept;
 use super::state::Session;
+use super::together::{Next, Together};
 use crate::redis::commands::describe;
 use crate::redis::commands::errors::{self, NO_AUTH};
 use crate::redis::commands::items::ItemVerb;
@@ -16,16 +17,19 @@ impl Session {
     pub(in crate::redis) async fn go_on(&mut self, batch: &Batch, from: usize) -> usize {
         let words = batch.command(from);
         let spec = find(words.get(0));
-        if self.is_known()
-            && self.transaction.is_none()
-            && self.service.app.cluster().is_some()
-            && let Some(next) = Box::pin(self.go_elsewhere(batch, from)).await
-        {
-            return next;
+        let mut here_to = batch.len();
+        if from == 0 {
+            self.together = Together::default();
+        }
+        if self.is_known() && self.transaction.is_none() && self.service.app.cluster().is_some() {
+            match Box::pin(self.go_elsewhere(batch, from)).await {
+                Next::Done(next) => return next,
+                Next::Here(to) => here_to = to,
+            }
         }
         let works_on_items = spec.is_some_and(|spec| ItemVerb::of(spec.verb).is_some());
         if works_on_items && self.is_known() && self.transaction.is_none() {
-            return self.run(batch, from).await;
+            return self.run(batch, from..here_to).await;
         }
         let before = self.replies.len();
         if let Err(failure) = Box::pin(self.one(spec, words)).await {

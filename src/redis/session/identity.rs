@@ -195,6 +195,7 @@ impl Session {
         self.principal = self.anybody();
         (self.shown, self.is_strong) = (None, false);
         self.positions.clear();
+        self.changed.clear();
         self.replies.status("RESET");
     }
 
@@ -273,14 +274,8 @@ impl Session {
             self.replies.ok();
             return Ok(());
         }
-        let lanes = self.positions.iter();
-        let positions = lanes.filter_map(|(&lane, &noted)| {
-            let now = LanePosition::of_lane(&engine, lane)?;
-            let sequence = now.sequence.max(noted);
-            Some(LanePosition { sequence, ..now }.to_string())
-        });
-        let positions: Vec<String> = positions.collect();
-        self.replies.bulk(positions.join(",").as_bytes());
+        let positions = self.positions_of(&engine, self.positions.keys());
+        self.replies.bulk(LanePosition::list(&positions).as_bytes());
         Ok(())
     }
 

@@ -11,7 +11,10 @@
 //! | `identity` | `AUTH`, `HELLO`, `CLIENT` and what else is about the connection |
 //! | `filters` | whole filters: `CF.RESERVE`, `CF.INFO`, `DEL`, `EXPIRE`, `SCAN` |
 //! | `dumps` | `CF.SCANDUMP` and `CF.LOADCHUNK` |
-//! | `elsewhere` | commands that other pods of a cluster work on |
+//! | `places` | where commands are worked on in a cluster |
+//! | `together` | what is found out once for commands that came together |
+//! | `elsewhere` | those that other pods work on |
+//! | `passing` | passes them on, and takes their replies |
 //! | `audit` | lines about what ends or replaces filters |
 //! | `server` | `INFO`, `CONFIG` and what else is about the server |
 //! | `failure` | why a command was not done |
@@ -25,9 +28,12 @@ mod filters;
 mod group;
 mod identity;
 mod kept;
+mod passing;
+mod places;
 mod run;
 mod server;
 mod state;
+mod together;
 mod transaction;
 
 pub(super) use state::Session;

@@ -181,12 +181,12 @@ impl<'a> Run<'a> {
 }
 
 impl Session {
-    /// Works on the commands of a batch from one on that make a run, and says
-    /// which one comes next.
-    pub(super) async fn run(&mut self, batch: &Batch, from: usize) -> usize {
+    /// Works on the first of some commands of a batch that make a run, and says which
+    /// one comes next.
+    pub(super) async fn run(&mut self, batch: &Batch, commands: Range<usize>) -> usize {
         let mut run = Run::new();
-        let mut next = from;
-        while next < batch.len() {
+        let mut next = commands.start;
+        while next < commands.end {
             let words = batch.command(next);
             let Some(spec) = find(words.get(0)) else {
                 break;
@@ -205,7 +205,7 @@ impl Session {
             self.take(&mut run, spec, verb, words);
             next += 1;
         }
-        let done = self.work(&run, batch.command(from).bytes()).await;
+        let done = self.work(&run, batch.command(commands.start).bytes()).await;
         self.answer(run, done, batch).await;
         next
     }

@@ -2,15 +2,18 @@
 
 use super::failure::Failure;
 use super::kept::Transaction;
+use super::together::Together;
 use crate::access::Scope;
 use crate::access::keys::ApiKey;
 use crate::engine::{Caller, Engine, FilterName};
-use crate::http::{Held, Holder, PassedCommands, Principal, Worked, reserve_answer};
+use crate::http::{
+    Held, Holder, LanePosition, PassedHead, PassedOnBy, Principal, Worked, reserve_answer,
+};
 use crate::redis::commands::errors::{self, NO_AUTH, NO_KEY};
 use crate::redis::commands::table::{Keys, Spec, TABLE, Verb};
 use crate::redis::protocol::encode::{Replies, Version};
 use crate::redis::service::{ClientInfo, DEFAULT_USER, Service};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -40,6 +43,12 @@ pub(in crate::redis) struct Session {
     /// The lanes that were changed, or are waited for, and the records of these that
     /// are on this pod before a question is answered.
     pub(super) positions: BTreeMap<u32, u64>,
+    /// Those that were changed.
+    pub(super) changed: BTreeSet<u32>,
+    /// What is known of the commands that came together.
+    pub(super) together: Together,
+    /// The pods that have passed the commands on.
+    pub(super) passed_on_by: PassedOnBy,
     /// When nobody waits for the replies any more, if that is known.
     until: Option<Instant>,
 }
@@ -51,7 +60,7 @@ pub(super) enum Role {
     OfClient,
     /// Some of those of another session.
     Beside,
-    /// Those that another pod has passed on: they go no further.
+    /// Those that another pod has passed on.
     OfPod,
 }
 
@@ -73,6 +82,9 @@ impl Session {
             shown: None,
             is_strong: false,
             positions: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            together: Together::default(),
+            passed_on_by: PassedOnBy::default(),
             until: None,
         };
         session.principal = session.anybody();
@@ -93,25 +105,57 @@ impl Session {
         service: &Arc<Service>,
         info: Arc<ClientInfo>,
         caller: Principal,
-        commands: &PassedCommands,
+        head: PassedHead,
     ) -> Session {
         let mut session = Session::new(Arc::clone(service), info);
         session.principal = Some(caller);
-        session.replies.speak(match commands.version {
+        session.replies.speak(match head.version {
             3 => Version::Resp3,
             _ => Version::Resp2,
         });
         session.role = Role::OfPod;
         session.counts = false;
-        session.is_strong = commands.is_strong;
-        session.until = Some(commands.until);
+        session.is_strong = head.is_strong;
+        session.until = Some(head.until);
+        session.note_positions(&head.positions);
+        (session.shown, session.passed_on_by) = (head.token, head.passed_on_by);
         session
     }
 
-    /// Its replies, and the lanes that it may have changed.
+    /// Its replies, and where the lanes stand that it may have changed.
     pub(in crate::redis) fn into_worked(self) -> Worked {
-        let lanes = self.positions.into_keys().collect();
-        (self.replies.bytes().to_vec(), lanes)
+        let positions = match self.engine() {
+            Ok(engine) => self.positions_of(&engine, self.changed.iter()),
+            Err(_) => Vec::new(),
+        };
+        (self.replies.bytes().to_vec(), positions)
+    }
+
+    /// Where lanes stand, as far as is known here.
+    pub(super) fn positions_of<'a>(
+        &self,
+        engine: &Engine,
+        lanes: impl Iterator<Item = &'a u32>,
+    ) -> Vec<LanePosition> {
+        let position = |lane: &u32| {
+            let now = LanePosition::of_lane(engine, *lane)?;
+            let noted = self.positions.get(lane).copied().unwrap_or_default();
+            let sequence = now.sequence.max(noted);
+            Some(LanePosition { sequence, ..now })
+        };
+        lanes.filter_map(position).collect()
+    }
+
+    pub(super) fn note_change(&mut self, lane: u32) {
+        self.positions.entry(lane).or_default();
+        self.changed.insert(lane);
+    }
+
+    pub(super) fn note_positions(&mut self, positions: &[LanePosition]) {
+        for position in positions {
+            let noted = self.positions.entry(position.lane).or_default();
+            *noted = position.sequence.max(*noted);
+        }
     }
 
     /// Who it is that has not said so: where no keys are asked for, anybody.
