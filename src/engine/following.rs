@@ -119,11 +119,26 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Behind`].
     pub async fn reached(&self, lane: u32, sequence: u64) -> Result<(), EngineError> {
-        let Some((_, lane)) = self.clustered_lane(lane) else {
+        let Some((_, of_lane)) = self.clustered_lane(lane) else {
             return Err(EngineError::Behind);
         };
-        let reached = self.caller.within(lane.place.reached(sequence)).await;
+        self.hear_of(lane, sequence)?;
+        let reached = self.caller.within(of_lane.place.reached(sequence)).await;
         reached.map_err(|_| EngineError::Behind)
+    }
+
+    /// Has a lane that leads read the log, if this is the number of a record that it has
+    /// not applied: another pod may have led it, too, without knowing better. It would
+    /// hear of that only with its next change. One that follows reads anyway.
+    ///
+    /// # Errors
+    /// The engine stops.
+    pub fn hear_of(&self, lane: u32, sequence: u64) -> Result<(), EngineError> {
+        let state = self.lane_state(lane);
+        match state.is_some_and(|it| it.leads && it.position.sequence < sequence) {
+            true => self.tell_lane(lane, Event::InDoubt),
+            false => Ok(()),
+        }
     }
 
     /// Where each lane stands; none for an engine that is in no cluster.

@@ -163,7 +163,10 @@ impl Replica {
             } => self.answered(number, attempt, answer, &mut effects),
             Event::Read { records, is_all } => self.read(&records, is_all, &mut effects),
             Event::Looked { sequence, found } => self.looked(sequence, found, &mut effects),
-            Event::InDoubt => self.look_at_position(&mut effects),
+            Event::InDoubt => {
+                self.look_at_position(&mut effects);
+                effects.push(Effect::Read);
+            }
             Event::Restored {
                 position,
                 stamp_ms,

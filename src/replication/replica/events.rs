@@ -57,8 +57,8 @@ pub enum Event {
         /// What it has.
         found: Found,
     },
-    /// The log may have become another: its connection was lost, or its
-    /// servers have another leader.
+    /// The log may have become another, since its connection was lost or its servers
+    /// have another leader; or it may have more than a lane that leads has heard of.
     InDoubt,
     /// The state of another pod has replaced the own one.
     Restored {

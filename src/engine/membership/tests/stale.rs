@@ -28,6 +28,21 @@ async fn with_a_leader_of_the_past() -> Cluster {
     cluster
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_hears_of_what_another_leader_has_committed() {
+    let cluster = with_a_leader_of_the_past().await;
+    let (first, second) = (&cluster.pods[0].engine, &cluster.pods[1].engine);
+    let lane = first.lane_of(&name("f"));
+    let position = |of: &Engine| of.lane_state(lane).unwrap().position.sequence;
+    let newest = position(second);
+    assert!(position(first) < newest, "it does not read while it leads");
+    let reached = first.reached(lane, newest);
+    let reached = tokio::time::timeout(Duration::from_secs(20), reached).await;
+    assert!(matches!(reached, Ok(Ok(()))), "{reached:?}");
+    let found = first.exists(&name("f"), &batch([1])).await.unwrap();
+    assert!(found.iter().all(|&it| it));
+}
+
 async fn add_if_absent(engine: &Engine, item: u64) -> Vec<AddResult> {
     let options = AddOptions {
         mode: AddMode::OnlyIfAbsent,
