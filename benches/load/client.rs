@@ -34,7 +34,7 @@ pub(crate) enum ClientError {
     Closed,
 }
 
-/// Some connections to one server.
+/// Some connections, to each server as many as to the next.
 pub(crate) struct Client {
     wire: Wire,
     poll: Poll,
@@ -79,10 +79,14 @@ impl Round {
 
 impl Client {
     /// Connects.
-    pub(crate) fn new(wire: Wire, server: SocketAddr, count: usize) -> Result<Client, ClientError> {
+    pub(crate) fn new(
+        wire: Wire,
+        servers: &[SocketAddr],
+        count: usize,
+    ) -> Result<Client, ClientError> {
         let poll = Poll::new()?;
         let mut connections = Vec::with_capacity(count);
-        for token in 0..count {
+        for (token, server) in servers.iter().cycle().take(count).enumerate() {
             let stream = std::net::TcpStream::connect(server)?;
             stream.set_nodelay(true)?;
             stream.set_nonblocking(true)?;

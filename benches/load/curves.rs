@@ -149,7 +149,7 @@ impl Bench<'_> {
         total: usize,
         each: usize,
     ) -> Result<f64, Box<dyn Error>> {
-        let mut client = Client::new(Wire::Http, self.cuckood.address, connections)?;
+        let mut client = Client::new(Wire::Http, &[self.cuckood.address], connections)?;
         // The first request of a connection is not like others.
         client.closed(&[get("/livez")], connections)?;
         Ok(client.closed(requests, total)?.rate() * each as f64)
@@ -176,7 +176,7 @@ impl Bench<'_> {
         // What both can do: rates are shares of the lower one.
         let mut most = f64::INFINITY;
         for (_, address, requests) in sides {
-            let mut client = Client::new(Wire::Http, address, CONNECTIONS)?;
+            let mut client = Client::new(Wire::Http, &[address], CONNECTIONS)?;
             client.closed(requests, self.scaled(REQUESTS / 2))?;
             most = most.min(client.closed(requests, self.scaled(REQUESTS))?.rate());
         }
@@ -184,7 +184,7 @@ impl Bench<'_> {
         for _ in 0..self.rounds {
             for (at, share) in SHARES.into_iter().enumerate() {
                 for (side, (_, address, requests)) in sides.into_iter().enumerate() {
-                    let mut client = Client::new(Wire::Http, address, CONNECTIONS)?;
+                    let mut client = Client::new(Wire::Http, &[address], CONNECTIONS)?;
                     let rate = most * share;
                     // About a second each, and enough for the last percentile.
                     let total = self.scaled(rate as usize).max(20_000);

@@ -41,7 +41,8 @@ struct Options {
     /// Requests of a round, in hundredths of what is usual.
     #[arg(long, default_value_t = 100)]
     percent: usize,
-    /// Rows of the table to measure; 0 for none.
+    /// Rows of the table to measure; 0 for none. Those from 8 on are about three pods of
+    /// a cluster, and need `nats-server`.
     #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,5,6,7")]
     rows: Vec<u32>,
     /// Plots to measure and draw.

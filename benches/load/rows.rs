@@ -1,7 +1,9 @@
 //! The rows of the table.
 
+mod cluster;
 mod growth;
 
+use self::cluster::Pods;
 use crate::Options;
 use crate::client::{Client, ClientError};
 use crate::rounds::{Measure, Measured, Row, RowResult, Wanted};
@@ -9,7 +11,7 @@ use crate::servers::{Server, batches};
 use crate::wire::{Form, Wire, command, get};
 use rocksdb::{DB, WriteOptions};
 use serde_json::json;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -70,6 +72,8 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<RowResult>, Box<dyn Error
             fill_redis(redis, options.items)?;
         }
     }
+    // Rows of clusters alone need brokers.
+    let (many, one) = (OnceCell::new(), OnceCell::new());
     let bench = Bench {
         options,
         folder: folder.path(),
@@ -89,6 +93,9 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<RowResult>, Box<dyn Error
             5 => bench.pipelines()?,
             6 => bench.grown_exists()?,
             7 => bench.growing_adds()?,
+            8 | 9 => bench.cluster_adds(pods_of(&many, folder.path(), 16)?, *number)?,
+            10 | 11 => bench.cluster_questions(pods_of(&many, folder.path(), 16)?, *number)?,
+            12 => bench.following(pods_of(&one, folder.path(), 1)?)?,
             other => return Err(format!("there is no row {other} here").into()),
         };
         let result = row.run(options.rounds)?;
@@ -96,6 +103,18 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<RowResult>, Box<dyn Error
         results.push(result);
     }
     Ok(results)
+}
+
+/// Those pods; they start when they are first wanted.
+fn pods_of<'p>(
+    pods: &'p OnceCell<Pods>,
+    folder: &Path,
+    lanes: usize,
+) -> Result<&'p Pods, Box<dyn Error>> {
+    if pods.get().is_none() {
+        let _ = pods.set(Pods::start(folder, lanes)?);
+    }
+    Ok(pods.get().ok_or("there are no pods")?)
 }
 
 struct Bench<'a> {
@@ -124,7 +143,7 @@ impl<'a> Bench<'a> {
         let mut client = None;
         let total = self.scaled(total);
         Ok(Box::new(move || {
-            let client = connected(&mut client, target, connections)?;
+            let client = connected(&mut client, &target, connections)?;
             target.measured(
                 total * each,
                 (each, || Ok(client.closed(&requests, total)?.rate())),
@@ -158,7 +177,7 @@ impl<'a> Bench<'a> {
         let total = self.scaled(total);
         Ok(Box::new(move || {
             let requests: Vec<Vec<u8>> = (0..total).map(|_| make()).collect();
-            let client = connected(&mut client, target, connections)?;
+            let client = connected(&mut client, &target, connections)?;
             target.measured(
                 total * each,
                 (each, || Ok(client.closed(&requests, total)?.rate())),
@@ -437,7 +456,7 @@ impl<'a> Bench<'a> {
             number += 1;
             present(number)
         });
-        Client::new(Wire::Http, self.cuckood.address, 1)?.closed(&requests, BATCHES)?;
+        Client::new(Wire::Http, &[self.cuckood.address], 1)?.closed(&requests, BATCHES)?;
         Ok(((self.cuckood.metric(NAME)? - before) / BATCHES as f64) as usize)
     }
 
@@ -463,10 +482,17 @@ impl<'a> Bench<'a> {
 }
 
 /// What is driven.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Target<'a> {
     /// A process of ours.
     Ours(&'a Server),
+    /// Several, each as much as the others.
+    All(Vec<&'a Server>),
+    /// One, while what it costs another one is measured.
+    One {
+        asked: &'a Server,
+        measured: &'a Server,
+    },
     /// The same over the Redis protocol, so many commands at once.
     OurRedis(&'a Server, usize),
     /// A Redis server somewhere, so many commands at once.
@@ -475,51 +501,63 @@ enum Target<'a> {
 
 fn connected<'c>(
     client: &'c mut Option<Client>,
-    target: Target<'_>,
+    target: &Target<'_>,
     connections: usize,
 ) -> Result<&'c mut Client, ClientError> {
     if client.is_none() {
-        *client = Some(Client::new(target.wire(), target.address(), connections)?);
+        let addresses = target.addresses();
+        *client = Some(Client::new(target.wire(), &addresses, connections)?);
     }
     client.as_mut().ok_or(ClientError::Closed)
 }
 
 impl Target<'_> {
-    fn wire(self) -> Wire {
+    fn wire(&self) -> Wire {
         match self {
-            Target::Ours(_) => Wire::Http,
-            Target::OurRedis(_, commands) | Target::Redis(_, commands) => Wire::Resp(commands),
+            Target::Ours(_) | Target::All(_) | Target::One { .. } => Wire::Http,
+            Target::OurRedis(_, commands) | Target::Redis(_, commands) => Wire::Resp(*commands),
         }
     }
 
-    fn address(self) -> SocketAddr {
+    fn addresses(&self) -> Vec<SocketAddr> {
         match self {
-            Target::Ours(server) => server.address,
-            Target::OurRedis(server, _) => server.redis,
-            Target::Redis(address, _) => address,
+            Target::Ours(server) => vec![server.address],
+            Target::All(servers) => servers.iter().map(|it| it.address).collect(),
+            Target::One { asked, .. } => vec![asked.address],
+            Target::OurRedis(server, _) => vec![server.redis],
+            Target::Redis(address, _) => vec![*address],
+        }
+    }
+
+    /// Whose processor time counts.
+    fn measured_servers(&self) -> &[&Server] {
+        match self {
+            Target::Ours(server) | Target::OurRedis(server, _) => std::slice::from_ref(server),
+            Target::One { measured, .. } => std::slice::from_ref(measured),
+            Target::All(servers) => servers,
+            Target::Redis(..) => &[],
         }
     }
 
     /// Runs a round of so many in all; `run` returns requests a second.
     fn measured(
-        self,
+        &self,
         total: usize,
         (each, run): (usize, impl FnOnce() -> Result<f64, ClientError>),
     ) -> Result<Measured, Box<dyn Error>> {
-        let processor = || match self {
-            Target::Ours(server) | Target::OurRedis(server, _) => {
-                server.processor_seconds().map(Some)
-            }
-            Target::Redis(..) => Ok(None),
+        let processor = || {
+            let servers = self.measured_servers().iter();
+            servers
+                .map(|it| it.processor_seconds())
+                .sum::<Result<f64, _>>()
         };
         let before = processor()?;
         let rate = run()? * each as f64;
-        let taken = processor()?
-            .zip(before)
-            .map(|(after, before)| after - before);
+        let taken = processor()? - before;
+        let is_known = !self.measured_servers().is_empty();
         Ok(Measured {
             rate,
-            processor: taken.map(|seconds| seconds * 1e9 / total as f64),
+            processor: is_known.then_some(taken * 1e9 / total as f64),
         })
     }
 }
@@ -551,13 +589,13 @@ fn reserve_redis(redis: SocketAddr, key: &str, capacity: u64) -> Result<(), Box<
             std::iter::once(capacity.to_string()),
         ),
     ];
-    Client::new(Wire::Resp(1), redis, 1)?.closed(&requests, requests.len())?;
+    Client::new(Wire::Resp(1), &[redis], 1)?.closed(&requests, requests.len())?;
     Ok(())
 }
 
 fn fill_redis(redis: SocketAddr, items: u64) -> Result<(), Box<dyn Error>> {
     reserve_redis(redis, REDIS_ASKED, items)?;
-    let mut client = Client::new(Wire::Resp(1), redis, 1)?;
+    let mut client = Client::new(Wire::Resp(1), &[redis], 1)?;
     for first in (0..items).step_by(100_000) {
         let requests: Vec<Vec<u8>> = (first..items.min(first + 100_000))
             .step_by(BATCH)

@@ -37,8 +37,20 @@ impl Drop for Server {
 impl Server {
     /// The real server, on a directory of its own.
     pub(crate) fn cuckood(folder: &Path, flags: &[&str]) -> Result<Server, Box<dyn Error>> {
-        let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
-        let (address, redis) = (free()?, free()?);
+        Server::start(folder, free()?, flags)
+    }
+
+    /// A pod of a cluster, on a directory of its own; it may have no leader yet.
+    pub(crate) fn pod(folder: &Path, cluster: &[String]) -> Result<Server, Box<dyn Error>> {
+        let address = free()?;
+        let advertised = format!("--advertise=http://{address}");
+        let mut flags: Vec<&str> = cluster.iter().map(String::as_str).collect();
+        flags.push(&advertised);
+        Server::start(folder, address, &flags)
+    }
+
+    fn start(folder: &Path, address: SocketAddr, flags: &[&str]) -> Result<Server, Box<dyn Error>> {
+        let redis = free()?;
         std::fs::create_dir_all(folder)?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_cuckood"));
         let child = command
@@ -66,6 +78,19 @@ impl Server {
                 _ => std::thread::sleep(Duration::from_millis(20)),
             }
         }
+    }
+
+    /// Another program, which answers at that address as soon as it works.
+    pub(crate) fn other(
+        command: &mut Command,
+        address: SocketAddr,
+    ) -> Result<Server, Box<dyn Error>> {
+        Ok(Server {
+            child: command.stderr(Stdio::null()).spawn()?,
+            address,
+            redis: address,
+            client: client()?,
+        })
     }
 
     /// This program, as the bare handler.
@@ -101,6 +126,12 @@ impl Server {
 
     fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// What it answers to a question about itself.
+    pub(crate) fn about(&self, path: &str) -> Result<String, Box<dyn Error>> {
+        let answer = self.client.get(self.url(path)).send()?;
+        Ok(answer.error_for_status()?.text()?)
     }
 
     /// Makes a filter.
@@ -158,12 +189,17 @@ impl Server {
 
     /// One sample of `/metrics`.
     pub(crate) fn metric(&self, name: &str) -> Result<f64, Box<dyn Error>> {
-        let text = self.client.get(self.url("/metrics")).send()?.text()?;
+        let text = self.about("/metrics")?;
         let line = text
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         Ok(line.ok_or_else(|| format!("no metric {name}"))?.parse()?)
     }
+}
+
+/// An address at which nobody listens.
+pub(crate) fn free() -> std::io::Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 
 fn client() -> Result<Client, reqwest::Error> {

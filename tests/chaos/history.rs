@@ -65,8 +65,7 @@ fn changes_and_strong_questions_of_three_pods_could_have_happened_in_one_order()
         let history: Vec<Operation> = of_item.map(|it| it.1).collect();
         assert_eq!(check(&history), Ok(()), "item {item}");
     }
-    let count = seen.len();
-    println!("{count} operations, {ITEMS} histories, {went}: 0 impossible");
+    println!("{ITEMS} histories, {went}: 0 impossible");
 }
 
 #[test]
