@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// How long brokers and pods may take until they work together.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// For how long the same pods must have led the lanes before they are measured.
+const STEADY: Duration = Duration::from_secs(5);
+
 /// Filters that are added to at once: they lie in many lanes.
 const FILTERS: u64 = 16;
 
@@ -70,18 +73,26 @@ impl Pods {
             pods: [pod(0)?, pod(1)?, pod(2)?],
             _brokers: brokers,
         };
-        // Leases go to the pods that lead fewer, one after the other.
-        let started = Instant::now();
+        // Leases go to the pods that lead fewer, one after the other: it begins once
+        // that is over.
+        let (started, mut since) = (Instant::now(), Instant::now());
+        let mut before = Vec::new();
         loop {
             let leaders = pods.leaders()?;
-            let fair = leaders.iter().all(Option::is_some)
-                && (lanes < 3 || (0..3).all(|pod| leaders.contains(&Some(pod))));
-            if fair && started.elapsed() > Duration::from_secs(10) {
+            let led = |pod| leaders.iter().filter(|it| **it == Some(pod)).count();
+            let led = [led(0), led(1), led(2)];
+            let most = led.iter().max().copied().unwrap_or(0);
+            let least = led.iter().min().copied().unwrap_or(0);
+            if leaders != before || most > least + 1 || !leaders.iter().all(Option::is_some) {
+                since = Instant::now();
+            }
+            if since.elapsed() > STEADY {
                 return Ok(pods);
             }
             if started.elapsed() > PATIENCE {
                 return Err(format!("these lead the lanes: {leaders:?}").into());
             }
+            before = leaders;
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -219,10 +230,8 @@ impl<'a> Bench<'a> {
         pod.fill(&key, (0..items).map(present))?;
         let last = || (items - BATCH as u64..items).map(present);
         pods.wait(|pod| pod.found(&key, last()).is_ok_and(|found| found == BATCH))?;
-        self.cuckood
-            .create("cluster-asked", &json!({ "capacity": items }))?;
-        self.cuckood
-            .fill("cluster-asked", (0..items).map(present))?;
+        self.cuckood.create(&key, &json!({ "capacity": items }))?;
+        self.cuckood.fill(&key, (0..items).map(present))?;
         let ask = || match number {
             10 => {
                 let mut item = mixed(items);
