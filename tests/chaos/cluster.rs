@@ -199,7 +199,8 @@ impl Cluster {
         for number in 0..COUNT {
             if let Some(how) = self.pods[number].ended() {
                 let why = how.lines().last().unwrap_or_default();
-                if !how.contains("exit status: 1\n") || !why.contains("broker") {
+                let is_told = why.contains("broker") || why.contains("No space left");
+                if !how.contains("exit status: 1\n") || !is_told {
                     return Err(how);
                 }
                 self.pods[number].kill();
