@@ -114,7 +114,16 @@ class Pages(unittest.TestCase):
     def test_they_name_flags_that_exist(self):
         said = "".join(
             subprocess.run([BINARY, *sub, "--help"], capture_output=True, text=True).stdout
-            for sub in (["serve"], ["check"], ["backup"], ["restore"], ["healthcheck"], ["keys", "add"])
+            for sub in (
+                ["serve"],
+                ["check"],
+                ["backup"],
+                ["restore"],
+                ["healthcheck"],
+                ["keys", "add"],
+                ["cluster", "found"],
+                ["cluster", "new-epoch"],
+            )
         )
         known = set(re.findall(r"--[a-z][a-z-]+", said))
         # In code, at its start: other programs' flags follow their names.
