@@ -11,12 +11,11 @@ use super::bucket::{Bucket, Put};
 use super::connect::Connection;
 use super::error::JetStreamError;
 use super::name::ClusterName;
-use super::stream::{FOUNDING, Founding, get};
+use super::stream::{FOUNDING, Founding, get, is_taken};
 use crate::replication::record::{FIRST_EPOCH, Position, Record, Writer};
-use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
+use async_nats::jetstream::Context;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Config;
-use async_nats::jetstream::{Context, ErrorCode};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -119,16 +118,6 @@ async fn refuse_changes(context: &Context, founding: &Founding) -> Result<(), Je
             epoch: founding.epoch,
         }),
         false => Ok(()),
-    }
-}
-
-/// Whether another attempt was faster to make a stream of the same name.
-fn is_taken(error: &CreateStreamError) -> bool {
-    match error.kind() {
-        CreateStreamErrorKind::JetStream(cause) => {
-            cause.error_code() == ErrorCode::STREAM_NAME_EXIST
-        }
-        _ => false,
     }
 }
 

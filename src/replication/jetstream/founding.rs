@@ -4,10 +4,8 @@ use super::bucket::Bucket;
 use super::connect::Connection;
 use super::epochs::current_epoch;
 use super::error::JetStreamError;
-use super::stream::{FOUNDING, Founding, get};
+use super::stream::{FOUNDING, Founding, get, is_taken};
 use crate::replication::record::MAX_LANES;
-use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::context::CreateStreamErrorKind;
 
 /// Founds a cluster: makes its stream, and the bucket of its leases.
 ///
@@ -34,14 +32,8 @@ pub async fn found(connection: &Connection, founding: &Founding) -> Result<(), J
     }
     match context.create_stream(founding.config()).await {
         Ok(_) => Ok(()),
-        Err(error) => match error.kind() {
-            CreateStreamErrorKind::JetStream(cause)
-                if cause.error_code() == ErrorCode::STREAM_NAME_EXIST =>
-            {
-                Err(JetStreamError::Founded { stream })
-            }
-            _ => Err(JetStreamError::while_doing("making the stream")(error)),
-        },
+        Err(error) if is_taken(&error) => Err(JetStreamError::Founded { stream }),
+        Err(error) => Err(JetStreamError::while_doing("making the stream")(error)),
     }
 }
 

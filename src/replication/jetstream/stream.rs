@@ -7,7 +7,9 @@ use super::name::ClusterName;
 use crate::replication::record::{LaneIdentity, MAX_LANES};
 use async_nats::jetstream::Context;
 use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::context::{
+    CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind,
+};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -175,6 +177,16 @@ pub async fn open(
     }
     founding.verify(&config)?;
     Ok(founding)
+}
+
+/// Whether a stream could not be made because there is another one of the same name.
+pub(super) fn is_taken(error: &CreateStreamError) -> bool {
+    match error.kind() {
+        CreateStreamErrorKind::JetStream(cause) => {
+            cause.error_code() == ErrorCode::STREAM_NAME_EXIST
+        }
+        _ => false,
+    }
 }
 
 pub(super) async fn get(context: &Context, stream: &str) -> Result<Option<Config>, JetStreamError> {
