@@ -35,6 +35,11 @@ impl Replies {
         self.version = version;
     }
 
+    /// The same, where nothing is written any more.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.out
+    }
+
     /// What is to be sent.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.out

@@ -94,7 +94,7 @@ impl Session {
 
     /// Has commands worked on at their places, and writes the replies.
     async fn work_at(&mut self, batch: &Batch, from: usize, places: &[Place], of: &[usize]) {
-        let passing = self.passing();
+        let passing = &self.passing();
         let mut worked: Vec<(usize, Replies, Vec<LanePosition>)> = Vec::new();
         // What is asked here comes first: changes that stand behind it may be done
         // elsewhere. All others at once.
@@ -104,7 +104,7 @@ impl Session {
             let works = of_step.map(|(number, place)| {
                 let mine = (0..of.len()).filter(|&at| of.get(at) == Some(&number));
                 let commands = batch.of_these(mine.map(|at| from + at));
-                let (passing, beside) = (passing.clone(), self.beside());
+                let beside = self.beside();
                 async move {
                     match place {
                         Place::Local | Place::Here => {
@@ -168,7 +168,7 @@ impl Session {
         self.changed.append(&mut each.changed);
         self.audited += each.audited;
         let mut sum = 0;
-        for reply in split(Bytes::copy_from_slice(each.replies.bytes())) {
+        for reply in split(each.replies.into_bytes().into()) {
             let text = String::from_utf8_lossy(&reply);
             match text.trim_end().split_at_checked(1) {
                 Some((":", number)) => sum += number.parse::<i64>().unwrap_or_default(),
@@ -208,7 +208,7 @@ impl Session {
 
     async fn replies_to(mut self, batch: Batch) -> Replies {
         self.work_through(&batch).await;
-        Ok(split(Bytes::copy_from_slice(self.replies.bytes())))
+        Ok(split(self.replies.into_bytes().into()))
     }
 }
 

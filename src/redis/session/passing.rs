@@ -15,7 +15,6 @@ use std::time::Instant;
 pub(super) const LOST: &str = "ERR the pod that leads the filter did not answer: it may have been done or not; ask for the items before it is sent again";
 
 /// What passes commands on, for one connection.
-#[derive(Clone)]
 pub(super) struct Passing {
     app: Arc<App>,
     head: PassedHead,

@@ -128,7 +128,7 @@ impl Session {
             Ok(engine) => self.positions_of(&engine, self.changed.iter()),
             Err(_) => Vec::new(),
         };
-        (self.replies.bytes().to_vec(), positions)
+        (self.replies.into_bytes(), positions)
     }
 
     /// Where lanes stand, as far as is known here.

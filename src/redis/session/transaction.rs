@@ -86,7 +86,7 @@ impl Session {
         let batch = transaction.commands.into_batch();
         let changed = changed_filter(&batch)?;
         if let Some(address) = self.transaction_elsewhere(&batch).await? {
-            return self.exec_elsewhere(&address, batch.clone()).await;
+            return self.exec_elsewhere(&address, batch).await;
         }
         self.replies.array(batch.len());
         let mut next = 0;
