@@ -275,15 +275,8 @@ impl Lane {
         let Some((plan, outcome)) = plan.filter(|_| fits) else {
             let is_over = missing.over || !fits;
             // As yet the lane may hold less than it ever may.
-            let room = match memory.allowance.has_all() {
-                true => room,
-                false => room.min(
-                    memory
-                        .allowance
-                        .pages()
-                        .saturating_sub(others + held_before),
-                ),
-            };
+            let allowed = memory.allowance.pages();
+            let room = room.min(allowed.saturating_sub(others + held_before));
             return self.without_plan(request, missing, is_over.then_some(room));
         };
         drain.new_pages += new_pages;

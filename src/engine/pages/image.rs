@@ -132,6 +132,12 @@ pub(crate) fn words(slots: &[u8]) -> impl Iterator<Item = u64> + '_ {
     slots.chunks(8).map(little_endian)
 }
 
+/// One of them.
+pub(crate) fn word(slots: &[u8], word: u16) -> u64 {
+    let bytes = slots.chunks(8).nth(usize::from(word));
+    bytes.map_or(0, little_endian)
+}
+
 /// Up to eight bytes as a word, missing ones as zeros.
 pub(super) fn little_endian(bytes: &[u8]) -> u64 {
     bytes

@@ -126,9 +126,7 @@ pub(super) fn image_after(table: &PageTable, before: StoredPage, page: &LoggedPa
 
 /// A word of a page that is stored like that.
 pub(super) fn word_of(before: &StoredPage, word: u16) -> u64 {
-    image::words(&before.slots)
-        .nth(usize::from(word))
-        .unwrap_or(0)
+    image::word(&before.slots, word)
 }
 
 pub(super) fn unfit(record: u64, reason: &str) -> StoreError {
