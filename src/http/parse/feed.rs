@@ -225,7 +225,7 @@ impl LineFeed {
             }
             LineFormat::Json => {
                 let entry: RowEntry<'_> = json_entry(line)?;
-                let row = json_row(entry.attributes.get(), codec)?;
+                let row = json_row(entry.attributes.get(), attributes, codec)?;
                 (entry.item.get().as_bytes(), row)
             }
         };
@@ -277,21 +277,22 @@ struct RowEntry<'a> {
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn json_entry<'a, E: Deserialize<'a>>(line: &'a [u8]) -> Result<E, BadLine> {
-    serde_json::from_slice(line).map_err(|error| match error.is_data() {
-        true => BadLine::NotAnEntry,
-        false => BadLine::NotJson,
-    })
+    serde_json::from_slice(line).map_err(unread)
 }
 
-/// The row of an entry in JSON.
-fn json_row(json: &str, codec: &mut RowCodec) -> Result<u32, BadLine> {
-    let all = codec.attributes().clone();
-    let read = serde_json::Deserializer::from_str(json).deserialize_map(RowOfLine(codec));
-    let (row, seen) = read.map_err(|error| match error.is_data() {
+/// What is wrong with a line of JSON that can't be read as an entry.
+fn unread(error: serde_json::Error) -> BadLine {
+    match error.is_data() {
         true => BadLine::NotAnEntry,
         false => BadLine::NotJson,
-    })??;
-    match (0..all.iter().len()).all(|at| seen >> at & 1 == 1) {
+    }
+}
+
+/// The row of an entry in JSON, which has so many attributes.
+fn json_row(json: &str, attributes: usize, codec: &mut RowCodec) -> Result<u32, BadLine> {
+    let read = serde_json::Deserializer::from_str(json).deserialize_map(RowOfLine(codec));
+    let (row, seen) = read.map_err(unread)??;
+    match seen.count_ones() as usize == attributes {
         true => Ok(row),
         false => Err(BadLine::NotAnEntry),
     }
