@@ -3,7 +3,7 @@
 
 use super::failure::Failure;
 use super::fallen_behind::FallenBehind;
-use crate::engine::Engine;
+use crate::engine::{Engine, LaneState};
 use crate::http::App;
 use crate::metrics::Metrics;
 use crate::replication::jetstream::{
@@ -97,8 +97,8 @@ impl Announcing {
                 *furthest = position.max(*furthest);
             }
         }
-        self.start_again_if_behind(&pods);
         let states = self.engine.lane_states();
+        self.start_again_if_behind(&pods, &states);
         let own: Vec<u64> = states.iter().map(|it| it.position.sequence).collect();
         if let Some(cluster) = self.app.cluster() {
             cluster.staleness().note(&own, &furthest, Instant::now());
@@ -143,8 +143,7 @@ impl Announcing {
 
     /// Stops the server, to be started again, if the log no longer has what a lane
     /// lacks, and a pod that is there has it.
-    fn start_again_if_behind(&mut self, pods: &[PodState]) {
-        let states = self.engine.lane_states();
+    fn start_again_if_behind(&mut self, pods: &[PodState], states: &[LaneState]) {
         let lanes: Vec<(u64, bool)> = states
             .iter()
             .map(|it| (it.position.sequence, it.is_behind))

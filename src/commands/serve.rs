@@ -152,8 +152,7 @@ async fn serve_until_stopped(config: &ServeConfig, settings: Settings) -> Result
 
     if let Some(taking_part) = taking_part {
         // Others lead from here on, and this pod passes on to them what comes still.
-        let mut told = told.clone();
-        let _ = told.wait_for(|&stopping| stopping).await;
+        when_told(told.clone()).await;
         taking_part.ended().await;
     }
     let mut cut_off = server.await?;

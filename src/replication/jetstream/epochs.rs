@@ -132,8 +132,7 @@ impl NewEpoch {
         cluster: &ClusterName,
         copies: usize,
     ) -> Result<(), JetStreamError> {
-        let stream = format!("KV_{}", cluster.bucket());
-        match get(&connection.context, &stream).await? {
+        match Bucket::find(connection, cluster).await? {
             Some(_) => Ok(()),
             None => Bucket::make(connection, cluster, copies).await,
         }

@@ -72,11 +72,6 @@ impl Leases {
         })
     }
 
-    /// Who takes them.
-    pub fn holder(&self) -> &Holder {
-        &self.holder
-    }
-
     /// Whether it is this pod, in this life or, as it has its address to itself, in an
     /// earlier one.
     pub fn is_own(&self, holder: &Holder) -> bool {
