@@ -223,6 +223,25 @@ fn a_pod_is_asked_once_for_many_filters() {
 }
 
 #[test]
+fn all_is_flushed_that_the_connection_has_just_made() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let cluster = Cluster::start([&["--redis-allow-flush"], &[]], None);
+    let mut connection = cluster.connect(0, None);
+    // This pod may not have heard of all of them when the last reply comes.
+    for round in 0..20 {
+        let made: Vec<String> = (0..FILTERS)
+            .map(|it| format!("CF.RESERVE made{round}-{it} 100"))
+            .collect();
+        let replies = pipeline(&mut connection, &made);
+        assert!(replies.iter().all(|it| *it == OK), "{replies:?}");
+        assert_eq!(connection.ask("FLUSHALL"), OK);
+        assert_eq!(connection.ask("DBSIZE"), int(0), "round {round}");
+    }
+}
+
+#[test]
 fn commands_wait_together_for_lanes_that_nobody_leads() {
     if !nats_server::is_there() {
         return;

@@ -294,6 +294,8 @@ impl Session {
         if !self.has_no_prefix() {
             return Err(errors::no_permission(self.user(), spec).into());
         }
+        // What this connection has made is listed below.
+        self.reach_all().await?;
         let mut after = Some(0);
         while let Some(from) = after {
             // As long as it takes: each filter has a deadline of its own.
