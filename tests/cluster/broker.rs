@@ -2,16 +2,20 @@
 //! of its own, that can be killed and started again.
 
 use crate::nats_server;
+use crate::support::PATIENCE;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// One broker.
 pub(crate) struct Broker {
     directory: PathBuf,
     process: Option<Child>,
+    /// Where it is monitored.
+    monitor: u16,
 }
 
 /// Brokers that belong together.
@@ -70,6 +74,7 @@ impl Brokers {
             let mut broker = Broker {
                 directory: home,
                 process: None,
+                monitor: *monitor,
             };
             broker.start();
             broker
@@ -109,7 +114,7 @@ impl Broker {
         }
     }
 
-    /// Starts it again with another setting.
+    /// Starts it again with another setting; it serves when this returns.
     pub(crate) fn configure(&mut self, from: &str, to: &str) {
         let path = self.directory.join("nats.conf");
         let config = fs::read_to_string(&path).unwrap();
@@ -117,6 +122,12 @@ impl Broker {
         fs::write(&path, config.replace(from, to)).unwrap();
         self.kill();
         self.start();
+        let healthz = format!("http://127.0.0.1:{}/healthz", self.monitor);
+        let started = Instant::now();
+        while !reqwest::blocking::get(&healthz).is_ok_and(|it| it.status().is_success()) {
+            assert!(started.elapsed() < PATIENCE, "{healthz}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// What it has stored, as it is now; it does not run.

@@ -106,17 +106,6 @@ impl Stopped {
         refused(&started.unwrap())
     }
 
-    /// The same, once brokers that were started again answer.
-    #[track_caller]
-    fn refuses_soon(&self, instead: &[&str], words: &str) {
-        let is_said = (0..TRIES).any(|_| {
-            std::thread::sleep(Duration::from_millis(100));
-            self.try_to_start(instead).contains(words)
-        });
-        assert!(is_said, "{words}: {}", self.try_to_start(instead));
-        self.refuses(instead, words);
-    }
-
     /// All that the data are, as `cuckood check` says.
     fn checked(&self) -> String {
         let checked = cuckood()
@@ -180,7 +169,7 @@ fn brokers_that_can_not_be_used_leave_a_pods_data_as_they_are() {
         ),
     ] {
         brokers.all[0].configure(from, to);
-        stopped.refuses_soon(&[], words);
+        stopped.refuses(&[], words);
         brokers.all[0].configure(to, from);
     }
     stopped.starts();
