@@ -1,6 +1,7 @@
 //! Three brokers and three pods.
 
 use crate::hosts::{Host, Hosts, Place, Port};
+use crate::mount::Mounted;
 use crate::nats_server;
 use crate::node::{Node, Storage};
 use serde_json::Value;
@@ -69,15 +70,12 @@ impl Cluster {
         ];
         let routes = at(Port::Peers, "nats-route");
         let mut nodes = hosts.into_iter().enumerate().map(|(number, host)| {
-            if number >= COUNT {
-                let name = format!("pod-{}", number - COUNT);
-                return Node::new(name, host, Storage::forgetful());
-            }
-            let storage = match place {
-                Place::Namespaces => Storage::small(),
-                _ => Storage::directory(),
+            // The brokers' program counts on a journal: it forces no directory.
+            let (name, mounted) = match number.checked_sub(COUNT) {
+                None => (format!("broker-{number}"), Mounted::with_journal()),
+                Some(pod) => (format!("pod-{pod}"), Mounted::new()),
             };
-            Node::new(format!("broker-{number}"), host, storage)
+            Node::new(name, host, Storage::forgetful(mounted))
         });
         let brokers: Vec<Node> = nodes.by_ref().take(COUNT).collect();
         let pods: Vec<Node> = nodes.collect();

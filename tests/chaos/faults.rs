@@ -63,7 +63,8 @@ impl fmt::Display for Kind {
 impl Kind {
     /// All kinds that can be tried on this cluster.
     pub(crate) fn all(cluster: &Cluster) -> Vec<Kind> {
-        let can_forget = cluster.pods.iter().all(Node::can_forget);
+        let mut nodes = cluster.brokers.iter().chain(&cluster.pods);
+        let can_forget = nodes.all(Node::can_forget);
         let mut kinds = Vec::new();
         let mut add = |whom, what| kinds.push(Kind { whom, what });
         for count in 1..=COUNT {
@@ -83,12 +84,14 @@ impl Kind {
                 }
             }
             if can_forget {
+                add(Whom::Brokers(count), What::PowerLost);
                 add(Whom::Pods(count), What::PowerLost);
                 add(Whom::Pods(count), What::DiskFull);
             }
         }
         add(Whom::All, What::Killed);
-        if cluster.brokers.iter().all(Node::can_be_full) {
+        if can_forget {
+            add(Whom::All, What::PowerLost);
             add(Whom::Brokers(1), What::DiskFull);
         }
         add(Whom::Pods(1), What::Wiped);

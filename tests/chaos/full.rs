@@ -19,7 +19,7 @@ fn a_pod_whose_disk_is_full_leaves_its_lanes_to_others() {
         return;
     }
     let mut cluster = Cluster::start(place);
-    if !cluster.pods.iter().all(crate::node::Node::can_be_full) {
+    if !cluster.pods.iter().all(crate::node::Node::can_forget) {
         return;
     }
     let mut random = Random(seed("CUCKOOD_FULL_SEED"));

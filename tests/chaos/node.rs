@@ -5,7 +5,6 @@ use crate::hosts::Host;
 use crate::mount::Mounted;
 use crate::random::Random;
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,41 +13,21 @@ use tempfile::TempDir;
 /// How long a process may take to stop.
 const STOPS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Bytes of a small disk.
-const SMALL_BYTES: u64 = 512 << 20;
-
 /// Where a process keeps what it has.
 pub(crate) enum Storage {
     /// On a disk that forgets what was not forced to it, and fills up.
     Forgetful(Mounted),
-    /// On a disk that fills up.
-    Small(TempDir),
     Directory(TempDir),
 }
 
 impl Storage {
-    /// Needs a mount namespace of the test's own.
-    pub(crate) fn small() -> Storage {
-        let directory = TempDir::new().unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={SMALL_BYTES}"), "tmpfs"])
-            .arg(directory.path())
-            .status();
-        assert!(mounted.unwrap().success());
-        Storage::Small(directory)
-    }
-
-    pub(crate) fn directory() -> Storage {
-        Storage::Directory(TempDir::new().unwrap())
-    }
-
     /// A directory where there is no such disk.
-    pub(crate) fn forgetful() -> Storage {
-        match Mounted::new() {
+    pub(crate) fn forgetful(mounted: std::io::Result<Mounted>) -> Storage {
+        match mounted {
             Ok(mounted) => Storage::Forgetful(mounted),
             Err(error) => {
                 crate::required::missing("fuse", error);
-                Storage::directory()
+                Storage::Directory(TempDir::new().unwrap())
             }
         }
     }
@@ -98,7 +77,7 @@ impl Node {
     fn disk(&self) -> &Path {
         match &self.storage {
             Storage::Forgetful(mounted) => mounted.path(),
-            Storage::Small(directory) | Storage::Directory(directory) => directory.path(),
+            Storage::Directory(directory) => directory.path(),
         }
     }
 
@@ -109,10 +88,6 @@ impl Node {
 
     pub(crate) fn can_forget(&self) -> bool {
         matches!(self.storage, Storage::Forgetful(_))
-    }
-
-    pub(crate) fn can_be_full(&self) -> bool {
-        !matches!(self.storage, Storage::Directory(_))
     }
 
     /// Starts it, if it does not run.
@@ -198,24 +173,8 @@ impl Node {
 
     /// Its disk has no room, or has room again.
     pub(crate) fn set_full(&self, is_full: bool) {
-        match &self.storage {
-            Storage::Forgetful(mounted) => mounted.set_full(is_full),
-            Storage::Small(_) if is_full => self.fill(),
-            // It may never have been full.
-            Storage::Small(_) => drop(fs::remove_file(self.ballast())),
-            Storage::Directory(_) => {}
-        }
-    }
-
-    fn ballast(&self) -> PathBuf {
-        self.disk().join("ballast")
-    }
-
-    /// Writes until there is no room.
-    fn fill(&self) {
-        let mut ballast = File::create(self.ballast()).unwrap();
-        for piece in [1 << 20, 1 << 10, 1] {
-            while ballast.write_all(&vec![1; piece]).is_ok() {}
+        if let Storage::Forgetful(mounted) = &self.storage {
+            mounted.set_full(is_full);
         }
     }
 

@@ -3,7 +3,9 @@
 //!
 //! What is forced: the bytes of a file by `fsync` of it, the names in a
 //! directory by `fsync` of the directory, and neither by the other. That is
-//! less than most file systems keep, and all that they promise.
+//! less than most file systems keep, and all that they promise. A disk with a
+//! journal keeps all names with whatever is forced, as those file systems do
+//! that people have (ext4, xfs).
 
 use crate::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +39,8 @@ pub(crate) enum DiskError {
     Missing,
     There,
     NotEmpty,
+    /// It can't be renamed to there.
+    Elsewhere,
     /// A directory where a file is wanted, or the other way round.
     Kind,
 }
@@ -44,6 +48,9 @@ pub(crate) enum DiskError {
 pub(crate) struct Disk {
     nodes: BTreeMap<u64, Node>,
     next: u64,
+    has_journal: bool,
+    /// Changes of names that are not forced, in order.
+    since: Vec<Naming>,
     /// Times that anything was forced.
     pub(crate) forced: u64,
 }
@@ -71,15 +78,17 @@ enum Change {
 struct Directory {
     now: Names,
     forced: Names,
-    since: Vec<Naming>,
 }
 
 type Names = BTreeMap<OsString, u64>;
 
+/// A name in a directory.
+type Place = (u64, OsString);
+
 enum Naming {
-    Set(OsString, u64),
-    Remove(OsString),
-    Rename(OsString, OsString),
+    Set(Place, u64),
+    Remove(Place),
+    Rename(Place, Place),
 }
 
 /// What there is to know about a file or directory.
@@ -95,7 +104,16 @@ impl Disk {
         Disk {
             nodes: BTreeMap::from([(ROOT, Node::Directory(Directory::default()))]),
             next: ROOT + 1,
+            has_journal: false,
+            since: Vec::new(),
             forced: 0,
+        }
+    }
+
+    pub(crate) fn with_journal() -> Disk {
+        Disk {
+            has_journal: true,
+            ..Disk::new()
         }
     }
 
@@ -152,13 +170,12 @@ impl Disk {
 
     fn make(&mut self, parent: u64, name: &OsStr, node: Node) -> Result<Facts, DiskError> {
         let number = self.next;
-        let directory = self.directory(parent)?;
-        if directory.now.contains_key(name) {
+        if self.directory(parent)?.now.contains_key(name) {
             return Err(DiskError::There);
         }
-        directory.name(Naming::Set(name.to_owned(), number));
         self.next += 1;
         self.nodes.insert(number, node);
+        self.name(Naming::Set((parent, name.to_owned()), number));
         self.facts(number)
     }
 
@@ -167,22 +184,53 @@ impl Disk {
         if found.is_directory && !self.directory(found.number)?.now.is_empty() {
             return Err(DiskError::NotEmpty);
         }
-        self.directory(parent)?
-            .name(Naming::Remove(name.to_owned()));
+        self.name(Naming::Remove((parent, name.to_owned())));
         Ok(())
     }
 
-    /// Within one directory.
+    /// From one directory to another one only with a journal: else the power could go
+    /// between the two.
     pub(crate) fn rename(
         &mut self,
-        parent: u64,
-        from: &OsStr,
-        to: &OsStr,
+        (parent, from): (u64, &OsStr),
+        (new_parent, to): (u64, &OsStr),
     ) -> Result<(), DiskError> {
         self.find(parent, from)?;
-        self.directory(parent)?
-            .name(Naming::Rename(from.to_owned(), to.to_owned()));
+        self.directory(new_parent)?;
+        if parent != new_parent && !self.has_journal {
+            return Err(DiskError::Elsewhere);
+        }
+        let from = (parent, from.to_owned());
+        self.name(Naming::Rename(from, (new_parent, to.to_owned())));
         Ok(())
+    }
+
+    fn name(&mut self, naming: Naming) {
+        naming.apply(&mut self.nodes, |directory| &mut directory.now);
+        self.since.push(naming);
+    }
+
+    /// Changes of names of one group are kept in order.
+    fn group(&self, directory: u64) -> u64 {
+        match self.has_journal {
+            true => ROOT,
+            false => directory,
+        }
+    }
+
+    /// Forces so many changes of names of each group; returns the others.
+    fn keep_names(&mut self, mut kept: BTreeMap<u64, usize>) -> Vec<Naming> {
+        let mut others = Vec::new();
+        for naming in std::mem::take(&mut self.since) {
+            match kept.get_mut(&self.group(naming.directory())) {
+                Some(kept) if *kept > 0 => {
+                    *kept -= 1;
+                    naming.apply(&mut self.nodes, |directory| &mut directory.forced);
+                }
+                _ => others.push(naming),
+            }
+        }
+        others
     }
 
     pub(crate) fn open(&mut self, number: u64) -> Result<(), DiskError> {
@@ -221,15 +269,17 @@ impl Disk {
             change.apply(&mut file.forced);
         }
         self.forced += 1;
-        Ok(())
+        match self.has_journal {
+            true => self.force_names(ROOT),
+            false => Ok(()),
+        }
     }
 
     /// Forces the names in a directory.
     pub(crate) fn force_names(&mut self, number: u64) -> Result<(), DiskError> {
-        let directory = self.directory(number)?;
-        for naming in std::mem::take(&mut directory.since) {
-            naming.apply(&mut directory.forced);
-        }
+        self.directory(number)?;
+        let all = BTreeMap::from([(self.group(number), usize::MAX)]);
+        self.since = self.keep_names(all);
         self.forced += 1;
         self.forget_unnamed();
         Ok(())
@@ -239,9 +289,25 @@ impl Disk {
     pub(crate) fn cut(&mut self, cut: Cut, random: &mut Random) -> Lost {
         let mut lost = Lost::default();
         for node in self.nodes.values_mut() {
-            match node {
-                Node::File(file) => lost.bytes += file.cut(cut, random),
-                Node::Directory(directory) => lost.names += directory.cut(cut, random),
+            if let Node::File(file) = node {
+                lost.bytes += file.cut(cut, random);
+            }
+        }
+        // File systems keep changes of names in order.
+        let mut kept = BTreeMap::new();
+        for naming in &self.since {
+            *kept.entry(self.group(naming.directory())).or_default() += 1;
+        }
+        for kept in kept.values_mut() {
+            *kept = match cut {
+                Cut::Nothing => 0,
+                Cut::Some => random.below(*kept as u64 + 1) as usize,
+            };
+        }
+        lost.names = self.keep_names(kept).len() as u64;
+        for node in self.nodes.values_mut() {
+            if let Node::Directory(directory) = node {
+                directory.now.clone_from(&directory.forced);
             }
         }
         self.forget_unnamed();
@@ -256,11 +322,11 @@ impl Disk {
                 continue;
             };
             named.extend(directory.now.values().chain(directory.forced.values()));
-            named.extend(directory.since.iter().filter_map(|naming| match naming {
-                Naming::Set(_, number) => Some(number),
-                Naming::Remove(_) | Naming::Rename(..) => None,
-            }));
         }
+        named.extend(self.since.iter().filter_map(|naming| match naming {
+            Naming::Set(_, number) => Some(number),
+            Naming::Remove(_) | Naming::Rename(..) => None,
+        }));
         self.nodes.retain(|number, node| {
             named.contains(number) || matches!(node, Node::File(file) if file.opened > 0)
         });
@@ -310,28 +376,6 @@ impl File {
     }
 }
 
-impl Directory {
-    fn name(&mut self, naming: Naming) {
-        naming.apply(&mut self.now);
-        self.since.push(naming);
-    }
-
-    fn cut(&mut self, cut: Cut, random: &mut Random) -> u64 {
-        let since = std::mem::take(&mut self.since);
-        // File systems keep changes of names in order.
-        let kept = match cut {
-            Cut::Nothing => 0,
-            Cut::Some => random.below(since.len() as u64 + 1) as usize,
-        };
-        let lost = (since.len() - kept) as u64;
-        for naming in since.into_iter().take(kept) {
-            naming.apply(&mut self.forced);
-        }
-        self.now.clone_from(&self.forced);
-        lost
-    }
-}
-
 impl Change {
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
@@ -348,17 +392,32 @@ impl Change {
 }
 
 impl Naming {
-    fn apply(&self, names: &mut Names) {
+    /// Of those that it concerns, the one where it begins.
+    fn directory(&self) -> u64 {
         match self {
-            Naming::Set(name, number) => {
-                names.insert(name.clone(), *number);
+            Naming::Set((directory, _), _)
+            | Naming::Remove((directory, _))
+            | Naming::Rename((directory, _), _) => *directory,
+        }
+    }
+
+    fn apply(&self, nodes: &mut BTreeMap<u64, Node>, names: fn(&mut Directory) -> &mut Names) {
+        let mut of = |directory: u64, work: &dyn Fn(&mut Names) -> Option<u64>| {
+            let Some(Node::Directory(directory)) = nodes.get_mut(&directory) else {
+                return None;
+            };
+            work(names(directory))
+        };
+        match self {
+            Naming::Set((directory, name), number) => {
+                of(*directory, &|names| names.insert(name.clone(), *number));
             }
-            Naming::Remove(name) => {
-                names.remove(name);
+            Naming::Remove((directory, name)) => {
+                of(*directory, &|names| names.remove(name));
             }
-            Naming::Rename(from, to) => {
-                if let Some(number) = names.remove(from) {
-                    names.insert(to.clone(), number);
+            Naming::Rename((from, old), (to, new)) => {
+                if let Some(number) = of(*from, &|names| names.remove(old)) {
+                    of(*to, &|names| names.insert(new.clone(), number));
                 }
             }
         }
@@ -409,6 +468,35 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_keeps_all_names_with_whatever_is_forced() {
+        let (mut disk, mut random) = (Disk::with_journal(), Random(1));
+        let folder = disk.make_directory(ROOT, named("folder")).unwrap().number;
+        disk.make_file(folder, named("empty")).unwrap();
+        let kept = file_with(&mut disk, "kept", b"forced");
+        disk.force(kept).unwrap();
+        file_with(&mut disk, "late", b"lost");
+        disk.cut(Cut::Nothing, &mut random);
+        assert_eq!(disk.list(ROOT).unwrap().len(), 2);
+        assert_eq!(disk.list(folder).unwrap().len(), 1);
+        assert_eq!(disk.read(kept, 0, 100).unwrap(), b"forced");
+
+        // The only way of a file to be in two directories, or in none, is not taken.
+        let (from, to) = ((ROOT, named("kept")), (folder, named("moved")));
+        for seed in 0..20 {
+            disk.rename(from, to).unwrap();
+            disk.make_file(ROOT, named("later")).unwrap();
+            disk.cut(Cut::Some, &mut Random(seed));
+            let places = [from, to].map(|(parent, name)| disk.find(parent, name).is_ok());
+            assert_ne!(places[0], places[1], "seed {seed}");
+            if places[1] {
+                disk.rename(to, from).unwrap();
+            }
+            let _ = disk.remove(ROOT, named("later"));
+            disk.force_names(ROOT).unwrap();
+        }
+    }
+
+    #[test]
     fn a_rename_happens_as_a_whole_or_not_at_all() {
         for is_forced in [false, true] {
             let (mut disk, mut random) = (Disk::new(), Random(1));
@@ -417,7 +505,7 @@ mod tests {
             disk.force(old).unwrap();
             disk.force(new).unwrap();
             disk.force_names(ROOT).unwrap();
-            disk.rename(ROOT, named("temporary"), named("CURRENT"))
+            disk.rename((ROOT, named("temporary")), (ROOT, named("CURRENT")))
                 .unwrap();
             if is_forced {
                 disk.force_names(ROOT).unwrap();

@@ -23,6 +23,9 @@ const NEVER_CACHED: Duration = Duration::ZERO;
 
 /// How large the disk says it is, in blocks of [`BLOCK_BYTES`].
 const BLOCKS: u64 = 1 << 28;
+
+/// What is written is forced at once: the flag of `open`, which `O_SYNC` has, too.
+const O_DSYNC: i32 = 0o10000;
 const BLOCK_BYTES: u32 = 4096;
 
 /// A disk at a directory. Dropped, it is gone.
@@ -41,8 +44,20 @@ impl Mounted {
     /// # Errors
     /// There is no FUSE here, or this user may not mount; says why.
     pub(crate) fn new() -> std::io::Result<Mounted> {
+        Mounted::of(Disk::new())
+    }
+
+    /// One that keeps names as file systems with a journal do.
+    ///
+    /// # Errors
+    /// As those of [`Mounted::new`].
+    pub(crate) fn with_journal() -> std::io::Result<Mounted> {
+        Mounted::of(Disk::with_journal())
+    }
+
+    fn of(disk: Disk) -> std::io::Result<Mounted> {
         let directory = tempfile::tempdir()?;
-        let disk = Arc::new(Mutex::new(Disk::new()));
+        let disk = Arc::new(Mutex::new(disk));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("forgetful".to_owned())];
         let (hanging, is_full) = (Arc::default(), Arc::default());
@@ -120,6 +135,7 @@ fn errno(error: DiskError) -> Errno {
         DiskError::Missing => Errno::ENOENT,
         DiskError::There => Errno::EEXIST,
         DiskError::NotEmpty => Errno::ENOTEMPTY,
+        DiskError::Elsewhere => Errno::EXDEV,
         DiskError::Kind => Errno::EINVAL,
     }
 }
@@ -222,10 +238,8 @@ impl Filesystem for Shown {
         _: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        if parent != new_parent {
-            return reply.error(Errno::EXDEV);
-        }
-        done(reply, self.disk().rename(parent.0, name, new_name));
+        let (from, to) = ((parent.0, name), (new_parent.0, new_name));
+        done(reply, self.disk().rename(from, to));
     }
 
     fn open(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -284,14 +298,20 @@ impl Filesystem for Shown {
         offset: u64,
         data: &[u8],
         _: WriteFlags,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         if self.is_full.load(Ordering::Relaxed) {
             return reply.error(Errno::ENOSPC);
         }
-        match self.disk().write(number.0, offset, data) {
+        let mut disk = self.disk();
+        let written = disk.write(number.0, offset, data);
+        let forced = match flags.0 & O_DSYNC {
+            0 => written,
+            _ => written.and_then(|()| disk.force(number.0)),
+        };
+        match forced {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(errno(error)),
         }
