@@ -2,7 +2,7 @@
 //! of its own, that can be killed and started again.
 
 use crate::nats_server;
-use crate::support::PATIENCE;
+use crate::program::PATIENCE;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long a start, or a failover, may take here.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn cuckood() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cuckood"));
