@@ -76,7 +76,9 @@ pub enum StoreError {
         what: &'static str,
     },
     /// The disk is full.
-    #[error("the disk is full: {source} (while {doing})")]
+    #[error(
+        "the disk is full, or this user's share of it: {source} (while {doing}); free space on it, or enlarge it, and remove nothing in the data directory"
+    )]
     NoSpace {
         /// What was being done.
         doing: &'static str,

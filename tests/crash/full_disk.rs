@@ -1,30 +1,27 @@
 //! A small disk that fills up under load: changes are refused, questions are
-//! answered, and once there is room changes are taken again by themselves.
+//! answered, and once there is room changes are taken again by themselves. A start
+//! on a full one says so.
 //!
-//! The disk is a tmpfs in a mount namespace of its own, which needs root, or
-//! user namespaces; where neither is to be had the test is skipped, or fails if it
-//! is required (see `required`).
+//! Where there can't be such a disk the tests are skipped, or fail if it is required
+//! (see `required`).
 
 use crate::kill::check_command;
-use crate::required::missing;
-use crate::server::{Server, free_port, serve_command};
-use cuckood::store::disk::DiskSpace;
+use crate::server::{Server, free_port, refused_start};
+use crate::small_disk::SmallDisk;
 use reqwest::StatusCode;
 use reqwest::blocking::Client;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// Bytes of the disk.
 const DISK_BYTES: u64 = 400 << 20;
+
+/// Bytes of the one on which servers start.
+const START_DISK_BYTES: u64 = 64 << 20;
 
 /// What `--disk-reserve` is, where it is on.
 const RESERVE_BYTES: u64 = 48 << 20;
@@ -40,107 +37,6 @@ const FULL_FOR: Duration = Duration::from_secs(3);
 
 const WRITERS: usize = 4;
 const BATCH: u64 = 50;
-
-/// A disk that only processes see which are started in its namespace.
-struct SmallDisk {
-    holder: Child,
-    directory: TempDir,
-}
-
-impl SmallDisk {
-    /// # Errors
-    /// Says why there can't be one here.
-    fn new() -> Result<SmallDisk, String> {
-        let directory = tempfile::tempdir().unwrap();
-        let mount = format!(
-            "mount -t tmpfs -o size={DISK_BYTES} tmpfs '{}' && echo mounted && exec sleep 3600",
-            directory.path().display()
-        );
-        let holder = Command::new("unshare")
-            .args(["--mount", "sh", "-c", &mount])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut holder = holder.map_err(|error| format!("unshare: {error}"))?;
-        let mut said = [0; 8];
-        if holder.stdout.take().unwrap().read_exact(&mut said).is_err() {
-            let outcome = holder.wait_with_output().unwrap();
-            return Err(String::from_utf8_lossy(&outcome.stderr).into_owned());
-        }
-        Ok(SmallDisk { holder, directory })
-    }
-
-    /// The same command, where the disk is.
-    fn within(&self, command: &Command) -> Command {
-        let mut within = Command::new("nsenter");
-        within
-            .arg("--target")
-            .arg(self.holder.id().to_string())
-            .arg("--mount")
-            .arg("--")
-            .arg(command.get_program())
-            .args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => within.env(name, value),
-                None => within.env_remove(name),
-            };
-        }
-        within
-    }
-
-    fn data_dir(&self) -> PathBuf {
-        self.directory.path().join("data")
-    }
-
-    fn serve(&self, flags: &[&str]) -> Server {
-        let port = free_port();
-        let command = serve_command(port, &self.data_dir(), flags);
-        Server::run(port, self.within(&command)).ready()
-    }
-
-    /// A file on the disk, as it is seen from outside.
-    fn seen(&self, name: &str) -> PathBuf {
-        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
-        let inside = self.directory.path().strip_prefix("/").unwrap();
-        root.join(inside).join(name)
-    }
-
-    /// Writes to a file until no more than that is free; returns how much.
-    fn fill(&self, left_free: u64) -> u64 {
-        let ballast = self.seen("ballast");
-        let mut file = File::options()
-            .create(true)
-            .append(true)
-            .open(ballast)
-            .unwrap();
-        let mut written = 0;
-        for piece_bytes in [1 << 20, 4096] {
-            let piece = vec![1; piece_bytes];
-            while self.free_bytes() > left_free && file.write_all(&piece).is_ok() {
-                written += piece_bytes as u64;
-            }
-        }
-        written
-    }
-
-    fn free_bytes(&self) -> u64 {
-        DiskSpace::of(&self.seen("")).unwrap().free_bytes
-    }
-
-    fn make_room(&self) {
-        std::fs::remove_file(self.seen("ballast")).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // The disk goes with the last process of its namespace.
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
-}
 
 /// What the clients share.
 #[derive(Default)]
@@ -245,15 +141,8 @@ fn names(writer: usize, items: std::ops::Range<u64>) -> Vec<String> {
 
 #[test]
 fn a_disk_that_fills_up_under_load_costs_507_and_nothing_else() {
-    let disk = match SmallDisk::new() {
-        Ok(disk) => disk,
-        Err(reason) => {
-            missing(
-                "tmpfs",
-                format!("no disk of our own can be mounted: {reason}"),
-            );
-            return;
-        }
+    let Some(disk) = SmallDisk::new(DISK_BYTES) else {
+        return;
     };
     let started = Instant::now();
     let clients = Clients::default();
@@ -342,6 +231,38 @@ fn a_disk_that_fills_up_under_load_costs_507_and_nothing_else() {
     for said in ["200 taken", "507 disk_reserve", "507 disk_full"] {
         assert!(answers.contains_key(said), "{answers:?}");
     }
+}
+
+#[test]
+fn a_start_on_a_full_disk_says_that_it_is_full_and_what_to_do() {
+    let Some(disk) = SmallDisk::new(START_DISK_BYTES) else {
+        return;
+    };
+    let flags = &["--disk-reserve=0", "--cache-bytes=32MiB"];
+    let refused = || {
+        let refused = refused_start(&mut disk.start(free_port(), flags));
+        assert_eq!(refused.status.code(), Some(1));
+        let said = String::from_utf8(refused.stderr).unwrap();
+        let path = disk.data_dir();
+        for words in ["the disk is full", "free space", path.to_str().unwrap()] {
+            assert!(said.contains(words), "{words} in {said}");
+        }
+    };
+
+    // With an empty directory, and with what a server that was killed left to be
+    // replayed.
+    disk.fill(0);
+    refused();
+    disk.make_room();
+    let items = names(0, 0..20_000);
+    let mut server = disk.serve(flags);
+    server.create_filter("f", &json!({"capacity": 100_000}));
+    server.post_lines("/filters/f/items", &items).unwrap();
+    server.end();
+    disk.fill(0);
+    refused();
+    disk.make_room();
+    assert_eq!(disk.serve(flags).items("f"), items.len() as u64);
 }
 
 /// Ends the clients, whatever happens to the thread that waits for them.

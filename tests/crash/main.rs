@@ -6,7 +6,7 @@
 //! - `values` does so while values are added and deleted.
 //! - `windows` does so while items that expire are added and seen again.
 //! - `power` has the disk forget; `disk` is that disk.
-//! - `full_disk` fills it, `hang` has it answer nothing for a while.
+//! - `full_disk` fills one (`small_disk`), `hang` has it answer nothing for a while.
 //! - `soak` is everything at once for long, beside tenants that behave and one that
 //!   does not.
 //! - `load` is what goes on meanwhile: `scribe` checks every answer against an
@@ -44,6 +44,7 @@ mod scribe;
 #[path = "../blackbox/server.rs"]
 #[expect(dead_code, reason = "the other tests of the program need more of it")]
 mod server;
+mod small_disk;
 mod soak;
 mod values;
 mod windows;

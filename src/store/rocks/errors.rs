@@ -7,7 +7,11 @@ use rocksdb::{Error, ErrorKind};
 const FULL_DISK: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 
 pub(super) fn failed(doing: &'static str, error: &Error) -> StoreError {
-    let said = one_line(error);
+    not_stored(doing, one_line(error))
+}
+
+/// The same, of what the system said.
+pub(super) fn not_stored(doing: &'static str, said: String) -> StoreError {
     match says_full(&said) {
         true => StoreError::NoSpace {
             doing,

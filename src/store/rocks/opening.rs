@@ -1,7 +1,7 @@
 //! Opens a data directory, or says in one line why not.
 
 use super::directory_lock::DirectoryLock;
-use super::errors::{one_line, unreadable};
+use super::errors::{one_line, says_full, unreadable};
 use super::forced;
 use super::log_files;
 use super::lost_changes;
@@ -217,9 +217,16 @@ fn lost_log_file(error: &rocksdb::Error) -> Option<u64> {
 }
 
 fn unusable(path: &Path, source: impl Into<Cause>) -> StoreError {
-    StoreError::Unusable {
-        path: path.to_owned(),
-        source: source.into(),
+    let source = source.into();
+    match says_full(&source.to_string()) {
+        true => StoreError::NoSpace {
+            doing: "opening the data directory",
+            source: format!("{}: {source}", path.display()).into(),
+        },
+        false => StoreError::Unusable {
+            path: path.to_owned(),
+            source,
+        },
     }
 }
 
@@ -232,4 +239,26 @@ fn corrupt(path: &Path, reason: &str) -> StoreError {
 
 fn shown(path: &Path) -> String {
     format!("data directory {}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn a_full_disk_or_share_of_it_is_told_from_what_this_user_may_not_do() {
+        let path = Path::new("/data");
+        for (errno, is_full) in [
+            (Errno::NOSPC, true),
+            (Errno::DQUOT, true),
+            (Errno::ACCESS, false),
+            (Errno::ROFS, false),
+        ] {
+            let refused = unusable(path, io::Error::from(errno));
+            let says_full = matches!(refused, StoreError::NoSpace { .. });
+            assert_eq!(says_full, is_full, "{refused}");
+            assert!(refused.to_string().contains("/data"), "{refused}");
+        }
+    }
 }

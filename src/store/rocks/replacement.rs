@@ -10,6 +10,7 @@
 //! | `replacement` | complete, forced to the disk | removes the files of the present state, then renames it |
 //! | `replacement.moving` | the only state | moves its files to their place |
 
+use super::errors::not_stored;
 use crate::store::error::StoreError;
 use std::fs::{self, File};
 use std::io;
@@ -134,10 +135,8 @@ fn sync(directory: &Path) -> io::Result<()> {
 }
 
 fn failed(error: io::Error) -> StoreError {
-    StoreError::Io {
-        doing: "putting another state into the data directory",
-        source: error.into(),
-    }
+    let doing = "putting another state into the data directory";
+    not_stored(doing, error.to_string())
 }
 
 #[cfg(test)]
