@@ -102,15 +102,37 @@ async fn a_lookup_has_bounds() {
 }
 
 #[tokio::test]
-async fn a_server_in_no_cluster_refuses_a_consistency_that_makes_no_sense_as_pods_do() {
+async fn a_server_in_no_cluster_refuses_a_consistency_that_makes_no_sense_and_every_position() {
     let server = Server::start().await;
     server.put("/filters/f", json!({})).await.ok();
-    for (value, status) in [("local", 200), ("strong", 200), ("weak", 422), ("", 422)] {
+    let asked = async |name, value: &str| {
         let asked = server.request(Method::GET, "/filters/f/exists?item=a");
-        let asked = Answer::of(asked.header("cuckood-consistency", value)).await;
-        match status {
-            200 => drop(asked.ok()),
-            _ => drop(asked.problem(422, "invalid_position")),
-        }
+        Answer::of(asked.header(name, value)).await
+    };
+    for value in ["local", "strong"] {
+        asked("cuckood-consistency", value).await.ok();
     }
+    for value in ["weak", ""] {
+        let refused = asked("cuckood-consistency", value).await;
+        let problem = refused.problem(422, "invalid_position");
+        assert!(
+            problem["detail"]
+                .as_str()
+                .unwrap()
+                .contains("local or strong")
+        );
+    }
+    for value in ["1.3.4711", "0.0.0", "soon", ""] {
+        let refused = asked("cuckood-min-position", value).await;
+        let problem = refused.problem(422, "invalid_position");
+        assert!(problem["detail"].as_str().unwrap().contains("leave it out"));
+    }
+
+    let change = server.request(Method::PUT, "/filters/g").json(&json!({}));
+    let refused = Answer::of(change.header("cuckood-min-position", "1.3.4711")).await;
+    refused.problem(422, "invalid_position");
+    server
+        .get("/filters/g")
+        .await
+        .problem(404, "filter_not_found");
 }

@@ -193,7 +193,7 @@ async fn asked(requirement: RouteRequirement, parts: &mut Parts) -> Result<Asked
 ///
 /// # Errors
 /// The header makes no sense.
-pub(in crate::http) fn is_strong(headers: &HeaderMap) -> Result<bool, HttpError> {
+fn is_strong(headers: &HeaderMap) -> Result<bool, HttpError> {
     match headers.get(CONSISTENCY).map(HeaderValue::as_bytes) {
         None | Some(b"local") => Ok(false),
         Some(b"strong") => Ok(true),
@@ -202,6 +202,19 @@ pub(in crate::http) fn is_strong(headers: &HeaderMap) -> Result<bool, HttpError>
             Err(HttpError::InvalidConsistency { given })
         }
     }
+}
+
+/// Sees that a request to a server in no cluster asks for what it can have. Its answers
+/// have all that it acknowledged, but it can't tell whether they have a change that a
+/// pod was asked for.
+///
+/// # Errors
+/// It asks for a position, or a header makes no sense.
+pub(in crate::http) fn check_outside_cluster(headers: &HeaderMap) -> Result<(), HttpError> {
+    if headers.contains_key(MIN_POSITION) {
+        return Err(HttpError::NoPositions);
+    }
+    is_strong(headers).map(drop)
 }
 
 /// What a route is about.

@@ -18,7 +18,7 @@ use crate::http::App;
 use crate::http::admission::answers;
 use crate::http::admission::deadline::Deadline;
 use crate::http::admission::limits::Place;
-use crate::http::cluster::answer::is_strong;
+use crate::http::cluster::answer::check_outside_cluster;
 use crate::http::problem::HttpError;
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
 use axum::http::HeaderMap;
@@ -56,9 +56,8 @@ impl Middleware for AuthLayer {
                     };
                     let request = Request::from_parts(parts, body);
                     let response = match self.app.cluster() {
-                        // Every answer here is as of all that was acknowledged.
-                        None => match is_strong(request.headers()) {
-                            Ok(_) => inner.call(request).await?,
+                        None => match check_outside_cluster(request.headers()) {
+                            Ok(()) => inner.call(request).await?,
                             Err(refused) => refused.into_response(),
                         },
                         // In a box, so that a server in no cluster does not pay for it.

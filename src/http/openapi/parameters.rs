@@ -148,7 +148,7 @@ pub(super) fn add_positions(operation: &mut Operation) {
     let min_position = parameter(
         ParameterIn::Header,
         "cuckood-min-position",
-        "In a cluster: what changes were answered as `cuckood-position`, several separated by commas. The pod answers as soon as it has applied all of them, and 503 (`position_not_reached`) if it has not in time.",
+        "In a cluster: what changes were answered as `cuckood-position`, several separated by commas. The pod answers as soon as it has applied all of them, and 503 (`position_not_reached`) if it has not in time. A server in no cluster gives no positions, and refuses the header (422, `invalid_position`).",
     )
     .required(Required::False)
     .schema(Some(text()))

@@ -149,6 +149,10 @@ pub(crate) enum HttpError {
         "the header cuckood-min-position has {given}, allowed is what this cluster has given as cuckood-position, such as 1.3.4711, or several of these separated by commas"
     )]
     InvalidPosition { given: String },
+    #[error(
+        "the header cuckood-min-position is for pods of a cluster, and this server is in none; leave it out: answers here have everything that this server acknowledged"
+    )]
+    NoPositions,
     #[error("the header cuckood-consistency is {given}, allowed is local or strong")]
     InvalidConsistency { given: String },
     #[error(
@@ -361,9 +365,9 @@ impl HttpError {
             HttpError::InvalidKey(_) => Code::InvalidKey,
             HttpError::InvalidFields(_) => Code::InvalidFields,
             HttpError::InvalidDeadline { .. } => Code::InvalidDeadline,
-            HttpError::InvalidPosition { .. } | HttpError::InvalidConsistency { .. } => {
-                Code::InvalidPosition
-            }
+            HttpError::InvalidPosition { .. }
+            | HttpError::NoPositions
+            | HttpError::InvalidConsistency { .. } => Code::InvalidPosition,
             HttpError::InvalidIdempotencyKey => Code::InvalidIdempotencyKey,
             HttpError::IdempotencyKeyNotTaken { .. } => Code::IdempotencyKeyNotTaken,
             HttpError::Panicked | HttpError::Unanswerable { .. } => Code::Internal,
