@@ -27,7 +27,7 @@ struct Shop {
 }
 
 /// An API key in a file of keys.
-fn key(file: &str, name: &str) -> String {
+pub(crate) fn key(file: &str, name: &str) -> String {
     let made = cuckood()
         .args(["keys", "add", name, "--scope=admin", "--keys-file", file])
         .output()

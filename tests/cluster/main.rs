@@ -19,6 +19,7 @@
 //! | `commands.rs` | those processes over the Redis protocol: any pod takes any command |
 //! | `clocks.rs` | a pod that starts alone, whose clock is wrong |
 //! | `passed_commands.rs` | such commands on their way to the pod that leads |
+//! | `rate_limits.rs` | what the pod that leads refuses for an API key's rate, on its way back |
 //! | `snapshots.rs` | pods that lack what the log no longer has; keys and TLS between pods |
 //! | `program.rs` | those processes, and what asks them |
 //! | `broker.rs`, `nats_server.rs`, `pki.rs` and `support.rs` | what the tests share |
@@ -47,6 +48,7 @@ mod passed_commands;
 mod pki;
 mod pods;
 mod program;
+mod rate_limits;
 mod refusals;
 mod serve;
 mod snapshots;
