@@ -303,7 +303,7 @@ families! {
     lanes_stopped: IntGauge = "cuckood_lanes_stopped", [], [];
     /// Lanes in which this pod has been behind another one for more than two seconds; it is not ready then.
     lanes_behind: IntGauge = "cuckood_lanes_behind", [], [];
-    /// Snapshots between pods, by direction (`given` to another pod, `taken` from one) and outcome.
+    /// Snapshots between pods, by direction (`given` to another pod, `taken` from one) and outcome (`complete`, `failed`).
     snapshots: IntCounterVec = "cuckood_snapshots_total", ["direction", "outcome"], [];
     /// Bytes of whole snapshots between pods, by direction.
     snapshot_bytes: IntCounterVec = "cuckood_snapshot_bytes_total", ["direction"], [];
@@ -349,6 +349,16 @@ impl Metrics {
         }
         for (operation, outcome) in ITEM_OUTCOMES {
             self.items.with_label_values(&[operation, outcome]);
+        }
+    }
+
+    /// The same for those that a pod of a cluster has.
+    pub fn touch_snapshots(&self) {
+        for direction in ["given", "taken"] {
+            self.snapshot_bytes.with_label_values(&[direction]);
+            for outcome in ["complete", "failed"] {
+                self.snapshots.with_label_values(&[direction, outcome]);
+            }
         }
     }
 

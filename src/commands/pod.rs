@@ -74,6 +74,7 @@ impl Pod {
         app: &App,
         metrics: &Arc<Metrics>,
     ) -> Result<Pod, Failure> {
+        metrics.touch_snapshots();
         let brokers = &settings.brokers;
         let connection = connect(&brokers.brokers).await?;
         let epoch = current_epoch(&connection, &brokers.cluster).await?;

@@ -263,8 +263,21 @@ fn the_log_is_trimmed_to_what_it_keeps_and_a_pod_that_starts_again_finds_its_rec
     check_equal(&client, &all, &positions, items);
     trimmed();
     let said = client.text(&format!("{}/metrics", new.address));
-    let taken = "cuckood_snapshots_total{direction=\"taken\",outcome=\"complete\"} 1";
-    assert!(said.contains(taken), "{said}");
+    // What has not happened yet is there, too, so that it can be told when it does.
+    for (name, labels) in [
+        (
+            "snapshots_total",
+            "direction=\"taken\",outcome=\"complete\"} 1",
+        ),
+        (
+            "snapshots_total",
+            "direction=\"given\",outcome=\"failed\"} 0",
+        ),
+        ("snapshot_bytes_total", "direction=\"given\"} 0"),
+    ] {
+        let line = format!("\ncuckood_{name}{{{labels}\n");
+        assert!(said.contains(&line), "{line}: {said}");
+    }
 }
 
 /// A file with a key, in a folder.
