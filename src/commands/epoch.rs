@@ -29,6 +29,8 @@ struct Chosen {
     epoch: u64,
     lanes: Vec<Position>,
     stamp_ms: u64,
+    /// Whether it lacks what the log no longer has.
+    is_waiting: bool,
 }
 
 pub(super) async fn begin(
@@ -54,7 +56,19 @@ pub(super) async fn begin(
         for (lane, Position { sequence, history }) in chosen.lanes.iter().enumerate() {
             println!("{lane:>5} {sequence:>20}  {history:?}");
         }
+        if chosen.is_waiting {
+            println!(
+                "it waits for the state of another server: the log no longer has what it lacks"
+            );
+        }
         return Ok(());
+    }
+    if chosen.is_waiting {
+        let address = source.from.as_deref().unwrap_or_default();
+        return Err(format!(
+            "the server at {address} waits for the state of another one, since the log no longer has what it lacks: name one that does not wait. If all of them wait, stop the one that is furthest, and name its data directory with --from-data-dir"
+        )
+        .into());
     }
     let current = current_epoch(&connection, &settings.cluster).await?;
     if chosen.epoch < current.epoch {
@@ -130,6 +144,7 @@ fn stored(path: &Path) -> Result<Chosen, Failure> {
         founding: first.founding,
         epoch: epoch.unwrap_or_default(),
         stamp_ms: stamp_ms.unwrap_or_default(),
+        is_waiting: false,
         lanes: positions
             .iter()
             .map(|(_, it)| Position {
@@ -174,6 +189,7 @@ fn chosen(epoch: u64, pod: &PodState) -> Result<Chosen, Failure> {
         epoch,
         lanes: pod.lanes().ok_or_else(unreadable)?,
         stamp_ms: pod.now_ms,
+        is_waiting: pod.is_waiting,
     })
 }
 

@@ -137,10 +137,12 @@ impl Pod {
     }
 
     /// Lets others know that this pod is there, so that the log is not trimmed
-    /// before it has what follows the snapshot.
+    /// before it has what follows the snapshot; and people, where it stands.
     async fn announce_waiting(&self, position: &PodPosition) -> std::convert::Infallible {
         let mut state = self.state();
         state.positions = position.lanes.iter().map(|it| it.sequence).collect();
+        state.histories = position.lanes.iter().map(|it| it.history).collect();
+        state.is_waiting = true;
         loop {
             // That it failed is seen by others only, and passes.
             let _ = timeout(ANNOUNCE_EVERY * 3, self.announcements.announce(&state)).await;

@@ -350,6 +350,67 @@ fn a_pod_that_waits_for_the_state_of_another_goes_on_in_an_epoch_that_begins_mea
     shop.check(1, 5);
 }
 
+/// Nobody has what the log lost: people see where the pods stand, and choose one.
+#[test]
+fn pods_that_all_wait_can_be_compared_and_one_that_waits_is_chosen_once_it_was_stopped() {
+    if !nats_server::is_there() {
+        return;
+    }
+    let brokers = Brokers::start(1, "always");
+    let (mut shop, mut pods) = Shop::start(&brokers, 2);
+    shop.change(&[0, 1]);
+    assert_eq!(pods[1].terminate(), Some(0));
+    (0..3).for_each(|_| shop.change(&[0]));
+    pods[0].kill();
+    pods[0].wipe();
+    trim(&brokers, LANES);
+    for pod in &mut pods {
+        pod.start_again();
+        pod.logged("this pod waits for the state of another one", 0);
+    }
+    let stands = |pod: &Pod| {
+        let from = format!("--from={}", pod.address);
+        let said = cuckood()
+            .args(["cluster", "new-epoch", "--dry-run", &from])
+            .args(flags(&brokers))
+            .output()
+            .unwrap();
+        assert!(said.status.success(), "{said:?}");
+        String::from_utf8(said.stdout).unwrap()
+    };
+    let said = pods.iter().map(stands).collect::<Vec<_>>();
+    let records = |said: &String| {
+        let lanes = said.lines().skip(2).take(LANES as usize);
+        let record = |line: &str| line.split_whitespace().nth(1).unwrap().parse::<u64>();
+        lanes.map(|it| record(it).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(records(&said[0]), [0, 0]);
+    assert!(records(&said[1]).iter().all(|&it| it > 0), "{said:?}");
+    for said in said {
+        assert!(said.contains("waits for the state of another"), "{said}");
+    }
+    // While it waits it may be one that is only new: nothing is begun, or closed.
+    let from = format!("--from={}", pods[1].address);
+    let said = refused(&new_epoch(&brokers, &from));
+    for words in ["waits for the state of another", "--from-data-dir"] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(status(&brokers)["epoch"], 1);
+
+    assert_eq!(pods[1].terminate(), Some(0));
+    let from = format!("--from-data-dir={}", pods[1].data_dir().display());
+    begin(&brokers, &from);
+    pods[1].start_again();
+    for pod in &mut pods {
+        pod.ready(&shop.asking);
+    }
+    shop.check(0, 1);
+    shop.check(1, 1);
+    shop.changes = 1;
+    shop.change(&[0, 1]);
+    shop.check(0, 2);
+}
+
 #[test]
 fn a_backup_of_one_pod_alone_becomes_the_cluster_again() {
     if !nats_server::is_there() {

@@ -54,6 +54,9 @@ pub struct PodState {
     /// Whether it is ready, so that lanes may be given to it.
     #[serde(default)]
     pub is_ready: bool,
+    /// Whether it applies nothing, and waits for the state of another pod.
+    #[serde(default)]
+    pub is_waiting: bool,
     /// The newest record that is on its disk, of each lane; empty: it has not said.
     #[serde(default)]
     pub held: Vec<u64>,
