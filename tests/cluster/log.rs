@@ -12,6 +12,37 @@ use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(2);
 
+const STREAM: &str = "CUCKOOD_shop_1";
+
+/// Asks the broker.
+fn ask(cluster: &Cluster, subject: &str, body: Value) -> Value {
+    let tool = cluster.stream_tool();
+    let answer = tool.request(subject.to_owned(), &body);
+    match cluster.runtime.block_on(answer).unwrap() {
+        Response::Ok(answer) => answer,
+        Response::Err { error } => panic!("{error}"),
+    }
+}
+
+/// What reads the stream, as the broker calls it.
+fn readers(cluster: &Cluster) -> Vec<String> {
+    let names = ask(cluster, &format!("CONSUMER.NAMES.{STREAM}"), json!({}));
+    serde_json::from_value(names["consumers"].clone()).unwrap()
+}
+
+/// The numbers of the records behind one of lane 0, as soon as some come: an error says
+/// that they are asked for anew.
+fn read_on(log: &dyn CommitLog, after: u64) -> Vec<u64> {
+    let started = Instant::now();
+    loop {
+        let records = log.read(0, after, WAIT).unwrap_or_default();
+        if !records.is_empty() {
+            return records.iter().map(|it| it.sequence).collect();
+        }
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+}
+
 fn append(number: u64, expected: u64) -> Append {
     Append {
         id: MessageId {
@@ -75,30 +106,50 @@ fn records_that_stop_to_come_without_a_word_are_asked_for_anew() {
     assert_eq!(log.append(0, &append(1, 0)), stored(1));
     assert_eq!(log.read(0, 0, WAIT).unwrap().len(), 1);
     // The broker goes on to say that it is there, and hands over nothing.
-    let tool = cluster.stream_tool();
-    let ask = |subject: String, body: Value| -> Value {
-        let answer = cluster.runtime.block_on(tool.request(subject, &body));
-        match answer.unwrap() {
-            Response::Ok(answer) => answer,
-            Response::Err { error } => panic!("{error}"),
-        }
-    };
-    let stream = "CUCKOOD_shop_1";
-    let names = ask(format!("CONSUMER.NAMES.{stream}"), json!({}));
-    let reader = names["consumers"][0].as_str().unwrap();
+    let reader = readers(&cluster).remove(0);
     let until = json!({ "pause_until": "2100-01-01T00:00:00Z" });
-    ask(format!("CONSUMER.PAUSE.{stream}.{reader}"), until);
+    ask(
+        &cluster,
+        &format!("CONSUMER.PAUSE.{STREAM}.{reader}"),
+        until,
+    );
     assert_eq!(log.append(0, &append(2, 1)), stored(2));
-    let started = Instant::now();
-    loop {
-        // An error says that it is read anew.
-        if let Ok(records) = log.read(0, 1, WAIT)
-            && !records.is_empty()
-        {
-            break;
-        }
-        assert!(started.elapsed() < Duration::from_secs(30));
+    assert_eq!(read_on(&*log, 1), [2]);
+}
+
+#[test]
+fn a_reader_that_the_broker_forgot_before_its_first_record_does_not_read_the_whole_log() {
+    if !nats_server::is_there() {
+        return;
     }
+    // More than a broker hands over unasked.
+    const OLD: u64 = 1000;
+    let cluster = Cluster::found(1);
+    let log = cluster.log();
+    for number in 1..=OLD {
+        assert_eq!(log.append(0, &append(number, number - 1)), stored(number));
+    }
+    assert_eq!(log.read(0, OLD, Duration::from_millis(50)).unwrap(), []);
+    // Another one takes its place without a word, and begins with the first record.
+    let reader = readers(&cluster).remove(0);
+    ask(
+        &cluster,
+        &format!("CONSUMER.DELETE.{STREAM}.{reader}"),
+        json!({}),
+    );
+    assert_eq!(log.append(0, &append(OLD + 1, OLD)), stored(OLD + 1));
+    assert_eq!(read_on(&*log, OLD), [OLD + 1]);
+    let delivered = readers(&cluster).into_iter().map(|reader| {
+        let found = ask(
+            &cluster,
+            &format!("CONSUMER.INFO.{STREAM}.{reader}"),
+            json!({}),
+        );
+        let delivered = |name: &str| found["delivered"][name].as_u64().unwrap();
+        (delivered("stream_seq"), delivered("consumer_seq"))
+    });
+    let delivered: Vec<_> = delivered.collect();
+    assert!(delivered.contains(&(OLD + 1, 1)), "{delivered:?}");
 }
 
 #[test]

@@ -93,11 +93,15 @@ impl Cursor {
                 return Ok(records);
             };
             let message = message.ok_or("the consumer ended")??;
-            self.heard_at = Instant::now();
             let sequence = message.info()?.stream_sequence;
-            // A consumer that was made anew may begin at the beginning.
-            self.at = self.at.max(sequence);
-            if sequence > after.max(records.last().map_or(0, |it: &Stored| it.sequence)) {
+            // A consumer that was made anew before its first record begins at the
+            // beginning, and all of the lane would come before what is wanted.
+            if sequence <= self.at {
+                return Err("the reading began anew at an old record".into());
+            }
+            self.heard_at = Instant::now();
+            self.at = sequence;
+            if sequence > after {
                 bytes += message.payload.len();
                 let bytes = message.payload.clone();
                 records.push(Stored { sequence, bytes });
