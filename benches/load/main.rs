@@ -10,10 +10,28 @@
 //! rounds' ratios is what to quote, not a rate.
 
 mod bare;
+#[path = "../../tests/cluster/broker.rs"]
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests need more of it, and may fail there"
+)]
+mod broker;
 mod client;
 mod curves;
 #[path = "../support/legend.rs"]
 mod legend;
+#[path = "../../tests/cluster/nats_server.rs"]
+#[expect(dead_code, reason = "tests are skipped without brokers")]
+mod nats_server;
+#[path = "../../tests/cluster/operator.rs"]
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests need more of it, and may fail there"
+)]
+mod operator;
 mod plots;
 mod rounds;
 mod rows;

@@ -109,7 +109,7 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<RowResult>, Box<dyn Error
 fn pods_of<'p>(
     pods: &'p OnceCell<Pods>,
     folder: &Path,
-    lanes: usize,
+    lanes: u32,
 ) -> Result<&'p Pods, Box<dyn Error>> {
     if pods.get().is_none() {
         let _ = pods.set(Pods::start(folder, lanes)?);

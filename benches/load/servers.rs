@@ -80,19 +80,6 @@ impl Server {
         }
     }
 
-    /// Another program, which answers at that address as soon as it works.
-    pub(crate) fn other(
-        command: &mut Command,
-        address: SocketAddr,
-    ) -> Result<Server, Box<dyn Error>> {
-        Ok(Server {
-            child: command.stderr(Stdio::null()).spawn()?,
-            address,
-            redis: address,
-            client: client()?,
-        })
-    }
-
     /// This program, as the bare handler.
     pub(crate) fn bare() -> Result<Server, Box<dyn Error>> {
         let mut child = Command::new(std::env::current_exe()?)
@@ -198,7 +185,7 @@ impl Server {
 }
 
 /// An address at which nobody listens.
-pub(crate) fn free() -> std::io::Result<SocketAddr> {
+fn free() -> std::io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 

@@ -3,7 +3,8 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::program::{Client, Pod, cuckood, found, refused, status};
+use crate::operator::{begin, cuckood, found, restore};
+use crate::program::{Client, Pod, refused, status};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -66,18 +67,6 @@ fn back_up(client: &Client, address: &str, folder: &Path) -> PathBuf {
     archive
 }
 
-fn restore(archive: &Path, data_dir: &Path) {
-    let restored = cuckood()
-        .arg("restore")
-        .arg("--backup")
-        .arg(archive)
-        .arg("--data-dir")
-        .arg(data_dir)
-        .output()
-        .unwrap();
-    assert!(restored.status.success(), "{restored:?}");
-}
-
 #[test]
 fn a_backup_of_one_pod_is_enough_for_a_pod_and_for_the_whole_cluster() {
     if !nats_server::is_there() {
@@ -129,19 +118,7 @@ fn a_backup_of_one_pod_is_enough_for_a_pod_and_for_the_whole_cluster() {
     assert!(refused(&alone.unwrap()).contains("is of a pod of a cluster"));
     let brokers = Brokers::start(1, "always");
     let from = format!("--from-data-dir={}", data_dir.display());
-    let started = Instant::now();
-    loop {
-        let begun = cuckood()
-            .args(["cluster", "new-epoch", "--copies=1", &from])
-            .args(crate::program::flags(&brokers))
-            .output()
-            .unwrap();
-        if begun.status.success() {
-            break;
-        }
-        assert!(started.elapsed() < Duration::from_secs(60), "{begun:?}");
-        thread::sleep(Duration::from_millis(200));
-    }
+    begin(&brokers, &from);
     let mut pods = [Pod::start_from(&brokers, &data_dir), Pod::start(&brokers)];
     pods.iter_mut().for_each(|it| it.ready(&client));
     assert!(status(&brokers)["epoch"].as_u64().unwrap() > 1);

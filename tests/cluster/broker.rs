@@ -2,7 +2,7 @@
 //! of its own, that can be killed and started again.
 
 use crate::nats_server;
-use crate::program::PATIENCE;
+use crate::operator::PATIENCE;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -37,12 +37,16 @@ impl Brokers {
     /// Starts so many with a setting; without one of `jetstream` they force to
     /// their disks always.
     pub(crate) fn start_with(count: usize, setting: &str) -> Brokers {
+        Brokers::start_in(TempDir::new().unwrap(), count, setting)
+    }
+
+    /// The same, which store what they have in a directory.
+    pub(crate) fn start_in(directory: TempDir, count: usize, setting: &str) -> Brokers {
         let jetstream = "jetstream { sync_interval: ";
         let (sync, setting) = match setting.strip_prefix(jetstream) {
             Some(sync) => (sync.trim_end_matches(" }"), ""),
             None => ("always", setting),
         };
-        let directory = TempDir::new().unwrap();
         let free: Vec<TcpListener> = (0..3 * count)
             .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
             .collect();
@@ -63,7 +67,7 @@ impl Brokers {
             fs::create_dir(&home).unwrap();
             let mut config = format!(
                 "listen: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor}\nserver_name: broker-{number}\n\
-                 jetstream {{ store_dir: {home:?}, sync_interval: {sync}, max_file_store: 1GB }}\n{setting}\n"
+                 jetstream {{ store_dir: {home:?}, sync_interval: {sync}, max_file_store: 16GB }}\n{setting}\n"
             );
             if count > 1 {
                 config += &format!(

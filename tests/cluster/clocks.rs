@@ -3,7 +3,8 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::program::{Client, Pod, found};
+use crate::operator::found;
+use crate::program::{Client, Pod};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::Command;

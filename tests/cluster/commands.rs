@@ -3,7 +3,8 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::program::{Client, Pod, cuckood, found};
+use crate::operator::{api_key, found};
+use crate::program::{Client, Pod};
 use redis::{Parser, Value};
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -238,17 +239,8 @@ fn commands_are_passed_on_with_the_key_of_their_connection() {
     let asking = Client::new();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("keys.json");
-    let key = |name: &str, scope: &str, prefix: &[&str]| {
-        let made = cuckood()
-            .args(["keys", "add", name, "--scope", scope, "--keys-file"])
-            .arg(&file)
-            .args(prefix)
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{made:?}");
-        String::from_utf8(made.stdout).unwrap().trim().to_owned()
-    };
-    let (writer, reader) = (key("w", "write", &["--prefix", "f"]), key("r", "read", &[]));
+    let writer = api_key(&file, "w", &["--scope=write", "--prefix=f"]);
+    let reader = api_key(&file, "r", &["--scope=read"]);
     let keys = format!("--keys-file={}", file.display());
     let keys = [keys.as_str()];
     let mut pods: Vec<(Pod, u16)> = (0..2).map(|_| start(&brokers, &keys)).collect();

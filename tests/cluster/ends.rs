@@ -3,8 +3,10 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::program::{Client, Pod, cuckood, found};
+use crate::operator::{api_key, found};
+use crate::program::{Client, Pod};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,23 +28,11 @@ struct Shop {
     key: String,
 }
 
-/// An API key in a file of keys.
-pub(crate) fn key(file: &str, name: &str) -> String {
-    let made = cuckood()
-        .args(["keys", "add", name, "--scope=admin", "--keys-file", file])
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{made:?}");
-    let printed = String::from_utf8(made.stdout).unwrap();
-    let is_key = |word: &&str| word.starts_with("cuckood_");
-    printed.split_whitespace().find(is_key).unwrap().to_owned()
-}
-
 impl Shop {
     fn start(keys: &str, flags: &[&str]) -> Shop {
         let brokers = Brokers::start(1, "always");
         found(&brokers, LANES);
-        let key = key(keys, "shop");
+        let key = api_key(Path::new(keys), "shop", &["--scope=admin"]);
         let keys = format!("--keys-file={keys}");
         let flags: Vec<&str> = flags.iter().copied().chain([keys.as_str()]).collect();
         let asking = Client::new();
@@ -253,7 +243,7 @@ fn quotas_hold_whichever_pods_are_asked() {
     }
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys.json").display().to_string();
-    let other = key(&keys, "other");
+    let other = api_key(Path::new(&keys), "other", &["--scope=admin"]);
     let bounds = ["--max-filters=8", "--max-filters-per-key=5"];
     let shop = Shop::start(&keys, &bounds);
     let make = |key: &str, pod: usize, name: &str| {

@@ -3,44 +3,16 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::program::{Client, Pod, cuckood, flags, found, refused, status};
+use crate::operator::{begin, found, new_epoch};
+use crate::program::{Client, Pod, refused, status};
 use crate::snapshots::trim;
 use serde_json::json;
-use std::process::Output;
 use std::time::{Duration, Instant};
 
 const LANES: u32 = 2;
 
 /// Items of each change.
 const BATCH: u64 = 50;
-
-fn new_epoch(brokers: &Brokers, from: &str) -> Output {
-    let copies = format!("--copies={}", brokers.all.len());
-    let begun = cuckood()
-        .args(["cluster", "new-epoch", from, &copies])
-        .args(flags(brokers))
-        .output();
-    begun.unwrap()
-}
-
-/// Begins one as soon as the brokers can.
-#[track_caller]
-fn begin(brokers: &Brokers, from: &str) {
-    let started = Instant::now();
-    loop {
-        let begun = new_epoch(brokers, from);
-        if begun.status.success() {
-            return;
-        }
-        let said = String::from_utf8_lossy(&begun.stderr).into_owned();
-        let is_starting = said.contains("the broker failed") || said.contains("no broker of");
-        assert!(
-            is_starting && started.elapsed() < Duration::from_secs(60),
-            "{said}"
-        );
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
 
 struct Shop {
     asking: Client,
@@ -146,11 +118,7 @@ fn brokers_that_lose_their_disks_stop_all_pods_until_a_new_epoch_begins_from_one
 
     // Where pods stand can be compared.
     let stands = |from: String| {
-        let said = cuckood()
-            .args(["cluster", "new-epoch", "--dry-run", &from])
-            .args(flags(&brokers))
-            .output()
-            .unwrap();
+        let said = new_epoch(&brokers, &["--dry-run", &from]);
         assert!(said.status.success(), "{said:?}");
         String::from_utf8(said.stdout).unwrap()
     };
@@ -291,7 +259,7 @@ fn a_log_that_was_set_back_stops_pods_and_those_that_have_more_than_the_new_epoc
             "no server announces itself",
         ),
     ] {
-        let said = refused(&new_epoch(&brokers, &from));
+        let said = refused(&new_epoch(&brokers, &[&from]));
         assert!(said.contains(words), "{from}: {said}");
         assert_eq!(status(&brokers)["epoch"], 2);
     }
@@ -318,17 +286,10 @@ fn a_pod_that_waits_for_the_state_of_another_goes_on_in_an_epoch_that_begins_mea
 
     // Two at once: one begins, the other one says that it did not.
     let from = format!("--from-data-dir={}", pods[0].data_dir().display());
-    let both = [0, 1].map(|_| {
-        let (addresses, from) = (flags(&brokers), from.clone());
-        std::thread::spawn(move || {
-            let begun = cuckood()
-                .args(["cluster", "new-epoch", "--copies=1", &from])
-                .args(addresses)
-                .output();
-            begun.unwrap()
-        })
+    let both = std::thread::scope(|scope| {
+        let both = [0, 1].map(|_| scope.spawn(|| new_epoch(&brokers, &[&from])));
+        both.map(|it| it.join().unwrap())
     });
-    let both = both.map(|it| it.join().unwrap());
     let begun = both.iter().filter(|it| it.status.success()).count();
     assert_eq!(begun, 1, "{both:?}");
     for output in both.iter().filter(|it| !it.status.success()) {
@@ -370,11 +331,7 @@ fn pods_that_all_wait_can_be_compared_and_one_that_waits_is_chosen_once_it_was_s
     }
     let stands = |pod: &Pod| {
         let from = format!("--from={}", pod.address);
-        let said = cuckood()
-            .args(["cluster", "new-epoch", "--dry-run", &from])
-            .args(flags(&brokers))
-            .output()
-            .unwrap();
+        let said = new_epoch(&brokers, &["--dry-run", &from]);
         assert!(said.status.success(), "{said:?}");
         String::from_utf8(said.stdout).unwrap()
     };
@@ -391,7 +348,7 @@ fn pods_that_all_wait_can_be_compared_and_one_that_waits_is_chosen_once_it_was_s
     }
     // While it waits it may be one that is only new: nothing is begun, or closed.
     let from = format!("--from={}", pods[1].address);
-    let said = refused(&new_epoch(&brokers, &from));
+    let said = refused(&new_epoch(&brokers, &[&from]));
     for words in ["waits for the state of another", "--from-data-dir"] {
         assert!(said.contains(words), "{said}");
     }
@@ -409,57 +366,4 @@ fn pods_that_all_wait_can_be_compared_and_one_that_waits_is_chosen_once_it_was_s
     shop.changes = 1;
     shop.change(&[0, 1]);
     shop.check(0, 2);
-}
-
-#[test]
-fn a_backup_of_one_pod_alone_becomes_the_cluster_again() {
-    if !nats_server::is_there() {
-        return;
-    }
-    let mut brokers = Brokers::start(1, "always");
-    let (mut shop, mut pods) = Shop::start(&brokers, 2);
-    let place = tempfile::TempDir::new().unwrap();
-    let backup_dir = format!("--backup-dir={}", place.path().display());
-    assert_eq!(pods[0].terminate(), Some(0), "{}", pods[0].log());
-    pods[0].also(&[&backup_dir]);
-    pods[0].start_again();
-    pods[0].ready(&shop.asking);
-    (0..3).for_each(|_| shop.change(&[0, 1]));
-    let server = format!("--server={}", pods[0].address);
-    let made = cuckood().args(["backup", &server]).output().unwrap();
-    assert!(made.status.success(), "{made:?}");
-    // What comes after it is lost with all the rest.
-    shop.change(&[0, 1]);
-    pods.iter_mut().for_each(|it| it.kill());
-    pods.iter().for_each(|it| it.wipe());
-    brokers.all[0].kill();
-    brokers.all[0].lose();
-    brokers.all[0].start();
-
-    let archive = std::fs::read_dir(place.path())
-        .unwrap()
-        .map(|it| it.unwrap().path());
-    let archive = archive.filter(|it| it.extension().is_some_and(|it| it == "tar"));
-    let [archive] = archive.collect::<Vec<_>>().try_into().unwrap();
-    let data_dir = pods[0].data_dir();
-    let restored = cuckood()
-        .args(["restore", "--backup"])
-        .arg(archive)
-        .arg("--data-dir")
-        .arg(&data_dir)
-        .output()
-        .unwrap();
-    assert!(restored.status.success(), "{restored:?}");
-    begin(&brokers, &format!("--from-data-dir={}", data_dir.display()));
-    for pod in &mut pods {
-        pod.start_again();
-    }
-    for (index, pod) in pods.iter_mut().enumerate() {
-        pod.ready(&shop.asking);
-        shop.check(index, 3);
-    }
-    shop.changes = 3;
-    shop.change(&[1, 0]);
-    shop.check(0, 4);
-    shop.check(1, 4);
 }

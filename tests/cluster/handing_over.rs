@@ -3,7 +3,8 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::program::{Client, Pod, found, status};
+use crate::operator::found;
+use crate::program::{Client, Pod, status};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -2,18 +2,10 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::program::{Client, Pod, found};
+use crate::operator::found;
+use crate::program::{Client, Pod};
 use serde_json::json;
-use std::time::{Duration, Instant};
-
-/// Waits until a pod has said something in its log.
-fn logged(pod: &Pod, words: &str) {
-    let started = Instant::now();
-    while !pod.log().contains(words) {
-        assert!(started.elapsed() < Duration::from_secs(60), "{}", pod.log());
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
+use std::time::Duration;
 
 #[test]
 fn records_of_a_newer_level_are_written_when_all_pods_know_it_and_stop_one_that_does_not() {
@@ -43,14 +35,14 @@ fn records_of_a_newer_level_are_written_when_all_pods_know_it_and_stop_one_that_
     // The older one goes away, for longer than an upgrade takes.
     assert_eq!(older.terminate(), Some(0));
     change("at-once", &addresses[..1]);
-    logged(&newer, "all pods understand this feature level");
+    newer.logged("all pods understand this feature level", 0);
     change("later", &addresses[..1]);
     // It is back, has what it may have, and says what is to be done.
     older.start_again();
     older.says(&asking, "lanes have stopped");
-    logged(
-        &older,
+    older.logged(
         "has feature level 2, this program understands up to 1: start a newer cuckood",
+        0,
     );
     let has = |item: &str| asking.has_all(&older.address, "f", &[item.to_owned()]);
     assert!(has("both") && has("at-once") && !has("later"));

@@ -21,7 +21,7 @@
 //! | `passed_commands.rs` | such commands on their way to the pod that leads |
 //! | `rate_limits.rs` | what the pod that leads refuses for an API key's rate, on its way back |
 //! | `snapshots.rs` | pods that lack what the log no longer has; keys and TLS between pods |
-//! | `program.rs` | those processes, and what asks them |
+//! | `program.rs`, `operator.rs` | those processes, what asks them, and what operators do |
 //! | `broker.rs`, `nats_server.rs`, `pki.rs` and `support.rs` | what the tests share |
 
 #![expect(
@@ -44,6 +44,7 @@ mod levels;
 mod log;
 mod nats_server;
 mod new_epochs;
+mod operator;
 mod passed_commands;
 mod pki;
 mod pods;

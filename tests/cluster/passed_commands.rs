@@ -4,9 +4,9 @@
 use crate::broker::Brokers;
 use crate::commands::{Connection, OK, int, is_error, start, words};
 use crate::nats_server;
-use crate::program::{Client, Pod, cuckood, found, status};
+use crate::operator::{api_key, found};
+use crate::program::{Client, Pod, status};
 use redis::Value;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 const LANES: usize = 4;
@@ -334,7 +334,10 @@ fn a_transaction_that_is_passed_on_is_counted_once() {
     }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("keys.json");
-    let keys: Vec<String> = ["a", "b"].iter().map(|it| api_key(it, &file)).collect();
+    let keys: Vec<String> = ["a", "b"]
+        .iter()
+        .map(|it| api_key(&file, it, &["--scope=admin"]))
+        .collect();
     let keys_file = format!("--keys-file={}", file.display());
     let flags = [keys_file.as_str(), "--rate-limit=100"];
     let cluster = Cluster::start([&flags, &flags], Some(&keys[0]));
@@ -350,17 +353,6 @@ fn a_transaction_that_is_passed_on_is_counted_once() {
     assert!(may_be_sent_again(asked.last().unwrap()));
     let replies = pipeline(&mut connection, &commands);
     assert_eq!(replies.last(), Some(&Value::Array(vec![int(1); 60])));
-}
-
-/// A new API key.
-fn api_key(name: &str, file: &Path) -> String {
-    let made = cuckood()
-        .args(["keys", "add", name, "--scope", "admin", "--keys-file"])
-        .arg(file)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{made:?}");
-    String::from_utf8(made.stdout).unwrap().trim().to_owned()
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! killed and started again.
 
 use crate::broker::Brokers;
+use crate::operator::{cuckood, flags};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::net::TcpListener;
@@ -11,44 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long a start, or a failover, may take here.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-pub(crate) fn cuckood() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cuckood"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CUCKOOD_")) {
-        command.env_remove(name);
-    }
-    command
-}
-
-/// What names the brokers and their cluster on a command line.
-pub(crate) fn flags(brokers: &Brokers) -> Vec<String> {
-    vec![
-        format!("--log={}", brokers.addresses.join(",")),
-        format!("--log-monitor={}", brokers.monitors.join(",")),
-        "--cluster=shop".to_owned(),
-    ]
-}
-
-/// Founds a cluster as soon as the brokers can.
-pub(crate) fn found(brokers: &Brokers, lanes: u32) {
-    let started = Instant::now();
-    loop {
-        let founded = cuckood()
-            .args(["cluster", "found"])
-            .args(flags(brokers))
-            .args(["--lanes", &lanes.to_string()])
-            .args(["--copies", &brokers.all.len().to_string()])
-            .output()
-            .unwrap();
-        if founded.status.success() {
-            return;
-        }
-        let said = String::from_utf8_lossy(&founded.stderr).into_owned();
-        assert!(started.elapsed() < PATIENCE, "{said}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn status(brokers: &Brokers) -> Value {
     let status = cuckood()

@@ -2,9 +2,9 @@
 //! there: the caller gets that answer as it is.
 
 use crate::broker::Brokers;
-use crate::ends::key;
 use crate::nats_server;
-use crate::program::{Answer, Client, Pod, found};
+use crate::operator::{api_key, found};
+use crate::program::{Answer, Client, Pod};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -14,9 +14,9 @@ fn what_the_pod_that_leads_refuses_for_its_rate_arrives_as_it_was_said() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let keys = directory.path().join("keys.json").display().to_string();
-    let bearer = format!("Bearer {}", key(&keys, "web"));
-    let (client, keys) = (Client::new(), format!("--keys-file={keys}"));
+    let keys = directory.path().join("keys.json");
+    let bearer = format!("Bearer {}", api_key(&keys, "web", &["--scope=admin"]));
+    let (client, keys) = (Client::new(), format!("--keys-file={}", keys.display()));
     let brokers = Brokers::start(1, "always");
     // The first one leads the only lane.
     found(&brokers, 1);

@@ -2,7 +2,8 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::program::{Client, Pod, cuckood, found, refused};
+use crate::operator::{begin, cuckood, found};
+use crate::program::{Client, Pod, refused};
 use async_nats::jetstream::{self, Context, stream::Config};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -252,12 +253,7 @@ fn what_somebody_did_to_the_brokers_is_said_and_leaves_a_pods_data_as_they_are()
     tool.change_stream(|it| it.sealed = true);
     stopped.refuses(&[], "stream CUCKOOD_shop_1 is sealed");
     let from = format!("--from-data-dir={}", stopped.pod.data_dir().display());
-    let begun = cuckood()
-        .args(["cluster", "new-epoch", "--copies=1", &from])
-        .args(crate::program::flags(&brokers))
-        .output()
-        .unwrap();
-    assert!(begun.status.success(), "{begun:?}");
+    begin(&brokers, &from);
     stopped.starts();
 }
 

@@ -3,7 +3,8 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
-use crate::program::{Client, Pod, found, refused, status};
+use crate::operator::{cuckood, flags, found};
+use crate::program::{Client, Pod, refused, status};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -338,16 +339,16 @@ fn what_a_pod_cannot_work_with_is_said_in_one_line_and_changes_nothing() {
         said.contains("another pod of the cluster runs at"),
         "{said}"
     );
-    let again = crate::program::cuckood()
+    let again = cuckood()
         .args(["cluster", "found", "--copies=1"])
-        .args(crate::program::flags(&brokers))
+        .args(flags(&brokers))
         .output();
     assert!(refused(&again.unwrap()).contains("the cluster is founded"));
     let unless_founded = |lanes: &str| {
-        crate::program::cuckood()
+        cuckood()
             .args(["cluster", "found", "--copies=1", "--unless-founded"])
             .args(["--lanes", lanes])
-            .args(crate::program::flags(&brokers))
+            .args(flags(&brokers))
             .output()
             .unwrap()
     };
@@ -368,7 +369,7 @@ fn what_a_pod_cannot_work_with_is_said_in_one_line_and_changes_nothing() {
         201
     );
     assert_eq!(pod.terminate(), Some(0), "{}", pod.log());
-    let alone = crate::program::cuckood()
+    let alone = cuckood()
         .args(["serve", "--listen=127.0.0.1:0", "--data-dir"])
         .arg(pod.data_dir())
         .output();
@@ -393,11 +394,11 @@ fn what_a_pod_cannot_work_with_is_said_in_one_line_and_changes_nothing() {
         ("authorization { user: a, password: b }", "no broker of"),
     ] {
         let bad = Brokers::start_with(1, setting);
-        let flags = crate::program::flags(&bad);
+        let of_bad = flags(&bad);
         let refusal = (0..100).find_map(|_| {
-            let founded = crate::program::cuckood()
+            let founded = cuckood()
                 .args(["cluster", "found", "--copies=1"])
-                .args(&flags)
+                .args(&of_bad)
                 .output();
             let said = refused(&founded.unwrap());
             let is_it = said.contains(words) && !said.contains("Connection refused");

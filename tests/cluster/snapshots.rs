@@ -3,14 +3,16 @@
 
 use crate::broker::Brokers;
 use crate::nats_server;
+use crate::operator::{api_key, found};
 use crate::pki::Authority;
-use crate::program::{Client, Pod, cuckood, found};
+use crate::program::{Client, Pod};
 use cuckood::replication::CommitLog as _;
 use cuckood::replication::jetstream::{
     Brokers as Addresses, ClusterName, JetStreamLog, Patience, connect, open,
 };
 use serde_json::json;
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -302,21 +304,7 @@ fn pods_speak_tls_and_know_each_other_by_their_key() {
     // It is being replaced: the old one is known still.
     let both = key_file(&folder, "both", &format!("{}\n{secret}\n", "n".repeat(40)));
     let keys = folder.path().join("keys.json").display().to_string();
-    let made = cuckood()
-        .args([
-            "keys",
-            "add",
-            "admin",
-            "--scope=admin",
-            "--keys-file",
-            &keys,
-        ])
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{made:?}");
-    let printed = String::from_utf8(made.stdout).unwrap();
-    let is_key = |word: &&str| word.starts_with("cuckood_");
-    let api_key = printed.split_whitespace().find(is_key).unwrap();
+    let api_key = &api_key(Path::new(&keys), "admin", &["--scope=admin"]);
     let flags = |cluster_key: &str, authority_of_pods: &Authority| {
         vec![
             format!("--tls-cert={}", authority.path("server.pem")),

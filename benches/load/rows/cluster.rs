@@ -2,13 +2,14 @@
 //! disk; all of them on the same cores.
 
 use super::{BATCH, Bench, POOL, Target, mixed, present, ratios};
+use crate::broker::Brokers;
+use crate::operator::{flags, found};
 use crate::rounds::{Measure, Row};
-use crate::servers::{Server, batches, free};
+use crate::servers::{Server, batches};
 use crate::wire::{Form, get, post};
 use serde_json::json;
 use std::error::Error;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long brokers and pods may take until they work together.
@@ -23,51 +24,17 @@ const FILTERS: u64 = 16;
 /// Three pods, and the brokers under them.
 pub(super) struct Pods {
     pods: [Server; 3],
-    _brokers: Vec<Server>,
+    _brokers: Brokers,
 }
 
 impl Pods {
     /// Has all of them work, as a cluster of so many lanes.
-    pub(super) fn start(folder: &Path, lanes: usize) -> Result<Pods, Box<dyn Error>> {
+    pub(super) fn start(folder: &Path, lanes: u32) -> Result<Pods, Box<dyn Error>> {
         let folder = folder.join(format!("pods-{lanes}"));
         std::fs::create_dir_all(&folder)?;
-        let mut brokers = Vec::new();
-        let (mut clients, mut monitors, mut peers) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..3 {
-            clients.push(free()?);
-            monitors.push(free()?);
-            peers.push(free()?);
-        }
-        let all = |scheme: &str, of: &[std::net::SocketAddr]| {
-            let all: Vec<String> = of.iter().map(|it| format!("{scheme}://{it}")).collect();
-            all.join(",")
-        };
-        let routes = all("nats-route", &peers);
-        for (number, ((client, monitor), peer)) in
-            clients.iter().zip(&monitors).zip(&peers).enumerate()
-        {
-            let config = folder.join(format!("broker-{number}.conf"));
-            let store = folder.join(format!("broker-{number}"));
-            std::fs::write(
-                &config,
-                format!(
-                    "listen: \"{client}\"\nhttp: \"{monitor}\"\nserver_name: broker-{number}\n\
-                     jetstream {{ store_dir: {store:?}, sync_interval: always }}\n\
-                     cluster {{ name: load, listen: \"{peer}\", routes: [{routes}] }}\n"
-                ),
-            )?;
-            let mut command = Command::new(broker());
-            brokers.push(Server::other(
-                command.arg("--config").arg(config),
-                *monitor,
-            )?);
-        }
-        let flags = [
-            format!("--log={}", all("nats", &clients)),
-            format!("--log-monitor={}", all("http", &monitors)),
-            "--cluster=load".to_owned(),
-        ];
-        found(&flags, lanes)?;
+        let brokers = Brokers::start_in(tempfile::tempdir_in(&folder)?, 3, "");
+        found(&brokers, lanes);
+        let flags = flags(&brokers);
         let pod = |number: usize| Server::pod(&folder.join(format!("pod-{number}")), &flags);
         let pods = Pods {
             pods: [pod(0)?, pod(1)?, pod(2)?],
@@ -133,29 +100,6 @@ impl Pods {
             std::thread::sleep(Duration::from_millis(50));
         }
         Ok(())
-    }
-}
-
-/// The program of brokers: `NATS_SERVER`, or what `make test` has installed.
-fn broker() -> PathBuf {
-    std::env::var_os("NATS_SERVER").map_or(".venv/bin/nats-server".into(), PathBuf::from)
-}
-
-/// Founds the cluster as soon as the brokers can.
-fn found(flags: &[String], lanes: usize) -> Result<(), Box<dyn Error>> {
-    let started = Instant::now();
-    loop {
-        let founded = Command::new(env!("CARGO_BIN_EXE_cuckood"))
-            .args(["cluster", "found", "--lanes", &lanes.to_string()])
-            .args(flags)
-            .output()?;
-        if founded.status.success() {
-            return Ok(());
-        }
-        if started.elapsed() > PATIENCE {
-            return Err(String::from_utf8_lossy(&founded.stderr).into());
-        }
-        std::thread::sleep(Duration::from_millis(200));
     }
 }
 
