@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::kept;
-use super::state::Session;
+use super::state::{Role, Session};
 use super::together::{Next, Together};
 use crate::redis::commands::describe;
 use crate::redis::commands::errors::{self, NO_AUTH};
@@ -21,14 +21,17 @@ impl Session {
         if from == 0 {
             self.together = Together::default();
         }
-        if self.is_known() && self.transaction.is_none() && self.service.app.cluster().is_some() {
+        let is_free = self.is_known() && self.transaction.is_none();
+        // The session that it is beside has found out that they are worked on here.
+        let may_go = self.role != Role::Beside && self.service.app.cluster().is_some();
+        if is_free && may_go {
             match Box::pin(self.go_elsewhere(batch, from)).await {
                 Next::Done(next) => return next,
                 Next::Here(to) => here_to = to,
             }
         }
         let works_on_items = spec.is_some_and(|spec| ItemVerb::of(spec.verb).is_some());
-        if works_on_items && self.is_known() && self.transaction.is_none() {
+        if works_on_items && is_free {
             return self.run(batch, from..here_to).await;
         }
         let before = self.replies.len();

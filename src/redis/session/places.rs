@@ -3,7 +3,7 @@
 
 use super::dispatch::keys_of;
 use super::failure::Failure;
-use super::state::{Role, Session};
+use super::state::Session;
 use crate::access::Scope;
 use crate::engine::{Engine, FilterName};
 use crate::http::{Cluster, LEADER_PATIENCE};
@@ -39,9 +39,6 @@ impl Session {
             let noted = self.positions.get(&lane).copied().unwrap_or_default();
             let reached = engine.reached(lane, noted).await;
             return reached.map_or_else(|error| Place::Nowhere(error.into()), |()| Place::Local);
-        }
-        if self.role == Role::Beside {
-            return Place::Here;
         }
         // For all of them together: a client that sends many does not wait many times.
         let patience = &mut self.together.patience;
