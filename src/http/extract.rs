@@ -13,7 +13,7 @@ use super::middleware::principal::Principal;
 use super::parse::{self, Batch, BatchKind, OptionsIn, WHERE, WITHIN_SECONDS};
 use super::problem::HttpError;
 use super::query::Query;
-use crate::engine::{FilterName, IdempotencyKey, ItemBatch, NewFilter};
+use crate::engine::{Engine, FilterName, IdempotencyKey, ItemBatch, NewFilter};
 use axum::body::{Bytes, HttpBody as _};
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::Uri;
@@ -43,6 +43,19 @@ impl FromRequestParts<Arc<App>> for Key {
             .await
             .map_err(|_| HttpError::MalformedPath)?;
         Ok(Key(FilterName::of(key)?))
+    }
+}
+
+/// The engine, working for the caller of the request.
+pub(crate) struct CallerEngine(pub(crate) Engine);
+
+impl FromRequestParts<Arc<App>> for CallerEngine {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, HttpError> {
+        let principal = Principal::from_request_parts(parts, app).await?;
+        let caller = principal.caller(Deadline::of_parts(parts));
+        Ok(CallerEngine(app.engine()?.for_caller(caller)))
     }
 }
 

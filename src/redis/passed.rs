@@ -4,11 +4,10 @@
 use super::protocol::decode::{Bounds, Decoded, Decoder};
 use super::service::{ClientInfo, Service};
 use super::session::Session;
-use crate::access::keys::ApiKey;
 use crate::http::{CommandWorker, PassedHead, Principal, Worked};
 use bytes::Bytes;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 /// See the module.
 pub(super) struct PassedOn(pub(super) Weak<Service>);
@@ -16,7 +15,7 @@ pub(super) struct PassedOn(pub(super) Weak<Service>);
 impl CommandWorker for PassedOn {
     fn work(
         &self,
-        key: Option<Arc<ApiKey>>,
+        caller: Principal,
         head: PassedHead,
         commands: Bytes,
     ) -> Pin<Box<dyn Future<Output = Worked> + Send + '_>> {
@@ -26,9 +25,6 @@ impl CommandWorker for PassedOn {
             };
             let limits = &service.app.admission.limits;
             let bounds = Bounds::of_known(limits.max_batch_items, limits.max_body_bytes);
-            let keys = service.app.access.keys.as_deref();
-            let caller = key.zip(keys).map(|(key, keys)| Principal::of(key, keys));
-            let caller = caller.unwrap_or_default();
             let info = ClientInfo::of_a_pod(service.next_client());
             let mut session = Session::of_a_pod(&service, info, caller, head);
             let mut decoder = Decoder::of(commands);

@@ -162,22 +162,19 @@ async fn answer(State(app): State<Arc<App>>, request: Request) -> Result<Respons
     known(&app, &parts.headers)?;
     let engine = app.engine()?;
     let worker = app.command_worker().ok_or(HttpError::UnknownRoute)?;
-    let (key, caller) = match &app.access.keys {
-        None => (None, Principal::default()),
-        Some(keys) => {
-            let key = key_of(&parts.headers, keys)?;
-            match key.has_expired() {
-                true => return Err(HttpError::ApiKeyExpired),
-                false => (Some(Arc::clone(&key)), Principal::of(key, keys)),
-            }
-        }
+    let caller = match &app.access.keys {
+        None => Principal::default(),
+        Some(keys) => Principal::of(key_of(&parts.headers, keys)?, keys),
     };
+    if caller.key().is_some_and(|key| key.has_expired()) {
+        return Err(HttpError::ApiKeyExpired);
+    }
     let header = |name: &HeaderName| parts.headers.get(name).map(HeaderValue::as_bytes);
     let deadline = Deadline::of(&parts.headers, app.admission.limits.request_timeout)?;
     let (admission, limit) = (&app.admission, most_bytes(&app.admission.limits));
     let read = body::read_up_to(limit, admission, caller.holder(), Some(deadline), body);
     let (bytes, _held) = read.await?;
-    let token = bearer(&parts.headers).filter(|_| key.is_some());
+    let token = bearer(&parts.headers).filter(|_| caller.key().is_some());
     let head = PassedHead {
         token: token.map(Arc::from),
         version: match header(&VERSION) {
@@ -189,7 +186,7 @@ async fn answer(State(app): State<Arc<App>>, request: Request) -> Result<Respons
         passed_on_by: PassedOnBy::of(&parts.headers),
         until: deadline.0,
     };
-    let (replies, positions) = worker.work(key, head, bytes).await;
+    let (replies, positions) = worker.work(caller, head, bytes).await;
     let mut response = Body::from(replies).into_response();
     if let Ok(positions) = HeaderValue::try_from(LanePosition::list(&positions)) {
         response.headers_mut().insert(POSITION, positions);

@@ -1,9 +1,9 @@
 //! Commands that are passed on to another pod, and what comes of them.
 
 use super::position::LanePosition;
-use crate::access::keys::ApiKey;
 use crate::engine::EngineError;
 use crate::http::headers::PASSED_ON_BY;
+use crate::http::middleware::principal::Principal;
 use axum::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use std::pin::Pin;
@@ -65,10 +65,10 @@ pub(crate) type Worked = (Vec<u8>, Vec<LanePosition>);
 
 /// Works on commands that another pod has passed on.
 pub(crate) trait CommandWorker: Send + Sync {
-    /// Works on them for the caller with this key, if keys are asked for.
+    /// Works on them.
     fn work(
         &self,
-        key: Option<Arc<ApiKey>>,
+        caller: Principal,
         head: PassedHead,
         commands: Bytes,
     ) -> Pin<Box<dyn Future<Output = Worked> + Send + '_>>;

@@ -3,9 +3,8 @@
 use crate::engine::Compaction;
 use crate::http::answer::{json, json_at};
 use crate::http::bounds::path_of;
-use crate::http::extract::Key;
+use crate::http::extract::{CallerEngine, Key};
 use crate::http::idempotency::{Keyed, marked};
-use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{CHANGE, ENGINE, KEYED, MISSING, RETRIED};
 use crate::http::openapi::parameters::FilterKey;
 use crate::http::problem::{Code, HttpError};

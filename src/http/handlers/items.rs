@@ -3,9 +3,8 @@
 use crate::engine::{self, AddResult, Answered, Engine, FilterName};
 use crate::http::App;
 use crate::http::answer::{self, Format, Word, flags, results};
-use crate::http::extract::{Key, batch, query_exists, query_item};
+use crate::http::extract::{CallerEngine, Key, batch, query_exists, query_item};
 use crate::http::idempotency::marked;
-use crate::http::middleware::principal::CallerEngine;
 use crate::http::openapi::facts::{
     BATCH, BODY, CHANGE, ENGINE, KEYED, KIND, MISSING, PROBES, QUESTION, QUOTA, RETRIED,
 };

@@ -2,8 +2,7 @@
 
 use crate::chain::locate::{Located, LocatedBucket, Location};
 use crate::http::answer::json;
-use crate::http::extract::{Key, query_item};
-use crate::http::middleware::principal::CallerEngine;
+use crate::http::extract::{CallerEngine, Key, query_item};
 use crate::http::openapi::facts::{ENGINE, KEYED, MISSING, QUESTION};
 use crate::http::openapi::parameters::{FilterKey, OneItem};
 use crate::http::problem::HttpError;

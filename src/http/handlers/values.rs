@@ -6,9 +6,9 @@ use crate::engine::{Entries, ReplaceResult, Replacements};
 use crate::http::App;
 use crate::http::admission::answers;
 use crate::http::answer::{Format, flags, value_lists, values_of_one};
-use crate::http::extract::{Key, batch, query_item};
+use crate::http::extract::{CallerEngine, Key, batch, query_item};
 use crate::http::idempotency::marked;
-use crate::http::middleware::principal::{CallerEngine, Principal};
+use crate::http::middleware::principal::Principal;
 use crate::http::openapi::facts::{
     BATCH, BODY, CHANGE, ENGINE, KEYED, KIND, MISSING, PROBES, QUESTION, RETRIED,
 };

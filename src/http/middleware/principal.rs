@@ -2,8 +2,7 @@
 
 use crate::access::keys::{ApiKey, ApiKeys, KeyEnd};
 use crate::access::{Prefix, Scope};
-use crate::engine::{Caller, Engine, FilterName};
-use crate::http::App;
+use crate::engine::{Caller, FilterName};
 use crate::http::admission::budget::Holder;
 use crate::http::admission::deadline::Deadline;
 use crate::http::problem::HttpError;
@@ -124,24 +123,10 @@ impl Principal {
     }
 }
 
-/// The engine, working for the caller of the request.
-pub(crate) struct CallerEngine(pub(crate) Engine);
-
-impl FromRequestParts<Arc<App>> for CallerEngine {
+impl<S: Sync> FromRequestParts<S> for Principal {
     type Rejection = HttpError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, HttpError> {
-        let principal = Principal::from_request_parts(parts, app).await?;
-        let caller = principal.caller(Deadline::of_parts(parts));
-        let engine = app.engine()?.for_caller(caller);
-        Ok(CallerEngine(engine))
-    }
-}
-
-impl FromRequestParts<Arc<App>> for Principal {
-    type Rejection = HttpError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, HttpError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         // A route beside the layer would be a mistake: it answers nothing.
         let principal = parts.extensions.get::<Principal>().cloned();
         principal.ok_or_else(|| HttpError::Unanswerable {
