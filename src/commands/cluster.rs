@@ -4,14 +4,13 @@ use super::brokers::check_safe;
 use super::failure::Failure;
 use crate::config::{BrokerConfig, BrokerSettings, ClusterCommand};
 use crate::http::ClusterStatus;
+use crate::replication::FIRST_EPOCH;
 use crate::replication::jetstream::{
     Announcements, Founding, Holder, JetStreamError, JetStreamLog, Leases, Patience, connect,
     current_epoch, found, give_up_founding, open,
 };
 use crate::replication::record::Writer;
-use crate::replication::{CommitLog as _, FIRST_EPOCH};
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a lease lives.
@@ -114,14 +113,12 @@ async fn status(settings: &BrokerSettings) -> Result<ClusterStatus, Failure> {
     let connection = connect(&settings.brokers).await?;
     let epoch = current_epoch(&connection, &settings.cluster).await?;
     let founding = open(&connection, &settings.cluster, epoch.epoch).await?;
-    let log = JetStreamLog::new(&connection, founding.clone(), Patience::default());
-    let log = Arc::new(log.await?);
+    let log = JetStreamLog::new(&connection, founding.clone(), Patience::default()).await?;
     let nobody = Holder::new(Writer([0; 16]), String::new());
     let leases = Leases::new(&connection, founding.clone(), nobody, LEASE_TTL).await?;
     let mut lanes = Vec::new();
     for lane in 0..founding.lanes {
-        let log = Arc::clone(&log);
-        let newest = tokio::task::spawn_blocking(move || log.newest(lane)).await??;
+        let newest = log.end(lane).await?;
         let leader = leases.held(lane).await?.map(|it| it.holder.address);
         lanes.push((newest, leader));
     }

@@ -10,7 +10,7 @@ use crate::replication::jetstream::{
     current_epoch,
 };
 use crate::replication::record::Writer;
-use crate::replication::{CommitLog as _, HistoryHash, Position};
+use crate::replication::{HistoryHash, Position};
 use crate::store::PageStore;
 use crate::store::rocks::{RocksOptions, RocksStore};
 use std::path::Path;
@@ -243,11 +243,8 @@ async fn has_all(
         return Ok(true);
     }
     let log = JetStreamLog::new(connection, founding, Patience::default()).await?;
-    let log = Arc::new(log);
     for (lane, at) in (0..).zip(&chosen.lanes) {
-        let log = Arc::clone(&log);
-        let newest = tokio::task::spawn_blocking(move || log.newest(lane)).await??;
-        if at.sequence < newest && !stopped.contains(&lane) {
+        if at.sequence < log.end(lane).await? && !stopped.contains(&lane) {
             return Ok(false);
         }
     }

@@ -41,8 +41,8 @@ impl Default for Patience {
 /// How often a leader is asked again for a record that is absent.
 const ABSENCE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The commit log of one epoch of a cluster. Its methods block: call them from
-/// threads of their own.
+/// The commit log of one epoch of a cluster. Those of its methods that are not async
+/// block: call them from threads of their own.
 pub struct JetStreamLog {
     context: Context,
     stream: Stream<()>,
@@ -103,6 +103,18 @@ impl JetStreamLog {
             bytes: info.state.bytes,
             records: info.state.messages,
             newest: info.state.last_sequence,
+        })
+    }
+
+    /// What [`newest`](CommitLog::newest) says, for tasks, which must not block.
+    ///
+    /// # Errors
+    /// The broker did not answer.
+    pub async fn end(&self, lane: u32) -> Result<u64, LogError> {
+        let newest = self.ask_newest(lane).await;
+        newest.map_err(|error| LogError {
+            doing: "asked for its end",
+            source: error.into(),
         })
     }
 
@@ -248,11 +260,7 @@ impl CommitLog for JetStreamLog {
     }
 
     fn newest(&self, lane: u32) -> Result<u64, LogError> {
-        let newest = self.runtime.block_on(self.ask_newest(lane));
-        newest.map_err(|error| LogError {
-            doing: "asked for its end",
-            source: error.into(),
-        })
+        self.runtime.block_on(self.end(lane))
     }
 
     fn look(&self, lane: u32, sequence: u64) -> Found {
