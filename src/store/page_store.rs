@@ -10,7 +10,7 @@ use super::kv::{
     Reader,
 };
 use super::pending::Pending;
-use super::snapshot::{EachRecord, Snapshot, replay};
+use super::snapshot::{EachRecord, Snapshot, one, replay};
 use super::values::{
     Due, Garbage, LanePosition, ScrubPosition, SideRecord, SideRecordKey, SideRecordTotals,
     StoredFilter,
@@ -196,16 +196,8 @@ impl PageStore {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn lane_past(&self, lane: u32, sequence: u64) -> Result<Option<[u8; 16]>, StoreError> {
-        let _pending = self.pending.reads.begin();
         let key = format::lane_past_key(lane, sequence);
-        let mut history = None;
-        self.kv
-            .get_many(Column::Info, &[key.as_slice()], &mut |_, value| {
-                let open = |value| format::open_lane_past(&key, value);
-                history = value.map(open).transpose()?;
-                Ok(())
-            })?;
-        Ok(history)
+        self.one(Column::Info, &key, format::open_lane_past)
     }
 
     /// Where a lane stands that several stores have; `None`: it never was one of
@@ -214,16 +206,8 @@ impl PageStore {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn lane_position(&self, lane: u32) -> Result<Option<LanePosition>, StoreError> {
-        let _pending = self.pending.reads.begin();
         let key = format::lane_position_key(lane);
-        let mut position = None;
-        self.kv
-            .get_many(Column::Info, &[key.as_slice()], &mut |_, value| {
-                let open = |value| format::open_lane_position(&key, value);
-                position = value.map(open).transpose()?;
-                Ok(())
-            })?;
-        Ok(position)
+        self.one(Column::Info, &key, format::open_lane_position)
     }
 
     /// The positions of all lanes that have one, in the order of lanes.
@@ -465,14 +449,8 @@ impl PageStore {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn scrub_position(&self) -> Result<Option<ScrubPosition>, StoreError> {
-        let _pending = self.pending.reads.begin();
-        let mut position = None;
-        let keys = [format::SCRUB_POSITION_KEY];
-        self.kv.get_many(Column::Info, &keys, &mut |_, value| {
-            position = value.map(format::open_scrub_position).transpose()?;
-            Ok(())
-        })?;
-        Ok(position)
+        let open = |_: &[u8], value: &[u8]| format::open_scrub_position(value);
+        self.one(Column::Info, format::SCRUB_POSITION_KEY, open)
     }
 
     /// Keeps up to where all pages were read. Not forced to the disk.
@@ -541,16 +519,9 @@ impl PageStore {
     /// # Errors
     /// Unreadable bytes.
     pub fn is_staged(&self, id: FilterId) -> Result<bool, StoreError> {
-        let _pending = self.pending.reads.begin();
         let key = format::reclaim_key(Garbage::Filter(id));
-        let mut is_staged = false;
-        self.kv
-            .get_many(Column::Reclaim, &[key.as_slice()], &mut |_, value| {
-                let entry = value.map(|value| format::read_reclaim(&key, value));
-                is_staged = entry.transpose()?.is_some_and(|it| it.is_staged);
-                Ok(())
-            })?;
-        Ok(is_staged)
+        let entry = self.one(Column::Reclaim, &key, format::read_reclaim)?;
+        Ok(entry.is_some_and(|it| it.is_staged))
     }
 
     /// Removes the pages of one entry and the entry, atomically. The caller
@@ -653,16 +624,8 @@ impl PageStore {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn side_record(&self, key: &SideRecordKey) -> Result<Option<SideRecord>, StoreError> {
-        let _pending = self.pending.reads.begin();
-        let (key, mut found) = (format::side_record_key(key), None);
-        self.kv
-            .get_many(Column::SideRecords, &[&key], &mut |_, value| {
-                found = value
-                    .map(|value| format::open_side_record(&key, value))
-                    .transpose()?;
-                Ok(())
-            })?;
-        Ok(found)
+        let key = format::side_record_key(key);
+        self.one(Column::SideRecords, &key, format::open_side_record)
     }
 
     /// Removes a side record that has ended, beside all commits. The caller has
@@ -731,6 +694,17 @@ impl PageStore {
         self.kv.write(batch, durability)
     }
 
+    /// What is under a key.
+    fn one<T>(
+        &self,
+        column: Column,
+        key: &[u8],
+        open: impl Fn(&[u8], &[u8]) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let _pending = self.pending.reads.begin();
+        one(&*self.kv, column, key, open)
+    }
+
     fn list<T>(
         &self,
         column: Column,
@@ -753,15 +727,9 @@ impl PageStore {
 }
 
 fn next_filter_id(reader: &dyn Reader) -> Result<FilterId, StoreError> {
-    let mut next = format::FIRST_FILTER_ID;
-    let keys = [format::NEXT_FILTER_ID_KEY];
-    reader.get_many(Column::Info, &keys, &mut |_, value| {
-        if let Some(value) = value {
-            next = format::open_next_filter_id(value)?;
-        }
-        Ok(())
-    })?;
-    Ok(next)
+    let open = |_: &[u8], value: &[u8]| format::open_next_filter_id(value);
+    let next = one(reader, Column::Info, format::NEXT_FILTER_ID_KEY, open)?;
+    Ok(next.unwrap_or(format::FIRST_FILTER_ID))
 }
 
 #[cfg(test)]

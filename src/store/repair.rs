@@ -10,6 +10,7 @@
 use super::error::StoreError;
 use super::format;
 use super::kv::{Batch, Caching, Column, Durability, KeyValueStore, Reader};
+use super::snapshot::one;
 use super::values::Due;
 use crate::page::FilterId;
 use std::fmt;
@@ -194,12 +195,7 @@ fn is_readable<T>(
 }
 
 fn stored(view: &dyn Reader, column: Column, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-    let mut found = None;
-    view.get_many(column, &[key], &mut |_, value| {
-        found = value.map(<[u8]>::to_vec);
-        Ok(())
-    })?;
-    Ok(found)
+    one(view, column, key, |_, value| Ok(value.to_vec()))
 }
 
 fn remove(

@@ -40,14 +40,8 @@ impl<'a> Snapshot<'a> {
     /// # Errors
     /// Corrupt or unreadable bytes.
     pub fn filter_by_name(&self, name: &str) -> Result<Option<StoredFilter>, StoreError> {
-        let (key, mut id) = (name.as_bytes(), None);
-        self.reader
-            .get_many(Column::Names, &[key], &mut |_, value| {
-                id = value
-                    .map(|value| format::open_filter_number(key, value))
-                    .transpose()?;
-                Ok(())
-            })?;
+        let (column, key) = (Column::Names, name.as_bytes());
+        let id = one(&*self.reader, column, key, format::open_filter_number)?;
         id.map(|id| format::named(name, id, self.filter_by_id(id)?))
             .transpose()
     }
@@ -243,6 +237,21 @@ impl<'a> Snapshot<'a> {
     pub fn replay(&self, each: EachRecord<'_>) -> Result<(), StoreError> {
         replay(&*self.reader, each)
     }
+}
+
+/// What is under a key, opened with the key.
+pub(super) fn one<T>(
+    reader: &dyn Reader,
+    column: Column,
+    key: &[u8],
+    open: impl Fn(&[u8], &[u8]) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    let mut found = None;
+    reader.get_many(column, &[key], &mut |_, value| {
+        found = value.map(|value| open(key, value)).transpose()?;
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// Visits every redo record from the oldest to the newest.
