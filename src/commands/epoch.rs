@@ -5,12 +5,12 @@ use super::brokers::check_safe;
 use super::data::see_data;
 use super::failure::Failure;
 use crate::config::{BrokerSettings, EpochSource};
+use crate::replication::Position;
 use crate::replication::jetstream::{
     Announcements, Connection, Founding, JetStreamLog, NewEpoch, Patience, PodState, connect,
     current_epoch,
 };
 use crate::replication::record::Writer;
-use crate::replication::{HistoryHash, Position};
 use crate::store::PageStore;
 use crate::store::rocks::{RocksOptions, RocksStore};
 use std::path::Path;
@@ -145,13 +145,7 @@ fn stored(path: &Path) -> Result<Chosen, Failure> {
         epoch: epoch.unwrap_or_default(),
         stamp_ms: stamp_ms.unwrap_or_default(),
         is_waiting: false,
-        lanes: positions
-            .iter()
-            .map(|(_, it)| Position {
-                sequence: it.sequence,
-                history: HistoryHash::from_bytes(it.history),
-            })
-            .collect(),
+        lanes: positions.iter().map(|(_, it)| it.into()).collect(),
     })
 }
 

@@ -6,7 +6,7 @@
 //! before. So every store keeps the hash of the history at each of its newest
 //! records, and the other one's must be among them.
 
-use super::{JoinError, LaneStart, Membership};
+use super::{JoinError, Membership};
 use crate::replication::jetstream::NUMBERS_BETWEEN;
 use crate::replication::{Event, HistoryHash, LogError, Position, Replica};
 use crate::store::{LANE_PAST_RECORDS, NUMBERS_OF_AN_EPOCH, PageStore, StoreError};
@@ -82,11 +82,11 @@ impl PodPosition {
     /// # Errors
     /// What is stored is not of the cluster, or can't be read.
     pub fn of(membership: &Membership, store: &PageStore) -> Result<PodPosition, JoinError> {
-        let starts = LaneStart::of_each(membership, store)?;
+        let stored = membership.stored(store)?;
         Ok(PodPosition {
             founding: membership.founding,
             epoch: membership.epoch,
-            lanes: starts.iter().map(|it| it.position).collect(),
+            lanes: stored.iter().map(|(_, it)| it.into()).collect(),
         })
     }
 

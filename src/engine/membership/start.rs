@@ -102,43 +102,48 @@ impl LaneStart {
         membership: &Membership,
         store: &PageStore,
     ) -> Result<Vec<LaneStart>, JoinError> {
-        let stored = store.lane_positions()?;
-        if stored.is_empty() && !store.list_filters("", None, 1)?.is_empty() {
-            return Err(JoinError::NotOfACluster);
-        }
-        if stored
-            .iter()
-            .any(|(_, it)| it.founding != membership.founding)
-        {
-            return Err(JoinError::OtherCluster);
-        }
-        let (found, lanes) = (stored.len(), membership.lanes);
-        if !stored.is_empty() && found != lanes as usize {
-            return Err(JoinError::LanesDiffer { found, lanes });
-        }
+        let stored = membership.stored(store)?;
         for (lane, position) in &stored {
-            membership.check(*lane, position)?;
+            membership.check_record(*lane, position)?;
         }
-        let mut starts = Vec::new();
-        let mut new = Vec::new();
-        for lane in 0..membership.lanes {
-            let found = stored.iter().find(|(it, _)| *it == lane);
-            let position = found.map_or_else(|| membership.nothing_of(lane), |(_, it)| *it);
-            if found.is_none() {
-                new.push((lane, position));
-            }
-            starts.push(LaneStart {
-                position: of_stored(&position),
-                stamp_ms: position.stamp_ms,
-                last_filter: position.last_filter,
-            });
-        }
-        store.note_lanes(&new)?;
-        Ok(starts)
+        let starts = stored.iter().map(|(_, it)| LaneStart {
+            position: it.into(),
+            stamp_ms: it.stamp_ms,
+            last_filter: it.last_filter,
+        });
+        Ok(starts.collect())
     }
 }
 
 impl Membership {
+    /// Where each lane stands, as the store has it. Notes in the store which lanes
+    /// there are. The log is not asked.
+    ///
+    /// # Errors
+    /// What is stored is not of this cluster; nothing was changed.
+    pub(super) fn stored(&self, store: &PageStore) -> Result<Vec<(u32, LanePosition)>, JoinError> {
+        let mut stored = store.lane_positions()?;
+        if stored.is_empty() {
+            if !store.list_filters("", None, 1)?.is_empty() {
+                return Err(JoinError::NotOfACluster);
+            }
+            let lanes = 0..self.lanes;
+            stored = lanes.map(|lane| (lane, self.nothing_of(lane))).collect();
+            store.note_lanes(&stored)?;
+        }
+        if stored.iter().any(|(_, it)| it.founding != self.founding) {
+            return Err(JoinError::OtherCluster);
+        }
+        let (found, lanes) = (stored.len(), self.lanes);
+        if found != lanes as usize {
+            return Err(JoinError::LanesDiffer { found, lanes });
+        }
+        for (lane, position) in &stored {
+            self.check_epoch(*lane, position)?;
+        }
+        Ok(stored)
+    }
+
     /// Where a lane stands of which nothing is there.
     fn nothing_of(&self, lane: u32) -> LanePosition {
         let origin = self.lane(lane).origin();
@@ -152,18 +157,16 @@ impl Membership {
         }
     }
 
-    /// Whether what is stored of a lane goes together with the log.
-    fn check(&self, lane: u32, stored: &LanePosition) -> Result<(), JoinError> {
+    /// Whether what is stored of a lane is of the epoch of the log, or of where that
+    /// began.
+    fn check_epoch(&self, lane: u32, stored: &LanePosition) -> Result<(), JoinError> {
         let (found, epoch) = (stored.epoch, self.epoch);
         if found > epoch {
             return Err(JoinError::OtherEpoch { found, epoch });
         }
-        let position = of_stored(stored);
-        if position.sequence == 0 {
+        let position = Position::from(stored);
+        if position.sequence == 0 || found == epoch {
             return Ok(());
-        }
-        if found == epoch {
-            return self.check_record(lane, position);
         }
         // What is behind where the epoch began waits for the state of another pod.
         match self.began.get(lane as usize) {
@@ -180,12 +183,15 @@ impl Membership {
         }
     }
 
-    /// Whether the log has the record that was applied last. Where that can't be said
-    /// now, it is asked again before the lane is led.
-    fn check_record(&self, lane: u32, position: Position) -> Result<(), JoinError> {
-        let at = position.sequence;
+    /// Whether the log has the record that was applied last, if it was of its epoch.
+    /// Where that can't be said now, it is asked again before the lane is led.
+    fn check_record(&self, lane: u32, stored: &LanePosition) -> Result<(), JoinError> {
+        let (at, history) = (stored.sequence, Position::from(stored).history);
+        if at == 0 || stored.epoch != self.epoch {
+            return Ok(());
+        }
         let halt = match self.log.look(lane, at) {
-            Found::Record(bytes) if HistoryHash::of(&bytes) == position.history => return Ok(()),
+            Found::Record(bytes) if HistoryHash::of(&bytes) == history => return Ok(()),
             Found::Record(_) => Halt::Forked { at },
             Found::Absent { newest } if newest < at => Halt::Rewound { at, newest },
             Found::Absent { .. } | Found::Unsure => return Ok(()),
@@ -194,9 +200,11 @@ impl Membership {
     }
 }
 
-fn of_stored(stored: &LanePosition) -> Position {
-    Position {
-        sequence: stored.sequence,
-        history: HistoryHash::from_bytes(stored.history),
+impl From<&LanePosition> for Position {
+    fn from(stored: &LanePosition) -> Position {
+        Position {
+            sequence: stored.sequence,
+            history: HistoryHash::from_bytes(stored.history),
+        }
     }
 }
