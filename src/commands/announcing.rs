@@ -167,7 +167,7 @@ impl Announcing {
             let position = self.metrics.lane_position.with_label_values(&lane);
             position.set(state.position.sequence as i64);
             let leads = self.metrics.lane_leads.with_label_values(&lane);
-            leads.set(state.leads.into());
+            leads.set(state.leads().into());
         }
         let stopped = states.iter().filter(|it| it.has_stopped());
         self.metrics.lanes_stopped.set(stopped.count() as i64);

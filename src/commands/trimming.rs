@@ -71,7 +71,7 @@ impl Trimming {
             self.seen.insert(pod.address, (pod.held, now));
         }
         let states = engine.lane_states();
-        if !states.first().is_some_and(|it| it.leads) {
+        if !states.first().is_some_and(|it| it.leads()) {
             // Whoever does trims further meanwhile.
             self.trimmed = Bounds::default();
             self.metrics.commit_log_bytes.set(0);

@@ -29,7 +29,7 @@ fn follow(log: &dyn CommitLog, lane: u32, queue: &LaneQueue, place: &LanePlace) 
         let state = place.state();
         // One that leads reads where it is refused. One that is in doubt reads by
         // itself.
-        if state.leads || state.is_in_flight || state.has_stopped() {
+        if state.leads() || state.is_in_flight || state.has_stopped() {
             std::thread::sleep(READ_AGAIN);
             continue;
         }
@@ -135,7 +135,7 @@ impl Engine {
     /// The engine stops.
     pub fn hear_of(&self, lane: u32, sequence: u64) -> Result<(), EngineError> {
         let state = self.lane_state(lane);
-        match state.is_some_and(|it| it.leads && it.position.sequence < sequence) {
+        match state.is_some_and(|it| it.leads() && it.position.sequence < sequence) {
             true => self.tell_lane(lane, Event::InDoubt),
             false => Ok(()),
         }

@@ -34,10 +34,8 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 pub struct LaneState {
     /// The newest record that was applied, and is in the store.
     pub position: Position,
-    /// Whether this pod plans its changes, and has applied all that came before.
-    pub leads: bool,
-    /// The reign in which it plans them; another one once another pod has changed
-    /// something.
+    /// The reign in which this pod plans its changes, and has applied all that came
+    /// before; another one once another pod has changed something.
     pub reign: Option<Reign>,
     /// Whether a record is in flight, so that a commit is not settled.
     pub is_in_flight: bool,
@@ -48,6 +46,11 @@ pub struct LaneState {
 }
 
 impl LaneState {
+    /// Whether this pod plans its changes, and has applied all that came before.
+    pub fn leads(&self) -> bool {
+        self.reign.is_some()
+    }
+
     /// Whether it applies nothing any more: for good, or until it has the state of
     /// another pod.
     pub fn has_stopped(&self) -> bool {
@@ -67,7 +70,6 @@ impl LanePlace {
         LanePlace {
             state: watch::Sender::new(LaneState {
                 position: start.position,
-                leads: false,
                 reign: None,
                 is_in_flight: false,
                 is_behind: false,
@@ -89,7 +91,7 @@ impl LanePlace {
 
     /// Says where it stands now.
     pub(super) fn set(&self, state: LaneState) {
-        if state.leads {
+        if state.leads() {
             self.note_end();
         }
         self.state.send_replace(state);

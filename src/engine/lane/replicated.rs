@@ -318,11 +318,10 @@ impl ReplicatedOrdering {
 impl Work {
     /// Where the lane stands.
     fn state(&self) -> LaneState {
-        let (replica, reign) = (self.driver.replica(), self.reign());
+        let replica = self.driver.replica();
         LaneState {
             position: self.applied,
-            leads: reign.is_some(),
-            reign,
+            reign: self.reign(),
             is_in_flight: replica.is_in_flight(),
             is_behind: replica.is_behind(),
             halted: replica.halted().cloned(),

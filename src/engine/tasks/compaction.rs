@@ -294,7 +294,7 @@ impl Jobs {
     /// to lead a lane.
     fn look_at_lanes(&mut self, state: &EngineState) {
         let lanes = state.clustered.iter().flat_map(|it| &it.lanes);
-        let leads: Vec<bool> = lanes.map(|lane| lane.place.state().leads).collect();
+        let leads: Vec<bool> = lanes.map(|lane| lane.place.state().leads()).collect();
         let led = |lane| self.leads.get(lane).copied().unwrap_or_default();
         if (leads.iter().enumerate()).any(|(lane, &leads)| leads && !led(lane)) {
             self.interrupted = Some(String::new());

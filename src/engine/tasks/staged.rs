@@ -33,7 +33,7 @@ pub(crate) fn run(state: &Weak<EngineState>, stop: &Receiver<()>) {
 }
 
 fn give_up(state: &EngineState, clustered: &Clustered) -> Result<(), EngineError> {
-    let leads = |id: &FilterId| clustered.lane_of(*id).is_some_and(|it| it.state().leads);
+    let leads = |id: &FilterId| clustered.lane_of(*id).is_some_and(|it| it.state().leads());
     for id in state.store.staged()? {
         if leads(&id) && !clustered.claims.has(id) {
             tracing::info!(

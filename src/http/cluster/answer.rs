@@ -144,7 +144,7 @@ impl Cluster {
         loop {
             let state = engine.lane_state(lane);
             // One that leads no more, or has stopped, says so itself.
-            if state.as_ref().is_some_and(|it| it.leads) {
+            if state.as_ref().is_some_and(|it| it.leads()) {
                 return Ok(Place::Here { lane });
             }
             match self.leaders.of(lane) {

@@ -106,7 +106,7 @@ impl Pods {
         }
         let engine = self.pods[pod].engine.clone();
         wait_until("a pod leads", || {
-            engine.lane_states().iter().all(|lane| lane.leads)
+            engine.lane_states().iter().all(|lane| lane.leads())
         });
         for lane in 0..LANES {
             let until = Instant::now() + Duration::from_secs(30);

@@ -129,7 +129,7 @@ impl Cluster {
         (0..LANES).for_each(|lane| self.lead(pod, lane));
         let engine = &self.pods[pod].engine;
         wait_until("a pod leads", || {
-            engine.lane_states().iter().all(|lane| lane.leads)
+            engine.lane_states().iter().all(|lane| lane.leads())
         });
     }
 

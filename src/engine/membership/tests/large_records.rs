@@ -50,7 +50,7 @@ async fn changes_that_are_too_large_for_one_record_together_are_made_in_several(
     };
     let engine = join_with(store, cluster.membership(), &options).unwrap();
     engine.tell_lane(0, Event::Lease(Some(1))).unwrap();
-    wait_until("the lane is led", || engine.lane_states()[0].leads);
+    wait_until("the lane is led", || engine.lane_states()[0].leads());
     let names = (0..).map(|number| format!("f{number}"));
     let of_lane = names.filter(|it| lane_of(&name(it), LANES as usize) == 0);
     let names: Vec<String> = of_lane.take(DESCRIBED + 1).collect();

@@ -83,7 +83,7 @@ async fn two_pods_that_both_believe_to_lead_plan_again_what_was_overtaken() {
     (0..LANES).for_each(|lane| cluster.also_lead(1, lane));
     let second = &cluster.pods[1].engine;
     wait_until("both lead", || {
-        second.lane_states().iter().all(|it| it.leads)
+        second.lane_states().iter().all(|it| it.leads())
     });
     for round in 0..30 {
         for number in 0..4 {
@@ -138,7 +138,7 @@ async fn a_key_that_another_leader_has_answered_does_not_count_again() {
     (0..LANES).for_each(|lane| cluster.also_lead(1, lane));
     let second = cluster.pods[1].engine.clone();
     wait_until("both lead", || {
-        second.lane_states().iter().all(|it| it.leads)
+        second.lane_states().iter().all(|it| it.leads())
     });
     let first = &cluster.pods[0].engine;
     for round in 0..20 {

@@ -51,7 +51,7 @@ fn lead(engine: &Engine, lanes: u32) {
         engine.tell_lane(lane, Event::Lease(Some(1))).unwrap();
     }
     wait_until("a pod leads", || {
-        engine.lane_states().iter().all(|lane| lane.leads)
+        engine.lane_states().iter().all(|lane| lane.leads())
     });
 }
 

@@ -20,7 +20,7 @@ async fn with_a_leader_of_the_past() -> Cluster {
     (0..LANES).for_each(|lane| cluster.also_lead(1, lane));
     let second = cluster.pods[1].engine.clone();
     wait_until("both lead", || {
-        second.lane_states().iter().all(|it| it.leads)
+        second.lane_states().iter().all(|it| it.leads())
     });
     // What the first began to read before it led ends.
     tokio::time::sleep(Duration::from_millis(500)).await;

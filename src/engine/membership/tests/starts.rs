@@ -151,7 +151,7 @@ async fn a_pod_goes_on_into_a_new_epoch_only_from_where_that_began() {
         engine.tell_lane(lane, Event::Lease(Some(1))).unwrap();
     }
     wait_until("it leads there", || {
-        engine.lane_states().iter().all(|lane| lane.leads)
+        engine.lane_states().iter().all(|lane| lane.leads())
     });
     add(&engine, "f0", 20..30, None).await.unwrap();
     engine.halt();
