@@ -96,21 +96,9 @@ impl Announcements {
         connection: &Connection,
         founding: &Founding,
     ) -> Result<Announcements, JetStreamError> {
-        Announcements::of_epoch(connection, &founding.cluster, founding.epoch).await
-    }
-
-    /// Those of an epoch of it.
-    ///
-    /// # Errors
-    /// There is no bucket.
-    pub async fn of_epoch(
-        connection: &Connection,
-        cluster: &ClusterName,
-        epoch: u64,
-    ) -> Result<Announcements, JetStreamError> {
         Ok(Announcements {
-            bucket: Bucket::open(connection, cluster).await?,
-            start: format!("pod.{epoch}."),
+            bucket: Bucket::open(connection, &founding.cluster).await?,
+            start: format!("pod.{}.", founding.epoch),
         })
     }
 
@@ -146,12 +134,12 @@ impl Announcements {
     pub async fn claim(&self, address: &str) -> Result<(), JetStreamError> {
         let key = self.key(address);
         let started = Instant::now();
-        let Some((first, _)) = self.newest(&key).await? else {
+        let Some((first, _)) = newest(&self.bucket, &key).await? else {
             return Ok(());
         };
         while started.elapsed() < WATCHED {
             sleep(ANNOUNCE_EVERY / 4).await;
-            match self.newest(&key).await? {
+            match newest(&self.bucket, &key).await? {
                 None => return Ok(()),
                 Some((revision, _)) if revision == first => {}
                 Some(_) => {
@@ -174,15 +162,15 @@ impl Announcements {
         cluster: &ClusterName,
         address: &str,
     ) -> Result<Option<(u64, u64, PodState)>, JetStreamError> {
-        let all = Announcements::of_epoch(connection, cluster, 0).await?;
+        let bucket = Bucket::open(connection, cluster).await?;
         let end = format!(".{}", hex::encode(address));
         let mut found: Option<(u64, u64, PodState)> = None;
-        for key in all.bucket.keys("pod.", DOING).await? {
+        for key in bucket.keys("pod.", DOING).await? {
             let epoch = key
                 .strip_suffix(&end)
                 .and_then(|it| it.strip_prefix("pod."));
             if let Some(epoch) = epoch.and_then(|it| it.parse().ok())
-                && let Some((revision, pod)) = all.newest(&key).await?
+                && let Some((revision, pod)) = newest(&bucket, &key).await?
                 && found.as_ref().is_none_or(|(newest, ..)| epoch > *newest)
             {
                 found = Some((epoch, revision, pod));
@@ -198,23 +186,23 @@ impl Announcements {
     pub async fn all(&self) -> Result<Vec<PodState>, JetStreamError> {
         let mut pods = Vec::new();
         for key in self.bucket.keys(&self.start, DOING).await? {
-            pods.extend(self.newest(&key).await?.map(|(_, pod)| pod));
+            pods.extend(newest(&self.bucket, &key).await?.map(|(_, pod)| pod));
         }
         pods.sort_by(|a: &PodState, b| a.address.cmp(&b.address));
         Ok(pods)
     }
 
-    /// What was announced last, with its revision, unless it was withdrawn or ran
-    /// out.
-    async fn newest(&self, key: &str) -> Result<Option<(u64, PodState)>, JetStreamError> {
-        let newest = self.bucket.newest(key, "looking at a pod").await?;
-        Ok(newest.and_then(|it| {
-            let pod = serde_json::from_slice(&it.value?).ok()?;
-            Some((it.revision, pod))
-        }))
-    }
-
     fn key(&self, address: &str) -> String {
         format!("{}{}", self.start, hex::encode(address))
     }
+}
+
+/// What was announced last under a key, with its revision, unless it was withdrawn or
+/// ran out.
+async fn newest(bucket: &Bucket, key: &str) -> Result<Option<(u64, PodState)>, JetStreamError> {
+    let newest = bucket.newest(key, "looking at a pod").await?;
+    Ok(newest.and_then(|it| {
+        let pod = serde_json::from_slice(&it.value?).ok()?;
+        Some((it.revision, pod))
+    }))
 }
