@@ -9,6 +9,7 @@ use super::leases::Holder;
 use super::name::ClusterName;
 use super::stream::Founding;
 use crate::replication::record::{HistoryHash, Position};
+use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
@@ -184,11 +185,10 @@ impl Announcements {
     /// # Errors
     /// The broker did not answer.
     pub async fn all(&self) -> Result<Vec<PodState>, JetStreamError> {
-        let mut pods = Vec::new();
-        for key in self.bucket.keys(&self.start, DOING).await? {
-            pods.extend(newest(&self.bucket, &key).await?.map(|(_, pod)| pod));
-        }
-        pods.sort_by(|a: &PodState, b| a.address.cmp(&b.address));
+        let keys = self.bucket.keys(&self.start, DOING).await?;
+        let newest = try_join_all(keys.iter().map(|key| newest(&self.bucket, key))).await?;
+        let mut pods: Vec<PodState> = newest.into_iter().flatten().map(|(_, pod)| pod).collect();
+        pods.sort_by(|a, b| a.address.cmp(&b.address));
         Ok(pods)
     }
 
