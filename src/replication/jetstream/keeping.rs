@@ -19,8 +19,8 @@ use tokio::time::{sleep, timeout};
 /// How often a lane looks whether the log is still the same.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// How soon after one lane another one is handed over.
-const HAND_OVER_EVERY: Duration = Duration::from_secs(1);
+/// How often the pod compares itself with others, to hand over a lane or none.
+const COMPARE_EVERY: Duration = Duration::from_secs(1);
 
 /// How long changes that are under way have before a lane is handed over. Those
 /// that come meanwhile wait for the other pod.
@@ -39,8 +39,8 @@ pub struct LeaseKeeping {
     leaders: Arc<Leaders>,
     /// The other pods that may lead.
     others: Mutex<Vec<Holder>>,
-    /// When a lane was handed over last.
-    handed_over: Mutex<Option<Instant>>,
+    /// When the pod compared itself with them last.
+    compared: Mutex<Option<Instant>>,
     /// By lane: something was said of its lease.
     changed: Vec<Notify>,
 }
@@ -55,7 +55,7 @@ impl LeaseKeeping {
             changed: (0..leaders.lanes()).map(|_| Notify::new()).collect(),
             leaders,
             others: Mutex::default(),
-            handed_over: Mutex::default(),
+            compared: Mutex::default(),
         })
     }
 
@@ -178,15 +178,14 @@ impl LeaseKeeping {
     /// The pod that leads so few lanes that this one should give it one, now.
     fn who_should_lead(&self, lease: &KeptLease) -> Option<Holder> {
         lease.told?;
-        let (to, leads) = self.leads_fewest()?;
-        let mut handed_over = self.handed_over.lock();
-        let is_time = handed_over.is_none_or(|it| it.elapsed() >= HAND_OVER_EVERY);
-        // With a difference of one, the other pod would have as much reason.
-        if !is_time || self.held.load(Ordering::Relaxed) < leads + 2 {
+        let mut compared = self.compared.lock();
+        if compared.is_some_and(|it| it.elapsed() < COMPARE_EVERY) {
             return None;
         }
-        *handed_over = Some(Instant::now());
-        Some(to)
+        *compared = Some(Instant::now());
+        let (to, leads) = self.leads_fewest()?;
+        // With a difference of one, the other pod would have as much reason.
+        (self.held.load(Ordering::Relaxed) >= leads + 2).then_some(to)
     }
 
     /// The other pod that leads the fewest lanes, and how many.
