@@ -199,6 +199,20 @@ fn check_name(position: usize, name: &str) -> Result<(), AttributesError> {
     }
 }
 
+/// Whether a label may have so many bytes.
+///
+/// # Errors
+/// What was given, and what is allowed: no filter knows or hashes so long a label.
+pub fn check_label(bytes: usize) -> Result<(), (String, String)> {
+    match bytes > MAX_LABEL_BYTES {
+        true => Err((
+            format!("{bytes} bytes long"),
+            format!("up to {MAX_LABEL_BYTES} bytes"),
+        )),
+        false => Ok(()),
+    }
+}
+
 /// The codes of labels in the order of the labels.
 fn check_codes(position: usize, codes: &Codes) -> Result<Vec<u8>, AttributesError> {
     let labels = match codes {
@@ -217,10 +231,8 @@ fn check_codes(position: usize, codes: &Codes) -> Result<Vec<u8>, AttributesErro
         return refuse(format!("/{position}/values"), given, allowed);
     }
     let place = |at: usize| format!("/{position}/values/{at}");
-    if let Some(at) = labels.iter().position(|it| it.len() > MAX_LABEL_BYTES) {
-        let bytes = labels.get(at).map_or(0, String::len);
-        let allowed = format!("up to {MAX_LABEL_BYTES} bytes");
-        return refuse(place(at), format!("{bytes} bytes long"), allowed);
+    for (at, label) in labels.iter().enumerate() {
+        check_label(label.len()).or_else(|(given, allowed)| refuse(place(at), given, allowed))?;
     }
     let mut by_label: Vec<u8> = (0..=u8::MAX).take(labels.len()).collect();
     let label = |code: u8| labels.get(usize::from(code)).map(String::as_str);

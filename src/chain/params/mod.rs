@@ -27,7 +27,7 @@ mod request;
 mod resolve;
 mod window;
 
-pub use attributes::{Attribute, Attributes, AttributesError, Codes};
+pub use attributes::{Attribute, Attributes, AttributesError, Codes, check_label};
 pub use differences::Difference;
 pub use error_rate::ErrorRate;
 pub use filter_params::FilterParams;

@@ -14,18 +14,6 @@ use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, Schema, Type};
 pub(super) const ALLOWED: &str =
     "an array of 1 to 8 objects, each with the field name and values or hash_bits";
 
-/// # Errors
-/// What was given, and what is allowed: no filter knows or hashes so long a label.
-pub(super) fn check_label(bytes: usize) -> Result<(), (String, String)> {
-    match bytes > MAX_LABEL_BYTES {
-        true => Err((
-            format!("{bytes} bytes long"),
-            format!("up to {MAX_LABEL_BYTES} bytes"),
-        )),
-        false => Ok(()),
-    }
-}
-
 /// Takes a list of attributes apart.
 ///
 /// # Errors

@@ -1,9 +1,8 @@
 //! A condition on the rows of items, in JSON: a list of values for each of some
 //! attributes.
 
-use super::attributes::check_label;
 use super::places::{given, members, pointer};
-use crate::chain::params::MAX_ATTRIBUTES;
+use crate::chain::params::{MAX_ATTRIBUTES, check_label};
 use crate::engine::Where;
 use crate::http::problem::{FieldError, HttpError, Place, excerpt};
 

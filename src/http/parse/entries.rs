@@ -1,9 +1,9 @@
 //! What an entry is made of, an item with a value or a row: in lines, and in JSON.
 
 use super::Encoding;
-use super::attributes::check_label;
 use super::batch_fields::MAX_VALUE;
 use super::line_options::LineOptions;
+use crate::chain::params::check_label;
 use crate::engine::{EntryValues, Rows};
 use crate::http::problem::{HttpError, excerpt};
 use std::sync::Arc;

@@ -6,9 +6,10 @@
 //! not complete yet is kept between them, and no more of it than a line may
 //! have.
 
-use super::attributes::check_label;
 use super::entries;
-use crate::chain::params::{MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_LABEL_BYTES};
+use crate::chain::params::{
+    MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_LABEL_BYTES, check_label,
+};
 use crate::engine::{BadLine, EntryCodec, ImportLines, ItemBatch, MAX_ITEMS_AT_ONCE, RowCodec};
 use crate::http::bounds::MAX_ITEM_BYTES;
 use serde::Deserialize;

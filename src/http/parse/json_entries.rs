@@ -1,13 +1,12 @@
 //! The entries of a body in JSON: items go straight into the batch, values and rows
 //! into the columns beside it.
 
-use super::attributes::check_label;
 use super::batch_fields::BatchKind;
 use super::entries::{ENTRY, REPLACEMENT, allowed_values, entry_item};
 use super::json_items::{BatchBody, ItemSeed};
 use super::pointer;
 use super::visitors::{kind_of, refusing, seed_of_any};
-use crate::chain::params::MAX_ATTRIBUTES;
+use crate::chain::params::{MAX_ATTRIBUTES, check_label};
 use crate::engine::ItemBatch;
 use crate::http::problem::HttpError;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
