@@ -27,6 +27,8 @@ pub struct Attribute {
     by_label: Vec<u8>,
     /// Where its code begins in the value.
     shift: u8,
+    /// Bytes of `"name":"label",` at most.
+    most_json_bytes: usize,
 }
 
 /// The attributes of a filter: at least one, of 16 bits together at most. The code
@@ -77,6 +79,7 @@ impl Attributes {
             }
             let by_label = check_codes(position, &codes)?;
             let attribute = Attribute {
+                most_json_bytes: most_json_bytes(&name, &codes),
                 name,
                 codes,
                 by_label,
@@ -126,7 +129,7 @@ impl Attributes {
 
     /// Bytes of a row as a JSON object, at most.
     pub fn most_json_bytes(&self) -> usize {
-        self.iter().map(Attribute::most_json_bytes).sum()
+        self.iter().map(|it| it.most_json_bytes).sum()
     }
 
     /// Their names, for an error.
@@ -250,23 +253,23 @@ fn check_codes(position: usize, codes: &Codes) -> Result<Vec<u8>, AttributesErro
     }
 }
 
-impl Attribute {
-    /// Bytes of `"name":"label",` at most.
-    fn most_json_bytes(&self) -> usize {
-        let escaped = |byte: u8| match byte {
-            b'"' | b'\\' => 2,
-            // As \u00xx.
-            0..=0x1f => 6,
-            _ => 1,
-        };
-        let label = |label: &String| 2 + label.bytes().map(escaped).sum::<usize>();
-        let code = match &self.codes {
-            Codes::Exact(labels) => labels.iter().map(label).max().unwrap_or(0),
-            Codes::Hashed(_) => "65535".len(),
-        };
-        "{\"\":,".len() + self.name.len() + code
-    }
+/// Bytes of `"name":"label",` at most.
+fn most_json_bytes(name: &str, codes: &Codes) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        // As \u00xx.
+        0..=0x1f => 6,
+        _ => 1,
+    };
+    let label = |label: &String| 2 + label.bytes().map(escaped).sum::<usize>();
+    let code = match codes {
+        Codes::Exact(labels) => labels.iter().map(label).max().unwrap_or(0),
+        Codes::Hashed(_) => "65535".len(),
+    };
+    "{\"\":,".len() + name.len() + code
+}
 
+impl Attribute {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
