@@ -628,19 +628,23 @@ impl PageStore {
         self.one(Column::SideRecords, &key, format::open_side_record)
     }
 
-    /// Removes a side record that has ended, beside all commits. The caller has
-    /// seen to it that none writes under the key.
+    /// Removes the side record under a key if it has ended, beside all commits;
+    /// returns it then. The caller has seen to it that none writes under the key.
     ///
     /// # Errors
-    /// The side record is still there.
-    pub fn forget_side_record(
+    /// Corrupt or unreadable bytes, or the side record is still there.
+    pub fn forget_ended(
         &self,
         key: &SideRecordKey,
-        record: &SideRecord,
-    ) -> Result<(), StoreError> {
-        let mut batch = Batch::default();
-        commit::forget_side_record(key, record, &mut batch);
-        self.write(batch, Durability::Ordered)
+        now_ms: u64,
+    ) -> Result<Option<SideRecord>, StoreError> {
+        let ended = self.side_record(key)?.filter(|it| it.ends_at_ms <= now_ms);
+        if let Some(record) = &ended {
+            let mut batch = Batch::default();
+            commit::forget_side_record(key, record, &mut batch);
+            self.write(batch, Durability::Ordered)?;
+        }
+        Ok(ended)
     }
 
     /// How many side records there are; reads all of them.

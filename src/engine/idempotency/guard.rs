@@ -221,13 +221,11 @@ impl IdempotentWrites {
         // A new answer is written only after the old one was seen to be gone,
         // which is here, too.
         let _one_at_a_time = self.removing.lock();
-        let record = self.store.side_record(key)?;
-        let Some(record) = record.filter(|record| record.ends_at_ms <= now_ms) else {
-            return Ok(false);
-        };
-        self.store.forget_side_record(key, &record)?;
-        self.note(record.owner.as_ref(), record.bytes(), 0);
-        Ok(true)
+        let ended = self.store.forget_ended(key, now_ms)?;
+        if let Some(record) = &ended {
+            self.note(record.owner.as_ref(), record.bytes(), 0);
+        }
+        Ok(ended.is_some())
     }
 
     /// Takes room for an answer.

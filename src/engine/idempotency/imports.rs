@@ -75,16 +75,11 @@ impl Imports {
         // An import that runs has looked here first, and what it records then
         // has not ended.
         let _one_at_a_time = self.removing.lock();
-        let record = self
-            .store
-            .side_record(key)?
-            .filter(|record| record.ends_at_ms <= now_ms);
-        let Some(record) = record else {
-            return Ok(false);
-        };
-        self.store.forget_side_record(key, &record)?;
-        self.kept.note(record.owner.as_ref(), 1, 0);
-        Ok(true)
+        let ended = self.store.forget_ended(key, now_ms)?;
+        if let Some(record) = &ended {
+            self.kept.note(record.owner.as_ref(), 1, 0);
+        }
+        Ok(ended.is_some())
     }
 
     /// Notes that another pod has recorded progress.

@@ -158,9 +158,9 @@ pub(in crate::store) fn a_side_record_comes_and_goes_with_its_commit<S: Subject>
         side_record(900, b"second")
     );
 
-    store
-        .forget_side_record(&key, &side_record(900, b"second").unwrap())
-        .unwrap();
+    assert_eq!(store.forget_ended(&key, 899).unwrap(), None);
+    let ended = store.forget_ended(&key, 900).unwrap();
+    assert_eq!(ended, side_record(900, b"second"));
     subject.reopen();
     let store = subject.store();
     assert_eq!(
