@@ -6,7 +6,7 @@ use super::filters::lane_of;
 use super::lane::ordering::LaneOrdering;
 use super::lane::queue::LaneQueue;
 use super::lane::replicated::ReplicatedOrdering;
-use super::membership::{Clustered, ClusteredLane, LanePlace, LaneState, PodPosition, Unfit};
+use super::membership::{LanePlace, LaneState, PodPosition, Unfit};
 use super::name::FilterName;
 use super::state::Engine;
 use super::threads::spawn;
@@ -61,7 +61,7 @@ impl Engine {
     /// What orders the commits of a lane.
     pub(super) fn ordering(&self, number: usize) -> LaneOrdering {
         let state = &self.state;
-        match self.clustered_lane(number as u32) {
+        match state.clustered_lane(number as u32) {
             None => LaneOrdering::Local,
             Some((it, lane)) => LaneOrdering::Replicated(Box::new(ReplicatedOrdering::new(
                 number as u32,
@@ -82,7 +82,7 @@ impl Engine {
         number: usize,
         queue: &Arc<LaneQueue>,
     ) -> Result<(), StoreError> {
-        let Some((it, lane)) = self.clustered_lane(number as u32) else {
+        let Some((it, lane)) = self.state.clustered_lane(number as u32) else {
             return Ok(());
         };
         let (membership, place) = (Arc::clone(&it.membership), Arc::clone(&lane.place));
@@ -106,11 +106,7 @@ impl Engine {
 
     /// Where a lane stands; `None` for a lane that the cluster does not have.
     pub fn lane_state(&self, lane: u32) -> Option<LaneState> {
-        Some(self.clustered_lane(lane)?.1.place.state())
-    }
-
-    fn clustered_lane(&self, lane: u32) -> Option<(&Clustered, &ClusteredLane)> {
-        self.state.clustered_lane(lane)
+        Some(self.state.clustered_lane(lane)?.1.place.state())
     }
 
     /// Waits, no longer than its caller does, until a lane has applied a record of
@@ -119,7 +115,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Behind`].
     pub async fn reached(&self, lane: u32, sequence: u64) -> Result<(), EngineError> {
-        let Some((_, of_lane)) = self.clustered_lane(lane) else {
+        let Some((_, of_lane)) = self.state.clustered_lane(lane) else {
             return Err(EngineError::Behind);
         };
         self.hear_of(lane, sequence)?;

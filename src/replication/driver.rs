@@ -106,29 +106,6 @@ impl<A: Apply> Driver<A> {
         reports
     }
 
-    /// Does what is left to be done; then waits up to `wait` for records, and
-    /// applies them. Blocks.
-    pub fn follow(&mut self, wait: Duration) -> Vec<Report> {
-        let mut reports = Vec::new();
-        self.work(Instant::now() + wait, &mut reports);
-        if self.due.is_empty() && self.replica.halted().is_none() {
-            let after = self.replica.position().sequence;
-            match self.log.read(self.lane, after, wait) {
-                Ok(records) if !records.is_empty() => {
-                    let is_all = false;
-                    let effects = self.replica.handle(Event::Read { records, is_all });
-                    self.note(effects, &mut reports);
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::warn!(%error, lane = self.lane, "following again");
-                    self.pause(Instant::now() + wait);
-                }
-            }
-        }
-        reports
-    }
-
     fn work(&mut self, deadline: Instant, reports: &mut Vec<Report>) {
         while let Some(question) = self.due.pop_front() {
             if Instant::now() >= deadline {

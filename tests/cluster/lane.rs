@@ -50,7 +50,7 @@ fn a_record_in_flight_when_the_broker_dies_is_settled_when_it_is_back() {
     let started = Instant::now();
     let outcome = loop {
         assert!(started.elapsed() < Duration::from_secs(30));
-        if let Some(outcome) = settled(&pod.driver.follow(Duration::from_secs(1))) {
+        if let Some(outcome) = settled(&pod.follow(Duration::from_secs(1))) {
             break outcome;
         }
     };
@@ -133,7 +133,7 @@ fn a_pod_whose_records_were_trimmed_asks_for_another_pods_state() {
     }
     cluster.log().trim(0, 3).unwrap();
     let mut late = cluster.pod(2);
-    assert_eq!(late.driver.follow(SOON), [Report::Restore]);
+    assert_eq!(late.follow(SOON), [Report::Restore]);
     assert_eq!(late.commits(), [""; 0]);
     pod.commit("d");
     let position = pod.driver.replica().position();

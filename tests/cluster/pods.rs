@@ -52,7 +52,7 @@ fn run(
         keep_lease(cluster, &leases, &mut keeper);
         pod.handle(Event::Lease(keeper.held(Instant::now())), SOON);
         if pod.driver.replica().reign().is_none() {
-            pod.driver.follow(Duration::from_millis(200));
+            pod.follow(Duration::from_millis(200));
             continue;
         }
         let commit = format!("{number}-{counter}");
@@ -144,7 +144,7 @@ fn brokers_that_die_lose_no_acknowledged_change_and_pods_never_fork() {
         let started = Instant::now();
         while pod.driver.replica().position().sequence < newest {
             assert!(started.elapsed() < Duration::from_secs(30));
-            pod.driver.follow(Duration::from_millis(200));
+            pod.follow(Duration::from_millis(200));
         }
         assert_eq!(pod.driver.replica().halted(), None);
     }

@@ -8,8 +8,8 @@ use cuckood::replication::jetstream::{
     Patience, connect, found, open,
 };
 use cuckood::replication::{
-    Apply, Driver, Event, Levels, Outcome, Plan, PlanNumber, Position, Record, Replica, Report,
-    Writer,
+    Apply, CommitLog as _, Driver, Event, Levels, Outcome, Plan, PlanNumber, Position, Record,
+    Replica, Report, Writer,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -112,8 +112,10 @@ impl Cluster {
         };
         let writer = Writer([number; 16]);
         let replica = Replica::new(self.founding.lane(0), writer, levels, position, 0);
+        let log = self.log();
         Pod {
-            driver: Driver::new(replica, self.log(), 0, model),
+            driver: Driver::new(replica, log.clone(), 0, model),
+            log,
             plans: 0,
         }
     }
@@ -132,6 +134,7 @@ impl Apply for Model {
 /// A lane of a pod.
 pub(crate) struct Pod {
     pub(crate) driver: Driver<Model>,
+    log: Arc<JetStreamLog>,
     plans: u64,
 }
 
@@ -164,12 +167,29 @@ impl Pod {
         }
     }
 
+    /// Waits for records of others once nothing is left to be done, as the thread that
+    /// reads the log of a lane does.
+    pub(crate) fn follow(&mut self, wait: Duration) -> Vec<Report> {
+        let mut reports = self.driver.go_on(Instant::now() + wait);
+        let replica = self.driver.replica();
+        if !self.driver.has_work() && replica.halted().is_none() {
+            let read = self.log.read(0, replica.position().sequence, wait);
+            let records = read.unwrap_or_else(|_| {
+                std::thread::sleep(wait);
+                Vec::new()
+            });
+            let is_all = false;
+            reports.extend(self.handle(Event::Read { records, is_all }, wait));
+        }
+        reports
+    }
+
     /// Reads on until it has so many records.
     pub(crate) fn follow_to(&mut self, records: usize) {
         let started = Instant::now();
         while self.commits().len() < records {
             assert!(started.elapsed() < Duration::from_secs(30));
-            self.driver.follow(Duration::from_millis(200));
+            self.follow(Duration::from_millis(200));
         }
     }
 
