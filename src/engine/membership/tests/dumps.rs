@@ -39,7 +39,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-async fn dump(engine: &Engine, filter: &str) -> Vec<u8> {
+pub(super) async fn dump(engine: &Engine, filter: &str) -> Vec<u8> {
     let (engine, filter) = (engine.clone(), name(filter));
     blocking(move || {
         let mut whole = Whole::default();
@@ -54,7 +54,11 @@ async fn intake(engine: &Engine, filter: &str, replace: Replace) -> Intake {
 }
 
 /// Takes a dump in, without a name.
-async fn stage(engine: &Engine, filter: &str, bytes: &[u8]) -> Result<StagedFilter, RestoreError> {
+pub(super) async fn stage(
+    engine: &Engine,
+    filter: &str,
+    bytes: &[u8],
+) -> Result<StagedFilter, RestoreError> {
     let (intake, bytes) = (
         intake(engine, filter, Replace::Anything).await,
         bytes.to_vec(),

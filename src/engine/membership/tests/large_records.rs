@@ -10,14 +10,10 @@ use crate::replication::{CommitLog, Event};
 use crate::store::PageStore;
 use crate::store::memory::MemoryStore;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// Filters whose descriptions are too large for one record together.
 const DESCRIBED: usize = 64;
-
-/// What a lane leaves in its queue while the log does not answer comes before this.
-const WHILE: Duration = Duration::from_millis(500);
 
 /// Gives an item the first value of the attribute of a filter.
 async fn add_row(engine: &Engine, filter: &str, item: u64) -> Result<(), EngineError> {
@@ -33,6 +29,30 @@ async fn add_row(engine: &Engine, filter: &str, item: u64) -> Result<(), EngineE
     let filter = name(filter);
     let added = engine.add_values(&filter, entries, AddMode::Always, None);
     added.await.map(drop)
+}
+
+/// Adds rows, of which the first one waits for the log and all others for the lane.
+/// Returns how many records that takes.
+async fn records_of(cluster: &Cluster, engine: &Engine, rows: &[(&String, u64)]) -> u64 {
+    let before = cluster.log.newest(0).unwrap();
+    let metrics = &engine.state.metrics;
+    let taken = || metrics.lane_queue_wait_seconds.get_sample_count();
+    let (taken_before, mut clients) = (taken(), JoinSet::new());
+    let held = cluster.log.hold();
+    for (number, (filter, item)) in rows.iter().enumerate() {
+        if number == 1 {
+            wait_until("the lane is busy", || taken() > taken_before);
+        }
+        let (engine, filter, item) = (engine.clone(), String::clone(filter), *item);
+        clients.spawn(async move { add_row(&engine, &filter, item).await });
+    }
+    let depth = metrics.lane_queue_depth.with_label_values(&["0"]);
+    wait_until("all others wait", || depth.get() as usize == rows.len() - 1);
+    drop(held);
+    while let Some(added) = clients.join_next().await {
+        added.unwrap().unwrap();
+    }
+    cluster.log.newest(0).unwrap() - before
 }
 
 /// A value of an attribute, with as many bytes as make a description large.
@@ -67,24 +87,10 @@ async fn changes_that_are_too_large_for_one_record_together_are_made_in_several(
             .await;
         made.unwrap();
     }
-    let before = cluster.log.newest(0).unwrap();
-    // The first one waits for the log, all others for the lane.
-    let held = cluster.log.hold();
-    let mut clients = JoinSet::new();
-    for (number, filter) in names.iter().enumerate() {
-        if number == 1 {
-            std::thread::sleep(WHILE);
-        }
-        let (engine, filter) = (engine.clone(), filter.clone());
-        clients.spawn(async move { add_row(&engine, &filter, 1).await });
-    }
-    std::thread::sleep(WHILE);
-    drop(held);
-    while let Some(added) = clients.join_next().await {
-        added.unwrap().unwrap();
-    }
-    let records = cluster.log.newest(0).unwrap() - before;
-    println!("{records} records");
-    assert!((3..=8).contains(&records), "{records} records");
+    let of_each: Vec<(&String, u64)> = names.iter().map(|filter| (filter, 1)).collect();
+    assert_eq!(records_of(&cluster, &engine, &of_each).await, 3);
+    // After that, as many as before are taken together.
+    let of_one: Vec<(&String, u64)> = (2..).map(|item| (&names[0], item)).take(60).collect();
+    assert_eq!(records_of(&cluster, &engine, &of_one).await, 2);
     tokio::task::block_in_place(|| engine.halt());
 }

@@ -2,9 +2,10 @@
 //! change of their own.
 
 use super::cluster::*;
+use super::dumps::{dump, stage};
 use crate::engine::{
-    AddMode, AddOptions, AddResult, Created, Engine, EngineError, ItemOp, ItemResult, ItemStep,
-    Replace,
+    AddMode, AddOptions, AddResult, Created, Engine, EngineError, ImportId, ItemOp, ItemResult,
+    ItemStep, Replace,
 };
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -109,6 +110,19 @@ async fn a_leader_of_the_past_misses_no_filter_that_another_one_has_made() {
     not_leading(first.set_end(&name("ended"), end).await);
     first.set_end(&name("ended"), end).await.unwrap();
 
+    create(second, "persists", 0, 1_000).await;
+    not_leading(first.persist(&name("persists")).await);
+    assert!(!first.persist(&name("persists")).await.unwrap());
+
+    create(second, "imports", 0, 1_000).await;
+    let (imports, id) = (name("imports"), ImportId::parse("a").unwrap());
+    let import = async || {
+        let begun = first.begin_import(&imports, &id, AddMode::Always).await;
+        begun.map(drop)
+    };
+    not_leading(import().await);
+    import().await.unwrap();
+
     create(second, "compacted", 0, 1_000).await;
     not_leading(first.compact(&name("compacted"), None).await);
     first.compact(&name("compacted"), None).await.unwrap();
@@ -123,7 +137,7 @@ async fn a_leader_of_the_past_misses_no_filter_that_another_one_has_made() {
 async fn a_leader_of_the_past_sees_no_filter_as_it_was() {
     let cluster = with_a_leader_of_the_past().await;
     let (first, second) = (&cluster.pods[0].engine, &cluster.pods[1].engine);
-    for filter in ["made", "taken", "kept"] {
+    for filter in ["made", "differs", "taken", "adopted", "kept"] {
         create(second, filter, 0, 1_000).await;
         // From then on the first knows of it.
         not_leading(add(first, filter, [1], None).await);
@@ -131,20 +145,31 @@ async fn a_leader_of_the_past_sees_no_filter_as_it_was() {
     }
     let delete = async |filter| second.delete_filter(&name(filter), None).await.unwrap();
     delete("made").await;
-    let (made, wanted) = (name("made"), kind(0, 1_000).into());
-    let make = async || {
-        let created = first.create_filter(&made, &wanted, None).await;
+    let make = async |filter, capacity| {
+        let wanted = kind(0, capacity).into();
+        let created = first.create_filter(&name(filter), &wanted, None).await;
         created.map(|created| created.answer)
     };
-    not_leading(make().await);
-    assert!(matches!(make().await, Ok(Created::New(_))));
-    assert!(matches!(make().await, Ok(Created::Existing(_))));
+    not_leading(make("made", 1_000).await);
+    assert!(matches!(make("made", 1_000).await, Ok(Created::New(_))));
+    let again = make("made", 1_000).await;
+    assert!(matches!(again, Ok(Created::Existing(_))));
+
+    delete("differs").await;
+    not_leading(make("differs", 2_000).await);
+    let made = make("differs", 2_000).await;
+    assert!(matches!(made, Ok(Created::New(_))));
 
     delete("taken").await;
     let taken = name("taken");
     let take = || first.refuses_intake(&taken, Replace::Nothing);
     not_leading(take().await);
     assert!(matches!(take().await, Ok(None)));
+
+    let staged = stage(first, "adopted", &dump(first, "f").await).await;
+    let (adopted, staged) = (name("adopted"), staged.unwrap());
+    delete("adopted").await;
+    not_leading(first.adopt(&adopted, staged, Replace::Nothing).await);
 
     let set = second.set_ttl(&name("kept"), Some(1_000), None).await;
     set.unwrap();
