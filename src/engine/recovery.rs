@@ -5,17 +5,18 @@
 //! starts over. Records of filters and sub-filters that are no more are passed
 //! over. Nothing else is loaded: what is not asked for stays in the store.
 
-use super::apply::LoggedPage;
+use super::apply::{LoggedPage, by_filter, by_page, sort_by_page};
 use super::filters::{FilterView, Filters, OpenFilter, lane_of};
 use super::pages::{Checkpointer, CutLog, FrameIndex, Loader, PageCache, PageTable};
 use crate::chain::address::PageAddress;
 use crate::chain::counters::CounterKey;
 use crate::chain::plan::ChangedCounter;
 use crate::cuckoo::bucket;
-use crate::page::{FilterId, PageId, Sequence};
+use crate::page::{FilterId, Sequence};
 use crate::store::redo::{self, RedoReader, RedoWrite};
 use crate::store::{PageStore, StoreError};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// What a replay found.
@@ -52,16 +53,21 @@ impl Recovery<'_> {
             recovered.records += 1;
             self.checkpointer.note_logged(sequence, record.len() as u64);
             self.checkpointer.continue_after(sequence);
-            let mut pages: BTreeMap<PageId, Vec<RedoWrite<'_>>> = BTreeMap::new();
+            let (mut writes, mut pages) = (Vec::new(), 0);
             for write in RedoReader::new(record) {
                 let write = write.map_err(|error| error.in_record(sequence))?;
-                pages.entry(write.page()).or_default().push(write);
-                if pages.len() >= self.pages_at_once {
-                    recovered.slots +=
-                        self.apply(sequence, &mut known, std::mem::take(&mut pages))?;
+                let page = |write: &RedoWrite<'_>| write.page();
+                if writes.last().map(page) != Some(write.page()) {
+                    pages += 1;
                 }
+                if pages > self.pages_at_once {
+                    recovered.slots += self.apply(sequence, &mut known, &mut writes)?;
+                    writes.clear();
+                    pages = 1;
+                }
+                writes.push(write);
             }
-            recovered.slots += self.apply(sequence, &mut known, pages)?;
+            recovered.slots += self.apply(sequence, &mut known, &mut writes)?;
             Ok(())
         })?;
         Ok(recovered)
@@ -71,29 +77,17 @@ impl Recovery<'_> {
         &self,
         sequence: Sequence,
         known: &mut HashMap<FilterId, Option<Arc<OpenFilter>>>,
-        mut pages: BTreeMap<PageId, Vec<RedoWrite<'_>>>,
+        writes: &mut [RedoWrite<'_>],
     ) -> Result<u64, StoreError> {
+        sort_by_page(writes);
         let mut slots = 0;
-        while let Some((&PageId { filter: id, .. }, _)) = pages.first_key_value() {
-            let next_filter = PageId {
-                filter: FilterId(id.0.saturating_add(1)),
-                ordinal: crate::page::Ordinal(0),
-                page: crate::page::PageIndex(0),
-            };
-            let others = pages.split_off(&next_filter);
-            let of_filter = std::mem::replace(&mut pages, others);
+        for (id, writes) in by_filter(writes) {
             let filter = match known.entry(id) {
-                std::collections::hash_map::Entry::Occupied(found) => found.get().clone(),
-                std::collections::hash_map::Entry::Vacant(free) => {
-                    free.insert(self.open(id)?).clone()
-                }
+                Entry::Occupied(found) => found.get().clone(),
+                Entry::Vacant(free) => free.insert(self.open(id)?).clone(),
             };
             if let Some(filter) = filter {
-                slots += self.apply_to_filter(sequence, &filter, of_filter)?;
-            }
-            // The largest id there is has no filter behind it.
-            if id.0 == u64::MAX {
-                break;
+                slots += self.apply_to_filter(sequence, &filter, writes)?;
             }
         }
         Ok(slots)
@@ -103,11 +97,11 @@ impl Recovery<'_> {
         &self,
         sequence: Sequence,
         filter: &OpenFilter,
-        pages: BTreeMap<PageId, Vec<RedoWrite<'_>>>,
+        writes: &[RedoWrite<'_>],
     ) -> Result<u64, StoreError> {
         let view = filter.view.load_full();
-        let logged = LoggedPages::of(&view, sequence, pages)?;
-        let addresses: Vec<PageAddress> = logged.there.keys().copied().collect();
+        let logged = LoggedPages::of(&view, sequence, writes)?;
+        let addresses: Vec<PageAddress> = logged.there.iter().map(|it| it.0).collect();
         let pages = addresses.len();
         let permit = self.loader.pinnable().try_take(None, pages as u64);
         let permit = permit.map_err(|_| StoreError::CacheTooSmall { pages })?;
@@ -142,7 +136,12 @@ impl Recovery<'_> {
     }
 
     /// Returns how many slots and counters were set.
-    fn apply_to_page(&self, table: &PageTable, index: FrameIndex, page: &LoggedPage<'_>) -> u64 {
+    fn apply_to_page(
+        &self,
+        table: &PageTable,
+        index: FrameIndex,
+        page: &LoggedPage<'_, '_>,
+    ) -> u64 {
         let Some(frame) = self.cache.frame(index) else {
             return 0;
         };
@@ -153,7 +152,7 @@ impl Recovery<'_> {
             applied += slots_per_page;
         }
         let (width, mut counters) = (table.geometry().slot_width(), Vec::new());
-        for write in &page.writes {
+        for write in page.writes {
             match write {
                 RedoWrite::Slot(write) => {
                     let (word, lane) = width.word_and_lane(write.slot as u16);
@@ -168,7 +167,7 @@ impl Recovery<'_> {
                     copies: write.value,
                 }),
                 // They are no writes to a page that is there.
-                RedoWrite::Whole(_) | RedoWrite::Dropped(_) => {}
+                RedoWrite::Whole(_) | RedoWrite::Dropped(_) => continue,
             }
             applied += 1;
         }
@@ -187,28 +186,28 @@ impl Recovery<'_> {
 }
 
 /// What a record says about the pages of one filter.
-struct LoggedPages<'a> {
+struct LoggedPages<'w, 'a> {
     /// Of those that are there. Pages that were merged away since are not:
     /// whatever the record says of them, the merge made void.
-    there: BTreeMap<PageAddress, LoggedPage<'a>>,
+    there: Vec<(PageAddress, LoggedPage<'w, 'a>)>,
     /// Those that it dropped and that did not come back. Their images may still
     /// have to be removed.
     gone: Vec<PageAddress>,
 }
 
-impl<'a> LoggedPages<'a> {
+impl<'w, 'a> LoggedPages<'w, 'a> {
     /// # Errors
     /// The filter can't ever have had such pages.
     fn of(
         view: &FilterView,
         sequence: Sequence,
-        pages: BTreeMap<PageId, Vec<RedoWrite<'a>>>,
-    ) -> Result<LoggedPages<'a>, StoreError> {
+        writes: &'w [RedoWrite<'a>],
+    ) -> Result<LoggedPages<'w, 'a>, StoreError> {
         let mut logged = LoggedPages {
-            there: BTreeMap::new(),
+            there: Vec::new(),
             gone: Vec::new(),
         };
-        for (id, writes) in pages {
+        for (id, writes) in by_page(writes) {
             let position = view.chain.position_of(id.ordinal);
             let table = position.and_then(|it| Some((it, view.tables.get(it)?)));
             // Sub-filters that are gone have none.
@@ -227,8 +226,8 @@ impl<'a> LoggedPages<'a> {
             }
             // One that was dropped has come back since: a later record sets it
             // as a whole.
-            if page.whole.is_some() || !page.writes.is_empty() {
-                logged.there.insert(address, page);
+            if page.whole.is_some() || page.is_written {
+                logged.there.push((address, page));
             }
         }
         Ok(logged)

@@ -14,11 +14,11 @@ use super::replicated::{Arrived, ReplicatedOrdering};
 use crate::chain::address::PageAddress;
 use crate::chain::meta::Chain;
 use crate::chain::plan::{FutileSearches, PageChanges};
-use crate::engine::apply::LoggedPage;
+use crate::engine::apply::{LoggedPage, by_filter, sort_by_page};
 use crate::engine::filters::{OpenFilter, decode, stored_name};
 use crate::engine::pages::{KeptOut, PageTable, Pins, StoredPage};
-use crate::page::{FilterId, Ordinal, PageId, Sequence};
-use crate::store::redo::{self, RedoReader, RedoWrite};
+use crate::page::{FilterId, Ordinal, Sequence};
+use crate::store::redo::{RedoReader, RedoWrite};
 use crate::store::{
     Commit, Expiry, FilterChange, Garbage, PageImage, StoreError, StoredFilter, commit_bytes,
 };
@@ -26,8 +26,8 @@ use pages::{image_after, logged, put_page, unfit, word_of};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// What a record says about pages, by filter.
-type Writes<'a> = BTreeMap<FilterId, BTreeMap<PageId, Vec<RedoWrite<'a>>>>;
+/// What a slot that was written at random takes in a record.
+const USUAL_WRITE_BYTES: usize = 4;
 
 /// What a commit makes of one filter.
 #[derive(Default)]
@@ -120,13 +120,12 @@ impl Lane {
     }
 
     fn prepare(&self, commit: &Commit, record: u64) -> Result<Prepared, StoreError> {
-        redo::check(&commit.redo).map_err(|error| error.in_record(Sequence(record)))?;
-        let mut writes = Writes::new();
+        let mut writes = Vec::with_capacity(commit.redo.len() / USUAL_WRITE_BYTES);
         for write in RedoReader::new(&commit.redo) {
-            let write = write.map_err(|error| error.in_record(Sequence(record)))?;
-            let of_filter = writes.entry(write.page().filter).or_default();
-            of_filter.entry(write.page()).or_default().push(write);
+            writes.push(write.map_err(|error| error.in_record(Sequence(record)))?);
         }
+        sort_by_page(&mut writes);
+        let mut writes: BTreeMap<_, _> = by_filter(&writes).collect();
         let mut prepared = Prepared::default();
         for (id, after) in after_each(commit) {
             let writes = writes.remove(&id).unwrap_or_default();
@@ -146,7 +145,7 @@ impl Lane {
         prepared: &mut Prepared,
         id: FilterId,
         after: After,
-        writes: BTreeMap<PageId, Vec<RedoWrite<'_>>>,
+        writes: &[RedoWrite<'_>],
         record: u64,
     ) -> Result<(), StoreError> {
         let is_made = after.made.is_some();
@@ -242,10 +241,14 @@ impl Lane {
     fn page_changes(
         &self,
         changes: &mut Changes,
-        pages: Vec<(PageAddress, LoggedPage<'_>)>,
+        pages: Vec<(PageAddress, LoggedPage<'_, '_>)>,
         mut stored: Option<BTreeMap<PageAddress, StoredPage>>,
     ) -> Result<(), StoreError> {
-        let mut of_pages = PageChanges::default();
+        let mut of_pages = PageChanges {
+            pages: Vec::with_capacity(pages.len()),
+            words: Vec::with_capacity(pages.iter().map(|(_, page)| page.writes.len()).sum()),
+            ..PageChanges::default()
+        };
         for (address, page) in pages {
             if page.is_dropped {
                 of_pages.dropped.push(address);
@@ -260,17 +263,17 @@ impl Lane {
                 let table = changes.table(address).ok_or(StoreError::PageNotResident)?;
                 if page.whole.is_none() {
                     let word = |word| word_of(&before, word);
-                    put_page(&mut of_pages, address, table, &page.writes, word);
+                    put_page(&mut of_pages, address, table, page.writes, word);
                 }
                 let image = image_after(table, before, &page);
                 changes.images.insert(address, image);
                 if let Some(whole) = page.whole {
-                    of_pages.wholes.push((address, Arc::new(whole)));
+                    of_pages.wholes.push((address, whole));
                 }
                 continue;
             }
             if let Some(whole) = page.whole {
-                of_pages.wholes.push((address, Arc::new(whole)));
+                of_pages.wholes.push((address, whole));
                 continue;
             }
             let table = changes.table(address).ok_or(StoreError::PageNotResident)?;
@@ -284,7 +287,7 @@ impl Lane {
                 }
             };
             let before = |word| frame.map_or(0, |frame| frame.load(word));
-            put_page(&mut of_pages, address, table, &page.writes, before);
+            put_page(&mut of_pages, address, table, page.writes, before);
         }
         changes.pages = of_pages;
         Ok(())

@@ -5,22 +5,22 @@ use crate::chain::address::{PageAddress, WordAddress};
 use crate::chain::counters::CounterKey;
 use crate::chain::plan::{ChangedCounter, ChangedPage, ChangedWord, PageChanges};
 use crate::cuckoo::bucket;
-use crate::engine::apply::LoggedPage;
+use crate::engine::apply::{LoggedPage, by_page};
 use crate::engine::filters::FilterView;
 use crate::engine::pages::{PageTable, StoredPage, image};
-use crate::page::{PageId, Sequence};
+use crate::page::Sequence;
 use crate::store::StoreError;
 use crate::store::redo::RedoWrite;
-use std::collections::BTreeMap;
 
 /// What a record says about the pages of a filter, by ascending address.
-pub(super) fn logged<'a>(
+pub(super) fn logged<'w, 'a>(
     view: &FilterView,
-    writes: BTreeMap<PageId, Vec<RedoWrite<'a>>>,
+    writes: &'w [RedoWrite<'a>],
     record: u64,
-) -> Result<Vec<(PageAddress, LoggedPage<'a>)>, StoreError> {
+) -> Result<Vec<(PageAddress, LoggedPage<'w, 'a>)>, StoreError> {
+    // Most pages are written to once.
     let mut pages = Vec::with_capacity(writes.len());
-    for (id, writes) in writes {
+    for (id, writes) in by_page(writes) {
         let position = view.chain.position_of(id.ordinal);
         let table = position.and_then(|it| Some((it, view.tables.get(it)?)));
         let Some((position, table)) = table else {
@@ -31,7 +31,7 @@ pub(super) fn logged<'a>(
             page: id.page.0,
         };
         let page = LoggedPage::of(&table.geometry(), Sequence(record), id, writes)?;
-        if page.whole.is_some() && !page.writes.is_empty() {
+        if page.whole.is_some() && page.is_written {
             return Err(unfit(record, "it sets a page as a whole and in part"));
         }
         pages.push((address, page));
@@ -96,7 +96,11 @@ pub(super) fn put_page(
 }
 
 /// The image of a page that was stored like that, with what a record says about it.
-pub(super) fn image_after(table: &PageTable, before: StoredPage, page: &LoggedPage<'_>) -> Vec<u8> {
+pub(super) fn image_after(
+    table: &PageTable,
+    before: StoredPage,
+    page: &LoggedPage<'_, '_>,
+) -> Vec<u8> {
     let (page_bytes, width) = (table.geometry().page_bytes(), table.geometry().slot_width());
     if let Some(whole) = &page.whole {
         let counters = Some(&whole.counters).filter(|it| !it.is_empty());
@@ -108,7 +112,7 @@ pub(super) fn image_after(table: &PageTable, before: StoredPage, page: &LoggedPa
     } = before;
     slots.resize(page_bytes as usize, 0);
     let mut counted = Vec::new();
-    for write in &page.writes {
+    for write in page.writes {
         match write {
             RedoWrite::Slot(write) => {
                 image::set_slot(&mut slots, width, write.slot, write.value as u32);
