@@ -2,8 +2,7 @@
 //! what is kept, queues, reads of the disk. The memory of the server stays within
 //! what `docs/limits.md` reckons from its flags, and another key is served.
 
-use crate::server::{Server, add_key, client_with};
-use reqwest::blocking::Client;
+use crate::server::{Server, add_key, client_with, insist};
 use serde_json::json;
 use socket2::{Domain, Socket, Type};
 use std::io::{Read as _, Write as _};
@@ -171,24 +170,6 @@ fn takes_everything(tenant: &Tenant, dump: &[u8]) {
     });
 }
 
-/// Asks like a client that was told to try again: a machine that stands still for
-/// seconds looks like a disk that hangs.
-fn served(http: &Client, url: &str) {
-    for tries in 1.. {
-        let asked = http.post(url).header("content-type", "text/plain");
-        let answer = asked.body("modest").send().unwrap();
-        let status = answer.status();
-        if status == 200 {
-            return;
-        }
-        let is_over_soon = status == 503 && answer.headers().contains_key("retry-after");
-        let body = answer.text().unwrap();
-        assert!(is_over_soon && tries < 5, "{url}: {status} {body}");
-        println!("{url} is asked again: {body}");
-        thread::sleep(Duration::from_secs(1));
-    }
-}
-
 fn refusals(server: &Server) -> Vec<String> {
     let metrics = server.get_text("/metrics");
     let lines = metrics.lines();
@@ -258,7 +239,7 @@ fn memory_stays_within_what_the_flags_say_whatever_is_taken() {
     let http = client_with(Some(&modest));
     let started = Instant::now();
     for path in ["g/exists", "g/items", "cold/exists", "cold/items"] {
-        served(&http, &server.url(&format!("/filters/{path}")));
+        insist(&http, &server.url(&format!("/filters/{path}")), "modest");
     }
     let served = started.elapsed();
     let shared = BODIES + BODIES / 4 + COLD_READS + PLANS;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Longest wait for a server to be ready, to stop, or to refuse to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server. Dropping it kills it.
 pub(crate) struct Server {
@@ -302,6 +302,38 @@ pub(crate) fn client_with(key: Option<&str>) -> Client {
         .no_proxy()
         .build()
         .unwrap()
+}
+
+/// Tries again what is refused for a moment: a machine that stands still for seconds
+/// looks like a disk that hangs.
+#[track_caller]
+pub(crate) fn retried<T>(mut what: impl FnMut() -> Result<T, String>) -> T {
+    let started = Instant::now();
+    loop {
+        match what() {
+            Ok(done) => return done,
+            Err(refusal) => {
+                assert!(started.elapsed() < PATIENCE, "{refusal}");
+                println!("asked again: {refusal}");
+                std::thread::sleep(Duration::from_millis(500));
+            }
+        }
+    }
+}
+
+/// Posts an item, again if it is to be sent again.
+#[track_caller]
+pub(crate) fn insist(client: &Client, url: &str, item: &str) {
+    retried(|| {
+        let asked = client.post(url).header("content-type", "text/plain");
+        let asked = asked.header("prefer", "wait=20").body(item.to_owned());
+        let answer = asked.sent().unwrap();
+        let status = answer.status();
+        let is_over_soon = status == 503 && answer.headers().contains_key("retry-after");
+        let said = answer.text().unwrap();
+        assert!(status == 200 || is_over_soon, "{url}: {status} {said}");
+        (!is_over_soon).then_some(()).ok_or(said)
+    });
 }
 
 /// Posts one item a line; see [`Server::post_lines`].
