@@ -65,7 +65,7 @@ enum Leadership {
 enum Condition {
     /// They are.
     Following,
-    /// Those that come next were trimmed: it takes a snapshot.
+    /// Those that come next were trimmed: its pod takes a snapshot.
     Behind,
     /// Never again.
     Halted(Halt),
@@ -167,11 +167,6 @@ impl Replica {
                 self.look_at_position(&mut effects);
                 effects.push(Effect::Read);
             }
-            Event::Restored {
-                position,
-                stamp_ms,
-                holds_mine,
-            } => self.restored(position, stamp_ms, holds_mine, &mut effects),
         }
         effects
     }
@@ -224,31 +219,6 @@ impl Replica {
                 effects.push(Effect::Read);
             }
         }
-    }
-
-    fn restored(
-        &mut self,
-        position: Position,
-        stamp_ms: u64,
-        holds_mine: bool,
-        effects: &mut Vec<Effect>,
-    ) {
-        // A state that is no further leads no further: it waits for another.
-        if self.condition != Condition::Behind || position.sequence <= self.position.sequence {
-            return;
-        }
-        if !holds_mine {
-            let at = self.position.sequence;
-            return self.halt(Halt::Forked { at }, effects);
-        }
-        self.condition = Condition::Following;
-        self.position = position;
-        self.stamp_ms = self.stamp_ms.max(stamp_ms);
-        self.reign += 1;
-        if let Leadership::Taking { .. } = self.leadership {
-            self.look_at_position(effects);
-        }
-        effects.push(Effect::Read);
     }
 
     fn apply(&mut self, position: Position, record: Record, effects: &mut Vec<Effect>) {

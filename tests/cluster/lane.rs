@@ -1,7 +1,7 @@
 //! A lane over a broker that dies, is rewound, or loses its stream.
 
 use crate::nats_server;
-use crate::support::{Cluster, settled};
+use crate::support::{Cluster, Model, settled};
 use cuckood::replication::{CommitLog, Event, Halt, Outcome, Report};
 use std::time::{Duration, Instant};
 
@@ -137,12 +137,7 @@ fn a_pod_whose_records_were_trimmed_asks_for_another_pods_state() {
     assert_eq!(late.commits(), [""; 0]);
     pod.commit("d");
     let position = pod.driver.replica().position();
-    let restored = Event::Restored {
-        position,
-        stamp_ms: 0,
-        holds_mine: true,
-    };
-    late.handle(restored, SOON);
+    let mut late = cluster.pod_at(2, position, Model::default());
     pod.commit("e");
     late.follow_to(1);
     assert_eq!(late.commits(), ["e"]);

@@ -60,15 +60,6 @@ pub enum Event {
     /// The log may have become another, since its connection was lost or its servers
     /// have another leader; or it may have more than a lane that leads has heard of.
     InDoubt,
-    /// The state of another pod has replaced the own one.
-    Restored {
-        /// Where that pod stood.
-        position: Position,
-        /// The time of its newest record.
-        stamp_ms: u64,
-        /// Whether that pod has this one's position in its past.
-        holds_mine: bool,
-    },
 }
 
 /// What is to be done.
@@ -103,7 +94,7 @@ pub enum Effect {
         outcome: Outcome,
     },
     /// Take the state of another pod, because the log does not go back far
-    /// enough; tell with [`Event::Restored`].
+    /// enough: with that another replica begins.
     Restore,
     /// Stop the lane and say why.
     Halt(Halt),

@@ -2,8 +2,7 @@
 
 use super::{LEVELS, lane};
 use crate::replication::{
-    Effect, Event, Halt, LaneIdentity, Outcome, PlanNumber, Position, Record, Reign, Replica,
-    Writer,
+    Halt, LaneIdentity, Outcome, PlanNumber, Position, Record, Reign, Replica, Writer,
 };
 
 /// What a pod has applied, the record behind the position.
@@ -77,25 +76,15 @@ impl Pod {
         );
     }
 
-    /// Takes another pod's state.
-    pub(super) fn restore(&mut self, from: Vec<Applied>) -> Vec<Effect> {
+    /// Starts anew with another pod's state, if that has more and the own in its past.
+    pub(super) fn restore(&mut self, number: usize, from: Vec<Applied>) {
         let mine = self.replica.position();
         let holds_mine = mine.sequence == 0 || from.iter().any(|it| it.position == mine);
-        let Some(newest) = from.last() else {
-            return Vec::new();
-        };
-        let event = Event::Restored {
-            position: newest.position,
-            stamp_ms: newest.record.stamp_ms,
-            holds_mine,
-        };
-        let effects = self.replica.handle(event);
-        if self.replica.halted().is_none() && self.replica.position() == newest.position {
+        if self.replica.is_behind() && holds_mine && from.len() > self.applied.len() {
             self.durable = from.len();
             self.applied = from;
-            self.begun = None;
+            self.crash(number, self.durable);
         }
-        effects
     }
 
     /// Applies a record: positions follow each other, and stamps never fall.

@@ -316,13 +316,8 @@ impl Simulation {
         let living = sources.filter(|it| it.halted().is_none());
         let source = living.max_by_key(|it| it.replica.position().sequence);
         let from = source.map(|it| it.applied.clone()).unwrap_or_default();
-        let effects = self.pod(to.pod, to.lane).restore(from);
-        self.carry_out(to, effects);
-        let is_behind = {
-            let it = self.pod(to.pod, to.lane);
-            it.replica.is_behind()
-        };
-        if is_behind && !self.is_calm {
+        self.pod(to.pod, to.lane).restore(to.pod, from);
+        if self.lives(to) && !self.is_calm {
             self.under_way.push(Message::Restore(to));
         }
     }
